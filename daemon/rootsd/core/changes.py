@@ -1,0 +1,54 @@
+"""What a decision changes: the values that the ledger saves, logs and derives notices from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from rootsd.core.model import UNDECIDED, Actor, Project, Rule
+
+
+class Verb(StrEnum):
+    """What happened, as the history tells it. `OBSERVED` alone leaves no event behind."""
+
+    OBSERVED = "observed"
+    APPROVED = "approved"
+    DENIED = "denied"
+    FORGOTTEN = "forgotten"
+    GRANTED = "granted"
+    WITHDRAWN = "withdrawn"
+    LAPSED = "lapsed"
+    RULE_ADDED = "rule added"
+    RULE_REMOVED = "rule removed"
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectChange:
+    """One project before and after; either side may be absent. `actor` is who ordered it."""
+
+    path: bytes
+    before: Project | None
+    after: Project | None
+    verb: Verb
+    actor: Actor | None = None
+
+    @property
+    def is_decision(self) -> bool:
+        """Whether the ruling changed: such a change is an event, durable and chained."""
+        before = self.before.ruling if self.before else UNDECIDED
+        after = self.after.ruling if self.after else UNDECIDED
+        return before != after
+
+
+@dataclass(frozen=True, slots=True)
+class RuleChange:
+    """One rule before and after."""
+
+    number: int
+    before: Rule | None
+    after: Rule | None
+    verb: Verb
+    actor: Actor
+
+
+Change = ProjectChange | RuleChange

@@ -1,0 +1,102 @@
+"""Errors that a caller can act on: a code, a sentence, and the command to type next.
+
+`RootsdError` is what is expected to go wrong; anything else is a bug and ends the process.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class ErrorCode(StrEnum):
+    """What went wrong, in a word; the command line maps each to one exit status."""
+
+    FAILED = "failed"
+    USAGE = "usage"
+    PENDING = "pending"
+    DENIED = "denied"
+    NOTHING_MATCHED = "nothing-matched"
+    AMBIGUOUS = "ambiguous"
+    REFUSED = "refused"
+    UNREACHABLE = "unreachable"
+    BUSY = "busy"
+    BAD_CONFIG = "bad-config"
+
+
+class RootsdError(Exception):
+    """An expected failure. `remedy` names the next command, or is empty."""
+
+    code = ErrorCode.FAILED
+
+    def __init__(self, message: str, remedy: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.remedy = remedy
+
+
+class OrderRefused(RootsdError):
+    """An order that cannot be followed; nothing was changed."""
+
+
+class RefusedPlace(OrderRefused):
+    """The path may never be a root, whoever asks."""
+
+
+class DeniedHere(OrderRefused):
+    """A denial on the path, above it, or inside it stands against the approval."""
+
+    code = ErrorCode.DENIED
+
+
+class IdentityChanged(OrderRefused):
+    """The directory is not the one the person was shown."""
+
+
+class NotPresent(OrderRefused):
+    """The project is not there, not whole, or cannot be reached."""
+
+
+class NameTaken(OrderRefused):
+    """Another project holds that name."""
+
+
+class UnknownProject(OrderRefused):
+    """No project is known at that path or under that reference."""
+
+    code = ErrorCode.NOTHING_MATCHED
+
+
+class AmbiguousReference(RootsdError):
+    """A reference fits several projects."""
+
+    code = ErrorCode.AMBIGUOUS
+
+
+class UnknownRule(OrderRefused):
+    """No rule has that number."""
+
+    code = ErrorCode.NOTHING_MATCHED
+
+
+class CallerRefused(RootsdError):
+    """The caller may not give orders; a person's own terminal is needed."""
+
+    code = ErrorCode.REFUSED
+
+
+class BadConfig(RootsdError):
+    """The configuration cannot be used; the message names file, line and key."""
+
+    code = ErrorCode.BAD_CONFIG
+
+
+class DaemonUnreachable(RootsdError):
+    """No daemon answers."""
+
+    code = ErrorCode.UNREACHABLE
+
+
+class Busy(RootsdError):
+    """Somebody else holds what is needed; the same call may succeed later."""
+
+    code = ErrorCode.BUSY

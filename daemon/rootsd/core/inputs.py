@@ -1,0 +1,104 @@
+"""Everything that can change the catalogue: observations (the disk) and orders (a person).
+
+An observation is a fact and cannot be refused; an order can. Only orders approve.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rootsd.core.model import (
+    Access,
+    Actor,
+    Identity,
+    Incomplete,
+    LapseReason,
+    ProjectKind,
+    Verdict,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Sighted:
+    """A project lies at `path`; `incomplete` says why it is not whole (yet)."""
+
+    path: bytes
+    kind: ProjectKind
+    identity: Identity | None
+    incomplete: Incomplete | None = None
+    main_checkout: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Vanished:
+    """No project lies at `path` any more: proven absent, not merely unseen."""
+
+    path: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Unreachable:
+    """Nothing can be said about `path`: unmounted, permission lost, I/O error."""
+
+    path: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Unsafe:
+    """What lies at `path` may not be published any more, e.g. others can write an ancestor."""
+
+    path: bytes
+    reason: LapseReason
+
+
+Observation = Sighted | Vanished | Unreachable | Unsafe
+
+
+@dataclass(frozen=True, slots=True)
+class Approve:
+    """Publish `path` as long as the directory there is `identity`, the one the person was shown."""
+
+    path: bytes
+    identity: Identity | None
+    actor: Actor
+    name: str | None = None
+    tags: tuple[str, ...] = ()
+    access: Access = Access.READ_WRITE
+
+
+@dataclass(frozen=True, slots=True)
+class Deny:
+    """Never publish `path` nor anything below it; silent and sticky."""
+
+    path: bytes
+    actor: Actor
+
+
+@dataclass(frozen=True, slots=True)
+class Forget:
+    """Back to undecided; a project that is gone as well is dropped."""
+
+    path: bytes
+    actor: Actor
+
+
+@dataclass(frozen=True, slots=True)
+class AddRule:
+    """A standing order; `verdict` is approved or denied."""
+
+    pattern: bytes
+    verdict: Verdict
+    actor: Actor
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveRule:
+    """Take a standing order back, and with it the grants it alone had given."""
+
+    number: int
+    actor: Actor
+
+
+ProjectOrder = Approve | Deny | Forget
+Order = ProjectOrder | AddRule | RemoveRule
+Input = Observation | Order

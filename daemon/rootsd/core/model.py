@@ -1,0 +1,257 @@
+"""The vocabulary of the program: projects, what was seen of them, what was decided about them.
+
+A project has two independent halves. Its `Sighting` is what the disk shows; only observations
+change it. Its `Ruling` is what was decided; only orders widen it, and an observation can at most
+take an approval away (a *lapse*). Whether a project is published follows from both halves and
+from its surroundings, in one place: `rootsd.core.decide`.
+
+Paths are bytes, absolute and canonical. Times are aware datetimes in UTC.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+
+
+class ProjectKind(StrEnum):
+    """What a project is: the kind of repository, a folder with a project file, or a URI."""
+
+    GIT = "git"
+    GIT_WORKTREE = "git-worktree"
+    GIT_SUBMODULE = "git-submodule"
+    GIT_BARE = "git-bare"
+    JJ = "jj"
+    HG = "hg"
+    SVN = "svn"
+    SAPLING = "sapling"
+    FOSSIL = "fossil"
+    BZR = "bzr"
+    PIJUL = "pijul"
+    DARCS = "darcs"
+    PROJECT = "project"
+    URI = "uri"
+
+
+class Verdict(StrEnum):
+    """What was decided about a project."""
+
+    PENDING = "pending"
+    APPROVED = "approved"
+    DENIED = "denied"
+
+
+class Presence(StrEnum):
+    """What the disk shows of a project's folder."""
+
+    PRESENT = "present"
+    MISSING = "missing"
+    SUSPENDED = "suspended"
+
+
+class Access(StrEnum):
+    """What a root's clients are asked to do with it; advice, as all of MCP's roots are."""
+
+    READ_WRITE = "read-write"
+    READ = "read"
+
+
+class Incomplete(StrEnum):
+    """Why a repository is listed but not proposed: it was never finished."""
+
+    INTERRUPTED = "interrupted"
+    NO_HEAD = "no HEAD"
+    NO_GIT_DIR = "its .git leads nowhere"
+    LOCKED = "left locked"
+    NOT_CHECKED_OUT = "checkout interrupted"
+
+
+class LapseReason(StrEnum):
+    """Why an approval was lost without anybody revoking it."""
+
+    REPLACED = "replaced"
+    RETARGETED = "retargeted"
+    EXPOSED = "exposed"
+    REFUSED_PLACE = "refused place"
+    STORE_RESTORED = "store restored"
+
+
+class ActorKind(StrEnum):
+    """Who gave an order. The daemon itself is never an actor."""
+
+    PERSON = "person"
+    RULE = "rule"
+    MAIN_CHECKOUT = "main checkout"
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    """Who decided; `detail` says more, e.g. the terminal, the rule's number, the main checkout."""
+
+    kind: ActorKind
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What tells one directory from another that takes its path later.
+
+    `filesystem` is the file system's UUID or id, `handle` the kernel's file handle (it holds the
+    inode's generation, see name_to_handle_at(2)), `born_ns` the birth time in nanoseconds since
+    the epoch (statx(2)), `owner` a user id. An inode number alone is reused at once.
+    """
+
+    filesystem: bytes
+    inode: int
+    handle: bytes | None
+    born_ns: int | None
+    owner: int
+
+    def same_as(self, other: Identity) -> bool:
+        """Whether both describe one directory; never true where nothing but the inode speaks."""
+        if (self.filesystem, self.inode, self.owner) != (
+            other.filesystem,
+            other.inode,
+            other.owner,
+        ):
+            return False
+        if self.handle is not None and other.handle is not None:
+            return self.handle == other.handle
+        return self.born_ns is not None and self.born_ns == other.born_ns
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """What the disk showed of a project when it was last looked at.
+
+    There is no "last seen": it would change, and rewrite, every project on every scan.
+    `main_checkout` is set for a linked git worktree whose back-link was verified.
+    """
+
+    kind: ProjectKind
+    identity: Identity | None
+    first_seen: datetime
+    presence: Presence = Presence.PRESENT
+    absent_since: datetime | None = None
+    incomplete: Incomplete | None = None
+    main_checkout: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """A person's word. An approval is bound to `identity`; a denial to the path alone."""
+
+    verdict: Verdict
+    actor: Actor
+    at: datetime
+    identity: Identity | None = None
+    access: Access = Access.READ_WRITE
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """An approval that a rule or an approved main checkout gave, bound to the identity seen.
+
+    It counts only while what gave it still stands: see `rootsd.core.decide.judge`.
+    """
+
+    actor: Actor
+    identity: Identity
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Lapse:
+    """An approval that was lost; cleared by the next order."""
+
+    reason: LapseReason
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Ruling:
+    """Everything that was decided about one project. The name is frozen by an approval."""
+
+    decision: Decision | None = None
+    grants: tuple[Grant, ...] = ()
+    lapse: Lapse | None = None
+    name: str | None = None
+    tags: tuple[str, ...] = ()
+
+
+UNDECIDED = Ruling()
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """A folder that discovery found or a person named; `path` is its key.
+
+    For `ProjectKind.URI` there is no folder and `path` holds the URI. `id` is short and stable.
+    """
+
+    path: bytes
+    id: str
+    sighting: Sighting
+    ruling: Ruling = UNDECIDED
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A standing order for the paths that `pattern` matches; see `rootsd.core.rules`."""
+
+    number: int
+    pattern: bytes
+    verdict: Verdict
+    actor: Actor
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """A published project, as every client sees it; knows nothing of MCP."""
+
+    path: bytes
+    uri: str
+    name: str
+    kind: ProjectKind
+    access: Access
+    tags: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """The published set at one revision; replaced whole, never edited. Roots are in name order."""
+
+    revision: int
+    roots: tuple[Root, ...]
+
+
+class Nested(StrEnum):
+    """What is proposed below a repository: nothing, repositories, or workspace members."""
+
+    NONE = "none"
+    VCS = "vcs"
+    MEMBERS = "members"
+
+
+@dataclass(frozen=True, slots=True)
+class Parent:
+    """A folder that the user configured; its inside is discovered and watched.
+
+    `depth` is how many levels below the parent a project may lie; `skip` are names or globs that
+    are never entered, besides the built-in ones.
+    """
+
+    path: bytes
+    depth: int = 4
+    skip: tuple[bytes, ...] = ()
+    nested: Nested = field(default=Nested.NONE)
+
+
+class Coverage(StrEnum):
+    """How much of a parent a scan could read."""
+
+    FULL = "full"
+    PARTIAL = "partial"
+    NONE = "none"
