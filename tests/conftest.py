@@ -1,0 +1,140 @@
+"""What every test runs in: no home folder, no settings of the person who runs it, and a size.
+
+* The environment is an allow-list. HOME lies below a device file, so that not even root can make
+  it, and git takes its identity, default branch and protocols from variables.
+* `ROOTSD_DIR` is another folder for each test; the fixture `rootsd_dir` tells which. It does not
+  exist yet: whoever needs it makes it, as the program does.
+* `--sizes=test|check|soak` picks how large the sized tests are, see `support/sizes.py`. Hypothesis
+  follows: reproducible for `test` and `check`, at random for `soak`.
+* `@pytest.mark.needs(...)` skips with a reason, see `support/needs.py`. With CI=true nothing may
+  skip: a skip there is a failure, whoever asked for it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Generator
+from functools import cache
+from pathlib import Path
+
+import hypothesis
+import pytest
+
+from support.needs import unmet
+from support.sizes import Size, Sizes
+
+KEPT_VARIABLES = (
+    "CI", "COLUMNS", "LINES", "LOGNAME", "PATH", "SHELL", "TEMP", "TERM", "TMP", "TMPDIR", "USER",
+)  # fmt: skip
+KEPT_PREFIXES = ("COVERAGE_", "HYPOTHESIS_", "PYTEST_", "PYTHON", "VIRTUAL_ENV")
+SET_VARIABLES = {
+    "HOME": "/dev/null/home",
+    "LC_ALL": "C.UTF-8",
+    "TZ": "UTC",
+    "GIT_AUTHOR_NAME": "A Tester",
+    "GIT_AUTHOR_EMAIL": "tester@example.org",
+    "GIT_COMMITTER_NAME": "A Tester",
+    "GIT_COMMITTER_EMAIL": "tester@example.org",
+    "GIT_CONFIG_GLOBAL": "/dev/null",
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_CONFIG_COUNT": "2",
+    "GIT_CONFIG_KEY_0": "init.defaultBranch",
+    "GIT_CONFIG_VALUE_0": "main",
+    "GIT_CONFIG_KEY_1": "protocol.file.allow",
+    "GIT_CONFIG_VALUE_1": "always",
+}
+EXAMPLES = {Size.TEST: 100, Size.CHECK: 1_000, Size.SOAK: 20_000}
+_folder_numbers = itertools.count(1)
+_unmet = cache(unmet)
+
+
+def _in_ci() -> bool:
+    return os.environ.get("CI") == "true"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--sizes",
+        choices=[size.value for size in Size],
+        default=Size.TEST.value,
+        help="how large the sized tests are (make test, make check, make soak)",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if name in KEPT_VARIABLES or name.startswith(KEPT_PREFIXES)
+    }
+    os.environ.clear()
+    os.environ.update(kept | SET_VARIABLES)
+    size = Size(config.getoption("--sizes"))
+    hypothesis.settings.register_profile(
+        size,
+        max_examples=EXAMPLES[size],
+        deadline=None,  # a wall-clock limit per example fails on a busy machine, for no bug
+        database=None,
+        derandomize=size is not Size.SOAK,
+        print_blob=True,
+    )
+    hypothesis.settings.load_profile(size)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        names = getattr(item, "fixturenames", ())
+        generated = getattr(getattr(item, "obj", None), "is_hypothesis_test", False)
+        if "sizes" in names or generated:
+            item.add_marker("sized")
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    for mark in item.iter_markers("needs"):
+        for name in mark.args:
+            reason = _unmet(name)
+            if reason:
+                pytest.skip(reason)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    _forbid_skip(report)
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    report = yield
+    _forbid_skip(report)
+    return report
+
+
+def _forbid_skip(report: pytest.TestReport | pytest.CollectReport) -> None:
+    if _in_ci() and report.skipped and not hasattr(report, "wasxfail"):
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
+        report.outcome = "failed"
+        report.longrepr = f"A skip fails where CI=true. {reason}"
+
+
+@pytest.fixture(scope="session")
+def sizes(request: pytest.FixtureRequest) -> Sizes:
+    """How large this run is; `sizes.pick(test=…, check=…, soak=…)`."""
+    return Sizes(Size(request.config.getoption("--sizes")))
+
+
+@pytest.fixture(scope="session")
+def anyio_backend() -> str:
+    """The daemon runs on asyncio alone."""
+    return "asyncio"
+
+
+@pytest.fixture(autouse=True)
+def rootsd_dir(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The `ROOTSD_DIR` of this test, which is set in the environment and not made yet."""
+    folder = tmp_path_factory.getbasetemp() / f"rootsd-{next(_folder_numbers)}"
+    monkeypatch.setenv("ROOTSD_DIR", str(folder))
+    return folder

@@ -1,0 +1,75 @@
+"""What some tests cannot run without, how to see whether it is there, and how to install it.
+
+A test says `@pytest.mark.needs("fd", "node")`. Where a need is not met the test is skipped with
+the reason and the install line; with CI=true it fails instead, since CI installs everything first.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """`met` is asked once per run; `install` is a line that a person can follow."""
+
+    met: Callable[[], bool]
+    install: str
+
+
+def _program(*names: str) -> Callable[[], bool]:
+    return lambda: any(shutil.which(name) for name in names)
+
+
+def _runs(*command: str) -> Callable[[], bool]:
+    def met() -> bool:
+        if shutil.which(command[0]) is None:
+            return False
+        return subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+    return met
+
+
+def _is_linux() -> bool:
+    return sys.platform == "linux"
+
+
+def _is_root() -> bool:
+    return os.geteuid() == 0
+
+
+NEEDS = {
+    "bubblewrap": Need(_program("bwrap"), "apt-get install bubblewrap"),
+    "fd": Need(_program("fdfind", "fd"), "apt-get install fd-find"),
+    "hg": Need(_program("hg"), "apt-get install mercurial"),
+    "linux": Need(_is_linux, "run it on Linux"),
+    "namespaces": Need(
+        _runs("unshare", "--mount", "--pid", "--fork", "true"),
+        "run it as root on Linux, with unshare from the package util-linux",
+    ),
+    "node": Need(_program("node"), "apt-get install nodejs"),
+    "npm": Need(_program("npm"), "apt-get install npm"),
+    "root": Need(_is_root, "run it as root"),
+    "rsync": Need(_program("rsync"), "apt-get install rsync"),
+    "setpriv": Need(_program("setpriv"), "apt-get install util-linux"),
+    "svn": Need(_program("svn", "svnadmin"), "apt-get install subversion"),
+    "systemd": Need(_program("systemctl"), "apt-get install systemd"),
+    "systemd-analyze": Need(_program("systemd-analyze"), "apt-get install systemd"),
+    "watchman": Need(_program("watchman"), "apt-get install watchman"),
+}
+
+
+def unmet(name: str) -> str:
+    """Why the need called `name` is not met and what to do; empty when it is met.
+
+    Raises `KeyError` for a name that is not in `NEEDS`.
+    """
+    need = NEEDS[name]
+    if need.met():
+        return ""
+    return f"needs {name}, which is not here: {need.install}"
