@@ -1,0 +1,145 @@
+"""Paths as bytes: containment by components, places that can never be roots, `file://` URIs.
+
+Everything here is textual. A canonical path comes from the host layer, which also compares the
+identity of folders; text alone misses bind mounts and case-insensitive volumes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from urllib.parse import quote
+
+# A path is quoted byte by byte; `~` and the unreserved characters stay (RFC 3986 section 2.3).
+_URI_SAFE = "/-._~"
+
+_SYSTEM_TREES = tuple(
+    b"/etc /usr /bin /sbin /lib /lib32 /lib64 /libx32 /boot /dev /proc /sys /run /var"
+    b" /System /Library /Applications /private".split()
+)
+# Real places below system trees: removable media, image-based distributions' home folders, and
+# temporary folders. The place itself stays refused; what lies below is judged like any folder.
+_OPEN_BELOW = tuple(
+    b"/run/media /var/home /var/tmp /var/folders /private/tmp /private/var/tmp"
+    b" /private/var/folders".split()
+)
+_PLACES_THEMSELVES = frozenset(
+    b"/ /tmp /mnt /media /opt /srv /home /Users /Volumes /run/media /var/home /var/tmp".split()
+)
+_PRIVATE_IN_HOME = tuple(
+    b".ssh .gnupg .aws .azure .kube .docker .config .local .cache .mozilla .password-store"
+    b" .claude .codex .cursor Library".split()
+)
+# Agents put worktrees of real projects here, inside folders that are otherwise private.
+_OPEN_IN_HOME = (b".codex/worktrees", b".cursor/worktrees", b".claude/worktrees")
+
+
+class PathError(ValueError):
+    """Bytes that are no absolute, normal path: relative, NUL, `.` or `..` as a component."""
+
+
+def checked(path: bytes) -> bytes:
+    """Return `path` without trailing or doubled slashes.
+
+    `..` is refused and never resolved: with symlinks in the path the text does not tell where
+    it leads. Raises PathError.
+    """
+    if not path.startswith(b"/"):
+        raise PathError("the path is not absolute")
+    if b"\0" in path:
+        raise PathError("the path holds a NUL byte")
+    parts = [part for part in path.split(b"/") if part]
+    if b".." in parts or b"." in parts:
+        raise PathError("the path has a . or .. in it")
+    return b"/" + b"/".join(parts)
+
+
+def contains(folder: bytes, path: bytes) -> bool:
+    """Whether `path` is `folder` or lies below it, by components: /src does not hold /src-old."""
+    if folder == b"/":
+        return True
+    return path == folder or path.startswith(folder + b"/")
+
+
+def ancestors(path: bytes) -> Iterator[bytes]:
+    """The folders above `path`, nearest first, `/` last."""
+    while path != b"/":
+        path = path.rpartition(b"/")[0] or b"/"
+        yield path
+
+
+def base_name(path: bytes) -> bytes:
+    """The last component; empty for `/`."""
+    return path.rpartition(b"/")[2]
+
+
+def is_utf8(path: bytes) -> bool:
+    """Whether the path can be published: clients decode URIs as UTF-8, some of them strictly."""
+    try:
+        path.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def text_of(path: bytes) -> str:
+    """The path as `str`, undecodable bytes as lone surrogates (PEP 383), whatever the locale."""
+    return path.decode("utf-8", "surrogateescape")
+
+
+def bytes_of(path: str) -> bytes:
+    """The inverse of `text_of`."""
+    return path.encode("utf-8", "surrogateescape")
+
+
+def to_uri(path: bytes) -> str:
+    """The `file://` URI of a canonical path (RFC 8089, empty authority)."""
+    return "file://" + quote(path, safe=_URI_SAFE)
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedPlaces:
+    """Which places can be neither root nor parent. `own` are the daemon's folders."""
+
+    home: bytes
+    own: tuple[bytes, ...] = ()
+
+    def why_no_root(self, path: bytes) -> str | None:
+        """Why `path` can never be a root, as a sentence; None where nothing speaks against it."""
+        if contains(path, self.home):
+            return "it is your home folder" if path == self.home else "it holds your home folder"
+        if reason := self._reserved(path):
+            return reason
+        for name in _PRIVATE_IN_HOME:
+            private = self.home + b"/" + name
+            if contains(private, path) and not self._open_in_home(path):
+                return f"{text_of(private)} holds secrets and settings"
+        if b".git" in path.split(b"/"):
+            return "it lies inside a .git folder"
+        return None
+
+    def why_no_parent(self, path: bytes) -> str | None:
+        """Why `path` can never be a parent. The home folder itself can."""
+        if path == self.home:
+            return None
+        return self.why_no_root(path)
+
+    def _open_in_home(self, path: bytes) -> bool:
+        return any(
+            path.startswith(self.home + b"/" + place + b"/") for place in _OPEN_IN_HOME
+        ) or any(path == self.home + b"/" + place for place in _OPEN_IN_HOME)
+
+    def _reserved(self, path: bytes) -> str | None:
+        if path in _PLACES_THEMSELVES:
+            return "it is a place of the system, not a project"
+        for own in self.own:
+            if contains(own, path) or contains(path, own):
+                return "it holds rootsd's own files"
+        if contains(self.home, path):
+            return None
+        for tree in _SYSTEM_TREES:
+            if contains(tree, path) and not any(
+                path.startswith(place + b"/") for place in _OPEN_BELOW
+            ):
+                return f"{text_of(tree)} belongs to the system"
+        return None

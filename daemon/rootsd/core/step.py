@@ -1,0 +1,179 @@
+"""How one input changes one project: the only place where a project changes.
+
+An observation moves the sighting and can take an approval away; it can never give one. An order
+moves the ruling, or is refused. Both come in as values, so that the whole behaviour is a table.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+from typing import assert_never
+
+from rootsd.core.errors import IdentityChanged, NotPresent, UnknownProject
+from rootsd.core.inputs import (
+    Approve,
+    Deny,
+    Forget,
+    Observation,
+    ProjectOrder,
+    Sighted,
+    Unreachable,
+    Unsafe,
+    Vanished,
+)
+from rootsd.core.labels import safe_label
+from rootsd.core.model import (
+    UNDECIDED,
+    Decision,
+    Identity,
+    Lapse,
+    LapseReason,
+    Presence,
+    Project,
+    ProjectKind,
+    Ruling,
+    Sighting,
+    Verdict,
+)
+
+
+def step(
+    project: Project | None, event: Observation | ProjectOrder, new_id: str, now: datetime
+) -> Project | None:
+    """`project` after `event`, or None where nothing is left to keep.
+
+    `new_id` names a project seen for the first time. Raises OrderRefused, and then only for
+    orders: UnknownProject, NotPresent, IdentityChanged.
+    """
+    match event:
+        case Sighted():
+            return _sighted(project, event, new_id, now)
+        case Vanished():
+            return _absent(project, Presence.MISSING, now)
+        case Unreachable():
+            return _absent(project, Presence.SUSPENDED, now)
+        case Unsafe():
+            return _lapsed(project, event.reason, now) if project else None
+        case Approve():
+            return _approved(_known(project, event), event, now)
+        case Deny():
+            return _denied(_known(project, event), event, now)
+        case Forget():
+            return _forgotten(_known(project, event))
+        case _:
+            assert_never(event)
+
+
+def _sighted(project: Project | None, event: Sighted, new_id: str, now: datetime) -> Project:
+    seen = Sighting(
+        kind=event.kind,
+        identity=event.identity,
+        first_seen=now,
+        incomplete=event.incomplete,
+        main_checkout=event.main_checkout,
+    )
+    if project is None:
+        return Project(path=event.path, id=new_id, sighting=seen)
+    old = project.sighting
+    if _is_same(old.identity, seen.identity):
+        seen = replace(seen, first_seen=old.first_seen)
+    if (reason := _why_lapsed(project, seen)) is not None:
+        project = _lapsed(project, reason, now)
+    return replace(project, sighting=seen)
+
+
+def _why_lapsed(project: Project, seen: Sighting) -> LapseReason | None:
+    """Why what is seen now is not what was approved; None also where nothing was approved."""
+    if seen.kind is ProjectKind.URI:
+        return None
+    ruling = project.ruling
+    approved = [grant.identity for grant in ruling.grants]
+    if ruling.decision is not None and ruling.decision.verdict is Verdict.APPROVED:
+        approved.append(ruling.decision.identity) if ruling.decision.identity else None
+    if not approved:
+        return None
+    if not all(_is_same(identity, seen.identity) for identity in approved):
+        return LapseReason.REPLACED
+    if project.sighting.main_checkout != seen.main_checkout:
+        return LapseReason.RETARGETED
+    return None
+
+
+def _is_same(one: Identity | None, other: Identity | None) -> bool:
+    return one is not None and other is not None and one.same_as(other)
+
+
+def _absent(project: Project | None, presence: Presence, now: datetime) -> Project | None:
+    if project is None or project.sighting.kind is ProjectKind.URI:
+        return project
+    if presence is Presence.MISSING and project.ruling == UNDECIDED:
+        return None
+    seen = project.sighting
+    since = now if seen.presence is Presence.PRESENT else seen.absent_since
+    return replace(project, sighting=replace(seen, presence=presence, absent_since=since))
+
+
+def _lapsed(project: Project, reason: LapseReason, now: datetime) -> Project:
+    """Without its approvals; a denial stays. Name and tags are kept for the next approval."""
+    ruling = project.ruling
+    decision = ruling.decision
+    approved = decision is not None and decision.verdict is Verdict.APPROVED
+    if not approved and not ruling.grants:
+        return project
+    return replace(
+        project,
+        ruling=replace(
+            ruling,
+            decision=None if approved else decision,
+            grants=(),
+            lapse=Lapse(reason, now),
+        ),
+    )
+
+
+def _known(project: Project | None, order: ProjectOrder) -> Project:
+    if project is None:
+        raise UnknownProject(
+            f"no project is known at {safe_label(order.path, limit=None)}", "rootsd scan"
+        )
+    return project
+
+
+def _approved(project: Project, order: Approve, now: datetime) -> Project:
+    seen = project.sighting
+    shown = safe_label(project.path, limit=None)
+    if seen.presence is not Presence.PRESENT:
+        raise NotPresent(f"{shown} is {seen.presence.value}", "rootsd scan")
+    if seen.incomplete is not None:
+        raise NotPresent(
+            f"{shown} is incomplete: {seen.incomplete.value}",
+            "finish or remove it, then rootsd scan",
+        )
+    if seen.kind is not ProjectKind.URI and not _is_same(order.identity, seen.identity):
+        raise IdentityChanged(
+            f"{shown} is not the folder you were shown: it was replaced", "rootsd pending"
+        )
+    decision = Decision(Verdict.APPROVED, order.actor, now, order.identity, order.access)
+    return replace(
+        project,
+        ruling=Ruling(
+            decision=decision,
+            grants=project.ruling.grants,
+            name=order.name or project.ruling.name,
+            tags=tuple(sorted({*project.ruling.tags, *order.tags})),
+        ),
+    )
+
+
+def _denied(project: Project, order: Deny, now: datetime) -> Project:
+    """A denial binds to the path: it needs no identity and outlives whatever lies there."""
+    ruling = project.ruling
+    decision = Decision(Verdict.DENIED, order.actor, now)
+    return replace(project, ruling=Ruling(decision=decision, name=ruling.name, tags=ruling.tags))
+
+
+def _forgotten(project: Project) -> Project | None:
+    if project.sighting.presence is Presence.MISSING:
+        return None
+    return replace(project, ruling=UNDECIDED)

@@ -1,0 +1,276 @@
+"""What the command line asks of the daemon, and the shape of the answers.
+
+Each request is one JSON-RPC call on the control socket: `method` and `params` of the dataclass
+that `METHODS` names. Answers are the JSON objects described by the TypedDicts; `Item` is the
+item of the public `rootsd/1` schema. Paths travel as `str` with undecodable bytes as lone
+surrogates (PEP 383), which JSON escapes losslessly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from enum import StrEnum
+from typing import Any, TypedDict, get_type_hints
+
+from rootsd.core.errors import ErrorCode, RootsdError
+from rootsd.core.model import Access, Verdict
+
+PROTOCOL = 1
+
+
+class BadRequest(RootsdError):
+    """A control message that does not have the form of its method."""
+
+    code = ErrorCode.USAGE
+
+
+class DecisionVerb(StrEnum):
+    """The three orders on projects."""
+
+    APPROVE = "approve"
+    DENY = "deny"
+    FORGET = "forget"
+
+
+class Selection(StrEnum):
+    """Which projects are meant where no reference names them."""
+
+    NAMED = "named"
+    ALL = "all"
+    WAITING = "waiting"
+    LAPSED = "lapsed"
+    PUBLISHED = "published"
+
+
+class Effect(StrEnum):
+    """Whether an order is carried out or only shown."""
+
+    APPLY = "apply"
+    DRY_RUN = "dry-run"
+
+
+@dataclass(frozen=True, slots=True)
+class StatusQuery:
+    """The daemon, its parents, counts, connections, and what is degraded: `Status`."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectsQuery:
+    """Projects, as `Listing`. `refs` are names, ids, paths or globs; relative ones are to `cwd`.
+
+    With refs, one that fits nothing or several raises; `select`, `verdict` and `tag` narrow.
+    """
+
+    cwd: str
+    refs: tuple[str, ...] = ()
+    select: Selection = Selection.ALL
+    verdict: Verdict | None = None
+    tag: str | None = None
+    under: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ScanOrder:
+    """Scan one parent, or all, now: `progress` notices, then `Scanned`."""
+
+    parent: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reload:
+    """Read the configuration again: answers with `Status`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decide:
+    """An order on projects: answers with `Decided`. `name` goes with exactly one project.
+
+    `refs` name projects when `select` is NAMED; else `select` (narrowed by `under`) does.
+    """
+
+    verb: DecisionVerb
+    cwd: str
+    refs: tuple[str, ...] = ()
+    select: Selection = Selection.NAMED
+    under: str | None = None
+    name: str | None = None
+    tags: tuple[str, ...] = ()
+    access: Access = Access.READ_WRITE
+    effect: Effect = Effect.APPLY
+
+
+@dataclass(frozen=True, slots=True)
+class CheckQuery:
+    """Where `path` (absolute) stands: `Checked`."""
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """End the daemon cleanly; answered before it goes."""
+
+
+Request = StatusQuery | ProjectsQuery | ScanOrder | Reload | Decide | CheckQuery | Stop
+
+METHODS: Mapping[str, type[Request]] = {
+    "status": StatusQuery,
+    "projects": ProjectsQuery,
+    "scan": ScanOrder,
+    "reload": Reload,
+    "decide": Decide,
+    "check": CheckQuery,
+    "stop": Stop,
+}
+_NAMES = {form: name for name, form in METHODS.items()}
+
+
+class Item(TypedDict):
+    """One project in `rootsd/1`. Times are RFC 3339 UTC; `path` is null where it is not UTF-8."""
+
+    id: str
+    name: str
+    path: str | None
+    path_b64: str | None
+    uri: str | None
+    kind: str
+    verdict: str
+    presence: str
+    published: bool
+    lapsed: str | None
+    incomplete: str | None
+    tags: list[str]
+    access: str
+    parent: str | None
+    discovered_at: str
+    decided_at: str | None
+    worktree_of: str | None
+    note: str | None
+
+
+class Listing(TypedDict):
+    """Projects in the order they are to be shown."""
+
+    revision: int
+    items: list[Item]
+    warnings: list[str]
+
+
+class Decided(TypedDict):
+    """What an order did: `items` were changed, `unchanged` were so already."""
+
+    revision: int
+    items: list[Item]
+    unchanged: list[Item]
+    warnings: list[str]
+
+
+class Scanned(TypedDict):
+    """What a scan found: new, gone and changed projects, how many in all, and its cost."""
+
+    revision: int
+    new: list[Item]
+    gone: list[Item]
+    changed: list[Item]
+    projects: int
+    folders: int
+    seconds: float
+    warnings: list[str]
+
+
+class Progress(TypedDict):
+    """A `progress` notice during a scan."""
+
+    folders: int
+    projects: int
+    parent: str
+
+
+class Checked(TypedDict):
+    """`verdict` is null where the path is not known; `published` tells whether it is in a root."""
+
+    published: bool
+    verdict: str | None
+    root: str | None
+    access: str | None
+
+
+class DaemonStatus(TypedDict):
+    version: str
+    pid: int
+    since: str
+
+
+class ParentStatus(TypedDict):
+    """`state` is `watching`, `scanning`, `polling`, or `unreachable`; `note` says why."""
+
+    path: str
+    depth: int
+    nested: str
+    state: str
+    note: str | None
+    projects: int
+
+
+class SessionStatus(TypedDict):
+    client: str | None
+    pid: int
+    since: str
+
+
+class Status(TypedDict):
+    """The whole of `status --json` below its envelope."""
+
+    revision: int
+    daemon: DaemonStatus
+    parents: list[ParentStatus]
+    counts: dict[str, int]
+    sessions: list[SessionStatus]
+    degraded: list[str]
+    warnings: list[str]
+
+
+def encode(request: Request) -> tuple[str, dict[str, Any]]:
+    """The method and the params of a request; enums as words, absent values left out."""
+    params: dict[str, Any] = {}
+    for field in fields(request):
+        value = getattr(request, field.name)
+        if value != field.default:
+            params[field.name] = list(value) if isinstance(value, tuple) else value
+    return _NAMES[type(request)], params
+
+
+def decode(method: str, params: Mapping[str, Any]) -> Request:
+    """The request behind a method and its params. Unknown keys are ignored: a newer caller's.
+
+    Raises BadRequest where the method is unknown or a value has the wrong form.
+    """
+    form = METHODS.get(method)
+    if form is None:
+        raise BadRequest(f"this daemon does not know the request {method!r}", "rootsd version")
+    hints = get_type_hints(form)
+    values = {
+        field.name: _value(params[field.name], hints[field.name], field.name)
+        for field in fields(form)
+        if field.name in params
+    }
+    try:
+        return form(**values)
+    except TypeError as error:
+        raise BadRequest(f"the request {method} lacks a value: {error}") from error
+
+
+def _value(raw: object, hint: Any, name: str) -> object:
+    if hint in (str, str | None) and (isinstance(raw, str) or (raw is None and hint != str)):
+        return raw
+    if hint == tuple[str, ...] and isinstance(raw, list):
+        if all(isinstance(item, str) for item in raw):
+            return tuple(raw)
+    elif raw is None and hint == Verdict | None:
+        return None
+    else:
+        for enum in (DecisionVerb, Selection, Effect, Access, Verdict):
+            if hint in (enum, enum | None) and raw in [member.value for member in enum]:
+                return enum(str(raw))
+    raise BadRequest(f"the value of {name} does not have its form")
