@@ -150,7 +150,7 @@ class Catalog:
         return None
 
     def is_waiting(self, project: Project) -> bool:
-        """Whether a person is to be asked about `project`: undecided or lapsed, there and whole."""
+        """Whether a person is to be asked: undecided or lapsed, there, and whole."""
         judgement = self.judgements[project.path]
         return (
             judgement.ground in (Ground.UNDECIDED, Ground.LAPSED)

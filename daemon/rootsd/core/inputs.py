@@ -56,7 +56,7 @@ Observation = Sighted | Vanished | Unreachable | Unsafe
 
 @dataclass(frozen=True, slots=True)
 class Approve:
-    """Publish `path` as long as the directory there is `identity`, the one the person was shown."""
+    """Publish `path` as long as the directory there is `identity`, which the person was shown."""
 
     path: bytes
     identity: Identity | None

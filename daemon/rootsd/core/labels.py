@@ -12,6 +12,8 @@ import unicodedata
 
 _MAX_MARKS = 2
 _LIMIT = 64
+# What PEP 383 makes of bytes that are not UTF-8: 0x80 to 0xFF as lone surrogates.
+_SURROGATE_BYTES = (0xDC80, 0xDCFF)
 
 # Unicode's Default_Ignorable_Code_Point and the explicit bidi controls (UAX #9, UAX #44).
 _HIDDEN = frozenset(
@@ -64,6 +66,6 @@ def _must_escape(char: str) -> bool:
 
 def _escape(char: str) -> str:
     code = ord(char)
-    if 0xDC80 <= code <= 0xDCFF:  # a byte that was not UTF-8 (PEP 383)
-        return f"\\x{code - 0xDC00:02x}"
+    if _SURROGATE_BYTES[0] <= code <= _SURROGATE_BYTES[1]:
+        return f"\\x{code & 0xFF:02x}"
     return f"\\u{{{code:x}}}"

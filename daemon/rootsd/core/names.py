@@ -54,7 +54,7 @@ def _numbered(name: str, taken: Collection[str]) -> str:
 
 
 def project_id(path: bytes, taken: Collection[str]) -> str:
-    """A short id for `path`: from its hash, so that it survives a lost store; longer on a clash."""
+    """A short id for `path`, from its hash so that it survives a lost store; longer on a clash."""
     digest = int.from_bytes(hashlib.sha256(path).digest(), "big")
     letters: list[str] = []
     for _ in range(40):

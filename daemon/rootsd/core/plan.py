@@ -222,7 +222,7 @@ class _Draft:
 
     def _with_grant(self, project: Project, actor: Actor) -> Project:
         identity = project.sighting.identity
-        assert identity is not None  # noqa: S101 - _can_be_granted made sure
+        assert identity is not None, "_can_be_granted looked"
         ruling = project.ruling
         kept = tuple(grant for grant in ruling.grants if grant.actor.kind is not actor.kind)
         return replace(

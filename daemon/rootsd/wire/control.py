@@ -8,10 +8,10 @@ surrogates (PEP 383), which JSON escapes losslessly.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from enum import StrEnum
-from typing import Any, TypedDict, get_type_hints
+from typing import Any, TypedDict
 
 from rootsd.core.errors import ErrorCode, RootsdError
 from rootsd.core.model import Access, Verdict
@@ -249,28 +249,51 @@ def decode(method: str, params: Mapping[str, Any]) -> Request:
     form = METHODS.get(method)
     if form is None:
         raise BadRequest(f"this daemon does not know the request {method!r}", "rootsd version")
-    hints = get_type_hints(form)
-    values = {
-        field.name: _value(params[field.name], hints[field.name], field.name)
-        for field in fields(form)
-        if field.name in params
-    }
+    known = {field.name for field in fields(form)}
+    values = {name: _decoded(name, raw) for name, raw in params.items() if name in known}
+    build: Callable[..., Request] = form
     try:
-        return form(**values)
+        return build(**values)
     except TypeError as error:
         raise BadRequest(f"the request {method} lacks a value: {error}") from error
 
 
-def _value(raw: object, hint: Any, name: str) -> object:
-    if hint in (str, str | None) and (isinstance(raw, str) or (raw is None and hint != str)):
-        return raw
-    if hint == tuple[str, ...] and isinstance(raw, list):
-        if all(isinstance(item, str) for item in raw):
-            return tuple(raw)
-    elif raw is None and hint == Verdict | None:
-        return None
-    else:
-        for enum in (DecisionVerb, Selection, Effect, Access, Verdict):
-            if hint in (enum, enum | None) and raw in [member.value for member in enum]:
-                return enum(str(raw))
-    raise BadRequest(f"the value of {name} does not have its form")
+def _decoded(name: str, raw: object) -> object:
+    try:
+        return _FORMS[name](raw)
+    except ValueError as error:
+        raise BadRequest(f"the value of {name} is not of its form: {error}") from error
+
+
+def _text(raw: object) -> str:
+    if not isinstance(raw, str):
+        raise ValueError("not a string")  # noqa: TRY004 - one class for all forms
+    return raw
+
+
+def _text_or_none(raw: object) -> str | None:
+    return None if raw is None else _text(raw)
+
+
+def _texts(raw: object) -> tuple[str, ...]:
+    if not isinstance(raw, list):
+        raise ValueError("not a list")  # noqa: TRY004 - one class for all forms
+    return tuple(_text(item) for item in raw)
+
+
+# A field of one name has one form in every request.
+_FORMS: Mapping[str, Callable[[object], object]] = {
+    "access": Access,
+    "cwd": _text,
+    "effect": Effect,
+    "name": _text_or_none,
+    "parent": _text_or_none,
+    "path": _text,
+    "refs": _texts,
+    "select": Selection,
+    "tag": _text_or_none,
+    "tags": _texts,
+    "under": _text_or_none,
+    "verb": DecisionVerb,
+    "verdict": lambda raw: None if raw is None else Verdict(raw),
+}
