@@ -281,19 +281,23 @@ def _texts(raw: object) -> tuple[str, ...]:
     return tuple(_text(item) for item in raw)
 
 
+def _word(enum: type[StrEnum]) -> Callable[[object], StrEnum]:
+    return lambda raw: enum(_text(raw))
+
+
 # A field of one name has one form in every request.
 _FORMS: Mapping[str, Callable[[object], object]] = {
-    "access": Access,
+    "access": _word(Access),
     "cwd": _text,
-    "effect": Effect,
+    "effect": _word(Effect),
     "name": _text_or_none,
     "parent": _text_or_none,
     "path": _text,
     "refs": _texts,
-    "select": Selection,
+    "select": _word(Selection),
     "tag": _text_or_none,
     "tags": _texts,
     "under": _text_or_none,
-    "verb": DecisionVerb,
-    "verdict": lambda raw: None if raw is None else Verdict(raw),
+    "verb": _word(DecisionVerb),
+    "verdict": lambda raw: None if raw is None else Verdict(_text(raw)),
 }
