@@ -1,0 +1,64 @@
+# Needs python3 >= 3.11 (with venv), git and make; uses uv where there is one. `make help` lists all.
+# `make test ARGS='tests/core -x'` runs a part.
+
+PYTHON ?=
+PARENT ?=
+ARGS ?=
+export PYTHON PARENT
+
+BIN := .venv/bin
+PYTEST := $(BIN)/python -m pytest
+
+.DEFAULT_GOAL := help
+.PHONY: help up test lint check soak bench wheel install lock clean
+
+help:  ## show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+
+# The stamp is written last, so that an environment that broke off half-way is made again.
+.venv/.ready: requirements/lock.txt pyproject.toml tools/setup.sh tools/find_python.sh
+	@sh tools/setup.sh
+	@touch $@
+
+up: .venv/.ready  ## watch PARENT (default: the folder that holds this checkout): make up PARENT=~/src
+	@sh tools/up.sh
+
+test: .venv/.ready  ## all tests at their small sizes, at most 5 minutes on 2 cores
+	@$(PYTEST) -q $(ARGS)
+
+lint: .venv/.ready  ## ruff, formatting, mypy --strict, import contracts
+	@$(BIN)/ruff check --quiet
+	@$(BIN)/ruff format --check --quiet
+	@$(BIN)/mypy --no-error-summary
+	@$(BIN)/lint-imports >.venv/lint-imports.log || { cat .venv/lint-imports.log; exit 1; }
+	@echo "ruff, formatting, mypy and import contracts: no findings"
+
+check: .venv/.ready  ## the sized tests as large as CI runs them
+	@$(PYTEST) -q -m sized --sizes=check -o faulthandler_timeout=900
+
+soak: .venv/.ready  ## the sized tests at their largest; may take hours
+	@$(PYTEST) -m sized --sizes=soak -o faulthandler_timeout=7200
+
+bench: .venv/.ready  ## the benchmarks of tests/bench, as ratios
+	@$(PYTEST) -q -s tests/bench -o faulthandler_timeout=1800
+
+wheel: .venv/.ready  ## build dist/rootsd-*.whl
+	@rm -rf dist
+	@$(BIN)/python -m hatchling build --target wheel
+
+install: .venv/.ready  ## put the command rootsd on your PATH
+	@sh tools/put_on_path.sh
+
+# uv is the one tool that writes a lock for all versions and systems at once; it is not pinned, as
+# what it writes is reviewed. No address of an index is written, so that any mirror will do.
+lock: .venv/.ready  ## renew requirements/lock.txt to the newest versions (by uv)
+	@PATH="$$PATH:$(CURDIR)/$(BIN)"; \
+	command -v uv >/dev/null || $(BIN)/python -m pip install --quiet uv; \
+	uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
+		--group dev --no-emit-index-url --custom-compile-command "make lock" \
+		pyproject.toml --output-file requirements/lock.txt
+	@git --no-pager diff --stat -- requirements/lock.txt
+
+clean:  ## remove what was made here: environment, builds, caches
+	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	find daemon tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,42 @@
+#!/bin/sh
+# Puts `rootsd` on the PATH: as a tool of uv or pipx with a copy of its own, else as a link to .venv.
+set -eu
+
+cd "$(dirname "$0")/.."
+bin=$HOME/.local/bin
+
+# The pinned versions as constraints. Without their hashes: pip would then ask for the wheel's too.
+constraints=$(mktemp)
+trap 'rm -f "$constraints"' EXIT
+sed -n 's/^\([a-z].*[^ ]\) *\\$/\1/p' requirements/lock.txt >"$constraints"
+
+wheel() {
+    rm -rf build/wheel
+    .venv/bin/python -m hatchling build --target wheel --directory build/wheel >/dev/null 2>&1
+    echo build/wheel/rootsd-*.whl
+}
+
+if command -v uv >/dev/null 2>&1; then
+    uv tool install --quiet --force --python .venv/bin/python --constraints "$constraints" "$(wheel)"
+    bin=$(uv tool dir --bin)
+    how="a tool of uv; remove it with: uv tool uninstall rootsd"
+elif command -v pipx >/dev/null 2>&1; then
+    pipx install --force --python .venv/bin/python --pip-args="--constraint=$constraints" "$(wheel)"
+    bin=$(pipx environment --value PIPX_BIN_DIR)
+    how="an application of pipx; remove it with: pipx uninstall rootsd"
+else
+    mkdir -p "$bin"
+    if [ -e "$bin/rootsd" ] && [ ! -L "$bin/rootsd" ]; then
+        echo "$bin/rootsd is there and is no link; move it away first." >&2
+        exit 1
+    fi
+    ln -sf "$PWD/.venv/bin/rootsd" "$bin/rootsd"
+    how="a link into this checkout, which has to stay; remove it with: rm $bin/rootsd"
+fi
+
+"$bin/rootsd" version
+echo "$bin/rootsd is $how"
+case :$PATH: in
+*:"$bin":*) ;;
+*) echo "$bin is not on your PATH yet: add it in your shell's startup file." ;;
+esac
