@@ -1,0 +1,80 @@
+"""Projects as items of the public `rootsd/1` schema."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+
+from rootsd.core.catalog import Catalog
+from rootsd.core.decide import Ground
+from rootsd.core.model import Parent, Project, ProjectKind
+from rootsd.core.paths import contains, is_utf8, text_of, to_uri
+from rootsd.wire.control import Item
+
+
+def items_of(
+    catalog: Catalog, projects: Iterable[Project], parents: Sequence[Parent]
+) -> list[Item]:
+    """The items of `projects`, in their order."""
+    return [_item(catalog, project, parents) for project in projects]
+
+
+def rfc3339(moment: datetime) -> str:
+    """A time as RFC 3339 in UTC with whole seconds: `2026-11-21T12:00:00Z`."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _item(catalog: Catalog, project: Project, parents: Sequence[Parent]) -> Item:
+    seen, ruling = project.sighting, project.ruling
+    decided_at = ruling.decision.at if ruling.decision else None
+    if decided_at is None and ruling.grants:
+        decided_at = ruling.grants[-1].at
+    root = catalog.roots.get(project.path)
+    is_folder = seen.kind is not ProjectKind.URI
+    readable = is_utf8(project.path)
+    return Item(
+        id=project.id,
+        name=catalog.name_of(project),
+        path=text_of(project.path) if is_folder and readable else None,
+        path_b64=None if readable else b64encode(project.path).decode(),
+        uri=(to_uri(project.path) if is_folder else text_of(project.path)) if readable else None,
+        kind=seen.kind.value,
+        verdict=catalog.judgements[project.path].verdict.value,
+        presence=seen.presence.value,
+        published=root is not None,
+        lapsed=ruling.lapse.reason.value if ruling.lapse else None,
+        incomplete=seen.incomplete.value if seen.incomplete else None,
+        tags=list(ruling.tags),
+        access=ruling.decision.access.value if ruling.decision else "read-write",
+        parent=_parent_of(project, parents),
+        discovered_at=rfc3339(seen.first_seen),
+        decided_at=rfc3339(decided_at) if decided_at else None,
+        worktree_of=text_of(seen.main_checkout) if seen.main_checkout else None,
+        note=_note(catalog, project),
+    )
+
+
+def _parent_of(project: Project, parents: Sequence[Parent]) -> str | None:
+    """The innermost parent that the project lies in."""
+    holding = [parent.path for parent in parents if contains(parent.path, project.path)]
+    return text_of(max(holding, key=len)) if holding else None
+
+
+def _note(catalog: Catalog, project: Project) -> str | None:
+    """What a person should know that no other field says."""
+    if not is_utf8(project.path):
+        return "not published: the path is not UTF-8"
+    judgement = catalog.judgements[project.path]
+    match judgement.ground:
+        case Ground.HOLDS_DENIED:
+            inner = next(p for p in catalog.below(project.path) if catalog.is_denied(p))
+            return f"withheld: holds {catalog.name_of(inner)}, which is denied"
+        case Ground.DENIED_ABOVE | Ground.MAIN_CHECKOUT if isinstance(judgement.by, bytes):
+            return f"{judgement.ground.value}: {text_of(judgement.by)}"
+        case Ground.DENY_RULE | Ground.APPROVE_RULE:
+            return f"{judgement.ground.value} {judgement.by}"
+        case Ground.LAPSED if project.ruling.lapse is not None:
+            return f"approval lapsed: {project.ruling.lapse.reason.value}"
+        case _:
+            return None
