@@ -72,7 +72,7 @@ def _note(catalog: Catalog, project: Project) -> str | None:
             return f"withheld: holds {catalog.name_of(inner)}, which is denied"
         case Ground.DENIED_ABOVE | Ground.MAIN_CHECKOUT if isinstance(judgement.by, bytes):
             return f"{judgement.ground.value}: {text_of(judgement.by)}"
-        case Ground.DENY_RULE | Ground.APPROVE_RULE:
+        case Ground.DENY_RULE | Ground.APPROVE_RULE if isinstance(judgement.by, int):
             return f"{judgement.ground.value} {judgement.by}"
         case Ground.LAPSED if project.ruling.lapse is not None:
             return f"approval lapsed: {project.ruling.lapse.reason.value}"

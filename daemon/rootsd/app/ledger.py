@@ -66,6 +66,7 @@ class Ledger:
         self._unsaved: list[Change] = []
         self._postponed: list[Observation] = []
         self._needs_saving = anyio.Event()
+        self._saved = anyio.Event()
         self._publish(catalog.roots)
 
     @property
@@ -110,37 +111,46 @@ class Ledger:
         """
         async with self._lock:
             with anyio.CancelScope(shield=True):
-                made = plan(self._catalog, orders, self._now())
-                if not made.changes:
-                    return made
-                self._publish(_narrowed(self._roots, made.catalog.roots))
-                try:
-                    await self._save(made.changes)
-                except RootsdError:
-                    if not _only_narrows(self._roots, made.catalog.roots, made.changes):
-                        raise
-                    self._keep_for_later(made.changes)
-                self._adopt(made.catalog)
-                return made
+                made = await self._obey(orders)
+        return made
 
     async def keep_saving(self) -> None:
         """Write what the disk refused, until it takes it. Runs as long as the daemon does."""
         attempt = 0
         while True:
             await self._needs_saving.wait()
-            await anyio.sleep(_RETRY_SECONDS[min(attempt, len(_RETRY_SECONDS) - 1)])
+            with anyio.move_on_after(_RETRY_SECONDS[min(attempt, len(_RETRY_SECONDS) - 1)]):
+                await self._saved.wait()  # a later change may take the earlier ones along
             attempt += 1
             async with self._lock:
                 with anyio.CancelScope(shield=True):
-                    try:
-                        await self._save(())
-                    except RootsdError:
-                        continue
-                    postponed, self._postponed = self._postponed, []
-                    await self._observe(postponed)
+                    await self._retry()
             if not self.unsaved:
                 self._needs_saving = anyio.Event()
                 attempt = 0
+
+    async def _retry(self) -> None:
+        try:
+            await self._save(())
+        except RootsdError:
+            return
+        postponed, self._postponed = self._postponed, []
+        await self._observe(postponed)
+
+    async def _obey(self, orders: Sequence[Order]) -> Plan:
+        made = plan(self._catalog, orders, self._now())
+        if not made.changes:
+            return made
+        self._publish(_narrowed(self._roots, made.catalog.roots))
+        try:
+            await self._save(made.changes)
+        except RootsdError as error:
+            if not _only_narrows(self._roots, made.catalog.roots, made.changes):
+                raise
+            log.warning("the store refuses, the order holds in memory: %s", error)
+            self._keep_for_later(made.changes)
+        self._adopt(made.catalog)
+        return made
 
     async def _observe(self, observations: list[Observation]) -> None:
         made = plan(self._catalog, observations, self._now())
@@ -163,7 +173,9 @@ class Ledger:
         waiting = [*self._unsaved, *changes]
         if waiting:
             await to_thread.run_sync(self._saver.append, waiting, self._now())
-        self._unsaved.clear()
+            self._unsaved.clear()
+            self._saved.set()
+            self._saved = anyio.Event()
 
     def _keep_for_later(self, changes: Sequence[Change]) -> None:
         self._unsaved.extend(changes)
