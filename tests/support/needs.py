@@ -12,6 +12,9 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
+
+TOP = Path(__file__).parent.parent.parent
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +47,7 @@ def _is_root() -> bool:
 
 
 NEEDS = {
+    "checkout": Need((TOP / ".git").exists, "run it in a git checkout"),
     "bubblewrap": Need(_program("bwrap"), "apt-get install bubblewrap"),
     "fd": Need(_program("fdfind", "fd"), "apt-get install fd-find"),
     "hg": Need(_program("hg"), "apt-get install mercurial"),

@@ -1,0 +1,148 @@
+"""What tests/conftest.py promises: a closed environment, sizes, and no skip where CI=true."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from support.needs import NEEDS, unmet
+from support.sizes import Size, Sizes
+
+TOP = Path(__file__).parent.parent
+
+Suite = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def suite(tmp_path: Path) -> Suite:
+    """Run pytest on one planted test file below our own conftest, with more environment."""
+
+    def run(text: str, *options: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        shutil.copy(TOP / "pyproject.toml", tmp_path)
+        tests = tmp_path / "tests"
+        shutil.copytree(TOP / "tests" / "support", tests / "support")
+        shutil.copy(TOP / "tests" / "conftest.py", tests)
+        (tests / "test_planted.py").write_text(text)
+        environment = {name: value for name, value in os.environ.items() if name != "CI"}
+        return subprocess.run(
+            [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *options],
+            cwd=tmp_path,
+            env=environment | variables,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    return run
+
+
+NEEDY = "import pytest\n\n@pytest.mark.needs('nothing-has-this')\ndef test_it():\n    pass\n"
+PLANT_NEED = (
+    "from support.needs import NEEDS, Need\n"
+    "NEEDS['nothing-has-this'] = Need(lambda: False, 'apt-get install this')\n"
+)
+
+
+def test_unmet_need_skips_with_reason_and_install_line(suite: Suite) -> None:
+    run = suite(PLANT_NEED + NEEDY)
+    assert run.returncode == 0, run.stdout
+    assert "1 skipped" in run.stdout
+    assert "needs nothing-has-this, which is not here: apt-get install this" in run.stdout
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        PLANT_NEED + NEEDY,
+        "import pytest\n\ndef test_it():\n    pytest.skip('no')\n",
+        "import pytest\n\n@pytest.mark.skip(reason='no')\ndef test_it():\n    pass\n",
+        "import pytest\n\npytest.importorskip('nothing_has_this', reason='no')\n",
+    ],
+    ids=["needs", "skip in the test", "skip mark", "skip of the file"],
+)
+def test_no_skip_passes_in_ci(text: str, suite: Suite) -> None:
+    run = suite(text, CI="true")
+    assert run.returncode not in {0, pytest.ExitCode.NO_TESTS_COLLECTED}, run.stdout
+    assert "A skip fails where CI=true." in run.stdout
+
+
+def test_expected_failure_is_no_skip(suite: Suite) -> None:
+    text = "import pytest\n\n@pytest.mark.xfail\ndef test_it():\n    assert False\n"
+    assert suite(text, CI="true").returncode == 0
+
+
+def test_unknown_need_is_an_error(suite: Suite) -> None:
+    assert "KeyError" in suite(NEEDY).stdout
+
+
+def test_every_need_has_an_install_line() -> None:
+    assert [name for name, need in NEEDS.items() if not need.install] == []
+
+
+def test_a_met_need_has_no_reason(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    program = tmp_path / "rsync"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert unmet("rsync") == ""
+    assert unmet("svn") != ""
+
+
+def test_sized_alone_takes_only_tests_that_grow(suite: Suite) -> None:
+    text = (
+        "from hypothesis import given, settings, strategies\n\n"
+        "def test_one(): pass\n"
+        "def test_two(sizes): assert sizes.pick(test=1, check=2, soak=3) == 2\n"
+        "@given(strategies.booleans())\n"
+        "def test_three(truth): assert settings.default.max_examples == 1000\n"
+    )
+    run = suite(text, "-m", "sized", "--sizes=check")
+    assert run.returncode == 0, run.stdout
+    assert "2 passed, 1 deselected" in run.stdout
+
+
+@pytest.mark.parametrize(("size", "picked"), [(Size.TEST, 1), (Size.CHECK, 2), (Size.SOAK, 3)])
+def test_sizes_pick_by_the_run(size: Size, picked: int) -> None:
+    assert Sizes(size).pick(test=1, check=2, soak=3) == picked
+
+
+def test_home_cannot_be_made_even_by_root() -> None:
+    with pytest.raises(NotADirectoryError):
+        Path.home().mkdir(parents=True)
+
+
+def test_settings_of_the_person_do_not_reach_a_test(suite: Suite) -> None:
+    text = (
+        "import os\n\n"
+        "def test_it():\n"
+        "    assert 'XDG_RUNTIME_DIR' not in os.environ\n"
+        "    assert 'GIT_DIR' not in os.environ\n"
+        "    assert os.environ['ROOTSD_DIR'] != '/elsewhere'\n"
+    )
+    run = suite(text, XDG_RUNTIME_DIR="/run/user/0", GIT_DIR="/elsewhere", ROOTSD_DIR="/elsewhere")
+    assert run.returncode == 0, run.stdout
+
+
+def test_git_commits_and_clones_without_a_home(tmp_path: Path) -> None:
+    commands = (
+        ["git", "init", "--quiet", "one"],
+        ["git", "-C", "one", "commit", "--quiet", "--allow-empty", "--message=first"],
+        ["git", "clone", "--quiet", (tmp_path / "one").as_uri(), "two"],
+    )
+    for command in commands:
+        subprocess.run(command, cwd=tmp_path, check=True)
+    head = (tmp_path / "two" / ".git" / "HEAD").read_text()
+    assert head == "ref: refs/heads/main\n"
+
+
+@pytest.mark.parametrize("turn", [1, 2])
+def test_each_test_has_a_rootsd_dir_of_its_own(turn: int, rootsd_dir: Path) -> None:
+    assert os.environ["ROOTSD_DIR"] == str(rootsd_dir)
+    assert not rootsd_dir.exists()
+    rootsd_dir.mkdir()

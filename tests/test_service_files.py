@@ -1,0 +1,206 @@
+"""The service files are whole: known sections and keys, values of the right type, our command."""
+
+from __future__ import annotations
+
+import os
+import plistlib
+import shutil
+import subprocess
+from pathlib import Path
+from xml.parsers.expat import ExpatError
+
+import pytest
+
+TOP = Path(__file__).parent.parent
+SYSTEMD = TOP / "systemd"
+PLIST = TOP / "launchd" / "org.rootsd.daemon.plist"
+UNITS = sorted(path for path in SYSTEMD.rglob("*") if path.is_file())
+
+# systemd.unit(5), systemd.service(5), systemd.socket(5), systemd.exec(5), systemd.kill(5) and
+# systemd.resource-control(5) of systemd 252: the keys that we use.
+KEYS = {
+    "Unit": {"Description", "StartLimitBurst", "StartLimitIntervalSec"},
+    "Install": {"WantedBy"},
+    "Socket": {
+        "Backlog", "DirectoryMode", "FileDescriptorName", "ListenStream", "RemoveOnStop",
+        "Service", "SocketMode",
+    },
+    "Service": {
+        "CapabilityBoundingSet", "ExecStart", "InaccessiblePaths", "KeyringMode", "LimitCORE",
+        "LimitNOFILE", "LockPersonality", "MemoryDenyWriteExecute", "MemoryHigh", "MemoryMax",
+        "NoNewPrivileges", "NotifyAccess", "PrivateDevices", "PrivateNetwork", "PrivateUsers",
+        "ProtectClock", "ProtectControlGroups", "ProtectHome", "ProtectHostname",
+        "ProtectKernelLogs", "ProtectKernelModules", "ProtectKernelTunables", "ProtectSystem",
+        "ReadWritePaths", "Restart", "RestartSec", "RestrictAddressFamilies",
+        "RestrictNamespaces", "RestrictRealtime", "RestrictSUIDSGID", "SystemCallArchitectures",
+        "SystemCallErrorNumber", "SystemCallFilter", "TasksMax", "TimeoutStartSec",
+        "TimeoutStopSec", "Type", "UMask", "WatchdogSec",
+    },
+}  # fmt: skip
+
+# These do more harm than good here: each hides parents, removes our sockets, or names a folder
+# that differs between versions of systemd.
+LEFT_OFF = {"PrivateTmp", "RuntimeDirectory", "StateDirectory"}
+
+# launchd.plist(5): the keys that we use.
+LAUNCHD_TYPES: dict[str, type] = {
+    "Label": str,
+    "ProgramArguments": list,
+    "RunAtLoad": bool,
+    "KeepAlive": dict,
+    "ProcessType": str,
+    "ThrottleInterval": int,
+    "ExitTimeOut": int,
+    "Umask": int,
+    "SoftResourceLimits": dict,
+    "StandardOutPath": str,
+    "StandardErrorPath": str,
+}
+
+Entries = list[tuple[str, str, str]]
+
+
+def _parsed(text: str) -> Entries:
+    """Section, key and value of each line of a unit; raises `ValueError` on any other line."""
+    entries: Entries = []
+    section = ""
+    for number, line in enumerate(text.splitlines(), start=1):
+        if not line or line.startswith(("#", ";")):
+            continue
+        if line.startswith("[") and line.endswith("]"):
+            section = line[1:-1]
+            continue
+        key, equals, value = line.partition("=")
+        if not (section and equals and key.isalnum()):
+            message = f"line {number} is neither a section nor a setting: {line!r}"
+            raise ValueError(message)
+        entries.append((section, key, value))
+    return entries
+
+
+def _values(unit: Path, key: str) -> list[str]:
+    return [value for _, name, value in _parsed(unit.read_text()) if name == key]
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
+def test_unit_holds_only_known_settings(unit: Path) -> None:
+    entries = _parsed(unit.read_text())
+    unknown = [(section, key) for section, key, _ in entries if key not in KEYS.get(section, ())]
+    assert entries
+    assert unknown == []
+
+
+def test_the_units_are_the_ones_that_the_installer_expects() -> None:
+    assert [str(unit.relative_to(SYSTEMD)) for unit in UNITS] == [
+        "rootsd-control.socket",
+        "rootsd.service",
+        "rootsd.service.d/20-namespaces.conf",
+        "rootsd.socket",
+    ]
+
+
+def test_the_service_runs_the_daemon_of_the_installation() -> None:
+    assert _values(SYSTEMD / "rootsd.service", "ExecStart") == ["@PREFIX@/bin/rootsd daemon"]
+
+
+def test_the_service_works_without_its_sockets() -> None:
+    keys = {key for _, key, _ in _parsed((SYSTEMD / "rootsd.service").read_text())}
+    assert keys.isdisjoint({"Requires", "BindsTo", "Sockets"})
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
+def test_harmful_settings_stay_off(unit: Path) -> None:
+    assert LEFT_OFF.isdisjoint(key for _, key, _ in _parsed(unit.read_text()))
+
+
+@pytest.mark.parametrize(
+    ("unit", "socket"),
+    [
+        ("rootsd.socket", "%t/rootsd/pub/mcp.sock"),
+        ("rootsd-control.socket", "%t/rootsd/ctl/control.sock"),
+    ],
+)
+def test_sockets_are_private_and_start_the_one_service(unit: str, socket: str) -> None:
+    path = SYSTEMD / unit
+    assert _values(path, "ListenStream") == [socket]
+    assert _values(path, "SocketMode") == ["0600"]
+    assert _values(path, "DirectoryMode") == ["0700"]
+    assert _values(path, "Service") == ["rootsd.service"]
+
+
+@pytest.mark.parametrize(
+    "text", ["ExecStart=/bin/true", "[Service]\nExecStart /bin/true", "[Service\nType=simple"]
+)
+def test_a_broken_unit_is_found(text: str) -> None:
+    with pytest.raises(ValueError, match="neither a section nor a setting"):
+        _parsed(text)
+
+
+def test_plist_holds_known_keys_of_the_right_type() -> None:
+    agent = plistlib.loads(PLIST.read_bytes())
+    assert {key: type(value) for key, value in agent.items()} == LAUNCHD_TYPES
+
+
+def test_plist_survives_a_round_trip() -> None:
+    agent = plistlib.loads(PLIST.read_bytes())
+    assert plistlib.loads(plistlib.dumps(agent)) == agent
+
+
+def test_agent_is_kept_alive_until_it_ends_well() -> None:
+    agent = plistlib.loads(PLIST.read_bytes())
+    assert agent["Label"] == PLIST.stem
+    assert agent["ProgramArguments"] == ["@PREFIX@/bin/rootsd", "daemon"]
+    assert agent["RunAtLoad"] is True
+    assert agent["KeepAlive"] == {"SuccessfulExit": False}
+    assert agent["ProcessType"] == "Background"
+    assert agent["Umask"] == 0o077
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "error"),
+    [(b"<true/>", b"<yes/>", ValueError), (b"</plist>", b"", ExpatError)],
+)
+def test_a_broken_plist_is_found(right: bytes, wrong: bytes, error: type[Exception]) -> None:
+    with pytest.raises(error):
+        plistlib.loads(PLIST.read_bytes().replace(right, wrong))
+
+
+@pytest.fixture
+def installed(tmp_path: Path) -> Path:
+    """The units as an installer leaves them, with a program that exists."""
+    units = tmp_path / "units"
+    shutil.copytree(SYSTEMD, units)
+    program = tmp_path / "prefix" / "bin" / "rootsd"
+    program.parent.mkdir(parents=True)
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    service = units / "rootsd.service"
+    service.write_text(service.read_text().replace("@PREFIX@", str(program.parent.parent)))
+    return units
+
+
+def _verified(units: Path) -> str:
+    """What systemd itself finds wrong with the three units together."""
+    names = ("rootsd.service", "rootsd.socket", "rootsd-control.socket")
+    run = subprocess.run(
+        ["systemd-analyze", "verify", "--user", "--man=no", "--recursive-errors=one"]
+        + [str(units / name) for name in names],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "HOME": str(units), "XDG_RUNTIME_DIR": str(units)},
+    )
+    ours = [line for line in run.stderr.splitlines() if str(units) in line or "rootsd" in line]
+    return "\n".join(ours) if ours or run.returncode == 0 else run.stderr
+
+
+@pytest.mark.needs("systemd-analyze")
+def test_systemd_finds_nothing_wrong(installed: Path) -> None:
+    assert _verified(installed) == ""
+
+
+@pytest.mark.needs("systemd-analyze")
+def test_systemd_finds_a_planted_fault(installed: Path) -> None:
+    service = installed / "rootsd.service"
+    service.write_text(service.read_text().replace("Type=notify", "Type=announce"))
+    assert "announce" in _verified(installed)
