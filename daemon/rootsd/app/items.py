@@ -65,6 +65,8 @@ def _note(catalog: Catalog, project: Project) -> str | None:
     """What a person should know that no other field says."""
     if not is_utf8(project.path):
         return "not published: the path is not UTF-8"
+    if project.sighting.hazard is not None:
+        return f"cannot be published: {project.sighting.hazard.value}"
     judgement = catalog.judgements[project.path]
     match judgement.ground:
         case Ground.HOLDS_DENIED:

@@ -114,6 +114,10 @@ class Ledger:
                 made = await self._obey(orders)
         return made
 
+    def rehearse(self, orders: Sequence[Order]) -> Plan:
+        """What `obey` would do; nothing is done. Raises OrderRefused."""
+        return plan(self._catalog, orders, self._now())
+
     async def keep_saving(self) -> None:
         """Write what the disk refused, until it takes it. Runs as long as the daemon does."""
         attempt = 0

@@ -44,26 +44,29 @@ class Resolver:
             return project
         return self._by_ending(reference)
 
-    def all(self, references: Iterable[str]) -> list[Project]:
+    def all(
+        self, references: Iterable[str], fits: Callable[[Project], bool] = lambda _: True
+    ) -> list[Project]:
         """The projects that the references mean, each once, in that order.
 
-        Raises UnknownProject where one means nothing, AmbiguousReference where one that is no
-        glob means several.
+        A glob means only projects that `fits` takes; a project that is named is named.
+        Raises UnknownProject where a reference means nothing, AmbiguousReference where one that
+        is no glob means several.
         """
         found: dict[bytes, Project] = {}
         for reference in references:
-            for project in self._matches(reference):
+            for project in self._matches(reference, fits):
                 found.setdefault(project.path, project)
         return list(found.values())
 
-    def _matches(self, reference: str) -> Sequence[Project]:
+    def _matches(self, reference: str, fits: Callable[[Project], bool]) -> Sequence[Project]:
         if (project := self.one(reference)) is not None:
             return (project,)
         if _GLOB.isdisjoint(reference):
             raise UnknownProject(
                 f"no project is called {safe_label(reference, limit=None)}", "rootsd ls"
             )
-        matches = self._by_glob(reference)
+        matches = [project for project in self._by_glob(reference) if fits(project)]
         if not matches:
             raise UnknownProject(
                 f"no project matches {safe_label(reference, limit=None)}", "rootsd ls"
@@ -71,12 +74,12 @@ class Resolver:
         return matches
 
     def _by_glob(self, pattern: str) -> list[Project]:
-        fits = re.compile(translate(pattern)).match
+        matches = re.compile(translate(pattern)).match
         catalog = self.catalog
         return [
             project
             for project in sorted(catalog.projects.values(), key=lambda p: p.path)
-            if fits(catalog.name_of(project)) or fits(text_of(project.path))
+            if matches(catalog.name_of(project)) or matches(text_of(project.path))
         ]
 
     def _by_ending(self, reference: str) -> Project | None:

@@ -156,4 +156,5 @@ class Catalog:
             judgement.ground in (Ground.UNDECIDED, Ground.LAPSED)
             and project.sighting.absent_since is None
             and project.sighting.incomplete is None
+            and project.sighting.hazard is None
         )

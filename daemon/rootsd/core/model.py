@@ -126,7 +126,8 @@ class Sighting:
     """What the disk showed of a project when it was last looked at.
 
     There is no "last seen": it would change, and rewrite, every project on every scan.
-    `main_checkout` is set for a linked git worktree whose back-link was verified.
+    `main_checkout` is set for a linked git worktree whose back-link was verified; `hazard` where
+    the folder may not be published as it stands, e.g. others can write an ancestor.
     """
 
     kind: ProjectKind
@@ -136,6 +137,7 @@ class Sighting:
     absent_since: datetime | None = None
     incomplete: Incomplete | None = None
     main_checkout: bytes | None = None
+    hazard: LapseReason | None = None
 
 
 @dataclass(frozen=True, slots=True)

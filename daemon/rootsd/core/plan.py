@@ -39,7 +39,7 @@ from rootsd.core.model import (
     Rule,
     Verdict,
 )
-from rootsd.core.paths import ancestors
+from rootsd.core.paths import ancestors, is_utf8
 from rootsd.core.rules import checked_pattern
 from rootsd.core.step import step
 
@@ -149,6 +149,9 @@ class _Draft:
         if reason := self._old.places.why_no_root(order.path):
             shown = safe_label(order.path, limit=None)
             raise RefusedPlace(f"{shown} can never be a root: {reason}")
+        if not is_utf8(order.path):
+            shown = safe_label(order.path, limit=None)
+            raise RefusedPlace(f"{shown} is not UTF-8, so clients cannot be told of it")
 
     def _named(self, order: Approve) -> Approve:
         """The order with the name it freezes: its own, the one frozen before, or the proposal."""
@@ -257,6 +260,7 @@ def _can_be_granted(project: Project, judged: Catalog) -> bool:
         judged.judgements[project.path].ground in (Ground.UNDECIDED, Ground.LAPSED)
         and seen.presence is Presence.PRESENT
         and seen.incomplete is None
+        and seen.hazard is None
         and seen.identity is not None
         and judged.places.why_no_root(project.path) is None
     )

@@ -37,6 +37,14 @@ from rootsd.core.model import (
     Verdict,
 )
 
+_HAZARDS = {
+    LapseReason.EXPOSED: "others can write to it or to a folder above it",
+    LapseReason.REFUSED_PLACE: "it lies in a place that can never be a root",
+    LapseReason.REPLACED: "it was replaced",
+    LapseReason.RETARGETED: "its git data lies elsewhere",
+    LapseReason.STORE_RESTORED: "the store was restored",
+}
+
 
 def step(
     project: Project | None, event: Observation | ProjectOrder, new_id: str, now: datetime
@@ -54,7 +62,7 @@ def step(
         case Unreachable():
             return _absent(project, Presence.SUSPENDED, now)
         case Unsafe():
-            return _lapsed(project, event.reason, now) if project else None
+            return _hazardous(project, event, now) if project else None
         case Approve():
             return _approved(_known(project, event), event, now)
         case Deny():
@@ -114,6 +122,11 @@ def _absent(project: Project | None, presence: Presence, now: datetime) -> Proje
     return replace(project, sighting=replace(seen, presence=presence, absent_since=since))
 
 
+def _hazardous(project: Project, event: Unsafe, now: datetime) -> Project:
+    marked = replace(project, sighting=replace(project.sighting, hazard=event.reason))
+    return _lapsed(marked, event.reason, now)
+
+
 def _lapsed(project: Project, reason: LapseReason, now: datetime) -> Project:
     """Without its approvals; a denial stays. Name and tags are kept for the next approval."""
     ruling = project.ruling
@@ -150,6 +163,8 @@ def _approved(project: Project, order: Approve, now: datetime) -> Project:
             f"{shown} is incomplete: {seen.incomplete.value}",
             "finish or remove it, then rootsd scan",
         )
+    if seen.hazard is not None:
+        raise NotPresent(f"{shown} cannot be published: {_HAZARDS[seen.hazard]}", "rootsd scan")
     if seen.kind is not ProjectKind.URI and not _is_same(order.identity, seen.identity):
         raise IdentityChanged(
             f"{shown} is not the folder you were shown: it was replaced", "rootsd pending"
