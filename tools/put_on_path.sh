@@ -5,10 +5,9 @@ set -eu
 cd "$(dirname "$0")/.."
 bin=$HOME/.local/bin
 
-# The pinned versions as constraints. Without their hashes: pip would then ask for the wheel's too.
 constraints=$(mktemp)
 trap 'rm -f "$constraints"' EXIT
-sed -n 's/^\([a-z].*[^ ]\) *\\$/\1/p' requirements/lock.txt >"$constraints"
+sh tools/constraints.sh >"$constraints"
 
 wheel() {
     rm -rf build/wheel

@@ -1,0 +1,84 @@
+"""The wheel and the source archive hold what they should, and nothing else."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import rootsd
+
+TOP = Path(__file__).parent.parent
+
+
+def _built(target: str, folder: Path, source: Path) -> Path:
+    run = subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "--target", target, "--directory", folder],
+        cwd=source,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stdout
+    (archive,) = folder.glob("rootsd-*")
+    return archive
+
+
+@pytest.fixture(scope="module")
+def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The source archive."""
+    return _built("sdist", tmp_path_factory.mktemp("sdist"), TOP)
+
+
+@pytest.fixture(scope="module")
+def wheel(archive: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel as built from the source archive, as a packager does."""
+    unpacked = tmp_path_factory.mktemp("unpacked")
+    with tarfile.open(archive) as tar:
+        for member in tar.getmembers():
+            content = tar.extractfile(member)
+            assert content is not None, member.name
+            file = unpacked / member.name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(content.read())
+    (source,) = unpacked.iterdir()
+    return _built("wheel", tmp_path_factory.mktemp("wheel"), source)
+
+
+def test_wheel_holds_the_package_and_the_service_files(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as zipped:
+        names = set(zipped.namelist())
+    modules = {
+        str(path.relative_to(TOP / "daemon")) for path in (TOP / "daemon").rglob("*.py")
+    } | {"rootsd/py.typed"}
+    info = f"rootsd-{rootsd.__version__}"
+    shared = {
+        f"{info}.data/data/share/rootsd/{path.relative_to(TOP)}"
+        for folder in ("systemd", "launchd")
+        for path in (TOP / folder).rglob("*")
+        if path.is_file()
+    }
+    assert modules | shared == {name for name in names if ".dist-info/" not in name}
+    assert f"{info}.dist-info/licenses/LICENSE" in names
+
+
+def test_wheel_names_the_command_and_the_version(wheel: Path) -> None:
+    info = f"rootsd-{rootsd.__version__}.dist-info"
+    with zipfile.ZipFile(wheel) as zipped:
+        entry_points = zipped.read(f"{info}/entry_points.txt").decode()
+        metadata = zipped.read(f"{info}/METADATA").decode()
+    assert "rootsd = rootsd.__main__:main" in entry_points
+    assert f"\nVersion: {rootsd.__version__}\n" in metadata
+    assert "\nRequires-Python: >=3.11\n" in metadata
+
+
+def test_source_archive_can_be_tested(archive: Path) -> None:
+    with tarfile.open(archive) as tar:
+        top_level = {name.split("/")[1] for name in tar.getnames()}
+    assert {"Makefile", "requirements", "tests", "tools", "daemon", "LICENSE"} <= top_level
+    assert ".venv" not in top_level

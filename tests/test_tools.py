@@ -1,0 +1,167 @@
+"""The scripts behind `make`: which Python is taken, which folder is watched, what is pinned."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+TOP = Path(__file__).parent.parent
+# What the scripts call, apart from the programs that a test plants.
+COMMON = ("basename", "cat", "dirname", "git", "id", "mkdir", "rm", "sh")
+
+
+@pytest.fixture
+def programs(tmp_path: Path) -> Path:
+    """A folder to be the whole PATH: the common programs, and no Python yet."""
+    folder = tmp_path / "programs"
+    folder.mkdir()
+    for name in COMMON:
+        found = shutil.which(name)
+        assert found, name
+        (folder / name).symlink_to(found)
+    return folder
+
+
+def _plant(program: Path, script: str) -> None:
+    program.parent.mkdir(parents=True, exist_ok=True)
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o755)
+
+
+def _find_python(programs: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["/bin/sh", str(TOP / "tools" / "find_python.sh")],
+        env={"PATH": str(programs)} | variables,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_no_python_gives_a_plain_message(programs: Path) -> None:
+    run = _find_python(programs)
+    assert run.returncode == 1
+    assert run.stdout == ""
+    assert "needs Python 3.11 or newer" in run.stderr
+    assert "there is no python3 on PATH" in run.stderr
+
+
+def test_old_python_is_named(programs: Path) -> None:
+    _plant(programs / "python3", 'case "$2" in *split*) echo 3.9.2 ;; *) exit 1 ;; esac')
+    run = _find_python(programs)
+    assert run.returncode == 1
+    assert "python3 here is 3.9.2" in run.stderr
+
+
+def test_shim_without_a_python_behind_it_is_passed_over(programs: Path) -> None:
+    _plant(programs / "python3", "echo 'not installed' >&2; exit 127")
+    _plant(programs / "python3.14", "exit 127")
+    _plant(programs / "python3.12", f'exec {sys.executable} "$@"')
+    run = _find_python(programs)
+    assert run.returncode == 0, run.stderr
+    assert Path(run.stdout.strip()).samefile(Path(sys.executable).resolve())
+
+
+def test_python_that_was_asked_for_is_not_replaced_by_another(programs: Path) -> None:
+    _plant(programs / "python3", f'exec {sys.executable} "$@"')
+    run = _find_python(programs, PYTHON="/nowhere/python3.11")
+    assert run.returncode == 1
+    assert "/nowhere/python3.11 is not that" in run.stderr
+
+
+def _up(checkout: Path, programs: Path, **variables: str) -> str:
+    """What tools/up.sh says in a checkout whose rootsd only repeats its arguments."""
+    shutil.copytree(TOP / "tools", checkout / "tools")
+    _plant(checkout / ".venv" / "bin" / "rootsd", 'echo "called: $*"')
+    kept = {name: value for name, value in os.environ.items() if name.startswith("GIT_")}
+    run = subprocess.run(
+        ["/bin/sh", str(checkout / "tools" / "up.sh")],
+        env=kept | {"PATH": str(programs)} | variables,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stdout
+    return run.stdout
+
+
+def test_up_takes_the_folder_that_holds_the_checkout(tmp_path: Path, programs: Path) -> None:
+    said = _up(tmp_path / "src" / "rootsd", programs, HOME=str(tmp_path))
+    assert f"called: up {tmp_path}/src\n" in said
+
+
+def test_up_takes_the_home_folder_when_it_holds_the_checkout(
+    tmp_path: Path, programs: Path
+) -> None:
+    said = _up(tmp_path / "rootsd", programs, HOME=str(tmp_path))
+    assert f"called: up {tmp_path}\n" in said
+
+
+@pytest.mark.parametrize(("asked", "taken"), [("/some/where", "/some/where"), ("~/s", "HOME/s")])
+def test_up_takes_the_folder_asked_for(
+    asked: str, taken: str, tmp_path: Path, programs: Path
+) -> None:
+    said = _up(tmp_path / "rootsd", programs, HOME=str(tmp_path), PARENT=asked)
+    assert f"called: up {taken.replace('HOME', str(tmp_path))}\n" in said
+
+
+def test_up_samples_where_the_checkout_lies_above_home(tmp_path: Path, programs: Path) -> None:
+    home = tmp_path / "people" / "me"
+    home.mkdir(parents=True)
+    said = _up(tmp_path / "rootsd", programs, HOME=str(home), TMPDIR=str(tmp_path))
+    sample = tmp_path / f"rootsd-sample-{os.geteuid()}"
+    assert f"{tmp_path}, which is too wide to watch" in said
+    assert f"called: up {sample}\n" in said
+    assert (sample / "first" / ".git").is_dir()
+    assert (sample / "copy" / "README").read_text() == "A sample for rootsd.\n"
+
+
+def test_up_ends_by_saying_how_to_call_rootsd(tmp_path: Path, programs: Path) -> None:
+    said = _up(tmp_path / "rootsd", programs, HOME=str(tmp_path))
+    assert f"From now on:  {tmp_path}/rootsd/.venv/bin/rootsd pending" in said
+    assert "'make install' puts the command rootsd on your PATH" in said
+
+
+def _name(requirement: str) -> str:
+    found = re.match(r"[a-z0-9.-]+", requirement)
+    assert found, requirement
+    return found[0]
+
+
+def _requirements_of_the_project() -> set[str]:
+    project = tomllib.loads((TOP / "pyproject.toml").read_text())
+    lists = [project["project"]["dependencies"], *project["dependency-groups"].values()]
+    return {_name(entry) for entries in lists for entry in entries if isinstance(entry, str)}
+
+
+def test_every_pin_has_a_hash_and_nothing_is_an_address_or_an_option() -> None:
+    lines = (TOP / "requirements" / "lock.txt").read_text().splitlines()
+    pins = [number for number, line in enumerate(lines) if re.match(r"\S+==\S+ .*\\$", line)]
+    hashed = [n for n in pins if re.match(r"    --hash=sha256:[0-9a-f]{64}", lines[n + 1])]
+    others = [
+        line for line in lines if not re.match(r"\S+==|    --hash=sha256:[0-9a-f]{64}|\s*#", line)
+    ]
+    assert len(pins) > len(_requirements_of_the_project())
+    assert hashed == pins
+    assert others == []
+    assert "://" not in "\n".join(lines)
+
+
+def test_everything_the_project_asks_for_is_pinned() -> None:
+    constraints = subprocess.run(
+        ["/bin/sh", str(TOP / "tools" / "constraints.sh")],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    pinned = {_name(line) for line in constraints.splitlines()}
+    assert _requirements_of_the_project() - pinned == set()
+    assert "--hash" not in constraints
