@@ -1,0 +1,208 @@
+"""The main job with real processes: a clone shows up, is approved, and clients are told, live."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from anyio import to_thread
+from mcp import Client
+from mcp.client.stdio import StdioServerParameters
+
+from support.person import HANG_GUARD, Person
+
+URI = "roots://approved"
+
+
+@pytest.fixture
+def person(tmp_path: Path) -> Iterator[Person]:
+    person = Person(tmp_path)
+    yield person
+    person.run("down")
+
+
+def bridge(person: Person) -> StdioServerParameters:
+    """What a client's configuration holds; clients hand hardly any environment on."""
+    return StdioServerParameters(
+        command=sys.executable,
+        args=["-m", "rootsd", "bridge"],
+        env={"ROOTSD_DIR": os.environ["ROOTSD_DIR"], "HOME": str(person.home)},
+    )
+
+
+class Told:
+    """Counts the notices that a client gets and lets a test wait for the next."""
+
+    def __init__(self) -> None:
+        self.notices: list[str] = []
+        self._arrived = anyio.Event()
+
+    async def take(self, notice: object) -> None:
+        self.notices.append(type(notice).__name__)
+        self._arrived.set()
+
+    async def next(self) -> None:
+        with anyio.fail_after(HANG_GUARD):
+            await self._arrived.wait()
+        self._arrived = anyio.Event()
+
+
+@asynccontextmanager
+async def legacy_client(person: Person) -> AsyncIterator[tuple[Client, Told]]:
+    told = Told()
+    async with Client(bridge(person), mode="legacy", message_handler=told.take) as client:
+        await client.session.subscribe_resource(URI)
+        yield client, told
+
+
+@asynccontextmanager
+async def modern_client(person: Person) -> AsyncIterator[tuple[Client, Told]]:
+    told = Told()
+
+    async def follow(client: Client) -> None:
+        async with client.listen(resource_subscriptions=[URI]) as events:
+            listening.set()
+            async for event in events:
+                await told.take(event)
+
+    listening = anyio.Event()
+    async with (
+        Client(bridge(person), mode="2026-07-28") as client,
+        anyio.create_task_group() as group,
+    ):
+        group.start_soon(follow, client)
+        await listening.wait()
+        yield client, told
+        group.cancel_scope.cancel()
+
+
+async def published(client: Client) -> list[str]:
+    """The names of the roots by the resource, after seeing that the tool says the same."""
+    contents: Any = (await client.read_resource(URI)).contents[0]
+    by_resource = [root["name"] for root in json.loads(contents.text)["roots"]]
+    answer = await client.call_tool("list_roots", {})
+    structured: Any = answer.structured_content
+    assert [root["name"] for root in structured["roots"]] == by_resource
+    return by_resource
+
+
+async def test_a_clone_is_found_approved_published_and_withdrawn(person: Person) -> None:
+    person.clone("first")
+    out = person.rootsd("up", str(person.parent))
+    assert "first" in out or person.names("pending") == ["first"]
+    async with legacy_client(person) as (legacy, told), modern_client(person) as (modern, heard):
+        assert await published(legacy) == []
+
+        second = await to_thread.run_sync(person.clone, "second")
+        await to_thread.run_sync(person.wait_until_listed, "second", "pending")
+        assert await published(modern) == []
+
+        for change, expected in (
+            (lambda: person.rootsd("approve", "second"), ["second"]),
+            (lambda: person.rootsd("deny", "second"), []),
+            (lambda: person.rootsd("approve", "second"), ["second"]),
+            (lambda: shutil.rmtree(second), []),
+        ):
+            await to_thread.run_sync(change)
+            await told.next()
+            await heard.next()
+            assert await published(legacy) == expected
+            assert await published(modern) == expected
+
+
+def test_acknowledged_verdicts_survive_sigkill_between_any_two_steps(person: Person) -> None:
+    person.clone("one")
+    person.clone("two")
+    person.rootsd("up", str(person.parent))
+    steps = [
+        (["approve", "one"], {"one": "approved", "two": "pending"}),
+        (["deny", "two"], {"one": "approved", "two": "denied"}),
+        (["forget", "one"], {"one": "pending", "two": "denied"}),
+        (["approve", "two", "one"], {"one": "approved", "two": "approved"}),
+    ]
+    for order, expected in steps:
+        person.rootsd(*order)
+        os.kill(person.daemon_pid(), signal.SIGKILL)
+        person.rootsd("up")
+        assert {item["name"]: item["verdict"] for item in person.items("ls")} == expected
+        approved = sorted(name for name, verdict in expected.items() if verdict == "approved")
+        assert person.names("ls", "--published") == approved
+
+
+def test_a_folder_replaced_while_the_daemon_is_down_loses_its_approval(person: Person) -> None:
+    clone = person.clone("one")
+    person.rootsd("up", str(person.parent))
+    person.rootsd("approve", "one")
+    person.rootsd("down")
+    shutil.rmtree(clone)
+    person.clone("one")
+    person.rootsd("up")
+    assert person.names("ls", "--published") == []
+    assert [item["lapsed"] for item in person.items("pending")] == ["replaced"]
+
+
+def test_check_answers_by_its_exit_code(person: Person) -> None:
+    clone = person.clone("one")
+    person.rootsd("up", str(person.parent))
+    assert person.run("check", str(clone)).returncode == 3
+    person.rootsd("approve", "one")
+    assert person.run("check", str(clone / "README")).returncode == 0
+    person.rootsd("deny", "one")
+    assert person.run("check", str(clone)).returncode == 4
+    assert person.run("check", str(person.origin)).returncode == 5
+    person.rootsd("down")
+    assert person.run("check", str(clone)).returncode == 69
+
+
+@pytest.mark.parametrize("kind", ["missing", "file", "root", "above home"])
+def test_a_parent_that_cannot_be_one_is_refused_and_nothing_is_written(
+    person: Person, rootsd_dir: Path, kind: str
+) -> None:
+    file = person.home / "file"
+    file.touch()
+    bad = {
+        "missing": person.home / "nowhere",
+        "file": file,
+        "root": Path("/"),
+        "above home": person.home.parent,
+    }[kind]
+    done = person.run("up", str(bad))
+    assert done.returncode != 0
+    assert str(bad) in done.stderr
+    assert not (rootsd_dir / "config" / "config.toml").exists()
+
+
+def test_a_second_daemon_is_refused_and_names_the_first(person: Person) -> None:
+    person.rootsd("up", str(person.parent))
+    done = person.run("daemon")
+    assert done.returncode == 75
+    assert str(person.daemon_pid()) in done.stderr
+
+
+def test_a_damaged_configuration_is_refused_with_its_line_and_loses_nothing(
+    person: Person, rootsd_dir: Path
+) -> None:
+    person.clone("one")
+    person.rootsd("up", str(person.parent))
+    person.rootsd("approve", "one")
+    person.rootsd("down")
+    config = rootsd_dir / "config" / "config.toml"
+    good = config.read_text()
+    config.write_text(good + "\n[[parent]]\npaht = '/x'\n")
+    done = person.run("up")
+    assert done.returncode == 78
+    assert "config.toml" in done.stderr
+    assert "paht" in done.stderr
+    assert "path" in done.stderr
+    config.write_text(good)
+    person.rootsd("up")
+    assert person.names("ls", "--published") == ["one"]
