@@ -41,7 +41,9 @@ case ${PARENT:-} in
         parent=$sample
     fi
     ;;
-"~/"*) parent=$HOME/${PARENT#"~/"} ;; # not every shell expands it behind an equals sign
+# Not every shell expands a tilde behind an equals sign.
+# shellcheck disable=SC2088
+"~/"*) parent=$HOME/${PARENT#"~/"} ;;
 *) parent=$PARENT ;;
 esac
 
