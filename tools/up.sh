@@ -25,6 +25,8 @@ make_sample() {
     fi
 }
 
+# A tilde is matched below, since not every shell expands it behind an equals sign.
+# shellcheck disable=SC2088
 case ${PARENT:-} in
 "")
     parent=$(dirname "$checkout")
@@ -41,8 +43,6 @@ case ${PARENT:-} in
         parent=$sample
     fi
     ;;
-# Not every shell expands a tilde behind an equals sign.
-# shellcheck disable=SC2088
 "~/"*) parent=$HOME/${PARENT#"~/"} ;;
 *) parent=$PARENT ;;
 esac
