@@ -1,0 +1,245 @@
+"""The history of decisions: events in a hash chain, and the standing outcomes they fold to.
+
+An event holds the *outcome* for one subject, a project or a rule: all that is decided about it
+afterwards, or nothing when it is undecided or gone. So the fold is "the last event of each
+subject", and what it means does not change when the code that decides does.
+
+The hash of an event is SHA-256 over the hash of the one before (32 bytes; zeros for the first)
+and the ASCII text of a JSON array: sequence number, time in nanoseconds, actor, verb, kind of
+subject, its key in hex, body. Actor and body enter it as the stored texts, not as parsed values,
+so keys that this version does not know are covered too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import StrEnum
+
+from rootsd.core.changes import Change, ProjectChange, RuleChange, Verb
+from rootsd.core.fields import BadRecord
+from rootsd.core.model import (
+    UNDECIDED,
+    Actor,
+    Lapse,
+    LapseReason,
+    Project,
+    Rule,
+    Ruling,
+    Verdict,
+)
+from rootsd.core.records import (
+    RuledProject,
+    decode_actor,
+    decode_project,
+    decode_rule,
+    encode_actor,
+    encode_project,
+    encode_rule,
+    from_ns,
+    to_ns,
+)
+
+
+class BrokenChain(Exception):
+    """An event does not follow from the one before it, or was altered."""
+
+
+class SubjectKind(StrEnum):
+    """What an event is about."""
+
+    PROJECT = "project"
+    RULE = "rule"
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What an event is about: a project by its path, a rule by its number in decimal digits."""
+
+    kind: SubjectKind
+    key: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """Where a chain ends: the last event's sequence number and hash."""
+
+    seq: int
+    hash: bytes
+
+
+START = Head(0, bytes(32))
+MAX_DIGITS = 18
+_to_json = json.JSONEncoder(separators=(",", ":")).encode
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One decision. `actor` and `body` are canonical JSON texts; see `rootsd.core.records`."""
+
+    seq: int
+    at_ns: int
+    actor: str
+    verb: Verb
+    subject: Subject
+    body: str | None
+    prev: bytes
+    hash: bytes
+
+    @property
+    def at(self) -> datetime:
+        """When it was decided, by the wall clock; `seq` alone tells the order."""
+        return from_ns(self.at_ns)
+
+    @property
+    def head(self) -> Head:
+        """The end of a chain whose last event this is."""
+        return Head(self.seq, self.hash)
+
+    def decided_by(self) -> Actor | None:
+        """Who ordered it; None for what the daemon saw, as a lapse. Raises BadRecord."""
+        return decode_actor(self.actor)
+
+    def outcome(self) -> RuledProject | Rule | None:
+        """What was decided about the subject from then on. Raises BadRecord."""
+        if self.body is None:
+            return None
+        match self.subject.kind:
+            case SubjectKind.PROJECT:
+                return decode_project(self.body)
+            case SubjectKind.RULE:
+                return decode_rule(rule_number(self.subject), self.body)
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """What a history comes to: its end, and the last event of each subject with an outcome."""
+
+    head: Head
+    standing: dict[Subject, Event]
+
+
+def rule_subject(number: int) -> Subject:
+    """The subject of the events about rule `number`."""
+    return Subject(SubjectKind.RULE, b"%d" % number)
+
+
+def rule_number(subject: Subject) -> int:
+    """The number of the rule that `subject` is; raises BadRecord."""
+    if not subject.key.isdigit() or len(subject.key) > MAX_DIGITS:
+        raise BadRecord("the key of a rule is not a number")
+    return int(subject.key)
+
+
+def events_for(changes: Iterable[Change], at: datetime, head: Head) -> list[Event]:
+    """The events that record the decisions among `changes`, chained to `head`."""
+    return _chained([draft for change in changes for draft in _drafts(change)], at, head)
+
+
+def verified(events: Iterable[Event], head: Head = START) -> Iterator[Event]:
+    """Pass on `events` while each follows from the one before; raises BrokenChain at the first
+    that does not. Nothing is verified that is not consumed."""
+    for event in events:
+        if event.seq != head.seq + 1 or event.prev != head.hash or event.hash != _digest(event):
+            raise BrokenChain(f"event {event.seq} does not follow from event {head.seq}")
+        yield event
+        head = event.head
+
+
+def fold(events: Iterable[Event]) -> Fold:
+    """What `events`, a whole history from its start, come to."""
+    head = START
+    standing: dict[Subject, Event] = {}
+    for event in events:
+        head = event.head
+        if event.body is None:
+            standing.pop(event.subject, None)
+        else:
+            standing[event.subject] = event
+    return Fold(head, standing)
+
+
+def distrust(state: Fold, at: datetime) -> list[Event]:
+    """The events that take back every approval, for a history whose end may be lost: a decision
+    in the lost part may have taken any of them back.
+
+    Approvals and grants lapse, approve rules are removed, denials and deny rules stay.
+    """
+    drafts: list[_Draft] = []
+    for subject, last in state.standing.items():
+        match last.outcome():
+            case RuledProject() as project:
+                ruling = _without_approval(project.ruling, at)
+                if ruling != project.ruling:
+                    body = encode_project(replace(project, ruling=ruling))
+                    drafts.append(_Draft(None, Verb.LAPSED, subject, body))
+            case Rule(verdict=Verdict.APPROVED):
+                drafts.append(_Draft(None, Verb.RULE_REMOVED, subject, None))
+            case _:
+                pass
+    return _chained(drafts, at, state.head)
+
+
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    """What an event will say, before it has a place in the chain."""
+
+    actor: Actor | None
+    verb: Verb
+    subject: Subject
+    body: str | None
+
+
+def _drafts(change: Change) -> Iterator[_Draft]:
+    match change:
+        case RuleChange(number=number, after=after):
+            body = encode_rule(after) if after else None
+            yield _Draft(change.actor, change.verb, rule_subject(number), body)
+        case ProjectChange() if change.is_decision:
+            subject = Subject(SubjectKind.PROJECT, change.path)
+            yield _Draft(change.actor, change.verb, subject, _project_body(change.after))
+        case ProjectChange():
+            return
+
+
+def _project_body(project: Project | None) -> str | None:
+    if project is None or project.ruling == UNDECIDED:
+        return None
+    return encode_project(RuledProject(project.id, project.sighting.kind, project.ruling))
+
+
+def _without_approval(ruling: Ruling, at: datetime) -> Ruling:
+    decision = ruling.decision
+    approved = decision is not None and decision.verdict is Verdict.APPROVED
+    if not approved and not ruling.grants:
+        return ruling
+    lapse = Lapse(LapseReason.STORE_RESTORED, at)
+    return replace(ruling, decision=None if approved else decision, grants=(), lapse=lapse)
+
+
+def _chained(drafts: Iterable[_Draft], at: datetime, head: Head) -> list[Event]:
+    events: list[Event] = []
+    for draft in drafts:
+        actor = encode_actor(draft.actor)
+        content = (head.seq + 1, to_ns(at), actor, draft.verb, draft.subject, draft.body)
+        unsealed = Event(*content, prev=head.hash, hash=b"")
+        event = replace(unsealed, hash=_digest(unsealed))
+        events.append(event)
+        head = event.head
+    return events
+
+
+def _digest(event: Event) -> bytes:
+    content = (
+        event.seq,
+        event.at_ns,
+        event.actor,
+        event.verb.value,
+        event.subject.kind.value,
+        event.subject.key.hex(),
+        event.body,
+    )
+    return hashlib.sha256(event.prev + _to_json(content).encode("ascii")).digest()

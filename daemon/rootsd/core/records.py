@@ -1,0 +1,248 @@
+"""Values of the vocabulary as canonical JSON text, and back.
+
+One value has one text: ASCII, keys sorted, no spaces, bytes as lower-case hex, times as integer
+nanoseconds since the epoch, an absent value as an absent key. Reading is strict about the types
+of the keys it knows and ignores those it does not: a later version may add some. Every decoder
+raises `rootsd.core.fields.BadRecord`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import TypeVar
+
+from rootsd.core.fields import BadRecord, Fields
+from rootsd.core.model import (
+    Access,
+    Actor,
+    ActorKind,
+    Decision,
+    Grant,
+    Identity,
+    Incomplete,
+    Lapse,
+    LapseReason,
+    Presence,
+    ProjectKind,
+    Rule,
+    Ruling,
+    Sighting,
+    Verdict,
+)
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MICROSECOND = timedelta(microseconds=1)
+
+Json = dict[str, object]
+Source = TypeVar("Source")
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True, slots=True)
+class RuledProject:
+    """What a decision leaves behind for a project: enough to know it without its sighting."""
+
+    id: str
+    kind: ProjectKind
+    ruling: Ruling
+
+
+def encode_project(project: RuledProject) -> str:
+    """The text of a project's outcome."""
+    ruling = _ruling(project.ruling)
+    return _canonical({"id": project.id, "kind": project.kind.value, "ruling": ruling})
+
+
+def decode_project(text: str) -> RuledProject:
+    """The outcome that `text` holds."""
+    fields = Fields.parse(text)
+    ruling = _read_ruling(fields.inner("ruling"))
+    return RuledProject(fields.text("id"), fields.member("kind", ProjectKind), ruling)
+
+
+def encode_rule(rule: Rule) -> str:
+    """The text of a rule without its number, which is its key."""
+    return _canonical(
+        {
+            "pattern": rule.pattern.hex(),
+            "verdict": rule.verdict.value,
+            "actor": _actor(rule.actor),
+            "at": to_ns(rule.at),
+        }
+    )
+
+
+def decode_rule(number: int, text: str) -> Rule:
+    """Rule `number`, which `text` holds."""
+    fields = Fields.parse(text)
+    return Rule(
+        number,
+        fields.hexed("pattern"),
+        fields.member("verdict", Verdict),
+        _read_actor(fields.inner("actor")),
+        _time(fields, "at"),
+    )
+
+
+def encode_sighting(sighting: Sighting) -> str:
+    """The text of a sighting."""
+    return _canonical(
+        {
+            "kind": sighting.kind.value,
+            "identity": _if(sighting.identity, _identity),
+            "first_seen": to_ns(sighting.first_seen),
+            "presence": sighting.presence.value,
+            "absent_since": _if(sighting.absent_since, to_ns),
+            "incomplete": sighting.incomplete,
+            "main_checkout": _if(sighting.main_checkout, bytes.hex),
+        }
+    )
+
+
+def decode_sighting(text: str) -> Sighting:
+    """The sighting that `text` holds."""
+    fields = Fields.parse(text)
+    return Sighting(
+        kind=fields.member("kind", ProjectKind),
+        identity=_if(fields.maybe("identity", fields.inner), _read_identity),
+        first_seen=_time(fields, "first_seen"),
+        presence=fields.member("presence", Presence),
+        absent_since=fields.maybe("absent_since", partial(_time, fields)),
+        incomplete=fields.maybe("incomplete", partial(fields.member, enum=Incomplete)),
+        main_checkout=fields.maybe("main_checkout", fields.hexed),
+    )
+
+
+def encode_actor(actor: Actor | None) -> str:
+    """The text of an actor; `null` where nobody ordered it, as with a lapse."""
+    return "null" if actor is None else _canonical(_actor(actor))
+
+
+def decode_actor(text: str) -> Actor | None:
+    """The actor that `text` holds."""
+    return None if text == "null" else _read_actor(Fields.parse(text))
+
+
+def to_ns(moment: datetime) -> int:
+    """Nanoseconds since the epoch, exactly; `moment` must be aware."""
+    return (moment - EPOCH) // MICROSECOND * 1000
+
+
+def from_ns(nanoseconds: int) -> datetime:
+    """The moment in UTC, to the microsecond; raises BadRecord beyond the calendar."""
+    try:
+        return EPOCH + timedelta(microseconds=nanoseconds // 1000)
+    except OverflowError as error:
+        raise BadRecord(f"{nanoseconds} is no time") from error
+
+
+def _ruling(ruling: Ruling) -> Json:
+    return _present(
+        {
+            "decision": _if(ruling.decision, _decision),
+            "grants": [_grant(grant) for grant in ruling.grants] or None,
+            "lapse": _if(ruling.lapse, _lapse),
+            "name": ruling.name,
+            "tags": ruling.tags or None,
+        }
+    )
+
+
+def _read_ruling(fields: Fields) -> Ruling:
+    return Ruling(
+        decision=_if(fields.maybe("decision", fields.inner), _read_decision),
+        grants=tuple(_read_grant(grant) for grant in fields.objects("grants")),
+        lapse=_if(fields.maybe("lapse", fields.inner), _read_lapse),
+        name=fields.maybe("name", fields.text),
+        tags=fields.texts("tags"),
+    )
+
+
+def _decision(decision: Decision) -> Json:
+    return _present(
+        {
+            "verdict": decision.verdict.value,
+            "actor": _actor(decision.actor),
+            "at": to_ns(decision.at),
+            "identity": _if(decision.identity, _identity),
+            "access": decision.access.value,
+        }
+    )
+
+
+def _read_decision(fields: Fields) -> Decision:
+    return Decision(
+        fields.member("verdict", Verdict),
+        _read_actor(fields.inner("actor")),
+        _time(fields, "at"),
+        _if(fields.maybe("identity", fields.inner), _read_identity),
+        fields.member("access", Access),
+    )
+
+
+def _grant(grant: Grant) -> Json:
+    identity = _identity(grant.identity)
+    return {"actor": _actor(grant.actor), "identity": identity, "at": to_ns(grant.at)}
+
+
+def _read_grant(fields: Fields) -> Grant:
+    identity = _read_identity(fields.inner("identity"))
+    return Grant(_read_actor(fields.inner("actor")), identity, _time(fields, "at"))
+
+
+def _lapse(lapse: Lapse) -> Json:
+    return {"reason": lapse.reason.value, "at": to_ns(lapse.at)}
+
+
+def _read_lapse(fields: Fields) -> Lapse:
+    return Lapse(fields.member("reason", LapseReason), _time(fields, "at"))
+
+
+def _actor(actor: Actor) -> Json:
+    return {"kind": actor.kind.value, "detail": actor.detail}
+
+
+def _read_actor(fields: Fields) -> Actor:
+    return Actor(fields.member("kind", ActorKind), fields.text("detail"))
+
+
+def _identity(identity: Identity) -> Json:
+    return _present(
+        {
+            "filesystem": identity.filesystem.hex(),
+            "inode": identity.inode,
+            "handle": _if(identity.handle, bytes.hex),
+            "born": identity.born_ns,
+            "owner": identity.owner,
+        }
+    )
+
+
+def _read_identity(fields: Fields) -> Identity:
+    return Identity(
+        filesystem=fields.hexed("filesystem"),
+        inode=fields.number("inode"),
+        handle=fields.maybe("handle", fields.hexed),
+        born_ns=fields.maybe("born", fields.number),
+        owner=fields.number("owner"),
+    )
+
+
+def _if(value: Source | None, function: Callable[[Source], Value]) -> Value | None:
+    return None if value is None else function(value)
+
+
+def _present(fields: Mapping[str, object]) -> Json:
+    return {key: value for key, value in fields.items() if value is not None}
+
+
+def _canonical(fields: Mapping[str, object]) -> str:
+    return json.dumps(_present(fields), sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def _time(fields: Fields, key: str) -> datetime:
+    return from_ns(fields.number(key))

@@ -1,0 +1,127 @@
+"""One daemon per state folder: a lock that also tells who holds it."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from rootsd.core.errors import Busy
+from rootsd.host.private import (
+    NotPrivate,
+    ensure_private_folder,
+    open_private_file,
+    shown,
+    unusable,
+)
+
+LOCK_NAME = "lock"
+RECORD_SIZE = 16 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class LockRecord:
+    """Who holds the lock: process id, version, and the places it uses, by name."""
+
+    pid: int
+    version: str
+    places: Mapping[str, str]
+
+
+class DaemonLock:
+    """The lock on a state folder, held until `release` or the end of the process.
+
+    It is a flock(2): the kernel drops it when the last copy of the descriptor is closed, however
+    the process ended. A forked child has such a copy; it must close `fd` at once.
+    """
+
+    def __init__(self, fd: int) -> None:
+        self.fd = fd
+
+    @classmethod
+    def acquire(cls, folder: Path, holder: LockRecord) -> DaemonLock:
+        """Take the lock on `folder` and write down `holder`; raises Busy with the pid of the
+        process that has it, and NotPrivate where the folder cannot be used."""
+        ensure_private_folder(folder)
+        file = folder / LOCK_NAME
+        while True:
+            fd = open_private_file(file)
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if _is_still(file, fd):
+                    _write(fd, holder)
+                    return cls(fd)
+            except BlockingIOError as error:
+                os.close(fd)
+                raise _busy(folder) from error
+            except OSError as error:
+                os.close(fd)
+                raise unusable(file, error) from error
+            os.close(fd)  # somebody removed the file between open and lock: lock the new one
+
+    def release(self) -> None:
+        """Erase the record and let go; the file stays, since removing it would let two in."""
+        if self.fd >= 0:
+            _fill(self.fd, "")
+            os.close(self.fd)
+            self.fd = -1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.release()
+
+
+def read_holder(folder: Path) -> LockRecord | None:
+    """What the last holder of the lock on `folder` wrote down, or None where it let go in order.
+
+    A record alone does not prove that the process lives: after a crash it stays behind. Only
+    `acquire` knows.
+    """
+    try:
+        fd = open_private_file(folder / LOCK_NAME, os.O_RDONLY)
+    except NotPrivate:
+        return None
+    try:
+        text = os.pread(fd, RECORD_SIZE, 0)
+    finally:
+        os.close(fd)
+    try:
+        fields = json.loads(text)
+        return LockRecord(int(fields["pid"]), str(fields["version"]), dict(fields["places"]))
+    except (ValueError, TypeError, KeyError):
+        return None
+
+
+def _write(fd: int, holder: LockRecord) -> None:
+    fields = {"pid": holder.pid, "version": holder.version, "places": dict(holder.places)}
+    _fill(fd, json.dumps(fields))
+
+
+def _fill(fd: int, text: str) -> None:
+    # Always the same size, in place: the next daemon must be able to start on a full disk.
+    os.pwrite(fd, text.encode("ascii").ljust(RECORD_SIZE), 0)
+
+
+def _is_still(file: Path, fd: int) -> bool:
+    try:
+        return os.path.samestat(file.lstat(), os.fstat(fd))
+    except FileNotFoundError:
+        return False
+
+
+def _busy(folder: Path) -> Busy:
+    holder = read_holder(folder)
+    who = f" (pid {holder.pid}, version {holder.version})" if holder else ""
+    return Busy(f"another rootsd{who} is at work in {shown(folder)}", "rootsd status")

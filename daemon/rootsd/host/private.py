@@ -1,0 +1,86 @@
+"""Folders and files that belong to this user alone, and writes that have reached the disk."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import stat
+import sys
+from pathlib import Path
+
+from rootsd.core.errors import RootsdError
+from rootsd.core.labels import safe_label
+
+FOLDER_MODE = 0o700
+FILE_MODE = 0o600
+
+
+class NotPrivate(RootsdError):
+    """A folder or file of the daemon cannot be used, or others could reach it."""
+
+
+def ensure_private_folder(folder: Path) -> None:
+    """Make `folder` where it is missing; raise NotPrivate unless it is a directory, no link, ours,
+    writable, and closed to everybody else."""
+    try:
+        folder.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
+        found = folder.lstat()
+    except OSError as error:
+        raise unusable(folder, error) from error
+    if not stat.S_ISDIR(found.st_mode):
+        raise NotPrivate(f"{shown(folder)} is not a folder", f"mv {folder} {folder}.old")
+    if found.st_uid != os.geteuid():
+        raise NotPrivate(
+            f"{shown(folder)} belongs to user {found.st_uid}, not to you",
+            "set ROOTSD_DIR to a folder of your own",
+        )
+    if stat.S_IMODE(found.st_mode) & ~FOLDER_MODE:
+        raise NotPrivate(f"{shown(folder)} is open to other users", f"chmod 700 {folder}")
+    if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
+        raise NotPrivate(f"{shown(folder)} is not writable", f"chmod 700 {folder}")
+
+
+def open_private_file(file: Path, flags: int = os.O_RDWR | os.O_CREAT) -> int:
+    """A descriptor of `file`, made with mode 0600 where `flags` say so; raises NotPrivate when it
+    cannot be opened, or is a link, no regular file, or another user's."""
+    try:
+        # O_NONBLOCK: a FIFO in this place must not hang the daemon.
+        safe = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
+        fd = os.open(file, flags | safe, FILE_MODE)
+    except OSError as error:
+        raise unusable(file, error) from error
+    found = os.fstat(fd)
+    if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
+        os.close(fd)
+        raise NotPrivate(f"{shown(file)} is not a file of yours", f"mv {file} {file}.old")
+    if stat.S_IMODE(found.st_mode) & ~FILE_MODE:
+        os.fchmod(fd, FILE_MODE)
+    return fd
+
+
+def sync(fd: int) -> None:
+    """Return when what was written to `fd` has reached the disk itself."""
+    if sys.platform == "darwin":
+        fcntl.fcntl(fd, fcntl.F_FULLFSYNC)  # fsync(2) stops at the drive's cache there
+    else:
+        os.fsync(fd)
+
+
+def sync_path(path: Path) -> None:
+    """Return when the file, or the names in the folder, at `path` have reached the disk."""
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        sync(fd)
+    finally:
+        os.close(fd)
+
+
+def unusable(path: Path, error: OSError) -> NotPrivate:
+    """The error to raise for `path` when the system says `error`."""
+    reason = error.strerror or str(error)
+    return NotPrivate(f"{shown(path)} cannot be used: {reason}", f"ls -ld {path.parent} {path}")
+
+
+def shown(path: Path) -> str:
+    """`path` as text that is safe on a terminal."""
+    return safe_label(os.fsencode(path), limit=None)
