@@ -7,16 +7,16 @@ when the reader is slow; an answer never is.
 from __future__ import annotations
 
 import logging
-from typing import Any
+from typing import Any, Protocol
 
 import anyio
 from anyio.abc import ByteStream
 
-from rootsd.app.requests import Desk
+from rootsd.app.requests import ProgressSink
 from rootsd.core.errors import RootsdError
 from rootsd.core.model import Actor
 from rootsd.wire import jsonrpc
-from rootsd.wire.control import BadRequest, Progress, decode
+from rootsd.wire.control import BadRequest, Progress, Request, decode
 from rootsd.wire.lines import REQUEST_LIMIT, LineReader, LineTooLong
 
 log = logging.getLogger(__name__)
@@ -28,21 +28,36 @@ REFUSED = -32000
 _LINE_LIMIT = 64 * REQUEST_LIMIT
 
 
-async def serve_control(stream: ByteStream, desk: Desk, actor: Actor) -> None:
-    """Answer requests on `stream`, one after the other, until the peer is gone."""
+class Answering(Protocol):
+    """Whoever answers requests: the desk."""
+
+    async def answer(
+        self, request: Request, actor: Actor, progress: ProgressSink | None = None
+    ) -> dict[str, Any]:
+        """The answer to `request`. Raises RootsdError."""
+
+
+async def serve_control(stream: ByteStream, desk: Answering, actor: Actor) -> None:
+    """Answer requests on `stream`, one after the other, until the peer is gone; then close it."""
+    async with stream:
+        try:
+            await _serve(stream, desk, actor)
+        except LineTooLong as error:
+            fault = jsonrpc.Fault(None, jsonrpc.INVALID_REQUEST, str(error))
+            await stream.send(jsonrpc.encode(fault))
+        except (anyio.BrokenResourceError, anyio.ClosedResourceError):
+            log.debug("a control connection broke off")
+
+
+async def _serve(stream: ByteStream, desk: Answering, actor: Actor) -> None:
     reader = LineReader(_LINE_LIMIT)
-    try:
-        async for data in stream:
-            reader.feed(data)
-            while (line := reader.pop()) is not None:
-                await _answer(stream, desk, actor, line)
-    except LineTooLong as error:
-        await stream.send(jsonrpc.encode(jsonrpc.Fault(None, jsonrpc.INVALID_REQUEST, str(error))))
-    except (anyio.BrokenResourceError, anyio.ClosedResourceError):
-        log.debug("a control connection broke off")
+    async for data in stream:
+        reader.feed(data)
+        while (line := reader.pop()) is not None:
+            await _answer(stream, desk, actor, line)
 
 
-async def _answer(stream: ByteStream, desk: Desk, actor: Actor, line: bytes) -> None:
+async def _answer(stream: ByteStream, desk: Answering, actor: Actor, line: bytes) -> None:
     message = jsonrpc.parse(line)
     match message:
         case jsonrpc.Request(id_, method, params):
@@ -55,7 +70,7 @@ async def _answer(stream: ByteStream, desk: Desk, actor: Actor, line: bytes) -> 
 
 
 async def _carry_out(
-    stream: ByteStream, desk: Desk, actor: Actor, call: jsonrpc.Request
+    stream: ByteStream, desk: Answering, actor: Actor, call: jsonrpc.Request
 ) -> jsonrpc.Reply | jsonrpc.Fault:
     notices = _Notices(stream)
     try:
