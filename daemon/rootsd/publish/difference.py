@@ -1,0 +1,63 @@
+"""What changed between two published sets, in the terms of those who must be told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rootsd.core.model import Published
+from rootsd.publish.memo import shared
+from rootsd.publish.shapes import APPROVED_URI, folders_of, root_uri
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """`resources` are the URIs whose content changed, came or went. `revokes`: something that was
+    published is not published in that way any more, so that nobody may be told later."""
+
+    resources: frozenset[str]
+    lists_resources: bool
+    lists_roots: bool
+    revokes: bool
+
+    def __or__(self, later: Difference) -> Difference:
+        """Both pieces of news as one. What came and went in between stays news: a client may have
+        read it there."""
+        return Difference(
+            self.resources | later.resources,
+            self.lists_resources or later.lists_resources,
+            self.lists_roots or later.lists_roots,
+            self.revokes or later.revokes,
+        )
+
+
+_UNSEEN = Difference(
+    frozenset({APPROVED_URI}), lists_resources=True, lists_roots=True, revokes=True
+)
+
+
+@shared(size=8)
+def difference(before: Published, after: Published) -> Difference:
+    """Compare two sets. Where sets in between were missed, something may have come and gone:
+    in doubt, that counts as a revoke."""
+    seen = _compared(before, after)
+    return seen if after.revision <= before.revision + 1 else seen | _UNSEEN
+
+
+def _compared(before: Published, after: Published) -> Difference:
+    old = {root.name: root for root in before.roots}
+    new = {root.name: root for root in after.roots}
+    changed = {
+        name
+        for name in old.keys() | new.keys()
+        if old.get(name) is not new.get(name) and old.get(name) != new.get(name)
+    }
+    folders_changed = folders_of(before) != folders_of(after)
+    resources = {root_uri(name) for name in changed}
+    if changed:
+        resources.add(APPROVED_URI)  # it shows the revision, so it changes with any root
+    return Difference(
+        frozenset(resources),
+        lists_resources=bool(changed),
+        lists_roots=folders_changed,
+        revokes=any(name in old for name in changed),
+    )

@@ -1,0 +1,125 @@
+"""The resources: `roots://approved`, and one for each root."""
+
+from __future__ import annotations
+
+from mcp.shared.exceptions import MCPError
+from mcp_types import (
+    Annotations,
+    EmptyResult,
+    ListResourcesResult,
+    ListResourceTemplatesResult,
+    PaginatedRequestParams,
+    ReadResourceRequestParams,
+    ReadResourceResult,
+    Resource,
+    ResourceTemplate,
+    SubscribeRequestParams,
+    SubscriptionsListenRequestParams,
+    SubscriptionsListenResult,
+    TextResourceContents,
+    UnsubscribeRequestParams,
+)
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
+
+from rootsd.core.model import Published, Root
+from rootsd.publish.shapes import (
+    APPROVED_URI,
+    JSON_TYPE,
+    ROOT_TEMPLATE,
+    approved_text,
+    label_of,
+    root_named_by,
+    root_text,
+    root_uri,
+)
+from rootsd.publish.view import Context
+from rootsd.wire.jsonrpc import INVALID_PARAMS
+
+# MCP's own code until 2025-11-25, which 2026-07-28 gave up for "invalid params".
+_NOT_FOUND_BEFORE_2026 = -32002
+
+_APPROVED = Resource(
+    uri=APPROVED_URI,
+    name="approved",
+    title="Approved folders",
+    description="Every folder that the user approved, as MCP roots. Subscribe to hear of changes.",
+    mime_type=JSON_TYPE,
+    annotations=Annotations(audience=["assistant"], priority=1.0),
+)
+_TEMPLATE = ResourceTemplate(
+    uri_template=ROOT_TEMPLATE,
+    name="root",
+    title="One approved folder",
+    description="Path, kind, access and tags of the approved folder with that name.",
+    mime_type=JSON_TYPE,
+)
+
+
+async def list_resources(ctx: Context, _: PaginatedRequestParams | None) -> ListResourcesResult:
+    """`roots://approved` first, then the roots in name order."""
+    published = await ctx.lifespan_context.current()
+    return ListResourcesResult(resources=[_APPROVED, *map(_resource_of, published.roots)])
+
+
+async def list_templates(
+    _: Context, __: PaginatedRequestParams | None
+) -> ListResourceTemplatesResult:
+    """The one template; `+` lets the slash of a name like `acme/api` stand (RFC 6570)."""
+    return ListResourceTemplatesResult(resource_templates=[_TEMPLATE])
+
+
+async def read_resource(ctx: Context, params: ReadResourceRequestParams) -> ReadResourceResult:
+    """The JSON of one resource. Raises MCPError where there is none."""
+    text = _text_of(params.uri, await ctx.lifespan_context.current())
+    if text is None:
+        raise _not_found(ctx, params.uri)
+    contents = TextResourceContents(uri=params.uri, mime_type=JSON_TYPE, text=text)
+    return ReadResourceResult(contents=[contents])
+
+
+async def subscribe(ctx: Context, params: SubscribeRequestParams) -> EmptyResult:
+    """Subscribe in the handshake era. Only to what is there: that bounds what is remembered."""
+    audience = ctx.lifespan_context.audience
+    audience.subscribe(params.uri)  # first: a change while the set is verified must be told
+    if _text_of(params.uri, await ctx.lifespan_context.current()) is None:
+        audience.unsubscribe(params.uri)
+        raise _not_found(ctx, params.uri)
+    return EmptyResult()
+
+
+async def unsubscribe(ctx: Context, params: UnsubscribeRequestParams) -> EmptyResult:
+    """End a subscription; one that never was is ended as well."""
+    ctx.lifespan_context.audience.unsubscribe(params.uri)
+    return EmptyResult()
+
+
+async def listen(
+    ctx: Context, params: SubscriptionsListenRequestParams
+) -> SubscriptionsListenResult:
+    """Subscribe in 2026-07-28: the request stays open and its notices carry its id."""
+    return await ctx.lifespan_context.audience.listen(ctx, params)
+
+
+def _resource_of(root: Root) -> Resource:
+    label = label_of(root)
+    return Resource(
+        uri=root_uri(root.name),
+        name=label,
+        title=label,
+        description=f"{root.kind.value}, {root.access.value}: {root.uri}",
+        mime_type=JSON_TYPE,
+    )
+
+
+def _text_of(uri: str, published: Published) -> str | None:
+    if uri == APPROVED_URI:
+        return approved_text(published)
+    root = root_named_by(uri, published)
+    return root_text(root) if root else None
+
+
+def _not_found(ctx: Context, uri: str) -> MCPError:
+    handshake = ctx.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS
+    code = _NOT_FOUND_BEFORE_2026 if handshake else INVALID_PARAMS
+    data = {"uri": uri, "reason": "no approved root has that name; list the resources"}
+    return MCPError(code, "resource not found", data)

@@ -1,0 +1,55 @@
+"""The MCP server: what is offered, in one object that serves every connection and both eras.
+
+It holds no state. What a connection sees comes with the request, as the SDK's "lifespan state".
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from mcp.server.lowlevel import NotificationOptions, Server
+from mcp.server.models import InitializationOptions
+
+from rootsd import __version__
+from rootsd.publish import resources, tools
+from rootsd.publish.memo import shared
+from rootsd.publish.source import RootsSource
+from rootsd.publish.view import View
+
+_INSTRUCTIONS = (
+    "rootsd tells which project folders the user approved. Call list_roots before you work with"
+    " files, and keep to the folders it lists; a folder that is not listed was not approved."
+    " This server tells and does not enforce. Subscribe to roots://approved to hear of changes."
+)
+
+
+@shared(size=1)
+def build_server(source: RootsSource) -> Server[View]:
+    """The one server over `source`; any of the SDK's transports can serve it."""
+
+    @asynccontextmanager
+    async def lifespan(_: Server[View]) -> AsyncIterator[View]:
+        yield View(source)
+
+    return Server(
+        "rootsd",
+        version=__version__,
+        title="rootsd",
+        description="The project folders that the user approved",
+        instructions=_INSTRUCTIONS,
+        lifespan=lifespan,
+        on_list_tools=tools.list_tools,
+        on_call_tool=tools.call_tool,
+        on_list_resources=resources.list_resources,
+        on_list_resource_templates=resources.list_templates,
+        on_read_resource=resources.read_resource,
+        on_subscribe_resource=resources.subscribe,
+        on_unsubscribe_resource=resources.unsubscribe,
+        on_subscriptions_listen=resources.listen,
+    )
+
+
+def handshake_options(server: Server[View]) -> InitializationOptions:
+    """What `initialize` is answered with."""
+    return server.create_initialization_options(NotificationOptions(resources_changed=True))

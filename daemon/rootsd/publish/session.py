@@ -1,0 +1,146 @@
+"""One MCP connection from its first byte to its last: read, answer, tell what changed."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import StrEnum
+
+import anyio
+from anyio.abc import ByteStream, TaskGroup
+
+from rootsd.publish.difference import Difference, difference
+from rootsd.publish.eras import Eras
+from rootsd.publish.pace import NOTICE_INTERVAL_S, Pace
+from rootsd.publish.server import build_server
+from rootsd.publish.source import RootsSource
+from rootsd.publish.view import View
+from rootsd.wire import jsonrpc
+from rootsd.wire.jsonrpc import Fault
+from rootsd.wire.lines import REQUEST_LIMIT, LineReader, LineTooLong
+
+_READ_SIZE = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one connection may use; all of it is configuration."""
+
+    line: int = REQUEST_LIMIT
+    """Longest request, in bytes. Answers may be longer: thousands of roots take megabytes."""
+    first_line_s: float = 30.0
+    """Time to the end of the first line."""
+    stall_s: float = 5.0
+    """A client that does not take one `write_size` of its answer in this time is dropped."""
+    write_size: int = 16 * 1024
+    notice_interval_s: float = NOTICE_INTERVAL_S
+
+
+DEFAULT_LIMITS = Limits()
+
+
+class End(StrEnum):
+    """How a connection came to its end."""
+
+    LEFT = "left"
+    SILENT = "said nothing"
+    LINE_TOO_LONG = "sent too long a line"
+    SLOW_READER = "did not read its answers"
+
+
+async def serve_session(
+    stream: ByteStream, source: RootsSource, *, limits: Limits = DEFAULT_LIMITS
+) -> End:
+    """Serve MCP on `stream` until the peer leaves or oversteps a limit; closes the stream.
+
+    Nothing that a peer sends raises. Cancel the call to end the connection from this side.
+    """
+    session = _Session(stream, source, limits)
+    try:
+        return await session.run()
+    finally:
+        await anyio.aclose_forcefully(stream)
+
+
+class _Session:
+    def __init__(self, stream: ByteStream, source: RootsSource, limits: Limits) -> None:
+        self._stream = stream
+        self._source = source
+        self._limits = limits
+        self._view = View(source)
+        # One writer and no buffer: whoever answers waits until the answer before it is out, so
+        # the memory of a connection is bounded, and a cancelled handler cannot cut a line short.
+        self._outgoing, self._lines_out = anyio.create_memory_object_stream[bytes](0)
+        self._end = End.LEFT
+
+    async def run(self) -> End:
+        with self._outgoing, self._lines_out:
+            async with anyio.create_task_group() as connection:
+                connection.start_soon(self._write, connection.cancel_scope)
+                async with anyio.create_task_group() as workers:
+                    workers.start_soon(self._follow)
+                    self._end = await self._converse(workers)
+                    workers.cancel_scope.cancel()
+                self._outgoing.close()  # the writer ends after what it was given
+        return self._end
+
+    async def _converse(self, group: TaskGroup) -> End:
+        eras = Eras(build_server(self._source), self._view, group, self._send)
+        lines = LineReader(self._limits.line)
+        try:
+            await self._read(eras, lines)
+            await eras.finish()
+        except LineTooLong as error:
+            await self._send(jsonrpc.encode(Fault(None, jsonrpc.INVALID_REQUEST, str(error))))
+            return End.LINE_TOO_LONG
+        except TimeoutError:
+            return End.SILENT
+        return End.LEFT
+
+    async def _read(self, eras: Eras, lines: LineReader) -> None:
+        with anyio.fail_after(self._limits.first_line_s) as patience:
+            while True:
+                try:
+                    lines.feed(await self._stream.receive(_READ_SIZE))
+                except (anyio.EndOfStream, anyio.BrokenResourceError):
+                    break
+                while (line := lines.pop()) is not None:
+                    patience.deadline = math.inf
+                    await eras.receive(line)
+            patience.deadline = math.inf
+            await eras.receive(lines.rest())  # a last line may lack its newline
+
+    async def _send(self, line: bytes) -> None:
+        await self._outgoing.send(line)
+
+    async def _write(self, connection: anyio.CancelScope) -> None:
+        size = self._limits.write_size
+        with self._lines_out:
+            try:
+                async for line in self._lines_out:
+                    for start in range(0, len(line), size):
+                        with anyio.fail_after(self._limits.stall_s):
+                            await self._stream.send(line[start : start + size])
+            except TimeoutError:
+                self._end = End.SLOW_READER
+                connection.cancel()
+            except (anyio.BrokenResourceError, anyio.ClosedResourceError):
+                connection.cancel()
+
+    async def _follow(self) -> None:
+        pace = Pace(self._limits.notice_interval_s)
+        told = await self._source.wait_past(-1)
+        while True:
+            latest = await self._source.wait_past(told.revision)
+            news = difference(told, latest)
+            while wait := pace.wait(anyio.current_time(), revokes=news.revokes):
+                with anyio.move_on_after(wait):
+                    newer = await self._source.wait_past(latest.revision)
+                    news, latest = news | difference(latest, newer), newer
+            await self._announce(news)
+            told = latest
+            pace.sent(anyio.current_time())
+
+    async def _announce(self, news: Difference) -> None:
+        for notice in self._view.audience.announce(news):
+            await self._send(jsonrpc.encode(notice))

@@ -1,0 +1,105 @@
+"""The published set as JSON: the shapes that clients see, in each place where they see it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from urllib.parse import quote, unquote
+
+from rootsd.core.labels import safe_label
+from rootsd.core.model import ProjectKind, Published, Root
+from rootsd.core.paths import bytes_of, text_of
+from rootsd.publish.memo import shared
+
+APPROVED_URI = "roots://approved"
+ROOT_PREFIX = "roots://root/"
+ROOT_TEMPLATE = "roots://root/{+name}"
+JSON_TYPE = "application/json"
+
+JsonObject = dict[str, Any]
+
+
+def is_folder(root: Root) -> bool:
+    """Whether MCP's roots may name it: their URI MUST be `file://`, in every revision."""
+    return root.kind is not ProjectKind.URI
+
+
+def folders_of(published: Published) -> tuple[Root, ...]:
+    """The roots that `roots/list` and `roots://approved` show."""
+    return tuple(filter(is_folder, published.roots))
+
+
+def label_of(root: Root) -> str:
+    """The root's name as clients show it, and models read it: nothing in it can deceive."""
+    return safe_label(root.name, limit=None)
+
+
+def root_uri(name: str) -> str:
+    """The resource that describes the root called `name`; see ROOT_TEMPLATE (RFC 6570)."""
+    return ROOT_PREFIX + quote(bytes_of(name), safe="/-._~")
+
+
+def root_named_by(uri: str, published: Published) -> Root | None:
+    """The root that `uri`, a `roots://root/` URI, stands for; None for all others."""
+    if not uri.startswith(ROOT_PREFIX):
+        return None
+    name = unquote(uri.removeprefix(ROOT_PREFIX), errors="surrogateescape")
+    return next((root for root in published.roots if root.name == name), None)
+
+
+def item_of(root: Root) -> JsonObject:
+    """A root as tools and `roots://root/` show it; `path` is null where it is no folder."""
+    return {
+        "name": label_of(root),
+        "path": text_of(root.path) if is_folder(root) else None,
+        "uri": root.uri,
+        "kind": root.kind.value,
+        "access": root.access.value,
+        "tags": [safe_label(tag) for tag in root.tags],
+    }
+
+
+@shared(size=4)
+def listing_of(published: Published) -> JsonObject:
+    """The result of the tool `list_roots`: every root, folder or not."""
+    return {"roots": [item_of(root) for root in published.roots], "revision": published.revision}
+
+
+@shared(size=4)
+def listing_text(published: Published) -> str:
+    """`listing_of` as JSON, for clients older than structured results."""
+    return _compact(listing_of(published))
+
+
+@shared(size=4)
+def roots_result(published: Published) -> JsonObject:
+    """The result of `roots/list` (MCP's ListRootsResult)."""
+    return {
+        "roots": [
+            {
+                "uri": root.uri,
+                "name": label_of(root),
+                "_meta": {
+                    "rootsd/kind": root.kind.value,
+                    "rootsd/access": root.access.value,
+                    "rootsd/tags": [safe_label(tag) for tag in root.tags],
+                },
+            }
+            for root in folders_of(published)
+        ]
+    }
+
+
+@shared(size=4)
+def approved_text(published: Published) -> str:
+    """The text of `roots://approved`: the result of `roots/list`, and the revision."""
+    return _compact(roots_result(published) | {"revision": published.revision})
+
+
+def root_text(root: Root) -> str:
+    """The text of a root's own resource."""
+    return _compact(item_of(root))
+
+
+def _compact(value: JsonObject) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

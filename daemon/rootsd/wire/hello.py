@@ -1,0 +1,94 @@
+"""`rootsd/hello`: how our own bridges and relays introduce themselves to the daemon.
+
+It is an ordinary JSON-RPC request, so that a daemon that does not know it answers -32601 and both
+go on as with any MCP client. It comes first on the connection or not at all. A field that this
+version does not know makes the hello unusable: an unknown field might have narrowed the scope,
+and ignoring it would publish more than was asked for.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from rootsd.wire.jsonrpc import Id, Params, Request
+
+METHOD = "rootsd/hello"
+VERSION = 1
+
+_CLIENT_LIMIT = 128
+_FIELDS = frozenset({"version", "client", "only", "tags", "cwd", "any_uri"})
+
+
+class Scope(NamedTuple):
+    """Which part of the published set a connection asks for.
+
+    Every field narrows, but for `any_uri`, which adds the roots that are no `file://` URIs to
+    `roots/list`. Empty `names` and `tags` do not narrow; `cwd` asks for the root that holds that
+    folder.
+    """
+
+    names: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    cwd: str | None = None
+    any_uri: bool = False
+
+
+class Hello(NamedTuple):
+    """Who connects and what for. `client` is what a person calls that program; may be empty."""
+
+    version: int = VERSION
+    client: str = ""
+    scope: Scope = Scope()
+
+
+class BadHello(ValueError):
+    """The parameters are no hello that this version understands; the message says which."""
+
+
+def encode(hello: Hello, id_: Id) -> Request:
+    """The request that carries `hello`; what is empty is left out."""
+    params: dict[str, Any] = {"version": hello.version}
+    if hello.client:
+        params["client"] = hello.client
+    if hello.scope.names:
+        params["only"] = list(hello.scope.names)
+    if hello.scope.tags:
+        params["tags"] = list(hello.scope.tags)
+    if hello.scope.cwd is not None:
+        params["cwd"] = hello.scope.cwd
+    if hello.scope.any_uri:
+        params["any_uri"] = True
+    return Request(id_, METHOD, params)
+
+
+def decode(params: Params) -> Hello:
+    """The hello in the parameters of a request. Raises BadHello."""
+    if not isinstance(params, dict):
+        raise BadHello("a hello has named parameters")
+    if unknown := sorted(params.keys() - _FIELDS):
+        raise BadHello(f"unknown: {', '.join(unknown)}")
+    version = params.get("version")
+    if isinstance(version, bool) or not isinstance(version, int) or version < 1:
+        raise BadHello("version is a number from 1")
+    any_uri = params.get("any_uri", False)
+    if not isinstance(any_uri, bool):
+        raise BadHello("any_uri is true or false")
+    return Hello(
+        version,
+        (_text(params, "client") or "")[:_CLIENT_LIMIT],
+        Scope(_texts(params, "only"), _texts(params, "tags"), _text(params, "cwd"), any_uri),
+    )
+
+
+def _text(params: dict[str, Any], field: str) -> str | None:
+    value = params.get(field)
+    if value is not None and not isinstance(value, str):
+        raise BadHello(f"{field} is a string")
+    return value
+
+
+def _texts(params: dict[str, Any], field: str) -> tuple[str, ...]:
+    value = params.get(field, [])
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        raise BadHello(f"{field} is a list of strings")
+    return tuple(value)
