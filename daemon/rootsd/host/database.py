@@ -11,7 +11,7 @@ import os
 import sqlite3
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import quote
 
@@ -172,9 +172,7 @@ def read_events(db: Database, after: int = 0, limit: int | None = None) -> Itera
         "SELECT seq, at, actor, verb, kind, key, body, prev, hash FROM event"
         " WHERE seq > ? ORDER BY seq LIMIT ?"
     )
-    with closing(db.execute(query, (after, -1 if limit is None else limit))) as rows:
-        for row in rows:
-            yield _event(row)
+    return map(_event, db.execute(query, (after, -1 if limit is None else limit)))
 
 
 def write_events(db: Database, events: Iterable[Event]) -> None:

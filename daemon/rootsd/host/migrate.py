@@ -84,15 +84,15 @@ def refuse_newer(file: Path, migrations: Migrations = MIGRATIONS) -> None:
 def migrate(
     db: Database, back_up: Callable[[], object], migrations: Migrations = MIGRATIONS
 ) -> None:
-    """Bring `db` to the newest version, each step one transaction and each, but the first, after
-    `back_up`. Raises StoreDamaged for a database that is not ours."""
+    """Bring `db` to the newest version, each step one transaction, and each after
+    `back_up` unless `db` is new. Raises StoreDamaged for a database that is not ours."""
     version = read_number(db, "user_version")
     application = read_number(db, "application_id")
     if (application == APPLICATION_ID) != (version > 0) or application not in {0, APPLICATION_ID}:
         raise StoreDamaged("it is not a database of rootsd")
     db.execute("DROP TABLE IF EXISTS reserve")  # what a crash left of `fill_reserve`
     for number, statements in enumerate(migrations[version:], version + 1):
-        if number > 1:
+        if version > 0:
             back_up()
         with transaction(db):
             for statement in statements:

@@ -1,0 +1,260 @@
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rootsd.core.changes import Change, ProjectChange, RuleChange, Verb
+from rootsd.core.fields import BadRecord
+from rootsd.core.history import (
+    START,
+    BrokenChain,
+    Event,
+    Head,
+    Subject,
+    SubjectKind,
+    distrust,
+    events_for,
+    fold,
+    rule_number,
+    rule_subject,
+    verified,
+)
+from rootsd.core.model import UNDECIDED, LapseReason, Rule, Ruling, Verdict
+from rootsd.core.records import RuledProject
+from support.decisions import (
+    NOON,
+    PERSON,
+    add,
+    after,
+    approved,
+    decide,
+    denied,
+    forget,
+    granted,
+    project,
+    remove,
+    rule,
+    rules,
+    rulings,
+    see,
+)
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> list[Event]:
+    """A few decisions about three projects and three rules, at least one of them."""
+    changes: list[Change] = [decide(approved(0))]
+    for number, ruling in draw(st.lists(st.tuples(st.integers(0, 2), rulings), max_size=4)):
+        now = project(number, ruling)
+        changes.append(ProjectChange(now.path, None, now, draw(st.sampled_from(Verb)), PERSON))
+    changes += [
+        RuleChange(1, None, new, draw(st.sampled_from(Verb)), PERSON)
+        for new in draw(st.lists(st.none() | rules, max_size=2))
+    ]
+    return events_for(changes, NOON, START)
+
+
+@given(histories())
+def test_a_history_verifies_and_ends_in_its_head(events: list[Event]) -> None:
+    assert fold(verified(events)).head == events[-1].head
+    assert [event.seq for event in events] == list(range(1, len(events) + 1))
+
+
+@given(histories(), st.data())
+def test_a_flipped_bit_anywhere_is_found(events: list[Event], data: st.DataObject) -> None:
+    position = data.draw(st.integers(0, len(events) - 1))
+    event = events[position]
+    field = data.draw(st.sampled_from(["seq", "at_ns", "actor", "body", "key", "prev", "hash"]))
+    damaged = _flip(event, field, data)
+    with pytest.raises(BrokenChain):
+        list(verified([*events[:position], damaged, *events[position + 1 :]]))
+
+
+def _flip(event: Event, field: str, data: st.DataObject) -> Event:
+    number_bit = 1 << data.draw(st.integers(0, 62))
+    match field:
+        case "seq":
+            return replace(event, seq=event.seq ^ number_bit)
+        case "at_ns":
+            return replace(event, at_ns=event.at_ns ^ number_bit)
+        case "actor":
+            return replace(event, actor=_flipped_text(event.actor, data))
+        case "body":
+            body = "{}" if event.body is None else _flipped_text(event.body, data)
+            return replace(event, body=body)
+        case "key":
+            key = _flipped(event.subject.key, data)
+            return replace(event, subject=Subject(event.subject.kind, key))
+        case "prev":
+            return replace(event, prev=_flipped(event.prev, data))
+        case _:
+            return replace(event, hash=_flipped(event.hash, data))
+
+
+def _flipped_text(text: str, data: st.DataObject) -> str:
+    return _flipped(text.encode(), data).decode("latin-1")
+
+
+def _flipped(value: bytes, data: st.DataObject) -> bytes:
+    bit = data.draw(st.integers(0, 8 * len(value) - 1))
+    flipped = bytearray(value)
+    flipped[bit // 8] ^= 1 << bit % 8
+    return bytes(flipped)
+
+
+@given(histories(), st.data())
+def test_another_verb_or_kind_of_subject_is_found(
+    events: list[Event], data: st.DataObject
+) -> None:
+    last = events[-1]
+    others = [verb for verb in Verb if verb is not last.verb]
+    with pytest.raises(BrokenChain):
+        list(verified([*events[:-1], replace(last, verb=data.draw(st.sampled_from(others)))]))
+    kind = next(kind for kind in SubjectKind if kind is not last.subject.kind)
+    with pytest.raises(BrokenChain):
+        list(verified([*events[:-1], replace(last, subject=replace(last.subject, kind=kind))]))
+
+
+@given(histories(), st.data())
+def test_a_missing_event_is_found_unless_it_is_the_end(
+    events: list[Event], data: st.DataObject
+) -> None:
+    gone = data.draw(st.integers(0, len(events) - 1))
+    rest = events[:gone] + events[gone + 1 :]
+    if gone == len(events) - 1:
+        assert list(verified(rest)) == rest  # why there is an anchor
+    else:
+        with pytest.raises(BrokenChain):
+            list(verified(rest))
+
+
+def test_what_comes_before_the_break_is_passed_on() -> None:
+    events = events_for([decide(approved(n)) for n in range(3)], NOON, START)
+    chain = verified([events[0], events[2]])
+    assert next(chain) == events[0]
+    with pytest.raises(BrokenChain, match="event 3 does not follow from event 1"):
+        next(chain)
+
+
+def test_the_hash_is_the_one_that_the_module_describes() -> None:
+    (event,) = events_for([decide(denied(4))], NOON, START)
+    text = json.dumps(
+        [
+            1,
+            1772625600000000000,
+            '{"detail":"pts/3","kind":"person"}',
+            "denied",
+            "project",
+            b"/home/ann/src/p4".hex(),
+            event.body,
+        ],
+        separators=(",", ":"),
+    )
+    assert event.hash == hashlib.sha256(bytes(32) + text.encode()).digest()
+
+
+def test_only_decisions_are_events() -> None:
+    seen, now = project(1), approved(1)
+    assert events_for([see(seen)], NOON, START) == []
+    assert events_for([forget(seen)], NOON, START) == []
+    events = events_for([see(seen), decide(now, seen), see(now, now)], NOON, START)
+    assert [event.verb for event in events] == [Verb.APPROVED]
+
+
+def test_an_event_tells_who_when_and_what_came_of_it() -> None:
+    now = approved(1)
+    (event,) = events_for([decide(now)], after(5), Head(41, b"h" * 32))
+    assert (event.seq, event.prev, event.at) == (42, b"h" * 32, after(5))
+    assert event.decided_by() == PERSON
+    assert event.subject == Subject(SubjectKind.PROJECT, now.path)
+    assert event.outcome() == RuledProject(now.id, now.sighting.kind, now.ruling)
+
+
+def test_an_event_about_a_rule_gives_the_rule_back() -> None:
+    new = rule(12, Verdict.DENIED)
+    added, removed = events_for([add(new), remove(new)], NOON, START)
+    assert added.outcome() == new
+    assert removed.outcome() is None
+
+
+def test_the_fold_is_the_last_event_of_each_subject() -> None:
+    standing_rule, gone_rule = rule(1, Verdict.DENIED), rule(2, Verdict.APPROVED)
+    changes = [
+        decide(approved(1)),
+        decide(approved(2)),
+        decide(denied(1), approved(1)),
+        forget(approved(2), project(2)),
+        add(standing_rule),
+        add(gone_rule),
+        remove(gone_rule),
+    ]
+    events = events_for(changes, NOON, START)
+    state = fold(verified(events))
+    assert state.standing == {
+        Subject(SubjectKind.PROJECT, denied(1).path): events[2],
+        rule_subject(1): events[4],
+    }
+
+
+def test_distrust_takes_back_approvals_and_keeps_denials() -> None:
+    changes = [
+        decide(approved(1)),
+        decide(granted(2)),
+        decide(denied(3)),
+        add(rule(1, Verdict.APPROVED)),
+        add(rule(2, Verdict.DENIED)),
+    ]
+    events = events_for(changes, NOON, START)
+    taken_back = distrust(fold(events), after(60))
+    state = fold(verified([*events, *taken_back]))
+    outcomes = {subject.key: event.outcome() for subject, event in state.standing.items()}
+    for name in (approved(1).path, granted(2).path):
+        lapsed = outcomes[name]
+        assert isinstance(lapsed, RuledProject)
+        assert lapsed.ruling.decision is None
+        assert lapsed.ruling.grants == ()
+        assert lapsed.ruling.lapse is not None
+        assert lapsed.ruling.lapse.reason is LapseReason.STORE_RESTORED
+        assert lapsed.ruling.name is not None
+    assert outcomes[denied(3).path] == RuledProject(
+        "r3", denied(3).sighting.kind, denied(3).ruling
+    )
+    assert set(outcomes) == {approved(1).path, granted(2).path, denied(3).path, b"2"}
+
+
+@given(histories())
+def test_after_distrust_nothing_is_approved_and_a_second_time_changes_nothing(
+    events: list[Event],
+) -> None:
+    state = fold([*events, *distrust(fold(events), NOON)])
+    for event in state.standing.values():
+        match event.outcome():
+            case RuledProject(ruling=ruling):
+                assert not _approves(ruling)
+            case Rule(verdict=verdict):
+                assert verdict is Verdict.DENIED
+            case None:
+                pytest.fail("an event without an outcome does not stand")
+    assert distrust(state, NOON) == []
+
+
+def _approves(ruling: Ruling) -> bool:
+    decision = ruling.decision
+    return bool(ruling.grants) or bool(decision and decision.verdict is Verdict.APPROVED)
+
+
+def test_an_undecided_project_leaves_an_event_without_an_outcome() -> None:
+    (event,) = events_for([forget(approved(1), project(1))], NOON, START)
+    assert project(1).ruling == UNDECIDED
+    assert event.body is None
+
+
+@pytest.mark.parametrize("key", [b"", b"x", b"-1", b"1.0", b"\xff", b"9" * 5000])
+def test_a_rule_whose_key_is_no_number_is_refused(key: bytes) -> None:
+    with pytest.raises(BadRecord):
+        rule_number(Subject(SubjectKind.RULE, key))

@@ -1,0 +1,146 @@
+"""Projects, rulings and changes for tests of what is stored; each is told by a number."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from hypothesis import strategies as st
+
+from rootsd.core.changes import Change, ProjectChange, RuleChange, Verb
+from rootsd.core.model import (
+    UNDECIDED,
+    Access,
+    Actor,
+    ActorKind,
+    Decision,
+    Grant,
+    Identity,
+    Incomplete,
+    Lapse,
+    LapseReason,
+    Presence,
+    Project,
+    ProjectKind,
+    Rule,
+    Ruling,
+    Sighting,
+    Verdict,
+)
+
+NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
+PERSON = Actor(ActorKind.PERSON, "pts/3")
+
+moments = st.datetimes(
+    min_value=datetime(1900, 1, 1),  # noqa: DTZ001 - Hypothesis wants them naive here
+    max_value=datetime(2200, 1, 1),  # noqa: DTZ001
+    timezones=st.just(UTC),
+)
+names = st.text(min_size=1, max_size=8)
+actors = st.builds(Actor, st.sampled_from(ActorKind), st.text(max_size=8))
+identities = st.builds(
+    Identity,
+    filesystem=st.binary(max_size=16),
+    inode=st.integers(0, 2**64 - 1),
+    handle=st.none() | st.binary(max_size=24),
+    born_ns=st.none() | st.integers(-(2**63), 2**63 - 1),
+    owner=st.integers(0, 2**32 - 1),
+)
+sightings = st.builds(
+    Sighting,
+    kind=st.sampled_from(ProjectKind),
+    identity=st.none() | identities,
+    first_seen=moments,
+    presence=st.sampled_from(Presence),
+    absent_since=st.none() | moments,
+    incomplete=st.none() | st.sampled_from(Incomplete),
+    main_checkout=st.none() | st.binary(max_size=16),
+)
+decisions = st.builds(
+    Decision,
+    st.sampled_from([Verdict.APPROVED, Verdict.DENIED]),
+    actors,
+    moments,
+    st.none() | identities,
+    st.sampled_from(Access),
+)
+rulings = st.builds(
+    Ruling,
+    decision=st.none() | decisions,
+    grants=st.lists(st.builds(Grant, actors, identities, moments), max_size=2).map(tuple),
+    lapse=st.none() | st.builds(Lapse, st.sampled_from(LapseReason), moments),
+    name=st.none() | names,
+    tags=st.lists(names, max_size=3).map(tuple),
+)
+rules = st.builds(
+    Rule,
+    number=st.integers(1, 99),
+    pattern=st.binary(min_size=1, max_size=16),
+    verdict=st.sampled_from([Verdict.APPROVED, Verdict.DENIED]),
+    actor=actors,
+    at=moments,
+)
+
+
+def after(seconds: int) -> datetime:
+    """So many seconds after noon."""
+    return NOON + timedelta(seconds=seconds)
+
+
+def identity(number: int) -> Identity:
+    """The identity of project `number`."""
+    return Identity(b"disk", 1000 + number, b"handle-%d" % number, 10**18 + number, 1000)
+
+
+def project(number: int, ruling: Ruling = UNDECIDED) -> Project:
+    """Project `number`, present, with `ruling`."""
+    sighting = Sighting(ProjectKind.GIT, identity(number), NOON)
+    return Project(b"/home/ann/src/p%d" % number, f"r{number}", sighting, ruling)
+
+
+def approved(number: int) -> Project:
+    """Project `number`, approved by a person."""
+    decision = Decision(Verdict.APPROVED, PERSON, NOON, identity(number))
+    return project(number, Ruling(decision, name=f"p{number}", tags=("work",)))
+
+
+def denied(number: int) -> Project:
+    """Project `number`, denied by a person."""
+    return project(number, Ruling(Decision(Verdict.DENIED, PERSON, NOON)))
+
+
+def granted(number: int) -> Project:
+    """Project `number`, approved by rule 1."""
+    grant = Grant(Actor(ActorKind.RULE, "1"), identity(number), NOON)
+    return project(number, Ruling(grants=(grant,), name=f"p{number}"))
+
+
+def rule(number: int, verdict: Verdict) -> Rule:
+    """Rule `number`, for everything below /srv."""
+    return Rule(number, b"/srv/**", verdict, PERSON, NOON)
+
+
+def decide(now: Project, before: Project | None = None) -> Change:
+    """A person's order made `now` of `before`."""
+    decision = now.ruling.decision
+    verb = Verb.DENIED if decision and decision.verdict is Verdict.DENIED else Verb.APPROVED
+    return ProjectChange(now.path, before, now, verb, PERSON)
+
+
+def see(now: Project, before: Project | None = None) -> Change:
+    """A scan made `now` of `before`."""
+    return ProjectChange(now.path, before, now, Verb.OBSERVED)
+
+
+def forget(before: Project, now: Project | None = None) -> Change:
+    """A person had `before` forgotten; `now` is what is left of it."""
+    return ProjectChange(before.path, before, now, Verb.FORGOTTEN, PERSON)
+
+
+def add(new: Rule) -> Change:
+    """A person added a rule."""
+    return RuleChange(new.number, None, new, Verb.RULE_ADDED, PERSON)
+
+
+def remove(old: Rule) -> Change:
+    """A person took a rule back."""
+    return RuleChange(old.number, old, None, Verb.RULE_REMOVED, PERSON)
