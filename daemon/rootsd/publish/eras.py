@@ -13,7 +13,6 @@ in use once, few requests are open at a time, and only the notices that matter a
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Awaitable, Callable
 from enum import Enum, auto
 
@@ -30,12 +29,10 @@ from rootsd import __version__
 from rootsd.core.labels import safe_label
 from rootsd.publish.outlet import Outlet
 from rootsd.publish.server import handshake_options
-from rootsd.publish.shapes import roots_result
+from rootsd.publish.shapes import JsonObject, roots_result
 from rootsd.publish.view import View
 from rootsd.wire import hello, jsonrpc
 from rootsd.wire.jsonrpc import Batch, Fault, Malformed, Message, Notice, Reply, Request
-
-log = logging.getLogger(__name__)
 
 _DRAIN_S = 5.0
 
@@ -50,7 +47,8 @@ class Era(Enum):
 
 
 class Eras:
-    """Takes the lines of one connection in; `send` gets the lines that answer them."""
+    """Takes the lines of one connection in; `send` gets the lines that answer them, `named` what
+    the client calls itself, at most once and safe to show."""
 
     def __init__(
         self,
@@ -58,6 +56,7 @@ class Eras:
         view: View,
         group: TaskGroup,
         send: Callable[[bytes], Awaitable[None]],
+        named: Callable[[str], None],
     ) -> None:
         self._server = server
         self._view = view
@@ -66,6 +65,7 @@ class Eras:
         self._outlet = Outlet(send)
         self._inlets: dict[Era, _Inlet] = {}
         self._greeted = False
+        self._named: Callable[[str], None] | None = named
 
     async def receive(self, line: bytes) -> None:
         """Handle one line. Raises nothing but what `send` raises, whatever the line holds."""
@@ -122,7 +122,7 @@ class Eras:
         if greeting.scope != hello.Scope():
             # Serving the whole set instead would give more than was asked for.
             return _unusable(request, "this daemon cannot narrow a connection to a scope")
-        log.debug("a bridge of %s says hello", safe_label(greeting.client))
+        self._learn_name(greeting.client)
         return Reply(request.id, {"version": hello.VERSION, "rootsd": __version__})
 
     async def _list_roots(self, request: Request) -> Reply | Fault:
@@ -141,12 +141,18 @@ class Eras:
             reason = "a request with this id is still open"
             await self._answer(Fault(request.id, jsonrpc.INVALID_REQUEST, reason))
             return
+        self._learn_name(_client_name(request.params))
         await self._outlet.open(request.id)
         inlet = self._inlet(_era_of(request))
         call = JSONRPCRequest(
             jsonrpc="2.0", id=request.id, method=request.method, params=request.params
         )
         await inlet.send(SessionMessage(call))
+
+    def _learn_name(self, name: str) -> None:
+        if name and self._named:
+            self._named(safe_label(name))
+            self._named = None
 
     async def _notice(self, notice: Notice) -> None:
         # Rebuilt from what matters: the SDK logs a line for each one that it cannot read.
@@ -187,6 +193,16 @@ def _era_of(request: Request) -> Era:
             return Era.HANDSHAKE if request.method == "initialize" else Era.PER_REQUEST
         case _:
             return Era.HANDSHAKE
+
+
+def _client_name(params: JsonObject | None) -> str:
+    match params:
+        case {"clientInfo": {"name": str() as name}}:
+            return name
+        case {"_meta": {"io.modelcontextprotocol/clientInfo": {"name": str() as name}}}:
+            return name
+        case _:
+            return ""
 
 
 def _sdk_notice(method: str, params: dict[str, int | str] | None) -> SessionMessage:

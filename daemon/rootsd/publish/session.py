@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -49,13 +50,18 @@ class End(StrEnum):
 
 
 async def serve_session(
-    stream: ByteStream, source: RootsSource, *, limits: Limits = DEFAULT_LIMITS
+    stream: ByteStream,
+    source: RootsSource,
+    *,
+    named: Callable[[str], None],
+    limits: Limits = DEFAULT_LIMITS,
 ) -> End:
     """Serve MCP on `stream` until the peer leaves or oversteps a limit; closes the stream.
 
+    `named` is called once if the client says what it is called, with text that is safe to show.
     Nothing that a peer sends raises. Cancel the call to end the connection from this side.
     """
-    session = _Session(stream, source, limits)
+    session = _Session(stream, source, named, limits)
     try:
         return await session.run()
     finally:
@@ -63,9 +69,16 @@ async def serve_session(
 
 
 class _Session:
-    def __init__(self, stream: ByteStream, source: RootsSource, limits: Limits) -> None:
+    def __init__(
+        self,
+        stream: ByteStream,
+        source: RootsSource,
+        named: Callable[[str], None],
+        limits: Limits,
+    ) -> None:
         self._stream = stream
         self._source = source
+        self._named = named
         self._limits = limits
         self._view = View(source)
         # One writer and no buffer: whoever answers waits until the answer before it is out, so
@@ -85,7 +98,7 @@ class _Session:
         return self._end
 
     async def _converse(self, group: TaskGroup) -> End:
-        eras = Eras(build_server(self._source), self._view, group, self._send)
+        eras = Eras(build_server(self._source), self._view, group, self._send, self._named)
         lines = LineReader(self._limits.line)
         try:
             await self._read(eras, lines)

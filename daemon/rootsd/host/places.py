@@ -1,0 +1,40 @@
+"""Where the daemon keeps what lasts: configuration, store and logs.
+
+Apart from `folders`, since platformdirs is too slow for the lean programs, and they need none of
+these. The daemon records what it found here; others ask it instead of finding it again.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+import platformdirs
+
+from rootsd.host.folders import overriding_folder
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Three folders; none of them need exist."""
+
+    config: bytes
+    state: bytes
+    log: bytes
+
+    @property
+    def config_file(self) -> bytes:
+        """What `rootsd config edit` opens."""
+        return self.config + b"/config.toml"
+
+
+def find_places() -> Places:
+    """The folders as platformdirs has them, or all below ROOTSD_DIR. Raises NoPlace."""
+    if top := overriding_folder():
+        return Places(top + b"/config", top + b"/state", top + b"/state/log")
+    dirs = platformdirs.PlatformDirs("rootsd", appauthor=False)
+    return Places(
+        os.fsencode(dirs.user_config_dir),
+        os.fsencode(dirs.user_state_dir),
+        os.fsencode(dirs.user_log_dir),
+    )
