@@ -19,6 +19,10 @@ class Session:
     since: datetime
     client: str | None = None
 
+    def name_client(self, name: str) -> None:
+        """Note what the peer calls itself."""
+        self.client = name
+
 
 class Sessions:
     """The open connections, oldest first."""

@@ -1,0 +1,190 @@
+"""The daemon: builds everything, runs it in one task group, and ends it cleanly.
+
+Order at start: locks, configuration, store, the approved folders verified, sockets, and only then
+"ready"; the first scan goes on behind. SIGTERM and SIGINT end the daemon, SIGHUP reads the
+configuration again.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+from collections.abc import Callable
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+
+import anyio
+from anyio import to_thread
+from anyio.abc import SocketStream
+
+from rootsd import __version__
+from rootsd.app.control import serve_control
+from rootsd.app.items import rfc3339
+from rootsd.app.ledger import Ledger
+from rootsd.app.requests import Desk
+from rootsd.app.sessions import Sessions
+from rootsd.app.surveyor import Surveyor
+from rootsd.core.catalog import Catalog
+from rootsd.core.errors import RootsdError
+from rootsd.core.model import Actor, ActorKind
+from rootsd.core.paths import RefusedPlaces, bytes_of
+from rootsd.host import folders
+from rootsd.host.accept import Acceptor
+from rootsd.host.config import Config, read_config
+from rootsd.host.lock import DaemonLock, LockRecord
+from rootsd.host.peer import Peer
+from rootsd.host.places import Places
+from rootsd.host.safety import Surroundings
+from rootsd.host.sockets import listen
+from rootsd.host.store import Store
+from rootsd.host.verify import RootVerifier
+from rootsd.wire.control import DaemonStatus, SessionStatus
+
+log = logging.getLogger(__name__)
+
+_FIRST_REVISION = 1
+
+
+def run(places: Places, *, ready_fd: int | None) -> int:
+    """Run the daemon until it is told to stop; the exit status.
+
+    On the pipe `ready_fd` it writes `ready` and a newline once the sockets accept. Raises Busy
+    where another daemon uses the same folders, BadConfig, and what the store raises.
+    """
+    run_folder = folders.run_folder()
+    record = LockRecord(
+        os.getpid(),
+        __version__,
+        {
+            "config": os.fsdecode(places.config),
+            "state": os.fsdecode(places.state),
+            "run": os.fsdecode(run_folder.path),
+        },
+    )
+    state = Path(os.fsdecode(places.state))
+    with ExitStack() as stack:
+        # The state folder guards the store, the runtime folder the sockets; with unusual
+        # environments two daemons can meet in either alone.
+        stack.enter_context(DaemonLock.acquire(state, record))
+        stack.enter_context(DaemonLock.acquire(Path(os.fsdecode(run_folder.path)), record))
+        config = read_config(places.config_file)
+        store = Store.open(state)
+        stack.callback(store.close)
+        own = (places.config, places.state, places.log, run_folder.path)
+        refused = RefusedPlaces(folders.home_folder(), own)
+
+        async def serve() -> None:
+            daemon = Daemon(store, refused, places.config_file)
+            await daemon.serve(config, run_folder, partial(_say_ready, ready_fd))
+
+        anyio.run(serve)
+    return 0
+
+
+def _say_ready(ready_fd: int | None) -> None:
+    if ready_fd is not None:
+        os.write(ready_fd, b"ready\n")
+        os.close(ready_fd)
+
+
+class Daemon:
+    """One running daemon; also what `status` says about it. Make it in the event loop."""
+
+    def __init__(self, store: Store, places: RefusedPlaces, config_file: bytes) -> None:
+        self._config_file = config_file
+        loaded = store.load()
+        self._note = loaded.note
+        self._verifier = RootVerifier(Surroundings(os.getuid()))
+        self._ledger = Ledger(
+            Catalog.of(loaded.projects, loaded.rules, places, loaded.next_rule),
+            store,
+            self._verifier,
+            now=utc_now,
+            first_revision=_FIRST_REVISION,
+        )
+        self._surveyor = Surveyor(self._ledger)
+        self._since = utc_now()
+        self._sessions = Sessions(utc_now)
+        self._stopping = anyio.Event()
+
+    async def serve(
+        self, config: Config, run_folder: folders.RunFolder, on_ready: Callable[[], None]
+    ) -> None:
+        """Serve both sockets until `stop`."""
+        # Loading proves nothing: what was approved is looked at before anybody can ask.
+        await self._ledger.current()
+        with ExitStack() as stack:
+            control = stack.enter_context(listen(run_folder.control_socket))
+            mcp = stack.enter_context(listen(run_folder.mcp_socket))
+            async with anyio.create_task_group() as group:
+                group.start_soon(self._heed_signals)
+                group.start_soon(self._ledger.keep_saving)
+                group.start_soon(self._surveyor.take_in)
+                group.start_soon(self._surveyor.follow_roots)
+                group.start_soon(Acceptor(control.socket, self._serve_control).serve)
+                group.start_soon(Acceptor(mcp.socket, self._serve_mcp).serve)
+                self._surveyor.start(config.parents)
+                log.info("ready: %d roots published", len(self._ledger.catalog.roots))
+                on_ready()
+                await self._stopping.wait()
+                log.info("stopping")
+                group.cancel_scope.cancel()
+            await to_thread.run_sync(self._surveyor.stop)
+
+    def about(self) -> DaemonStatus:
+        """Version, pid, start."""
+        return DaemonStatus(version=__version__, pid=os.getpid(), since=rfc3339(self._since))
+
+    def sessions(self) -> list[SessionStatus]:
+        """The MCP connections."""
+        return self._sessions.status()
+
+    def degraded(self) -> list[str]:
+        """What does not work as it should."""
+        return [*([self._note] if self._note else []), *self._surveyor.degraded()]
+
+    async def reload(self) -> None:
+        """Read the configuration again. Raises BadConfig, and then the old one stays."""
+        config = await to_thread.run_sync(read_config, self._config_file)
+        self._surveyor.set_parents(config.parents)
+        log.info("configuration read: %d parents", len(config.parents))
+
+    def stop(self) -> None:
+        """End the daemon."""
+        self._stopping.set()
+
+    async def _serve_control(self, stream: SocketStream, peer: Peer) -> None:
+        desk = Desk(self._ledger, self._surveyor, self, real_path)
+        await serve_control(stream, desk, Actor(ActorKind.PERSON, f"pid {peer.pid}"))
+
+    async def _serve_mcp(self, stream: SocketStream, peer: Peer) -> None:
+        # The SDK takes 60 MB: a daemon that nobody speaks MCP with does without.
+        from rootsd.publish.session import serve_session  # noqa: PLC0415
+
+        with self._sessions.opened(peer.pid) as session:
+            end = await serve_session(stream, self._ledger, named=session.name_client)
+        log.debug("pid %d %s", peer.pid, end.value)
+
+    async def _heed_signals(self) -> None:
+        with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as received:
+            async for number in received:
+                if number is not signal.SIGHUP:
+                    self.stop()
+                    continue
+                try:
+                    await self.reload()
+                except RootsdError as error:
+                    log.error("%s", error)  # noqa: TRY400 - an expected error needs no traceback
+
+
+def real_path(typed: str, cwd: str) -> bytes:
+    """The canonical path of what a person typed in `cwd`: symlinks followed, `..` resolved."""
+    return os.path.realpath(os.path.join(bytes_of(cwd), bytes_of(os.path.expanduser(typed))))
+
+
+def utc_now() -> datetime:
+    """The wall clock: for display and the history, never for order or timers."""
+    return datetime.now(UTC)
