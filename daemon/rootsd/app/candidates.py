@@ -1,0 +1,284 @@
+"""Follows projects that are being made until each is whole, or given up.
+
+Nothing here waits: `next_due` says when to look again. What only time can tell is believed when
+the folder was quiet long enough and no process is at work on it.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum
+
+from rootsd.core.model import Incomplete, ProjectKind
+from rootsd.host.complete import folders_at_work, is_git, state_of
+from rootsd.host.copies import copied_whole
+from rootsd.host.gitdir import SIGNS, locate, locate_bare
+from rootsd.host.markers import marker_in
+from rootsd.host.reader import names_in
+from rootsd.host.stages import Complete, Nothing, Pending, Stage
+from rootsd.host.watch.events import Change, Happening, Purpose, Watched, Watcher
+
+# A marker older than this, found by a scan, belongs to no project that is being made.
+_OLD_S = 10.0
+_MAKERS_TRACES = (b"tmp_pack", b"pack_git2")
+_MAKERS_LOCKS = frozenset((b"wlock", b"lock"))
+_AFTER_A_PROCESS_S = 0.02
+_LONGEST_PAUSE_S = 1.0
+_GIT_MAKES_AT_ONCE = frozenset((ProjectKind.GIT_WORKTREE, ProjectKind.GIT_SUBMODULE))
+
+
+class Arrival(Enum):
+    """How a candidate came to be known; it settles how much its state proves."""
+
+    FOUND = "found by a scan"
+    MOVED = "moved here as a whole"
+    MADE = "made under our eyes"
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """A candidate's end: what it is, or that it is nothing. `incomplete` if it was given up."""
+
+    path: bytes
+    kind: ProjectKind | None
+    incomplete: Incomplete | None = None
+    main_checkout: bytes | None = None
+
+
+@dataclass(slots=True)
+class _Candidate:
+    path: bytes
+    kind: ProjectKind
+    arrival: Arrival
+    quiet_since: float
+    stage: Stage | None = None
+    stage_since: float = 0.0
+    due: float | None = None
+    pauses: int = 0
+    maker_seen: bool = False
+    given_up: Incomplete | None = None
+    folders: set[bytes] = field(default_factory=set)
+
+
+class Candidates:
+    """All projects of which it is not settled whether they are whole.
+
+    `monotonic` is the clock of the quiet times. One thread calls all methods.
+    """
+
+    def __init__(
+        self,
+        watcher: Watcher,
+        processes_on: Callable[[bytes], bool],
+        monotonic: Callable[[], float],
+    ) -> None:
+        self._watcher = watcher
+        self._processes_on = processes_on
+        self._now = monotonic
+        self._all: dict[bytes, _Candidate] = {}
+        self._inside: dict[bytes, set[bytes]] = {}
+        self._timers: list[tuple[float, int, bytes]] = []
+        self._turn = itertools.count()
+
+    def __len__(self) -> int:
+        """How many are being made; those given up do not count."""
+        return sum(1 for candidate in self._all.values() if candidate.given_up is None)
+
+    def consider(self, path: bytes, kind: ProjectKind, arrival: Arrival) -> Settled | None:
+        """Judge a folder with a marker; None if it has to be followed first.
+
+        Watch first, then look: a change in between is then told.
+        """
+        candidate = self._all.get(path)
+        if candidate is None:
+            candidate = _Candidate(path, kind, arrival, self._now())
+            if arrival is Arrival.FOUND and (settled := self._settle_at_once(candidate)):
+                return settled
+            self._all[path] = candidate
+        candidate.kind = kind
+        return self._judge(candidate)
+
+    def happened(self, happening: Happening) -> list[Settled]:
+        """Something changed in a watched folder inside candidates."""
+        settled = []
+        for path in sorted(self._inside.get(happening.folder, ())):
+            candidate = self._all[path]
+            if _trace_of_a_maker(happening.name):
+                candidate.maker_seen = True
+            candidate.quiet_since, candidate.pauses = self._now(), 0
+            if candidate.given_up is not None or _is_telling(happening):
+                settled.append(self._judge(candidate))
+            elif candidate.stage is not None:
+                self._look_again(candidate, candidate.stage)
+        return [end for end in settled if end is not None]
+
+    def disturbed(self, path: bytes) -> None:
+        """Something changed in the candidate's own folder: its quiet time starts anew."""
+        if (candidate := self._all.get(path)) is not None:
+            candidate.quiet_since = self._now()
+
+    def due(self) -> list[Settled]:
+        """Look again at those whose time has come."""
+        settled, now = [], self._now()
+        while self._timers and self._timers[0][0] <= now:
+            when, _, path = heapq.heappop(self._timers)
+            candidate = self._all.get(path)
+            if candidate is not None and candidate.due == when:
+                settled.append(self._judge(candidate))
+        return [end for end in settled if end is not None]
+
+    def next_due(self) -> float | None:
+        """When `due` is to be called, on the clock given; None if nothing is waited for."""
+        return self._timers[0][0] if self._timers else None
+
+    def drop(self, path: bytes) -> bool:
+        """Forget a candidate whose folder is gone or no project any more; whether it was one."""
+        candidate = self._all.pop(path, None)
+        if candidate is None:
+            return False
+        self._unwatch(candidate)
+        return True
+
+    def _settle_at_once(self, candidate: _Candidate) -> Settled | None:
+        """What a scan finds is mostly whole and old: no watch, no waiting."""
+        state = state_of(candidate.path, candidate.kind)
+        match state:
+            case Complete(kind=kind, main_checkout=main):
+                return Settled(candidate.path, kind, None, main)
+            case Pending(kind=kind, stage=Stage.IN_USE, main_checkout=main):
+                return Settled(candidate.path, kind, None, main)
+            case Pending(kind=kind, stage=stage) if not is_git(kind):
+                if stage.wait.outcome is None and _is_old(candidate.path, kind):
+                    return Settled(candidate.path, kind)
+            case Pending() | Nothing():
+                pass
+        return None
+
+    def _judge(self, candidate: _Candidate) -> Settled | None:
+        self._watch(candidate)
+        state = state_of(candidate.path, candidate.kind)
+        match state:
+            case Nothing():
+                self.drop(candidate.path)
+                return Settled(candidate.path, None)
+            case Complete(kind=kind, main_checkout=main):
+                candidate.kind = kind
+                if self._is_believed(candidate):
+                    self.drop(candidate.path)
+                    return Settled(candidate.path, kind, None, main)
+                made_file = kind is ProjectKind.PROJECT
+                stage = Stage.PROJECT_FILE if made_file else Stage.COPYING
+            case Pending(kind=kind, stage=stage, main_checkout=main):
+                candidate.kind = kind
+        return self._wait(candidate, stage, main)
+
+    def _is_believed(self, candidate: _Candidate) -> bool:
+        """Whether a state that is final may be taken at its word."""
+        if candidate.arrival is not Arrival.MADE or candidate.maker_seen:
+            return True
+        if candidate.kind in _GIT_MAKES_AT_ONCE:
+            return True
+        if not is_git(candidate.kind):
+            return False
+        bare = candidate.kind is ProjectKind.GIT_BARE
+        place = locate_bare(candidate.path) if bare else locate(candidate.path)
+        if place is None or not copied_whole(place):
+            return False
+        return not self._processes_on(candidate.path)
+
+    def _wait(
+        self, candidate: _Candidate, stage: Stage, main_checkout: bytes | None
+    ) -> Settled | None:
+        now = self._now()
+        if stage is not candidate.stage:
+            candidate.stage, candidate.stage_since, candidate.pauses = stage, now, 0
+        quiet_since = max(candidate.quiet_since, candidate.stage_since)
+        if now - quiet_since >= stage.wait.quiet_s:
+            patience = stage.wait.patience_s
+            tired = patience is not None and now - quiet_since >= patience
+            if tired or not self._processes_on(candidate.path):
+                return self._give_up_waiting(candidate, stage, main_checkout)
+        self._look_again(candidate, stage)
+        return None
+
+    def _give_up_waiting(
+        self, candidate: _Candidate, stage: Stage, main_checkout: bytes | None
+    ) -> Settled | None:
+        outcome = stage.wait.outcome
+        if stage is Stage.FILES_BEFORE_INDEX and candidate.maker_seen:
+            # git writes under the lock of the index; without either it was stopped.
+            outcome = Incomplete.NOT_CHECKED_OUT
+        if outcome is None:
+            self.drop(candidate.path)
+            return Settled(candidate.path, candidate.kind, None, main_checkout)
+        candidate.due = None
+        if candidate.given_up is outcome:
+            return None
+        # It stays watched: a fetch that is resumed makes it whole.
+        candidate.given_up = outcome
+        return Settled(candidate.path, candidate.kind, outcome, main_checkout)
+
+    def _look_again(self, candidate: _Candidate, stage: Stage) -> None:
+        """At the next look that may tell something, at most until the quiet time is over."""
+        now, wait = self._now(), stage.wait
+        quiet_since = max(candidate.quiet_since, candidate.stage_since)
+        # No event tells of what is not watched; but who waits long need not look often.
+        pause = min(wait.again_s * 2 ** min(candidate.pauses, 8), _LONGEST_PAUSE_S)
+        candidate.pauses += 1
+        left = quiet_since + wait.quiet_s - now
+        pause = max(pause, _AFTER_A_PROCESS_S) if left <= 0 else min(pause, left)
+        candidate.due = now + pause
+        heapq.heappush(self._timers, (candidate.due, next(self._turn), candidate.path))
+
+    def _watch(self, candidate: _Candidate) -> None:
+        for folder in folders_at_work(candidate.path, candidate.kind):
+            if folder in candidate.folders:
+                continue
+            # One that is not there yet is tried again at the next look.
+            if self._watcher.watch(folder, Purpose.AT_WORK) is Watched.YES:
+                candidate.folders.add(folder)
+                self._inside.setdefault(folder, set()).add(candidate.path)
+
+    def _unwatch(self, candidate: _Candidate) -> None:
+        for folder in candidate.folders:
+            users = self._inside[folder]
+            users.discard(candidate.path)
+            if not users:
+                del self._inside[folder]
+                self._watcher.unwatch(folder, Purpose.AT_WORK)
+
+
+def _trace_of_a_maker(name: bytes) -> bool:
+    """Whether only a VCS at work makes a file of this name."""
+    return name.endswith(b".lock") or name.startswith(_MAKERS_TRACES) or name in _MAKERS_LOCKS
+
+
+def _is_telling(happening: Happening) -> bool:
+    """Whether a change can end a stage: a rename into place, a lock that goes, a new index."""
+    name = happening.name
+    if not name:
+        return True
+    sign = (
+        name in SIGNS
+        or name in _MAKERS_LOCKS
+        or name.endswith((b".keep", b".lock"))
+        or name.startswith(_MAKERS_TRACES)
+    )
+    if not sign:
+        return False
+    if happening.change is Change.LEFT or happening.moved:
+        return True
+    return happening.change is Change.CAME and name == b"index"
+
+
+def _is_old(path: bytes, kind: ProjectKind) -> bool:
+    marker = marker_in(names_in(path), kind)
+    try:
+        return time.time() - os.lstat(path + b"/" + marker).st_ctime > _OLD_S
+    except OSError:
+        return False

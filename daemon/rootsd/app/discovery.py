@@ -1,0 +1,324 @@
+"""Discovery as a service: one thread that owns all its state, fed by one queue.
+
+What happens on the disk, what is ordered, and what time brings all pass through the thread's
+queue, so that nothing needs a lock. Results leave by `report` and `on_status`, called from the thread.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TypeVar
+
+from rootsd.app.discovery_status import (
+    DiscoveryStatus,
+    ParentReport,
+    ParentState,
+    ScanProgress,
+    ScanSummary,
+)
+from rootsd.app.explorer import Explorer
+from rootsd.app.territory import Territory
+from rootsd.core.inputs import Observation
+from rootsd.core.model import Coverage, Parent, Project
+from rootsd.host.mounts import MountWatch
+from rootsd.host.processes import process_at_work_on
+from rootsd.host.safety import Surroundings
+from rootsd.host.watch.choice import best_watcher
+from rootsd.host.watch.events import Happening, Overflow, Post, Signal, Watched, Watcher
+from rootsd.host.watch.polling import sweep_interval
+
+ROOTS_SWEEP_S = 60.0
+# Beyond this a look at everything is cheaper than each hint.
+_MOST_SIGNALS = 65_536
+_BATCH = 4_096
+
+T = TypeVar("T")
+Report = Callable[[Sequence[Observation]], None]
+StatusSink = Callable[[DiscoveryStatus], None]
+ProgressSink = Callable[[ScanProgress], None]
+
+
+def _our_surroundings() -> Surroundings:
+    return Surroundings(os.getuid())
+
+
+@dataclass(frozen=True, slots=True)
+class Senses:
+    """How discovery perceives what is not in the trees; tests put their own in."""
+
+    processes_on: Callable[[bytes], bool] = process_at_work_on
+    monotonic: Callable[[], float] = time.monotonic
+    watcher: Callable[[Post], Watcher] = best_watcher
+    surroundings: Surroundings = field(default_factory=_our_surroundings)
+
+
+@dataclass(frozen=True, slots=True)
+class _Order:
+    """Something to do in the thread, unlike a hint of what happened."""
+
+    action: Callable[[], None]
+
+
+def _nobody_cares() -> None:
+    pass
+
+
+class Discovery:
+    """Finds projects below the parents and keeps telling what became of them.
+
+    All methods may be called from any thread and return at once. `report` gets observations in
+    batches, in order; a project being made is not reported until it is whole or given up.
+    `on_death` is called, from the thread, if a bug ended it.
+    """
+
+    def __init__(
+        self,
+        *,
+        report: Report,
+        on_status: StatusSink,
+        senses: Senses | None = None,
+        on_death: Callable[[], None] = _nobody_cares,
+    ) -> None:
+        self._report = report
+        self._on_status = on_status
+        self._on_death = on_death
+        senses = senses or Senses()
+        self._monotonic = senses.monotonic
+        self._queue: queue.SimpleQueue[Signal | _Order] = queue.SimpleQueue()
+        self._lossy = False
+        self._stopping = False
+        self._watcher = senses.watcher(self._post)
+        self._mounts = MountWatch(self._mounts_did_change)
+        self._explorer = Explorer(
+            self._watcher, senses.surroundings, senses.processes_on, senses.monotonic
+        )
+        self._scanning: bytes | None = None
+        self._status = DiscoveryStatus()
+        self._sweeps: dict[bytes, float] = {}
+        self._roots_sweep = self._monotonic() + ROOTS_SWEEP_S
+        self._thread = threading.Thread(target=self._run, name="discovery", daemon=True)
+
+    def start(self, parents: Sequence[Parent], known: Mapping[bytes, Project]) -> None:
+        """Watch and scan `parents`, then look at each project of `known` that was not found."""
+        self._watcher.start()
+        self._mounts.start()
+        self._thread.start()
+        self._queue.put(_Order(lambda: self._explorer.know(known)))
+        self.set_parents(parents)
+
+    def set_parents(self, parents: Sequence[Parent]) -> None:
+        """Use these parents from now on; new and changed ones are scanned."""
+        self._queue.put(_Order(partial(self._set_parents, tuple(parents))))
+
+    def set_roots(self, paths: frozenset[bytes]) -> None:
+        """The approved roots: each gets a watch of its own."""
+        self._queue.put(_Order(lambda: self._explorer.set_roots(paths)))
+
+    def scan(
+        self, parent: bytes | None, progress: ProgressSink | None = None
+    ) -> Future[ScanSummary]:
+        """Look at everything below `parent`, or below all, now.
+
+        `progress` is called from the thread. The result is there after everything was reported.
+        """
+        return self._ask(partial(self._scan, parent, progress))
+
+    def probe(self, path: bytes) -> Future[Observation]:
+        """Look at one folder, inside or outside every parent; it is reported, too."""
+        return self._ask(lambda: self._explorer.probe(path))
+
+    def stop(self) -> None:
+        """End all threads and give all watches back; what waits in the queue is dropped."""
+
+        def end() -> None:
+            self._stopping = True
+
+        self._queue.put(_Order(end))
+        if self._thread.ident is not None:
+            self._thread.join()
+        self._mounts.stop()
+        self._watcher.stop()
+
+    # From other threads into the queue
+
+    def _post(self, signal: Signal) -> None:
+        if self._queue.qsize() < _MOST_SIGNALS:
+            self._queue.put(signal)
+        else:
+            self._lossy = True
+
+    def _mounts_did_change(self) -> None:
+        self._queue.put(_Order(self._explorer.mounts_changed))
+
+    def _ask(self, question: Callable[[], T]) -> Future[T]:
+        future: Future[T] = Future()
+
+        def answer() -> None:
+            if future.set_running_or_notify_cancel():
+                found = question()
+                self._flush()
+                future.set_result(found)
+
+        self._queue.put(_Order(answer))
+        return future
+
+    # The thread
+
+    def _run(self) -> None:
+        try:
+            while not self._stopping:
+                try:
+                    first = self._queue.get(timeout=self._time_left())
+                except queue.Empty:
+                    pass
+                else:
+                    self._follow_up(first)
+                self._explorer.tick()
+                self._sweep()
+                self._flush()
+        finally:
+            if not self._stopping:
+                # A bug: the exception goes to threading.excepthook, the daemon must not go on.
+                self._on_death()
+
+    def _follow_up(self, item: Signal | _Order) -> None:
+        """Work off what is queued: hints are gathered, and dealt with before the next order."""
+        hints: list[Happening | Overflow] = []
+        while True:
+            if isinstance(item, _Order):
+                self._deal_with(hints)
+                hints = []
+                item.action()
+            elif (told := item()) is not None:
+                hints.append(told)
+            if len(hints) >= _BATCH or self._stopping or self._queue.empty():
+                break
+            item = self._queue.get()
+        self._deal_with(hints)
+
+    def _deal_with(self, hints: Sequence[Happening | Overflow]) -> None:
+        if hints:
+            self._explorer.happened(hints)
+        if self._lossy:
+            self._lossy = False
+            self._explorer.all_may_have_changed()
+
+    def _time_left(self) -> float | None:
+        """Seconds to the next thing to do; None for ever."""
+        due = [self._roots_sweep] if self._explorer.has_anything() else []
+        due += self._sweeps.values()
+        if (candidate := self._explorer.candidates.next_due()) is not None:
+            due.append(candidate)
+        return max(0.0, min(due) - self._monotonic()) if due else None
+
+    def _sweep(self) -> None:
+        now = self._monotonic()
+        for territory in self._explorer.territories:
+            path = territory.parent.path
+            if territory.limit is None:
+                self._sweeps.pop(path, None)
+            elif now >= self._sweeps.setdefault(path, now + sweep_interval(0.0)):
+                self._explorer.revisit(territory)
+                self._sweeps[path] = self._monotonic() + sweep_interval(self._monotonic() - now)
+        if now >= self._roots_sweep:
+            self._explorer.sweep()
+            self._roots_sweep = self._monotonic() + ROOTS_SWEEP_S
+
+    def _flush(self) -> None:
+        observations = self._explorer.take()
+        if observations:
+            self._report(observations)
+        status = self._status_now()
+        if status != self._status:
+            self._status = status
+            self._on_status(status)
+
+    # Orders, carried out in the thread
+
+    def _set_parents(self, parents: Sequence[Parent]) -> None:
+        for territory in self._explorer.set_parents(parents):
+            self._explore(territory)
+        self._explorer.recheck_strays()
+        self._sweeps = {
+            path: due
+            for path, due in self._sweeps.items()
+            if any(parent.path == path for parent in parents)
+        }
+
+    def _explore(self, territory: Territory) -> None:
+        self._scanning = territory.parent.path
+        self._flush()
+        self._explorer.explore(territory)
+        self._scanning = None
+        self._flush()
+
+    def _scan(self, parent: bytes | None, progress: ProgressSink | None) -> ScanSummary:
+        begin = self._monotonic()
+        self._flush()
+        self._explorer.take_tally()
+        chosen = [t for t in self._explorer.territories if parent in (None, t.parent.path)]
+        for territory in chosen:
+            path = territory.parent.path
+            tell = None if progress is None else _teller(progress, path)
+            self._explorer.rescan(territory, tell)
+        self._explorer.recheck_strays()
+        tally = self._explorer.take_tally()
+        return ScanSummary(
+            new=tally.new,
+            gone=tally.gone,
+            changed=tally.changed,
+            folders=sum(len(territory) for territory in chosen),
+            projects=sum(territory.count_projects() for territory in chosen),
+            seconds=self._monotonic() - begin,
+        )
+
+    def _status_now(self) -> DiscoveryStatus:
+        return DiscoveryStatus(
+            parents=tuple(self._report_on(t) for t in self._explorer.territories),
+            watches=self._watcher.count(),
+            being_made=len(self._explorer.candidates),
+        )
+
+    def _report_on(self, territory: Territory) -> ParentReport:
+        state, reason, remedy = _state_of(territory)
+        if self._scanning == territory.parent.path:
+            state, reason, remedy = ParentState.SCANNING, "", ""
+        return ParentReport(
+            path=territory.parent.path,
+            state=state,
+            coverage=territory.coverage,
+            folders=len(territory),
+            projects=territory.count_projects(),
+            reason=reason,
+            remedy=remedy,
+        )
+
+
+def _teller(progress: ProgressSink, path: bytes) -> Callable[[int, int], None]:
+    return lambda folders, projects: progress(ScanProgress(path, folders, projects))
+
+
+def _state_of(territory: Territory) -> tuple[ParentState, str, str]:
+    path = os.fsdecode(territory.parent.path)
+    if territory.coverage is Coverage.NONE:
+        if os.path.isdir(territory.parent.path):
+            return ParentState.UNREADABLE, "it cannot be read", f"chmod u+rx {path}"
+        return ParentState.MISSING, "it is not there", f"rootsd parent rm {path}"
+    match territory.limit:
+        case Watched.LIMIT:
+            return (
+                ParentState.POLLED,
+                "the limit of inotify watches is reached; changes show with a delay",
+                "sudo sysctl fs.inotify.max_user_watches=524288",
+            )
+        case Watched.UNSUPPORTED:
+            return ParentState.POLLED, "its file system tells of no changes made elsewhere", ""
+        case _:
+            return ParentState.WATCHED, "", ""

@@ -1,0 +1,344 @@
+"""All of discovery's state, and what follows from each thing that happens.
+
+Holds the parents' trees, the candidates, and what was last reported of each path. Has no thread
+and no queue: `rootsd.app.discovery` calls it from one thread.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from rootsd.app.candidates import Arrival, Candidates, Settled
+from rootsd.app.guards import Guards
+from rootsd.app.territory import ProgressSink, Territory
+from rootsd.core.inputs import Observation, Sighted, Unreachable, Unsafe, Vanished
+from rootsd.core.model import Parent, Project, ProjectKind
+from rootsd.core.paths import contains
+from rootsd.host.identity import Absence, absence, identify
+from rootsd.host.markers import Rules, has_project_file, repository_kind
+from rootsd.host.mounts import mount_points, mounts, unwatchable_kind
+from rootsd.host.probe import absent, probe
+from rootsd.host.reader import names_in
+from rootsd.host.safety import Surroundings
+from rootsd.host.watch.events import Change, Happening, Overflow, Purpose, Watcher
+from rootsd.host.watch.polling import PollingWatcher
+
+
+@dataclass(slots=True)
+class Tally:
+    """What was reported since it was last asked: how many paths are new, gone, changed."""
+
+    new: int = 0
+    gone: int = 0
+    changed: int = 0
+
+
+class Explorer:
+    """Turns what happens into observations; `take` hands them out."""
+
+    def __init__(
+        self,
+        watcher: Watcher,
+        surroundings: Surroundings,
+        processes_on: Callable[[bytes], bool],
+        monotonic: Callable[[], float],
+    ) -> None:
+        self._watcher = watcher
+        self._surroundings = surroundings
+        self._candidates = Candidates(watcher, processes_on, monotonic)
+        self._guards = Guards(watcher)
+        self._territories: dict[bytes, Territory] = {}
+        self._roots: frozenset[bytes] = frozenset()
+        self._reported: dict[bytes, tuple[Observation, ...]] = {}
+        self._last_seen: dict[bytes, Sighted] = {}
+        self._strays: set[bytes] = set()
+        self._outbox: list[Observation] = []
+        self._tally = Tally()
+
+    # What is asked
+
+    @property
+    def territories(self) -> Sequence[Territory]:
+        """The parents' trees."""
+        return tuple(self._territories.values())
+
+    @property
+    def candidates(self) -> Candidates:
+        """The projects being made."""
+        return self._candidates
+
+    def has_anything(self) -> bool:
+        """Whether there is anything to sweep."""
+        return bool(self._territories or self._strays)
+
+    def take(self) -> tuple[Observation, ...]:
+        """What is to be reported since the last call, in order."""
+        taken, self._outbox = tuple(self._outbox), []
+        return taken
+
+    def take_tally(self) -> Tally:
+        """The counts since the last call."""
+        taken, self._tally = self._tally, Tally()
+        return taken
+
+    # What is ordered
+
+    def know(self, known: Mapping[bytes, Project]) -> None:
+        """Take over the projects of the store; each is looked at by `recheck_strays`."""
+        for path, project in known.items():
+            if project.sighting.kind is not ProjectKind.URI:
+                self._strays.add(path)
+                self._last_seen[path] = Sighted(
+                    path, project.sighting.kind, project.sighting.identity
+                )
+
+    def set_parents(self, parents: Iterable[Parent]) -> list[Territory]:
+        """Use these parents; returns the new or changed ones, which are still to be explored.
+
+        What was found below a parent that is dropped stays known, and is looked at on its own.
+        """
+        wanted = {parent.path: parent for parent in parents}
+        dropped = [
+            territory
+            for path, territory in self._territories.items()
+            if wanted.get(path) != territory.parent
+        ]
+        for territory in dropped:
+            del self._territories[territory.parent.path]
+            territory.abandon()
+        fresh = [
+            Territory(parent, self._rules(parent, wanted), self._watcher_for(parent), self)
+            for path, parent in wanted.items()
+            if path not in self._territories
+        ]
+        for territory in self._territories.values():
+            # A parent inside another one is that one's business no more, or again.
+            self._set_stops(territory, wanted)
+        self._territories |= {territory.parent.path: territory for territory in fresh}
+        return fresh
+
+    def explore(self, territory: Territory, progress: ProgressSink | None = None) -> None:
+        """Build one parent's tree."""
+        territory.explore(Arrival.FOUND, progress)
+        self._guard_parents()
+
+    def set_roots(self, paths: frozenset[bytes]) -> None:
+        """Watch the approved roots themselves, for lost permission, removal and move."""
+        self._roots = paths
+        self._guards.set_roots(paths)
+
+    def rescan(self, territory: Territory, progress: ProgressSink | None = None) -> None:
+        """Look at every folder of a parent, whatever was told of it."""
+        if territory.is_current():
+            territory.refresh(thorough=True, progress=progress)
+        else:
+            self.explore(territory, progress)
+
+    def revisit(self, territory: Territory) -> None:
+        """Look at every folder of a parent whose stamp is not the one it had."""
+        if territory.is_current():
+            territory.refresh(thorough=False)
+        else:
+            territory.explore(Arrival.FOUND)
+
+    def probe(self, path: bytes) -> Observation:
+        """One folder now; what is seen is also reported, and the folder known from now on."""
+        observation = self._probe(path)
+        if not isinstance(observation, Vanished) and not self._in_a_tree(path):
+            self._strays.add(path)
+        self._report(observation)
+        return observation
+
+    def recheck_strays(self) -> None:
+        """Look at what is known though no tree holds it."""
+        for path in sorted(self._strays):
+            self._report(self._probe(path))
+
+    def sweep(self) -> None:
+        """Look at what no watch tells of."""
+        for territory in self._territories.values():
+            territory.sweep()
+        self.recheck_strays()
+
+    # What happens
+
+    def happened(self, batch: Iterable[Happening | Overflow]) -> None:
+        """Follow up a batch of hints; many about one entry cost no more than one."""
+        entries: dict[tuple[bytes, bytes], tuple[bool, bool]] = {}
+        folders: dict[bytes, None] = {}
+        overflow = False
+        for item in batch:
+            if isinstance(item, Overflow):
+                overflow = True
+                continue
+            if item.purpose is Purpose.AT_WORK:
+                self._settle(self._candidates.happened(item))
+                continue
+            if item.change is Change.ITSELF or item.purpose is not Purpose.FRONTIER:
+                folders[item.folder] = None
+                continue
+            left, moved = entries.get((item.folder, item.name), (False, False))
+            went = item.change is Change.LEFT
+            entries[item.folder, item.name] = (left or went, (moved and not went) or item.moved)
+            self._candidates.disturbed(item.folder)
+        if overflow:
+            self.all_may_have_changed()
+        for folder in folders:
+            self._itself_changed(folder)
+        for (folder, name), (left, moved) in entries.items():
+            for territory in self._territories.values():
+                territory.entry_changed(folder, name, left=left, moved=moved)
+
+    def all_may_have_changed(self) -> None:
+        """Events were lost: compare every tree with the disk."""
+        for territory in self._territories.values():
+            self.revisit(territory)
+        self.recheck_strays()
+
+    def mounts_changed(self) -> None:
+        """Something was mounted or unmounted, perhaps on, above or below a parent."""
+        for territory in self._territories.values():
+            self._set_stops(territory, self._territories)
+            if not territory.is_current():
+                self.explore(territory)
+        self.recheck_strays()
+
+    def tick(self) -> None:
+        """Look at the candidates whose time has come."""
+        self._settle(self._candidates.due())
+
+    def _itself_changed(self, folder: bytes) -> None:
+        self._guards.renew(folder)
+        below = [t for t in self._territories.values() if contains(folder, t.parent.path)]
+        for territory in self._territories.values():
+            if territory not in below and folder in territory:
+                territory.look_at(folder)
+        for territory in below:
+            self.revisit(territory)
+        if below:
+            self._guard_parents()
+        if folder in self._roots:
+            self._report(self._probe(folder))
+
+    def _guard_parents(self) -> None:
+        """Set the watches above the parents; a parent that came meanwhile is explored."""
+        for path in self._guards.set_parents(self._territories):
+            self.revisit(self._territories[path])
+
+    def _set_stops(self, territory: Territory, parents: Iterable[bytes]) -> None:
+        rules = self._rules(territory.parent, parents)
+        changed = rules.stops ^ territory.rules.stops
+        territory.set_rules(rules)
+        for folder in {os.path.dirname(path) for path in changed}:
+            territory.look_at(folder)
+
+    # What the trees tell (rootsd.app.territory.Sink)
+
+    def found(self, path: bytes, kind: ProjectKind, arrival: Arrival) -> None:
+        """A tree has a project at `path`."""
+        self._strays.discard(path)
+        settled = self._candidates.consider(path, kind, arrival)
+        if settled is not None:
+            self._settle([settled])
+
+    def lost(self, path: bytes) -> None:
+        """A tree has no project at `path` any more: find out whether it is gone."""
+        self._candidates.drop(path)
+        last = self._last_seen.get(path)
+        if last is None:
+            return
+        self._strays.add(path)
+        within = self._parent_of(path)
+        filesystem = last.identity.filesystem if last.identity is not None else None
+        away = absence(path, within, filesystem)
+        if away is not None:
+            self._report(Vanished(path) if away is Absence.GONE else Unreachable(path))
+            return
+        try:
+            identity = identify(path)
+        except OSError:
+            self._report(absent(path, within, filesystem))
+            return
+        if last.identity is not None and last.identity.filesystem != identity.filesystem:
+            self._report(Unreachable(path))
+            return
+        names = names_in(path)
+        marked = repository_kind(names) is not None or has_project_file(names)
+        if not marked or (last.identity is not None and not last.identity.same_as(identity)):
+            self._report(Vanished(path))
+
+    # How it is told
+
+    def _settle(self, ends: Iterable[Settled]) -> None:
+        for end in ends:
+            if end.kind is None:
+                for territory in self._territories.values():
+                    territory.look_at(end.path)
+                continue
+            try:
+                identity = identify(end.path)
+            except OSError:
+                self._report(self._probe(end.path))
+                continue
+            self._report(Sighted(end.path, end.kind, identity, end.incomplete, end.main_checkout))
+
+    def _report(self, observation: Observation) -> None:
+        """Pass on what was not said before."""
+        path, told = observation.path, (observation,)
+        if isinstance(observation, Sighted):
+            told += self._hazards(path)
+        known = path in self._last_seen
+        if self._reported.get(path) != told and (known or isinstance(observation, Sighted)):
+            self._outbox += told
+            self._count(observation, known=known)
+        if isinstance(observation, Vanished):
+            self._reported.pop(path, None)
+            self._last_seen.pop(path, None)
+            self._strays.discard(path)
+            return
+        self._reported[path] = told
+        if isinstance(observation, Sighted):
+            self._last_seen[path] = observation
+            if path in self._roots:
+                self._guards.renew(path)
+
+    def _hazards(self, path: bytes) -> tuple[Unsafe, ...]:
+        try:
+            hazard = self._surroundings.hazard(path)
+        except OSError:
+            return ()
+        return () if hazard is None else (Unsafe(path, hazard.reason),)
+
+    def _count(self, now: Observation, *, known: bool) -> None:
+        if isinstance(now, Vanished | Unreachable):
+            self._tally.gone += 1
+        elif known:
+            self._tally.changed += 1
+        else:
+            self._tally.new += 1
+
+    # Helpers
+
+    def _probe(self, path: bytes) -> Observation:
+        last = self._last_seen.get(path)
+        identity = last.identity if last is not None else None
+        filesystem = identity.filesystem if identity is not None else None
+        return probe(path, self._parent_of(path), filesystem)
+
+    def _parent_of(self, path: bytes) -> bytes | None:
+        holders = [parent for parent in self._territories if contains(parent, path)]
+        return max(holders, key=len, default=None)
+
+    def _in_a_tree(self, path: bytes) -> bool:
+        return any(territory.has_project(path) for territory in self._territories.values())
+
+    def _rules(self, parent: Parent, parents: Iterable[bytes]) -> Rules:
+        stops = {*parents, *mount_points(mounts())}
+        return Rules.of(parent, (path for path in stops if contains(parent.path, path)))
+
+    def _watcher_for(self, parent: Parent) -> Watcher:
+        if unwatchable_kind(parent.path, mounts()) is not None:
+            return PollingWatcher()
+        return self._watcher

@@ -1,0 +1,314 @@
+"""The inside of one parent as a tree of folders, kept equal to the disk.
+
+A folder is on the frontier (in no project: listed and watched), or a leaf (a repository: its
+inside is not ours), or unreadable. Whatever is told, a folder is looked at and the tree made to agree;
+events, sweeps and scans all end in `_agree`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from enum import Enum
+from typing import Protocol
+
+from rootsd.app.candidates import Arrival
+from rootsd.core.model import Coverage, Parent, ProjectKind
+from rootsd.host.markers import SKIPPED_BESIDE_A_PROJECT_FILE, Rules, child, is_marker
+from rootsd.host.walk import (
+    Listing,
+    Place,
+    Stamp,
+    Walker,
+    Zone,
+    settled_before,
+    stamp_of,
+)
+from rootsd.host.watch.events import Purpose, Watched, Watcher
+
+_PROGRESS_EVERY = 512
+
+ProgressSink = Callable[[int, int], None]
+
+
+class Role(Enum):
+    """What a folder is to the tree."""
+
+    FRONTIER = "frontier"
+    LEAF = "leaf"
+    UNREADABLE = "unreadable"
+
+
+class Folder:
+    """One folder of the tree; `zone` is that of the folders in it."""
+
+    __slots__ = ("above", "kids", "place", "project", "role", "stamp", "zone")
+
+    def __init__(self, place: Place, above: Folder | None) -> None:
+        self.place = place
+        self.above = above
+        self.kids: dict[bytes, Folder] = {}
+        self.role = Role.UNREADABLE
+        self.project: ProjectKind | None = None
+        self.zone = place.zone
+        self.stamp: Stamp | None = None
+
+
+class Sink(Protocol):
+    """Who is told what the tree finds."""
+
+    def found(self, path: bytes, kind: ProjectKind, arrival: Arrival) -> None:
+        """A folder is a project, by its marker; said again whenever it may have changed."""
+
+    def lost(self, path: bytes) -> None:
+        """The tree has no project there any more; why is for the sink to find out."""
+
+
+class Territory:
+    """One parent's tree. One thread calls all methods; none raises OSError."""
+
+    def __init__(self, parent: Parent, rules: Rules, watcher: Watcher, sink: Sink) -> None:
+        self.parent = parent
+        self.limit: Watched | None = None
+        self._watcher = watcher
+        self._sink = sink
+        self._folders: dict[bytes, Folder] = {}
+        self._projects: set[bytes] = set()
+        self._hidden: set[bytes] = set()
+        self._top: Folder | None = None
+        self._top_id: tuple[int, ...] | None = None
+        self.set_rules(rules)
+
+    def set_rules(self, rules: Rules) -> None:
+        """Walk by these rules from now on; what is in the tree stays until it is looked at."""
+        self.rules = rules
+        self._walker = Walker(rules, self._arm)
+
+    def __contains__(self, path: bytes) -> bool:
+        """Whether a folder is in the tree."""
+        return path in self._folders
+
+    def __len__(self) -> int:
+        """How many folders the tree has."""
+        return len(self._folders)
+
+    @property
+    def coverage(self) -> Coverage:
+        """How much of the parent can be read."""
+        if self._top is None or self._top.role is Role.UNREADABLE:
+            return Coverage.NONE
+        return Coverage.PARTIAL if self._hidden else Coverage.FULL
+
+    def count_projects(self) -> int:
+        """How many projects the tree has, whole or not."""
+        return len(self._projects)
+
+    def has_project(self, path: bytes) -> bool:
+        """Whether the folder at `path` is a project of this tree."""
+        return path in self._projects
+
+    def explore(self, arrival: Arrival, progress: ProgressSink | None = None) -> None:
+        """Build the tree from nothing."""
+        self.abandon()
+        self.limit = None
+        self._top_id = self._id_now()
+        top = Place(self.parent.path, self.parent.depth, Zone.OPEN, top=True)
+        self._top = self._graft(top, None, arrival, progress)
+
+    def abandon(self) -> None:
+        """Drop the whole tree; each project is lost."""
+        if self._top is not None:
+            self._drop(self._top)
+            self._top = None
+
+    def is_current(self) -> bool:
+        """Whether the folder at the parent's path is the one that the tree was built from."""
+        return self._top is not None and self._id_now() == self._top_id
+
+    def _id_now(self) -> tuple[int, ...] | None:
+        """Inode and device of the parent's folder; None if it is out of reach."""
+        try:
+            stamp = stamp_of(self.parent.path)
+        except OSError:
+            return None
+        return stamp[2:] if stamp is not None else None
+
+    def entry_changed(self, path: bytes, name: bytes, *, left: bool, moved: bool) -> None:
+        """Look at the entry `name` of the folder `path`; `left` if it went, perhaps to return."""
+        folder = self._folders.get(path)
+        if folder is None or folder.role is not Role.FRONTIER:
+            return
+        kid = folder.kids.get(name)
+        if kid is not None and left:
+            self._drop(kid)
+            kid = None
+        if is_marker(name) or name in SKIPPED_BESIDE_A_PROJECT_FILE:
+            self._relist(folder, Arrival.MADE)
+            return
+        try:
+            stamp = stamp_of(child(path, name))
+        except OSError:
+            self._relist(folder, Arrival.MADE)
+            return
+        if kid is not None:
+            self._drop(kid) if stamp is None else self._refresh(kid, thorough=False)
+        elif stamp is not None and self._reaches(folder, name):
+            place = Place(child(path, name), folder.place.left - 1, folder.zone)
+            self._graft(place, folder, Arrival.MOVED if moved else Arrival.MADE, None)
+
+    def look_at(self, path: bytes) -> None:
+        """Look at one folder of the tree, whatever its stamp says; another may lie there now."""
+        folder = self._folders.get(path)
+        if folder is not None:
+            self._watcher.unwatch(path, Purpose.FRONTIER)
+            self._relist(folder, Arrival.MADE)
+
+    def refresh(self, *, thorough: bool, progress: ProgressSink | None = None) -> None:
+        """Make the tree agree with the disk; folders with their old stamp only if `thorough`."""
+        if self._top is not None:
+            self._refresh(self._top, thorough=thorough, progress=progress)
+
+    def sweep(self) -> None:
+        """Look at what no watch tells of: the roots of repositories, and unreadable folders."""
+        for path, folder in list(self._folders.items()):
+            if folder.role is not Role.FRONTIER and self._folders.get(path) is folder:
+                self._check(folder, thorough=False)
+
+    def _reaches(self, folder: Folder, name: bytes) -> bool:
+        if folder.place.left <= 0:
+            return False
+        return self.rules.enters(folder.place.path, name, self.rules.skip_names)
+
+    def _refresh(
+        self, start: Folder, *, thorough: bool, progress: ProgressSink | None = None
+    ) -> None:
+        stack, seen, projects = [start], 0, 0
+        while stack:
+            folder = stack.pop()
+            # New kids were walked just now, and those that were known are below their old folder.
+            known = list(folder.kids.values())
+            self._check(folder, thorough=thorough)
+            stack += (kid for kid in known if kid.place.path in self._folders)
+            seen += 1
+            projects += folder.project is not None
+            if progress is not None and seen % _PROGRESS_EVERY == 0:
+                progress(seen, projects)
+
+    def _check(self, folder: Folder, *, thorough: bool) -> None:
+        """List a folder again if its stamp is not the one it had."""
+        if not thorough and folder.stamp is not None:
+            try:
+                if stamp_of(folder.place.path) == folder.stamp:
+                    return
+            except OSError:
+                pass
+        self._relist(folder, Arrival.MADE)
+
+    def _relist(self, folder: Folder, arrival: Arrival) -> None:
+        try:
+            listing = self._walker.look(folder.place)
+        except (FileNotFoundError, NotADirectoryError):
+            listing = None
+        except OSError:
+            self._hide(folder)
+            return
+        if listing is None:
+            self._drop(folder)
+            return
+        if folder.role is Role.UNREADABLE:
+            arrival = Arrival.FOUND
+        self._agree(folder, listing, arrival)
+        for place in listing.below:
+            name = os.path.basename(place.path)
+            if name not in folder.kids:
+                self._graft(place, folder, arrival, None)
+
+    def _agree(self, folder: Folder, listing: Listing, arrival: Arrival) -> None:
+        """Make a folder what its listing says, and drop what is no more below it."""
+        before, path = folder.project, folder.place.path
+        folder.project, folder.zone = listing.kind, listing.zone
+        self._hidden.discard(path)
+        folder.stamp = listing.stamp
+        places = {os.path.basename(place.path): place for place in listing.below}
+        for name, kid in list(folder.kids.items()):
+            if places.get(name) != kid.place:
+                self._drop(kid)
+        if listing.frontier:
+            folder.role = Role.FRONTIER
+        else:
+            folder.role = Role.LEAF
+            self._watcher.unwatch(path, Purpose.FRONTIER)
+            folder.stamp = self._leaf_stamp(path)
+        if listing.kind is not None:
+            self._projects.add(path)
+            known = before is listing.kind
+            self._sink.found(path, listing.kind, Arrival.FOUND if known else arrival)
+        elif before is not None:
+            self._projects.discard(path)
+            self._sink.lost(path)
+
+    def _leaf_stamp(self, path: bytes) -> Stamp | None:
+        before = settled_before()
+        try:
+            stamp = stamp_of(path)
+        except OSError:
+            return None
+        return stamp if stamp is not None and stamp[0] < before else None
+
+    def _graft(
+        self, place: Place, above: Folder | None, arrival: Arrival, progress: ProgressSink | None
+    ) -> Folder | None:
+        """Walk a folder that is new to the tree, and take in what is found."""
+        scan = self._walker.walk(place, progress)
+        for listing in scan.listings:
+            folder = self._add(listing.place, above)
+            self._agree(folder, listing, arrival)
+        for path in scan.unreadable:
+            holder = self._folders.get(os.path.dirname(path), above)
+            left = place.left if holder is None else holder.place.left - 1
+            zone = place.zone if holder is None else holder.zone
+            self._add(Place(path, left, zone, top=holder is None), above)
+            self._hidden.add(path)
+        return self._folders.get(place.path)
+
+    def _add(self, place: Place, above: Folder | None) -> Folder:
+        path = place.path
+        holder = self._folders.get(os.path.dirname(path), above) if not place.top else None
+        folder = self._folders[path] = Folder(place, holder)
+        if holder is not None:
+            holder.kids[os.path.basename(path)] = folder
+        return folder
+
+    def _hide(self, folder: Folder) -> None:
+        """A folder that cannot be listed: what was in it is out of reach."""
+        for kid in list(folder.kids.values()):
+            self._drop(kid)
+        self._hidden.add(folder.place.path)
+        self._projects.discard(folder.place.path)
+        was_project, folder.project = folder.project, None
+        folder.role, folder.stamp = Role.UNREADABLE, None
+        if was_project is not None:
+            self._sink.lost(folder.place.path)
+
+    def _drop(self, folder: Folder) -> None:
+        """Take a folder and all below it out of the tree."""
+        if folder.above is not None:
+            folder.above.kids.pop(os.path.basename(folder.place.path), None)
+        stack, lost = [folder], []
+        while stack:
+            gone = stack.pop()
+            stack += gone.kids.values()
+            path = gone.place.path
+            self._folders.pop(path, None)
+            self._projects.discard(path)
+            self._hidden.discard(path)
+            self._watcher.unwatch(path, Purpose.FRONTIER)
+            if gone.project is not None:
+                lost.append(path)
+        for path in lost:
+            self._sink.lost(path)
+
+    def _arm(self, path: bytes) -> None:
+        result = self._watcher.watch(path, Purpose.FRONTIER)
+        if result in (Watched.LIMIT, Watched.UNSUPPORTED):
+            self.limit = result

@@ -1,0 +1,142 @@
+"""Which names make a folder a project, and which folders are never entered.
+
+Everything is decided on the set of names of one folder; no file is opened here.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from rootsd.core.model import Nested, Parent, ProjectKind
+
+# In order of precedence: a colocated jj repository holds a .git as well.
+VCS_MARKERS: Mapping[bytes, ProjectKind] = MappingProxyType(
+    {
+        b".jj": ProjectKind.JJ,
+        b".git": ProjectKind.GIT,
+        b".hg": ProjectKind.HG,
+        b".svn": ProjectKind.SVN,
+        b".sl": ProjectKind.SAPLING,
+        b".fslckout": ProjectKind.FOSSIL,
+        b"_FOSSIL_": ProjectKind.FOSSIL,
+        b".bzr": ProjectKind.BZR,
+        b".pijul": ProjectKind.PIJUL,
+        b"_darcs": ProjectKind.DARCS,
+    }
+)
+VCS_NAMES = frozenset(VCS_MARKERS)
+BARE_NAMES = frozenset((b"HEAD", b"objects", b"refs"))
+
+PROJECT_FILES = frozenset(
+    b"pyproject.toml setup.py setup.cfg package.json deno.json deno.jsonc Cargo.toml go.mod"
+    b" go.work pom.xml build.gradle build.gradle.kts settings.gradle settings.gradle.kts composer.json"
+    b" Gemfile mix.exs rebar.config CMakeLists.txt meson.build Package.swift pubspec.yaml"
+    b" build.zig stack.yaml dune-project flake.nix".split()
+)
+PROJECT_GLOBS = (b"*.sln", b"*.csproj", b"*.fsproj", b"*.cabal", b"*.code-workspace")
+
+# Hidden folders are skipped as a class.
+SKIPPED = frozenset(
+    b"node_modules bower_components venv env __pycache__ site-packages Pods DerivedData".split()
+) | (VCS_NAMES - {b".git"})
+SKIPPED_BESIDE_A_PROJECT_FILE = frozenset(b"target build dist vendor".split())
+
+# Never part of a file name, so that many names can be searched as one text.
+_SEPARATOR = b"/"
+_HIDDEN = b"."
+
+
+def repository_kind(names: frozenset[bytes] | set[bytes]) -> ProjectKind | None:
+    """The kind of repository that a folder with these names is, or None."""
+    if not VCS_NAMES.isdisjoint(names):
+        return next(kind for marker, kind in VCS_MARKERS.items() if marker in names)
+    return ProjectKind.GIT_BARE if names >= BARE_NAMES else None
+
+
+def marker_in(names: frozenset[bytes] | set[bytes], kind: ProjectKind) -> bytes:
+    """The name that makes a folder with these names a project of `kind`; empty if none does."""
+    if kind is ProjectKind.GIT_BARE:
+        return b"HEAD"
+    markers = (marker for marker in VCS_MARKERS if marker in names)
+    return next(markers, b"")
+
+
+def compile_globs(globs: Iterable[bytes]) -> re.Pattern[bytes] | None:
+    """One expression that matches a name that any of the globs matches; None for no globs."""
+    parts = [fnmatch.translate(glob.decode("latin-1")).encode("latin-1") for glob in globs]
+    return re.compile(b"|".join(parts)) if parts else None
+
+
+def _ending(globs: Iterable[bytes]) -> re.Pattern[bytes]:
+    """Finds a name with one of the endings `*.x` in a text of names, each followed by `/`."""
+    endings = b"|".join(re.escape(glob.removeprefix(b"*.")) for glob in globs)
+    return re.compile(rb"\.(?:" + endings + rb")/")
+
+
+_PROJECT_ENDING = _ending(PROJECT_GLOBS)
+
+
+def has_project_file(names: frozenset[bytes] | set[bytes]) -> bool:
+    """Whether one of the names is a project file."""
+    if not PROJECT_FILES.isdisjoint(names):
+        return True
+    return _PROJECT_ENDING.search(_SEPARATOR.join(names) + _SEPARATOR) is not None
+
+
+def is_marker(name: bytes) -> bool:
+    """Whether the coming or going of `name` can change what its folder is."""
+    if name in VCS_NAMES or name in BARE_NAMES or name in PROJECT_FILES:
+        return True
+    return _PROJECT_ENDING.search(name + _SEPARATOR) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """How one parent's inside is walked.
+
+    `skip_names` and `skip_globs` are the user's, besides the built-in ones; `stops` are folders
+    that are not entered though they lie inside: other parents and mount points.
+    """
+
+    depth: int
+    nested: Nested
+    skip_names: frozenset[bytes] = SKIPPED
+    skip_globs: re.Pattern[bytes] | None = None
+    stops: frozenset[bytes] = frozenset()
+
+    @classmethod
+    def of(cls, parent: Parent, stops: Iterable[bytes] = ()) -> Rules:
+        """The rules of a configured parent; `stops` outside it do no harm."""
+        globs = [
+            entry for entry in parent.skip if any(sign in entry for sign in (b"*", b"?", b"["))
+        ]
+        return cls(
+            depth=parent.depth,
+            nested=parent.nested,
+            skip_names=SKIPPED | frozenset(parent.skip) - frozenset(globs),
+            skip_globs=compile_globs(globs),
+            stops=frozenset(stops) - {parent.path},
+        )
+
+    def skipped(self, names: frozenset[bytes] | set[bytes]) -> frozenset[bytes]:
+        """The names that are not entered in a folder that holds `names`; hidden ones apart."""
+        if SKIPPED_BESIDE_A_PROJECT_FILE.isdisjoint(names) or not has_project_file(names):
+            return self.skip_names
+        return self.skip_names | SKIPPED_BESIDE_A_PROJECT_FILE
+
+    def enters(self, folder: bytes, name: bytes, skipped: frozenset[bytes]) -> bool:
+        """Whether the walk goes from `folder` into its folder `name`."""
+        if name.startswith(_HIDDEN) or name in skipped:
+            return False
+        if self.skip_globs is not None and self.skip_globs.match(name):
+            return False
+        return not self.stops or child(folder, name) not in self.stops
+
+
+def child(folder: bytes, name: bytes) -> bytes:
+    """`folder/name`, without a second slash below `/`."""
+    return folder + name if folder.endswith(b"/") else folder + b"/" + name

@@ -1,0 +1,109 @@
+"""Knows where file systems are mounted, and tells when that changes.
+
+One read of /proc/self/mountinfo replaces a stat of every directory in a walk: a walk that does not
+enter mount points cannot leave its file system. Source: proc_pid_mountinfo(5). A system without
+that file has no list (None), and the walk compares device numbers instead.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import select
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+
+_MOUNTINFO = b"/proc/self/mountinfo"
+_ESCAPE = re.compile(rb"\\([0-7]{3})")
+_POINT_FIELD = 4
+
+# inotify sees only what this machine does there; a change made elsewhere never arrives.
+_UNWATCHABLE = frozenset(
+    b"nfs nfs4 cifs smb3 smbfs 9p afs ceph glusterfs lustre ncpfs vboxsf prl_fs vmhgfs".split()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """A mounted file system: where, and of which type (`ext4`, `fuse.sshfs`)."""
+
+    point: bytes
+    kind: bytes
+
+
+def mounts() -> tuple[Mount, ...] | None:
+    """What this process sees mounted, in the order of mounting; None where that is not told."""
+    try:
+        with open(_MOUNTINFO, "rb") as file:
+            lines = file.read().splitlines()
+    except OSError:
+        return None
+    return tuple(_parse(line) for line in lines if b" - " in line)
+
+
+def _parse(line: bytes) -> Mount:
+    fields, _, rest = line.partition(b" - ")
+    point = _ESCAPE.sub(lambda found: bytes((int(found[1], 8),)), fields.split(b" ")[_POINT_FIELD])
+    return Mount(point=point, kind=rest.split(b" ", 1)[0])
+
+
+def mount_points(found: tuple[Mount, ...] | None) -> frozenset[bytes]:
+    """The folders on which something is mounted."""
+    return frozenset(mount.point for mount in found or ())
+
+
+def unwatchable_kind(path: bytes, found: tuple[Mount, ...] | None) -> str | None:
+    """The type of the file system below `path`, if its changes do not reach this machine."""
+    best: Mount | None = None
+    for mount in found or ():
+        prefix = mount.point.rstrip(b"/") + b"/"
+        holds = (path + b"/").startswith(prefix)
+        # Of several on one point the last covers the others.
+        if holds and (best is None or len(mount.point) >= len(best.point)):
+            best = mount
+    if best is None or not (best.kind in _UNWATCHABLE or best.kind.startswith(b"fuse.")):
+        return None
+    return os.fsdecode(best.kind)
+
+
+class MountWatch:
+    """Calls `changed` from a thread of its own each time something is mounted or unmounted."""
+
+    def __init__(self, changed: Callable[[], None]) -> None:
+        self._changed = changed
+        self._wake_r, self._wake_w = os.pipe()
+        self._thread: threading.Thread | None = None
+        try:
+            self._fd: int | None = os.open(_MOUNTINFO, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            self._fd = None
+
+    def start(self) -> None:
+        """Begin to watch; does nothing where mounts are not told."""
+        if self._fd is None:
+            return
+        self._thread = threading.Thread(
+            target=self._run, args=(self._fd,), name="mounts", daemon=True
+        )
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread and close what it held."""
+        os.write(self._wake_w, b"!")
+        if self._thread is not None:
+            self._thread.join()
+        for fd in (self._fd, self._wake_r, self._wake_w):
+            if fd is not None:
+                os.close(fd)
+
+    def _run(self, fd: int) -> None:
+        poll = select.poll()
+        # The kernel marks a change by POLLPRI and POLLERR and clears it by being polled.
+        poll.register(fd, select.POLLPRI)
+        poll.register(self._wake_r, select.POLLIN)
+        while True:
+            ready = {number for number, _ in poll.poll()}
+            if self._wake_r in ready:
+                return
+            self._changed()

@@ -1,0 +1,120 @@
+"""Tells whether others could put another folder where a project lies.
+
+Whoever may write an ancestor may swap what is below it. Allowed are the sticky bit with an entry
+of our own (as in /tmp) and a group whose only member is the user (as many distributions give).
+"""
+
+from __future__ import annotations
+
+import grp
+import os
+import pwd
+import stat
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cache
+
+from rootsd.core.model import LapseReason
+from rootsd.core.paths import ancestors
+
+_OVERFLOW_UID = 65534
+_FULL_UID_MAP = (b"0", b"0", b"4294967295")
+
+
+@dataclass(frozen=True, slots=True)
+class Hazard:
+    """Why a folder may not be published; `sentence` says it to a person."""
+
+    reason: LapseReason
+    sentence: str
+
+
+def trusted_owners(uid: int) -> frozenset[int]:
+    """The users whose folders may lie above a project: ours and root.
+
+    In a user namespace that maps only some users, what root owns appears as the overflow user.
+    """
+    try:
+        with open("/proc/self/uid_map", "rb") as file:
+            partial = tuple(file.read().split()) != _FULL_UID_MAP
+    except OSError:
+        partial = False
+    return frozenset((0, uid, _OVERFLOW_UID) if partial else (0, uid))
+
+
+@cache
+def only_member(gid: int, uid: int) -> bool:
+    """Whether nobody but the user and root is in a group, as the local databases tell."""
+    try:
+        members = set(grp.getgrgid(gid).gr_mem)
+    except KeyError:
+        return False
+    accounts = pwd.getpwall()
+    names = {account.pw_name for account in accounts if account.pw_uid in (0, uid)}
+    others = any(account.pw_gid == gid and account.pw_uid not in (0, uid) for account in accounts)
+    return members <= names and not others
+
+
+class Surroundings:
+    """Judges the folders above projects by owner and mode. Keeps nothing between calls."""
+
+    def __init__(self, uid: int, is_ours: Callable[[int, int], bool] = only_member) -> None:
+        self._uid = uid
+        self._is_ours = is_ours
+        self._trusted = trusted_owners(uid)
+
+    def owns(self, found: os.stat_result) -> bool:
+        """Whether a folder belongs to the user."""
+        return found.st_uid == self._uid
+
+    def hazard(self, path: bytes) -> Hazard | None:
+        """Why the folder at `path` may not be published. Raises OSError if it is not there."""
+        entry = os.lstat(path)
+        if not self.owns(entry):
+            return Hazard(LapseReason.EXPOSED, "it belongs to another user")
+        for above in ancestors(path):
+            found = os.lstat(above)
+            if (hazard := self.of_ancestor(above, found, entry.st_uid)) is not None:
+                return hazard
+            entry = found
+        return None
+
+    def of_ancestor(self, path: bytes, found: os.stat_result, entry_owner: int) -> Hazard | None:
+        """What speaks against one ancestor; `entry_owner` owns the entry that leads on from it."""
+        shown = os.fsdecode(path)
+        if not stat.S_ISDIR(found.st_mode):
+            return Hazard(LapseReason.RETARGETED, f"{shown} is a link")
+        if found.st_uid not in self._trusted:
+            return Hazard(LapseReason.EXPOSED, f"{shown} belongs to another user")
+        if found.st_mode & stat.S_ISVTX and entry_owner in self._trusted:
+            return None
+        if found.st_mode & stat.S_IWOTH:
+            return Hazard(LapseReason.EXPOSED, f"everybody can write {shown}")
+        if found.st_mode & stat.S_IWGRP and not self._is_ours(found.st_gid, self._uid):
+            return Hazard(LapseReason.EXPOSED, f"a group can write {shown}")
+        return None
+
+
+# Looked up by identity, since a bind mount gives a refused place another name.
+_REFUSED_IDENTITIES = tuple(
+    b"/ /etc /usr /bin /sbin /lib /lib64 /boot /dev /proc /sys /run /var /home /root".split()
+)
+
+
+def disguised(path: bytes, places: Iterable[bytes] = _REFUSED_IDENTITIES) -> bytes | None:
+    """Which of the refused `places` a folder is under another name, or None.
+
+    A bind mount, and on a case-insensitive volume another spelling, give a folder a second name;
+    refusing by name alone (`core.paths`) would miss it.
+    """
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return None
+    for place in places:
+        try:
+            if place != path and os.path.samestat(found, os.stat(place)):
+                return place
+        except OSError:
+            continue
+    return None

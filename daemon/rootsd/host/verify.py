@@ -1,0 +1,109 @@
+"""Checks, before each answer, that approved roots are still the folders that were approved.
+
+When nothing changed this is one lstat for each root and for each folder above them: a root's
+change time (ctime) moves with every change of its entries, owner, mode and place. Only a difference leads
+to the full check.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from rootsd.core.inputs import Observation, Sighted, Unsafe
+from rootsd.core.model import Identity, LapseReason
+from rootsd.core.paths import ancestors
+from rootsd.host.identity import identify
+from rootsd.host.probe import absent, probe
+from rootsd.host.safety import Hazard, Surroundings
+
+_Seen = tuple[int, int, int]
+
+
+class RootVerifier:
+    """Remembers what roots, and the folders above them, looked like when they were in order."""
+
+    def __init__(self, surroundings: Surroundings) -> None:
+        self._surroundings = surroundings
+        self._roots: dict[bytes, tuple[_Seen, Identity]] = {}
+        self._above: dict[bytes, _Seen] = {}
+
+    def verify(self, roots: Mapping[bytes, Identity]) -> list[Observation]:
+        """What is to be known about `roots` (path to approved identity) before they are told.
+
+        Empty if all hold. A path that was replaced, is gone, out of reach or exposed yields an
+        observation; one that changed inside yields a fresh sighting. Raises nothing.
+        """
+        if self._roots.keys() != roots.keys():
+            self._forget_others(roots)
+        if self._ancestors_changed():
+            self._above.clear()
+            self._roots.clear()
+        observations: list[Observation] = []
+        lstat, known_roots = os.lstat, self._roots
+        for path, identity in roots.items():
+            known = known_roots.get(path)
+            try:
+                found = lstat(path)
+            except OSError:
+                known_roots.pop(path, None)
+                observations.append(absent(path, None, identity.filesystem))
+                continue
+            seen = (found.st_ctime_ns, found.st_ino, found.st_dev)
+            if known is None or known[0] != seen or known[1] != identity:
+                observations += self._check(path, identity, found)
+        return observations
+
+    def _check(self, path: bytes, identity: Identity, found: os.stat_result) -> list[Observation]:
+        before = self._roots.pop(path, None)
+        try:
+            hazard = self._hazard(path, found)
+            now = identify(path)
+        except OSError:
+            return [absent(path, None, identity.filesystem)]
+        if hazard is not None:
+            return [Unsafe(path, hazard.reason)]
+        fresh = probe(path, filesystem=identity.filesystem) if before is not None else None
+        if not identity.same_as(now):
+            return [fresh or probe(path, filesystem=identity.filesystem)]
+        # `found` is older than the check: a change in between is a difference the next time.
+        self._roots[path] = ((found.st_ctime_ns, found.st_ino, found.st_dev), identity)
+        return [fresh] if isinstance(fresh, Sighted) else []
+
+    def _hazard(self, path: bytes, found: os.stat_result) -> Hazard | None:
+        """As `Surroundings.hazard`, but no ancestor is judged twice."""
+        if not self._surroundings.owns(found):
+            return Hazard(LapseReason.EXPOSED, "it belongs to another user")
+        entry_owner = found.st_uid
+        judged: dict[bytes, _Seen] = {}
+        for above in ancestors(path):
+            if above in self._above:
+                break
+            look = os.lstat(above)
+            hazard = self._surroundings.of_ancestor(above, look, entry_owner)
+            if hazard is not None:
+                return hazard
+            judged[above] = (look.st_mode, look.st_uid, look.st_gid)
+            entry_owner = look.st_uid
+        self._above |= judged
+        return None
+
+    def _ancestors_changed(self) -> bool:
+        lstat = os.lstat
+        for path, known in self._above.items():
+            try:
+                found = lstat(path)
+            except OSError:
+                return True
+            if (found.st_mode, found.st_uid, found.st_gid) != known:
+                return True
+        return False
+
+    def _forget_others(self, roots: Mapping[bytes, Identity]) -> None:
+        gone = self._roots.keys() - roots.keys()
+        if not gone:
+            return
+        for path in gone:
+            del self._roots[path]
+        above = {folder for path in self._roots for folder in ancestors(path)}
+        self._above = {path: look for path, look in self._above.items() if path in above}

@@ -1,0 +1,198 @@
+"""Walks the inside of a parent once, pruned at repositories, and tells what it saw.
+
+Plain single-threaded `os.scandir` over bytes paths is within 1.4 times a C program that does the
+same; threads and raw getdents64 only add cost. Names and d_type decide, no file is opened. The
+one stat goes to frontier folders, after their listing: a change time (ctime, which nobody can set
+back) older than the walk proves that the listing is of that state.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum
+
+from rootsd.core.model import Coverage, Nested, ProjectKind
+from rootsd.host.markers import (
+    BARE_NAMES,
+    VCS_NAMES,
+    Rules,
+    child,
+    has_project_file,
+    repository_kind,
+)
+
+# How far the clock that stamps folders may lag behind the one that we read.
+_CLOCK_SLACK_NS = 2 * 10**9
+_PROGRESS_EVERY = 512
+
+Stamp = tuple[int, int, int, int]
+
+
+class Zone(Enum):
+    """What is proposed in a folder: everything, or only repositories (below a project)."""
+
+    OPEN = "open"
+    REPOSITORIES = "repositories"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A folder to be walked; `left` is how many levels below it may still be entered.
+
+    `top` marks a configured parent: descended even if it is a repository, and never a project by
+    a project file.
+    """
+
+    path: bytes
+    left: int
+    zone: Zone = Zone.OPEN
+    top: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """One folder as it was listed.
+
+    `kind` is what project it is, if any; `below` the places to go on to, `zone` theirs; `frontier`
+    whether it is to be watched; `stamp` is None if it changed so recently that it must be listed
+    again.
+    """
+
+    place: Place
+    kind: ProjectKind | None
+    below: tuple[Place, ...]
+    zone: Zone
+    frontier: bool
+    stamp: Stamp | None
+
+
+@dataclass(slots=True)
+class Scan:
+    """What one walk saw, in the order of the walk: a folder comes before what is in it."""
+
+    listings: list[Listing] = field(default_factory=list)
+    unreadable: list[bytes] = field(default_factory=list)
+    coverage: Coverage = Coverage.FULL
+
+
+def stamp_of(path: bytes) -> Stamp | None:
+    """What changes whenever an entry of the folder does; None if no folder is there.
+
+    Raises OSError if it cannot be reached.
+    """
+    try:
+        found = os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    if not stat.S_ISDIR(found.st_mode):
+        return None
+    return found.st_ctime_ns, found.st_mtime_ns, found.st_ino, found.st_dev
+
+
+def settled_before() -> int:
+    """A folder whose ctime (in ns) is older than this cannot have been changed since now."""
+    return time.time_ns() - _CLOCK_SLACK_NS
+
+
+class Walker:
+    """Lists folders by the rules of one parent.
+
+    `arm` is called for each folder of the frontier before its listing is relied on, so that a
+    watch is there first; it may be left out. `device` is the parent's file system where mount
+    points are not known, else None.
+    """
+
+    def __init__(
+        self,
+        rules: Rules,
+        arm: Callable[[bytes], None] | None = None,
+        device: int | None = None,
+    ) -> None:
+        self._rules = rules
+        self._arm = arm
+        self._device = device
+
+    def look(self, place: Place, before: int | None = None) -> Listing | None:
+        """List one folder; None if another file system or no folder lies there by now.
+
+        `before` is `settled_before()` of the walk's start. Raises OSError if it cannot be listed.
+        """
+        before = settled_before() if before is None else before
+        listing = self._list(place, before)
+        if listing is None or not listing.frontier or self._arm is None:
+            return listing
+        self._arm(place.path)
+        if listing.stamp is None:
+            # It may have changed between listing and watch.
+            return self._list(place, before)
+        return listing
+
+    def _list(self, place: Place, before: int) -> Listing | None:
+        path, rules = place.path, self._rules
+        with os.scandir(path) as found:
+            entries = list(found)
+        names = {entry.name for entry in entries}
+        kind, zone = None, place.zone
+        if not VCS_NAMES.isdisjoint(names) or names >= BARE_NAMES:
+            kind = repository_kind(names)
+            if not place.top and rules.nested is Nested.NONE:
+                return Listing(place, kind, (), zone, frontier=False, stamp=None)
+            if not place.top:
+                zone = Zone.REPOSITORIES if rules.nested is Nested.VCS else Zone.OPEN
+        elif zone is Zone.OPEN and not place.top and has_project_file(names):
+            kind, zone = ProjectKind.PROJECT, Zone.REPOSITORIES
+        below: list[Place] = []
+        if place.left > 0:
+            skipped, left = rules.skipped(names), place.left - 1
+            for entry in entries:
+                name = entry.name
+                if entry.is_dir(follow_symlinks=False) and rules.enters(path, name, skipped):
+                    below.append(Place(child(path, name), left, zone))
+        stamp = stamp_of(path)
+        if stamp is None or (self._device is not None and stamp[3] != self._device):
+            return None
+        trusted = stamp if stamp[0] < before else None
+        return Listing(place, kind, tuple(below), zone, frontier=True, stamp=trusted)
+
+    def walk(
+        self,
+        start: Place,
+        progress: Callable[[int, int], None] | None = None,
+        cancelled: Callable[[], bool] | None = None,
+    ) -> Scan:
+        """Walk `start` and all below it; never raises OSError.
+
+        `progress` gets (folders listed, projects found) every few hundred folders; `cancelled` is
+        asked as often. A start that cannot be listed is `Coverage.NONE`.
+        """
+        scan, stack, before = Scan(), [start], settled_before()
+        projects = 0
+        while stack:
+            place = stack.pop()
+            try:
+                listing = self.look(place, before)
+            except (FileNotFoundError, NotADirectoryError):
+                continue
+            except OSError:
+                scan.unreadable.append(place.path)
+                continue
+            if listing is None:
+                continue
+            scan.listings.append(listing)
+            stack += listing.below
+            projects += listing.kind is not None
+            if len(scan.listings) % _PROGRESS_EVERY == 0:
+                if progress is not None:
+                    progress(len(scan.listings), projects)
+                if cancelled is not None and cancelled():
+                    scan.coverage = Coverage.PARTIAL
+                    return scan
+        if scan.unreadable:
+            scan.coverage = Coverage.PARTIAL
+        if not scan.listings:
+            scan.coverage = Coverage.NONE
+        return scan

@@ -1,0 +1,85 @@
+"""What a watcher can be asked to watch, and what it tells."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Protocol
+
+
+class Purpose(Enum):
+    """Why a folder is watched; it settles which changes are told."""
+
+    FRONTIER = 1
+    """Entries that come and go, and the folder itself."""
+    AT_WORK = 2
+    """Inside a repository that is being made: every change."""
+    ROOT = 3
+    """The folder itself: its owner and mode, its removal, its move."""
+    ABOVE = 4
+    """The nearest folder above a parent that is missing: what comes and goes in it."""
+
+
+class Watched(Enum):
+    """How a request to watch ended."""
+
+    YES = "watched"
+    UNREADABLE = "no permission to watch"
+    GONE = "no folder there"
+    LIMIT = "the limit of watches is reached"
+    UNSUPPORTED = "cannot be watched here"
+
+
+class Change(Enum):
+    """What happened: to an entry (`ALTERED`: content, owner or mode), or to the folder itself."""
+
+    CAME = "came"
+    LEFT = "left"
+    ALTERED = "altered"
+    ITSELF = "itself"
+
+
+@dataclass(frozen=True, slots=True)
+class Happening:
+    """Something changed: a hint where to look, never a fact to act on.
+
+    `name` is the entry of `folder` concerned, empty for the folder itself or if it is not known
+    which. `moved` means that a whole folder came by one rename.
+    """
+
+    folder: bytes
+    name: bytes
+    change: Change
+    purpose: Purpose
+    moved: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Overflow:
+    """Events were lost: everything may have changed."""
+
+
+# Made in the watcher's thread, called in the thread that owns the watcher: only there are paths
+# known. None if the watch is gone by then.
+Signal = Callable[[], Happening | Overflow | None]
+Post = Callable[[Signal], None]
+
+
+class Watcher(Protocol):
+    """Watches folders one by one. All methods are called from one thread, its owner."""
+
+    def start(self) -> None:
+        """Begin to post what happens."""
+
+    def watch(self, folder: bytes, purpose: Purpose) -> Watched:
+        """Watch a folder, not what is below it; again is harmless."""
+
+    def unwatch(self, folder: bytes, purpose: Purpose) -> None:
+        """Stop; harmless if it was not watched."""
+
+    def count(self) -> int:
+        """How many watches the system keeps for this."""
+
+    def stop(self) -> None:
+        """Give everything back."""

@@ -1,0 +1,145 @@
+"""macOS: watches whole trees by FSEvents, through watchdog's emitter.
+
+FSEvents is recursive: one stream covers a parent, and every change below it arrives, also inside
+repositories. What lies in no watched folder is dropped by name before anything else is done.
+watchdog's own handling stats each path and never looks at the flags that say events were lost, so
+only its stream is used. Source: FSEventStreamEventFlags in Apple's File System Events reference.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import sys
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Protocol
+
+from rootsd.host.watch.events import Change, Happening, Overflow, Post, Purpose, Watched
+
+# kFSEventStreamEventFlagMustScanSubDirs, ...UserDropped, ...KernelDropped
+_LOST = 0x1 | 0x2 | 0x4
+_ROOT_CHANGED = 0x20
+_LATENCY_S = 0.01
+
+Callback = Callable[[Sequence[bytes], Sequence[int]], None]
+
+
+class Stream(Protocol):
+    """One FSEvents stream, running from its start to its stop."""
+
+    def start(self) -> None:
+        """Begin to call back."""
+
+    def stop(self) -> None:
+        """End; no call comes afterwards."""
+
+
+class FSEventsWatcher:
+    """A `Watcher` on FSEvents. `open_stream(folder, callback)` makes a stream, not yet started.
+
+    A stream is opened for a folder that is watched and lies below no other stream; all others
+    cost nothing. The stream's thread only looks names up in a set and hands over.
+    """
+
+    def __init__(
+        self, post: Post, open_stream: Callable[[bytes, Callback], Stream] | None = None
+    ) -> None:
+        self._post = post
+        self._open_stream = open_stream or _watchdog_stream
+        self._streams: dict[bytes, Stream] = {}
+        self._watched: dict[bytes, set[Purpose]] = {}
+        self._started = False
+
+    def start(self) -> None:
+        """Start the streams of what is watched already; later ones start at once."""
+        self._started = True
+        for stream in self._streams.values():
+            stream.start()
+
+    def watch(self, folder: bytes, purpose: Purpose) -> Watched:
+        """Watch a folder; opens a stream unless one above covers it."""
+        if not os.path.isdir(folder):
+            return Watched.GONE
+        self._watched.setdefault(folder, set()).add(purpose)
+        needs_stream = purpose in (Purpose.FRONTIER, Purpose.ROOT, Purpose.AT_WORK)
+        if needs_stream and not self._covered(folder):
+            stream = self._streams[folder] = self._open_stream(folder, self._happened)
+            if self._started:
+                stream.start()
+        return Watched.YES
+
+    def unwatch(self, folder: bytes, purpose: Purpose) -> None:
+        """Stop; a stream goes with the last folder that it is for."""
+        purposes = self._watched.get(folder, set())
+        purposes.discard(purpose)
+        if purposes:
+            return
+        self._watched.pop(folder, None)
+        stream = self._streams.pop(folder, None)
+        if stream is not None:
+            stream.stop()
+
+    def count(self) -> int:
+        """How many streams are open."""
+        return len(self._streams)
+
+    def stop(self) -> None:
+        """Stop all streams."""
+        for stream in self._streams.values():
+            stream.stop()
+        self._streams.clear()
+
+    def _covered(self, folder: bytes) -> bool:
+        prefixes = (stream.rstrip(b"/") + b"/" for stream in self._streams)
+        return folder in self._streams or any(folder.startswith(prefix) for prefix in prefixes)
+
+    def _happened(self, paths: Sequence[bytes], flags: Sequence[int]) -> None:
+        """Called in a stream's thread."""
+        if any(flag & _LOST for flag in flags):
+            self._post(Overflow)
+            return
+        for path, flag in zip(paths, flags, strict=True):
+            folder, name = os.path.split(path.rstrip(b"/"))
+            if path in self._watched and flag & _ROOT_CHANGED:
+                self._post(partial(self._resolve, path, b""))
+            if folder in self._watched:
+                self._post(partial(self._resolve, folder, name))
+
+    def _resolve(self, folder: bytes, name: bytes) -> Happening | None:
+        """Flags are merged over time and tell no order: every change may be a replacement."""
+        purposes = self._watched.get(folder)
+        if not purposes:
+            return None
+        if Purpose.AT_WORK in purposes:
+            return Happening(folder, name, Change.CAME, Purpose.AT_WORK, moved=True)
+        if not name or Purpose.FRONTIER not in purposes:
+            return Happening(folder, b"", Change.ITSELF, next(iter(purposes)))
+        return Happening(folder, name, Change.CAME, Purpose.FRONTIER)
+
+
+if sys.platform == "darwin":
+    from watchdog.observers.api import ObservedWatch
+    from watchdog.observers.fsevents import FSEventsEmitter
+
+    class _Emitter(FSEventsEmitter):
+        """watchdog's stream and thread, with what it hears passed on as it came."""
+
+        def __init__(self, folder: bytes, callback: Callback) -> None:
+            watch = ObservedWatch(os.fsdecode(folder), recursive=True)
+            super().__init__(queue.Queue(), watch, latency=_LATENCY_S)
+            self._callback = callback
+
+        def events_callback(
+            self, paths: list[bytes], inodes: list[int], flags: list[int], ids: list[int]
+        ) -> None:
+            """Called by FSEvents; paths may be text, depending on the version."""
+            self._callback([os.fsencode(path) for path in paths], flags)
+
+    def _watchdog_stream(folder: bytes, callback: Callback) -> Stream:
+        return _Emitter(folder, callback)
+
+else:
+
+    def _watchdog_stream(folder: bytes, callback: Callback) -> Stream:
+        raise OSError(f"FSEvents is a part of macOS, not of {sys.platform}")

@@ -1,0 +1,199 @@
+"""Linux: watches a chosen set of folders on one inotify instance, through watchdog's InotifyFD.
+
+watchdog's own observers watch every directory below a folder: above some thousands they livelock,
+and at the limit of watches they leave folders out in silence. `InotifyFD.add_callback` is the part
+of it that has neither fault. Source: inotify(7).
+"""
+
+from __future__ import annotations
+
+import errno
+import itertools
+from dataclasses import dataclass
+from functools import partial
+
+from watchdog.observers.inotify_c import (
+    CallbackId,
+    InotifyConstants,
+    InotifyEvent,
+    InotifyFD,
+    Mask,
+    WatchDescriptor,
+)
+
+from rootsd.host.markers import is_marker
+from rootsd.host.watch.events import Change, Happening, Overflow, Post, Purpose, Watched
+
+_C = InotifyConstants
+_SELF = _C.IN_DELETE_SELF | _C.IN_MOVE_SELF
+_COME = _C.IN_CREATE | _C.IN_MOVED_TO
+_LEAVE = _C.IN_DELETE | _C.IN_MOVED_FROM
+# Never IN_OPEN, IN_ACCESS or IN_CLOSE_NOWRITE: listing a folder makes those, for ever.
+_MASKS = {
+    # IN_ATTRIB tells of a chmod of the folders in it, which hides or shows all below them.
+    Purpose.FRONTIER: _COME | _LEAVE | _SELF | _C.IN_ATTRIB,
+    Purpose.AT_WORK: _COME | _LEAVE | _C.IN_CLOSE_WRITE | _SELF,
+    Purpose.ROOT: _C.IN_ATTRIB | _SELF,
+    Purpose.ABOVE: _COME | _LEAVE | _SELF | _C.IN_ATTRIB,
+}
+# IN_MASK_ADD: one folder may be watched for two purposes, and the kernel keeps one mask for both.
+_HOW = _C.IN_ONLYDIR | _C.IN_DONT_FOLLOW | _C.IN_EXCL_UNLINK | _C.IN_MASK_ADD
+_LIMIT_FILE = "/proc/sys/fs/inotify/max_user_watches"
+_USUAL_LIMIT = 8192
+_REFUSED = WatchDescriptor(-1)
+
+_RESULTS = {
+    errno.ENOSPC: Watched.LIMIT,
+    errno.EACCES: Watched.UNREADABLE,
+    errno.EPERM: Watched.UNREADABLE,
+    errno.ENOENT: Watched.GONE,
+    errno.ENOTDIR: Watched.GONE,
+    errno.ELOOP: Watched.GONE,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Registration:
+    wd: WatchDescriptor
+    id: CallbackId
+
+
+class InotifyWatcher:
+    """A `Watcher` on inotify. Raises OSError if the user's instances are used up (EMFILE).
+
+    A watch belongs to the folder, not to its path: after a rename the same descriptor may be asked
+    for under the new path before the old one is given up. `_paths` holds the newest path.
+    `budget` is how many watches to take at most; editors need theirs too.
+    """
+
+    def __init__(self, post: Post, budget: int | None = None) -> None:
+        self._fd = InotifyFD()
+        self._budget = _own_share() if budget is None else budget
+        self._ids = itertools.count(1)
+        self._listeners = {purpose: _Listener(self, purpose, post) for purpose in Purpose}
+        self._registered: dict[tuple[bytes, Purpose], _Registration] = {}
+        self._paths: dict[WatchDescriptor, bytes] = {}
+
+    def start(self) -> None:
+        """Start the reading thread; what happened since a folder was watched is told then."""
+        self._fd.start()
+
+    def stop(self) -> None:
+        """End the thread and close the instance."""
+        self._fd.stop()
+        if self._fd.is_alive():
+            self._fd.join()
+
+    def count(self) -> int:
+        """How many inotify watches are held."""
+        return len(self._paths)
+
+    def watch(self, folder: bytes, purpose: Purpose) -> Watched:
+        """Watch `folder`, which must be a folder and no link."""
+        if (folder, purpose) in self._registered:
+            return Watched.YES
+        if len(self._paths) >= self._budget:
+            return Watched.LIMIT
+        identifier = CallbackId(next(self._ids))
+        mask = Mask(_MASKS[purpose] | _HOW)
+        try:
+            wd = self._fd.add_callback(folder, mask, self._listeners[purpose], identifier)
+        except OSError as error:
+            result = _RESULTS.get(error.errno or 0)
+            if result is None:
+                raise
+            return result
+        if wd == _REFUSED:
+            # watchdog swallows EACCES and books a watch -1.
+            self._fd.remove_callbacks([(_REFUSED, identifier)])
+            return Watched.UNREADABLE
+        self._registered[folder, purpose] = _Registration(wd, identifier)
+        self._paths[wd] = folder
+        return Watched.YES
+
+    def unwatch(self, folder: bytes, purpose: Purpose) -> None:
+        """Give one purpose up; the kernel's watch goes with the last."""
+        registration = self._registered.pop((folder, purpose), None)
+        if registration is None:
+            return
+        others = any((folder, other) in self._registered for other in Purpose)
+        if not others and self._paths.get(registration.wd) == folder:
+            del self._paths[registration.wd]
+        self._fd.remove_callbacks([(registration.wd, registration.id)])
+
+    def resolve(self, purpose: Purpose, event: InotifyEvent) -> Happening | None:
+        """The event in terms of paths; None if the folder is not watched any more."""
+        folder = self._paths.get(event.wd)
+        if folder is None or (folder, purpose) not in self._registered:
+            return None
+        moved = bool(event.mask & _C.IN_MOVED_TO)
+        return Happening(folder, event.name, _change(event), purpose, moved)
+
+    def resolve_end(self, wd: WatchDescriptor) -> Happening | None:
+        """The kernel ended a watch: the folder was deleted or unmounted."""
+        folder = self._paths.pop(wd, None)
+        if folder is None:
+            return None
+        ended = [
+            purpose
+            for purpose in Purpose
+            if (found := self._registered.get((folder, purpose))) is not None and found.wd == wd
+        ]
+        for purpose in ended:
+            del self._registered[folder, purpose]
+        return Happening(folder, b"", Change.ITSELF, ended[0]) if ended else None
+
+
+def _own_share() -> int:
+    """A quarter of what the system grants the user."""
+    try:
+        with open(_LIMIT_FILE, "rb") as file:
+            return int(file.read()) // 4
+    except (OSError, ValueError):
+        return _USUAL_LIMIT // 4
+
+
+def _change(event: InotifyEvent) -> Change:
+    if event.mask & _COME:
+        return Change.CAME
+    if event.mask & _LEAVE:
+        return Change.LEFT
+    return Change.ALTERED if event.name else Change.ITSELF
+
+
+class _Listener:
+    """watchdog's WatchCallback for one purpose: hands over what matters, in the reading thread."""
+
+    def __init__(self, watcher: InotifyWatcher, purpose: Purpose, post: Post) -> None:
+        self._watcher = watcher
+        self._purpose = purpose
+        self._post = post
+        self._mask = _MASKS[purpose]
+
+    def on_event(self, event: InotifyEvent) -> None:
+        """Drop at once what cannot matter: a storm of files in a frontier folder is not ours."""
+        mask = event.mask
+        if not mask & self._mask:
+            return
+        if not event.name or self._tells(event.name, is_folder=bool(mask & _C.IN_ISDIR)):
+            self._post(partial(self._watcher.resolve, self._purpose, event))
+
+    def on_watch_deleted(self, wd: WatchDescriptor) -> None:
+        """The kernel gave the watch up."""
+        self._post(partial(self._watcher.resolve_end, wd))
+
+    def on_queue_overflow(self) -> None:
+        """Called for each listener in use: once is enough, but which one is left is not known."""
+        self._post(Overflow)
+
+    def _tells(self, name: bytes, *, is_folder: bool) -> bool:
+        match self._purpose:
+            case Purpose.FRONTIER:
+                return is_folder or is_marker(name)
+            case Purpose.AT_WORK:
+                return True
+            case Purpose.ABOVE:
+                return is_folder
+            case Purpose.ROOT:
+                # IN_ATTRIB is also told of the entries of a watched folder.
+                return False
