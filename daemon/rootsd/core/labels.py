@@ -23,6 +23,9 @@ _HIDDEN = frozenset(
         (0x180B, 0x1810), (0x200B, 0x2010), (0x2028, 0x2030), (0x2060, 0x2070),
         (0x3164, 0x3165), (0xFE00, 0xFE10), (0xFEFF, 0xFF00), (0xFFA0, 0xFFA1),
         (0xFFF0, 0xFFFC), (0x1BCA0, 0x1BCA4), (0x1D173, 0x1D17B), (0xE0000, 0xE1000),
+        # Not ignorable for Unicode, and blank all the same: a Braille cell without dots, a note
+        # without a head, fillers and blanks of Khitan and of Egyptian.
+        (0x2800, 0x2801), (0x1D159, 0x1D15A), (0x16FE4, 0x16FE5), (0x13441, 0x13443),
     )
     for code in range(*span)
 )  # fmt: skip
@@ -35,23 +38,30 @@ def safe_label(name: bytes | str, limit: int | None = _LIMIT) -> str:
     long, an ellipsis marking a cut; `limit=None` keeps all (for paths).
     """
     text = name.decode("utf-8", "surrogateescape") if isinstance(name, bytes) else name
-    if text.isascii() and text.isprintable() and "\\" not in text:
-        label = text.strip()
-    else:
-        label = _escaped(text).strip()
-    label = label or "(empty)"
+    is_plain = text.isascii() and text.isprintable() and "\\" not in text
+    label = (text if is_plain else _escaped(text)) or "(empty)"
+    if " " in (label[0], label[-1]):
+        label = _with_edges_shown(label)
     return label if limit is None or len(label) <= limit else label[: limit - 1] + "…"
 
 
 def _escaped(text: str) -> str:
     shown: list[str] = []
-    marks = 0
+    marks = _MAX_MARKS  # a mark with no letter to stand on would sit on what is printed before it
     for char in unicodedata.normalize("NFC", text):
         is_mark = unicodedata.category(char).startswith("M")
-        marks = marks + 1 if is_mark else 0
-        stacked = is_mark and (marks > _MAX_MARKS or not shown)
-        shown.append(_escape(char) if stacked or _must_escape(char) else char)
+        hidden = _must_escape(char) or (is_mark and marks >= _MAX_MARKS)
+        has_base = not hidden and char != " "
+        marks = (marks + 1 if is_mark else 0) if has_base else _MAX_MARKS
+        shown.append(_escape(char) if hidden else char)
     return "".join(shown)
+
+
+def _with_edges_shown(label: str) -> str:
+    """A name that differs from another by a space at its end must not look like it."""
+    inner = label.strip(" ")
+    before, after = label.split(inner, 1) if inner else (label, "")
+    return _escape(" ") * len(before) + inner + _escape(" ") * len(after)
 
 
 def _must_escape(char: str) -> bool:
