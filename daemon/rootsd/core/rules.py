@@ -2,7 +2,8 @@
 
 A pattern is an absolute path with globs, matched by components: `*`, `?` and `[…]` stay within
 one component, `**` stands for any number of components. A pattern matches a folder and so
-speaks for everything below it as well.
+speaks for everything below it as well. Characters are characters of UTF-8; a byte that is not
+UTF-8 counts as one.
 """
 
 from __future__ import annotations
@@ -12,13 +13,16 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 from rootsd.core.model import Rule, Verdict
-from rootsd.core.paths import PathError, checked
+from rootsd.core.paths import PathError, checked, text_of
+
+_ANY_DEPTH = b"**"
+_RANGE_OR_ONE = re.compile(r"(.)-(.)|(.)", re.DOTALL)
 
 
 def speaking(rules: Iterable[Rule], path: bytes, verdict: Verdict) -> Rule | None:
     """The first rule with that verdict whose pattern matches `path` or a folder above it."""
     for rule in rules:
-        if rule.verdict is verdict and _compiled(rule.pattern).match(path):
+        if rule.verdict is verdict and _compiled(rule.pattern).match(text_of(path)):
             return rule
     return None
 
@@ -29,33 +33,57 @@ def checked_pattern(pattern: bytes) -> bytes:
     try:
         _compiled(normal)
     except re.error as error:
-        raise PathError(f"the pattern cannot be read: {error}") from error
+        raise PathError(f"the pattern cannot be read: {error.msg}") from error
     return normal
 
 
 @lru_cache(maxsize=1024)
-def _compiled(pattern: bytes) -> re.Pattern[bytes]:
+def _compiled(pattern: bytes) -> re.Pattern[str]:
     parts = [part for part in pattern.split(b"/") if part]
-    regex = b"".join(
-        rb"(?:/[^/]+)*" if part == b"**" else b"/" + _component(part) for part in parts
-    )
-    return re.compile(regex + rb"(?:/|\Z)", re.DOTALL)
+    regex: list[str] = []
+    for part, before in zip(parts, [b"", *parts], strict=False):
+        if part != _ANY_DEPTH:
+            regex.append("/" + _component(text_of(part)))
+        elif before != _ANY_DEPTH:  # a second one says nothing new, and costs steps
+            regex.append("(?:/[^/]+)*?")
+    return re.compile("".join(regex) + r"(?:/|\Z)", re.DOTALL)
 
 
-def _component(glob: bytes) -> bytes:
-    out, index = [], 0
+def _component(glob: str) -> str:
+    pieces, index = [""], 0
     while index < len(glob):
-        char = glob[index : index + 1]
+        char = glob[index]
         index += 1
-        if char == b"*":
-            out.append(rb"[^/]*")
-        elif char == b"?":
-            out.append(rb"[^/]")
-        elif char == b"[" and (end := glob.find(b"]", index + 1)) > 0:
-            inside = glob[index:end].replace(b"\\", rb"\\").replace(b"[", rb"\[")
-            negated = inside.startswith((b"!", b"^"))
-            out.append(rb"(?!/)[" + (b"^" + inside[1:] if negated else inside) + b"]")
+        if char == "*":
+            pieces.append("")
+        elif char == "?":
+            pieces[-1] += "[^/]"
+        elif char == "[" and (end := _class_end(glob, index)) > 0:
+            pieces[-1] += _class(glob[index:end])
             index = end + 1
         else:
-            out.append(re.escape(char))
-    return b"".join(out)
+            pieces[-1] += re.escape(char)
+    first, *starred = pieces
+    if not starred:
+        return first
+    # Atomic: where a piece first fits is as good as anywhere later, and a folder's name, which
+    # anybody may choose, cannot make the match try all ways of sharing it among the stars.
+    *middle, last = starred
+    return first + "".join(f"(?>[^/]*?{piece})" for piece in middle) + f"[^/]*{last}"
+
+
+def _class_end(glob: str, start: int) -> int:
+    """Where the class that opens before `start` ends; a `]` that comes first is a member."""
+    first = start + 1 if glob.startswith(("!", "^"), start) else start
+    return glob.find("]", first + 1)
+
+
+def _class(inside: str) -> str:
+    """The members and ranges of a class, each written so that `re` sees nothing special in it."""
+    negated = inside.startswith(("!", "^"))
+    rest = inside[1:] if negated else inside
+    members = [
+        f"{re.escape(low)}-{re.escape(high)}" if high else re.escape(single)
+        for low, high, single in _RANGE_OR_ONE.findall(rest)
+    ]
+    return "(?!/)[" + ("^" if negated else "") + "".join(members) + "]"
