@@ -14,7 +14,7 @@ from urllib.parse import quote
 _URI_SAFE = "/-._~"
 
 _SYSTEM_TREES = tuple(
-    b"/etc /usr /bin /sbin /lib /lib32 /lib64 /libx32 /boot /dev /proc /sys /run /var"
+    b"/etc /usr /bin /sbin /lib /lib32 /lib64 /libx32 /boot /dev /proc /sys /run /var /root"
     b" /System /Library /Applications /private".split()
 )
 # Real places below system trees: removable media, image-based distributions' home folders, and
