@@ -88,8 +88,7 @@ def judge(project: Project, around: Surroundings) -> Judgement:
 
 def why_denied(project: Project, around: Surroundings) -> Judgement | None:
     """The denial that stands on `project`, if one does."""
-    decision = project.ruling.decision
-    if decision is not None and decision.verdict is Verdict.DENIED:
+    if is_denied_by_person(project):
         return Judgement(Verdict.DENIED, Ground.DENIED, project.path)
     if around.denied and project.sighting.kind is not ProjectKind.URI:
         for folder in ancestors(project.path):
@@ -99,9 +98,19 @@ def why_denied(project: Project, around: Surroundings) -> Judgement | None:
     return Judgement(Verdict.DENIED, Ground.DENY_RULE, rule.number) if rule else None
 
 
+def is_denied_by_person(project: Project) -> bool:
+    """Whether a person denied this very project."""
+    decision = project.ruling.decision
+    return decision is not None and decision.verdict is Verdict.DENIED
+
+
 def _why_approved(project: Project, around: Surroundings) -> Judgement | None:
     decision = project.ruling.decision
-    if decision is not None and _holds(decision.identity, project.sighting):
+    if (
+        decision is not None
+        and decision.verdict is Verdict.APPROVED
+        and _holds(decision.identity, project.sighting)
+    ):
         return Judgement(Verdict.APPROVED, Ground.APPROVED)
     for grant in project.ruling.grants:
         if not _holds(grant.identity, project.sighting):
@@ -135,10 +144,11 @@ def _holds(approved: Identity | None, sighting: Sighting) -> bool:
 
 
 def is_published(project: Project, judgement: Judgement) -> bool:
-    """Whether clients may be told of `project`: approved, there, and with a name they can read."""
+    """Whether clients may be told of `project`: approved, there, safe, and readable."""
     return (
         judgement.verdict is Verdict.APPROVED
         and project.sighting.presence is Presence.PRESENT
+        and project.sighting.hazard is None
         and is_utf8(project.path)
     )
 

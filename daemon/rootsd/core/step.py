@@ -52,7 +52,8 @@ def step(
     """`project` after `event`, or None where nothing is left to keep.
 
     `new_id` names a project seen for the first time. Raises OrderRefused, and then only for
-    orders: UnknownProject, NotPresent, IdentityChanged.
+    orders: UnknownProject, NotPresent, IdentityChanged. Raises ValueError for a sighting that
+    nothing can have made: a folder at no path, a URI at one.
     """
     match event:
         case Sighted():
@@ -74,6 +75,8 @@ def step(
 
 
 def _sighted(project: Project | None, event: Sighted, new_id: str, now: datetime) -> Project:
+    if event.path.startswith(b"/") is (event.kind is ProjectKind.URI):
+        raise ValueError("a folder's path is absolute, and a URI is no path")
     seen = Sighting(
         kind=event.kind,
         identity=event.identity,
@@ -84,7 +87,7 @@ def _sighted(project: Project | None, event: Sighted, new_id: str, now: datetime
     if project is None:
         return Project(path=event.path, id=new_id, sighting=seen)
     old = project.sighting
-    if _is_same(old.identity, seen.identity):
+    if old.identity == seen.identity or _is_same(old.identity, seen.identity):
         seen = replace(seen, first_seen=old.first_seen)
     if (reason := _why_lapsed(project, seen)) is not None:
         project = _lapsed(project, reason, now)
