@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 
 from rootsd.core import names
 from rootsd.core.decide import (
     Ground,
     Judgement,
     Surroundings,
+    is_denied_by_person,
     is_published,
     judge,
     root_of,
     why_denied,
 )
-from rootsd.core.model import Project, ProjectKind, Root, Rule, Verdict
+from rootsd.core.model import Project, Root, Rule, Verdict
 from rootsd.core.paths import RefusedPlaces, ancestors, contains
 
 
@@ -25,7 +26,8 @@ from rootsd.core.paths import RefusedPlaces, ancestors, contains
 class Catalog:
     """The catalogue. Build it with `Catalog.of`; change it with `rootsd.core.plan.plan`.
 
-    `judgements` has one entry for each project, `roots` one for each published project.
+    `judgements` has one entry for each project, `roots` one for each published project; `denied`
+    are the projects whose verdict is a denial.
     """
 
     projects: Mapping[bytes, Project]
@@ -34,6 +36,7 @@ class Catalog:
     next_rule: int = 1
     judgements: Mapping[bytes, Judgement] = field(default_factory=dict)
     roots: Mapping[bytes, Root] = field(default_factory=dict)
+    denied: frozenset[bytes] = frozenset()
 
     @staticmethod
     def of(
@@ -41,69 +44,30 @@ class Catalog:
     ) -> Catalog:
         """A catalogue with everything judged."""
         catalog = Catalog({p.path: p for p in projects}, tuple(rules), places, next_rule)
-        return catalog.judged(catalog.projects, {}, {})
+        return catalog.judged(catalog.projects, catalog)
 
-    def judged(
-        self,
-        paths: Iterable[bytes],
-        judgements: dict[bytes, Judgement],
-        roots: dict[bytes, Root],
-    ) -> Catalog:
-        """This catalogue with `paths` judged anew and everything else as in the two tables.
-
-        The tables become the catalogue's own.
-        """
-        around = self.surroundings
-        for path in paths:
+    def judged(self, paths: Iterable[bytes], before: Catalog) -> Catalog:
+        """This catalogue with `paths` judged anew and all others as they were in `before`."""
+        anew = dict.fromkeys(paths)
+        affected = [project for path in anew if (project := self.projects.get(path)) is not None]
+        denied = _denied(self.rules, self.projects, before.denied.difference(anew), affected)
+        around = _surroundings(self.rules, self.projects, denied)
+        judgements, roots = dict(before.judgements), dict(before.roots)
+        for path in anew:
             judgements.pop(path, None)
             roots.pop(path, None)
-            project = self.projects.get(path)
-            if project is None:
-                continue
-            judgement = judgements[path] = judge(project, around)
+        for project in affected:
+            judgement = judgements[project.path] = judge(project, around)
             if is_published(project, judgement):
-                roots[path] = root_of(project)
-        return Catalog(self.projects, self.rules, self.places, self.next_rule, judgements, roots)
+                roots[project.path] = root_of(project)
+        return Catalog(
+            self.projects, self.rules, self.places, self.next_rule, judgements, roots, denied
+        )
 
     @cached_property
     def surroundings(self) -> Surroundings:
         """What every judgement in this catalogue looks at."""
-        return Surroundings(
-            rules=self.rules,
-            denied=self._denied_folders,
-            holding_denied=self._folders_holding_denied,
-            approved=self._is_approved,
-        )
-
-    @cached_property
-    def _denied_folders(self) -> frozenset[bytes]:
-        return frozenset(
-            project.path
-            for project in self.projects.values()
-            if project.ruling.decision is not None
-            and project.ruling.decision.verdict is Verdict.DENIED
-            and project.sighting.kind is not ProjectKind.URI
-        )
-
-    @cached_property
-    def _folders_holding_denied(self) -> frozenset[bytes]:
-        alone = Surroundings(self.rules, self._denied_folders, frozenset(), lambda _: False)
-        has_deny_rule = any(rule.verdict is Verdict.DENIED for rule in self.rules)
-        denied = (
-            (p.path for p in self.projects.values() if why_denied(p, alone))
-            if has_deny_rule
-            else self._denied_folders
-        )
-        return frozenset(
-            folder for path in denied if path.startswith(b"/") for folder in ancestors(path)
-        )
-
-    def _is_approved(self, path: bytes) -> bool:
-        """Whether the main checkout at `path` is approved itself; worktrees do not chain."""
-        project = self.projects.get(path)
-        if project is None or project.sighting.main_checkout is not None:
-            return False
-        return judge(project, self.surroundings).verdict is Verdict.APPROVED
+        return _surroundings(self.rules, self.projects, self.denied)
 
     @cached_property
     def linked(self) -> Mapping[bytes, tuple[bytes, ...]]:
@@ -158,3 +122,52 @@ class Catalog:
             and project.sighting.incomplete is None
             and project.sighting.hazard is None
         )
+
+
+def _denied(
+    rules: tuple[Rule, ...],
+    projects: Mapping[bytes, Project],
+    known: frozenset[bytes],
+    affected: Iterable[Project],
+) -> frozenset[bytes]:
+    """The projects that a denial stands on: `known`, and those of `affected` that have one."""
+    by_person = (project.path for project in affected if is_denied_by_person(project))
+    folders = _folders_denied_by_person(projects, known.union(by_person))
+    around = Surroundings(rules, folders, frozenset(), lambda _: False)
+    return known.union(p.path for p in affected if why_denied(p, around) is not None)
+
+
+def _surroundings(
+    rules: tuple[Rule, ...], projects: Mapping[bytes, Project], denied: frozenset[bytes]
+) -> Surroundings:
+    """What to judge by, where `denied` are all projects that a denial stands on.
+
+    Nothing in it refers to a catalogue: a cycle would keep each replaced catalogue in memory
+    until the garbage collector comes by.
+    """
+    holding = (f for path in denied if path.startswith(b"/") for f in ancestors(path))
+    around = Surroundings(
+        rules,
+        _folders_denied_by_person(projects, denied),
+        frozenset(holding),
+        approved=lambda _: False,  # is never asked about a main checkout: worktrees do not chain
+    )
+    return replace(around, approved=partial(_is_approved_checkout, projects, around))
+
+
+def _folders_denied_by_person(
+    projects: Mapping[bytes, Project], denied: Iterable[bytes]
+) -> frozenset[bytes]:
+    return frozenset(
+        path for path in denied if path.startswith(b"/") and is_denied_by_person(projects[path])
+    )
+
+
+def _is_approved_checkout(
+    projects: Mapping[bytes, Project], around: Surroundings, path: bytes
+) -> bool:
+    """Whether the main checkout at `path` is approved itself."""
+    project = projects.get(path)
+    if project is None or project.sighting.main_checkout is not None:
+        return False
+    return judge(project, around).verdict is Verdict.APPROVED

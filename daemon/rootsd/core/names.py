@@ -53,8 +53,11 @@ def _numbered(name: str, taken: Collection[str]) -> str:
     return f"{name}-{number}"
 
 
-def project_id(path: bytes, taken: Collection[str]) -> str:
-    """A short id for `path`, from its hash so that it survives a lost store; longer on a clash."""
+def project_id(path: bytes, *taken: Collection[str]) -> str:
+    """A short id for `path`, in none of `taken`; longer on a clash.
+
+    It comes from the path's hash, so that it survives a lost store.
+    """
     digest = int.from_bytes(hashlib.sha256(path).digest(), "big")
     letters: list[str] = []
     for _ in range(40):
@@ -62,6 +65,6 @@ def project_id(path: bytes, taken: Collection[str]) -> str:
         letters.append(_ID_ALPHABET[index])
     for length in range(_ID_LENGTH, len(letters)):
         candidate = "".join(letters[:length])
-        if candidate not in taken and not candidate.isdigit():
+        if not candidate.isdigit() and not any(candidate in ids for ids in taken):
             return candidate
     raise AssertionError("two paths share a SHA-256 prefix of 195 bits")

@@ -1,12 +1,12 @@
 """From inputs to a new catalogue and the list of changes: decides, and does nothing.
 
-Rules and approved main checkouts speak here too: a pending project that one of them covers gets
-a grant, bound to the identity seen, so that each approval is a row of the history.
+Rules and approved main checkouts speak here too: see `rootsd.core.grants`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import assert_never
@@ -14,8 +14,9 @@ from typing import assert_never
 from rootsd.core import names
 from rootsd.core.catalog import Catalog
 from rootsd.core.changes import Change, ProjectChange, RuleChange, Verb
-from rootsd.core.decide import Ground, approving_rule, why_denied
+from rootsd.core.decide import Ground
 from rootsd.core.errors import DeniedHere, NameTaken, RefusedPlace, UnknownRule
+from rootsd.core.grants import given
 from rootsd.core.inputs import (
     AddRule,
     Approve,
@@ -31,9 +32,6 @@ from rootsd.core.inputs import (
 from rootsd.core.labels import safe_label
 from rootsd.core.model import (
     Actor,
-    ActorKind,
-    Grant,
-    Presence,
     Project,
     ProjectKind,
     Rule,
@@ -71,9 +69,11 @@ class _Draft:
         self._next_rule = catalog.next_rule
         self._changes: list[Change] = []
         self._touched: dict[bytes, None] = {}
+        self._overruled: set[bytes] = set()
         self._touches_all = False
-        self._approvals: list[Approve] = []
+        self._approvals: dict[bytes, Approve] = {}
         self._new_ids: dict[str, bytes] = {}
+        self._new_names: dict[str, bytes] = {}
 
     def take(self, event: Input) -> None:
         match event:
@@ -82,13 +82,13 @@ class _Draft:
             case Approve():
                 self._check_approvable(event)
                 self._step(self._named(event), Verb.APPROVED, event.actor)
-                self._approvals.append(event)
+                self._approvals[event.path] = event
             case Deny():
                 self._step(event, Verb.DENIED, event.actor)
-                self._touches_all = True
+                self._overrule(event.path)
             case Forget():
                 self._step(event, Verb.FORGOTTEN, event.actor)
-                self._touches_all = True
+                self._overrule(event.path)
             case AddRule():
                 self._add_rule(event)
             case RemoveRule():
@@ -97,24 +97,32 @@ class _Draft:
                 assert_never(event)
 
     def finished(self) -> Plan:
+        self._changes = _merged(self._changes)
         if not self._changes:
             return Plan(self._old, ())
         judged = self._judged()
-        granted = self._grants(judged)
-        if granted:
-            for path, project in granted:
-                self._put(path, project, Verb.GRANTED, project.ruling.grants[-1].actor)
+        # A second round where the first one approved main checkouts; worktrees do not chain.
+        while granted := tuple(given(judged, self._affected(judged), self._now)):
+            for project in granted:
+                actor = project.ruling.grants[-1].actor
+                self._put(project.path, project, Verb.GRANTED, actor)
             judged = self._judged()
-        for approval in self._approvals:
+        for approval in self._approvals.values():
             _check_took_effect(judged, approval)
         return Plan(judged, tuple(self._changes))
+
+    def _overrule(self, path: bytes) -> None:
+        """A denial, or its end, reaches below; an approval before it in this batch is history."""
+        self._overruled.add(path)
+        self._approvals.pop(path, None)
 
     def _step(
         self, event: Sighted | Vanished | Unreachable | Unsafe | Approve | Deny | Forget,
         verb: Verb, actor: Actor | None,
     ) -> None:  # fmt: skip
         before = self._projects.get(event.path)
-        new_id = "" if before else self._id_for(event.path)
+        is_new = before is None and isinstance(event, Sighted)
+        new_id = self._id_for(event.path) if is_new else ""
         after = step(before, event, new_id, self._now)
         if after is before:
             return
@@ -127,7 +135,7 @@ class _Draft:
         self._put(event.path, after, Verb.LAPSED if lapsed else verb, actor)
 
     def _id_for(self, path: bytes) -> str:
-        new_id = names.project_id(path, {*self._new_ids, *self._old.ids})
+        new_id = names.project_id(path, self._new_ids, self._old.ids)
         self._new_ids[new_id] = path
         return new_id
 
@@ -139,6 +147,8 @@ class _Draft:
             del self._projects[path]
         else:
             self._projects[path] = after
+            if after.ruling.name is not None:
+                self._new_names[after.ruling.name] = path
         self._touched[path] = None
         self._changes.append(ProjectChange(path, before, after, verb, actor))
 
@@ -159,23 +169,28 @@ class _Draft:
         if project is None:
             return order
         name = order.name or project.ruling.name or self._proposal(order.path)
-        holder = next(
-            (p for p in self._projects.values() if p.ruling.name == name and p.path != order.path),
-            None,
-        )
-        if holder is not None:
-            where = safe_label(holder.path, limit=None)
+        holder = self._holder(name)
+        if holder not in (None, order.path):
+            where = safe_label(holder or b"", limit=None)
             raise NameTaken(
                 f"the name {safe_label(name)} belongs to {where}", "rootsd approve REF --as NAME"
             )
         return replace(order, name=name)
 
+    def _holder(self, name: str) -> bytes | None:
+        """The project whose name was frozen as `name`."""
+        for path in (self._new_names.get(name), self._old.frozen_names.get(name)):
+            project = self._projects.get(path) if path is not None else None
+            if project is not None and project.ruling.name == name:
+                return path
+        return None
+
     def _proposal(self, path: bytes) -> str:
         """The name that the person saw, unless a name frozen meanwhile took it."""
-        taken = {p.ruling.name for p in self._projects.values() if p.ruling.name is not None}
         known = self._old.proposed_names.get(path)
-        if known is not None and known not in taken:
+        if known is not None and self._holder(known) is None:
             return known
+        taken = {p.ruling.name for p in self._projects.values() if p.ruling.name is not None}
         unnamed = (p.path for p in self._projects.values() if p.ruling.name is None)
         return names.propose(unnamed, taken)[path]
 
@@ -197,89 +212,75 @@ class _Draft:
         self._changes.append(RuleChange(rule.number, rule, None, Verb.RULE_REMOVED, order.actor))
 
     def _judged(self) -> Catalog:
-        catalog = Catalog(self._projects, tuple(self._rules), self._old.places, self._next_rule)
+        projects, rules = dict(self._projects), tuple(self._rules)
+        catalog = Catalog(projects, rules, self._old.places, self._next_rule)
+        return catalog.judged(self._affected(catalog), catalog if self._touches_all else self._old)
+
+    def _affected(self, catalog: Catalog) -> Iterable[bytes]:
+        """The projects whose judgement may have become another."""
         if self._touches_all:
-            return catalog.judged(tuple(self._projects), {}, {})
-        return catalog.judged(
-            _reach(self._touched, catalog), dict(self._old.judgements), dict(self._old.roots)
-        )
-
-    def _grants(self, judged: Catalog) -> list[tuple[bytes, Project]]:
-        """The pending projects that a rule or an approved main checkout speaks for."""
-        around = judged.surroundings
-        paths = set(self._projects) if self._touches_all else _reach(self._touched, judged)
-        granted: list[tuple[bytes, Project]] = []
-        for path in sorted(paths):
-            project = self._projects.get(path)
-            if project is None or not _can_be_granted(project, judged):
-                continue
-            main = project.sighting.main_checkout
-            if rule := approving_rule(project, around):
-                actor = Actor(ActorKind.RULE, str(rule.number))
-            elif main is not None and around.approved(main):
-                actor = Actor(ActorKind.MAIN_CHECKOUT, safe_label(main, limit=None))
-            else:
-                continue
-            granted.append((path, self._with_grant(project, actor)))
-        return granted
-
-    def _with_grant(self, project: Project, actor: Actor) -> Project:
-        identity = project.sighting.identity
-        assert identity is not None, "_can_be_granted looked"
-        ruling = project.ruling
-        kept = tuple(grant for grant in ruling.grants if grant.actor.kind is not actor.kind)
-        return replace(
-            project,
-            ruling=replace(
-                ruling,
-                grants=(*kept, Grant(actor, identity, self._now)),
-                lapse=None,
-                name=ruling.name or self._proposal(project.path),
-            ),
-        )
+            return catalog.projects
+        return _reach(self._touched, self._overruled, catalog)
 
 
-def _reach(touched: Iterable[bytes], catalog: Catalog) -> set[bytes]:
-    """The projects whose judgement an approval or a sighting of `touched` can change.
+def _merged(changes: Iterable[Change]) -> list[Change]:
+    """Successive observations of one project as one; those that come to nothing are left out.
 
-    That is: themselves, what holds them (withheld when they are denied), and the worktrees of all.
+    One look may take several observations, and to look again must not change anything.
     """
-    near = {
-        folder
-        for path in touched
-        for folder in (path, *(ancestors(path) if path.startswith(b"/") else ()))
-        if folder == path or folder in catalog.projects
-    }
+    merged: list[Change] = []
+    observed: dict[bytes, tuple[int, Project | None]] = {}
+    for change in changes:
+        if isinstance(change, ProjectChange):
+            earlier = observed.pop(change.path, None)
+            if change.verb is Verb.OBSERVED:
+                observed[change.path] = earlier or (len(merged), change.before)
+                if earlier is not None:
+                    at, before = earlier
+                    merged[at] = replace(change, before=before)
+                    continue
+        merged.append(change)
+    return [change for change in merged if change.before != change.after]
+
+
+def _reach(
+    touched: Iterable[bytes], overruled: AbstractSet[bytes], catalog: Catalog
+) -> AbstractSet[bytes]:
+    """The projects whose judgement may change with `touched`, of which `overruled` were denied
+    or forgotten.
+
+    That is: themselves, what holds them (withheld when they are denied), what lies below the
+    overruled ones, and the worktrees of all.
+    """
+    near = set(touched)
+    for path in touched:
+        near.update(folder for folder in _folders_above(path) if folder in catalog.projects)
+    if overruled:
+        near.update(
+            path for path in catalog.projects if not overruled.isdisjoint(_folders_above(path))
+        )
     linked = catalog.linked
-    return near.union(*(linked.get(path, ()) for path in near))
+    return near.union(*(linked[path] for path in linked.keys() & near))
 
 
-def _can_be_granted(project: Project, judged: Catalog) -> bool:
-    seen = project.sighting
-    return (
-        judged.judgements[project.path].ground in (Ground.UNDECIDED, Ground.LAPSED)
-        and seen.presence is Presence.PRESENT
-        and seen.incomplete is None
-        and seen.hazard is None
-        and seen.identity is not None
-        and judged.places.why_no_root(project.path) is None
-    )
+def _folders_above(path: bytes) -> Iterable[bytes]:
+    return ancestors(path) if path.startswith(b"/") else ()
 
 
 def _check_took_effect(judged: Catalog, order: Approve) -> None:
     """An approval under a denial would be accepted and then do nothing: it is refused instead."""
-    project = judged.projects[order.path]
-    if judged.judgements[order.path].verdict is Verdict.APPROVED:
-        return
+    judgement = judged.judgements[order.path]
     shown = safe_label(order.path, limit=None)
-    denial = why_denied(project, judged.surroundings)
-    if denial is None:
+    if judgement.ground is Ground.HOLDS_DENIED:
         inner = next(p for p in judged.below(order.path) if judged.is_denied(p))
         inner_shown = safe_label(inner.path, limit=None)
         raise DeniedHere(
             f"{shown} holds {inner_shown}, which is denied", f"rootsd forget {inner.id}"
         )
-    if isinstance(denial.by, int):
-        raise DeniedHere(f"deny rule {denial.by} covers {shown}", f"rootsd rule rm {denial.by}")
-    folder = safe_label(denial.by or b"", limit=None)
+    if judgement.verdict is not Verdict.DENIED:
+        return
+    by = judgement.by
+    if isinstance(by, int):
+        raise DeniedHere(f"deny rule {by} covers {shown}", f"rootsd rule rm {by}")
+    folder = safe_label(by or b"", limit=None)
     raise DeniedHere(f"{shown} lies in {folder}, which is denied", f"rootsd forget {folder}")
