@@ -27,6 +27,10 @@ class FakeDesk:
     def __init__(self) -> None:
         self.asked: list[tuple[Request, Actor]] = []
         self.may_finish = anyio.Event()
+        self.answers_out: list[Request] = []
+
+    def answered(self, request: Request) -> None:
+        self.answers_out.append(request)
 
     async def answer(
         self, request: Request, actor: Actor, progress: ProgressSink | None = None
@@ -85,6 +89,7 @@ async def test_a_request_reaches_the_desk_with_its_caller_and_is_answered() -> N
             "result": {"revision": 7},
         }
     assert desk.asked == [(StatusQuery(), ME)]
+    assert desk.answers_out == [StatusQuery()]
 
 
 async def test_an_expected_error_travels_with_its_word_and_the_next_command() -> None:

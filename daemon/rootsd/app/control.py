@@ -16,7 +16,7 @@ from rootsd.app.requests import ProgressSink
 from rootsd.core.errors import RootsdError
 from rootsd.core.model import Actor
 from rootsd.wire import jsonrpc
-from rootsd.wire.control import BadRequest, Progress, Request, decode
+from rootsd.wire.control import Progress, Request, decode
 from rootsd.wire.lines import REQUEST_LIMIT, LineReader, LineTooLong
 
 log = logging.getLogger(__name__)
@@ -35,6 +35,9 @@ class Answering(Protocol):
         self, request: Request, actor: Actor, progress: ProgressSink | None = None
     ) -> dict[str, Any]:
         """The answer to `request`. Raises RootsdError."""
+
+    def answered(self, request: Request) -> None:
+        """Told once the answer to `request` is out."""
 
 
 async def serve_control(stream: ByteStream, desk: Answering, actor: Actor) -> None:
@@ -59,34 +62,38 @@ async def _serve(stream: ByteStream, desk: Answering, actor: Actor) -> None:
 
 async def _answer(stream: ByteStream, desk: Answering, actor: Actor, line: bytes) -> None:
     message = jsonrpc.parse(line)
-    match message:
-        case jsonrpc.Request(id_, method, params):
-            reply = await _carry_out(stream, desk, actor, jsonrpc.Request(id_, method, params))
-        case jsonrpc.Malformed(fault):
-            reply = fault
-        case _:
-            return
-    await stream.send(jsonrpc.encode(reply))
-
-
-async def _carry_out(
-    stream: ByteStream, desk: Answering, actor: Actor, call: jsonrpc.Request
-) -> jsonrpc.Reply | jsonrpc.Fault:
-    notices = _Notices(stream)
+    if isinstance(message, jsonrpc.Malformed):
+        await stream.send(jsonrpc.encode(message.fault))
+    if not isinstance(message, jsonrpc.Request):
+        return
     try:
-        request = decode(call.method, call.params if isinstance(call.params, dict) else {})
-        result: dict[str, Any] = {}
-        async with anyio.create_task_group() as group:
-            group.start_soon(notices.send_each)
-            try:
-                result = await desk.answer(request, actor, notices.put)
-            except RootsdError as error:
-                return _fault(call.id, error)
-            finally:
-                group.cancel_scope.cancel()
-    except BadRequest as error:
-        return _fault(call.id, error)
-    return jsonrpc.Reply(call.id, result)
+        request = decode(
+            message.method, message.params if isinstance(message.params, dict) else {}
+        )
+        result = await _carried_out(stream, desk, actor, request)
+    except RootsdError as error:
+        await stream.send(jsonrpc.encode(_fault(message.id, error)))
+        return
+    await stream.send(jsonrpc.encode(jsonrpc.Reply(message.id, result)))
+    desk.answered(request)
+
+
+async def _carried_out(
+    stream: ByteStream, desk: Answering, actor: Actor, request: Request
+) -> dict[str, Any]:
+    notices = _Notices(stream)
+    refusal: RootsdError | None = None
+    result: dict[str, Any] = {}
+    async with anyio.create_task_group() as group:
+        group.start_soon(notices.send_each)
+        try:
+            result = await desk.answer(request, actor, notices.put)
+        except RootsdError as error:
+            refusal = error  # a task group would wrap what it lets through
+        group.cancel_scope.cancel()
+    if refusal is not None:
+        raise refusal
+    return result
 
 
 class _Notices:

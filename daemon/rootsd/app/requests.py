@@ -81,7 +81,7 @@ class Host(Protocol):
         """Read the configuration again. Raises BadConfig, and then the old one stays."""
 
     def stop(self) -> None:
-        """End the daemon once the answer is out."""
+        """End the daemon."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,11 +113,15 @@ class Desk:
             case CheckQuery():
                 answer = self._check(request)
             case Stop():
-                self.host.stop()
                 return {}
             case _:
                 assert_never(request)
         return dict(await answer)
+
+    def answered(self, request: Request) -> None:
+        """Told once the answer to `request` is out."""
+        if isinstance(request, Stop):
+            self.host.stop()
 
     def _decisions(self) -> Decisions:
         return Decisions(self.ledger, self.real_path, self.surveyor.propose, self.surveyor.parents)
