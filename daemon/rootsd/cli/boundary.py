@@ -1,0 +1,95 @@
+"""Where every run of the command line ends: errors become messages and exit statuses."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from types import TracebackType
+
+import click
+
+from rootsd.cli.session import Session
+from rootsd.core.errors import ErrorCode, RootsdError
+from rootsd.core.exits import Exit, exit_of
+
+BUG_LOG = b"bugs.log"
+
+
+def guarded(session: Session, action: Callable[[], int]) -> int:
+    """Run `action` and return the exit status; expected errors are shown, a bug is written down.
+
+    A bug passes through: the interpreter hands it to the hook set here and exits with 1.
+    """
+    sys.excepthook = lambda *bug: report_bug(session, *bug)
+    _never_fail_to_encode()
+    try:
+        status = action()
+        sys.stdout.flush()
+    except RootsdError as error:
+        choices = getattr(error, "choices", ())
+        session.output.error(error.code.value, error.message, error.remedy, choices)
+        return exit_of(error.code)
+    except click.ClickException as error:
+        session.output.error(ErrorCode.USAGE.value, error.format_message(), _help_for(error))
+        return Exit.USAGE
+    except click.exceptions.Exit as end:
+        return end.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        return Exit.INTERRUPTED
+    except BrokenPipeError:
+        _drop_output()
+        return Exit.BROKEN_PIPE
+    return status
+
+
+def report_bug(
+    session: Session,
+    kind: type[BaseException],
+    bug: BaseException,
+    where: TracebackType | None,
+) -> None:
+    """Write the traceback into a log file and name that; onto stderr where no file can be."""
+    story = "".join(traceback.format_exception(kind, bug, where))
+    if session.flags.verbose:
+        sys.stderr.write(story)
+    try:
+        kept_in = _keep(session, story)
+    except (OSError, RootsdError):
+        sys.stderr.write(story)
+        kept_in = None
+    remedy = f"report it with what {kept_in} holds" if kept_in else "report it with the above"
+    session.output.error("bug", f"this is a bug in rootsd: {kind.__name__}: {bug}", remedy)
+
+
+def _keep(session: Session, story: str) -> str:
+    """Append the traceback to the log of bugs, readable by this user alone; returns its path."""
+    folder = session.places.log
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    file = os.path.join(folder, BUG_LOG)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+    moment = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    with open(os.open(file, flags, 0o600), "a", encoding="utf-8", errors="replace") as log:
+        log.write(f"{moment} rootsd {session.command}\n{story}\n")
+    return os.fsdecode(file)
+
+
+def _help_for(error: click.ClickException) -> str:
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    return f"{context.command_path if context else 'rootsd'} --help"
+
+
+def _never_fail_to_encode() -> None:
+    """A locale that lacks a character must not turn a listing into a bug."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="backslashreplace")
+
+
+def _drop_output() -> None:
+    """Let the interpreter's last flush go nowhere; the reader of the pipe has gone."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())

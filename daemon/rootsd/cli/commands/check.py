@@ -1,0 +1,38 @@
+"""`rootsd check`, where it needs more than an exit status: help, JSON, odd words."""
+
+from __future__ import annotations
+
+import click
+
+from rootsd.check import absolute, status_of
+from rootsd.cli.flags import Command
+from rootsd.cli.render import Answer
+from rootsd.cli.session import Session, pass_session
+from rootsd.wire.control import CheckQuery
+
+
+@click.command(
+    "check",
+    cls=Command,
+    epilog="rootsd check . && echo inside\nrootsd check --write ~/src/api/main.py",
+)
+@click.argument("path")
+@click.option("--write", is_flag=True, help="a root that is to be read only counts as denied")
+@pass_session
+def command(session: Session, *, path: str, write: bool) -> int:
+    """Tell by the exit status whether a path lies in a published root.
+
+    \b
+    0   it does
+    3   the project there is pending or lapsed, or cannot be reached
+    4   it is denied
+    5   nothing is known there
+    69  no daemon answers
+
+    Prints nothing, except with --json.
+    """
+    whole = absolute(path)
+    checked = session.call(CheckQuery(whole))
+    if session.output.is_json:
+        session.output.object(Answer([{"path": whole, **checked}]))
+    return status_of(checked, write=write)

@@ -1,0 +1,45 @@
+"""`rootsd daemon`: the one command that becomes the daemon instead of asking it."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import click
+
+from rootsd.cli.flags import Command
+from rootsd.cli.session import Session, pass_session
+from rootsd.core.errors import RootsdError
+
+
+@click.command(
+    "daemon",
+    cls=Command,
+    epilog="rootsd daemon",
+)
+@click.option("--ready-fd", type=int, metavar="FD", help="write 'ready' here once it can be asked")
+@click.option("--detach", is_flag=True, help="go on in the background, as a child of nobody")
+@pass_session
+def command(session: Session, *, ready_fd: int | None, detach: bool) -> int:
+    """Run the daemon in the foreground, until a signal or `rootsd down` ends it.
+
+    This is what a service unit runs. `rootsd up` starts it in the background for you.
+    """
+    if detach and os.fork():
+        # Whoever waits for us is free, and the daemon belongs to no process tree that an MCP
+        # client might end as a whole.
+        os._exit(0)
+    try:
+        return run_here(session, ready_fd)
+    except RootsdError as error:
+        if ready_fd is not None:
+            told = {"code": error.code.value, "message": error.message, "remedy": error.remedy}
+            os.write(ready_fd, b"error " + json.dumps(told).encode("ascii") + b"\n")
+        raise
+
+
+def run_here(session: Session, ready_fd: int | None = None) -> int:
+    """Be the daemon until it is stopped; the exit status. Raises RootsdError."""
+    from rootsd.app import daemon
+
+    return daemon.run(session.places, ready_fd=ready_fd)

@@ -1,0 +1,27 @@
+"""`rootsd deny`."""
+
+from __future__ import annotations
+
+import click
+
+from rootsd.cli.decisions import decide
+from rootsd.cli.flags import Command
+from rootsd.cli.session import Session, pass_session
+from rootsd.wire.control import Decide, DecisionVerb, Effect
+
+
+@click.command(
+    "deny",
+    cls=Command,
+    epilog="rootsd deny beta/api\nrootsd deny '*/scratch-*'",
+)
+@click.argument("refs", nargs=-1, required=True, metavar="REF...")
+@click.option("--dry-run", is_flag=True, help="only show what would be denied")
+@pass_session
+def command(session: Session, *, refs: tuple[str, ...], dry_run: bool) -> None:
+    """Never publish these, nor anything below them; what was published is taken back at once.
+
+    A denial holds for the path, whatever lies there later, until forget or approve.
+    """
+    effect = Effect.DRY_RUN if dry_run else Effect.APPLY
+    decide(session, Decide(DecisionVerb.DENY, cwd=session.cwd, refs=refs, effect=effect))

@@ -1,0 +1,24 @@
+"""`rootsd forget`."""
+
+from __future__ import annotations
+
+import click
+
+from rootsd.cli.decisions import decide
+from rootsd.cli.flags import Command
+from rootsd.cli.session import Session, pass_session
+from rootsd.wire.control import Decide, DecisionVerb, Effect
+
+
+@click.command(
+    "forget",
+    cls=Command,
+    epilog="rootsd forget beta/api",
+)
+@click.argument("refs", nargs=-1, required=True, metavar="REF...")
+@click.option("--dry-run", is_flag=True, help="only show what would be forgotten")
+@pass_session
+def command(session: Session, *, refs: tuple[str, ...], dry_run: bool) -> None:
+    """Take a decision back: the project waits again; one that is gone is no longer listed."""
+    effect = Effect.DRY_RUN if dry_run else Effect.APPLY
+    decide(session, Decide(DecisionVerb.FORGET, cwd=session.cwd, refs=refs, effect=effect))

@@ -1,0 +1,86 @@
+"""`rootsd ls`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import click
+
+from rootsd.cli.columns import PROJECT_COLUMNS, path_of
+from rootsd.cli.flags import Command
+from rootsd.cli.render import Answer
+from rootsd.cli.session import Session, pass_session
+from rootsd.core.labels import safe_label
+from rootsd.core.model import Verdict
+from rootsd.core.paths import bytes_of
+from rootsd.wire.control import ProjectsQuery, Selection
+
+
+@click.command(
+    "ls",
+    cls=Command,
+    epilog=(
+        "rootsd ls --published\n"
+        "cd $(rootsd ls --paths | fzf)\n"
+        "rootsd ls --verdict denied -0 | xargs -0 du -sh"
+    ),
+)
+@click.option(
+    "--verdict",
+    type=click.Choice([verdict.value for verdict in Verdict]),
+    help="only what was decided so",
+)
+@click.option("--published", is_flag=True, help="only what clients are told of now")
+@click.option("--tag", metavar="TAG", help="only what bears this tag")
+@click.option("--paths", is_flag=True, help="only the paths, one a line")
+@click.option(
+    "-0", "nul", is_flag=True, help="only the paths, each ended by NUL: any path is safe"
+)
+@pass_session
+def command(  # noqa: PLR0913 - one for each flag
+    session: Session,
+    *,
+    verdict: str | None,
+    published: bool,
+    tag: str | None,
+    paths: bool,
+    nul: bool,
+) -> None:
+    """List projects: all, or those that fit.
+
+    In a pipe the columns are id, name, verdict, kind, path and note, without a header.
+    """
+    query = ProjectsQuery(
+        cwd=session.cwd,
+        select=Selection.PUBLISHED if published else Selection.ALL,
+        verdict=Verdict(verdict) if verdict else None,
+        tag=tag,
+    )
+    listing = session.call(query)
+    output = session.output
+    if (paths or nul) and not output.is_json:
+        _write_paths(listing["items"], nul=nul, for_terminal=output.on_terminal and not nul)
+        output.warn(listing["warnings"])
+        return
+    output.show(
+        Answer(listing["items"], listing["revision"], listing["warnings"]), PROJECT_COLUMNS
+    )
+    if output.on_terminal and not listing["items"]:
+        output.say("No project fits." if verdict or tag or published else "No project is known.")
+
+
+def _write_paths(items: Sequence[Mapping[str, Any]], *, nul: bool, for_terminal: bool) -> None:
+    """The paths byte for byte. A terminal gets them made safe; a line cannot hold a newline."""
+    for item in items:
+        path = path_of(item)
+        if for_terminal:
+            sys.stdout.write(safe_label(path, limit=None) + "\n")
+        elif nul:
+            sys.stdout.buffer.write(bytes_of(path) + b"\0")
+        elif "\n" in path:
+            shown = safe_label(path, limit=None)
+            sys.stderr.write(f"warning: left out, since no line can hold it (use -0): {shown}\n")
+        else:
+            sys.stdout.buffer.write(bytes_of(path) + b"\n")

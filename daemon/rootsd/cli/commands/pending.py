@@ -1,0 +1,48 @@
+"""`rootsd pending`."""
+
+from __future__ import annotations
+
+import click
+
+from rootsd.cli.columns import PENDING_COLUMNS
+from rootsd.cli.flags import Command
+from rootsd.cli.render import Answer
+from rootsd.cli.session import Session, pass_session
+from rootsd.core.exits import Exit
+from rootsd.core.labels import safe_label
+from rootsd.wire.control import ProjectsQuery, Selection
+
+
+@click.command(
+    "pending",
+    cls=Command,
+    epilog="rootsd pending\nrootsd pending --count\nrootsd pending --exit-code && echo none",
+)
+@click.option("--count", is_flag=True, help="print only how many; quick enough for a prompt")
+@click.option("--exit-code", is_flag=True, help="exit with 3 if anything waits")
+@pass_session
+def command(session: Session, *, count: bool, exit_code: bool) -> int:
+    """List what waits for your decision.
+
+    Nothing of it is published, and nothing waits for it.
+    """
+    listing = session.call(ProjectsQuery(cwd=session.cwd, select=Selection.WAITING))
+    items, output = listing["items"], session.output
+    answer = Answer(items, listing["revision"], listing["warnings"])
+    if not count:
+        output.show(answer, PENDING_COLUMNS)
+    elif output.is_json:
+        extra = {"count": len(items)}
+        output.object(Answer((), listing["revision"], listing["warnings"], extra))
+    else:
+        output.line(str(len(items)))
+    if output.on_terminal and not count:
+        output.say(_what_to_do([safe_label(item["name"]) for item in items]))
+    return Exit.PENDING if exit_code and items else Exit.OK
+
+
+def _what_to_do(names: list[str]) -> str:
+    if not names:
+        return "Nothing waits for a decision."
+    need = "1 needs a decision" if len(names) == 1 else f"{len(names)} need a decision"
+    return f"{need}.  rootsd approve {names[0]}   |   rootsd deny {names[0]}"

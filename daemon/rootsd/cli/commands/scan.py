@@ -1,0 +1,63 @@
+"""`rootsd scan`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from rootsd.cli.columns import home_short, path_of
+from rootsd.cli.flags import Command
+from rootsd.cli.render import Answer, Column
+from rootsd.cli.session import Session, pass_session
+from rootsd.core.paths import text_of
+from rootsd.host.config import canonical
+
+_SIGNS = {"new": "+", "gone": "-", "changed": "~"}
+_STYLES = {"+": "green", "-": "red", "~": "yellow"}
+_COLUMNS = (
+    Column("", lambda item: item["sign"], style=_STYLES),
+    Column("NAME", lambda item: item["name"], limit=64),
+    Column("KIND", lambda item: item["kind"]),
+    Column("PATH", path_of, short=lambda item: home_short(path_of(item))),
+)
+
+
+@click.command(
+    "scan",
+    cls=Command,
+    epilog="rootsd scan\nrootsd scan ~/src",
+)
+@click.argument("parent", required=False)
+@pass_session
+def command(session: Session, parent: str | None) -> None:
+    """Look through one parent, or all of them, now.
+
+    Prints what is new (+), gone (-) and changed (~). New projects wait for your decision.
+    """
+    found = session.scan(text_of(canonical(parent)) if parent is not None else None)
+    output = session.output
+    if output.is_json:
+        output.object(answer_of(found))
+        return
+    items = [{**item, "sign": sign} for group, sign in _SIGNS.items() for item in found[group]]
+    output.show(Answer(items, found["revision"], found["warnings"]), _COLUMNS)
+    output.say(summary(found))
+
+
+def answer_of(found: Mapping[str, Any]) -> Answer:
+    """A scan as an answer: the new projects are the items, the others stand beside them."""
+    parts = ("gone", "changed", "projects", "folders", "seconds")
+    return Answer(
+        found["new"], found["revision"], found["warnings"], {part: found[part] for part in parts}
+    )
+
+
+def summary(found: Mapping[str, Any]) -> str:
+    """The scan in a sentence."""
+    return (
+        f"{found['projects']:,} projects in {found['folders']:,} folders, "
+        f"{found['seconds']:.2f} s: {len(found['new'])} new, {len(found['gone'])} gone, "
+        f"{len(found['changed'])} changed"
+    )

@@ -1,0 +1,109 @@
+"""`rootsd status`, and `rootsd` alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import click
+
+from rootsd.cli.columns import age, home_short
+from rootsd.cli.flags import Command
+from rootsd.cli.render import Answer
+from rootsd.cli.session import Session, pass_session
+from rootsd.core.labels import safe_label
+from rootsd.wire.control import StatusQuery
+
+_MAX_NAMES = 5
+
+
+@click.command(
+    "status",
+    cls=Command,
+    epilog="rootsd\nrootsd status --json",
+)
+@pass_session
+def command(session: Session) -> None:
+    """Show the daemon, its parents, counts, connections, and what is degraded."""
+    show(session, session.call(StatusQuery()))
+
+
+def show(session: Session, status: Mapping[str, Any]) -> None:
+    """Print a status: lines for a person, tab-separated ones for a pipe, or JSON."""
+    output = session.output
+    if output.is_json:
+        output.object(answer_of(status))
+    elif output.on_terminal:
+        for line in _lines(status):
+            output.line(line)
+    else:
+        output.rows(list(_rows(status)))
+    output.warn(status["warnings"])
+
+
+def answer_of(status: Mapping[str, Any]) -> Answer:
+    """The whole status as an answer without items."""
+    parts = ("daemon", "parents", "counts", "sessions", "degraded")
+    return Answer(
+        revision=status["revision"],
+        warnings=status["warnings"],
+        extra={part: status[part] for part in parts},
+    )
+
+
+def parent_line(parent: Mapping[str, Any]) -> str:
+    """One parent in words: where, how deep, how it stands, what is in it."""
+    path = safe_label(home_short(parent["path"]), limit=None)
+    note = f": {safe_label(parent['note'], limit=None)}" if parent["note"] else ""
+    return f"{path} (depth {parent['depth']})  {parent['state']}{note}  {_many(parent)}"
+
+
+def _lines(status: Mapping[str, Any]) -> Iterator[str]:
+    """For a person: a topic a line."""
+    daemon, counts = status["daemon"], status["counts"]
+    since = age(daemon["since"]).removesuffix(" ago")
+    yield f"daemon    running {daemon['version']}, pid {daemon['pid']}, up {since}"
+    if not status["parents"]:
+        yield "parents   none                           → rootsd up ~/src"
+    for number, parent in enumerate(status["parents"]):
+        yield ("          " if number else "parents   ") + parent_line(parent)
+    words = ("published", "denied", "lapsed", "incomplete")
+    told = [f"{counts[word]} {word}" for word in words if counts.get(word)]
+    yield f"projects  {'   '.join(told) or 'none decided'}"
+    hint = "                              → rootsd pending" if counts["waiting"] else ""
+    yield f"pending   {counts['waiting']}{hint}"
+    yield f"clients   {_clients(status['sessions'])}"
+    for sentence in status["degraded"]:
+        yield f"degraded  {safe_label(sentence, limit=None)}"
+
+
+def _rows(status: Mapping[str, Any]) -> Iterator[list[str]]:
+    """For a program that does not want JSON: the kind of line first."""
+    daemon = status["daemon"]
+    yield ["daemon", daemon["version"], str(daemon["pid"]), daemon["since"]]
+    for parent in status["parents"]:
+        path, note = safe_label(parent["path"], limit=None), parent["note"] or ""
+        numbers = [str(parent["depth"]), str(parent["projects"])]
+        safe_note = safe_label(note, limit=None) if note else ""
+        yield ["parent", path, *numbers, parent["state"], safe_note]
+    for word, count in status["counts"].items():
+        yield ["count", word, str(count)]
+    for client in status["sessions"]:
+        yield ["session", safe_label(client["client"] or "?"), str(client["pid"]), client["since"]]
+    for sentence in status["degraded"]:
+        yield ["degraded", safe_label(sentence, limit=None)]
+
+
+def _clients(sessions: list[Mapping[str, Any]]) -> str:
+    names: dict[str, int] = {}
+    for client in sessions:
+        name = safe_label(client["client"] or f"pid {client['pid']}")
+        names[name] = names.get(name, 0) + 1
+    told = [f"{name} ({n})" if n > 1 else name for name, n in names.items()]
+    more = len(told) - _MAX_NAMES
+    return ", ".join(told[:_MAX_NAMES]) + (f" and {more} more" if more > 0 else "") or "none"
+
+
+def _many(parent: Mapping[str, Any]) -> str:
+    count = parent["projects"]
+    return "1 project" if count == 1 else f"{count} projects"

@@ -1,0 +1,101 @@
+"""The global flags, which may stand before or after the verb, and commands that know them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import click
+
+
+@dataclass(slots=True)
+class Flags:
+    """What the global flags say; filled in while the words are parsed, wherever they stand."""
+
+    json: bool = False
+    quiet: bool = False
+    verbose: bool = False
+    no_color: bool = False
+    no_input: bool = False
+
+
+_GLOBAL = (
+    ("--json", "json", "print one JSON object of the schema rootsd/1"),
+    ("-q/--quiet", "quiet", "no talk on standard error but errors"),
+    ("-v/--verbose", "verbose", "tell on standard error what is asked of the daemon"),
+    ("--no-color", "no_color", "no colours; the variable NO_COLOR does the same"),
+    ("--no-input", "no_input", "never ask; fail with the command to type instead"),
+)
+
+
+class Command(click.Command):
+    """A verb: takes the global flags too, and shows the lines of its epilog as examples."""
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """The parameters of the verb, `--help`, and the global flags."""
+        return [*super().get_params(ctx), *_HIDDEN]
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Note which verb this is, so that even a usage error can tell."""
+        _note_command(ctx)
+        return super().parse_args(ctx, args)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Examples, and where the global flags are told."""
+        write_examples(self.epilog, formatter)
+        formatter.write_paragraph()
+        root = ctx.find_root().info_name
+        formatter.write_text(f"Global flags: --json -q -v --no-color --no-input, see {root} -h")
+
+
+class Group(click.Group):
+    """A verb with verbs of its own, such as `parent`."""
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """The parameters of the group, `--help`, and the global flags."""
+        return [*super().get_params(ctx), *_HIDDEN]
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Note which verb this is; the inner verb will note itself."""
+        _note_command(ctx)
+        return super().parse_args(ctx, args)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Examples."""
+        del ctx
+        write_examples(self.epilog, formatter)
+
+
+def global_options(*, hidden: bool) -> list[click.Option]:
+    """Fresh options that set their field in the `Flags` of the session."""
+    return [
+        click.Option(
+            [*words.split("/"), field],
+            is_flag=True,
+            expose_value=False,
+            hidden=hidden,
+            help=text,
+            callback=_set,
+        )
+        for words, field, text in _GLOBAL
+    ]
+
+
+def write_examples(examples: str | None, formatter: click.HelpFormatter) -> None:
+    """A section of commands to copy, a line each."""
+    if examples:
+        with formatter.section("Examples"):
+            for example in examples.splitlines():
+                formatter.write(f"{'':{formatter.current_indent}}{example}\n")
+
+
+def _note_command(ctx: click.Context) -> None:
+    """Tell the session the words of the verb: `parent add`."""
+    ctx.obj.command = ctx.command_path.partition(" ")[2]
+
+
+def _set(ctx: click.Context, param: click.Parameter, value: bool) -> None:  # noqa: FBT001
+    if value:
+        setattr(ctx.obj.flags, str(param.name), True)
+
+
+_HIDDEN = global_options(hidden=True)

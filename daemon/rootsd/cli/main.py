@@ -1,0 +1,131 @@
+"""The command `rootsd`: a table of verbs, each loaded when it is used."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+
+import click
+
+from rootsd.cli import boundary
+from rootsd.cli.flags import global_options, write_examples
+from rootsd.cli.session import Session
+
+
+@dataclass(frozen=True, slots=True)
+class Verb:
+    """A row of the table: the section of the help, and the line that stands there."""
+
+    section: str
+    summary: str
+
+
+SET_UP, DECIDE, LOOK, PROGRAMS = "Set up", "Decide", "Look", "For programs"
+
+VERBS: Mapping[str, Verb] = {
+    "up": Verb(SET_UP, "watch folders, make the daemon run, show what is there"),
+    "down": Verb(SET_UP, "stop the daemon until the next up"),
+    "parent": Verb(SET_UP, "the folders in which projects are found"),
+    "scan": Verb(SET_UP, "look through the parents now"),
+    "pending": Verb(DECIDE, "what waits for your decision"),
+    "approve": Verb(DECIDE, "publish projects to MCP clients"),
+    "deny": Verb(DECIDE, "never publish projects, and take them back"),
+    "forget": Verb(DECIDE, "back to undecided"),
+    "status": Verb(LOOK, "daemon, parents, counts, connections"),
+    "ls": Verb(LOOK, "list projects"),
+    "check": Verb(LOOK, "where a path stands, told by the exit status"),
+    "version": Verb(LOOK, "version of this command and of the daemon"),
+    "bridge": Verb(PROGRAMS, "connect an MCP client: the command for its configuration"),
+    "daemon": Verb(PROGRAMS, "run the daemon in the foreground"),
+}
+ALIASES = {"allow": "approve", "block": "deny", "revoke": "deny"}
+
+EXAMPLES = "\n".join(
+    (
+        "rootsd up ~/src                find the projects below ~/src, from now on",
+        "rootsd pending                 what waits for your decision",
+        "rootsd approve acme/api        publish one of them",
+    )
+)
+
+
+class Verbs(click.Group):
+    """The group of all verbs. Its help is printed from the table, without loading any."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The verbs in the order of the help."""
+        del ctx
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The verb or the verb behind an alias, from its module."""
+        del ctx
+        verb = ALIASES.get(cmd_name, cmd_name)
+        if verb not in VERBS:
+            return None
+        command: click.Command = import_module(f"rootsd.cli.commands.{verb}").command
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that the words begin with; names the nearest where there is none."""
+        name, command = args[0], self.get_command(ctx, args[0])
+        if command is None:
+            near = difflib.get_close_matches(name, [*VERBS, *ALIASES], n=1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            raise click.UsageError(f"there is no command {name!r}{hint}", ctx)
+        return command.name, command, args[1:]
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The table by sections."""
+        del ctx
+        for section in dict.fromkeys(verb.section for verb in VERBS.values()):
+            rows = [(name, v.summary) for name, v in VERBS.items() if v.section == section]
+            with formatter.section(section):
+                formatter.write_dl(rows, col_spacing=4)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Examples, and the exit statuses, which scripts rely on."""
+        del ctx
+        write_examples(EXAMPLES, formatter)
+        formatter.write_paragraph()
+        formatter.write_text(
+            "Exit status: 0 ok, 1 failed, 2 usage, 3 pending, 4 denied, 5 nothing matched, "
+            "6 ambiguous, 7 refused, 69 no daemon, 75 busy, 78 bad configuration."
+        )
+
+
+@click.pass_context
+def _status_where_no_verb(ctx: click.Context) -> int | None:
+    status = root.get_command(ctx, "status")
+    if ctx.invoked_subcommand is not None or status is None:
+        return None
+    result: int | None = ctx.invoke(status)
+    return result
+
+
+root = Verbs(
+    "rootsd",
+    params=list(global_options(hidden=False)),
+    help="Find project folders, decide about each once, publish the approved to MCP clients.",
+    callback=_status_where_no_verb,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+
+
+def main(arguments: list[str]) -> int:
+    """Run the command line on `arguments` (without the program's name); the exit status."""
+    session = Session()
+    # Before any parsing, so that a usage error is an object too.
+    session.flags.json = "--json" in arguments[: (*arguments, "--").index("--")]
+    return boundary.guarded(session, lambda: _run(session, arguments))
+
+
+def _run(session: Session, arguments: list[str]) -> int:
+    with root.make_context("rootsd", list(arguments), obj=session) as context:
+        status = root.invoke(context)
+        return status if isinstance(status, int) else 0

@@ -1,0 +1,120 @@
+"""Parents as the command line handles them: validated first, then written into the file."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rootsd.cli import configfile
+from rootsd.cli.session import Session
+from rootsd.core.errors import ErrorCode, RootsdError
+from rootsd.core.labels import safe_label
+from rootsd.core.paths import RefusedPlaces, is_utf8, text_of
+from rootsd.host import folders
+from rootsd.host.config import Config, canonical, parse_config, read_config
+
+
+class BadParent(RootsdError):
+    """A folder that cannot be a parent; nothing was written."""
+
+
+class UnknownParent(RootsdError):
+    """The folder is no parent."""
+
+    code = ErrorCode.NOTHING_MATCHED
+
+
+def checked_parent(session: Session, typed: str) -> bytes:
+    """The canonical path of a folder that may be a parent. Raises BadParent."""
+    path = canonical(typed)
+    shown = safe_label(path, limit=None)
+    try:
+        found = os.stat(path)
+    except OSError as error:
+        if isinstance(error, FileNotFoundError):
+            raise BadParent(f"{shown} does not exist", f"ls {_nearest(path)}") from error
+        raise BadParent(f"{shown}: {error.strerror}", f"ls -ld {shown}") from error
+    if not stat.S_ISDIR(found.st_mode):
+        holder = safe_label(os.path.dirname(path), limit=None)
+        raise BadParent(f"{shown} is not a folder", f"rootsd up {holder}")
+    if not is_utf8(path):
+        raise BadParent(
+            f"{shown} is not UTF-8, so the configuration cannot name it", "rootsd up ~"
+        )
+    if reason := _refused(session).why_no_parent(path):
+        raise BadParent(f"{shown} cannot be a parent: {reason}", "rootsd up ~/src")
+    if not os.access(path, os.R_OK | os.X_OK):
+        raise BadParent(f"{shown} cannot be read by you", f"ls -ld {shown}")
+    return path
+
+
+def add(session: Session, paths: Sequence[bytes], settings: Mapping[str, Any]) -> list[bytes]:
+    """Write those that are no parents yet into the configuration; returns them."""
+    config_file = session.places.config_file
+    known = {parent.path for parent in read_config(config_file).parents}
+    fresh = [path for path in dict.fromkeys(paths) if path not in known]
+
+    def edit(text: str) -> str:
+        for path in fresh:
+            text = configfile.with_parent(text, {"path": _written(path), **settings})
+        parse_config(text, config_file)
+        return text
+
+    if fresh:
+        with configfile.edited(config_file) as change:
+            change(edit)
+    return fresh
+
+
+def remove(session: Session, typed: str) -> bytes:
+    """Take a parent out of the configuration; its path. Raises UnknownParent."""
+    config_file = session.places.config_file
+    with configfile.edited(config_file) as change:
+        path, index = _find(read_config(config_file), typed)
+        change(lambda text: configfile.without_parent(text, index))
+    return path
+
+
+def alter(session: Session, typed: str, settings: Mapping[str, Any]) -> bytes:
+    """Set keys of a parent in the configuration; its path. Raises UnknownParent."""
+    config_file = session.places.config_file
+
+    def edit(text: str) -> str:
+        new = configfile.with_changes(text, index, settings)
+        parse_config(new, config_file)
+        return new
+
+    with configfile.edited(config_file) as change:
+        path, index = _find(read_config(config_file), typed)
+        change(edit)
+    return path
+
+
+def _find(config: Config, typed: str) -> tuple[bytes, int]:
+    path = canonical(typed)
+    for index, parent in enumerate(config.parents):
+        if parent.path == path:
+            return path, index
+    raise UnknownParent(f"{safe_label(path, limit=None)} is no parent", "rootsd parent ls")
+
+
+def _refused(session: Session) -> RefusedPlaces:
+    places = session.places
+    own = [places.config, places.state, places.log, folders.run_folder().path]
+    return RefusedPlaces(canonical("~"), tuple(os.path.realpath(folder) for folder in own))
+
+
+def _written(path: bytes) -> str:
+    """The path as the file has it: `~/src` reads well and survives another home folder."""
+    home = canonical("~")
+    if home != b"/" and path.startswith(home + b"/"):
+        return "~" + text_of(path[len(home) :])
+    return "~" if path == home else text_of(path)
+
+
+def _nearest(path: bytes) -> str:
+    while not os.path.isdir(path):
+        path = os.path.dirname(path)
+    return safe_label(path, limit=None)

@@ -1,0 +1,69 @@
+"""What every command has at hand: the flags, the daemon, standard output."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rootsd.cli.flags import Flags
+from rootsd.cli.render import Output
+from rootsd.core.errors import RootsdError
+from rootsd.core.paths import text_of
+from rootsd.wire.control import Progress, Request
+
+if TYPE_CHECKING:
+    from rootsd.host.places import Places
+
+
+@dataclass
+class Session:
+    """One run of the command line. `command` are the words of the verb, e.g. `parent add`."""
+
+    flags: Flags = field(default_factory=Flags)
+    command: str = "status"
+
+    @cached_property
+    def places(self) -> Places:
+        """Where configuration, state, logs and sockets lie."""
+        from rootsd.host import places
+
+        return places.find_places()
+
+    @property
+    def cwd(self) -> str:
+        """What relative references are relative to. Raises RootsdError where it is gone."""
+        try:
+            return text_of(os.getcwdb())
+        except FileNotFoundError as error:
+            raise RootsdError("the working directory is gone", "cd") from error
+
+    @property
+    def output(self) -> Output:
+        """Standard output and standard error, as the flags want them."""
+        return Output(self.flags, self.command)
+
+    def call(
+        self, request: Request, on_progress: Callable[[Progress], None] | None = None
+    ) -> dict[str, Any]:
+        """The daemon's answer to `request`. Raises RootsdError."""
+        from rootsd.cli import client
+
+        if self.flags.verbose:
+            return client.call_aloud(request, on_progress)
+        return client.call(request, on_progress)
+
+    def scan(self, parent: str | None = None) -> dict[str, Any]:
+        """Have the daemon scan, with a line of progress where a person looks on."""
+        from rootsd.cli.progress import ProgressLine
+        from rootsd.wire.control import ScanOrder
+
+        with ProgressLine.for_flags(self.flags) as line:
+            return self.call(ScanOrder(parent), line.show)
+
+
+pass_session = click.make_pass_decorator(Session)

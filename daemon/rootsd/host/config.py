@@ -1,0 +1,176 @@
+"""The configuration file, read into values; whatever is wrong is named by file, line and key."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+import tomllib
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rootsd.core.errors import BadConfig
+from rootsd.core.labels import safe_label
+from rootsd.core.model import Nested, Parent
+from rootsd.core.paths import RefusedPlaces, bytes_of
+
+MAX_DEPTH = 64
+MAX_BYTES = 1 << 20
+_TOP_KEYS = ("parent",)
+_PARENT_KEYS = ("path", "depth", "skip", "nested")
+_HEADER = re.compile(r"\s*\[\[\s*[\"']?parent[\"']?\s*\]\]")
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """What the user configured. The paths of `parents` are canonical, symlinks followed."""
+
+    parents: tuple[Parent, ...] = ()
+
+
+def read_config(file: bytes) -> Config:
+    """The configuration in `file`; the empty one where there is no such file.
+
+    Raises BadConfig where it cannot be read or says something that has no meaning.
+    """
+    try:
+        with open(file, "rb") as stream:
+            content = stream.read(MAX_BYTES + 1)
+    except FileNotFoundError:
+        return Config()
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise BadConfig(
+            f"{_shown(file)} cannot be read: {reason}", f"ls -l {_shown(file)}"
+        ) from error
+    if len(content) > MAX_BYTES:
+        raise BadConfig(
+            f"{_shown(file)} is larger than {MAX_BYTES} bytes", f"ls -l {_shown(file)}"
+        )
+    try:
+        text = content.decode()
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise BadConfig(f"{_shown(file)}, line {line}: this is not UTF-8", _edit(file)) from error
+    return parse_config(text, file)
+
+
+def parse_config(text: str, file: bytes) -> Config:
+    """The configuration that `text` is; `file` is only named in errors. Raises BadConfig."""
+    try:
+        tables = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise _syntax_error(file, error) from error
+    reader = _Reader(file, text)
+    reader.check_keys(tables, _TOP_KEYS, None)
+    entries = tables.get("parent", [])
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        raise reader.wrong("parent", None, "it is written [[parent]], once per folder")
+    parents = tuple(reader.parent(entry, index) for index, entry in enumerate(entries))
+    for index, parent in enumerate(parents):
+        if any(parent.path == earlier.path for earlier in parents[:index]):
+            raise reader.wrong("path", index, "this folder is a parent already, further up")
+    return Config(parents)
+
+
+def canonical(typed: str) -> bytes:
+    """The canonical path of `typed`: `~` expanded, absolute, symlinks followed as far as it is."""
+    return os.path.realpath(bytes_of(os.path.expanduser(typed)))
+
+
+class _Reader:
+    """Turns tables into values, and knows where in the text a key stands."""
+
+    def __init__(self, file: bytes, text: str) -> None:
+        self._file = file
+        self._lines = text.splitlines()
+        self._refused = RefusedPlaces(home=canonical("~"))
+
+    def parent(self, entry: Mapping[str, Any], index: int) -> Parent:
+        """The `index`-th parent. Raises BadConfig."""
+        self.check_keys(entry, _PARENT_KEYS, index)
+        if "path" not in entry:
+            raise self.wrong("path", index, "a parent needs a path")
+        forms: Mapping[str, Callable[[str, int, object], Any]] = {
+            "path": self._path,
+            "depth": self._depth,
+            "skip": self._skip,
+            "nested": self._nested,
+        }
+        return Parent(**{key: forms[key](key, index, raw) for key, raw in entry.items()})
+
+    def check_keys(
+        self, table: Mapping[str, Any], known: Collection[str], index: int | None
+    ) -> None:
+        """Raise BadConfig for the first key that is not known, with the nearest that is."""
+        for key in table:
+            if key not in known:
+                near = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
+                hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}"
+                raise self.wrong(key, index, f"there is no such key; {hint}")
+
+    def wrong(self, key: str, index: int | None, what: str) -> BadConfig:
+        """The error about `key` in the `index`-th parent, or at the top where that is None."""
+        where = f"{_shown(self._file)}, line {self._line_of(key, index)}"
+        return BadConfig(f"{where}, key {safe_label(key)}: {what}", _edit(self._file))
+
+    def _path(self, key: str, index: int, raw: object) -> bytes:
+        if not isinstance(raw, str) or not raw or "\0" in raw:
+            raise self.wrong(key, index, "it is not a path in quotes")
+        if not os.path.expanduser(raw).startswith("/"):
+            raise self.wrong(key, index, "the path has to start with / or ~/")
+        path = canonical(raw)
+        if reason := self._refused.why_no_parent(path):
+            shown = safe_label(path, limit=None)
+            raise self.wrong(key, index, f"{shown} cannot be a parent: {reason}")
+        return path
+
+    def _depth(self, key: str, index: int, raw: object) -> int:
+        if isinstance(raw, bool) or not isinstance(raw, int) or not 1 <= raw <= MAX_DEPTH:
+            raise self.wrong(key, index, f"it is not a whole number from 1 to {MAX_DEPTH}")
+        return raw
+
+    def _skip(self, key: str, index: int, raw: object) -> tuple[bytes, ...]:
+        if not isinstance(raw, list) or not all(isinstance(item, str) for item in raw):
+            raise self.wrong(key, index, 'it is not a list of names or globs: ["old", "tmp-*"]')
+        return tuple(bytes_of(item) for item in raw)
+
+    def _nested(self, key: str, index: int, raw: object) -> Nested:
+        try:
+            return Nested(raw)
+        except ValueError:
+            words = ", ".join(member.value for member in Nested)
+            raise self.wrong(key, index, f"it is none of {words}") from None
+
+    def _line_of(self, key: str, index: int | None) -> int:
+        """The line of `key`, or of the table it belongs to, counted from 1.
+
+        tomllib does not tell positions, so this reads the text as a person would.
+        """
+        headers = [n for n, line in enumerate(self._lines) if _HEADER.match(line)]
+        start, end = 0, len(self._lines)
+        if index is not None and index < len(headers):
+            start = headers[index]
+            end = headers[index + 1] if index + 1 < len(headers) else end
+        names: Callable[[str], object] = re.compile(
+            rf"[\s\[{{,]*[\"']?{re.escape(key)}[\"']?\s*[=.\]]"
+        ).match
+        hits = (n for n in range(start, end) if names(self._lines[n]))
+        return next(hits, start) + 1
+
+
+def _syntax_error(file: bytes, error: tomllib.TOMLDecodeError) -> BadConfig:
+    place = re.search(r" \((?:at (line \d+), column \d+|at (end of document))\)$", str(error))
+    if place is None:
+        return BadConfig(f"{_shown(file)}: {error}", _edit(file))
+    what = str(error)[: place.start()]
+    return BadConfig(f"{_shown(file)}, {place[1] or place[2]}: {what}", _edit(file))
+
+
+def _shown(file: bytes) -> str:
+    return safe_label(file, limit=None)
+
+
+def _edit(file: bytes) -> str:
+    return f"edit {_shown(file)}, then rootsd up"
