@@ -118,7 +118,7 @@ def test_file_is_small_awake_and_says_its_purpose(path: Path) -> None:
     assert lines <= MAX_MODULE_LINES
     assert long_functions == []
     assert _sleeping_lines(tree) == []
-    assert ast.get_docstring(tree) or not tree.body
+    assert ast.get_docstring(tree) or not tree.body or path.is_relative_to(TESTS)
 
 
 def test_no_test_hides_in_a_class() -> None:
