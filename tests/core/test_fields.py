@@ -1,3 +1,5 @@
+"""JSON objects are read strictly: every wrong type is refused by its key."""
+
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -1,3 +1,5 @@
+"""The chain of decisions: what it proves, what it folds to, what is taken back when it is lost."""
+
 from __future__ import annotations
 
 import hashlib

@@ -1,3 +1,5 @@
+"""Every value survives its canonical text, and a damaged text is refused."""
+
 from __future__ import annotations
 
 import json

@@ -1,3 +1,5 @@
+"""The head anchor survives torn writes and never names another head."""
+
 from __future__ import annotations
 
 import hashlib

@@ -1,3 +1,5 @@
+"""Backups are whole, private, and few."""
+
 from __future__ import annotations
 
 import os

@@ -1,3 +1,5 @@
+"""Rows of the decision database, its settings, and what its errors mean."""
+
 from __future__ import annotations
 
 import errno
@@ -146,7 +148,12 @@ def test_sightings_are_written_replaced_and_dropped(db: Database) -> None:
 
 @pytest.mark.parametrize(
     "damage",
-    ["id = 'other'", "body = replace(body, 'present', 'missing')", "digest = zeroblob(32)"],
+    [
+        "id = 'other'",
+        "body = replace(body, 'present', 'missing')",
+        "digest = zeroblob(32)",
+        "body = CAST(x'ff' || CAST(body AS BLOB) AS TEXT)",
+    ],
 )
 def test_a_damaged_sighting_is_left_out_and_the_others_stay(db: Database, damage: str) -> None:
     for one in (project(1), project(2)):
@@ -206,6 +213,7 @@ def _sqlite_error(code: int) -> sqlite3.OperationalError:
         (_sqlite_error(sqlite3.SQLITE_NOTADB), StoreDamaged),
         (_sqlite_error(sqlite3.SQLITE_ERROR), StoreDamaged),
         (sqlite3.OperationalError("Could not decode to UTF-8 column"), StoreDamaged),
+        (UnicodeDecodeError("utf-8", b"\xc5", 0, 1, "no text"), StoreDamaged),
         (BadRecord("id is missing"), StoreDamaged),
         (BrokenChain("event 2"), StoreDamaged),
     ],

@@ -1,3 +1,5 @@
+"""One daemon per state folder, and who it is."""
+
 from __future__ import annotations
 
 import os

@@ -1,3 +1,5 @@
+"""Versions of the database layout, and the reserve for a full disk."""
+
 from __future__ import annotations
 
 import sqlite3

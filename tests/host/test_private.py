@@ -1,7 +1,11 @@
+"""Folders and files that are not ours alone are refused."""
+
 from __future__ import annotations
 
 import os
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -113,3 +117,36 @@ def test_a_path_is_made_safe_for_the_terminal_in_an_error() -> None:
     error = unusable(Path("/a/\x1b[31m"), OSError(28, "No space left on device"))
     assert "\x1b" not in error.message
     assert "No space left on device" in error.message
+
+
+UNPRIVILEGED = """
+import sys
+from pathlib import Path
+from rootsd.core.errors import RootsdError
+from rootsd.host.private import ensure_private_folder
+
+for name in sys.argv[1:]:
+    try:
+        ensure_private_folder(Path(name))
+    except RootsdError as error:
+        print(error.message, "|", error.remedy)
+"""
+
+
+@pytest.mark.needs("setpriv")
+def test_a_folder_without_permission_is_refused_and_the_error_says_what_to_type(
+    tmp_path: Path,
+) -> None:
+    locked = tmp_path / "locked"
+    locked.mkdir(mode=0o500)
+    # Root may write everywhere; without its capabilities it is a user like any other.
+    unprivileged = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"]
+    done = subprocess.run(
+        [*unprivileged, sys.executable, "-c", UNPRIVILEGED, locked, locked / "below"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    refused, not_made = done.stdout.splitlines()
+    assert refused == f"{locked} is not writable | chmod 700 {locked}"
+    assert not_made.startswith(f"{locked / 'below'} cannot be used: Permission denied | ")

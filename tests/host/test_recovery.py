@@ -1,3 +1,5 @@
+"""Damage is found, and a rebuild saves what any file still holds."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence

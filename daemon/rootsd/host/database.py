@@ -91,11 +91,12 @@ def explained(file: Path) -> Iterator[None]:
     DiskFull or StoreDamaged."""
     try:
         yield
-    except (BadRecord, BrokenChain) as error:
+    except (BadRecord, BrokenChain, UnicodeDecodeError) as error:
+        # The module raises the last for text that is none, even in SQLite's own reports.
         raise StoreDamaged(str(error)) from error
     except sqlite3.Error as error:
-        # The low byte is the primary code, see sqlite.org/rescode.html. Without any it is the
-        # module that could not make text of a row.
+        # The low byte is the primary code, see sqlite.org/rescode.html. An error without a code
+        # is the module's own: it could not make text of a value.
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
         if code == sqlite3.SQLITE_FULL:
             remedy = "free some space on that disk, then try again"
@@ -221,18 +222,20 @@ def read_next_rule(db: Database) -> int:
 def read_sightings(db: Database) -> Iterator[tuple[bytes, str, Sighting]]:
     """Path, project id and sighting of every row that is as it was written. A damaged row is left
     out: nothing rests on it, and the next scan writes it anew."""
-    for path, name, body, digest in db.execute("SELECT path, id, body, digest FROM sighting"):
+    # As blobs: to make text of a damaged row would fail, and with it the rows after it.
+    query = "SELECT path, CAST(id AS BLOB), CAST(body AS BLOB), digest FROM sighting"
+    for path, project_id, body, digest in db.execute(query):
         try:
-            if _sighting_digest(path, name, body) == digest:
-                yield path, name, decode_sighting(body)
-        except (BadRecord, TypeError, AttributeError):
+            if _sighting_digest(path, project_id, body) == digest:
+                yield path, project_id.decode(), decode_sighting(body.decode())
+        except (BadRecord, TypeError):
             continue
 
 
 def write_sighting(db: Database, path: bytes, project_id: str, sighting: Sighting) -> None:
     """Keep what was last seen at `path`."""
     body = encode_sighting(sighting)
-    digest = _sighting_digest(path, project_id, body)
+    digest = _sighting_digest(path, project_id.encode(), body.encode())
     db.execute(
         "INSERT INTO sighting(path, id, body, digest) VALUES(?,?,?,?) ON CONFLICT(path)"
         " DO UPDATE SET id = excluded.id, body = excluded.body, digest = excluded.digest",
@@ -245,9 +248,8 @@ def drop_sighting(db: Database, path: bytes) -> None:
     db.execute("DELETE FROM sighting WHERE path = ?", (path,))
 
 
-def _sighting_digest(path: bytes, project_id: str, body: str) -> bytes:
-    text = b"\0".join((path, project_id.encode(), body.encode()))  # no NUL in a path or an id
-    return hashlib.sha256(text).digest()
+def _sighting_digest(path: bytes, project_id: bytes, body: bytes) -> bytes:
+    return hashlib.sha256(b"\0".join((path, project_id, body))).digest()
 
 
 def _event(row: tuple[object, ...]) -> Event:

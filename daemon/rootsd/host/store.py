@@ -2,32 +2,18 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from rootsd.core.changes import Change, ProjectChange
-from rootsd.core.history import (
-    START,
-    Event,
-    Fold,
-    Head,
-    SubjectKind,
-    distrust,
-    events_for,
-)
+from rootsd.core.history import Event, events_for
 from rootsd.core.model import Presence, Project, ProjectKind, Rule, Sighting
 from rootsd.core.records import RuledProject
-from rootsd.host import backup, recovery
-from rootsd.host.anchor import Anchor
+from rootsd.host import backup
 from rootsd.host.database import (
-    Database,
     StoreDamaged,
-    StoreUnusable,
-    connect,
     drop_sighting,
     explained,
     read_events,
@@ -40,10 +26,9 @@ from rootsd.host.database import (
     write_events,
     write_sighting,
 )
-from rootsd.host.migrate import fill_reserve, migrate, refuse_newer
-from rootsd.host.private import ensure_private_folder, open_private_file, shown
-
-DATABASE_NAME = "decisions.db"
+from rootsd.host.migrate import fill_reserve
+from rootsd.host.opening import DATABASE_NAME, Opened, open_database
+from rootsd.host.private import ensure_private_folder
 
 
 def _utc_now() -> datetime:
@@ -66,12 +51,12 @@ class Store:
     The folder must be locked (`rootsd.host.lock`) before it is opened.
     """
 
-    def __init__(self, folder: Path, db: Database, anchor: Anchor, note: str) -> None:
+    def __init__(self, folder: Path, opened: Opened) -> None:
         self._folder = folder
         self._file = folder / DATABASE_NAME
-        self._db = db
-        self._anchor = anchor
-        self._note = note
+        self._db = opened.db
+        self._anchor = opened.anchor
+        self._note = opened.note
 
     @classmethod
     def open(cls, folder: Path, now: Callable[[], datetime] = _utc_now) -> Store:
@@ -82,21 +67,7 @@ class Store:
         """
         require_sqlite()
         ensure_private_folder(folder)
-        file = folder / DATABASE_NAME
-        refuse_newer(file)
-        with ExitStack() as stack:
-            anchor = Anchor.open(folder)
-            stack.callback(anchor.close)
-            db, state, note = _open_or_rebuild(folder, anchor.head, now())
-            stack.callback(db.close)
-            if not _agree(db, state, anchor.head):
-                state, lost = _distrust(file, db, state, now())
-                note = f"{note} {lost}".strip()
-            if anchor.head != state.head:
-                anchor.write(state.head)
-            fill_reserve(db, file)
-            stack.pop_all()
-        return cls(folder, db, anchor, note)
+        return cls(folder, open_database(folder, now()))
 
     def load(self) -> Loaded:
         """All that is stored. A project that was decided about, but whose sighting is lost, comes
@@ -168,70 +139,6 @@ class Store:
             drop_sighting(self._db, change.path)
         elif before is None or (before.id, before.sighting) != (after.id, after.sighting):
             write_sighting(self._db, change.path, after.id, after.sighting)
-
-
-def _open_or_rebuild(
-    folder: Path, anchored: Head | None, at: datetime
-) -> tuple[Database, Fold, str]:
-    file = folder / DATABASE_NAME
-    try:
-        return *_open_verified(folder, anchored, at), ""
-    except StoreDamaged as error:
-        damage = str(error)
-    older = [] if file.exists() else recovery.leftovers(file)
-    salvage = recovery.rebuild(file, [*backup.backups(folder), *older], at)
-    kept = f"; the damaged file is kept as {shown(salvage.damaged)}" if salvage.damaged else ""
-    note = f"{DATABASE_NAME} was damaged ({damage}) and has been rebuilt{kept}."
-    try:
-        return *_open_verified(folder, anchored, at), note
-    except StoreDamaged as error:
-        remedy = f"move {folder} to another disk, then: rootsd up"
-        raise StoreUnusable(f"{shown(file)} is damaged again: {error}", remedy) from error
-
-
-def _is_lost(file: Path, anchored: Head | None) -> bool:
-    """Whether there is no database where there has been one."""
-    if file.exists() and file.stat().st_size > 0:
-        return False
-    decided = anchored is not None and anchored != START
-    return decided or bool(backup.backups(file.parent) or recovery.leftovers(file))
-
-
-def _open_verified(folder: Path, anchored: Head | None, at: datetime) -> tuple[Database, Fold]:
-    file = folder / DATABASE_NAME
-    if _is_lost(file, anchored):
-        raise StoreDamaged("it is gone")
-    # Before SQLite has it open: to close a second descriptor of it would drop SQLite's lock.
-    os.close(open_private_file(file))
-    with explained(file), ExitStack() as stack:
-        db = connect(file)
-        stack.callback(db.close)
-        migrate(db, lambda: backup.take(db, folder, at))
-        state = recovery.check(db)
-        stack.pop_all()
-    return db, state
-
-
-def _agree(db: Database, state: Fold, anchored: Head | None) -> bool:
-    """Whether the history is the one that was acknowledged, as far as the anchor knows."""
-    if anchored is None:
-        return state.head == START
-    return recovery.contains(db, anchored)
-
-
-def _distrust(file: Path, db: Database, state: Fold, at: datetime) -> tuple[Fold, str]:
-    """Take every approval back; what the history comes to then, and a note that says so."""
-    events = distrust(state, at)
-    with explained(file):
-        with transaction(db):
-            write_events(db, events)
-        state = recovery.check(db)
-    rules = sum(event.subject.kind is SubjectKind.RULE for event in events)
-    return state, (
-        f"The history of decisions is not the one that was last acknowledged, as after an older"
-        f" copy was put back: {len(events) - rules} approvals wait to be given again (rootsd"
-        f" approve --lapsed --all), {rules} approve rules were removed (rootsd log, rule add)."
-    )
 
 
 def _unseen(ruled: RuledProject, decided: datetime) -> Sighting:

@@ -1,0 +1,285 @@
+"""The store: what is appended is there afterwards, all of it, on any thread."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from rootsd.core.changes import ProjectChange, Verb
+from rootsd.core.errors import RootsdError
+from rootsd.core.history import START, events_for, fold, verified
+from rootsd.core.model import Presence, Project, ProjectKind, Sighting, Verdict
+from rootsd.host import anchor as anchor_module
+from rootsd.host.database import DiskFull
+from rootsd.host.private import NotPrivate
+from rootsd.host.store import Loaded, Store
+from support.decisions import (
+    NOON,
+    add,
+    after,
+    approved,
+    decide,
+    denied,
+    forget,
+    granted,
+    numbered,
+    project,
+    remove,
+    rule,
+    see,
+)
+from support.sizes import Sizes
+from support.stores import EVERYTHING, append, by_path, edit, load, opened
+
+TESTS = Path(__file__).parent.parent
+HANG_GUARD = 60
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "state"
+
+
+def test_a_new_store_is_empty_and_private(folder: Path) -> None:
+    assert load(folder) == Loaded((), (), 1, "")
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert {path.stat().st_mode & 0o777 for path in folder.iterdir()} == {0o600}
+
+
+def test_what_was_appended_is_there_after_a_restart(folder: Path) -> None:
+    changes = [
+        see(project(1)),
+        decide(approved(2)),
+        decide(denied(3)),
+        decide(granted(4)),
+        add(rule(1, Verdict.DENIED)),
+        add(rule(2, Verdict.APPROVED)),
+        remove(rule(2, Verdict.APPROVED)),
+    ]
+    assert append(folder, *changes) == 6
+    loaded = load(folder)
+    expected = (project(1), approved(2), denied(3), granted(4))
+    assert by_path(loaded) == {one.path: one for one in expected}
+    assert loaded.rules == (rule(1, Verdict.DENIED),)
+    assert (loaded.next_rule, loaded.note) == (3, "")
+
+
+def test_the_last_decision_counts_and_forgetting_leaves_no_ruling(folder: Path) -> None:
+    append(folder, decide(approved(1)), decide(approved(2)), decide(approved(3)))
+    append(folder, decide(denied(1), approved(1)), forget(approved(2), project(2)))
+    assert append(folder, forget(approved(3))) == 6
+    assert by_path(load(folder)) == {one.path: one for one in (denied(1), project(2))}
+
+
+def test_an_observation_leaves_no_event_and_does_not_touch_the_anchor(folder: Path) -> None:
+    append(folder, decide(approved(1)))
+    anchored = (folder / "head").read_bytes()
+    seen = replace(approved(1), sighting=replace(approved(1).sighting, absent_since=after(9)))
+    with opened(folder) as store:
+        assert store.append([see(project(2)), see(seen, approved(1))], after(9)) is None
+        assert store.append([], after(9)) is None
+        assert len(store.events()) == 1
+    assert (folder / "head").read_bytes() == anchored
+    assert by_path(load(folder)) == {one.path: one for one in (seen, project(2))}
+
+
+def test_a_project_that_is_gone_is_gone_after_a_restart(folder: Path) -> None:
+    append(folder, see(project(1)), see(project(2)))
+    append(folder, ProjectChange(project(1).path, project(1), None, Verb.OBSERVED))
+    assert set(by_path(load(folder))) == {project(2).path}
+
+
+def test_the_history_can_be_read_in_parts(folder: Path) -> None:
+    with opened(folder) as store:
+        for number in range(5):
+            store.append([decide(approved(number))], after(number))
+        events = store.events()
+        assert [event.at for event in events] == [after(number) for number in range(5)]
+        assert store.events(after=3) == events[3:]
+        assert store.events(after=1, limit=2) == events[1:3]
+        assert fold(verified(events)).head == events[-1].head
+
+
+def test_a_ruling_without_a_sighting_shows_the_project_missing(folder: Path) -> None:
+    uri = Project(b"https://x/", "u1", Sighting(ProjectKind.URI, None, NOON), approved(9).ruling)
+    append(folder, decide(approved(1)), decide(uri))
+    edit(folder, "DELETE FROM sighting")
+    projects = by_path(load(folder))
+    lost = Sighting(ProjectKind.GIT, None, NOON, Presence.MISSING)
+    assert projects[approved(1).path] == replace(approved(1), sighting=lost)
+    assert projects[uri.path].sighting.presence is Presence.PRESENT
+
+
+def test_a_store_is_used_from_any_thread(folder: Path) -> None:
+    with opened(folder) as store:
+        appended: list[int | None] = []
+        worker = threading.Thread(
+            target=lambda: appended.append(store.append([decide(approved(1))], NOON))
+        )
+        worker.start()
+        worker.join(30)
+        assert appended == [1]
+
+
+def test_a_folder_that_others_may_read_is_refused(folder: Path) -> None:
+    append(folder, *EVERYTHING)
+    folder.chmod(0o755)
+    with pytest.raises(NotPrivate):
+        Store.open(folder)
+
+
+def test_when_the_disk_is_full_nothing_of_a_batch_is_stored(folder: Path) -> None:
+    with opened(folder) as store:
+        store.append(EVERYTHING, NOON)
+        before = store.load()
+        pages = store._db.execute("PRAGMA page_count").fetchone()[0]
+        store._db.execute(f"PRAGMA max_page_count = {pages}")
+        many = [decide(approved(number)) for number in range(1000)]
+        with pytest.raises(DiskFull) as caught:
+            store.append(many, NOON)
+        assert caught.value.remedy
+        assert store.load() == before
+        store._db.execute("PRAGMA max_page_count = 1000000")
+        assert store.append(many, NOON) == 1005
+    assert len(load(folder).projects) == 1000
+
+
+def test_a_decision_that_could_not_be_anchored_is_refused_and_can_be_given_again(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(fd: int) -> None:
+        raise OSError(5, "Input/output error")
+
+    with opened(folder) as store:
+        store.append(EVERYTHING, NOON)
+        with monkeypatch.context() as patch:
+            patch.setattr(anchor_module, "sync", fail)
+            with pytest.raises(RootsdError, match="Input/output error"):
+                store.append([decide(denied(1), approved(1))], NOON)
+        assert store.append([decide(denied(1), approved(1))], NOON) == 7
+    loaded = load(folder)
+    assert by_path(loaded)[denied(1).path] == denied(1)
+    assert loaded.note == ""
+
+
+def test_a_backup_is_due_once_a_day_and_fills_the_reserve(folder: Path) -> None:
+    with opened(folder) as store:
+        assert store.backup_is_due(NOON)
+        store.append([decide(approved(number)) for number in range(500)], NOON)
+        used = store._db.execute("PRAGMA freelist_count").fetchone()[0]
+        made = store.back_up(NOON)
+        os.utime(made, (NOON.timestamp(), NOON.timestamp()))
+        assert not store.backup_is_due(after(3600))
+        assert store._db.execute("PRAGMA freelist_count").fetchone()[0] > used
+
+
+WRITER = """
+import os, sys
+from pathlib import Path
+from rootsd.host.store import Store
+from support.decisions import NOON, numbered
+
+folder, acknowledge = Path(sys.argv[1]), sys.argv[2]
+store = Store.open(folder)
+seq = len(store.events())
+while True:
+    seq += 1
+    if acknowledge == "before":
+        os.write(1, b"%d\\n" % seq)
+    assert store.append([numbered(seq)], NOON) == seq
+    if acknowledge == "after":
+        os.write(1, b"%d\\n" % seq)
+"""
+
+
+def _acknowledged(folder: Path, chance: random.Random, acknowledge: str) -> int:
+    """Let a writer decide, kill it at a random moment, and give the last number it told us."""
+    environment = {**os.environ, "PYTHONPATH": str(TESTS)}
+    writer = subprocess.Popen(
+        [sys.executable, "-c", WRITER, folder, acknowledge],
+        env=environment,
+        stdout=subprocess.PIPE,
+    )
+    assert writer.stdout is not None
+    last = b""
+    for _ in range(chance.randint(1, 20)):
+        last = writer.stdout.readline()
+    for _ in range(chance.randrange(40_000)):  # up to some 2 ms: into the middle of a decision
+        pass
+    writer.kill()
+    rest, _ = writer.communicate(timeout=HANG_GUARD)
+    told = [last, *rest.splitlines(keepends=True)]
+    return int([line for line in told if line.endswith(b"\n")][-1])
+
+
+def _stored(folder: Path) -> int:
+    """How many decisions are stored, each of them verified to be the one that was made."""
+    with opened(folder) as store:
+        events = store.events()
+        assert list(events) == events_for([numbered(event.seq) for event in events], NOON, START)
+        assert store.load().note == ""
+    return len(events)
+
+
+def test_no_acknowledged_decision_is_lost_when_the_writer_is_killed(
+    folder: Path, sizes: Sizes
+) -> None:
+    chance = random.Random(11)  # noqa: S311 - to be reproducible is its purpose
+    for _ in range(sizes.pick(test=20, check=300, soak=20_000)):
+        acknowledged = _acknowledged(folder, chance, "after")
+        assert _stored(folder) >= acknowledged
+
+
+def test_the_control_a_writer_that_acknowledges_too_early_loses_decisions(folder: Path) -> None:
+    chance = random.Random(11)  # noqa: S311
+    kills = 20
+    lost = [_acknowledged(folder, chance, "before") > _stored(folder) for _ in range(kills)]
+    assert any(lost)
+
+
+FULL_DISK = """
+import sys
+from pathlib import Path
+from rootsd.core.errors import RootsdError
+from rootsd.host.store import Store
+from support.decisions import NOON, numbered
+
+disk, wanted = Path(sys.argv[1]), int(sys.argv[2])
+store = Store.open(disk / "state")
+with open(disk / "filler", "wb", buffering=0) as filler:
+    for size in (65536, 4096, 1):
+        try:
+            while True:
+                filler.write(bytes(size))
+        except OSError:
+            pass
+accepted = 0
+try:
+    while accepted < wanted:
+        store.append([numbered(accepted + 1)], NOON)
+        accepted += 1
+finally:
+    store.close()
+    reopened = Store.open(disk / "state")
+    print(accepted, len(reopened.events()), repr(reopened.load().note))
+"""
+
+
+@pytest.mark.needs("namespaces")
+def test_a_full_disk_still_takes_decisions_and_opens(tmp_path: Path) -> None:
+    wanted = 300
+    script = 'mount -t tmpfs -o size=3m,mode=700 tmpfs "$1" && exec "$2" -c "$3" "$1" "$4"'
+    done = subprocess.run(
+        ["unshare", "--mount", "sh", "-c", script, "sh",
+         tmp_path, sys.executable, FULL_DISK, str(wanted)],
+        env={**os.environ, "PYTHONPATH": str(TESTS)},
+        capture_output=True, text=True, timeout=HANG_GUARD, check=False,
+    )  # fmt: skip
+    assert done.stdout == f"{wanted} {wanted} ''\n", done.stderr

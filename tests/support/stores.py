@@ -1,0 +1,80 @@
+"""A decision store as tests open, fill and spoil it."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from rootsd.core.changes import Change
+from rootsd.core.model import Project, Verdict
+from rootsd.host.opening import DATABASE_NAME
+from rootsd.host.store import Loaded, Store
+from support.decisions import (
+    NOON,
+    add,
+    after,
+    approved,
+    decide,
+    denied,
+    granted,
+    project,
+    rule,
+    see,
+)
+
+OPENED_AT = after(3600)
+EVERYTHING = (
+    decide(approved(1)),
+    decide(denied(2)),
+    decide(granted(3)),
+    see(project(4)),
+    add(rule(1, Verdict.APPROVED)),
+    add(rule(2, Verdict.DENIED)),
+)
+
+
+@contextmanager
+def opened(folder: Path) -> Iterator[Store]:
+    """The store in `folder`, opened an hour after noon and closed afterwards."""
+    with closing(Store.open(folder, lambda: OPENED_AT)) as store:
+        yield store
+
+
+def append(folder: Path, *changes: Change) -> int | None:
+    """Open, append at noon, close."""
+    with opened(folder) as store:
+        return store.append(changes, NOON)
+
+
+def load(folder: Path) -> Loaded:
+    """Open, load, close."""
+    with opened(folder) as store:
+        return store.load()
+
+
+def by_path(loaded: Loaded) -> dict[bytes, Project]:
+    """The projects that were loaded, by path."""
+    return {one.path: one for one in loaded.projects}
+
+
+def is_approved(one: Project) -> bool:
+    """Whether anything would publish the project."""
+    decision = one.ruling.decision
+    return bool(one.ruling.grants) or bool(decision and decision.verdict is Verdict.APPROVED)
+
+
+def edit(folder: Path, *statements: str) -> None:
+    """Change the database as no code of ours does."""
+    with closing(sqlite3.connect(folder / DATABASE_NAME)) as db, db:
+        for statement in statements:
+            db.execute(statement)
+
+
+def lose_event(folder: Path, seq: int) -> None:
+    """Take one event out of the history, around the trigger that forbids it."""
+    trigger = "CREATE TRIGGER event_no_delete BEFORE DELETE ON event"
+    body = " BEGIN SELECT RAISE(ABORT, 'event is append-only'); END"
+    delete = f"DELETE FROM event WHERE seq = {seq:d}"  # noqa: S608
+    edit(folder, "DROP TRIGGER event_no_delete", delete, trigger + body)
