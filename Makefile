@@ -5,6 +5,9 @@ PYTHON ?=
 PARENT ?=
 ARGS ?=
 export PYTHON PARENT
+# Like pip, uv is to trust the certificates of the system (by its newer and its older name).
+export UV_SYSTEM_CERTS ?= true
+export UV_NATIVE_TLS ?= true
 
 BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest

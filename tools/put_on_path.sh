@@ -33,7 +33,10 @@ else
     how="a link into this checkout, which has to stay; remove it with: rm $bin/rootsd"
 fi
 
-"$bin/rootsd" version
+said=$("$bin/rootsd" version 2>&1) || {
+    echo "$said" >&2
+    exit 1
+}
 echo "$bin/rootsd is $how"
 case :$PATH: in
 *:"$bin":*) ;;

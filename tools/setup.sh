@@ -7,9 +7,7 @@ cd "$(dirname "$0")/.."
 python=$(sh tools/find_python.sh)
 version=$("$python" -c 'import platform; print(platform.python_version())')
 
-# Like pip, uv is to trust the certificates of the system (by its newer and its older name).
 with_uv() {
-    export UV_SYSTEM_CERTS=true UV_NATIVE_TLS=true
     uv venv --quiet --allow-existing --python "$python" .venv &&
         uv pip install --quiet --python .venv/bin/python --require-hashes --only-binary :all: \
             --requirements requirements/lock.txt &&
