@@ -13,6 +13,7 @@ from datetime import datetime
 from pathlib import Path
 
 from rootsd.core.history import START, Fold, Head, SubjectKind, distrust
+from rootsd.core.labels import safe_label
 from rootsd.host import backup, recovery
 from rootsd.host.anchor import Anchor
 from rootsd.host.database import (
@@ -69,7 +70,7 @@ def _open_or_rebuild(
     try:
         return *_open_verified(folder, anchored, at), ""
     except StoreDamaged as error:
-        damage = str(error)
+        damage = safe_label(str(error), limit=200)  # may quote the damaged bytes
     older = [] if file.exists() else recovery.leftovers(file)
     salvage = recovery.rebuild(file, [*backup.backups(folder), *older], at)
     kept = f"; the damaged file is kept as {shown(salvage.damaged)}" if salvage.damaged else ""
