@@ -1,7 +1,8 @@
 """Discovery as a service: one thread that owns all its state, fed by one queue.
 
 What happens on the disk, what is ordered, and what time brings all pass through the thread's
-queue, so that nothing needs a lock. Results leave by `report` and `on_status`, called from the thread.
+queue, so that nothing needs a lock. Results leave by `report` and `on_status`, called from the
+thread.
 """
 
 from __future__ import annotations
@@ -18,20 +19,19 @@ from typing import TypeVar
 
 from rootsd.app.discovery_status import (
     DiscoveryStatus,
-    ParentReport,
-    ParentState,
     ScanProgress,
     ScanSummary,
+    report_on,
 )
 from rootsd.app.explorer import Explorer
 from rootsd.app.territory import Territory
 from rootsd.core.inputs import Observation
-from rootsd.core.model import Coverage, Parent, Project
+from rootsd.core.model import Parent, Project
 from rootsd.host.mounts import MountWatch
 from rootsd.host.processes import process_at_work_on
 from rootsd.host.safety import Surroundings
 from rootsd.host.watch.choice import best_watcher
-from rootsd.host.watch.events import Happening, Overflow, Post, Signal, Watched, Watcher
+from rootsd.host.watch.events import Happening, Overflow, Post, Signal, Watcher
 from rootsd.host.watch.polling import sweep_interval
 
 ROOTS_SWEEP_S = 60.0
@@ -281,44 +281,14 @@ class Discovery:
 
     def _status_now(self) -> DiscoveryStatus:
         return DiscoveryStatus(
-            parents=tuple(self._report_on(t) for t in self._explorer.territories),
+            parents=tuple(
+                report_on(territory, scanning=self._scanning == territory.parent.path)
+                for territory in self._explorer.territories
+            ),
             watches=self._watcher.count(),
             being_made=len(self._explorer.candidates),
-        )
-
-    def _report_on(self, territory: Territory) -> ParentReport:
-        state, reason, remedy = _state_of(territory)
-        if self._scanning == territory.parent.path:
-            state, reason, remedy = ParentState.SCANNING, "", ""
-        return ParentReport(
-            path=territory.parent.path,
-            state=state,
-            coverage=territory.coverage,
-            folders=len(territory),
-            projects=territory.count_projects(),
-            reason=reason,
-            remedy=remedy,
         )
 
 
 def _teller(progress: ProgressSink, path: bytes) -> Callable[[int, int], None]:
     return lambda folders, projects: progress(ScanProgress(path, folders, projects))
-
-
-def _state_of(territory: Territory) -> tuple[ParentState, str, str]:
-    path = os.fsdecode(territory.parent.path)
-    if territory.coverage is Coverage.NONE:
-        if os.path.isdir(territory.parent.path):
-            return ParentState.UNREADABLE, "it cannot be read", f"chmod u+rx {path}"
-        return ParentState.MISSING, "it is not there", f"rootsd parent rm {path}"
-    match territory.limit:
-        case Watched.LIMIT:
-            return (
-                ParentState.POLLED,
-                "the limit of inotify watches is reached; changes show with a delay",
-                "sudo sysctl fs.inotify.max_user_watches=524288",
-            )
-        case Watched.UNSUPPORTED:
-            return ParentState.POLLED, "its file system tells of no changes made elsewhere", ""
-        case _:
-            return ParentState.WATCHED, "", ""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from enum import Enum
 
+from rootsd.app.territory import Territory
 from rootsd.core.model import Coverage
+from rootsd.host.watch.events import Watched
 
 
 class ParentState(Enum):
@@ -59,3 +62,38 @@ class ScanSummary:
     folders: int
     projects: int
     seconds: float
+
+
+def report_on(territory: Territory, *, scanning: bool) -> ParentReport:
+    """How one parent stands."""
+    state, reason, remedy = _state_of(territory)
+    if scanning:
+        state, reason, remedy = ParentState.SCANNING, "", ""
+    return ParentReport(
+        path=territory.parent.path,
+        state=state,
+        coverage=territory.coverage,
+        folders=len(territory),
+        projects=territory.count_projects(),
+        reason=reason,
+        remedy=remedy,
+    )
+
+
+def _state_of(territory: Territory) -> tuple[ParentState, str, str]:
+    path = os.fsdecode(territory.parent.path)
+    if territory.coverage is Coverage.NONE:
+        if os.path.isdir(territory.parent.path):
+            return ParentState.UNREADABLE, "it cannot be read", f"chmod u+rx {path}"
+        return ParentState.MISSING, "it is not there", f"rootsd parent rm {path}"
+    match territory.limit:
+        case Watched.LIMIT:
+            return (
+                ParentState.POLLED,
+                "the limit of inotify watches is reached; changes show with a delay",
+                "sudo sysctl fs.inotify.max_user_watches=524288",
+            )
+        case Watched.UNSUPPORTED:
+            return ParentState.POLLED, "its file system tells of no changes made elsewhere", ""
+        case _:
+            return ParentState.WATCHED, "", ""

@@ -8,31 +8,22 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from rootsd.app.candidates import Arrival, Candidates, Settled
 from rootsd.app.guards import Guards
 from rootsd.app.territory import ProgressSink, Territory
-from rootsd.core.inputs import Observation, Sighted, Unreachable, Unsafe, Vanished
+from rootsd.app.told import Tally, Told
+from rootsd.core.inputs import Observation, Sighted, Unreachable, Vanished
 from rootsd.core.model import Parent, Project, ProjectKind
 from rootsd.core.paths import contains
 from rootsd.host.identity import Absence, absence, identify
 from rootsd.host.markers import Rules, has_project_file, repository_kind
 from rootsd.host.mounts import mount_points, mounts, unwatchable_kind
-from rootsd.host.probe import absent, probe
+from rootsd.host.probe import probe
 from rootsd.host.reader import names_in
 from rootsd.host.safety import Surroundings
 from rootsd.host.watch.events import Change, Happening, Overflow, Purpose, Watcher
 from rootsd.host.watch.polling import PollingWatcher
-
-
-@dataclass(slots=True)
-class Tally:
-    """What was reported since it was last asked: how many paths are new, gone, changed."""
-
-    new: int = 0
-    gone: int = 0
-    changed: int = 0
 
 
 class Explorer:
@@ -46,16 +37,12 @@ class Explorer:
         monotonic: Callable[[], float],
     ) -> None:
         self._watcher = watcher
-        self._surroundings = surroundings
+        self._told = Told(surroundings)
         self._candidates = Candidates(watcher, processes_on, monotonic)
         self._guards = Guards(watcher)
         self._territories: dict[bytes, Territory] = {}
         self._roots: frozenset[bytes] = frozenset()
-        self._reported: dict[bytes, tuple[Observation, ...]] = {}
-        self._last_seen: dict[bytes, Sighted] = {}
         self._strays: set[bytes] = set()
-        self._outbox: list[Observation] = []
-        self._tally = Tally()
 
     # What is asked
 
@@ -75,24 +62,18 @@ class Explorer:
 
     def take(self) -> tuple[Observation, ...]:
         """What is to be reported since the last call, in order."""
-        taken, self._outbox = tuple(self._outbox), []
-        return taken
+        return self._told.take()
 
     def take_tally(self) -> Tally:
         """The counts since the last call."""
-        taken, self._tally = self._tally, Tally()
-        return taken
+        return self._told.take_tally()
 
     # What is ordered
 
     def know(self, known: Mapping[bytes, Project]) -> None:
         """Take over the projects of the store; each is looked at by `recheck_strays`."""
-        for path, project in known.items():
-            if project.sighting.kind is not ProjectKind.URI:
-                self._strays.add(path)
-                self._last_seen[path] = Sighted(
-                    path, project.sighting.kind, project.sighting.identity
-                )
+        self._told.know(known.values())
+        self._strays |= {path for path in known if path in self._told}
 
     def set_parents(self, parents: Iterable[Parent]) -> list[Territory]:
         """Use these parents; returns the new or changed ones, which are still to be explored.
@@ -159,7 +140,10 @@ class Explorer:
     def sweep(self) -> None:
         """Look at what no watch tells of."""
         for territory in self._territories.values():
-            territory.sweep()
+            if territory.is_current():
+                territory.sweep()
+            else:
+                self.explore(territory)
         self.recheck_strays()
 
     # What happens
@@ -246,28 +230,25 @@ class Explorer:
     def lost(self, path: bytes) -> None:
         """A tree has no project at `path` any more: find out whether it is gone."""
         self._candidates.drop(path)
-        last = self._last_seen.get(path)
-        if last is None:
+        if path not in self._told:
             return
         self._strays.add(path)
-        within = self._parent_of(path)
-        filesystem = last.identity.filesystem if last.identity is not None else None
-        away = absence(path, within, filesystem)
+        filesystem = self._told.filesystem(path)
+        away = absence(path, self._parent_of(path), filesystem)
         if away is not None:
             self._report(Vanished(path) if away is Absence.GONE else Unreachable(path))
             return
         try:
             identity = identify(path)
         except OSError:
-            self._report(absent(path, within, filesystem))
-            return
-        if last.identity is not None and last.identity.filesystem != identity.filesystem:
             self._report(Unreachable(path))
             return
-        names = names_in(path)
-        marked = repository_kind(names) is not None or has_project_file(names)
-        if not marked or (last.identity is not None and not last.identity.same_as(identity)):
+        known = self._told.identity(path)
+        if filesystem not in (None, identity.filesystem):
+            self._report(Unreachable(path))
+        elif not _is_marked(path) or (known is not None and not known.same_as(identity)):
             self._report(Vanished(path))
+        # Else it is still there, only that another project now holds it: known, not proposed.
 
     # How it is told
 
@@ -285,47 +266,17 @@ class Explorer:
             self._report(Sighted(end.path, end.kind, identity, end.incomplete, end.main_checkout))
 
     def _report(self, observation: Observation) -> None:
-        """Pass on what was not said before."""
-        path, told = observation.path, (observation,)
-        if isinstance(observation, Sighted):
-            told += self._hazards(path)
-        known = path in self._last_seen
-        if self._reported.get(path) != told and (known or isinstance(observation, Sighted)):
-            self._outbox += told
-            self._count(observation, known=known)
+        path = observation.path
+        self._told.tell(observation)
         if isinstance(observation, Vanished):
-            self._reported.pop(path, None)
-            self._last_seen.pop(path, None)
             self._strays.discard(path)
-            return
-        self._reported[path] = told
-        if isinstance(observation, Sighted):
-            self._last_seen[path] = observation
-            if path in self._roots:
-                self._guards.renew(path)
-
-    def _hazards(self, path: bytes) -> tuple[Unsafe, ...]:
-        try:
-            hazard = self._surroundings.hazard(path)
-        except OSError:
-            return ()
-        return () if hazard is None else (Unsafe(path, hazard.reason),)
-
-    def _count(self, now: Observation, *, known: bool) -> None:
-        if isinstance(now, Vanished | Unreachable):
-            self._tally.gone += 1
-        elif known:
-            self._tally.changed += 1
-        else:
-            self._tally.new += 1
+        elif isinstance(observation, Sighted) and path in self._roots:
+            self._guards.renew(path)
 
     # Helpers
 
     def _probe(self, path: bytes) -> Observation:
-        last = self._last_seen.get(path)
-        identity = last.identity if last is not None else None
-        filesystem = identity.filesystem if identity is not None else None
-        return probe(path, self._parent_of(path), filesystem)
+        return probe(path, self._parent_of(path), self._told.filesystem(path))
 
     def _parent_of(self, path: bytes) -> bytes | None:
         holders = [parent for parent in self._territories if contains(parent, path)]
@@ -342,3 +293,8 @@ class Explorer:
         if unwatchable_kind(parent.path, mounts()) is not None:
             return PollingWatcher()
         return self._watcher
+
+
+def _is_marked(path: bytes) -> bool:
+    names = names_in(path)
+    return repository_kind(names) is not None or has_project_file(names)

@@ -1,18 +1,18 @@
 """The inside of one parent as a tree of folders, kept equal to the disk.
 
 A folder is on the frontier (in no project: listed and watched), or a leaf (a repository: its
-inside is not ours), or unreadable. Whatever is told, a folder is looked at and the tree made to agree;
-events, sweeps and scans all end in `_agree`.
+inside is not ours), or unreadable. Whatever is told, a folder is looked at and the tree made to
+agree; events, sweeps and scans all end in `_agree`.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from enum import Enum
 from typing import Protocol
 
 from rootsd.app.candidates import Arrival
+from rootsd.app.folders import Folder, Role
 from rootsd.core.model import Coverage, Parent, ProjectKind
 from rootsd.host.markers import SKIPPED_BESIDE_A_PROJECT_FILE, Rules, child, is_marker
 from rootsd.host.walk import (
@@ -29,29 +29,6 @@ from rootsd.host.watch.events import Purpose, Watched, Watcher
 _PROGRESS_EVERY = 512
 
 ProgressSink = Callable[[int, int], None]
-
-
-class Role(Enum):
-    """What a folder is to the tree."""
-
-    FRONTIER = "frontier"
-    LEAF = "leaf"
-    UNREADABLE = "unreadable"
-
-
-class Folder:
-    """One folder of the tree; `zone` is that of the folders in it."""
-
-    __slots__ = ("above", "kids", "place", "project", "role", "stamp", "zone")
-
-    def __init__(self, place: Place, above: Folder | None) -> None:
-        self.place = place
-        self.above = above
-        self.kids: dict[bytes, Folder] = {}
-        self.role = Role.UNREADABLE
-        self.project: ProjectKind | None = None
-        self.zone = place.zone
-        self.stamp: Stamp | None = None
 
 
 class Sink(Protocol):
@@ -294,10 +271,8 @@ class Territory:
         """Take a folder and all below it out of the tree."""
         if folder.above is not None:
             folder.above.kids.pop(os.path.basename(folder.place.path), None)
-        stack, lost = [folder], []
-        while stack:
-            gone = stack.pop()
-            stack += gone.kids.values()
+        lost = []
+        for gone in folder.all():
             path = gone.place.path
             self._folders.pop(path, None)
             self._projects.discard(path)

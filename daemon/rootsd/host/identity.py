@@ -176,7 +176,7 @@ def absence(path: bytes, within: bytes | None, filesystem: bytes | None) -> Abse
 
 
 def _nearest_living(path: bytes) -> bytes:
-    """The nearest ancestor of `path` that is a directory. Raises OSError if one is out of reach."""
+    """The nearest ancestor of `path` that is a directory. OSError if out of reach."""
     above = os.path.dirname(path)
     while above != os.path.dirname(above):
         try:

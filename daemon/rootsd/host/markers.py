@@ -33,9 +33,9 @@ BARE_NAMES = frozenset((b"HEAD", b"objects", b"refs"))
 
 PROJECT_FILES = frozenset(
     b"pyproject.toml setup.py setup.cfg package.json deno.json deno.jsonc Cargo.toml go.mod"
-    b" go.work pom.xml build.gradle build.gradle.kts settings.gradle settings.gradle.kts composer.json"
-    b" Gemfile mix.exs rebar.config CMakeLists.txt meson.build Package.swift pubspec.yaml"
-    b" build.zig stack.yaml dune-project flake.nix".split()
+    b" go.work pom.xml build.gradle build.gradle.kts settings.gradle settings.gradle.kts"
+    b" composer.json Gemfile mix.exs rebar.config CMakeLists.txt meson.build Package.swift"
+    b" pubspec.yaml build.zig stack.yaml dune-project flake.nix".split()
 )
 PROJECT_GLOBS = (b"*.sln", b"*.csproj", b"*.fsproj", b"*.cabal", b"*.code-workspace")
 

@@ -1,8 +1,8 @@
 """Checks, before each answer, that approved roots are still the folders that were approved.
 
 When nothing changed this is one lstat for each root and for each folder above them: a root's
-change time (ctime) moves with every change of its entries, owner, mode and place. Only a difference leads
-to the full check.
+change time (ctime) moves with every change of its entries, owner, mode and place. Only a
+difference leads to the full check.
 """
 
 from __future__ import annotations

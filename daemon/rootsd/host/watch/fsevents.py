@@ -9,7 +9,6 @@ only its stream is used. Source: FSEventStreamEventFlags in Apple's File System 
 from __future__ import annotations
 
 import os
-import queue
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -38,8 +37,9 @@ class Stream(Protocol):
 class FSEventsWatcher:
     """A `Watcher` on FSEvents. `open_stream(folder, callback)` makes a stream, not yet started.
 
-    A stream is opened for a folder that is watched and lies below no other stream; all others
-    cost nothing. The stream's thread only looks names up in a set and hands over.
+    A stream is opened for a folder of the frontier that lies below no other stream: in practice
+    for each parent. A stream tells of the move of folders above it, too; what no stream covers is
+    left to sweeps. The stream's thread only looks names up and hands over.
     """
 
     def __init__(
@@ -58,15 +58,16 @@ class FSEventsWatcher:
             stream.start()
 
     def watch(self, folder: bytes, purpose: Purpose) -> Watched:
-        """Watch a folder; opens a stream unless one above covers it."""
+        """Watch a folder; a frontier folder opens a stream unless one above covers it."""
         if not os.path.isdir(folder):
             return Watched.GONE
-        self._watched.setdefault(folder, set()).add(purpose)
-        needs_stream = purpose in (Purpose.FRONTIER, Purpose.ROOT, Purpose.AT_WORK)
-        if needs_stream and not self._covered(folder):
+        if not self._covered(folder):
+            if purpose is not Purpose.FRONTIER:
+                return Watched.UNSUPPORTED
             stream = self._streams[folder] = self._open_stream(folder, self._happened)
             if self._started:
                 stream.start()
+        self._watched.setdefault(folder, set()).add(purpose)
         return Watched.YES
 
     def unwatch(self, folder: bytes, purpose: Purpose) -> None:
@@ -119,7 +120,7 @@ class FSEventsWatcher:
 
 
 if sys.platform == "darwin":
-    from watchdog.observers.api import ObservedWatch
+    from watchdog.observers.api import EventQueue, ObservedWatch
     from watchdog.observers.fsevents import FSEventsEmitter
 
     class _Emitter(FSEventsEmitter):
@@ -127,11 +128,15 @@ if sys.platform == "darwin":
 
         def __init__(self, folder: bytes, callback: Callback) -> None:
             watch = ObservedWatch(os.fsdecode(folder), recursive=True)
-            super().__init__(queue.Queue(), watch, latency=_LATENCY_S)
+            super().__init__(EventQueue(), watch, latency=_LATENCY_S)
             self._callback = callback
 
         def events_callback(
-            self, paths: list[bytes], inodes: list[int], flags: list[int], ids: list[int]
+            self,
+            paths: list[bytes],
+            inodes: list[int],  # noqa: ARG002
+            flags: list[int],
+            ids: list[int],  # noqa: ARG002
         ) -> None:
             """Called by FSEvents; paths may be text, depending on the version."""
             self._callback([os.fsencode(path) for path in paths], flags)
@@ -141,5 +146,5 @@ if sys.platform == "darwin":
 
 else:
 
-    def _watchdog_stream(folder: bytes, callback: Callback) -> Stream:
+    def _watchdog_stream(folder: bytes, callback: Callback) -> Stream:  # noqa: ARG001
         raise OSError(f"FSEvents is a part of macOS, not of {sys.platform}")

@@ -28,7 +28,7 @@ class PollingWatcher:
         """Always `UNSUPPORTED`."""
         return Watched.UNSUPPORTED
 
-    def unwatch(self, folder: bytes, purpose: Purpose) -> None:  # noqa: ARG002
+    def unwatch(self, folder: bytes, purpose: Purpose) -> None:
         """Nothing was watched."""
 
     def count(self) -> int:
