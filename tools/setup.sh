@@ -21,7 +21,7 @@ with_pip() {
         echo "$python cannot make an environment; Debian, Ubuntu: apt-get install python3-venv" >&2
         return 1
     fi
-    pip="env PIP_DISABLE_PIP_VERSION_CHECK=1 .venv/bin/python -m pip install --quiet"
+    pip="env PIP_DISABLE_PIP_VERSION_CHECK=1 .venv/bin/python -m pip install --quiet --quiet"
     $pip --require-hashes --only-binary :all: --requirement requirements/lock.txt &&
         $pip --no-deps --no-build-isolation --editable .
 }
