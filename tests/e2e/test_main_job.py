@@ -18,9 +18,12 @@ from anyio import to_thread
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters
 
-from support.person import HANG_GUARD, Person
+from support.person import HANG_GUARD, POWERLESS, Person
 
 URI = "roots://approved"
+
+# The SDK deprecates what its own legacy mode still has to use.
+pytestmark = pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")
 
 
 @pytest.fixture
@@ -206,3 +209,55 @@ def test_a_damaged_configuration_is_refused_with_its_line_and_loses_nothing(
     config.write_text(good)
     person.rootsd("up")
     assert person.names("ls", "--published") == ["one"]
+
+
+@pytest.mark.needs("setpriv")
+def test_a_parent_that_cannot_be_read_is_refused(person: Person) -> None:
+    locked = person.home / "locked"
+    locked.mkdir(mode=0)
+    done = person.run("up", str(locked), within=POWERLESS)
+    assert done.returncode == 1
+    assert str(locked) in done.stderr
+
+
+@pytest.mark.needs("setpriv")
+def test_a_state_folder_that_cannot_be_written_is_named_and_nothing_starts(
+    person: Person, rootsd_dir: Path
+) -> None:
+    person.rootsd("up", str(person.parent))
+    person.rootsd("down")
+    (rootsd_dir / "state").chmod(0o500)
+    (rootsd_dir / "state" / "decisions.db").chmod(0o400)
+    done = person.run("up", within=POWERLESS)
+    assert done.returncode != 0
+    assert str(rootsd_dir / "state") in done.stderr
+    assert "Traceback" not in done.stderr
+    assert person.run("status").returncode == 69
+    (rootsd_dir / "state").chmod(0o700)
+    (rootsd_dir / "state" / "decisions.db").chmod(0o600)
+
+
+def test_a_reference_to_nothing_and_one_to_several_have_their_own_exit_codes(
+    person: Person,
+) -> None:
+    (person.parent / "acme").mkdir()
+    (person.parent / "beta").mkdir()
+    person.clone("acme/api")
+    person.clone("beta/api")
+    person.rootsd("up", str(person.parent))
+    unknown = person.run("approve", "nothing")
+    assert unknown.returncode == 5
+    assert "rootsd ls" in unknown.stderr
+    ambiguous = person.run("approve", "api")
+    assert ambiguous.returncode == 6
+    assert "acme/api" in ambiguous.stderr
+    assert "beta/api" in ambiguous.stderr
+    assert person.names("ls", "--published") == []
+
+
+def test_sockets_left_by_a_killed_daemon_are_replaced(person: Person, rootsd_dir: Path) -> None:
+    person.rootsd("up", str(person.parent))
+    os.kill(person.daemon_pid(), signal.SIGKILL)
+    assert (rootsd_dir / "run" / "ctl" / "control.sock").exists()
+    person.rootsd("up")
+    assert person.run("status").returncode == 0

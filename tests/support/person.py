@@ -12,6 +12,11 @@ from typing import Any
 HANG_GUARD = 60
 PATIENCE = 200
 
+Finished = subprocess.CompletedProcess[str]
+
+# Root reads and writes everything; "no permission" is met by a process without its powers.
+POWERLESS = ("setpriv", "--bounding-set=-all", "--inh-caps=-all")
+
 
 class Person:
     """Has a folder of sources, `parent`, and a repository elsewhere to clone from."""
@@ -36,10 +41,10 @@ class Person:
         self.git("clone", "-q", str(self.origin), str(self.parent / name))
         return self.parent / name
 
-    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Run `rootsd` with `arguments`, whatever comes of it."""
+    def run(self, *arguments: str, within: tuple[str, ...] = ()) -> Finished:
+        """Run `rootsd` with `arguments`, whatever comes of it; `within` runs it."""
         return subprocess.run(
-            [sys.executable, "-m", "rootsd", *arguments],
+            [*within, sys.executable, "-m", "rootsd", *arguments],
             capture_output=True,
             text=True,
             check=False,
