@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -33,8 +34,7 @@ def call_aloud(request: Request, on_progress: ProgressSink | None = None) -> dic
     answer = call(request, on_progress)
     took = (time.monotonic() - started) * 1000
     method, params = encode(request)
-    told = " ".join([method, *(f"{key}={value!r}" for key, value in params.items())])
-    sys.stderr.write(f"asked the daemon: {told} ({took:.1f} ms)\n")
+    sys.stderr.write(f"asked the daemon: {method} {json.dumps(params)} ({took:.1f} ms)\n")
     return answer
 
 

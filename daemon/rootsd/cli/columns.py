@@ -33,7 +33,7 @@ def home_short(path: str) -> str:
 
 
 def age(moment: str, now: datetime | None = None) -> str:
-    """How long ago an RFC 3339 time was, in its largest unit: `2h ago`, `now`."""
+    """How long ago an RFC 3339 time was, in its largest unit: `2h ago`, `just now`."""
     try:
         seconds = ((now or datetime.now(UTC)) - datetime.fromisoformat(moment)).total_seconds()
     except (ValueError, TypeError):
@@ -41,7 +41,7 @@ def age(moment: str, now: datetime | None = None) -> str:
     for size, unit in _STEPS:
         if seconds >= size:
             return f"{int(seconds // size)}{unit} ago"
-    return "now"
+    return "just now"
 
 
 def note_of(item: Mapping[str, Any]) -> str:
@@ -61,7 +61,7 @@ ID = Column("ID", lambda item: item["id"])
 NAME = Column("NAME", lambda item: item["name"], limit=_NAME_LIMIT)
 KIND = Column("KIND", lambda item: item["kind"])
 VERDICT = Column("VERDICT", lambda item: item["verdict"], style=VERDICT_STYLES)
-PATH = Column("PATH", path_of, short=lambda item: home_short(path_of(item)))
+PATH = Column("PATH", path_of, short=lambda item: home_short(path_of(item)), is_path=True)
 FOUND = Column(
     "FOUND", lambda item: item["discovered_at"], short=lambda item: age(item["discovered_at"])
 )

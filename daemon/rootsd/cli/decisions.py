@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from rootsd.cli.columns import NAME, PATH, PROJECT_COLUMNS, VERDICT
 from rootsd.cli.render import Answer
 from rootsd.cli.session import Session
 from rootsd.core.labels import safe_label
 from rootsd.wire.control import Decide, DecisionVerb, Effect
 
+# A sentence each, not a table: no titles.
+_TOLD = tuple(replace(column, title="") for column in (VERDICT, NAME, PATH))
 _SO_ALREADY = {
     DecisionVerb.APPROVE: "approved already",
     DecisionVerb.DENY: "denied already",
@@ -22,7 +26,7 @@ def decide(session: Session, order: Decide) -> None:
     is_rehearsal = order.effect is Effect.DRY_RUN
     extra = {"unchanged": decided["unchanged"], "dry_run": is_rehearsal}
     answer = Answer(decided["items"], decided["revision"], decided["warnings"], extra)
-    output.show(answer, (VERDICT, NAME, PATH) if output.on_terminal else PROJECT_COLUMNS)
+    output.show(answer, _TOLD if output.on_terminal else PROJECT_COLUMNS)
     for item in decided["unchanged"]:
         output.say(f"{safe_label(item['name'])}: {_SO_ALREADY[order.verb]}")
     if is_rehearsal:

@@ -29,13 +29,15 @@ GAP = "  "
 class Column:
     """One column. `cell` makes the full text, `short` what a terminal shows instead of it.
 
-    `limit` cuts a cell, in characters; None keeps all. `style` colours a cell by its text.
+    `limit` cuts a cell, in characters; None keeps all. `style` colours a cell by its text. A path
+    is folded where a terminal is too narrow, since it is for copying; other cells are cut.
     """
 
     title: str
     cell: Callable[[Mapping[str, Any]], str]
     short: Callable[[Mapping[str, Any]], str] | None = None
     limit: int | None = None
+    is_path: bool = False
     style: Mapping[str, str] = field(default_factory=dict)
 
     def text(self, item: Mapping[str, Any], *, for_terminal: bool) -> str:
@@ -170,10 +172,15 @@ def _rich_table(rows: Sequence[Sequence[str]], columns: Sequence[Column]) -> Ric
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=None, pad_edge=False, padding=(0, len(GAP), 0, 0), header_style="bold")
+    table = Table(
+        box=None,
+        pad_edge=False,
+        padding=(0, len(GAP), 0, 0),
+        header_style="bold",
+        show_header=any(column.title for column in columns),
+    )
     for column in columns:
-        # A path is for copying, so it is folded; everything else may be cut.
-        is_path = column.title == "PATH"
+        is_path = column.is_path
         table.add_column(
             column.title,
             no_wrap=not is_path,

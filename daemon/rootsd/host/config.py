@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import os
 import re
+import stat
 import tomllib
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
@@ -35,8 +36,10 @@ def read_config(file: bytes) -> Config:
     Raises BadConfig where it cannot be read or says something that has no meaning.
     """
     try:
-        with open(file, "rb") as stream:
-            content = stream.read(MAX_BYTES + 1)
+        # Not blocking: a FIFO in this place must not hang the daemon.
+        with open(os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as stream:
+            is_regular = stat.S_ISREG(os.fstat(stream.fileno()).st_mode)
+            content = stream.read(MAX_BYTES + 1) if is_regular else b""
     except FileNotFoundError:
         return Config()
     except OSError as error:
@@ -44,6 +47,8 @@ def read_config(file: bytes) -> Config:
         raise BadConfig(
             f"{_shown(file)} cannot be read: {reason}", f"ls -l {_shown(file)}"
         ) from error
+    if not is_regular:
+        raise BadConfig(f"{_shown(file)} is not a regular file", f"ls -l {_shown(file)}")
     if len(content) > MAX_BYTES:
         raise BadConfig(
             f"{_shown(file)} is larger than {MAX_BYTES} bytes", f"ls -l {_shown(file)}"

@@ -149,8 +149,10 @@ def launch(recipe: Recipe, patience: float = PATIENCE) -> None:
             if fd >= 0:
                 os.close(fd)
     if word is None:
+        process.kill()  # in vain where it has forked the daemon and ended
+    process.wait()
+    if word is None:
         raise StartFailed(f"the daemon is not ready after {patience:.0f} s", f"tail {recipe.log}")
-    process.wait()  # it has forked the daemon and ended, or failed
     if word != READY:
         raise _why(word, recipe.log, log_start)
 

@@ -12,7 +12,8 @@ from rootsd.cli.flags import Command
     cls=Command,
     epilog="claude mcp add rootsd -- rootsd bridge",
 )
-def command() -> int:
+@click.option("--client", metavar="NAME", help="what rootsd status calls this client")
+def command(client: str | None) -> int:
     """Connect an MCP client on standard input and output to the daemon.
 
     This is the command that the configuration of an MCP client names. It starts the daemon if it
@@ -20,4 +21,4 @@ def command() -> int:
     """
     from rootsd import bridge
 
-    return bridge.main([])
+    return bridge.main(["--client", client] if client else [])

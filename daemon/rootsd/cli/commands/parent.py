@@ -18,7 +18,7 @@ from rootsd.core.paths import text_of
 from rootsd.wire.control import StatusQuery
 
 _COLUMNS = (
-    Column("PATH", lambda p: p["path"], short=lambda p: home_short(p["path"])),
+    Column("PATH", lambda p: p["path"], short=lambda p: home_short(p["path"]), is_path=True),
     Column("DEPTH", lambda p: str(p["depth"])),
     Column("NESTED", lambda p: p["nested"]),
     Column("SKIP", lambda p: " ".join(p["skip"]), limit=200),

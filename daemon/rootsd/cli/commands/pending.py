@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 import click
 
 from rootsd.cli.columns import PENDING_COLUMNS
@@ -9,8 +13,9 @@ from rootsd.cli.flags import Command
 from rootsd.cli.render import Answer
 from rootsd.cli.session import Session, pass_session
 from rootsd.core.exits import Exit
-from rootsd.core.labels import safe_label
 from rootsd.wire.control import ProjectsQuery, Selection
+
+_PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/@+-]*")
 
 
 @click.command(
@@ -37,12 +42,15 @@ def command(session: Session, *, count: bool, exit_code: bool) -> int:
     else:
         output.line(str(len(items)))
     if output.on_terminal and not count:
-        output.say(_what_to_do([safe_label(item["name"]) for item in items]))
+        output.say(_what_to_do(items))
     return Exit.PENDING if exit_code and items else Exit.OK
 
 
-def _what_to_do(names: list[str]) -> str:
-    if not names:
+def _what_to_do(items: Sequence[Mapping[str, Any]]) -> str:
+    if not items:
         return "Nothing waits for a decision."
-    need = "1 needs a decision" if len(names) == 1 else f"{len(names)} need a decision"
-    return f"{need}.  rootsd approve {names[0]}   |   rootsd deny {names[0]}"
+    need = "1 needs a decision" if len(items) == 1 else f"{len(items)} need a decision"
+    name, id_ = items[0]["name"], items[0]["id"]
+    # To be copied into a shell: a name that needs quotes is not for this line.
+    ref = name if _PLAIN.fullmatch(name) else id_
+    return f"{need}.  rootsd approve {ref}   |   rootsd deny {ref}"

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import click
 
-from rootsd.cli.columns import home_short, path_of
+from rootsd.cli.columns import KIND, NAME, PATH
 from rootsd.cli.flags import Command
 from rootsd.cli.render import Answer, Column
 from rootsd.cli.session import Session, pass_session
@@ -18,9 +19,9 @@ _SIGNS = {"new": "+", "gone": "-", "changed": "~"}
 _STYLES = {"+": "green", "-": "red", "~": "yellow"}
 _COLUMNS = (
     Column("", lambda item: item["sign"], style=_STYLES),
-    Column("NAME", lambda item: item["name"], limit=64),
-    Column("KIND", lambda item: item["kind"]),
-    Column("PATH", path_of, short=lambda item: home_short(path_of(item))),
+    replace(NAME, title=""),
+    replace(KIND, title=""),
+    replace(PATH, title=""),
 )
 
 

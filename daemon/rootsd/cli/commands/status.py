@@ -61,8 +61,7 @@ def parent_line(parent: Mapping[str, Any]) -> str:
 def _lines(status: Mapping[str, Any]) -> Iterator[str]:
     """For a person: a topic a line."""
     daemon, counts = status["daemon"], status["counts"]
-    since = age(daemon["since"]).removesuffix(" ago")
-    yield f"daemon    running {daemon['version']}, pid {daemon['pid']}, up {since}"
+    yield f"daemon    running {daemon['version']}, pid {daemon['pid']}, since {age(daemon['since'])}"
     if not status["parents"]:
         yield "parents   none                           → rootsd up ~/src"
     for number, parent in enumerate(status["parents"]):

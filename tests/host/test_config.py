@@ -1,0 +1,140 @@
+"""The configuration file: what it may say, and how exactly it is told what is wrong."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from rootsd.core.errors import BadConfig, ErrorCode
+from rootsd.core.model import Nested, Parent
+from rootsd.host.config import MAX_BYTES, Config, canonical, parse_config, read_config
+
+FILE = b"/home/u/.config/rootsd/config.toml"
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    return tmp_path
+
+
+def test_no_file_is_the_empty_configuration(tmp_path: Path) -> None:
+    assert read_config(bytes(tmp_path / "none.toml")) == Config()
+
+
+def test_a_parent_with_every_key(home: Path) -> None:
+    text = """
+        # my folders
+        [[parent]]
+        path = "~/src"
+        depth = 2
+        skip = ["old", "tmp-*"]
+        nested = "vcs"
+
+        [[parent]]
+        path = '/srv/work'
+    """
+    assert parse_config(text, FILE).parents == (
+        Parent(bytes(home / "src"), 2, (b"old", b"tmp-*"), Nested.VCS),
+        Parent(b"/srv/work"),
+    )
+
+
+def test_parents_may_be_written_inline() -> None:
+    assert parse_config("parent = [{path = '/srv/a'}]", FILE).parents == (Parent(b"/srv/a"),)
+
+
+def test_the_home_folder_may_be_a_parent(home: Path) -> None:
+    assert parse_config("[[parent]]\npath = '~'", FILE).parents == (Parent(bytes(home)),)
+
+
+def test_a_path_is_made_canonical_even_where_nothing_is(home: Path) -> None:
+    (home / "real").mkdir()
+    (home / "link").symlink_to("real")
+    text = "[[parent]]\npath = '~/link/../link/gone'"
+    assert parse_config(text, FILE).parents[0].path == bytes(home / "real" / "gone")
+
+
+def test_a_path_that_is_not_utf8_survives_being_made_canonical(tmp_path: Path) -> None:
+    folder = bytes(tmp_path) + b"/\xff"
+    Path(os.fsdecode(folder)).mkdir()
+    assert canonical(folder.decode("utf-8", "surrogateescape")) == folder
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "key", "said"),
+    [
+        ("parnet = 1", 1, "parnet", "did you mean parent?"),
+        ("[zzz]\na = 1", 1, "zzz", "known are parent"),
+        ("[[parent]]\npath = '/srv/a'\n\n# x\n[[parent]]\npaht = '/srv/b'", 6, "paht", "path?"),
+        ("[[parent]]\npath = '/srv/a'\ndept = 3", 3, "dept", "did you mean depth?"),
+        ("[[parent]]\ndepth = 3", 1, "path", "needs a path"),
+        ("[[parent]]\npath = 3", 2, "path", "not a path in quotes"),
+        ("[[parent]]\npath = ''", 2, "path", "not a path in quotes"),
+        ("[[parent]]\npath = 'src'", 2, "path", "start with / or ~/"),
+        ("[[parent]]\npath = '~nobody-by-this-name/x'", 2, "path", "start with / or ~/"),
+        ("[[parent]]\npath = '/'", 2, "path", "cannot be a parent"),
+        ("[[parent]]\npath = '/etc'", 2, "path", "cannot be a parent"),
+        ("[[parent]]\npath = '/srv/a'\ndepth = true", 3, "depth", "whole number from 1 to 64"),
+        ("[[parent]]\npath = '/srv/a'\ndepth = 0", 3, "depth", "whole number from 1 to 64"),
+        ("[[parent]]\npath = '/srv/a'\n'depth' = 65", 3, "depth", "whole number from 1 to 64"),
+        ("[[parent]]\npath = '/srv/a'\nskip = 'old'", 3, "skip", "not a list of names"),
+        ("[[parent]]\npath = '/srv/a'\nskip = [1]", 3, "skip", "not a list of names"),
+        ("[[parent]]\npath = '/srv/a'\nnested = 'all'", 3, "nested", "none, vcs, members"),
+        ("[[parent]]\npath = '/srv/a'\n[[parent]]\npath = '/srv//a'", 4, "path", "already"),
+        ("# hi\nparent = '/srv/a'", 2, "parent", "written [[parent]]"),
+        ("[parent]\npath = '/srv/a'", 1, "parent", "written [[parent]]"),
+    ],
+)
+def test_an_error_names_file_line_and_key(text: str, line: int, key: str, said: str) -> None:
+    with pytest.raises(BadConfig) as caught:
+        parse_config(text, FILE)
+    message = caught.value.message
+    assert message.startswith(f"{FILE.decode()}, line {line}, key {key}: ")
+    assert said in message
+    assert FILE.decode() in caught.value.remedy
+    assert caught.value.code is ErrorCode.BAD_CONFIG
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [("a = 1\nb = = 2", "line 2"), ("[[parent]\npath='/srv/a'", "line 1"), ("a = '", "document")],
+)
+def test_a_syntax_error_names_file_and_line(text: str, place: str) -> None:
+    with pytest.raises(BadConfig) as caught:
+        parse_config(text, FILE)
+    assert caught.value.message.startswith(FILE.decode())
+    assert place in caught.value.message
+
+
+def test_bytes_that_are_not_utf8_are_named_by_their_line(tmp_path: Path) -> None:
+    file = tmp_path / "config.toml"
+    file.write_bytes(b"# one\n# two \xff\n")
+    with pytest.raises(BadConfig, match=r"config\.toml, line 2: this is not UTF-8"):
+        read_config(bytes(file))
+
+
+def test_a_file_that_is_too_large_is_not_read(tmp_path: Path) -> None:
+    file = tmp_path / "config.toml"
+    file.write_bytes(b"#" * (MAX_BYTES + 1))
+    with pytest.raises(BadConfig, match="larger than"):
+        read_config(bytes(file))
+
+
+def test_a_folder_in_its_place_is_named(tmp_path: Path) -> None:
+    with pytest.raises(BadConfig, match="cannot be read: Is a directory"):
+        read_config(bytes(tmp_path))
+
+
+def test_a_fifo_in_its_place_does_not_hang_the_reader(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "config.toml")
+    with pytest.raises(BadConfig, match="not a regular file"):
+        read_config(bytes(tmp_path / "config.toml"))
+
+
+def test_a_hostile_key_cannot_reach_the_terminal() -> None:
+    with pytest.raises(BadConfig) as caught:
+        parse_config('"\\u001b[2J" = 1', FILE)
+    assert "\x1b" not in caught.value.message

@@ -1,0 +1,153 @@
+"""A daemon for tests of the command line: a real socket, and answers that the test lays down."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from rootsd.core.errors import ErrorCode
+from rootsd.host.address import address_of
+
+JOIN_SECONDS = 30
+
+Answer = Mapping[str, Any] | Exception | Callable[[dict[str, Any]], Mapping[str, Any]]
+
+
+class Objection(Exception):
+    """What the fake answers instead of a result."""
+
+    def __init__(
+        self, code: ErrorCode, message: str, remedy: str = "", choices: tuple[str, ...] = ()
+    ) -> None:
+        super().__init__(message)
+        self.data = {"code": code.value, "remedy": remedy, "choices": list(choices)}
+
+
+class FakeDaemon:
+    """Speaks the control protocol below `folder`, which is what ROOTSD_DIR names.
+
+    `answers` maps methods to results; `notices` are sent before each result; `raw` replaces the
+    whole reply by these bytes. `requests` are what was asked, in order.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.socket = folder / "run" / "ctl" / "control.sock"
+        self.answers: dict[str, Answer] = {}
+        self.notices: list[dict[str, Any]] = []
+        self.raw: bytes | None = None
+        self.requests: list[tuple[str, dict[str, Any]]] = []
+        self._listener = socket.socket(socket.AF_UNIX)
+        self._thread = threading.Thread(target=self._serve)
+        self._is_stopping = False
+
+    def asked(self, method: str) -> list[dict[str, Any]]:
+        """The params of all requests of this method."""
+        return [params for name, params in self.requests if name == method]
+
+    def __enter__(self) -> Self:
+        self.socket.parent.mkdir(parents=True, exist_ok=True)
+        with address_of(bytes(self.socket)) as address:
+            self._listener.bind(address)
+        self._listener.listen()
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._is_stopping = True
+        with socket.socket(socket.AF_UNIX) as waker, address_of(bytes(self.socket)) as address:
+            waker.connect(address)
+        self._thread.join(JOIN_SECONDS)
+        self._listener.close()
+        self.socket.unlink()
+
+    def _serve(self) -> None:
+        while True:
+            connection, _ = self._listener.accept()
+            with connection, connection.makefile("rwb") as stream:
+                if self._is_stopping:
+                    return
+                for line in stream:
+                    try:
+                        stream.write(self._reply(json.loads(line)))
+                        stream.flush()
+                    except BrokenPipeError:
+                        break
+                    if self.raw is not None:
+                        break
+
+    def _reply(self, request: dict[str, Any]) -> bytes:
+        method, params = request["method"], request["params"]
+        self.requests.append((method, params))
+        if self.raw is not None:
+            return self.raw
+        notices = [
+            {"jsonrpc": "2.0", "method": "progress", "params": params} for params in self.notices
+        ]
+        reply = {"jsonrpc": "2.0", "id": request["id"], **self._outcome(method, params)}
+        return b"".join(json.dumps(message).encode() + b"\n" for message in (*notices, reply))
+
+    def _outcome(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        answer = self.answers[method]
+        if isinstance(answer, Objection):
+            return {"error": {"code": -32000, "message": str(answer), "data": answer.data}}
+        assert not isinstance(answer, Exception)
+        return {"result": answer(params) if callable(answer) else answer}
+
+
+def an_item(name: str = "api", **changes: object) -> dict[str, Any]:
+    """An item of `rootsd/1`: a pending repository, unless `changes` say otherwise."""
+    return {
+        "id": "r7k2", "name": name, "path": f"/src/{name}", "path_b64": None,
+        "uri": f"file:///src/{name}", "kind": "git", "verdict": "pending", "presence": "present",
+        "published": False, "lapsed": None, "incomplete": None, "tags": [],
+        "access": "read-write", "parent": "/src", "discovered_at": "2026-11-20T08:11:02Z",
+        "decided_at": None, "worktree_of": None, "note": None, **changes,
+    }  # fmt: skip
+
+
+def a_listing(*items: Mapping[str, Any], warnings: tuple[str, ...] = ()) -> dict[str, Any]:
+    """A `Listing` at revision 7."""
+    return {"revision": 7, "items": list(items), "warnings": list(warnings)}
+
+
+def a_status(**changes: object) -> dict[str, Any]:
+    """A `Status` with one parent, 2 published, 1 waiting."""
+    return {
+        "revision": 7,
+        "daemon": {"version": "0.1.0", "pid": 4121, "since": "2026-11-20T08:11:02Z"},
+        "parents": [
+            {"path": "/src", "depth": 4, "nested": "none", "state": "watching", "note": None,
+             "projects": 3}
+        ],
+        "counts": {"published": 2, "approved": 2, "waiting": 1, "denied": 0, "lapsed": 0,
+                   "incomplete": 0, "projects": 3},
+        "sessions": [{"client": "claude-code", "pid": 99, "since": "2026-11-20T09:00:00Z"}],
+        "degraded": [],
+        "warnings": [],
+        **changes,
+    }  # fmt: skip
+
+
+def a_scan(**changes: object) -> dict[str, Any]:
+    """A `Scanned` of 3 projects, 1 new."""
+    return {
+        "revision": 7, "new": [an_item()], "gone": [], "changed": [], "projects": 3,
+        "folders": 1204, "seconds": 0.05, "warnings": [], **changes,
+    }  # fmt: skip
+
+
+def a_decision(*items: Mapping[str, Any], **changes: object) -> dict[str, Any]:
+    """A `Decided` that changed `items`."""
+    return {
+        "revision": 8, "items": list(items), "unchanged": [], "warnings": [], **changes,
+    }  # fmt: skip

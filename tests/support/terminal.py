@@ -1,0 +1,73 @@
+"""Runs of `rootsd`: in this process, as a program, and as a program on a terminal."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import sys
+import termios
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pytest
+
+from rootsd.cli.main import main
+
+HANG_GUARD = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """How a run ended and what it wrote; on a terminal `out` holds both streams."""
+
+    status: int
+    out: str
+    err: str = ""
+
+
+class Shell:
+    """Runs commands."""
+
+    def __init__(self, capture: pytest.CaptureFixture[str]) -> None:
+        self._capture = capture
+
+    def run(self, *words: str) -> Done:
+        """The command line in this process, its output a pipe."""
+        self._capture.readouterr()
+        status = main(list(words))
+        return Done(status, *self._capture.readouterr())
+
+    def program(self, *words: str, environment: Mapping[str, str] = os.environ) -> Done:
+        """The same as a process of its own."""
+        done = subprocess.run(
+            [sys.executable, "-m", "rootsd", *words],
+            capture_output=True, text=True, check=False, timeout=HANG_GUARD, env=dict(environment),
+        )  # fmt: skip
+        return Done(done.returncode, done.stdout, done.stderr)
+
+    def terminal(self, *words: str, columns: int = 100, **variables: str) -> Done:
+        """The same on a terminal of that width, with these variables beside the others."""
+        ours, theirs = pty.openpty()
+        termios.tcsetwinsize(theirs, (30, columns))
+        process = subprocess.Popen(
+            [sys.executable, "-m", "rootsd", *words],
+            stdin=theirs, stdout=theirs, stderr=theirs,
+            env={**os.environ, "TERM": "xterm", "COLUMNS": str(columns), **variables},
+        )  # fmt: skip
+        os.close(theirs)
+        text = _read_all(ours)
+        os.close(ours)
+        return Done(process.wait(HANG_GUARD), text.decode().replace("\r\n", "\n"))
+
+
+def _read_all(fd: int) -> bytes:
+    parts: list[bytes] = []
+    while True:
+        try:
+            part = os.read(fd, 1 << 16)
+        except OSError:  # Linux says EIO once the last writer has closed
+            part = b""
+        if not part:
+            return b"".join(parts)
+        parts.append(part)

@@ -1,0 +1,118 @@
+"""`rootsd check` and `pending --count` without the command line: answers by exit status."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rootsd import check
+from rootsd.core.errors import ErrorCode
+from rootsd.core.exits import Exit
+from support.fake_daemon import FakeDaemon, Objection, a_status
+
+
+@pytest.fixture
+def daemon(rootsd_dir: Path) -> Iterator[FakeDaemon]:
+    with FakeDaemon(rootsd_dir) as daemon:
+        yield daemon
+
+
+def checked(**changes: object) -> dict[str, Any]:
+    return {"published": False, "verdict": None, "root": None, "access": None, **changes}
+
+
+IN_ROOT = checked(published=True, verdict="approved", root="api", access="read-write")
+READ_ONLY = {**IN_ROOT, "access": "read"}
+
+
+@pytest.mark.parametrize(
+    ("answer", "write", "status"),
+    [
+        (IN_ROOT, False, Exit.OK),
+        (IN_ROOT, True, Exit.OK),
+        (READ_ONLY, False, Exit.OK),
+        (READ_ONLY, True, Exit.DENIED),
+        (checked(verdict="pending"), False, Exit.PENDING),
+        (checked(verdict="denied"), False, Exit.DENIED),
+        (checked(), False, Exit.NOTHING_MATCHED),
+        (checked(verdict="approved"), False, Exit.NOTHING_MATCHED),
+    ],
+)
+def test_the_exit_status_is_the_answer_and_nothing_is_printed(
+    daemon: FakeDaemon,
+    capsys: pytest.CaptureFixture[str],
+    answer: dict[str, Any],
+    write: bool,
+    status: Exit,
+) -> None:
+    daemon.answers["check"] = answer
+    assert check.main("/src/api", write=write) == status
+    assert capsys.readouterr() == ("", "")
+
+
+def test_without_a_daemon_it_is_69_and_one_line_that_names_the_next_command(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert check.main("/src/api") == 69
+    assert capsys.readouterr() == ("", "error: the daemon is not running (try: rootsd up)\n")
+
+
+def test_a_relative_path_is_made_absolute_and_left_to_the_daemon(
+    daemon: FakeDaemon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    daemon.answers["check"] = checked()
+    monkeypatch.chdir(tmp_path)
+    check.main("link/../x")
+    assert daemon.asked("check") == [{"path": f"{tmp_path}/link/../x"}]
+
+
+def test_a_path_that_is_not_utf8_reaches_the_daemon_byte_for_byte(daemon: FakeDaemon) -> None:
+    daemon.answers["check"] = checked()
+    check.main(os.fsdecode(b"/src/\xff"))
+    (asked,) = daemon.asked("check")
+    assert asked["path"].encode("utf-8", "surrogateescape") == b"/src/\xff"
+
+
+def test_a_working_directory_that_is_gone_is_an_error(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    assert check.main("x") == 1
+    assert "working directory" in capsys.readouterr().err
+
+
+def test_an_objection_of_the_daemon_keeps_its_status(
+    daemon: FakeDaemon, capsys: pytest.CaptureFixture[str]
+) -> None:
+    daemon.answers["check"] = Objection(ErrorCode.BUSY, "too much to do")
+    assert check.main("/src/api") == 75
+    assert capsys.readouterr().err == "error: too much to do\n"
+
+
+@pytest.mark.parametrize(
+    ("waiting", "exit_code", "status"), [(0, True, 0), (3, True, 3), (3, False, 0)]
+)
+def test_the_count_is_what_waits(
+    daemon: FakeDaemon,
+    capsys: pytest.CaptureFixture[str],
+    waiting: int,
+    exit_code: bool,
+    status: int,
+) -> None:
+    daemon.answers["status"] = a_status(counts={"waiting": waiting})
+    assert check.count_pending(exit_code=exit_code) == status
+    assert capsys.readouterr() == (f"{waiting}\n", "")
+
+
+def test_the_count_without_a_daemon_is_69_and_no_number(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert check.count_pending() == 69
+    assert capsys.readouterr().out == ""

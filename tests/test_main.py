@@ -1,0 +1,125 @@
+"""The console entry point: quick commands stay quick, all others reach the command line."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rootsd import __main__ as entry
+from support.fake_daemon import FakeDaemon, a_listing, a_status
+
+HANG_GUARD = 60
+HEAVY = ("click", "rich", "mcp", "pydantic", "asyncio", "anyio", "dataclasses", "platformdirs")
+# Runs the entry point as the console script does, then tells which heavy modules it loaded.
+PROBE = """
+import sys
+from rootsd.__main__ import main
+sys.argv[0] = "rootsd"
+try:
+    main()
+except SystemExit:
+    pass
+print("loaded:", *sorted(name for name in {heavy!r} if name in sys.modules), file=sys.stderr)
+"""
+
+
+@pytest.fixture
+def daemon(rootsd_dir: Path) -> Iterator[FakeDaemon]:
+    with FakeDaemon(rootsd_dir) as daemon:
+        daemon.answers["status"] = a_status()
+        daemon.answers["projects"] = a_listing()
+        daemon.answers["check"] = {
+            "published": True, "verdict": "approved", "root": "api", "access": "read-write",
+        }  # fmt: skip
+        yield daemon
+
+
+def loaded(*words: str, heavy: tuple[str, ...] = HEAVY) -> set[str]:
+    done = subprocess.run(
+        [sys.executable, "-c", PROBE.format(heavy=heavy), *words],
+        input="", capture_output=True, text=True, check=True, timeout=HANG_GUARD,
+    )  # fmt: skip
+    return set(done.stderr.rpartition("loaded:")[2].split())
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("check", "/src"),
+        ("check", "--write", "/src"),
+        ("check", "/src", "--write", "-q"),
+        ("-q", "check", "/src"),
+        ("--no-input", "--no-color", "-v", "check", "/src"),
+        ("pending", "--count"),
+        ("-q", "pending", "--exit-code", "--count", "--no-color"),
+        ("bridge",),
+        ("-q", "bridge", "--client", "x"),
+    ],
+)
+def test_a_quick_command_loads_nothing_heavy(daemon: FakeDaemon, words: tuple[str, ...]) -> None:
+    assert loaded(*words) == set()
+
+
+def test_a_quick_command_does_not_even_load_typing(daemon: FakeDaemon) -> None:
+    assert loaded("check", "/src", heavy=("typing", "inspect", "subprocess")) == set()
+
+
+@pytest.mark.parametrize("words", [("--help",), ("approve", "--help"), ("ls",), ("status",)])
+def test_the_command_line_does_not_load_the_sdk_nor_what_it_does_not_use(
+    daemon: FakeDaemon, words: tuple[str, ...]
+) -> None:
+    assert loaded(*words) <= {"click", "dataclasses"}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--json", "check", "/src"),
+        ("check", "/src", "--json"),
+        ("check", "--", "/src"),
+        ("check", "--help"),
+        ("check",),
+        ("check", "/a", "/b"),
+        ("check", "--wirte", "/src"),
+        ("pending", "--count", "--json"),
+        ("pending",),
+        ("bridge", "--help"),
+        ("--json", "bridge"),
+    ],
+)
+def test_words_that_need_more_go_to_the_command_line_whole(
+    monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["rootsd", *words])
+    monkeypatch.setattr("rootsd.cli.main.main", lambda arguments: arguments)
+    assert entry.main() == list(words)
+
+
+def test_the_bridge_gets_its_words_untouched(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["rootsd", "-q", "bridge", "--client", "-v"])
+    monkeypatch.setattr("rootsd.bridge.main", lambda arguments: arguments)
+    assert entry.main() == ["--client", "-v"]
+
+
+def test_a_quick_command_answers_as_the_full_one_does(daemon: FakeDaemon) -> None:
+    for words in (("check", "/src"), ("check", "/src", "--json")):
+        done = subprocess.run(
+            [sys.executable, "-m", "rootsd", *words],
+            capture_output=True, check=False, timeout=HANG_GUARD,
+        )  # fmt: skip
+        assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_an_interrupt_ends_a_quick_command_with_130(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(path: str, *, write: bool) -> int:
+        signal.raise_signal(signal.SIGINT)
+        return 0
+
+    monkeypatch.setattr(sys, "argv", ["rootsd", "check", "/src"])
+    monkeypatch.setattr("rootsd.check.main", interrupted)
+    assert entry.main() == 130

@@ -1,0 +1,110 @@
+"""Control messages: every request survives the wire, and a wrong one is refused in words."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import MISSING, fields
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rootsd.core.model import Access, Verdict
+from rootsd.wire.control import (
+    METHODS,
+    BadRequest,
+    CheckQuery,
+    Decide,
+    DecisionVerb,
+    Effect,
+    ProjectsQuery,
+    Request,
+    Selection,
+    decode,
+    encode,
+)
+
+# As os.fsdecode makes them: bytes that are not UTF-8 are lone surrogates.
+TEXT = st.binary(max_size=20).map(lambda raw: raw.decode("utf-8", "surrogateescape"))
+TEXTS = st.lists(TEXT, max_size=4).map(tuple)
+FIELDS: dict[str, st.SearchStrategy[Any]] = {
+    "access": st.sampled_from(Access),
+    "cwd": TEXT,
+    "effect": st.sampled_from(Effect),
+    "name": st.none() | TEXT,
+    "parent": st.none() | TEXT,
+    "path": TEXT,
+    "refs": TEXTS,
+    "select": st.sampled_from(Selection),
+    "tag": st.none() | TEXT,
+    "tags": TEXTS,
+    "under": st.none() | TEXT,
+    "verb": st.sampled_from(DecisionVerb),
+    "verdict": st.none() | st.sampled_from(Verdict),
+}
+REQUESTS: st.SearchStrategy[Request] = st.sampled_from(list(METHODS.values())).flatmap(
+    lambda form: st.builds(form, **{field.name: FIELDS[field.name] for field in fields(form)})
+)
+
+
+@given(REQUESTS)
+def test_a_request_survives_json(request_: Request) -> None:
+    method, params = encode(request_)
+    assert decode(method, json.loads(json.dumps(params))) == request_
+
+
+@given(REQUESTS)
+def test_what_a_newer_caller_adds_is_ignored(request_: Request) -> None:
+    method, params = encode(request_)
+    assert decode(method, {**params, "hello": {"protocol": 2}, "later": [1]}) == request_
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_values_that_say_nothing_new_are_left_out(method: str) -> None:
+    required = {f.name: "x" for f in fields(METHODS[method]) if f.default is MISSING}
+    required |= {"verb": "deny"} if "verb" in required else {}
+    assert encode(decode(method, required)) == (method, required)
+
+
+def test_enums_travel_as_words() -> None:
+    order = Decide(DecisionVerb.APPROVE, cwd="/", select=Selection.LAPSED, access=Access.READ)
+    assert json.loads(json.dumps(encode(order)[1])) == {
+        "verb": "approve",
+        "cwd": "/",
+        "select": "lapsed",
+        "access": "read",
+    }
+
+
+@pytest.mark.parametrize(
+    ("method", "params", "named"),
+    [
+        ("fly", {}, "fly"),
+        ("check", {}, "path"),
+        ("check", {"path": 1}, "path"),
+        ("check", {"path": None}, "path"),
+        ("projects", {"cwd": "/", "refs": "api"}, "refs"),
+        ("projects", {"cwd": "/", "refs": ["api", 1]}, "refs"),
+        ("projects", {"cwd": "/", "verdict": "maybe"}, "verdict"),
+        ("decide", {"cwd": "/", "verb": "fly"}, "verb"),
+        ("decide", {"cwd": "/", "verb": "deny", "effect": 1}, "effect"),
+    ],
+)
+def test_a_request_of_a_wrong_form_is_refused_and_the_value_named(
+    method: str, params: dict[str, Any], named: str
+) -> None:
+    with pytest.raises(BadRequest, match=named):
+        decode(method, params)
+
+
+def test_a_verdict_may_be_null() -> None:
+    assert decode("projects", {"cwd": "/", "verdict": None}) == ProjectsQuery("/")
+
+
+def test_a_path_that_is_not_utf8_stays_ascii_on_the_wire() -> None:
+    query = CheckQuery(b"/src/\xff\n".decode("utf-8", "surrogateescape"))
+    line = json.dumps(encode(query)[1])
+    assert line.isascii()
+    assert "\n" not in line
+    assert decode("check", json.loads(line)) == query
