@@ -39,7 +39,7 @@ from rootsd.wire.control import ProjectsQuery, Selection
     "-0", "nul", is_flag=True, help="only the paths, each ended by NUL: any path is safe"
 )
 @pass_session
-def command(  # noqa: PLR0913 - one for each flag
+def command(
     session: Session,
     *,
     verdict: str | None,
