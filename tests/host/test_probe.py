@@ -1,0 +1,53 @@
+"""One folder, looked at now."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rootsd.core.inputs import Sighted, Unreachable, Vanished
+from rootsd.core.model import Incomplete, ProjectKind
+from rootsd.host.identity import identify
+from rootsd.host.probe import absent, probe
+from support.repos import fake_repository, git, make_repository, raw
+
+
+def test_a_repository_and_a_worktree(tmp_path: Path) -> None:
+    main = make_repository(tmp_path / "main")
+    git("worktree", "add", tmp_path / "tree", cwd=main)
+    assert probe(raw(main)) == Sighted(raw(main), ProjectKind.GIT, identify(raw(main)))
+    tree = probe(raw(tmp_path / "tree"))
+    assert isinstance(tree, Sighted)
+    assert tree.main_checkout == raw(main)
+
+
+def test_a_plain_folder_is_a_project_since_somebody_named_it(tmp_path: Path) -> None:
+    seen = probe(raw(tmp_path))
+    assert isinstance(seen, Sighted)
+    assert (seen.kind, seen.incomplete) == (ProjectKind.PROJECT, None)
+
+
+def test_a_broken_repository_says_why(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    seen = probe(raw(tmp_path))
+    assert isinstance(seen, Sighted)
+    assert seen.incomplete is Incomplete.NO_HEAD
+
+
+def test_a_repository_in_use_is_whole(tmp_path: Path) -> None:
+    fake_repository(tmp_path)
+    (tmp_path / ".git" / "index.lock").touch()
+    seen = probe(raw(tmp_path))
+    assert isinstance(seen, Sighted)
+    assert seen.incomplete is None
+
+
+def test_gone_is_not_out_of_reach(tmp_path: Path) -> None:
+    path = raw(tmp_path / "a" / "b")
+    assert probe(path) == Unreachable(path)
+    assert probe(path, within=raw(tmp_path)) == Vanished(path)
+    assert absent(path, raw(tmp_path), b"elsewhere") == Unreachable(path)
+
+
+def test_a_link_in_its_place_means_it_is_gone(tmp_path: Path) -> None:
+    (tmp_path / "one").symlink_to(tmp_path)
+    assert probe(raw(tmp_path / "one")) == Vanished(raw(tmp_path / "one"))

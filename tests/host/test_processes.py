@@ -1,0 +1,74 @@
+"""Real processes, at work on a folder or not."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from rootsd.host.processes import process_at_work_on
+from support.repos import raw
+
+pytestmark = pytest.mark.needs("linux")
+
+WAIT = "import sys; print('ready', flush=True); sys.stdin.read()"
+
+
+@contextmanager
+def _process(
+    *arguments: str | Path, program: str = "", code: str = WAIT, cwd: Path
+) -> Iterator[None]:
+    """A Python that waits, under another name if `program` is given."""
+    process = subprocess.Popen(
+        [program or sys.executable, "-c", code, *arguments],
+        executable=sys.executable, cwd=cwd, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    )  # fmt: skip
+    assert process.stdin is not None
+    assert process.stdout is not None
+    with process:
+        assert process.stdout.readline() == b"ready\n"
+        try:
+            yield
+        finally:
+            process.stdin.close()
+
+
+def test_nobody_is_at_work(tmp_path: Path) -> None:
+    assert not process_at_work_on(raw(tmp_path))
+
+
+def test_the_folder_among_the_arguments(tmp_path: Path) -> None:
+    with _process("copy", "one", cwd=tmp_path):
+        assert process_at_work_on(raw(tmp_path / "one"))
+        assert not process_at_work_on(raw(tmp_path / "one-more"))
+
+
+def test_a_tool_that_stands_inside(tmp_path: Path) -> None:
+    (tmp_path / "one" / "sub").mkdir(parents=True)
+    with _process(program="tar", cwd=tmp_path / "one" / "sub"):
+        assert process_at_work_on(raw(tmp_path / "one"))
+
+
+def test_a_shell_or_an_editor_that_stands_inside_is_no_maker(tmp_path: Path) -> None:
+    with _process(program="vim", cwd=tmp_path):
+        assert not process_at_work_on(raw(tmp_path))
+
+
+@pytest.mark.parametrize("source", ["https://example.org/a/one.git", "git@host:one", "/up/one/"])
+def test_a_clone_that_must_end_here(tmp_path: Path, source: str) -> None:
+    with _process("clone", source, program="git", cwd=tmp_path):
+        assert process_at_work_on(raw(tmp_path / "one"))
+        assert not process_at_work_on(raw(tmp_path / "two"))
+
+
+@pytest.mark.parametrize(("mode", "at_work"), [("w", True), ("r", False)])
+def test_a_file_open_for_writing_below(tmp_path: Path, mode: str, at_work: bool) -> None:
+    (tmp_path / "one").mkdir()
+    (tmp_path / "one" / "file").touch()
+    code = f"kept = open('one/file', {mode!r}); {WAIT}"
+    with _process(code=code, cwd=tmp_path):
+        assert process_at_work_on(raw(tmp_path / "one")) is at_work

@@ -1,0 +1,129 @@
+"""Roots are checked before each answer: cheap when nothing changed, exact when something did."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from rootsd.core.inputs import Sighted, Unreachable, Unsafe, Vanished
+from rootsd.core.model import Identity, LapseReason
+from rootsd.host import verify
+from rootsd.host.identity import identify
+from rootsd.host.safety import Surroundings
+from rootsd.host.verify import RootVerifier
+from support.repos import fake_repository, raw
+
+Roots = dict[bytes, Identity]
+
+
+@pytest.fixture
+def verifier() -> RootVerifier:
+    return RootVerifier(Surroundings(os.getuid()))
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return fake_repository(tmp_path / "above" / "one")
+
+
+def _approved(*paths: Path) -> Roots:
+    return {raw(path): identify(raw(path)) for path in paths}
+
+
+def test_a_root_that_holds_yields_nothing(verifier: RootVerifier, root: Path) -> None:
+    roots = _approved(root)
+    assert verifier.verify(roots) == []
+    assert verifier.verify(roots) == []
+
+
+def test_the_second_look_at_an_unchanged_root_is_only_an_lstat(
+    verifier: RootVerifier, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    roots = _approved(root)
+    assert verifier.verify(roots) == []
+
+    def never(path: bytes) -> Identity:
+        raise AssertionError(f"identified {path!r} again")
+
+    monkeypatch.setattr(verify, "identify", never)
+    assert verifier.verify(roots) == []
+    (root / "new").touch()
+    with pytest.raises(AssertionError, match="again"):
+        verifier.verify(roots)
+
+
+def test_a_change_inside_is_a_fresh_sighting(verifier: RootVerifier, root: Path) -> None:
+    roots = _approved(root)
+    verifier.verify(roots)
+    (root / "new").touch()
+    assert [type(seen) for seen in verifier.verify(roots)] == [Sighted]
+    assert verifier.verify(roots) == []
+
+
+def test_a_root_that_was_replaced_is_told_with_its_new_identity(
+    verifier: RootVerifier, root: Path
+) -> None:
+    roots = _approved(root)
+    verifier.verify(roots)
+    shutil.rmtree(root)
+    fake_repository(root)
+    (seen,) = verifier.verify(roots)
+    assert isinstance(seen, Sighted)
+    assert seen.identity == identify(raw(root))
+    assert seen.identity != roots[raw(root)]
+
+
+def test_a_root_swapped_by_renames_above_it_is_found_out(
+    verifier: RootVerifier, root: Path
+) -> None:
+    roots = _approved(root)
+    verifier.verify(roots)
+    root.parent.rename(root.parent.with_name("away"))
+    fake_repository(root)
+    (seen,) = verifier.verify(roots)
+    assert isinstance(seen, Sighted)
+    assert not roots[raw(root)].same_as(identify(raw(root)))
+
+
+def test_a_root_that_is_gone_or_out_of_reach(verifier: RootVerifier, root: Path) -> None:
+    roots = _approved(root)
+    verifier.verify(roots)
+    shutil.rmtree(root)
+    assert verifier.verify(roots) == [Vanished(raw(root))]
+    shutil.rmtree(root.parent)
+    assert verifier.verify(roots) == [Unreachable(raw(root))]
+
+
+def test_a_link_above_that_leads_to_the_same_root_is_unsafe(
+    verifier: RootVerifier, root: Path
+) -> None:
+    roots = _approved(root)
+    verifier.verify(roots)
+    root.parent.rename(root.parent.with_name("away"))
+    root.parent.symlink_to("away")
+    assert verifier.verify(roots) == [Unsafe(raw(root), LapseReason.RETARGETED)]
+
+
+def test_an_ancestor_opened_to_all_exposes_its_roots_only(
+    verifier: RootVerifier, root: Path, tmp_path: Path
+) -> None:
+    other = fake_repository(tmp_path / "other")
+    roots = _approved(root, other)
+    assert verifier.verify(roots) == []
+    root.parent.chmod(0o777)
+    assert verifier.verify(roots) == [Unsafe(raw(root), LapseReason.EXPOSED)]
+    root.parent.chmod(0o755)
+    assert verifier.verify(roots) == []
+
+
+def test_roots_that_are_no_longer_asked_for_are_forgotten(
+    verifier: RootVerifier, root: Path, tmp_path: Path
+) -> None:
+    other = fake_repository(tmp_path / "other")
+    verifier.verify(_approved(root, other))
+    assert verifier.verify(_approved(other)) == []
+    shutil.rmtree(root.parent)
+    assert verifier.verify(_approved(other)) == []

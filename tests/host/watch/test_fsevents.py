@@ -1,0 +1,115 @@
+"""The FSEvents watcher, driven by a fake stream: which streams it opens, what it passes on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rootsd.host.watch.events import Change, Happening, Overflow, Purpose, Signal, Watched
+from rootsd.host.watch.fsevents import Callback, FSEventsWatcher
+from support.repos import raw
+
+FRONTIER, ROOT = Purpose.FRONTIER, Purpose.ROOT
+RENAMED, ROOT_CHANGED, DROPPED = 0x800, 0x20, 0x4
+
+
+class FakeStream:
+    """Remembers whether it runs."""
+
+    def __init__(self, callback: Callback) -> None:
+        self.tell = callback
+        self.running = False
+
+    def start(self) -> None:
+        self.running = True
+
+    def stop(self) -> None:
+        self.running = False
+
+
+class Mac:
+    """A watcher, its streams, and what it posted."""
+
+    def __init__(self) -> None:
+        self.streams: dict[bytes, FakeStream] = {}
+        self.posted: list[Signal] = []
+        self.watcher = FSEventsWatcher(self.posted.append, self._open)
+
+    def _open(self, folder: bytes, callback: Callback) -> FakeStream:
+        self.streams[folder] = FakeStream(callback)
+        return self.streams[folder]
+
+    def told(self) -> list[Happening | Overflow | None]:
+        return [signal() for signal in self.posted]
+
+
+@pytest.fixture
+def mac() -> Mac:
+    return Mac()
+
+
+def test_one_stream_covers_a_parent(mac: Mac, tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    assert mac.watcher.watch(raw(tmp_path), FRONTIER) is Watched.YES
+    assert mac.watcher.watch(raw(tmp_path / "sub"), FRONTIER) is Watched.YES
+    assert list(mac.streams) == [raw(tmp_path)]
+    assert mac.watcher.count() == 1
+
+
+def test_streams_start_with_the_watcher_and_later_ones_at_once(mac: Mac, tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    mac.watcher.watch(raw(tmp_path / "a"), FRONTIER)
+    assert not mac.streams[raw(tmp_path / "a")].running
+    mac.watcher.start()
+    mac.watcher.watch(raw(tmp_path / "b"), FRONTIER)
+    assert all(stream.running for stream in mac.streams.values())
+    mac.watcher.unwatch(raw(tmp_path / "a"), FRONTIER)
+    assert not mac.streams[raw(tmp_path / "a")].running
+    mac.watcher.stop()
+    assert mac.watcher.count() == 0
+
+
+def test_no_stream_is_opened_on_what_lies_above(mac: Mac, tmp_path: Path) -> None:
+    """A stream is recursive: one on the root of the system would hear everything."""
+    assert mac.watcher.watch(b"/", ROOT) is Watched.UNSUPPORTED
+    assert mac.watcher.watch(raw(tmp_path / "none"), FRONTIER) is Watched.GONE
+    assert mac.streams == {}
+
+
+def test_only_what_lies_in_a_watched_folder_is_passed_on(mac: Mac, tmp_path: Path) -> None:
+    top = raw(tmp_path)
+    mac.watcher.watch(top, FRONTIER)
+    paths = [top + b"/one", top + b"/one/node_modules/x.js", top + b"/one/src"]
+    mac.streams[top].tell(paths, [RENAMED] * 3)
+    assert mac.told() == [Happening(top, b"one", Change.CAME, FRONTIER)]
+
+
+def test_lost_events_are_an_overflow(mac: Mac, tmp_path: Path) -> None:
+    mac.watcher.watch(raw(tmp_path), FRONTIER)
+    mac.streams[raw(tmp_path)].tell([raw(tmp_path)], [DROPPED])
+    assert mac.told() == [Overflow()]
+
+
+def test_a_parent_that_was_moved_is_told_as_itself(mac: Mac, tmp_path: Path) -> None:
+    mac.watcher.watch(raw(tmp_path), FRONTIER)
+    mac.streams[raw(tmp_path)].tell([raw(tmp_path)], [ROOT_CHANGED])
+    assert mac.told() == [Happening(raw(tmp_path), b"", Change.ITSELF, FRONTIER)]
+
+
+def test_inside_a_project_being_made_all_is_passed_on(mac: Mac, tmp_path: Path) -> None:
+    (tmp_path / "one" / ".git").mkdir(parents=True)
+    git = raw(tmp_path / "one" / ".git")
+    mac.watcher.watch(raw(tmp_path), FRONTIER)
+    mac.watcher.watch(git, Purpose.AT_WORK)
+    mac.streams[raw(tmp_path)].tell([git + b"/HEAD"], [RENAMED])
+    assert mac.told() == [Happening(git, b"HEAD", Change.CAME, Purpose.AT_WORK, moved=True)]
+    mac.watcher.unwatch(git, Purpose.AT_WORK)
+    assert mac.told() == [None]
+
+
+@pytest.mark.needs("linux")
+def test_elsewhere_there_is_no_stream(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="macOS"):
+        FSEventsWatcher(Mac().posted.append).watch(raw(tmp_path), FRONTIER)

@@ -1,0 +1,223 @@
+"""The inotify watcher on real folders: what is told, what is not, and what the kernel refuses."""
+
+from __future__ import annotations
+
+import os
+import queue
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rootsd.host.watch.events import Change, Happening, Overflow, Purpose, Signal, Watched
+from rootsd.host.watch.inotify import InotifyWatcher
+from support.observed import HANG_S
+from support.repos import raw
+from support.subjects import UNPRIVILEGED, run_python
+
+pytestmark = pytest.mark.needs("linux")
+
+FRONTIER, ROOT, ABOVE, AT_WORK = Purpose.FRONTIER, Purpose.ROOT, Purpose.ABOVE, Purpose.AT_WORK
+
+
+class Ears:
+    """A watcher and what it told; `upto` reads on until the name of a last event."""
+
+    def __init__(self, budget: int | None = None) -> None:
+        self.queue: queue.SimpleQueue[Signal] = queue.SimpleQueue()
+        self.watcher = InotifyWatcher(self.queue.put, budget)
+        self.watcher.start()
+
+    def next(self) -> Happening | Overflow:
+        while True:
+            told = self.queue.get(timeout=HANG_S)()
+            if told is not None:
+                return told
+
+    def upto(self, folder: Path) -> list[Happening | Overflow]:
+        """Everything told before `folder`, made now in a watched folder."""
+        folder.mkdir()
+        told: list[Happening | Overflow] = []
+        while True:
+            item = self.next()
+            if isinstance(item, Happening) and item.name == raw(folder).rpartition(b"/")[2]:
+                return told
+            told.append(item)
+
+
+@pytest.fixture
+def ears() -> Iterator[Ears]:
+    ears = Ears()
+    yield ears
+    ears.watcher.stop()
+
+
+def test_folders_and_markers_that_come_and_go_are_told(ears: Ears, tmp_path: Path) -> None:
+    assert ears.watcher.watch(raw(tmp_path), FRONTIER) is Watched.YES
+    (tmp_path / "one").mkdir()
+    (tmp_path / "package.json").touch()
+    (tmp_path / "one").rename(tmp_path / "two")
+    (tmp_path / "two").rmdir()
+    top = raw(tmp_path)
+    assert ears.upto(tmp_path / "end") == [
+        Happening(top, b"one", Change.CAME, FRONTIER),
+        Happening(top, b"package.json", Change.CAME, FRONTIER),
+        Happening(top, b"one", Change.LEFT, FRONTIER),
+        Happening(top, b"two", Change.CAME, FRONTIER, moved=True),
+        Happening(top, b"two", Change.LEFT, FRONTIER),
+    ]
+
+
+def test_files_of_no_meaning_are_not_told(ears: Ears, tmp_path: Path) -> None:
+    ears.watcher.watch(raw(tmp_path), FRONTIER)
+    for number in range(1000):
+        (tmp_path / f"file{number}").write_text("x")
+    assert ears.upto(tmp_path / "end") == []
+
+
+def test_what_happens_deeper_is_not_told(ears: Ears, tmp_path: Path) -> None:
+    (tmp_path / "one").mkdir()
+    ears.watcher.watch(raw(tmp_path), FRONTIER)
+    (tmp_path / "one" / "sub").mkdir()
+    assert ears.upto(tmp_path / "end") == []
+
+
+def test_a_chmod_of_a_folder_in_it_is_told(ears: Ears, tmp_path: Path) -> None:
+    (tmp_path / "one").mkdir()
+    ears.watcher.watch(raw(tmp_path), FRONTIER)
+    (tmp_path / "one").chmod(0o700)
+    expected = [Happening(raw(tmp_path), b"one", Change.ALTERED, FRONTIER)]
+    assert ears.upto(tmp_path / "end") == expected
+
+
+def test_inside_a_project_being_made_every_file_is_told(ears: Ears, tmp_path: Path) -> None:
+    ears.watcher.watch(raw(tmp_path), AT_WORK)
+    (tmp_path / "HEAD.lock").write_text("x")
+    (tmp_path / "HEAD.lock").rename(tmp_path / "HEAD")
+    told = ears.upto(tmp_path / "end")
+    assert [(h.name, h.change, h.moved) for h in told if isinstance(h, Happening)] == [
+        (b"HEAD.lock", Change.CAME, False),
+        (b"HEAD.lock", Change.ALTERED, False),
+        (b"HEAD.lock", Change.LEFT, False),
+        (b"HEAD", Change.CAME, True),
+    ]
+
+
+def test_of_a_root_only_its_own_fate_is_told(ears: Ears, tmp_path: Path) -> None:
+    root = tmp_path / "one"
+    root.mkdir()
+    ears.watcher.watch(raw(root), ROOT)
+    (root / "file").touch()
+    (root / "file").chmod(0o600)
+    root.chmod(0o700)
+    assert ears.next() == Happening(raw(root), b"", Change.ITSELF, ROOT)
+    (root / "file").unlink()
+    root.rmdir()
+    assert ears.next() == Happening(raw(root), b"", Change.ITSELF, ROOT)
+
+
+def test_above_a_missing_parent_only_folders_are_told(ears: Ears, tmp_path: Path) -> None:
+    ears.watcher.watch(raw(tmp_path), ABOVE)
+    (tmp_path / "package.json").touch()
+    (tmp_path / "src").mkdir()
+    assert ears.next() == Happening(raw(tmp_path), b"src", Change.CAME, ABOVE)
+
+
+def test_two_purposes_on_one_folder_are_told_apart(ears: Ears, tmp_path: Path) -> None:
+    ears.watcher.watch(raw(tmp_path), FRONTIER)
+    ears.watcher.watch(raw(tmp_path), ROOT)
+    assert ears.watcher.count() == 1
+    tmp_path.chmod(0o700)
+    told = {ears.next(), ears.next()}
+    assert told == {Happening(raw(tmp_path), b"", Change.ITSELF, p) for p in (FRONTIER, ROOT)}
+    ears.watcher.unwatch(raw(tmp_path), ROOT)
+    assert ears.watcher.count() == 1
+    ears.watcher.unwatch(raw(tmp_path), FRONTIER)
+    assert ears.watcher.count() == 0
+
+
+def test_after_a_rename_the_new_path_is_told(ears: Ears, tmp_path: Path) -> None:
+    """The kernel gives the same descriptor for the new path before the old one is given up."""
+    (tmp_path / "old").mkdir()
+    ears.watcher.watch(raw(tmp_path / "old"), FRONTIER)
+    (tmp_path / "old").rename(tmp_path / "new")
+    ears.watcher.watch(raw(tmp_path / "new"), FRONTIER)
+    ears.watcher.unwatch(raw(tmp_path / "old"), FRONTIER)
+    assert ears.watcher.count() == 1
+    (tmp_path / "new" / "sub").mkdir()
+    told = ears.next()
+    while isinstance(told, Happening) and not told.name:
+        told = ears.next()
+    assert told == Happening(raw(tmp_path / "new"), b"sub", Change.CAME, FRONTIER)
+
+
+def test_a_deleted_folder_ends_its_watch(ears: Ears, tmp_path: Path) -> None:
+    one = tmp_path / "one"
+    one.mkdir()
+    ears.watcher.watch(raw(one), FRONTIER)
+    one.rmdir()
+    assert ears.next() == Happening(raw(one), b"", Change.ITSELF, FRONTIER)
+    ears.watcher.watch(raw(tmp_path), FRONTIER)
+    ears.upto(tmp_path / "end")
+    assert ears.watcher.count() == 1
+    one.mkdir()
+    assert ears.watcher.watch(raw(one), FRONTIER) is Watched.YES
+
+
+def test_what_cannot_be_watched_is_said(ears: Ears, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "link").symlink_to(".")
+    for name in ("none", "file", "link"):
+        assert ears.watcher.watch(raw(tmp_path / name), FRONTIER) is Watched.GONE
+
+
+def test_no_more_watches_are_taken_than_the_budget() -> None:
+    ears = Ears(budget=2)
+    try:
+        results = [ears.watcher.watch(path, ROOT) for path in (b"/", b"/usr", b"/etc", b"/")]
+    finally:
+        ears.watcher.stop()
+    assert results == [Watched.YES, Watched.YES, Watched.LIMIT, Watched.YES]
+
+
+def test_a_full_queue_is_told_as_an_overflow(ears: Ears, tmp_path: Path) -> None:
+    ears.watcher.watch(raw(tmp_path), FRONTIER)
+    for listener in ears.watcher._listeners.values():
+        listener.on_queue_overflow()
+    assert ears.next() == Overflow()
+
+
+def test_names_need_not_be_text(ears: Ears, tmp_path: Path) -> None:
+    ears.watcher.watch(raw(tmp_path), FRONTIER)
+    Path(os.fsdecode(raw(tmp_path) + b"/caf\xe9")).mkdir()
+    assert ears.next() == Happening(raw(tmp_path), b"caf\xe9", Change.CAME, FRONTIER)
+
+
+def test_an_event_of_a_folder_given_up_is_nothing(ears: Ears, tmp_path: Path) -> None:
+    ears.watcher.watch(raw(tmp_path), FRONTIER)
+    (tmp_path / "one").mkdir()
+    signal = ears.queue.get(timeout=HANG_S)
+    ears.watcher.unwatch(raw(tmp_path), FRONTIER)
+    assert signal() is None
+
+
+WATCH = """
+import os, sys
+from rootsd.host.watch.events import Purpose
+from rootsd.host.watch.inotify import InotifyWatcher
+watcher = InotifyWatcher(print)
+watcher.start()
+for name in sys.argv[1:]:
+    print(watcher.watch(os.fsencode(name), Purpose.FRONTIER).value, watcher.count())
+watcher.stop()
+"""
+
+
+@pytest.mark.needs("root", "setpriv")
+def test_a_folder_without_permission_is_unreadable_and_leaves_no_watch(tmp_path: Path) -> None:
+    """The second one would warn if the first had left something in watchdog's books."""
+    folders = [tmp_path / "hidden", tmp_path / "hidden2"]
+    for folder in folders:
+        folder.mkdir(mode=0)
+    expected = "no permission to watch 0\n" * 2
+    assert run_python(UNPRIVILEGED, WATCH, *folders) == (expected, "")

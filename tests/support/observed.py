@@ -1,0 +1,59 @@
+"""Collects what discovery reports, and waits for it without sleeping."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+
+from rootsd.app.discovery_status import DiscoveryStatus
+from rootsd.core.inputs import Observation, Sighted, Unreachable, Vanished
+
+# Only a hang lasts as long; no test is slower or faster by it.
+HANG_S = 30.0
+
+
+class Observed:
+    """A `report` and an `on_status` to be given to discovery."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self.all: list[Observation] = []
+        self.status = DiscoveryStatus()
+
+    def report(self, observations: Sequence[Observation]) -> None:
+        """Take a batch."""
+        with self._changed:
+            self.all += observations
+            self._changed.notify_all()
+
+    def on_status(self, status: DiscoveryStatus) -> None:
+        """Take the newest status."""
+        with self._changed:
+            self.status = status
+            self._changed.notify_all()
+
+    def wait(self, holds: Callable[[], bool]) -> None:
+        """Wait until `holds`; asked again after each batch and each status."""
+        with self._changed:
+            if not self._changed.wait_for(holds, HANG_S):
+                raise AssertionError(f"never came: {self.all} {self.status}")
+
+    def live(self) -> dict[bytes, Sighted]:
+        """What is there, by what was reported: the newest word on each path."""
+        live: dict[bytes, Sighted] = {}
+        for observation in self.all:
+            if isinstance(observation, Sighted):
+                live[observation.path] = observation
+            elif isinstance(observation, Vanished | Unreachable):
+                live.pop(observation.path, None)
+        return live
+
+    def wait_for(self, *paths: bytes) -> None:
+        """Wait until exactly these are there and whole."""
+        self.wait(
+            lambda: {p for p, seen in self.live().items() if not seen.incomplete} == set(paths)
+        )
+
+    def sightings_of(self, path: bytes) -> list[Sighted]:
+        """Every time that `path` was seen."""
+        return [o for o in self.all if isinstance(o, Sighted) and o.path == path]

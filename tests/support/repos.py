@@ -1,0 +1,37 @@
+"""Real repositories for tests, made by real git; its settings come from the environment."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+
+def git(*arguments: str | Path, cwd: Path | None = None) -> None:
+    """Run git and insist on success."""
+    subprocess.run(["git", *arguments], cwd=cwd, check=True, capture_output=True)
+
+
+def make_repository(path: Path, files: int = 1) -> Path:
+    """A repository with one commit of so many files."""
+    git("init", path)
+    for number in range(files):
+        folder = path / f"d{number % 7}"
+        folder.mkdir(exist_ok=True)
+        (folder / f"f{number}").write_text(f"{number}\n" * 20)
+    git("add", ".", cwd=path)
+    git("commit", "-m", "one", cwd=path)
+    return path
+
+
+def fake_repository(path: Path) -> Path:
+    """What discovery takes for a whole repository, in a few system calls and without git."""
+    (path / ".git" / "objects").mkdir(parents=True)
+    (path / ".git" / "HEAD").write_text("1" * 40 + "\n")
+    (path / ".git" / "index").write_bytes(b"")
+    return path
+
+
+def raw(path: Path) -> bytes:
+    """The path as discovery has it."""
+    return os.fsencode(path)

@@ -1,0 +1,22 @@
+"""Runs a piece of code in another process, as a user whom permissions bind, or in a namespace."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+# As root nothing is unreadable, unless the capabilities that override permissions are taken away.
+UNPRIVILEGED = ("setpriv", "--bounding-set=-all", "--inh-caps=-all")
+OWN_MOUNTS = ("unshare", "--mount")
+
+
+def run_python(wrapper: tuple[str, ...], code: str, *arguments: Path) -> tuple[str, str]:
+    """Run `code` below `wrapper`; returns what it printed and what it complained of."""
+    done = subprocess.run(
+        [*wrapper, sys.executable, "-W", "error", "-c", code, *arguments],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    return done.stdout, done.stderr
