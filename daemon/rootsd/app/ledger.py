@@ -1,10 +1,12 @@
 """The single writer: decides, saves, publishes.
 
 Everything that changes the catalogue comes through two doors. `observe` takes what the disk
-shows and never refuses; `obey` takes orders and may. Effects come in the order that is safe when
-any of them fails: what narrows the published set takes effect before it is saved, what widens it
-is saved before it takes effect. Notices are never sent from here: whoever publishes waits until
-the revision has passed the one it knows, so no path can forget to tell.
+shows and never refuses; `obey` takes orders and may. What only narrows takes effect before it is
+saved, and holds in memory where the disk refuses it; what approves anything, an order or the
+grant of a rule, is saved before it takes effect. So the published set is the catalogue's at every
+moment, a failed write publishes nothing new, and it gives nothing back. Notices are never sent
+from here: whoever publishes waits until the revision has passed the one it knows, so no path can
+forget to tell.
 """
 
 from __future__ import annotations
@@ -17,16 +19,21 @@ from typing import Protocol
 import anyio
 from anyio import to_thread
 
+from rootsd.app.effects import granted_in, granting, only_narrows, without_grants
 from rootsd.core.catalog import Catalog
-from rootsd.core.changes import Change, ProjectChange, Verb
-from rootsd.core.errors import RootsdError
-from rootsd.core.inputs import Observation, Order
-from rootsd.core.model import Identity, Published, Root
+from rootsd.core.changes import Change
+from rootsd.core.errors import Busy, RootsdError
+from rootsd.core.inputs import Approve, Observation, Order
+from rootsd.core.model import Identity, Project, Published, Root
 from rootsd.core.plan import Plan, plan
 
 log = logging.getLogger(__name__)
 
-_RETRY_SECONDS = (1.0, 2.0, 5.0, 15.0, 60.0)
+RETRY_SECONDS = (1.0, 2.0, 5.0, 15.0, 60.0)
+
+
+class Overtaken(Busy):
+    """Somebody decided about one of the projects meanwhile; what was to be done may differ now."""
 
 
 class Saver(Protocol):
@@ -37,10 +44,10 @@ class Saver(Protocol):
 
 
 class Verifier(Protocol):
-    """Looks at the roots' folders; reports those that are not what was approved any more."""
+    """Looks at folders; reports those that are not what was approved, or is about to be."""
 
     def verify(self, roots: Mapping[bytes, Identity]) -> Sequence[Observation]:
-        """What changed among `roots` since they were approved; empty where all is well."""
+        """What is to be known about `roots` before anybody is told of them; empty if all hold."""
 
 
 class Ledger:
@@ -60,18 +67,18 @@ class Ledger:
         self._verifier = verifier
         self._now = now
         self._lock = anyio.Lock()
-        self._roots: Mapping[bytes, Root] = {}
         self._published = Published(first_revision, ())
         self._changed = anyio.Event()
         self._unsaved: list[Change] = []
-        self._postponed: list[Observation] = []
+        self._owed: set[bytes] = set()
         self._needs_saving = anyio.Event()
         self._saved = anyio.Event()
-        self._publish(catalog.roots)
+        if catalog.roots:
+            self._publish(catalog.roots)
 
     @property
     def catalog(self) -> Catalog:
-        """The catalogue as it stands."""
+        """The catalogue as it stands; its roots are the published set."""
         return self._catalog
 
     @property
@@ -81,14 +88,18 @@ class Ledger:
 
     @property
     def unsaved(self) -> int:
-        """How many changes wait for the disk; 0 where all is durable."""
-        return len(self._unsaved) + len(self._postponed)
+        """How much waits for the disk, changes and grants; 0 where all is durable."""
+        return len(self._unsaved) + len(self._owed)
 
     async def current(self) -> Published:
         """The published set, each root's folder verified at this moment."""
-        doubts = self._verifier.verify(self._approved_identities())
-        if doubts:
+        while doubts := self._verifier.verify(self._identities()):
+            before = self._catalog
             await self.observe(doubts)
+            # Others may have published while the doubts were taken in: all is verified again,
+            # until a look tells nothing that is not known.
+            if self._catalog is before:
+                break
         return self._published
 
     async def wait_past(self, revision: int) -> Published:
@@ -101,77 +112,92 @@ class Ledger:
         """Take in what the disk shows."""
         async with self._lock:
             with anyio.CancelScope(shield=True):
-                await self._observe(list(observations))
+                await self._observe(observations)
 
-    async def obey(self, orders: Sequence[Order]) -> Plan:
-        """Carry out orders, all or none. Raises OrderRefused, or what the store raised.
+    async def obey(self, orders: Sequence[Order], *, seen: Iterable[Project] = ()) -> Plan:
+        """Carry out orders, all or none; what is to be approved is verified first.
 
-        An order that only narrows is carried out even where the disk refuses: it holds in
-        memory and is written as soon as the disk takes it.
+        `seen` are projects as they were when the orders were chosen. Raises Overtaken where one
+        of them was decided about since, OrderRefused, or what the store raised. Orders that only
+        narrow are carried out even where the disk refuses: they hold in memory and are written
+        as soon as the disk takes them. One that widens makes all of them wait for the disk.
         """
         async with self._lock:
             with anyio.CancelScope(shield=True):
-                made = await self._obey(orders)
+                made = await self._obey(orders, seen)
         return made
 
     def rehearse(self, orders: Sequence[Order]) -> Plan:
         """What `obey` would do; nothing is done. Raises OrderRefused."""
         return plan(self._catalog, orders, self._now())
 
-    async def keep_saving(self) -> None:
-        """Write what the disk refused, until it takes it. Runs as long as the daemon does."""
+    async def keep_saving(self, retry_seconds: Sequence[float] = RETRY_SECONDS) -> None:
+        """Write what the disk refused, until it takes it. Runs as long as the daemon does.
+
+        `retry_seconds` are the pauses before the disk is asked again, the last one for good.
+        """
         attempt = 0
         while True:
             await self._needs_saving.wait()
-            with anyio.move_on_after(_RETRY_SECONDS[min(attempt, len(_RETRY_SECONDS) - 1)]):
+            with anyio.move_on_after(retry_seconds[attempt]):
                 await self._saved.wait()  # a later change may take the earlier ones along
-            attempt += 1
-            async with self._lock:
-                with anyio.CancelScope(shield=True):
-                    await self._retry()
+            attempt = min(attempt + 1, len(retry_seconds) - 1)
+            await self.save_now()
             if not self.unsaved:
                 self._needs_saving = anyio.Event()
                 attempt = 0
+
+    async def save_now(self) -> None:
+        """Ask the disk once more to take what it refused; `unsaved` tells what came of it."""
+        async with self._lock:
+            with anyio.CancelScope(shield=True):
+                await self._retry()
 
     async def _retry(self) -> None:
         try:
             await self._save(())
         except RootsdError:
             return
-        postponed, self._postponed = self._postponed, []
-        await self._observe(postponed)
+        owed, self._owed = self._owed, set()
+        await self._hold(granting(self._catalog, owed, self._now()))
 
-    async def _obey(self, orders: Sequence[Order]) -> Plan:
+    async def _obey(self, orders: Sequence[Order], seen: Iterable[Project]) -> Plan:
+        if any(_is_overtaken(project, self._catalog) for project in seen):
+            raise Overtaken("somebody else decided about this meanwhile", "rootsd ls")
+        approvals = [order for order in orders if isinstance(order, Approve)]
+        if approvals:
+            # What is published stays in the question: the verifier forgets what it is not asked.
+            chosen = {order.path: order.identity for order in approvals if order.identity}
+            await self._observe(self._verifier.verify(self._identities() | chosen))
         made = plan(self._catalog, orders, self._now())
-        if not made.changes:
-            return made
-        self._publish(_narrowed(self._roots, made.catalog.roots))
-        try:
-            await self._save(made.changes)
-        except RootsdError as error:
-            if not _only_narrows(self._roots, made.catalog.roots, made.changes):
-                raise
-            log.warning("the store refuses, the order holds in memory: %s", error)
-            self._keep_for_later(made.changes)
+        if only_narrows(self._catalog, made):
+            return await self._hold(made)
+        await self._save(made.changes)
         self._adopt(made.catalog)
         return made
 
-    async def _observe(self, observations: list[Observation]) -> None:
-        made = plan(self._catalog, observations, self._now())
+    async def _observe(self, observations: Iterable[Observation]) -> None:
+        await self._hold(plan(self._catalog, observations, self._now()))
+
+    async def _hold(self, made: Plan) -> Plan:
+        """Let `made` take effect whatever the disk says, but for grants: those are saved first.
+
+        Returns what did take effect.
+        """
         if not made.changes:
-            return
-        self._publish(_narrowed(self._roots, made.catalog.roots))
+            return made
+        bare = without_grants(made)
+        self._adopt(bare.catalog)
         try:
             await self._save(made.changes)
         except RootsdError as error:
-            log.warning("the store refuses: %s", error)
-            if any(change.verb is Verb.GRANTED for change in made.changes):
-                # What a rule would publish must be durable first; look again when it can be.
-                self._postponed.extend(observations)
-                self._needs_saving.set()
-                return
-            self._keep_for_later(made.changes)
+            log.warning("the store refuses, so this holds in memory alone: %s", error)
+            self._unsaved.extend(bare.changes)
+            self._owed.update(granted_in(made))
+            self._needs_saving.set()
+            return bare
         self._adopt(made.catalog)
+        return made
 
     async def _save(self, changes: Sequence[Change]) -> None:
         waiting = [*self._unsaved, *changes]
@@ -181,47 +207,35 @@ class Ledger:
             self._saved.set()
             self._saved = anyio.Event()
 
-    def _keep_for_later(self, changes: Sequence[Change]) -> None:
-        self._unsaved.extend(changes)
-        self._needs_saving.set()
-
     def _adopt(self, catalog: Catalog) -> None:
-        """No await beyond this point: store, catalogue and published set agree."""
+        """No await in here: catalogue and published set change as one."""
+        before = self._catalog.roots
         self._catalog = catalog
-        self._publish(catalog.roots)
+        if catalog.roots != before:
+            self._publish(catalog.roots)
 
     def _publish(self, roots: Mapping[bytes, Root]) -> None:
-        if roots == self._roots:
-            return
-        self._roots = roots
         ordered = tuple(sorted(roots.values(), key=lambda root: root.name))
         self._published = Published(self._published.revision + 1, ordered)
         self._changed.set()
         self._changed = anyio.Event()
 
-    def _approved_identities(self) -> dict[bytes, Identity]:
+    def _identities(self) -> dict[bytes, Identity]:
+        """The folders that are published, each with the identity that was approved."""
         projects = self._catalog.projects
         return {
             path: identity
-            for path in self._roots
+            for path in self._catalog.roots
             if (identity := projects[path].sighting.identity) is not None
         }
 
 
-def _narrowed(old: Mapping[bytes, Root], new: Mapping[bytes, Root]) -> Mapping[bytes, Root]:
-    """The old roots that stay as they are; the very same object where all do."""
-    gone = [path for path, root in old.items() if new.get(path) != root]
-    if not gone:
-        return old
-    left = set(gone)
-    return {path: root for path, root in old.items() if path not in left}
+def _is_overtaken(seen: Project, catalog: Catalog) -> bool:
+    """Whether somebody has decided about the project since it was `seen`.
 
-
-def _only_narrows(
-    old: Mapping[bytes, Root], new: Mapping[bytes, Root], changes: Sequence[Change]
-) -> bool:
-    """Whether nothing is published, now or after a restart, that the old set did not hold."""
-    denials = (Verb.DENIED, Verb.LAPSED, Verb.WITHDRAWN)
-    return new.items() <= old.items() and all(
-        isinstance(change, ProjectChange) and change.verb in denials for change in changes
-    )
+    A lapse is nobody's decision; an approval runs into it by the identity it carries.
+    """
+    known = catalog.projects.get(seen.path)
+    if known is None or known.ruling.decision == seen.ruling.decision:
+        return False
+    return known.ruling.lapse is None or known.ruling.lapse == seen.ruling.lapse

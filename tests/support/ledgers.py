@@ -1,0 +1,176 @@
+"""A ledger with a disk that may refuse, folders that may be replaced, and a clock that stands.
+
+The projects are those of `support.decisions`, told by their numbers.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import anyio
+from anyio import from_thread
+
+from rootsd.app.ledger import Ledger
+from rootsd.core.catalog import Catalog
+from rootsd.core.changes import Change, ProjectChange, RuleChange
+from rootsd.core.errors import RootsdError
+from rootsd.core.inputs import AddRule, Approve, Deny, Forget, Observation, Sighted, Vanished
+from rootsd.core.model import Identity, Project, ProjectKind, Rule, Verdict
+from rootsd.core.paths import RefusedPlaces
+from support.decisions import NOON, PERSON, identity, project
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+HANG_GUARD = 10
+HOME = b"/home/ann"
+SOURCES = HOME + b"/src"
+PLACES = RefusedPlaces(HOME, (HOME + b"/.local/state/rootsd",))
+
+
+class DiskRefuses(RootsdError):
+    """What FakeSaver raises."""
+
+
+class FakeSaver:
+    """Keeps what it is given, unless it is told to refuse; can be held up in the middle."""
+
+    def __init__(self, projects: Sequence[Project] = (), rules: Sequence[Rule] = ()) -> None:
+        self.projects = {p.path: p for p in projects}
+        self.rules = {rule.number: rule for rule in rules}
+        self.batches: list[tuple[Change, ...]] = []
+        self.refusing = False
+        self.look_around: Callable[[], None] = lambda: None
+        self._may_go_on = threading.Event()
+        self._may_go_on.set()
+        self._busy = anyio.Event()
+
+    def append(self, changes: Sequence[Change], at: datetime) -> None:
+        from_thread.run_sync(self._enter)
+        assert self._may_go_on.wait(HANG_GUARD), "nobody let the saver go on"
+        if self.refusing:
+            raise DiskRefuses("no room left")
+        assert at.utcoffset() is not None
+        self.batches.append(tuple(changes))
+        for change in changes:
+            self._take_in(change)
+
+    def _take_in(self, change: Change) -> None:
+        match change:
+            case ProjectChange(path=path, after=after):
+                self.projects.pop(path, None)
+                if after is not None:
+                    self.projects[path] = after
+            case RuleChange(number=number, after=rule):
+                self.rules.pop(number, None)
+                if rule is not None:
+                    self.rules[number] = rule
+
+    def _enter(self) -> None:
+        self.look_around()
+        self._busy.set()
+
+    @contextmanager
+    def held_up(self) -> Iterator[anyio.Event]:
+        """Every write waits until the end of the block; the event tells that one has begun."""
+        self._busy = anyio.Event()
+        self._may_go_on.clear()
+        try:
+            yield self._busy
+        finally:
+            self._may_go_on.set()
+
+
+class FakeDisk:
+    """Which directory lies where; implements the ledger's Verifier."""
+
+    def __init__(self, projects: Sequence[Project]) -> None:
+        self.folders = {p.path: p.sighting.identity for p in projects if p.sighting.identity}
+        self.says: list[Observation] = []
+        self.asked: list[Mapping[bytes, Identity]] = []
+
+    def verify(self, roots: Mapping[bytes, Identity]) -> Sequence[Observation]:
+        self.asked.append(roots)
+        observations, self.says = self.says, []
+        for path, approved in roots.items():
+            now = self.folders.get(path)
+            if now is None:
+                observations.append(Vanished(path))
+            elif not approved.same_as(now):
+                observations.append(Sighted(path, ProjectKind.GIT, now))
+        return observations
+
+
+class World:
+    """A ledger and what surrounds it."""
+
+    def __init__(self, *projects: Project, rules: Sequence[Rule] = ()) -> None:
+        self.saver = FakeSaver(projects, rules)
+        self.disk = FakeDisk(projects)
+        next_rule = max((rule.number for rule in rules), default=0) + 1
+        catalog = Catalog.of(projects, rules, PLACES, next_rule)
+        self.ledger = Ledger(catalog, self.saver, self.disk, now=lambda: NOON)
+
+    def published(self) -> set[bytes]:
+        """The paths that are published, without a look at the disk."""
+        return set(self.ledger.catalog.roots)
+
+    async def told(self) -> set[bytes]:
+        """The paths that a client would be told now."""
+        with anyio.fail_after(HANG_GUARD):
+            return {root.path for root in (await self.ledger.current()).roots}
+
+    def verdict(self, path: bytes) -> Verdict:
+        """The verdict on the project at `path`."""
+        return self.ledger.catalog.judgements[path].verdict
+
+    def is_kept(self) -> bool:
+        """Whether the store holds just what the ledger holds in memory."""
+        catalog = self.ledger.catalog
+        rules = tuple(self.saver.rules[number] for number in sorted(self.saver.rules))
+        return dict(catalog.projects) == self.saver.projects and catalog.rules == rules
+
+
+def path(number: int) -> bytes:
+    """The path of project `number`."""
+    return project(number).path
+
+
+def at(where: bytes, known: Project) -> Project:
+    """`known`, moved to `where`."""
+    return replace(known, path=where)
+
+
+def sight(number: int, *, now: int | None = None) -> Sighted:
+    """Project `number` is seen; `now` is the number of the directory that lies there."""
+    return Sighted(path(number), ProjectKind.GIT, identity(number if now is None else now))
+
+
+def approve(number: int, *, name: str | None = None) -> Approve:
+    """A person approves project `number` as it was first seen."""
+    return Approve(path(number), identity(number), PERSON, name)
+
+
+def deny(number: int) -> Deny:
+    """A person denies project `number`."""
+    return Deny(path(number), PERSON)
+
+
+def forget(number: int) -> Forget:
+    """A person takes back what was decided about project `number`."""
+    return Forget(path(number), PERSON)
+
+
+def add_rule(verdict: Verdict, pattern: bytes = SOURCES) -> AddRule:
+    """A person adds a rule for the sources."""
+    return AddRule(pattern, verdict, PERSON)
+
+
+def rule(verdict: Verdict, pattern: bytes = SOURCES, number: int = 1) -> Rule:
+    """A rule for the sources."""
+    return Rule(number, pattern, verdict, PERSON, NOON)
