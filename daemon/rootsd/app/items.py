@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from rootsd.core.catalog import Catalog
 from rootsd.core.decide import Ground
-from rootsd.core.model import Parent, Project, ProjectKind
+from rootsd.core.model import Access, Parent, Presence, Project, ProjectKind, Verdict
 from rootsd.core.paths import contains, is_utf8, text_of, to_uri
 from rootsd.wire.control import Item
 
@@ -18,6 +18,19 @@ def items_of(
 ) -> list[Item]:
     """The items of `projects`, in their order."""
     return [_item(catalog, project, parents) for project in projects]
+
+
+def dropped_items_of(
+    before: Catalog, projects: Iterable[Project], parents: Sequence[Parent]
+) -> list[Item]:
+    """The items of projects that `before` still held: gone from the disk, nothing decided."""
+    items = items_of(before, projects, parents)
+    for item in items:
+        item["verdict"] = Verdict.PENDING.value
+        item["presence"] = Presence.MISSING.value
+        item["published"] = False
+        item["lapsed"] = item["note"] = None
+    return items
 
 
 def rfc3339(moment: datetime) -> str:
@@ -46,7 +59,7 @@ def _item(catalog: Catalog, project: Project, parents: Sequence[Parent]) -> Item
         lapsed=ruling.lapse.reason.value if ruling.lapse else None,
         incomplete=seen.incomplete.value if seen.incomplete else None,
         tags=list(ruling.tags),
-        access=ruling.decision.access.value if ruling.decision else "read-write",
+        access=ruling.decision.access.value if ruling.decision else Access.READ_WRITE.value,
         parent=_parent_of(project, parents),
         discovered_at=rfc3339(seen.first_seen),
         decided_at=rfc3339(decided_at) if decided_at else None,

@@ -1,4 +1,4 @@
-"""What a person's reference means: a name, an id, a path, or a glob over names and paths."""
+"""What a person's words mean: a name, an id, a path, a glob over names and paths, a selection."""
 
 from __future__ import annotations
 
@@ -6,17 +6,46 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import translate
+from functools import cached_property
 
 from rootsd.core.catalog import Catalog
 from rootsd.core.errors import AmbiguousReference, UnknownProject
 from rootsd.core.labels import safe_label
 from rootsd.core.model import Project
 from rootsd.core.paths import text_of
+from rootsd.wire.control import BadRequest, Selection
 
 _GLOB = frozenset("*?[")
 
 
-@dataclass(frozen=True, slots=True)
+def canonical(real_path: Callable[[str, str], bytes], typed: str, cwd: str) -> bytes:
+    """`real_path(typed, cwd)`. Raises BadRequest where `typed` can be no path.
+
+    An empty one is none: it comes from a variable that is not set, and would mean `cwd`.
+    """
+    try:
+        if not typed:
+            raise ValueError("it is empty")  # noqa: TRY301 - one sentence for all that is no path
+        return real_path(typed, cwd)
+    except ValueError as error:
+        shown = safe_label(typed, limit=None)
+        raise BadRequest(f"{shown} is no path: {error}", "rootsd ls") from error
+
+
+def is_selected(catalog: Catalog, project: Project, select: Selection) -> bool:
+    """Whether `select` means `project`; where projects are named, all others are left to that."""
+    match select:
+        case Selection.WAITING:
+            return catalog.is_waiting(project)
+        case Selection.LAPSED:
+            return project.ruling.lapse is not None
+        case Selection.PUBLISHED:
+            return project.path in catalog.roots
+        case Selection.ALL | Selection.NAMED:
+            return True
+
+
+@dataclass(frozen=True)
 class Resolver:
     """Resolves references in one catalogue.
 
@@ -29,20 +58,29 @@ class Resolver:
     def one(self, reference: str) -> Project | None:
         """The project that a name, an id or a path means; None where it means none.
 
-        A name wins over an id, an id over a path. Raises AmbiguousReference where a last
-        component fits several names.
+        A name or an id wins over a path. Raises AmbiguousReference where it is the name of one
+        and the id of another, since whoever makes a project names it, or the last component of
+        several names.
         """
         catalog = self.catalog
-        if (path := catalog.frozen_names.get(reference)) is not None:
-            return catalog.projects[path]
-        named = [p for p, name in catalog.proposed_names.items() if name == reference]
-        if named:
-            return catalog.projects[named[0]]
-        if (path := catalog.ids.get(reference)) is not None:
-            return catalog.projects[path]
+        named, meant = self._names.get(reference), catalog.ids.get(reference)
+        if named is not None and meant is not None and named != meant:
+            name, other = safe_label(named, limit=None), safe_label(meant, limit=None)
+            raise AmbiguousReference(
+                f"{safe_label(reference)} is the name of {name} and the id of {other}", "rootsd ls"
+            )
+        for path in (named, meant):
+            if path is not None:
+                return catalog.projects[path]
         if (project := catalog.projects.get(self.real_path(reference))) is not None:
             return project
         return self._by_ending(reference)
+
+    def find(self, reference: str) -> Sequence[Project]:
+        """The projects that a reference means, in the order of their paths; it may mean none."""
+        if (project := self.one(reference)) is not None:
+            return (project,)
+        return () if _GLOB.isdisjoint(reference) else self._by_glob(reference)
 
     def all(
         self, references: Iterable[str], fits: Callable[[Project], bool] = lambda _: True
@@ -59,19 +97,26 @@ class Resolver:
                 found.setdefault(project.path, project)
         return list(found.values())
 
+    @cached_property
+    def _names(self) -> dict[str, bytes]:
+        proposed = {name: path for path, name in self.catalog.proposed_names.items()}
+        return proposed | dict(self.catalog.frozen_names)
+
     def _matches(self, reference: str, fits: Callable[[Project], bool]) -> Sequence[Project]:
         if (project := self.one(reference)) is not None:
             return (project,)
+        shown = safe_label(reference, limit=None)
         if _GLOB.isdisjoint(reference):
-            raise UnknownProject(
-                f"no project is called {safe_label(reference, limit=None)}", "rootsd ls"
-            )
-        matches = [project for project in self._by_glob(reference) if fits(project)]
+            raise UnknownProject(f"no project is called {shown}", "rootsd ls")
+        matches = self._by_glob(reference)
         if not matches:
+            raise UnknownProject(f"no project matches {shown}", "rootsd ls")
+        fitting = [project for project in matches if fits(project)]
+        if not fitting:
             raise UnknownProject(
-                f"no project matches {safe_label(reference, limit=None)}", "rootsd ls"
+                f"nothing that matches {shown} waits for a decision", "rootsd pending"
             )
-        return matches
+        return fitting
 
     def _by_glob(self, pattern: str) -> list[Project]:
         matches = re.compile(translate(pattern)).match
@@ -95,6 +140,6 @@ class Resolver:
             names = sorted(safe_label(catalog.name_of(project)) for project in fits)
             shown = safe_label(reference)
             raise AmbiguousReference(
-                f"{shown} fits several projects: {', '.join(names)}", f"rootsd show {names[0]}"
+                f"{shown} fits several projects: {', '.join(names)}", "rootsd ls"
             )
         return fits[0] if fits else None

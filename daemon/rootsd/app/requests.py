@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Protocol, assert_never
 
 from anyio import to_thread
 
 from rootsd.app.decisions import Decisions
-from rootsd.app.items import items_of
+from rootsd.app.items import dropped_items_of, items_of
 from rootsd.app.ledger import Ledger
-from rootsd.app.references import Resolver
+from rootsd.app.references import Resolver, canonical, is_selected
 from rootsd.core.catalog import Catalog
 from rootsd.core.errors import UnknownProject
-from rootsd.core.model import Actor, Parent, Project
+from rootsd.core.labels import safe_label
+from rootsd.core.model import Actor, Parent, Presence, Project, Verdict
 from rootsd.core.paths import contains
 from rootsd.wire.control import (
+    BadRequest,
     Checked,
     CheckQuery,
     DaemonStatus,
@@ -31,7 +33,6 @@ from rootsd.wire.control import (
     Request,
     Scanned,
     ScanOrder,
-    Selection,
     SessionStatus,
     Status,
     StatusQuery,
@@ -126,13 +127,16 @@ class Desk:
     def _decisions(self) -> Decisions:
         return Decisions(self.ledger, self.real_path, self.surveyor.propose, self.surveyor.parents)
 
+    def _canonical(self, typed: str, cwd: str) -> bytes:
+        return canonical(self.real_path, typed, cwd)
+
     def _status(self) -> Status:
         catalog = self.ledger.catalog
         counts = Counter(j.verdict.value for j in catalog.judgements.values())
         waiting = sum(1 for p in catalog.projects.values() if catalog.is_waiting(p))
         lapsed = sum(1 for p in catalog.projects.values() if p.ruling.lapse is not None)
         incomplete = sum(1 for p in catalog.projects.values() if p.sighting.incomplete)
-        degraded = self.host.degraded()
+        degraded = [*self.host.degraded()]
         if self.ledger.unsaved:
             degraded.append(
                 f"the disk refuses {self.ledger.unsaved} changes; they hold until the daemon ends"
@@ -156,15 +160,16 @@ class Desk:
         )
 
     async def _projects(self, query: ProjectsQuery) -> Listing:
-        await self.ledger.current()
+        # The two belong together: whoever follows from this revision on misses nothing.
+        revision = (await self.ledger.current()).revision
         catalog = self.ledger.catalog
         if query.refs:
-            resolver = Resolver(catalog, lambda typed: self.real_path(typed, query.cwd))
+            resolver = Resolver(catalog, lambda typed: self._canonical(typed, query.cwd))
             candidates = await to_thread.run_sync(resolver.all, query.refs)
         else:
             candidates = sorted(catalog.projects.values(), key=lambda p: p.path)
         under = (
-            await to_thread.run_sync(self.real_path, query.under, query.cwd)
+            await to_thread.run_sync(self._canonical, query.under, query.cwd)
             if query.under is not None
             else None
         )
@@ -175,7 +180,7 @@ class Desk:
             and (under is None or contains(under, project.path))
         ]
         return Listing(
-            revision=self.ledger.revision,
+            revision=revision,
             items=items_of(catalog, chosen, self.surveyor.parents()),
             warnings=[],
         )
@@ -183,18 +188,22 @@ class Desk:
     async def _scan(self, order: ScanOrder, progress: ProgressSink | None) -> Scanned:
         parent = None
         if order.parent is not None:
-            parent = await to_thread.run_sync(self.real_path, order.parent, "/")
+            parent = await to_thread.run_sync(self._canonical, order.parent, "/")
             if all(known.path != parent for known in self.surveyor.parents()):
-                raise UnknownProject(f"{order.parent} is no parent", "rootsd parent ls")
+                shown = safe_label(order.parent, limit=None)
+                raise UnknownProject(f"{shown} is no parent", "rootsd parent ls")
         before = self.ledger.catalog
         cost = await self.surveyor.scan(parent, progress)
-        after = self.ledger.catalog
-        items = partial(items_of, parents=self.surveyor.parents())
+        found = _Difference(before, self.ledger.catalog, parent or b"/")
+        after, parents = found.after, self.surveyor.parents()
         return Scanned(
             revision=self.ledger.revision,
-            new=items(after, _only_in(after, before)),
-            gone=items(before, _only_in(before, after)),
-            changed=items(after, _changed(before, after)),
+            new=items_of(after, found.new(), parents),
+            gone=[
+                *items_of(after, found.missing(), parents),
+                *dropped_items_of(before, found.dropped(), parents),
+            ],
+            changed=items_of(after, found.changed(), parents),
             projects=len(after.projects),
             folders=cost.folders,
             seconds=round(cost.seconds, 3),
@@ -202,50 +211,71 @@ class Desk:
         )
 
     async def _check(self, query: CheckQuery) -> Checked:
-        path = await to_thread.run_sync(self.real_path, query.path, "/")
+        if not query.path.startswith("/"):
+            raise BadRequest(f"{safe_label(query.path, limit=None)} is no absolute path")
+        path = await to_thread.run_sync(self._canonical, query.path, "/")
         published = await self.ledger.current()
-        for root in published.roots:
-            if contains(root.path, path):
-                return Checked(
-                    published=True,
-                    verdict="approved",
-                    root=root.name,
-                    access=root.access.value,
-                )
+        holding = [root for root in published.roots if contains(root.path, path)]
+        if holding:
+            root = max(holding, key=lambda root: len(root.path))  # the innermost speaks
+            return Checked(
+                published=True,
+                verdict=Verdict.APPROVED.value,
+                root=root.name,
+                access=root.access.value,
+            )
         catalog = self.ledger.catalog
         project = catalog.holding(path)
-        verdict = catalog.judgements[project.path].verdict.value if project else None
-        if verdict == "approved":
+        verdict = catalog.judgements[project.path].verdict if project else None
+        if verdict is Verdict.APPROVED:
             # Approved and yet not published: out of reach, so there is nothing to rely on.
-            verdict = "pending"
+            verdict = Verdict.PENDING
         return Checked(published=False, verdict=verdict, root=None, access=None)
 
 
 def _is_selected(catalog: Catalog, project: Project, query: ProjectsQuery) -> bool:
-    match query.select:
-        case Selection.WAITING:
-            selected = catalog.is_waiting(project)
-        case Selection.LAPSED:
-            selected = project.ruling.lapse is not None
-        case Selection.PUBLISHED:
-            selected = project.path in catalog.roots
-        case Selection.ALL | Selection.NAMED:
-            selected = True
     return (
-        selected
+        is_selected(catalog, project, query.select)
         and (query.verdict is None or catalog.judgements[project.path].verdict is query.verdict)
         and (query.tag is None or query.tag in project.ruling.tags)
     )
 
 
-def _only_in(one: Catalog, other: Catalog) -> list[Project]:
-    return [one.projects[path] for path in sorted(one.projects.keys() - other.projects.keys())]
+@dataclass(frozen=True, slots=True)
+class _Difference:
+    """What a scan of `parent` made of a catalogue; each project is in one list at most."""
 
+    before: Catalog
+    after: Catalog
+    parent: bytes
 
-def _changed(before: Catalog, after: Catalog) -> list[Project]:
-    return [
-        after.projects[path]
-        for path in sorted(before.projects.keys() & after.projects.keys())
-        if before.projects[path] is not after.projects[path]
-        and before.projects[path] != after.projects[path]
-    ]
+    def new(self) -> list[Project]:
+        """What was not known before."""
+        return self._of(self.after, self.after.projects.keys() - self.before.projects.keys())
+
+    def dropped(self) -> list[Project]:
+        """What is gone, and nothing was decided about it; as it was before."""
+        return self._of(self.before, self.before.projects.keys() - self.after.projects.keys())
+
+    def missing(self) -> list[Project]:
+        """What is gone, and stays known for what was decided about it."""
+        return [project for project in self._other() if self._is_missing(project)]
+
+    def changed(self) -> list[Project]:
+        """What else differs."""
+        return [project for project in self._other() if not self._is_missing(project)]
+
+    def _other(self) -> list[Project]:
+        both = self.before.projects.keys() & self.after.projects.keys()
+        return [
+            project
+            for project in self._of(self.after, both)
+            if project is not (old := self.before.projects[project.path]) and project != old
+        ]
+
+    def _is_missing(self, project: Project) -> bool:
+        before = self.before.projects[project.path].sighting.presence
+        return before is not Presence.MISSING and project.sighting.presence is Presence.MISSING
+
+    def _of(self, catalog: Catalog, paths: AbstractSet[bytes]) -> list[Project]:
+        return [catalog.projects[path] for path in sorted(paths) if contains(self.parent, path)]
