@@ -1,0 +1,66 @@
+"""The typed client of the control socket."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from rootsd.cli import client
+from rootsd.core.errors import DaemonUnreachable, ErrorCode, RootsdError
+from rootsd.wire.control import CheckQuery, Progress, ScanOrder, StatusQuery
+from support.fake_daemon import FakeDaemon, Objection, a_scan, a_status
+
+
+def test_a_request_gets_its_answer(daemon: FakeDaemon) -> None:
+    daemon.answers["check"] = {"published": False}
+    assert client.call(CheckQuery("/src")) == {"published": False}
+    assert daemon.requests == [("check", {"path": "/src"})]
+
+
+def test_progress_is_handed_on(daemon: FakeDaemon) -> None:
+    daemon.answers["scan"] = a_scan()
+    daemon.notices = [{"folders": n, "projects": 0, "parent": "/src"} for n in range(3)]
+    seen: list[Progress] = []
+    assert client.call(ScanOrder(), seen.append)["projects"] == 3
+    assert [notice["folders"] for notice in seen] == [0, 1, 2]
+    assert client.call(ScanOrder()) == a_scan()
+
+
+def test_an_objection_is_raised_with_its_code(daemon: FakeDaemon) -> None:
+    daemon.answers["status"] = Objection(ErrorCode.REFUSED, "an agent asked", "in your terminal")
+    with pytest.raises(RootsdError, match="an agent asked") as caught:
+        client.call(StatusQuery())
+    assert (caught.value.code, caught.value.remedy) == (ErrorCode.REFUSED, "in your terminal")
+
+
+def test_without_a_daemon_the_next_command_is_named() -> None:
+    assert not client.is_running()
+    with pytest.raises(DaemonUnreachable) as caught:
+        client.call(StatusQuery())
+    assert caught.value.remedy == "rootsd up"
+
+
+def test_a_socket_that_takes_connections_is_a_daemon(daemon: FakeDaemon) -> None:
+    assert client.is_running()
+
+
+def test_a_call_aloud_tells_what_was_asked(
+    daemon: FakeDaemon, capsys: pytest.CaptureFixture[str]
+) -> None:
+    daemon.answers["check"] = {}
+    client.call_aloud(CheckQuery("/src\x1b"))
+    said = capsys.readouterr().err
+    assert said.startswith(f"asked the daemon: check {json.dumps({'path': '/src' + chr(27)})} (")
+    assert "\x1b" not in said
+
+
+def test_a_long_socket_path_is_no_obstacle(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / ("long" * 20) / ("path" * 20)
+    monkeypatch.setenv("ROOTSD_DIR", str(folder))
+    with FakeDaemon(folder) as daemon:
+        daemon.answers["status"] = a_status()
+        assert client.call(StatusQuery())["revision"] == 7

@@ -1,0 +1,63 @@
+"""Global flags work on both sides of the verb, and every command shows examples."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from support.fake_daemon import FakeDaemon, a_listing, a_status, an_item
+from support.terminal import Shell
+
+
+@pytest.mark.parametrize("words", [("--json", "ls"), ("ls", "--json"), ("--json", "ls", "--json")])
+def test_json_may_stand_before_or_after_the_verb(
+    daemon: FakeDaemon, shell: Shell, words: tuple[str, ...]
+) -> None:
+    daemon.answers["projects"] = a_listing(an_item())
+    assert json.loads(shell.run(*words).out)["command"] == "ls"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--json", "parent", "ls"),
+        ("parent", "--json", "ls"),
+        ("parent", "ls", "--json"),
+    ],
+)
+def test_they_may_stand_anywhere_in_a_verb_of_two_words(
+    shell: Shell, words: tuple[str, ...]
+) -> None:
+    assert json.loads(shell.run(*words).out)["command"] == "parent ls"
+
+
+@pytest.mark.parametrize("words", [("-q", "scan"), ("scan", "--quiet")])
+def test_quiet_takes_the_talk_away(
+    daemon: FakeDaemon, shell: Shell, words: tuple[str, ...]
+) -> None:
+    daemon.answers["scan"] = {
+        "revision": 7, "new": [], "gone": [], "changed": [], "projects": 0, "folders": 1,
+        "seconds": 0.1, "warnings": [],
+    }  # fmt: skip
+    assert shell.run(*words).err == ""
+    assert shell.run("scan").err != ""
+
+
+@pytest.mark.parametrize("words", [("-v", "status"), ("status", "--verbose")])
+def test_verbose_tells_what_is_asked(
+    daemon: FakeDaemon, shell: Shell, words: tuple[str, ...]
+) -> None:
+    daemon.answers["status"] = a_status()
+    assert "asked the daemon: status" in shell.run(*words).err
+
+
+def test_no_input_and_no_color_are_taken_everywhere(daemon: FakeDaemon, shell: Shell) -> None:
+    daemon.answers["status"] = a_status()
+    assert shell.run("--no-color", "status", "--no-input").status == 0
+
+
+def test_a_flag_behind_two_dashes_is_an_argument(daemon: FakeDaemon, shell: Shell) -> None:
+    daemon.answers["decide"] = {"revision": 8, "items": [], "unchanged": [], "warnings": []}
+    shell.run("deny", "--", "--json")
+    assert daemon.asked("decide")[0]["refs"] == ["--json"]
