@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from datetime import datetime
 from itertools import pairwise
 from random import Random
 
@@ -24,8 +25,8 @@ from rootsd.core.inputs import (
     Vanished,
 )
 from rootsd.core.model import Access, LapseReason, Published, Root, Verdict
-from support.decisions import PERSON, approved, denied, granted, identity, project
-from support.ledgers import (
+from support.decisions import NOON, PERSON, approved, denied, granted, identity, project
+from support.fakes import (
     HANG_GUARD,
     SOURCES,
     DiskRefuses,
@@ -244,6 +245,24 @@ async def test_a_cancelled_deny_that_the_disk_refuses_holds_all_the_same() -> No
                 group.cancel_scope.cancel()
     assert await world.told() == set()
     assert world.ledger.unsaved == 1
+
+
+@pytest.mark.parametrize("order", [approve(2), deny(1)], ids=["widen", "narrow"])
+async def test_a_caller_that_is_cancelled_just_before_the_write_leaves_nothing_half_done(
+    order: Order,
+) -> None:
+    world = World(approved(1), project(2))
+    with anyio.CancelScope() as caller:
+
+        def cancel() -> datetime:
+            caller.cancel()
+            return NOON
+
+        world.ledger._now = cancel
+        await world.ledger.obey([order])
+    assert world.is_kept()
+    assert world.ledger.unsaved == 0
+    assert await world.told() in ({path(1), path(2)}, set())
 
 
 async def test_a_caller_that_is_cancelled_while_it_waits_for_another_did_nothing() -> None:

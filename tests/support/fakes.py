@@ -1,4 +1,4 @@
-"""A ledger with a disk that may refuse, folders that may be replaced, and a clock that stands.
+"""A ledger with a store that may refuse, folders that may be replaced, and a clock that stands.
 
 The projects are those of `support.decisions`, told by their numbers.
 """
@@ -6,11 +6,10 @@ The projects are those of `support.decisions`, told by their numbers.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 import anyio
 from anyio import from_thread
@@ -22,10 +21,8 @@ from rootsd.core.errors import RootsdError
 from rootsd.core.inputs import AddRule, Approve, Deny, Forget, Observation, Sighted, Vanished
 from rootsd.core.model import Identity, Project, ProjectKind, Rule, Verdict
 from rootsd.core.paths import RefusedPlaces
-from support.decisions import NOON, PERSON, identity, project
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from support.decisions import NOON as NOON  # noqa: PLC0414 - handed on to the tests
+from support.decisions import PERSON, identity, project
 
 HANG_GUARD = 10
 HOME = b"/home/ann"
@@ -86,11 +83,13 @@ class FakeSaver:
             self._may_go_on.set()
 
 
-class FakeDisk:
-    """Which directory lies where; implements the ledger's Verifier."""
+class FakeVerifier:
+    """Knows which directory lies where; one that was told of no projects trusts everything."""
 
-    def __init__(self, projects: Sequence[Project]) -> None:
-        self.folders = {p.path: p.sighting.identity for p in projects if p.sighting.identity}
+    def __init__(self, projects: Sequence[Project] | None = None) -> None:
+        self.is_trusting = projects is None
+        known = projects or ()
+        self.folders = {p.path: p.sighting.identity for p in known if p.sighting.identity}
         self.says: list[Observation] = []
         self.asked: list[Mapping[bytes, Identity]] = []
 
@@ -98,7 +97,7 @@ class FakeDisk:
         self.asked.append(roots)
         observations, self.says = self.says, []
         for path, approved in roots.items():
-            now = self.folders.get(path)
+            now = approved if self.is_trusting else self.folders.get(path)
             if now is None:
                 observations.append(Vanished(path))
             elif not approved.same_as(now):
@@ -111,7 +110,7 @@ class World:
 
     def __init__(self, *projects: Project, rules: Sequence[Rule] = ()) -> None:
         self.saver = FakeSaver(projects, rules)
-        self.disk = FakeDisk(projects)
+        self.disk = FakeVerifier(projects)
         next_rule = max((rule.number for rule in rules), default=0) + 1
         catalog = Catalog.of(projects, rules, PLACES, next_rule)
         self.ledger = Ledger(catalog, self.saver, self.disk, now=lambda: NOON)
