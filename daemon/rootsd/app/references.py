@@ -119,12 +119,16 @@ class Resolver:
         return fitting
 
     def _by_glob(self, pattern: str) -> list[Project]:
+        """By name, by path, or by as many last components of the path as the pattern has."""
         matches = re.compile(translate(pattern)).match
+        length = pattern.count("/") + 1
         catalog = self.catalog
         return [
             project
             for project in sorted(catalog.projects.values(), key=lambda p: p.path)
-            if matches(catalog.name_of(project)) or matches(text_of(project.path))
+            if matches(catalog.name_of(project))
+            or matches(path := text_of(project.path))
+            or matches("/".join(path.split("/")[-length:]))
         ]
 
     def _by_ending(self, reference: str) -> Project | None:
