@@ -9,10 +9,12 @@ import sys
 import termios
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import Enum, auto
 
 import pytest
 
 from rootsd.cli.main import main
+from support.subjects import UNPRIVILEGED
 
 HANG_GUARD = 60
 
@@ -24,6 +26,13 @@ class Done:
     status: int
     out: str
     err: str = ""
+
+
+class Privileges(Enum):
+    """Whether a run as root keeps what lets it pass by the permissions of files."""
+
+    KEPT = auto()
+    DROPPED = auto()
 
 
 class Shell:
@@ -38,10 +47,16 @@ class Shell:
         status = main(list(words))
         return Done(status, *self._capture.readouterr())
 
-    def program(self, *words: str, environment: Mapping[str, str] = os.environ) -> Done:
+    def program(
+        self,
+        *words: str,
+        environment: Mapping[str, str] = os.environ,
+        privileges: Privileges = Privileges.KEPT,
+    ) -> Done:
         """The same as a process of its own."""
+        prefix = UNPRIVILEGED if privileges is Privileges.DROPPED and os.geteuid() == 0 else ()
         done = subprocess.run(
-            [sys.executable, "-m", "rootsd", *words],
+            [*prefix, sys.executable, "-m", "rootsd", *words],
             capture_output=True, text=True, check=False, timeout=HANG_GUARD, env=dict(environment),
         )  # fmt: skip
         return Done(done.returncode, done.stdout, done.stderr)

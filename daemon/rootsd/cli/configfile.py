@@ -25,6 +25,7 @@ from rootsd.core.paths import contains
 NEW_FILE = "# The folders in which rootsd finds projects. See: rootsd parent --help\n"
 _HEADER = re.compile(r"\s*\[\[\s*[\"']?parent[\"']?\s*\]\]")
 _ANY_HEADER = re.compile(r"\s*\[")
+_LINE = re.compile(r"[^\n]*\n|[^\n]+")
 _IDLE = re.compile(r"\s*(#.*)?$")
 
 
@@ -54,7 +55,7 @@ def without_parent(text: str, index: int) -> str:
         document = tomlkit.parse(text)
         del document["parent"][index]
         return _checked(document.as_string(), text, left)
-    lines = text.splitlines(keepends=True)
+    lines = _LINE.findall(text)  # str.splitlines would cut at characters that end no line here
     start, end = _span(lines, index)
     if start and end < len(lines) and not lines[start - 1].strip() and not lines[end].strip():
         end += 1

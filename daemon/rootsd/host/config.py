@@ -89,7 +89,7 @@ class _Reader:
 
     def __init__(self, file: bytes, text: str) -> None:
         self._file = file
-        self._lines = text.splitlines()
+        self._lines = text.split("\n")  # not splitlines, which cuts at other characters too
         self._refused = RefusedPlaces(home=canonical("~"))
 
     def parent(self, entry: Mapping[str, Any], index: int) -> Parent:

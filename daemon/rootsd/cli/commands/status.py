@@ -61,7 +61,8 @@ def parent_line(parent: Mapping[str, Any]) -> str:
 def _lines(status: Mapping[str, Any]) -> Iterator[str]:
     """For a person: a topic a line."""
     daemon, counts = status["daemon"], status["counts"]
-    yield f"daemon    running {daemon['version']}, pid {daemon['pid']}, since {age(daemon['since'])}"
+    started = age(daemon["since"])
+    yield f"daemon    running {daemon['version']}, pid {daemon['pid']}, started {started}"
     if not status["parents"]:
         yield "parents   none                           → rootsd up ~/src"
     for number, parent in enumerate(status["parents"]):

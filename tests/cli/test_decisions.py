@@ -1,0 +1,59 @@
+"""What approve, deny and forget have in common."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from rootsd.cli.decisions import decide
+from rootsd.cli.flags import Flags
+from rootsd.cli.session import Session
+from rootsd.wire.control import Decide, DecisionVerb, Effect
+from support.fake_daemon import FakeDaemon, a_decision, an_item
+
+APPROVED = an_item(verdict="approved", published=True)
+
+
+@pytest.mark.parametrize(
+    ("verb", "word"),
+    [
+        (DecisionVerb.APPROVE, "approved already"),
+        (DecisionVerb.DENY, "denied already"),
+        (DecisionVerb.FORGET, "undecided already"),
+    ],
+)
+def test_what_was_so_already_is_said_and_is_no_data(
+    daemon: FakeDaemon, capsys: pytest.CaptureFixture[str], verb: DecisionVerb, word: str
+) -> None:
+    daemon.answers["decide"] = a_decision(APPROVED, unchanged=[an_item("web\x1b")])
+    decide(Session(), Decide(verb, cwd="/"))
+    assert capsys.readouterr() == (
+        "r7k2\tapi\tapproved\tgit\t/src/api\t\n",
+        f"web\\u{{1b}}: {word}\n",
+    )
+
+
+def test_a_rehearsal_says_that_it_was_one(
+    daemon: FakeDaemon, capsys: pytest.CaptureFixture[str]
+) -> None:
+    daemon.answers["decide"] = a_decision(APPROVED)
+    decide(Session(), Decide(DecisionVerb.APPROVE, cwd="/", effect=Effect.DRY_RUN))
+    assert capsys.readouterr().err == "This would be so; nothing was changed.\n"
+
+
+def test_json_tells_both_groups(daemon: FakeDaemon, capsys: pytest.CaptureFixture[str]) -> None:
+    web = an_item("web")
+    daemon.answers["decide"] = a_decision(APPROVED, unchanged=[web], warnings=["mind"])
+    decide(Session(Flags(json=True), "approve"), Decide(DecisionVerb.APPROVE, cwd="/"))
+    captured = capsys.readouterr()
+    assert captured.err == ""
+    assert json.loads(captured.out) == {
+        "schema": "rootsd/1",
+        "command": "approve",
+        "revision": 8,
+        "unchanged": [web],
+        "dry_run": False,
+        "items": [APPROVED],
+        "warnings": ["mind"],
+    }

@@ -1,0 +1,137 @@
+"""The table of verbs: what is documented is there, what is there is documented."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import click
+import pytest
+
+from rootsd.cli.main import ALIASES, VERBS, root
+from rootsd.cli.session import Session
+from support.fake_daemon import FakeDaemon, a_decision, a_status, an_item
+from support.terminal import Shell
+
+# What the issue that made this promises; --help, -h and the global flags are everywhere.
+DOCUMENTED = {
+    "up": {"--foreground"},
+    "down": set(),
+    "status": set(),
+    "parent": set(),
+    "parent add": {"--depth", "--skip", "--nested"},
+    "parent rm": set(),
+    "parent ls": set(),
+    "parent set": {"--depth", "--skip", "--nested"},
+    "scan": set(),
+    "pending": {"--count", "--exit-code"},
+    "approve": {"--as", "--tag", "--under", "--lapsed", "--all", "--read-only", "--dry-run"},
+    "deny": {"--dry-run"},
+    "forget": {"--dry-run"},
+    "ls": {"--verdict", "--published", "--tag", "--paths", "-0"},
+    "check": {"--write"},
+    "version": set(),
+    "bridge": {"--client"},
+    "daemon": {"--ready-fd", "--detach"},
+}
+EVERYWHERE = {
+    "--json", "-q", "--quiet", "-v", "--verbose", "--no-color", "--no-input", "-h", "--help",
+}  # fmt: skip
+
+
+def contexts() -> Iterator[click.Context]:
+    """A context for each command, also those of two words."""
+    top = click.Context(root, info_name="rootsd", obj=Session(), **root.context_settings)
+    for name in VERBS:
+        command = root.get_command(top, name)
+        assert command is not None
+        context = click.Context(command, top, name)
+        yield context
+        if isinstance(command, click.Group):
+            yield from (click.Context(c, context, n) for n, c in command.commands.items())
+
+
+CONTEXTS = {context.command_path.partition(" ")[2]: context for context in contexts()}
+
+
+def flags_of(context: click.Context) -> set[str]:
+    return {
+        word
+        for param in context.command.get_params(context)
+        if isinstance(param, click.Option)
+        for word in (*param.opts, *param.secondary_opts)
+    }
+
+
+def test_the_documented_flags_are_the_existing_ones() -> None:
+    existing = {path: flags_of(context) - EVERYWHERE for path, context in CONTEXTS.items()}
+    assert existing == DOCUMENTED
+
+
+@pytest.mark.parametrize("path", CONTEXTS)
+def test_every_verb_takes_the_global_flags(path: str) -> None:
+    assert flags_of(CONTEXTS[path]) >= EVERYWHERE
+
+
+@pytest.mark.parametrize("path", CONTEXTS)
+def test_every_help_has_a_purpose_an_example_and_a_text_for_each_flag(path: str) -> None:
+    context = CONTEXTS[path]
+    text = context.command.get_help(context)
+    assert f"\nExamples:\n  rootsd {path}".split(" rootsd ")[0] in text
+    assert context.command.help
+    assert context.command.epilog is not None
+    assert f"rootsd {path}" in context.command.epilog
+    for param in context.command.get_params(context):
+        assert not isinstance(param, click.Option) or param.help
+
+
+@pytest.mark.parametrize("path", CONTEXTS)
+def test_every_flag_that_a_help_mentions_exists(path: str) -> None:
+    context = CONTEXTS[path]
+    known = set().union(*(flags_of(other) for other in CONTEXTS.values()))
+    mentioned = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", context.command.get_help(context)))
+    assert mentioned <= known
+
+
+def test_every_example_starts_with_a_command_that_exists() -> None:
+    for context in CONTEXTS.values():
+        for line in (context.command.epilog or "").splitlines():
+            for verb in re.findall(r"rootsd ([a-z]+)", line):
+                assert verb in VERBS
+
+
+def test_the_help_of_the_whole_lists_every_verb_and_the_exit_statuses(shell: Shell) -> None:
+    done = shell.run("--help")
+    assert (done.status, done.err) == (0, "")
+    for name, verb in VERBS.items():
+        assert re.search(rf"^  {name} +{re.escape(verb.summary)}$", done.out, re.MULTILINE)
+    assert "69 no daemon" in " ".join(done.out.split())
+
+
+def test_rootsd_alone_is_status(daemon: FakeDaemon, shell: Shell) -> None:
+    daemon.answers["status"] = a_status()
+    alone = shell.run()
+    assert (alone.status, alone.out) == (0, shell.run("status").out)
+    assert shell.run("--json").out == shell.run("status", "--json").out
+
+
+@pytest.mark.parametrize(("alias", "verb"), ALIASES.items())
+def test_an_alias_is_its_verb(daemon: FakeDaemon, shell: Shell, alias: str, verb: str) -> None:
+    daemon.answers["decide"] = a_decision(an_item())
+    assert shell.run(alias, "api").status == 0
+    assert daemon.asked("decide")[0]["verb"] == verb
+
+
+@pytest.mark.parametrize(
+    ("word", "hint"),
+    [("aprove", "; did you mean approve?"), ("xyzzy", ""), ("penidng", "pending?")],
+)
+def test_a_command_that_is_none_names_the_nearest(shell: Shell, word: str, hint: str) -> None:
+    done = shell.run(word)
+    assert (done.status, done.out) == (2, "")
+    assert done.err.splitlines()[0].endswith(hint or f"no command '{word}'")
+    assert done.err.endswith("try: rootsd --help\n")
+
+
+def test_a_hostile_word_cannot_reach_the_terminal(shell: Shell) -> None:
+    assert "\x1b" not in shell.run("\x1b[2J").err
