@@ -29,39 +29,21 @@ _STDIN, _STDOUT = 0, 1
 _CHUNK = 64 * 1024
 _HELLO_ID = "rootsd-bridge"
 
-EXIT_OK, EXIT_USAGE, EXIT_UNREACHABLE, EXIT_BAD_CONFIG, EXIT_INTERRUPTED = 0, 2, 69, 78, 130
+EXIT_OK, EXIT_USAGE, EXIT_UNREACHABLE, EXIT_BAD_CONFIG = 0, 2, 69, 78
 
 USAGE = "usage: rootsd bridge [--client NAME]"
-HELP = f"""{USAGE}
-
-Connects an MCP client to rootsd: speaks MCP on stdin and stdout. Put it into the client's
-configuration as the command of a server, for example:
-
-  {{"mcpServers": {{"rootsd": {{"command": "rootsd", "args": ["bridge"]}}}}}}
-
-  --client NAME   what `rootsd status` calls this client; else what the client calls itself
-
-Exit status: 0 when the client leaves, 69 when no daemon can be reached (type: rootsd up).
-"""
-
-
 def main(argv: list[str]) -> int:
     """Run the bridge with the arguments after `bridge`; return the exit status."""
     client = ""
     rest = list(argv)
     while rest:
         flag, _, value = rest.pop(0).partition("=")
-        if flag in ("-h", "--help"):
-            sys.stdout.write(HELP)
-            return EXIT_OK
         if flag != "--client" or not (value or rest):
             sys.stderr.write(f"rootsd bridge: cannot use {flag!a}\n{USAGE}\n")
             return EXIT_USAGE
         client = value or rest.pop(0)
     try:
         return _carry(client)
-    except KeyboardInterrupt:
-        return EXIT_INTERRUPTED
     except BrokenPipeError:  # the client has closed our stdout: it has left
         return EXIT_OK
 

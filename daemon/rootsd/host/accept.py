@@ -89,9 +89,11 @@ class Acceptor:
         try:
             peer = peer_of(connection)
         except OSError:
-            return self._refuse(connection, Refused.GONE)
+            self._refuse(connection, Refused.GONE)
+            return None
         if refusal := self._refusal(peer):
-            return self._refuse(connection, refusal)
+            self._refuse(connection, refusal)
+            return None
         connection.settimeout(0)
         self._of_process[peer.pid] += 1
         return peer

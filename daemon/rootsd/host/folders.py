@@ -93,9 +93,7 @@ def home_folder() -> bytes:
         except KeyError:
             home = b""
     if not home.startswith(b"/"):
-        raise NoPlace(
-            "there is no home folder: HOME is not set", f"export {OVERRIDE}=/some/folder"
-        )
+        raise NoPlace("there is no home folder: HOME is not set", "export HOME=/your/home")
     return home.rstrip(b"/") or b"/"
 
 

@@ -37,6 +37,7 @@ from rootsd.wire.jsonrpc import Batch, Fault, Malformed, Message, Notice, Reply,
 _DRAIN_S = 5.0
 
 _Inlet = MemoryObjectSendStream[SessionMessage | Exception]
+_Messages = MemoryObjectReceiveStream[SessionMessage | Exception]
 
 
 class Era(Enum):
@@ -64,6 +65,7 @@ class Eras:
         self._send = send
         self._outlet = Outlet(send)
         self._inlets: dict[Era, _Inlet] = {}
+        self._messages: list[_Messages] = []
         self._greeted = False
         self._named: Callable[[str], None] | None = named
 
@@ -80,12 +82,17 @@ class Eras:
             await self._take(member)
 
     async def finish(self) -> None:
-        """The peer sends no more: answer what is open, end the streams, then the loops."""
+        """The peer sends no more: answer what is open, and end the streams."""
         self._view.audience.close_streams()
         with anyio.move_on_after(_DRAIN_S):
             await self._outlet.all_answered()
+
+    def close(self) -> None:
+        """End the loops, whether they ever ran or not."""
         for inlet in self._inlets.values():
-            await inlet.aclose()
+            inlet.close()
+        for messages in self._messages:
+            messages.close()
 
     async def _take(self, message: Message | Malformed) -> None:
         match message:
@@ -171,12 +178,11 @@ class Eras:
         if era not in self._inlets:
             inlet, messages = anyio.create_memory_object_stream[SessionMessage | Exception](0)
             self._inlets[era] = inlet
+            self._messages.append(messages)
             self._group.start_soon(self._run_loop, messages)
         return self._inlets[era]
 
-    async def _run_loop(
-        self, messages: MemoryObjectReceiveStream[SessionMessage | Exception]
-    ) -> None:
+    async def _run_loop(self, messages: _Messages) -> None:
         await serve_dual_era_loop(
             self._server,
             messages,

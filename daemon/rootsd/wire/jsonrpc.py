@@ -101,7 +101,7 @@ def encode(message: Message) -> bytes:
         case Fault(id_, code, text, data):
             error = {"code": code, "message": text}
             body |= {"id": id_, "error": error if data is None else error | {"data": data}}
-    return json.dumps(body, separators=(",", ":")).encode() + b"\n"
+    return json.dumps(body, separators=(",", ":"), allow_nan=False).encode() + b"\n"
 
 
 def _refuse_constant(name: str) -> None:

@@ -1,0 +1,65 @@
+"""What changed between two published sets."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from rootsd.core.model import Access, ProjectKind, Published, Root
+from rootsd.publish.difference import Difference, difference
+from support.publishing import root
+
+API, WEB = root("/src/api"), root("/src/acme/web", name="acme/web")
+DOCS = root("https://docs.example/v1", name="docs", kind=ProjectKind.URI)
+
+
+def between(before: tuple[Root, ...], after: tuple[Root, ...]) -> Difference:
+    return difference(Published(1, before), Published(2, after))
+
+
+def test_an_addition_changes_the_lists_and_revokes_nothing() -> None:
+    assert between((API,), (WEB, API)) == Difference(
+        frozenset({"roots://approved", "roots://root/acme/web"}),
+        lists_resources=True,
+        lists_roots=True,
+        revokes=False,
+    )
+
+
+def test_a_removal_is_a_revoke() -> None:
+    news = between((API, WEB), (API,))
+    assert news.revokes
+    assert "roots://root/acme/web" in news.resources
+
+
+def test_less_access_is_a_revoke() -> None:
+    news = between((API,), (replace(API, access=Access.READ),))
+    assert news.revokes
+    assert news.resources == {"roots://approved", "roots://root/api"}
+
+
+def test_a_name_that_moves_to_another_folder_is_a_revoke() -> None:
+    assert between((API,), (root("/elsewhere/api"),)).revokes
+
+
+def test_a_root_that_is_no_folder_does_not_change_the_mcp_roots() -> None:
+    news = between((API,), (API, DOCS))
+    assert news.lists_resources
+    assert not news.lists_roots
+
+
+def test_an_equal_set_is_no_news() -> None:
+    news = between((API,), (replace(API),))
+    assert news == Difference(frozenset(), lists_resources=False, lists_roots=False, revokes=False)
+
+
+def test_a_set_that_was_missed_counts_as_a_revoke() -> None:
+    news = difference(Published(1, (API,)), Published(3, (API,)))
+    assert news.revokes
+    assert news.lists_roots
+    assert "roots://approved" in news.resources
+
+
+def test_news_of_two_steps_is_the_news_of_both() -> None:
+    news = between((API,), (API, WEB)) | between((API, WEB), (API,))
+    assert news.revokes
+    assert news.resources == {"roots://approved", "roots://root/acme/web"}

@@ -1,0 +1,238 @@
+"""What is routed where, and what is answered before the SDK sees it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from rootsd.core.errors import Busy
+from rootsd.core.model import ProjectKind
+from support.publishing import META_2026, FakeSource, connected, root
+
+API = root("/src/api", tags=("work",))
+META = {"rootsd/kind": "git", "rootsd/access": "read-write", "rootsd/tags": ["work"]}
+
+
+async def test_a_peer_that_asks_for_roots_gets_mcp_roots_and_then_notices() -> None:
+    source = FakeSource(API)
+    async with connected(source) as peer:
+        await peer.write(b'{"method":"roots/list","jsonrpc":"2.0","id":0}')
+        assert await peer.hear() == {
+            "jsonrpc": "2.0",
+            "id": 0,
+            "result": {"roots": [{"uri": "file:///src/api", "name": "api", "_meta": META}]},
+        }
+        source.publish()
+        assert await peer.hear() == {
+            "jsonrpc": "2.0",
+            "method": "notifications/roots/list_changed",
+        }
+        assert (await peer.ask("roots/list"))["result"] == {"roots": []}
+
+
+async def test_roots_that_are_no_folders_are_left_out_of_mcp_roots() -> None:
+    source = FakeSource(API, root("https://a.example/v1", name="docs", kind=ProjectKind.URI))
+    async with connected(source) as peer:
+        names = [item["name"] for item in (await peer.ask("roots/list"))["result"]["roots"]]
+        assert names == ["api"]
+
+
+async def test_a_peer_that_never_asked_for_roots_hears_nothing_of_them() -> None:
+    source = FakeSource(API)
+    async with connected(source) as peer:
+        await peer.ask("ping")
+        source.publish()
+        assert (await peer.ask("ping"))["id"] == 1
+
+
+async def test_a_source_that_cannot_tell_is_a_fault_with_a_remedy() -> None:
+    source = FakeSource(API)
+    source.error = Busy("the store is being restored", "rootsd status")
+    async with connected(source) as peer:
+        error = (await peer.ask("roots/list"))["error"]
+    assert error == {
+        "code": -32603,
+        "message": "the store is being restored",
+        "data": {"reason": "busy", "remedy": "rootsd status"},
+    }
+
+
+@pytest.mark.parametrize("era", ["handshake", "2026"])
+async def test_an_error_nobody_foresaw_is_an_internal_error_that_tells_no_more(
+    era: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    source = FakeSource(API)
+    async with connected(source) as peer:
+        await peer.shake_hands()
+        source.error = ZeroDivisionError("secret")
+        ask = peer.ask_2026 if era == "2026" else peer.ask
+        answer = await ask("tools/call", {"name": "list_roots"})
+        source.error = None
+        assert answer["error"]["code"] == -32603
+        assert "secret" not in json.dumps(answer)
+        assert "secret" in caplog.text
+
+
+@pytest.mark.parametrize("method", ["no/such", "prompts/list", "logging/setLevel", "roots/set"])
+async def test_unknown_methods_are_refused_with_a_reason(method: str) -> None:
+    async with connected(FakeSource()) as peer:
+        await peer.shake_hands()
+        for error in (
+            (await peer.ask(method, {"level": "info"}))["error"],
+            (await peer.ask_2026(method, {"level": "info"}))["error"],
+        ):
+            assert error["code"] == -32601
+            assert method in error["data"]["reason"]
+
+
+async def test_a_batch_is_answered_element_by_element() -> None:
+    async with connected(FakeSource(API)) as peer:
+        await peer.shake_hands("2025-03-26")
+        await peer.write(
+            b'[{"jsonrpc":"2.0","id":"a","method":"ping"},{"jsonrpc":"2.0","method":"x"},7,'
+            b'{"jsonrpc":"2.0","id":"b","method":"roots/list"}]'
+        )
+        answers = [await peer.hear() for _ in range(3)]
+        assert sorted(answer["id"] or "" for answer in answers) == ["", "a", "b"]
+        assert [a["error"]["code"] for a in answers if a["id"] is None] == [-32600]
+
+
+HOSTILE: list[tuple[bytes, Any, int]] = [
+    (b"{", None, -32700),
+    (b"\xff\xfe", None, -32700),
+    (b"[" * 60_000, None, -32700),
+    (b'{"jsonrpc":"2.0","id":1,"method":"ping","params":NaN}', None, -32700),
+    (b"1" * 5000, None, -32700),
+    (b"[]", None, -32600),
+    (b"null", None, -32600),
+    (b'"ping"', None, -32600),
+    (b"{}", None, -32600),
+    (b'{"jsonrpc":"1.0","id":4,"method":"ping"}', 4, -32600),
+    (b'{"jsonrpc":"2.0","id":null,"method":"ping"}', None, -32600),
+    (b'{"jsonrpc":"2.0","id":true,"method":"ping"}', None, -32600),
+    (b'{"jsonrpc":"2.0","id":1.5,"method":"ping"}', None, -32600),
+    (b'{"jsonrpc":"2.0","id":{},"method":"ping"}', None, -32600),
+    (b'{"jsonrpc":"2.0","id":4,"method":["ping"]}', 4, -32600),
+    (b'{"jsonrpc":"2.0","id":4,"method":"ping","params":7}', 4, -32600),
+    (b'{"jsonrpc":"2.0","id":4,"method":"ping","params":[]}', 4, -32602),
+    (b'{"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"\\ud800"}}', 4, -32600),
+    (b'{"jsonrpc":"2.0","id":"\\udfff","method":"ping"}', "\udfff", -32600),
+    (b'{"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"_meta":7}}', 4, -32602),
+    (b'{"jsonrpc":"2.0","id":4,"method":"initialize"}', 4, -32602),
+]
+
+
+@pytest.mark.parametrize(("line", "id_", "code"), HOSTILE)
+async def test_hostile_lines_are_answered_and_the_connection_lives_on(
+    line: bytes, id_: object, code: int
+) -> None:
+    async with connected(FakeSource()) as peer:
+        await peer.write(line)
+        answer = await peer.hear()
+        assert (answer["id"], answer["error"]["code"]) == (id_, code)
+        assert (await peer.ask("ping", id_="after"))["result"] == {}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"",
+        b"  \r",
+        b'{"jsonrpc":"2.0","id":4,"result":{}}',
+        b'{"jsonrpc":"2.0","id":null,"error":{"code":1,"message":"m"}}',
+        b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":99}}',
+        b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":[]}',
+        b'{"jsonrpc":"2.0","method":"notifications/initialized","params":{"_meta":7}}',
+        b'{"jsonrpc":"2.0","method":"notifications/progress"}',
+    ],
+)
+async def test_lines_that_want_no_answer_get_none(
+    line: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with connected(FakeSource()) as peer:
+        await peer.shake_hands()
+        await peer.write(line)
+        assert (await peer.ask("ping", id_="after"))["id"] == "after"
+    assert not caplog.records, "a peer must not be able to fill the log"
+
+
+async def test_half_a_surrogate_pair_is_allowed_where_the_other_half_follows() -> None:
+    async with connected(FakeSource()) as peer:
+        await peer.write(b'{"jsonrpc":"2.0","id":"\\ud83d\\ude00","method":"ping"}')
+        assert (await peer.hear())["id"] == "\N{GRINNING FACE}"
+
+
+async def test_ids_keep_their_type() -> None:
+    async with connected(FakeSource()) as peer:
+        for id_ in (0, "0", "", -1, 2**70):
+            await peer.say("ping", id_=id_)
+            assert (await peer.hear())["id"] == id_
+
+
+async def test_an_id_that_is_still_open_is_refused_and_free_after_a_cancellation() -> None:
+    wanted = {"notifications": {"resourcesListChanged": True}, "_meta": META_2026}
+    async with connected(FakeSource()) as peer:
+        await peer.ask("subscriptions/listen", wanted, id_=5)
+        assert (await peer.ask_2026("tools/list", id_=5))["error"]["code"] == -32600
+        await peer.say("notifications/cancelled", {"requestId": 5})
+        assert "tools" in (await peer.ask_2026("tools/list", id_=5))["result"]
+
+
+async def test_a_flood_of_open_streams_is_refused_beyond_a_number() -> None:
+    wanted = {"notifications": {"resourcesListChanged": True}, "_meta": META_2026}
+    async with connected(FakeSource()) as peer:
+        for number in range(16):
+            await peer.ask("subscriptions/listen", wanted, id_=number)
+        assert (await peer.ask("subscriptions/listen", wanted, id_=99))["error"]["code"] == -32603
+        assert "tools" in (await peer.ask_2026("tools/list", id_=100))["result"]
+
+
+async def test_many_requests_at_once_are_all_answered() -> None:
+    async with connected(FakeSource(API)) as peer:
+        await peer.shake_hands()
+        for number in range(500):
+            await peer.say("ping", id_=number)
+        answered = {(await peer.hear())["id"] for _ in range(500)}
+    assert answered == set(range(500))
+
+
+async def test_a_hello_is_welcomed_and_names_the_client() -> None:
+    async with connected(FakeSource()) as peer:
+        answer = await peer.ask("rootsd/hello", {"version": 1, "client": "my editor"}, id_="h")
+        assert (answer["id"], answer["result"]["version"]) == ("h", 1)
+        await peer.shake_hands()
+        assert peer.named == ["my editor"]
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        None,
+        [],
+        {"version": 0},
+        {"version": 1, "client": 7},
+        {"version": 1, "only": ["api"]},
+        {"version": 1, "cwd": "/src"},
+        {"version": 2, "unheard_of": True},
+    ],
+)
+async def test_a_hello_that_cannot_be_followed_is_refused_not_ignored(params: object) -> None:
+    async with connected(FakeSource(API)) as peer:
+        error = (await peer.ask("rootsd/hello", params))["error"]
+        assert error["code"] == -32602
+        assert error["data"]["version"] == 1
+
+
+async def test_a_hello_in_the_middle_is_refused() -> None:
+    async with connected(FakeSource()) as peer:
+        await peer.ask("ping")
+        assert (await peer.ask("rootsd/hello", {"version": 1}))["error"]["code"] == -32600
+
+
+async def test_a_request_before_the_handshake_is_refused_by_the_sdk_and_does_no_harm() -> None:
+    async with connected(FakeSource(API)) as peer:
+        assert (await peer.ask("tools/list"))["error"]["code"] == -32602
+        await peer.shake_hands()
+        assert "tools" in (await peer.ask("tools/list"))["result"]

@@ -1,0 +1,125 @@
+"""What leaves the SDK, and what is still owed."""
+
+from __future__ import annotations
+
+import json
+
+import anyio
+import pytest
+from mcp.shared.message import SessionMessage
+from mcp_types import ErrorData, JSONRPCError, JSONRPCNotification, JSONRPCResponse
+
+from rootsd.publish.outlet import Outlet
+from support.publishing import HANG_GUARD_S
+
+
+def answer(id_: int | str) -> SessionMessage:
+    return SessionMessage(JSONRPCResponse(jsonrpc="2.0", id=id_, result={}))
+
+
+class Lines:
+    def __init__(self) -> None:
+        self.sent: list[bytes] = []
+
+    async def take(self, line: bytes) -> None:
+        self.sent.append(line)
+
+
+async def test_an_id_is_open_until_its_answer_leaves() -> None:
+    lines = Lines()
+    outlet = Outlet(lines.take)
+    await outlet.open(0)
+    assert outlet.is_open(0)
+    assert not outlet.is_open("0")
+    await outlet.send(answer(0))
+    assert not outlet.is_open(0)
+    assert lines.sent == [b'{"jsonrpc":"2.0","id":0,"result":{}}\n']
+    await outlet.all_answered()
+
+
+async def test_the_id_is_free_before_the_answer_is_out() -> None:
+    seen: list[bool] = []
+
+    async def look(_: bytes) -> None:
+        seen.append(outlet.is_open(7))
+
+    outlet = Outlet(look)
+    await outlet.open(7)
+    await outlet.send(answer(7))
+    assert seen == [False]
+
+
+async def test_too_many_open_requests_wait_for_an_answer() -> None:
+    outlet = Outlet(Lines().take)
+    for number in range(64):
+        await outlet.open(number)
+    with anyio.fail_after(HANG_GUARD_S):
+        async with anyio.create_task_group() as group:
+            group.start_soon(outlet.open, 64)
+            await anyio.wait_all_tasks_blocked()
+            assert not outlet.is_open(64)
+            await outlet.send(answer(0))
+    assert outlet.is_open(64)
+
+
+@pytest.mark.parametrize(("opened", "cancelled"), [(7, 7), (7, "7"), ("7", 7), ("x", "x")])
+async def test_a_cancelled_request_is_owed_no_answer(
+    opened: int | str, cancelled: int | str
+) -> None:
+    outlet = Outlet(Lines().take)
+    await outlet.open(opened)
+    outlet.cancel(cancelled)
+    with anyio.fail_after(HANG_GUARD_S):
+        await outlet.all_answered()
+    outlet.cancel(cancelled)
+    await outlet.all_answered()
+
+
+async def test_waiting_for_all_answers_ends_when_the_last_is_out() -> None:
+    outlet = Outlet(Lines().take)
+    await outlet.open("a")
+    with anyio.fail_after(HANG_GUARD_S):
+        async with anyio.create_task_group() as group:
+            group.start_soon(outlet.all_answered)
+            await anyio.wait_all_tasks_blocked()
+            await outlet.send(answer("a"))
+
+
+async def test_notices_pass_and_settle_nothing() -> None:
+    lines = Lines()
+    outlet = Outlet(lines.take)
+    await outlet.open(1)
+    await outlet.send(SessionMessage(JSONRPCNotification(jsonrpc="2.0", method="m")))
+    assert lines.sent == [b'{"jsonrpc":"2.0","method":"m"}\n']
+    assert outlet.is_open(1)
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (
+            ErrorData(code=0, message="secret"),
+            {
+                "code": -32603,
+                "message": "internal error",
+                "data": {"reason": "a fault in rootsd, which its log describes"},
+            },
+        ),
+        (
+            ErrorData(code=-32601, message="Method not found", data="a/b"),
+            {
+                "code": -32601,
+                "message": "Method not found",
+                "data": {"reason": "a/b is not served in the protocol revision of this request"},
+            },
+        ),
+        (ErrorData(code=-32602, message="m"), {"code": -32602, "message": "m"}),
+    ],
+)
+async def test_errors_are_put_into_our_words(given: ErrorData, expected: object) -> None:
+    lines = Lines()
+    outlet = Outlet(lines.take)
+    await outlet.open(1)
+    await outlet.send(SessionMessage(JSONRPCError(jsonrpc="2.0", id=1, error=given)))
+    assert json.loads(lines.sent[0])["error"] == expected
+    await outlet.all_answered()

@@ -1,0 +1,75 @@
+"""The published set as JSON."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from rootsd.core.model import ProjectKind, Published, Root
+from rootsd.publish.shapes import (
+    approved_text,
+    item_of,
+    listing_of,
+    listing_text,
+    root_named_by,
+    root_text,
+    root_uri,
+    roots_result,
+)
+from support.publishing import root
+
+ODD = root("/src/a b\u202ec%", name="a b\u202ec%/\N{SNOWMAN}")
+DOCS = root("https://docs.example/v1", name="docs", kind=ProjectKind.URI, tags=("web",))
+
+
+def test_a_folder_is_shown_with_its_path_and_a_label_that_cannot_deceive() -> None:
+    assert item_of(ODD) == {
+        "name": "a b\\u{202e}c%/\N{SNOWMAN}",
+        "path": "/src/a b\u202ec%",
+        "uri": "file:///src/a%20b%E2%80%AEc%25",
+        "kind": "git",
+        "access": "read-write",
+        "tags": [],
+    }
+
+
+def test_a_root_that_is_no_folder_has_no_path() -> None:
+    assert item_of(DOCS)["path"] is None
+    assert item_of(DOCS)["uri"] == "https://docs.example/v1"
+
+
+def test_tools_list_every_root_and_mcp_roots_only_folders() -> None:
+    published = Published(9, (ODD, DOCS))
+    assert [item["name"] for item in listing_of(published)["roots"]] == [
+        "a b\\u{202e}c%/\N{SNOWMAN}",
+        "docs",
+    ]
+    assert json.loads(listing_text(published)) == listing_of(published)
+    assert [item["uri"] for item in roots_result(published)["roots"]] == [ODD.uri]
+
+
+def test_the_approved_resource_is_the_mcp_roots_and_the_revision_and_nothing_else() -> None:
+    published = Published(9, (ODD, DOCS))
+    assert json.loads(approved_text(published)) == {**roots_result(published), "revision": 9}
+
+
+def test_the_resource_of_a_root_is_its_item() -> None:
+    assert json.loads(root_text(ODD)) == item_of(ODD)
+
+
+@pytest.mark.parametrize(
+    "name", ["api", "acme/api", "a b", "100%", "a%2Fb", "?#&+", "\N{SNOWMAN}", "\udcff", "."]
+)
+def test_any_name_is_found_again_by_its_uri(name: str) -> None:
+    wanted = root("/src/wanted", name=name)
+    published = Published(1, (root("/src/other"), wanted))
+    uri = root_uri(name)
+    assert uri.isascii()
+    assert root_named_by(uri, published) is wanted
+
+
+@pytest.mark.parametrize("uri", ["roots://root/nobody", "roots://approved", "file:///src/x", ""])
+def test_other_uris_stand_for_no_root(uri: str) -> None:
+    nameless: Root = root("/src/x", name="x")
+    assert root_named_by(uri, Published(1, (nameless,))) is None

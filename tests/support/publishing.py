@@ -1,0 +1,218 @@
+"""A source of roots that tests set, and an MCP connection to it without a socket."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+from anyio.abc import ByteStream
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp.shared.message import SessionMessage
+from mcp_types import jsonrpc_message_adapter
+
+from rootsd.core.model import Access, ProjectKind, Published, Root
+from rootsd.core.paths import to_uri
+from rootsd.publish.session import DEFAULT_LIMITS, End, Limits, serve_session
+from rootsd.wire.lines import LineReader
+
+HANG_GUARD_S = 10
+Message = dict[str, Any]
+META_2026: Mapping[str, Any] = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientCapabilities": {},
+}
+
+
+def root(
+    path: str, *, name: str = "", kind: ProjectKind = ProjectKind.GIT, tags: tuple[str, ...] = ()
+) -> Root:
+    """A root at `path`; called like its folder unless it is given a name."""
+    if kind is ProjectKind.URI:
+        return Root(path.encode(), path, name, kind, Access.READ_WRITE, tags)
+    label = name or path.rpartition("/")[2]
+    return Root(path.encode(), to_uri(path.encode()), label, kind, Access.READ_WRITE, tags)
+
+
+class FakeSource:
+    """A RootsSource whose set is whatever was published last."""
+
+    def __init__(self, *roots: Root) -> None:
+        self._published = Published(1, roots)
+        self._changed = anyio.Event()
+        self.error: Exception | None = None
+
+    @property
+    def revision(self) -> int:
+        return self._published.revision
+
+    def publish(self, *roots: Root) -> None:
+        """Replace the set, and wake everybody who waits."""
+        self._published = Published(self._published.revision + 1, roots)
+        self._changed.set()
+        self._changed = anyio.Event()
+
+    async def current(self) -> Published:
+        if self.error:
+            raise self.error
+        return self._published
+
+    async def wait_past(self, revision: int) -> Published:
+        while self._published.revision <= revision:
+            await self._changed.wait()
+        return self._published
+
+
+def byte_pipe(capacity: float = math.inf) -> tuple[ByteStream, ByteStream]:
+    """Two connected byte streams; `capacity` is how many writes each holds unread."""
+    out_a, in_b = anyio.create_memory_object_stream[bytes](capacity)
+    out_b, in_a = anyio.create_memory_object_stream[bytes](capacity)
+    return _Bytes(out_a, in_a), _Bytes(out_b, in_b)
+
+
+class _Bytes(ByteStream):
+    def __init__(
+        self, out: MemoryObjectSendStream[bytes], into: MemoryObjectReceiveStream[bytes]
+    ) -> None:
+        self._out = out
+        self._in = into
+
+    async def send(self, item: bytes) -> None:
+        await self._out.send(item)
+
+    async def receive(self, max_bytes: int = 65536) -> bytes:
+        data = await self._in.receive()
+        assert len(data) <= max_bytes, "a test writes at most what a session reads at once"
+        return data
+
+    async def send_eof(self) -> None:
+        self._out.close()
+
+    async def aclose(self) -> None:
+        self._out.close()
+        self._in.close()
+
+
+class Peer:
+    """The client's end of a connection, line by line."""
+
+    def __init__(self, stream: ByteStream) -> None:
+        self.stream = stream
+        self._lines = LineReader(1 << 30)
+        self.end: End | None = None
+        self.named: list[str] = []
+
+    async def write(self, *lines: bytes) -> None:
+        await self.stream.send(b"".join(line + b"\n" for line in lines))
+
+    async def say(self, method: str, params: object = None, *, id_: object = None) -> None:
+        """Send a request, or a notice where there is no id."""
+        message: Message = {"jsonrpc": "2.0", "method": method}
+        if params is not None:
+            message["params"] = params
+        if id_ is not None:
+            message["id"] = id_
+        await self.write(json.dumps(message).encode())
+
+    async def hear(self) -> Message:
+        """The next message. Raises EndOfStream."""
+        with anyio.fail_after(HANG_GUARD_S):
+            while (line := self._lines.pop()) is None:
+                self._lines.feed(await self.stream.receive())
+        message: Message = json.loads(line)
+        return message
+
+    async def ask(self, method: str, params: object = None, *, id_: object = 1) -> Message:
+        """Send a request and return the message that comes next."""
+        await self.say(method, params, id_=id_)
+        return await self.hear()
+
+    async def ask_2026(
+        self, method: str, params: Mapping[str, Any] | None = None, *, id_: object = 1
+    ) -> Message:
+        """The same with the envelope of 2026-07-28."""
+        return await self.ask(method, {**(params or {}), "_meta": META_2026}, id_=id_)
+
+    async def shake_hands(self, version: str = "2025-11-25") -> Message:
+        """`initialize` and `initialized`; returns the answer."""
+        info = {"name": "a test", "version": "1"}
+        params = {"protocolVersion": version, "capabilities": {}, "clientInfo": info}
+        answer = await self.ask("initialize", params, id_=0)
+        await self.say("notifications/initialized")
+        return answer
+
+    async def hears_end(self) -> End:
+        """Wait until the session is over; returns how it ended."""
+        with anyio.fail_after(HANG_GUARD_S):
+            try:
+                while True:
+                    await self.stream.receive()
+            except anyio.EndOfStream:
+                pass
+            while self.end is None:
+                await anyio.lowlevel.checkpoint()
+        return self.end
+
+
+@asynccontextmanager
+async def connected(
+    source: FakeSource, *, limits: Limits = DEFAULT_LIMITS, capacity: float = math.inf
+) -> AsyncIterator[Peer]:
+    """A client connected to a session over `source`."""
+    mine, theirs = byte_pipe(capacity)
+    peer = Peer(mine)
+
+    async def serve() -> None:
+        peer.end = await serve_session(theirs, source, named=peer.named.append, limits=limits)
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(serve)
+        try:
+            yield peer
+        finally:
+            await mine.aclose()
+        with anyio.fail_after(HANG_GUARD_S):
+            while peer.end is None:
+                await anyio.lowlevel.checkpoint()
+
+
+@asynccontextmanager
+async def transport(
+    stream: ByteStream,
+) -> AsyncIterator[
+    tuple[
+        MemoryObjectReceiveStream[SessionMessage | Exception],
+        MemoryObjectSendStream[SessionMessage],
+    ]
+]:
+    """The SDK client's transport over a byte stream."""
+    to_client, messages = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    from_client, outgoing = anyio.create_memory_object_stream[SessionMessage](0)
+
+    async def read() -> None:
+        lines = LineReader(1 << 30)
+        with to_client:
+            try:
+                while True:
+                    lines.feed(await stream.receive())
+                    while (line := lines.pop()) is not None:
+                        message = jsonrpc_message_adapter.validate_json(line, by_name=False)
+                        await to_client.send(SessionMessage(message))
+            except (anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError):
+                pass
+
+    async def write() -> None:
+        with outgoing:
+            async for item in outgoing:
+                text = item.message.model_dump_json(by_alias=True, exclude_unset=True)
+                await stream.send(text.encode() + b"\n")
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(read)
+        group.start_soon(write)
+        with messages, from_client:
+            yield messages, from_client
+        group.cancel_scope.cancel()

@@ -1,0 +1,56 @@
+"""How our own bridges introduce themselves."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rootsd.wire.hello import BadHello, Hello, Scope, decode, encode
+from rootsd.wire.jsonrpc import Params
+
+TEXTS = st.lists(st.text()).map(tuple)
+HELLOS = st.builds(
+    Hello,
+    st.integers(1, 9),
+    st.text(max_size=128),
+    st.builds(Scope, TEXTS, TEXTS, st.none() | st.text(), st.booleans()),
+)
+
+
+@given(HELLOS)
+def test_a_hello_arrives_as_it_was_sent(hello: Hello) -> None:
+    request = encode(hello, "id")
+    assert (request.id, request.method) == ("id", "rootsd/hello")
+    assert decode(request.params) == hello
+
+
+def test_a_hello_with_nothing_to_say_is_a_version() -> None:
+    assert encode(Hello(), 0).params == {"version": 1}
+
+
+def test_a_client_name_is_cut_to_a_length() -> None:
+    assert len(decode({"version": 1, "client": "x" * 1000}).client) == 128
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        None,
+        [1],
+        {},
+        {"version": "1"},
+        {"version": True},
+        {"version": 0},
+        {"version": 1, "later": 1},
+        {"version": 1, "client": 1},
+        {"version": 1, "cwd": []},
+        {"version": 1, "only": "api"},
+        {"version": 1, "only": [1]},
+        {"version": 1, "tags": None},
+        {"version": 1, "any_uri": 1},
+    ],
+)
+def test_a_hello_that_is_not_understood_in_full_is_refused(params: Params) -> None:
+    with pytest.raises(BadHello):
+        decode(params)

@@ -1,0 +1,52 @@
+"""Newline frames."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rootsd.wire.lines import LineReader, LineTooLong
+
+
+def popped(reader: LineReader) -> list[bytes]:
+    lines = []
+    while (line := reader.pop()) is not None:
+        lines.append(line)
+    return lines
+
+
+@given(st.binary(max_size=200), st.lists(st.integers(0, 200), max_size=8))
+def test_lines_come_out_alike_however_the_bytes_were_split(data: bytes, cuts: list[int]) -> None:
+    reader = LineReader(1000)
+    edges = [0, *sorted(cut for cut in cuts if cut < len(data)), len(data)]
+    lines: list[bytes] = []
+    for start, end in pairwise(edges):
+        reader.feed(data[start:end])
+        lines += popped(reader)
+    assert [*lines, reader.rest()] == data.split(b"\n")
+    assert reader.rest() == b""
+
+
+def test_a_line_as_long_as_the_limit_passes() -> None:
+    reader = LineReader(4)
+    reader.feed(b"1234\n")
+    assert popped(reader) == [b"1234"]
+
+
+@pytest.mark.parametrize("data", [b"12345\n", b"12345"])
+def test_a_longer_line_is_refused_as_soon_as_it_is_too_long(data: bytes) -> None:
+    reader = LineReader(4)
+    reader.feed(data)
+    with pytest.raises(LineTooLong, match="4 bytes"):
+        reader.pop()
+
+
+def test_the_lines_before_a_line_that_is_too_long_are_not_lost() -> None:
+    reader = LineReader(4)
+    reader.feed(b"a\nb\n12345")
+    assert [reader.pop(), reader.pop()] == [b"a", b"b"]
+    with pytest.raises(LineTooLong):
+        reader.pop()
