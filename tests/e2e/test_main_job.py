@@ -16,6 +16,7 @@ import anyio
 import pytest
 from anyio import to_thread
 from mcp import Client
+from mcp.client.session import IncomingMessage
 from mcp.client.stdio import StdioServerParameters
 
 from support.person import HANG_GUARD, POWERLESS, Person
@@ -53,6 +54,9 @@ class Told:
         self.notices.append(type(notice).__name__)
         self._arrived.set()
 
+    async def take_message(self, message: IncomingMessage) -> None:
+        await self.take(message)
+
     async def next(self) -> None:
         with anyio.fail_after(HANG_GUARD):
             await self._arrived.wait()
@@ -62,7 +66,7 @@ class Told:
 @asynccontextmanager
 async def legacy_client(person: Person) -> AsyncIterator[tuple[Client, Told]]:
     told = Told()
-    async with Client(bridge(person), mode="legacy", message_handler=told.take) as client:
+    async with Client(bridge(person), mode="legacy", message_handler=told.take_message) as client:
         await client.session.subscribe_resource(URI)
         yield client, told
 

@@ -14,11 +14,12 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 
 import anyio
 from anyio import to_thread
-from anyio.abc import SocketStream
+from anyio.abc import SocketStream, TaskStatus
 
 from rootsd import __version__
 from rootsd.app.control import serve_control
@@ -46,6 +47,7 @@ from rootsd.wire.control import DaemonStatus, SessionStatus
 log = logging.getLogger(__name__)
 
 _FIRST_REVISION = 1
+_LOG_FORMAT = "%(asctime)s %(levelname)s %(message)s"
 
 
 def run(places: Places, *, ready_fd: int | None) -> int:
@@ -54,6 +56,7 @@ def run(places: Places, *, ready_fd: int | None) -> int:
     On the pipe `ready_fd` it writes `ready` and a newline once the sockets accept. Raises Busy
     where another daemon uses the same folders, BadConfig, and what the store raises.
     """
+    logging.basicConfig(level=logging.INFO, format=_LOG_FORMAT)
     run_folder = folders.run_folder()
     record = LockRecord(
         os.getpid(),
@@ -120,7 +123,8 @@ class Daemon:
             control = stack.enter_context(listen(run_folder.control_socket))
             mcp = stack.enter_context(listen(run_folder.mcp_socket))
             async with anyio.create_task_group() as group:
-                group.start_soon(self._heed_signals)
+                # Before "ready": from then on a signal must not simply kill.
+                await group.start(self._heed_signals)
                 group.start_soon(self._ledger.keep_saving)
                 group.start_soon(self._surveyor.take_in)
                 group.start_soon(self._surveyor.follow_roots)
@@ -161,15 +165,16 @@ class Daemon:
         await serve_control(stream, desk, Actor(ActorKind.PERSON, f"pid {peer.pid}"))
 
     async def _serve_mcp(self, stream: SocketStream, peer: Peer) -> None:
-        # The SDK takes 60 MB: a daemon that nobody speaks MCP with does without.
-        from rootsd.publish.session import serve_session  # noqa: PLC0415
-
+        # The SDK takes 60 MB and half a second: a daemon that nobody speaks MCP with does
+        # without, and the others are answered meanwhile.
+        publishing = await to_thread.run_sync(import_module, "rootsd.publish.session")
         with self._sessions.opened(peer.pid) as session:
-            end = await serve_session(stream, self._ledger, named=session.name_client)
+            end = await publishing.serve_session(stream, self._ledger, named=session.name_client)
         log.debug("pid %d %s", peer.pid, end.value)
 
-    async def _heed_signals(self) -> None:
+    async def _heed_signals(self, *, task_status: TaskStatus[None]) -> None:
         with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as received:
+            task_status.started()
             async for number in received:
                 if number is not signal.SIGHUP:
                     self.stop()

@@ -1,0 +1,126 @@
+"""The daemon as a process: its locks, its signals, its end."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from rootsd.app.daemon import real_path
+
+HANG_GUARD = 60
+START = "import sys; from rootsd.app.daemon import run; from rootsd.host.places import find_places"
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    (tmp_path / "src").mkdir()
+    return tmp_path
+
+
+@contextmanager
+def running(home: Path) -> Iterator[subprocess.Popen[str]]:
+    """A daemon that has said it is ready."""
+    ready, says_ready = os.pipe()
+    daemon = subprocess.Popen(
+        [sys.executable, "-c", f"{START}; sys.exit(run(find_places(), ready_fd={says_ready}))"],
+        pass_fds=(says_ready,),
+        env={**os.environ, "HOME": str(home)},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    os.close(says_ready)
+    try:
+        with os.fdopen(ready) as told:
+            assert told.readline() == "ready\n", daemon.communicate(timeout=HANG_GUARD)
+        yield daemon
+    finally:
+        daemon.kill()
+        daemon.communicate()
+
+
+def ask(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "rootsd", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=HANG_GUARD,
+    )
+
+
+def configure(rootsd_dir: Path, text: str) -> None:
+    (rootsd_dir / "config").mkdir(parents=True, exist_ok=True)
+    (rootsd_dir / "config" / "config.toml").write_text(text)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_it_cleanly_and_takes_its_sockets_away(
+    home: Path, rootsd_dir: Path, number: signal.Signals
+) -> None:
+    with running(home) as daemon:
+        assert (rootsd_dir / "run" / "pub" / "mcp.sock").is_socket()
+        daemon.send_signal(number)
+        assert daemon.wait(HANG_GUARD) == 0
+    assert not (rootsd_dir / "run" / "pub" / "mcp.sock").exists()
+    assert not (rootsd_dir / "run" / "ctl" / "control.sock").exists()
+
+
+def test_a_second_one_on_the_same_folders_is_refused_and_the_first_goes_on(home: Path) -> None:
+    with running(home):
+        second = subprocess.run(
+            [sys.executable, "-c", f"{START}; sys.exit(run(find_places(), ready_fd=None))"],
+            env={**os.environ, "HOME": str(home)},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=HANG_GUARD,
+        )
+        assert second.returncode != 0
+        assert "Busy" in second.stderr
+        assert ask("status").returncode == 0
+
+
+def test_sighup_reads_the_configuration_again(home: Path, rootsd_dir: Path) -> None:
+    with running(home) as daemon:
+        configure(rootsd_dir, f'[[parent]]\npath = "{home / "src"}"\n')
+        daemon.send_signal(signal.SIGHUP)
+        for _ in range(100):
+            if parents := json.loads(ask("status", "--json").stdout)["parents"]:
+                break
+        assert [parent["path"] for parent in parents] == [str(home / "src")]
+
+
+def test_a_damaged_configuration_at_sighup_changes_nothing(home: Path, rootsd_dir: Path) -> None:
+    configure(rootsd_dir, f'[[parent]]\npath = "{home / "src"}"\n')
+    with running(home) as daemon:
+        configure(rootsd_dir, "[[parent]\n")
+        daemon.send_signal(signal.SIGHUP)
+        assert ask("scan").returncode == 0
+        daemon.terminate()
+        _, log = daemon.communicate(timeout=HANG_GUARD)
+        assert daemon.returncode == 0
+    assert "config.toml" in log
+
+
+def test_before_anybody_speaks_mcp_the_sdk_is_not_loaded(home: Path) -> None:
+    with running(home) as daemon:
+        maps = Path(f"/proc/{daemon.pid}/maps")
+        if maps.exists():
+            assert "pydantic_core" not in maps.read_text()
+        assert ask("status").returncode == 0
+
+
+def test_typed_paths_become_canonical(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    assert real_path("link/x", str(tmp_path)) == os.fsencode(tmp_path / "real" / "x")
+    assert real_path("..", str(tmp_path / "real")) == os.fsencode(tmp_path)
+    assert real_path("/etc/../etc", "/") == b"/etc"
