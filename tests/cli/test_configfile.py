@@ -136,8 +136,13 @@ def change(file: Path, new: str) -> None:
 
 def test_a_new_file_is_private(file: Path) -> None:
     seen: list[str] = []
+
+    def edit(old: str) -> str:
+        seen.append(old)
+        return "# new\n"
+
     with edited(bytes(file)) as write:
-        write(lambda old: seen.append(old) or "# new\n")
+        write(edit)
     assert seen == [NEW_FILE]
     assert file.read_text() == "# new\n"
     assert stat.S_IMODE(file.stat().st_mode) == 0o600

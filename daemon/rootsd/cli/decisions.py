@@ -29,5 +29,7 @@ def decide(session: Session, order: Decide) -> None:
     output.show(answer, _TOLD if output.on_terminal else PROJECT_COLUMNS)
     for item in decided["unchanged"]:
         output.say(f"{safe_label(item['name'])}: {_SO_ALREADY[order.verb]}")
+    if not decided["items"] and not decided["unchanged"]:
+        output.say("Done; what is gone from the disk is no longer listed.")
     if is_rehearsal:
         output.say("This would be so; nothing was changed.")

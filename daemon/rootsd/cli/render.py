@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 SCHEMA = "rootsd/1"
 MAX_RICH_ROWS = 500  # rich lays 20,000 rows out in 7 s
 GAP = "  "
+MIN_PATH = 10
+MIN_CUT = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +143,8 @@ class Output:
         from rich.console import Console
 
         no_color = self._flags.no_color or bool(os.environ.get("NO_COLOR"))
-        Console(no_color=no_color, highlight=False).print(_rich_table(rows, columns))
+        console = Console(no_color=no_color, highlight=False)
+        console.print(_rich_table(rows, columns, console.width))
 
     def _columns(self, rows: Sequence[Sequence[str]], titles: Sequence[str]) -> None:
         """Aligned columns without rich: for so many rows that layout would take seconds."""
@@ -168,7 +171,7 @@ def _safe_piece(piece: str) -> str:
     return piece[:start] + safe_label(body, limit=None) + piece[start + len(body) :]
 
 
-def _rich_table(rows: Sequence[Sequence[str]], columns: Sequence[Column]) -> RichTable:
+def _rich_table(rows: Sequence[Sequence[str]], columns: Sequence[Column], room: int) -> RichTable:
     from rich.table import Table
     from rich.text import Text
 
@@ -179,12 +182,20 @@ def _rich_table(rows: Sequence[Sequence[str]], columns: Sequence[Column]) -> Ric
         header_style="bold",
         show_header=any(column.title for column in columns),
     )
+    natural = sum(
+        max(_width(cell) for cell in (column.title, *cells)) + len(GAP)
+        for column, cells in zip(columns, zip(*rows, strict=True), strict=True)
+    )
+    is_tight = natural - len(GAP) > room
     for column in columns:
-        is_path = column.is_path
+        is_cut = is_tight and column.limit is not None
         table.add_column(
             column.title,
-            no_wrap=not is_path,
-            overflow="fold" if is_path else "ellipsis",
+            no_wrap=not column.is_path,
+            overflow="fold" if column.is_path else "ellipsis",
+            # Left alone, rich would take the last letter of the paths before it cuts a note.
+            min_width=MIN_PATH if column.is_path and is_tight else None,
+            max_width=max(MIN_CUT, room // 5) if is_cut else None,
         )
     for row in rows:
         # Text, never str: rich would read [brackets] in a name as markup.

@@ -143,7 +143,7 @@ class _Reader:
 
     def _nested(self, key: str, index: int, raw: object) -> Nested:
         try:
-            return Nested(raw)
+            return Nested(str(raw))
         except ValueError:
             words = ", ".join(member.value for member in Nested)
             raise self.wrong(key, index, f"it is none of {words}") from None

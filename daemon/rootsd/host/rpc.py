@@ -106,7 +106,7 @@ def _error(error: dict[str, Any]) -> DaemonError:
     if not isinstance(data, dict):
         data = {}
     try:
-        code = ErrorCode(data.get("code"))
+        code = ErrorCode(str(data.get("code")))
     except ValueError:  # a word of a newer daemon
         code = ErrorCode.FAILED
     choices = data.get("choices")

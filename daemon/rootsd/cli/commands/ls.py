@@ -68,7 +68,10 @@ def command(
         Answer(listing["items"], listing["revision"], listing["warnings"]), PROJECT_COLUMNS
     )
     if output.on_terminal and not listing["items"]:
-        output.say("No project fits." if verdict or tag or published else "No project is known.")
+        is_narrowed = verdict or tag or published
+        output.say(
+            "No project fits." if is_narrowed else "No project is known yet: rootsd up ~/src"
+        )
 
 
 def _write_paths(items: Sequence[Mapping[str, Any]], *, nul: bool, for_terminal: bool) -> None:

@@ -81,6 +81,7 @@ def _show(session: Session, found: Mapping[str, Any], status: Mapping[str, Any])
     status_command.show(session, status)
     output.say(summary(found))
     if waiting := status["counts"]["waiting"]:
-        output.say(f"{waiting} wait for your decision: rootsd pending")
+        wait = "waits" if waiting == 1 else "wait"
+        output.say(f"{waiting} {wait} for your decision: rootsd pending")
     elif not status["counts"]["published"]:
         output.say("Clone or create a project there, and it shows up: rootsd pending")

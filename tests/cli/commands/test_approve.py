@@ -1,0 +1,94 @@
+"""`rootsd approve`: from words to an order."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rootsd.core.errors import ErrorCode
+from support.fake_daemon import FakeDaemon, Objection, a_decision, an_item
+from support.terminal import Shell
+
+APPROVED = an_item(verdict="approved", published=True)
+
+
+@pytest.mark.parametrize(
+    ("words", "order"),
+    [
+        (("api",), {"refs": ["api"]}),
+        (("a", "b/*"), {"refs": ["a", "b/*"]}),
+        ((".", "--as", "x"), {"refs": ["."], "name": "x"}),
+        (("a", "--tag", "t", "--tag", "u"), {"refs": ["a"], "tags": ["t", "u"]}),
+        (("a", "--read-only"), {"refs": ["a"], "access": "read"}),
+        (("a", "--dry-run"), {"refs": ["a"], "effect": "dry-run"}),
+        (("--all",), {"select": "waiting"}),
+        (("--under", "~/x"), {"select": "waiting", "under": "~/x"}),
+        (("--all", "--under", "x"), {"select": "waiting", "under": "x"}),
+        (("--lapsed",), {"select": "lapsed"}),
+        (("--lapsed", "--all"), {"select": "lapsed"}),
+        (("--lapsed", "--under", "x", "--tag", "t"),
+         {"select": "lapsed", "under": "x", "tags": ["t"]}),
+    ],
+)  # fmt: skip
+def test_the_words_become_an_order(
+    daemon: FakeDaemon, shell: Shell, words: tuple[str, ...], order: dict[str, Any]
+) -> None:
+    daemon.answers["decide"] = a_decision(APPROVED)
+    assert shell.run("approve", *words).status == 0
+    expected = {"verb": "approve", "cwd": str(Path.cwd()), **order}
+    assert daemon.asked("decide") == [expected]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((), "rootsd pending lists them"),
+        (("a", "--all"), "not both"),
+        (("a", "--under", "x"), "not both"),
+        (("a", "b", "--as", "x"), "exactly one"),
+        (("--all", "--as", "x"), "exactly one"),
+    ],
+)
+def test_words_that_contradict_each_other_are_a_usage_error(
+    daemon: FakeDaemon, shell: Shell, words: tuple[str, ...], said: str
+) -> None:
+    done = shell.run("approve", *words)
+    assert (done.status, done.out) == (2, "")
+    assert said in done.err
+    assert daemon.requests == []
+
+
+def test_what_was_approved_is_printed(daemon: FakeDaemon, shell: Shell) -> None:
+    daemon.answers["decide"] = a_decision(APPROVED, warnings=["src is withheld"])
+    done = shell.run("approve", "api")
+    assert done.out == "r7k2\tapi\tapproved\tgit\t/src/api\t\n"
+    assert done.err == "warning: src is withheld\n"
+    on_terminal = shell.terminal("approve", "api", NO_COLOR="1").out
+    assert [line.rstrip() for line in on_terminal.splitlines()] == [
+        "approved  api  /src/api", "warning: src is withheld",
+    ]  # fmt: skip
+
+
+def test_a_reference_that_is_not_utf8_reaches_the_daemon(daemon: FakeDaemon, shell: Shell) -> None:
+    daemon.answers["decide"] = a_decision()
+    shell.run("approve", os.fsdecode(b"./\xff"))
+    (order,) = daemon.asked("decide")
+    assert order["refs"][0].encode("utf-8", "surrogateescape") == b"./\xff"
+
+
+@pytest.mark.parametrize(
+    ("code", "status"),
+    [
+        (ErrorCode.NOTHING_MATCHED, 5), (ErrorCode.AMBIGUOUS, 6), (ErrorCode.REFUSED, 7),
+        (ErrorCode.DENIED, 4),
+    ],
+)  # fmt: skip
+def test_a_refusal_has_its_status_and_names_the_next_command(
+    daemon: FakeDaemon, shell: Shell, code: ErrorCode, status: int
+) -> None:
+    daemon.answers["decide"] = Objection(code, "no", "rootsd ls")
+    done = shell.run("approve", "api")
+    assert (done.status, done.out, done.err) == (status, "", "error: no\n  try: rootsd ls\n")

@@ -1,0 +1,31 @@
+"""The twin of `rootsd bridge`: its help, and words that come after global flags."""
+
+from __future__ import annotations
+
+import pytest
+
+from support.terminal import Shell
+
+
+def test_the_help_says_where_the_command_belongs(shell: Shell) -> None:
+    done = shell.run("bridge", "--help")
+    assert done.status == 0
+    assert "configuration of an MCP client" in done.out
+    assert "mcp add rootsd -- rootsd bridge" in done.out
+
+
+@pytest.mark.parametrize(
+    ("words", "handed_on"), [((), []), (("--client", "x"), ["--client", "x"])]
+)
+def test_the_words_are_handed_on(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], handed_on: list[str]
+) -> None:
+    seen: list[list[str]] = []
+
+    def pump(arguments: list[str]) -> int:
+        seen.append(arguments)
+        return 69
+
+    monkeypatch.setattr("rootsd.bridge.main", pump)
+    assert shell.run("--json", "bridge", *words).status == 69
+    assert seen == [handed_on]

@@ -1,0 +1,26 @@
+"""`rootsd deny`: from words to an order."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from support.fake_daemon import FakeDaemon, a_decision, an_item
+from support.terminal import Shell
+
+
+def test_the_words_become_an_order(daemon: FakeDaemon, shell: Shell) -> None:
+    daemon.answers["decide"] = a_decision(an_item())
+    assert shell.run("deny", "api", "*/x").status == 0
+    assert shell.run("deny", ".", "--dry-run").status == 0
+    order = {"verb": "deny", "cwd": str(Path.cwd())}
+    assert daemon.asked("decide") == [
+        {**order, "refs": ["api", "*/x"]},
+        {**order, "refs": ["."], "effect": "dry-run"},
+    ]
+
+
+def test_it_wants_to_know_what(daemon: FakeDaemon, shell: Shell) -> None:
+    done = shell.run("deny")
+    assert (done.status, done.out) == (2, "")
+    assert done.err.endswith("  try: rootsd deny --help\n")
+    assert daemon.requests == []

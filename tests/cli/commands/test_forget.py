@@ -1,0 +1,33 @@
+"""`rootsd forget`: from words to an order."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from support.fake_daemon import FakeDaemon, a_decision, an_item
+from support.terminal import Shell
+
+
+def test_the_words_become_an_order(daemon: FakeDaemon, shell: Shell) -> None:
+    daemon.answers["decide"] = a_decision(an_item())
+    assert shell.run("forget", "api", "*/x").status == 0
+    assert shell.run("forget", ".", "--dry-run").status == 0
+    order = {"verb": "forget", "cwd": str(Path.cwd())}
+    assert daemon.asked("decide") == [
+        {**order, "refs": ["api", "*/x"]},
+        {**order, "refs": ["."], "effect": "dry-run"},
+    ]
+
+
+def test_it_wants_to_know_what(daemon: FakeDaemon, shell: Shell) -> None:
+    done = shell.run("forget")
+    assert (done.status, done.out) == (2, "")
+    assert done.err.endswith("  try: rootsd forget --help\n")
+    assert daemon.requests == []
+
+
+def test_a_project_that_is_gone_leaves_nothing_to_list(daemon: FakeDaemon, shell: Shell) -> None:
+    daemon.answers["decide"] = a_decision()
+    done = shell.run("forget", "api")
+    assert (done.status, done.out) == (0, "")
+    assert done.err == "Done; what is gone from the disk is no longer listed.\n"

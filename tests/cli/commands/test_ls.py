@@ -1,0 +1,104 @@
+"""`rootsd ls`."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from base64 import b64encode
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.fake_daemon import FakeDaemon, a_listing, an_item
+from support.terminal import HANG_GUARD, Shell
+
+APPROVED = an_item(verdict="approved", published=True, tags=["work"])
+RAW = b"/src/\xff\n"
+ODD = an_item("odd", id="q1zd", path=None, path_b64=b64encode(RAW).decode(), uri=None)
+
+
+@pytest.mark.parametrize(
+    ("words", "query"),
+    [
+        ((), {}),
+        (("--published",), {"select": "published"}),
+        (("--verdict", "denied"), {"verdict": "denied"}),
+        (("--tag", "work", "--published"), {"tag": "work", "select": "published"}),
+    ],
+)
+def test_the_words_become_a_query(
+    daemon: FakeDaemon, shell: Shell, words: tuple[str, ...], query: dict[str, Any]
+) -> None:
+    daemon.answers["projects"] = a_listing(APPROVED)
+    assert shell.run("ls", *words).out == "r7k2\tapi\tapproved\tgit\t/src/api\t#work\n"
+    # "all" is the default and so is not sent.
+    assert daemon.asked("projects") == [{"cwd": str(Path.cwd()), **query}]
+
+
+def test_a_verdict_that_is_none_is_a_usage_error(shell: Shell) -> None:
+    done = shell.run("ls", "--verdict", "maybe")
+    assert done.status == 2
+    assert "'approved'" in done.err
+
+
+def test_a_terminal_gets_a_table_in_colour(daemon: FakeDaemon, shell: Shell) -> None:
+    daemon.answers["projects"] = a_listing(APPROVED, an_item("[red]x[/]", id="m9ab"))
+    out = shell.terminal("ls").out
+    assert "\x1b[32mapproved" in out
+    lines = [line.rstrip() for line in re.sub(r"\x1b\[\d*m", "", out).splitlines()]
+    assert lines == [
+        "ID    NAME       VERDICT   KIND  PATH            NOTE",
+        "r7k2  api        approved  git   /src/api        #work",
+        "m9ab  [red]x[/]  pending   git   /src/[red]x[/]",
+    ]
+
+
+def test_an_empty_list_says_so_on_a_terminal(daemon: FakeDaemon, shell: Shell) -> None:
+    daemon.answers["projects"] = a_listing()
+    assert shell.terminal("ls").out == "No project is known yet: rootsd up ~/src\n"
+    assert shell.terminal("ls", "--published").out == "No project fits.\n"
+
+
+def raw(*words: str) -> bytes:
+    done = subprocess.run(
+        [sys.executable, "-m", "rootsd", "ls", *words],
+        capture_output=True, check=True, timeout=HANG_GUARD,
+    )  # fmt: skip
+    return done.stdout
+
+
+def test_paths_for_a_pipe_are_the_bytes_on_disk(daemon: FakeDaemon) -> None:
+    decomposed = "/src/a\u0301"
+    plain = an_item(path=decomposed)
+    not_utf8 = an_item(path=None, path_b64=b64encode(b"/src/\xff").decode())
+    daemon.answers["projects"] = a_listing(plain, not_utf8)
+    assert raw("--paths") == decomposed.encode() + b"\n/src/\xff\n"
+
+
+def test_a_path_with_a_newline_needs_nul(daemon: FakeDaemon, shell: Shell) -> None:
+    daemon.answers["projects"] = a_listing(APPROVED, ODD)
+    done = shell.program("ls", "--paths")
+    assert done.out == "/src/api\n"
+    assert "use -0" in done.err
+    assert done.err.count("\n") == 1
+    assert raw("-0") == b"/src/api\0" + RAW + b"\0"
+
+
+def test_paths_for_a_terminal_are_safe(daemon: FakeDaemon, shell: Shell) -> None:
+    daemon.answers["projects"] = a_listing(an_item(path="/src/\x1b[2J"))
+    assert shell.terminal("ls", "--paths").out == "/src/\\u{1b}[2J\n"
+
+
+def test_json_wins_over_paths(daemon: FakeDaemon, shell: Shell) -> None:
+    daemon.answers["projects"] = a_listing(APPROVED, ODD)
+    assert json.loads(shell.run("ls", "--paths", "--json").out)["items"] == [APPROVED, ODD]
+
+
+@pytest.mark.usefixtures("daemon")
+def test_twenty_thousand_rows_are_printed_in_one_go(daemon: FakeDaemon, shell: Shell) -> None:
+    daemon.answers["projects"] = a_listing(*(an_item(f"p{n}") for n in range(20_000)))
+    assert shell.run("ls").out.count("\n") == 20_000
+    assert shell.terminal("ls").out.count("\n") == 20_001

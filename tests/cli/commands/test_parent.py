@@ -1,0 +1,120 @@
+"""`rootsd parent`: the configuration is edited here, the daemon is told to follow."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from support.fake_daemon import FakeDaemon, a_status
+from support.terminal import Shell
+
+
+@pytest.fixture
+def src(home: Path) -> Path:
+    (home / "src").mkdir()
+    return home / "src"
+
+
+def config(rootsd_dir: Path) -> str:
+    return (rootsd_dir / "config" / "config.toml").read_text()
+
+
+def test_without_a_daemon_the_configuration_is_edited_all_the_same(
+    shell: Shell, src: Path, rootsd_dir: Path
+) -> None:
+    done = shell.run("parent", "add", str(src), "--depth", "2", "--skip", "a", "--skip", "b*")
+    assert (done.status, done.out) == (0, "")
+    assert done.err == f"{src} is a parent now.\nThe daemon is not running: rootsd up\n"
+    assert config(rootsd_dir).endswith(
+        '\n[[parent]]\npath = "~/src"\ndepth = 2\nskip = ["a", "b*"]\n'
+    )
+    assert shell.run("parent", "ls").out == f"{src}\t2\tnone\ta b*\t?\t?\t\n"
+
+
+def test_a_running_daemon_follows(daemon: FakeDaemon, shell: Shell, src: Path) -> None:
+    daemon.answers["reload"] = a_status()
+    done = shell.run("parent", "add", str(src), "--nested", "vcs")
+    assert done.err == f"{src} is a parent now.\n"
+    assert daemon.asked("reload") == [{}]
+
+
+def test_adding_twice_changes_nothing(shell: Shell, src: Path, rootsd_dir: Path) -> None:
+    shell.run("parent", "add", str(src))
+    before = config(rootsd_dir)
+    done = shell.run("parent", "add", str(src))
+    assert (done.status, config(rootsd_dir)) == (0, before)
+    assert "is a parent already" in done.err
+
+
+def test_settings_are_changed_and_reset(shell: Shell, src: Path, rootsd_dir: Path) -> None:
+    shell.run("parent", "add", str(src), "--skip", "a")
+    assert shell.run("parent", "set", str(src), "--depth", "6", "--skip", "").status == 0
+    assert config(rootsd_dir).endswith("skip = []\ndepth = 6\n")
+
+
+def test_set_wants_to_know_what(shell: Shell, src: Path) -> None:
+    done = shell.run("parent", "set", str(src))
+    assert done.status == 2
+    assert "--depth, --skip or --nested" in done.err
+
+
+@pytest.mark.parametrize("words", [("rm",), ("set", "--depth", "2")])
+def test_what_is_no_parent_is_5(shell: Shell, src: Path, words: tuple[str, ...]) -> None:
+    done = shell.run("parent", words[0], str(src), *words[1:])
+    assert done.status == 5
+    assert done.err == f"error: {src} is no parent\n  try: rootsd parent ls\n"
+
+
+@pytest.mark.parametrize("depth", ["0", "65", "deep"])
+def test_a_depth_that_is_none_is_a_usage_error(shell: Shell, src: Path, depth: str) -> None:
+    assert shell.run("parent", "add", str(src), "--depth", depth).status == 2
+
+
+def test_a_removed_parent_is_gone(shell: Shell, src: Path, rootsd_dir: Path) -> None:
+    shell.run("parent", "add", str(src))
+    assert shell.run("parent", "rm", str(src)).status == 0
+    assert "[[parent]]" not in config(rootsd_dir)
+    assert shell.run("parent").err == "No folder is watched yet: rootsd up ~/src\n"
+
+
+def test_a_running_daemon_tells_how_each_stands(
+    daemon: FakeDaemon, shell: Shell, src: Path
+) -> None:
+    live = {"path": str(src), "depth": 4, "nested": "none", "state": "polling",
+            "note": "out of watches\n", "projects": 3}  # fmt: skip
+    daemon.answers |= {"status": a_status(parents=[live]), "reload": a_status()}
+    shell.run("parent", "add", str(src))
+    expected = f"{src}\t4\tnone\t\tpolling\t3\tout of watches\\u{{a}}\n"
+    assert shell.run("parent").out == expected
+    assert shell.run("parent", "ls").out == expected
+    whole = json.loads(shell.run("parent", "--json").out)
+    assert whole["items"] == [{**live, "skip": []}]
+    assert whole["file"].endswith("/config/config.toml")
+
+
+def test_a_terminal_gets_a_table_and_the_file(shell: Shell, src: Path, rootsd_dir: Path) -> None:
+    shell.run("parent", "add", str(src))
+    out = shell.terminal("parent").out
+    assert "~/src  4      none" in out
+    assert out.endswith(f"in {rootsd_dir}/config/config.toml\n")
+
+
+def test_json_tells_what_was_done(shell: Shell, src: Path) -> None:
+    done = shell.run("parent", "add", str(src), "--json")
+    assert done.err == ""
+    assert json.loads(done.out)["items"] == [{"path": str(src), "done": "is a parent now"}]
+
+
+def test_a_damaged_configuration_is_78_and_stays(
+    shell: Shell, src: Path, rootsd_dir: Path
+) -> None:
+    file = rootsd_dir / "config" / "config.toml"
+    file.parent.mkdir(parents=True)
+    file.write_text("[[parent]]\npath = '~/x'\ndept = 2\n")
+    for words in (("add", str(src)), ("rm", str(src)), ("ls",)):
+        done = shell.run("parent", *words)
+        assert done.status == 78
+        assert f"{file}, line 3, key dept: " in done.err
+    assert file.read_text().endswith("dept = 2\n")

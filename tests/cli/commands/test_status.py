@@ -1,0 +1,98 @@
+"""`rootsd status`: the same facts for a person, a pipe, and a program."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from support.fake_daemon import FakeDaemon, a_status
+from support.terminal import Shell
+
+PARENT = {
+    "path": "/src", "depth": 4, "nested": "none", "state": "watching", "note": None, "projects": 1,
+}  # fmt: skip
+SESSION = {"client": "cursor", "pid": 9, "since": "2026-11-20T09:00:00Z"}
+
+
+def test_a_pipe_gets_lines_that_begin_with_what_they_are(daemon: FakeDaemon, shell: Shell) -> None:
+    daemon.answers["status"] = a_status(
+        parents=[PARENT, {**PARENT, "path": "/mnt\t", "state": "unreachable", "note": "gone\n"}],
+        sessions=[SESSION, {**SESSION, "client": None}],
+        degraded=["the watch limit is reached"],
+        warnings=["mind"],
+    )
+    done = shell.run("status")
+    assert done.status == 0
+    assert done.out.splitlines() == [
+        "daemon\t0.1.0\t4121\t2026-11-20T08:11:02Z",
+        "parent\t/src\t4\t1\twatching\t",
+        "parent\t/mnt\\u{9}\t4\t1\tunreachable\tgone\\u{a}",
+        "count\tpublished\t2",
+        "count\tapproved\t2",
+        "count\twaiting\t1",
+        "count\tdenied\t0",
+        "count\tlapsed\t0",
+        "count\tincomplete\t0",
+        "count\tprojects\t3",
+        "session\tcursor\t9\t2026-11-20T09:00:00Z",
+        "session\t?\t9\t2026-11-20T09:00:00Z",
+        "degraded\tthe watch limit is reached",
+    ]
+    assert done.err == "warning: mind\n"
+
+
+def test_a_terminal_gets_a_line_for_each_topic_and_the_next_command(
+    daemon: FakeDaemon, shell: Shell
+) -> None:
+    since = (datetime.now(UTC) - timedelta(days=3, minutes=1)).isoformat()
+    daemon.answers["status"] = a_status(
+        daemon={"version": "0.1.0", "pid": 4121, "since": since},
+        parents=[PARENT, {**PARENT, "path": "/mnt", "state": "unreachable", "note": "gone"}],
+        sessions=[SESSION, SESSION, {**SESSION, "client": "a\x1b[2J"}],
+        degraded=["the watch limit is reached"],
+    )
+    done = shell.terminal("status")
+    assert done.status == 0
+    assert done.out.splitlines() == [
+        "daemon    running 0.1.0, pid 4121, started 3d ago",
+        "parents   /src (depth 4)  watching  1 project",
+        "          /mnt (depth 4)  unreachable: gone  1 project",
+        "projects  2 published",
+        "pending   1                              → rootsd pending",
+        "clients   cursor (2), a\\u{1b}[2J",
+        "degraded  the watch limit is reached",
+    ]
+
+
+def test_an_empty_daemon_says_what_to_do(daemon: FakeDaemon, shell: Shell) -> None:
+    counts = dict.fromkeys(("published", "approved", "waiting", "denied"), 0)
+    daemon.answers["status"] = a_status(parents=[], counts=counts, sessions=[])
+    assert shell.terminal("status").out.splitlines()[1:] == [
+        "parents   none                           → rootsd up ~/src",
+        "projects  none decided",
+        "pending   0",
+        "clients   none",
+    ]
+
+
+def test_many_clients_are_summed_up(daemon: FakeDaemon, shell: Shell) -> None:
+    daemon.answers["status"] = a_status(
+        sessions=[{**SESSION, "client": f"c{n}"} for n in range(7)]
+    )
+    assert "clients   c0, c1, c2, c3, c4 and 2 more" in shell.terminal("status").out
+
+
+def test_json_has_every_part(daemon: FakeDaemon, shell: Shell) -> None:
+    status = a_status()
+    daemon.answers["status"] = status
+    whole = json.loads(shell.run("status", "--json").out)
+    assert whole == {"schema": "rootsd/1", "command": "status", "items": [], **status}
+
+
+@pytest.mark.parametrize("words", [(), ("status",)])
+def test_without_a_daemon_it_is_69(shell: Shell, words: tuple[str, ...]) -> None:
+    done = shell.run(*words)
+    assert (done.status, done.out) == (69, "")
+    assert done.err == "error: the daemon is not running\n  try: rootsd up\n"

@@ -1,0 +1,146 @@
+"""`rootsd up`: parents first, then the daemon, then what is there."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from rootsd import __version__
+from rootsd.core.errors import ErrorCode
+from rootsd.host import starter
+from rootsd.host.places import Places
+from rootsd.host.starter import StartFailed
+from support.fake_daemon import FakeDaemon, a_scan, a_status
+from support.terminal import Shell
+
+
+@pytest.fixture
+def src(home: Path) -> Path:
+    (home / "src").mkdir()
+    return home / "src"
+
+
+@pytest.fixture
+def running(daemon: FakeDaemon) -> FakeDaemon:
+    about = {"version": __version__, "pid": 4121, "since": "2026-11-20T08:11:02Z"}
+    status = a_status(daemon=about)
+    daemon.answers |= {"status": status, "reload": status, "scan": a_scan()}
+    return daemon
+
+
+def config(rootsd_dir: Path) -> Path:
+    return rootsd_dir / "config" / "config.toml"
+
+
+def test_the_parent_is_written_before_the_daemon_is_told_and_scans(
+    running: FakeDaemon, shell: Shell, src: Path, rootsd_dir: Path
+) -> None:
+    done = shell.run("up", str(src))
+    assert done.status == 0
+    assert 'path = "~/src"' in config(rootsd_dir).read_text()
+    assert [method for method, _ in running.requests] == ["status", "reload", "scan", "status"]
+    assert done.err.splitlines() == [
+        f"{src} is watched from now on.",
+        "3 projects in 1,204 folders, 0.05 s: 1 new, 0 gone, 0 changed",
+        "1 waits for your decision: rootsd pending",
+    ]
+    assert done.out == shell.run("status").out
+
+
+def test_again_it_changes_nothing(
+    running: FakeDaemon, shell: Shell, src: Path, rootsd_dir: Path
+) -> None:
+    shell.run("up", str(src))
+    before = config(rootsd_dir).read_text()
+    for words in ((str(src),), (), (str(src), str(src))):
+        done = shell.run("up", *words)
+        assert done.status == 0
+        assert "is watched from now on" not in done.err
+    assert config(rootsd_dir).read_text() == before
+
+
+def test_json_is_the_status_with_the_scan(running: FakeDaemon, shell: Shell, src: Path) -> None:
+    done = shell.run("up", str(src), "--json")
+    whole = json.loads(done.out)
+    assert (done.status, done.err) == (0, "")
+    assert whole["command"] == "up"
+    assert whole["items"] == a_scan()["new"]
+    assert (whole["folders"], whole["daemon"]["pid"]) == (1204, 4121)
+
+
+@pytest.mark.parametrize(
+    ("published", "said"), [(0, "Clone or create a project there"), (2, "1 new, 0 gone")]
+)
+def test_with_nothing_to_decide_it_says_what_comes_next(
+    running: FakeDaemon, shell: Shell, src: Path, published: int, said: str
+) -> None:
+    counts = {"waiting": 0, "published": published}
+    about = {"version": __version__, "pid": 4121, "since": "2026-11-20T08:11:02Z"}
+    running.answers["status"] = a_status(daemon=about, counts=counts)
+    assert said in shell.run("up", str(src)).err.splitlines()[-1]
+
+
+def test_without_any_parent_it_asks_for_one_and_starts_nothing(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch, home: Path
+) -> None:
+    monkeypatch.setattr(starter, "launch", None)
+    done = shell.run("up")
+    assert (done.status, done.out) == (2, "")
+    assert done.err.endswith("  try: rootsd up ~/src\n")
+
+
+@pytest.mark.parametrize("bad", ["nowhere", "file", "/", "..", ".ssh"])
+def test_one_bad_parent_and_nothing_is_written(
+    running: FakeDaemon, shell: Shell, src: Path, rootsd_dir: Path, bad: str
+) -> None:
+    (src.parent / "file").touch()
+    (src.parent / ".ssh").mkdir()
+    done = shell.run("up", str(src), str(src.parent / bad))
+    assert (done.status, done.out) == (1, "")
+    assert "  try: " in done.err
+    assert not config(rootsd_dir).exists()
+    assert running.requests == []
+
+
+def test_a_damaged_configuration_is_78_and_nothing_is_started(
+    shell: Shell, src: Path, rootsd_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(starter, "launch", None)
+    config(rootsd_dir).parent.mkdir(parents=True)
+    config(rootsd_dir).write_text("[[parent]]\npaht = '/x'\n")
+    for words in (("up",), ("up", str(src))):
+        done = shell.run(*words)
+        assert done.status == 78
+        assert f"{config(rootsd_dir)}, line 2, key paht: " in done.err
+        assert "did you mean path?" in done.err
+
+
+def test_a_daemon_that_does_not_come_up_is_an_error_with_its_words(
+    shell: Shell, src: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: object) -> None:
+        raise StartFailed("it ended\nno space left", "tail x", ErrorCode.FAILED)
+
+    monkeypatch.setattr(starter, "launch", fail)
+    done = shell.run("up", "-q", str(src))
+    assert (done.status, done.out) == (1, "")
+    assert done.err == "error: it ended\n  no space left\n  try: tail x\n"
+
+
+def test_in_the_foreground_it_is_the_daemon_itself(
+    shell: Shell, src: Path, rootsd_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[int | None] = []
+
+    def run(places: Places, *, ready_fd: int | None) -> int:
+        seen.append(ready_fd)
+        return 0
+
+    starter.forbid()
+    monkeypatch.setattr("rootsd.app.daemon.run", run)
+    done = shell.run("up", "--foreground", str(src))
+    assert (done.status, seen) == (0, [None])
+    assert "runs here until Ctrl-C" in done.err
+    assert starter.recall() == starter.recipe_here(bytes(rootsd_dir / "state" / "log"))
