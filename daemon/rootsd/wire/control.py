@@ -220,7 +220,11 @@ class SessionStatus(TypedDict):
 
 
 class Status(TypedDict):
-    """The whole of `status --json` below its envelope."""
+    """The whole of `status --json` below its envelope.
+
+    `counts` has `published`, `approved`, `waiting` (what `rootsd pending` lists), `denied`,
+    `lapsed`, `incomplete` and `projects`.
+    """
 
     revision: int
     daemon: DaemonStatus
