@@ -116,6 +116,8 @@ class RefusedPlaces:
                 return f"{text_of(private)} holds secrets and settings"
         if b".git" in path.split(b"/"):
             return "it lies inside a .git folder"
+        if not is_utf8(path):
+            return "its path is not UTF-8, so clients cannot be told of it"
         return None
 
     def why_no_parent(self, path: bytes) -> str | None:

@@ -37,9 +37,12 @@ from rootsd.core.model import (
     Rule,
     Verdict,
 )
-from rootsd.core.paths import ancestors, is_utf8
+from rootsd.core.paths import ancestors
 from rootsd.core.rules import checked_pattern
 from rootsd.core.step import step
+
+# The second is for the worktrees of main checkouts that the first approved; they do not chain.
+_ROUNDS_OF_GRANTS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +104,10 @@ class _Draft:
         if not self._changes:
             return Plan(self._old, ())
         judged = self._judged()
-        # A second round where the first one approved main checkouts; worktrees do not chain.
-        while granted := tuple(given(judged, self._affected(judged), self._now)):
+        for _ in range(_ROUNDS_OF_GRANTS):
+            granted = tuple(given(judged, self._affected(judged), self._now))
+            if not granted:
+                break
             for project in granted:
                 actor = project.ruling.grants[-1].actor
                 self._put(project.path, project, Verb.GRANTED, actor)
@@ -159,9 +164,6 @@ class _Draft:
         if reason := self._old.places.why_no_root(order.path):
             shown = safe_label(order.path, limit=None)
             raise RefusedPlace(f"{shown} can never be a root: {reason}")
-        if not is_utf8(order.path):
-            shown = safe_label(order.path, limit=None)
-            raise RefusedPlace(f"{shown} is not UTF-8, so clients cannot be told of it")
 
     def _named(self, order: Approve) -> Approve:
         """The order with the name it freezes: its own, the one frozen before, or the proposal."""
