@@ -1,0 +1,154 @@
+from __future__ import annotations
+
+import pytest
+
+from rootsd.core.catalog import Catalog
+from rootsd.core.decide import Ground
+from rootsd.core.inputs import (
+    AddRule,
+    Approve,
+    Deny,
+    Forget,
+    Sighted,
+    Unreachable,
+    Unsafe,
+    Vanished,
+)
+from rootsd.core.model import Incomplete, LapseReason, ProjectKind, Verdict
+from rootsd.core.plan import plan
+from support.world import ANN, NOTHING_KNOWN, NOW, PLACES, after, identity, seen, uri_seen
+
+SRC = b"/w/src"
+API = SRC + b"/api"
+LIB = API + b"/vendor/lib"
+OTHER = b"/w/src-old/api"
+ALL = (SRC, API, LIB, OTHER)
+URI = b"https://example.com/v1"
+KNOWN = plan(NOTHING_KNOWN, [seen(path, n) for n, path in enumerate(ALL)], NOW).catalog
+
+
+def approved(*paths: bytes) -> Catalog:
+    return after(KNOWN, *(Approve(path, identity(ALL.index(path)), ANN) for path in paths))
+
+
+def forbid(pattern: bytes) -> AddRule:
+    return AddRule(pattern, Verdict.DENIED, ANN)
+
+
+DENIALS = [
+    pytest.param(Deny(SRC, ANN), {OTHER}, id="the folder above"),
+    pytest.param(Deny(API, ANN), {OTHER}, id="the folder itself"),
+    pytest.param(Deny(LIB, ANN), {OTHER}, id="a folder inside"),
+    pytest.param(Deny(OTHER, ANN), {SRC, API, LIB}, id="a neighbour"),
+    pytest.param(forbid(b"/"), set(), id="a rule for everything"),
+    pytest.param(forbid(SRC), {OTHER}, id="a rule for the folder above"),
+    pytest.param(forbid(b"/w/*/api"), set(), id="a rule for two"),
+    pytest.param(forbid(b"/**/vendor"), {OTHER}, id="a rule for what is inside"),
+    pytest.param(forbid(b"/w/src/*/other"), set(ALL), id="a rule for nothing known"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("denial", "left"), DENIALS)
+def test_a_denial_wins_over_approvals_by_hand(denial: Deny | AddRule, left: set[bytes]) -> None:
+    assert approved(*ALL).roots.keys() == set(ALL)
+    assert after(approved(*ALL), denial).roots.keys() == left
+
+
+@pytest.mark.parametrize("pattern", [b"/", b"/w", b"/w/*/**", b"/w/src*"])
+@pytest.mark.parametrize(("denial", "left"), DENIALS)
+def test_a_denial_wins_over_approve_rules_wider_and_narrower(
+    pattern: bytes, denial: Deny | AddRule, left: set[bytes]
+) -> None:
+    allow = AddRule(pattern, Verdict.APPROVED, ANN)
+    assert after(KNOWN, allow).roots.keys() == set(ALL)
+    assert after(KNOWN, allow, denial).roots.keys() == left
+    assert after(KNOWN, denial, allow).roots.keys() == left
+
+
+def test_what_holds_a_denied_project_is_withheld_until_that_is_forgotten() -> None:
+    catalog = after(approved(API), Deny(LIB, ANN))
+    assert catalog.judgements[API].ground is Ground.HOLDS_DENIED
+    assert not catalog.is_waiting(catalog.projects[API])
+    assert after(catalog, Vanished(LIB)).roots == {}
+    assert after(catalog, Forget(LIB, ANN)).roots.keys() == {API}
+
+
+def test_a_denied_folder_that_turns_up_inside_a_root_takes_it_back() -> None:
+    catalog = after(approved(API), forbid(b"/**/secret"))
+    assert catalog.roots.keys() == {API}
+    assert after(catalog, seen(API + b"/secret", 7)).roots == {}
+
+
+def test_a_denied_uri_holds_nothing_and_lies_nowhere() -> None:
+    catalog = after(approved(SRC), uri_seen(URI), Deny(URI, ANN))
+    assert catalog.roots.keys() == {SRC}
+    assert catalog.is_denied(catalog.projects[URI])
+
+
+def test_a_catalogue_made_from_its_parts_is_the_same() -> None:
+    catalog = after(approved(SRC, API), Deny(LIB, ANN), forbid(b"/w/src-old"))
+    parts = (catalog.projects.values(), catalog.rules, PLACES, catalog.next_rule)
+    assert Catalog.of(*parts) == catalog
+    assert catalog.denied == {LIB, OTHER}
+
+
+def test_names_are_frozen_by_approval_and_otherwise_proposed() -> None:
+    catalog = approved(API)
+    assert catalog.name_of(catalog.projects[API]) == "src/api"
+    assert catalog.frozen_names == {"src/api": API}
+    assert catalog.proposed_names == {SRC: "src", LIB: "lib", OTHER: "api"}
+    assert catalog.name_of(catalog.projects[OTHER]) == "api"
+
+
+def test_ids_lead_to_paths() -> None:
+    assert {KNOWN.ids[project.id] for project in KNOWN.projects.values()} == set(ALL)
+
+
+def test_worktrees_are_found_by_their_main_checkout() -> None:
+    catalog = after(KNOWN, seen(b"/v/1", 8, API), seen(b"/v/2", 9, API))
+    assert catalog.linked == {API: (b"/v/1", b"/v/2")}
+
+
+def test_the_innermost_project_holds_a_path() -> None:
+    held = {path: KNOWN.holding(path) for path in (LIB + b"/x", API + b"/vendor", SRC, b"/w", URI)}
+    paths = [project.path if project else None for project in held.values()]
+    assert paths == [LIB, API, SRC, None, None]
+
+
+def test_below_goes_by_components() -> None:
+    assert {project.path for project in KNOWN.below(SRC)} == {SRC, API, LIB}
+
+
+@pytest.mark.parametrize(
+    ("event", "waits"),
+    [
+        (seen(API, 1), True),
+        (seen(API, 2), True),
+        (Approve(API, identity(1), ANN), False),
+        (Deny(API, ANN), False),
+        (Deny(SRC, ANN), False),
+        (Unreachable(API), False),
+        (Unsafe(API, LapseReason.EXPOSED), False),
+        (Sighted(API, ProjectKind.GIT, identity(1), Incomplete.LOCKED), False),
+    ],
+)
+def test_a_person_is_asked_about_what_is_undecided_there_whole_and_safe(
+    event: Sighted | Approve | Deny | Unreachable | Unsafe, waits: bool
+) -> None:
+    catalog = after(KNOWN, event)
+    assert catalog.is_waiting(catalog.projects[API]) is waits
+
+
+def test_what_lapsed_waits_and_says_so() -> None:
+    catalog = after(approved(API), seen(API, 9))
+    assert catalog.judgements[API].ground is Ground.LAPSED
+    assert catalog.is_waiting(catalog.projects[API])
+    assert not catalog.is_denied(catalog.projects[API])
+
+
+def test_only_an_approved_checkout_that_is_none_itself_speaks_for_worktrees() -> None:
+    catalog = after(approved(API), seen(b"/v/1", 8, API), Approve(b"/v/1", identity(8), ANN))
+    speaks = catalog.surroundings.approved
+    assert [speaks(path) for path in (API, LIB, b"/v/1", b"/v/nothing")] == [
+        True, False, False, False,
+    ]  # fmt: skip

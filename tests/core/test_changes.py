@@ -1,0 +1,30 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+from rootsd.core.changes import ProjectChange, Verb
+from rootsd.core.model import Decision, Presence, Project, ProjectKind, Ruling, Sighting, Verdict
+from support.world import ANN, LATER, NOW, identity
+
+SEEN = Project(b"/w/a", "r7k2", Sighting(ProjectKind.GIT, identity(1), NOW))
+DENIED = replace(SEEN, ruling=Ruling(Decision(Verdict.DENIED, ANN, NOW)))
+
+
+def _is_decision(before: Project | None, after: Project | None) -> bool:
+    return ProjectChange(b"/w/a", before, after, Verb.OBSERVED).is_decision
+
+
+def test_what_the_disk_shows_is_no_decision() -> None:
+    missing = replace(SEEN.sighting, presence=Presence.MISSING, absent_since=LATER)
+    assert not _is_decision(None, SEEN)
+    assert not _is_decision(SEEN, None)
+    assert not _is_decision(SEEN, replace(SEEN, sighting=missing))
+    assert not _is_decision(DENIED, replace(DENIED, sighting=missing))
+
+
+def test_what_changes_a_ruling_is_a_decision() -> None:
+    assert _is_decision(None, DENIED)
+    assert _is_decision(SEEN, DENIED)
+    assert _is_decision(DENIED, SEEN)
+    assert _is_decision(DENIED, None)
+    assert _is_decision(DENIED, replace(DENIED, ruling=replace(DENIED.ruling, name="api")))

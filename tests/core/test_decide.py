@@ -1,0 +1,183 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from rootsd.core.decide import (
+    Ground,
+    Judgement,
+    Surroundings,
+    approving_rule,
+    is_published,
+    judge,
+    root_of,
+)
+from rootsd.core.model import (
+    Access,
+    Actor,
+    ActorKind,
+    Decision,
+    Grant,
+    Identity,
+    Lapse,
+    LapseReason,
+    Presence,
+    Project,
+    ProjectKind,
+    Rule,
+    Ruling,
+    Sighting,
+    Verdict,
+)
+from support.world import ANN, NOW, UNIDENTIFIABLE, identity
+
+PATH = b"/w/a/b"
+MAIN = b"/v/main"
+ONE = identity(1)
+SEEN = Sighting(ProjectKind.GIT, ONE, NOW)
+LINKED = Sighting(ProjectKind.GIT_WORKTREE, ONE, NOW, main_checkout=MAIN)
+APPROVED = Decision(Verdict.APPROVED, ANN, NOW, ONE)
+DENIED = Decision(Verdict.DENIED, ANN, NOW)
+BY_RULE = Grant(Actor(ActorKind.RULE, "1"), ONE, NOW)
+BY_MAIN = Grant(Actor(ActorKind.MAIN_CHECKOUT, "/v/main"), ONE, NOW)
+BY_PERSON = Grant(ANN, ONE, NOW)
+LAPSE = Lapse(LapseReason.REPLACED, NOW)
+ALLOW = Rule(1, b"/w/a", Verdict.APPROVED, ANN, NOW)
+FORBID = Rule(2, b"/w/*/b", Verdict.DENIED, ANN, NOW)
+
+
+def project(ruling: Ruling, sighting: Sighting = SEEN, path: bytes = PATH) -> Project:
+    return Project(path, "r7k2", sighting, ruling)
+
+
+def around(
+    *rules: Rule,
+    denied: bytes | None = None,
+    holding: bool = False,
+    approved: Callable[[bytes], bool] = lambda _: False,
+) -> Surroundings:
+    folders = frozenset() if denied is None else frozenset({denied})
+    return Surroundings(rules, folders, frozenset({PATH} if holding else ()), approved)
+
+
+EVERYTHING = Ruling(APPROVED, (BY_RULE, BY_MAIN))
+
+
+def test_each_ground_outweighs_those_after_it() -> None:
+    """One step down the precedence of the contract with each thing that is taken away."""
+    approved = {MAIN}.__contains__
+    no_decision = replace(EVERYTHING, decision=None)
+    steps = [
+        (replace(EVERYTHING, decision=DENIED), around(ALLOW, FORBID, denied=b"/w", holding=True,
+         approved=approved), Ground.DENIED),
+        (EVERYTHING, around(ALLOW, FORBID, denied=b"/w", holding=True, approved=approved),
+         Ground.DENIED_ABOVE),
+        (EVERYTHING, around(ALLOW, FORBID, holding=True, approved=approved), Ground.DENY_RULE),
+        (EVERYTHING, around(ALLOW, holding=True, approved=approved), Ground.HOLDS_DENIED),
+        (EVERYTHING, around(ALLOW, approved=approved), Ground.APPROVED),
+        (no_decision, around(ALLOW, approved=approved), Ground.APPROVE_RULE),
+        (no_decision, around(approved=approved), Ground.MAIN_CHECKOUT),
+        (replace(no_decision, lapse=LAPSE), around(), Ground.LAPSED),
+        (no_decision, around(), Ground.UNDECIDED),
+    ]  # fmt: skip
+    for ruling, surroundings, ground in steps:
+        assert judge(project(ruling, LINKED), surroundings).ground is ground
+
+
+@pytest.mark.parametrize(
+    ("ruling", "surroundings", "judgement"),
+    [
+        (Ruling(DENIED), around(), Judgement(Verdict.DENIED, Ground.DENIED, PATH)),
+        (Ruling(), around(denied=b"/"), Judgement(Verdict.DENIED, Ground.DENIED_ABOVE, b"/")),
+        (Ruling(), around(FORBID), Judgement(Verdict.DENIED, Ground.DENY_RULE, 2)),
+        (Ruling(grants=(BY_RULE,)), around(ALLOW),
+         Judgement(Verdict.APPROVED, Ground.APPROVE_RULE, 1)),
+        (Ruling(grants=(BY_MAIN,)), around(approved={MAIN}.__contains__),
+         Judgement(Verdict.APPROVED, Ground.MAIN_CHECKOUT, MAIN)),
+    ],
+)  # fmt: skip
+def test_a_judgement_says_what_spoke(
+    ruling: Ruling, surroundings: Surroundings, judgement: Judgement
+) -> None:
+    assert judge(project(ruling, LINKED), surroundings) == judgement
+
+
+@pytest.mark.parametrize("above", [b"/w/a", b"/w", b"/"])
+@pytest.mark.parametrize("ruling", [Ruling(APPROVED), EVERYTHING])
+def test_a_denial_wins_at_every_depth(above: bytes, ruling: Ruling) -> None:
+    wider = replace(ALLOW, pattern=b"/")
+    deny_rule = Rule(3, above, Verdict.DENIED, ANN, NOW)
+    for surroundings in (around(wider, denied=above), around(wider, deny_rule)):
+        assert judge(project(ruling), surroundings).verdict is Verdict.DENIED
+
+
+def test_a_denial_says_nothing_of_neighbours() -> None:
+    assert judge(project(Ruling(APPROVED)), around(denied=b"/w/a/b-old")).ground is Ground.APPROVED
+
+
+@pytest.mark.parametrize(
+    "ruling",
+    [
+        pytest.param(Ruling(), id="nothing"),
+        pytest.param(Ruling(replace(APPROVED, identity=identity(2))), id="another directory"),
+        pytest.param(Ruling(replace(APPROVED, identity=None)), id="an approval of nothing"),
+        pytest.param(Ruling(replace(APPROVED, verdict=Verdict.PENDING)), id="no approval"),
+        pytest.param(Ruling(grants=(replace(BY_RULE, identity=identity(2)),)), id="another's"),
+        pytest.param(Ruling(grants=(BY_PERSON,)), id="a grant that persons do not give"),
+        pytest.param(Ruling(grants=(BY_MAIN,)), id="a main checkout that is not its own"),
+    ],
+)
+def test_what_does_not_approve(ruling: Ruling) -> None:
+    surroundings = around(ALLOW, approved=lambda _: True)
+    assert judge(project(ruling), surroundings).ground is Ground.UNDECIDED
+
+
+@pytest.mark.parametrize("shown", [None, UNIDENTIFIABLE])
+def test_what_cannot_be_identified_is_not_approved(shown: Identity | None) -> None:
+    sighting = replace(SEEN, identity=shown)
+    ruling = Ruling(replace(APPROVED, identity=shown))
+    assert judge(project(ruling, sighting), around()).verdict is Verdict.PENDING
+
+
+def test_a_uri_has_no_directory_and_no_folders_above_it() -> None:
+    sighting = Sighting(ProjectKind.URI, None, NOW)
+    uri = project(Ruling(replace(APPROVED, identity=None)), sighting, b"https://example.com/v1")
+    judgement = judge(uri, around(FORBID, denied=b"https://example.com"))
+    assert judgement.ground is Ground.APPROVED
+    assert root_of(uri).uri == "https://example.com/v1"
+
+
+def test_the_approving_rule_is_the_first_that_covers_the_project() -> None:
+    wider = replace(ALLOW, number=9, pattern=b"/")
+    assert approving_rule(project(Ruling()), around(FORBID, wider, ALLOW)) == wider
+    assert approving_rule(project(Ruling(), path=b"/v"), around(ALLOW)) is None
+
+
+@pytest.mark.parametrize(
+    ("verdict", "sighting", "path", "published"),
+    [
+        (Verdict.APPROVED, SEEN, PATH, True),
+        (Verdict.PENDING, SEEN, PATH, False),
+        (Verdict.DENIED, SEEN, PATH, False),
+        (Verdict.APPROVED, replace(SEEN, presence=Presence.MISSING), PATH, False),
+        (Verdict.APPROVED, replace(SEEN, presence=Presence.SUSPENDED), PATH, False),
+        (Verdict.APPROVED, replace(SEEN, hazard=LapseReason.EXPOSED), PATH, False),
+        (Verdict.APPROVED, SEEN, b"/w/\xff", False),
+    ],
+)
+def test_published_is_what_is_approved_there_safe_and_readable(
+    verdict: Verdict, sighting: Sighting, path: bytes, published: bool
+) -> None:
+    judgement = Judgement(verdict, Ground.UNDECIDED)
+    assert is_published(project(Ruling(APPROVED), sighting, path), judgement) is published
+
+
+def test_a_root_is_what_clients_see() -> None:
+    decision = replace(APPROVED, access=Access.READ)
+    root = root_of(project(Ruling(decision, name="api", tags=("work",)), path=b"/w/a b"))
+    assert (root.path, root.uri, root.name) == (b"/w/a b", "file:///w/a%20b", "api")
+    assert (root.kind, root.access, root.tags) == (ProjectKind.GIT, Access.READ, ("work",))
+    granted = root_of(project(Ruling(grants=(BY_RULE,))))
+    assert (granted.name, granted.access) == ("/w/a/b", Access.READ_WRITE)

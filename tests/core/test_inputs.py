@@ -1,0 +1,22 @@
+from __future__ import annotations
+
+from typing import get_args
+
+from rootsd.core import inputs
+from rootsd.core.model import Access, ActorKind
+from support.world import ANN, identity
+
+
+def test_no_observation_says_who_and_every_order_does() -> None:
+    fields = {kind: set(kind.__dataclass_fields__) for kind in get_args(inputs.Input)}
+    assert all("actor" not in fields[kind] for kind in get_args(inputs.Observation))
+    assert all("actor" in fields[kind] for kind in get_args(inputs.Order))
+    assert len(fields) == 9
+
+
+def test_the_daemon_itself_is_no_actor() -> None:
+    assert {kind.value for kind in ActorKind} == {"person", "rule", "main checkout"}
+
+
+def test_an_approval_lets_write_unless_it_says_otherwise() -> None:
+    assert inputs.Approve(b"/w", identity(1), ANN).access is Access.READ_WRITE

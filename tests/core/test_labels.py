@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+import sys
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rootsd.core.labels import safe_label
+
+# Written from the standards, not from the code: UAX #9 (explicit bidi), DerivedCoreProperties'
+# Default_Ignorable_Code_Point, and what draws nothing although it counts as a letter or symbol.
+BIDI = {*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x061C, 0x200E, 0x200F}
+IGNORABLE = {
+    0x00AD, 0x034F, 0x061C, 0x115F, 0x1160, 0x17B4, 0x17B5, *range(0x180B, 0x1810),
+    *range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x2070), 0x3164,
+    *range(0xFE00, 0xFE10), 0xFEFF, 0xFFA0, *range(0xFFF0, 0xFFF9), *range(0x1BCA0, 0x1BCA4),
+    *range(0x1D173, 0x1D17B), *range(0xE0000, 0xE1000),
+}  # fmt: skip
+BLANK = {0x2800, 0x1D159, 0x16FE4, 0x13441, 0x13442}
+UNSHOWN = BIDI | IGNORABLE | BLANK
+BIDI_CLASSES = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI", "BN", "B", "S"}
+EVERY_CODE_POINT = range(sys.maxunicode + 1)
+BLOCK = 4096
+
+texts = st.text(st.characters() | st.sampled_from("a \\\u0301\u0300\u200d\u202e\u2800\udc80"))
+
+
+def _is_safe(label: str) -> bool:
+    """Whether nothing in the label is hidden, moves other text, or sits on what is before it."""
+    marks = 2
+    for char in label:
+        category = unicodedata.category(char)
+        if ord(char) in UNSHOWN or category[0] == "C" or (category[0] == "Z" and char != " "):
+            return False
+        if unicodedata.bidirectional(char) in BIDI_CLASSES:
+            return False
+        marks = marks + 1 if category[0] == "M" else (2 if char == " " else 0)
+        if marks > 2:
+            return False
+    return label.strip() == label != ""
+
+
+def test_no_code_point_gets_through_that_hides_moves_or_takes_over() -> None:
+    unsafe = []
+    for first in range(0, len(EVERY_CODE_POINT), BLOCK):
+        block = [chr(code) for code in EVERY_CODE_POINT[first : first + BLOCK]]
+        if not _is_safe(safe_label("a" + "a".join(block) + "a", limit=None)):
+            unsafe += [hex(ord(char)) for char in block if not _is_safe(safe_label(f"a{char}a"))]
+    assert len(EVERY_CODE_POINT) == 1_114_112
+    assert unsafe == []
+
+
+def test_the_check_for_unsafe_labels_finds_some() -> None:
+    for text in ("", " a", "a ", "a\x1b", "a\u202e", "a\u2800", "\u0301", "a\u0301\u0301\u0301"):
+        assert not _is_safe(text)
+
+
+@pytest.mark.parametrize(
+    ("name", "label"),
+    [
+        ("api", "api"),
+        ("größe", "größe"),
+        ("gro\u0308ße", "größe"),
+        ("プロジェクト 1", "プロジェクト 1"),
+        ("a\x1b[31mb", "a\\u{1b}[31mb"),
+        ("a\nb", "a\\u{a}b"),
+        ("a\u202eb", "a\\u{202e}b"),
+        ("a\\u{a}b", "a\\u{5c}u{a}b"),
+        (b"a\xffb", "a\\xffb"),
+        ("\ud800", "\\u{d800}"),
+        ("", "(empty)"),
+        (" a ", "\\u{20}a\\u{20}"),
+        ("  ", "\\u{20}\\u{20}"),
+        ("a\u00a0b", "a\\u{a0}b"),
+        ("\u0301a", "\\u{301}a"),
+        (" \u0301a", "\\u{20}\\u{301}a"),
+        ("\u200d\u0301a", "\\u{200d}\\u{301}a"),
+        ("x" + "\u0316" * 5, "x\u0316\u0316" + "\\u{316}" * 3),
+    ],
+)
+def test_label_of(name: str | bytes, label: str) -> None:
+    assert safe_label(name) == label
+
+
+@given(texts | st.binary(), st.integers(1, 70))
+def test_labels_are_safe_and_not_longer_than_asked(name: str | bytes, limit: int) -> None:
+    whole = safe_label(name, limit=None)
+    assert _is_safe(whole)
+    short = safe_label(name, limit)
+    assert len(short) <= limit
+    assert short == whole or (short[-1] == "…" and whole.startswith(short[:-1]))
+
+
+@given(texts | st.binary())
+def test_what_needed_no_escape_stays_as_it_is(name: str | bytes) -> None:
+    label = safe_label(name)
+    if "\\" not in label:
+        assert safe_label(label) == label
+
+
+@given(texts, texts)
+def test_names_that_differ_in_more_than_normal_form_have_different_labels(a: str, b: str) -> None:
+    if unicodedata.normalize("NFC", a) != unicodedata.normalize("NFC", b) and a and b:
+        assert safe_label(a, limit=None) != safe_label(b, limit=None)
+
+
+def test_a_name_is_cut_at_64_characters() -> None:
+    assert safe_label("x" * 64) == "x" * 64
+    assert safe_label("x" * 65) == "x" * 63 + "…"

@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+from dataclasses import FrozenInstanceError, replace
+
+import pytest
+
+from rootsd.core.model import Identity, Parent, Project, ProjectKind, Sighting
+from support.world import NOW
+
+WHOLE = Identity(b"disk", 7, b"handle", 1234, 1000)
+
+
+@pytest.mark.parametrize(
+    ("other", "is_same"),
+    [
+        pytest.param(WHOLE, True, id="equal"),
+        pytest.param(replace(WHOLE, filesystem=b"stick"), False, id="another file system"),
+        pytest.param(replace(WHOLE, inode=8), False, id="another inode"),
+        pytest.param(replace(WHOLE, owner=1001), False, id="another owner"),
+        pytest.param(replace(WHOLE, handle=b"next"), False, id="inode used again"),
+        pytest.param(replace(WHOLE, born_ns=9), True, id="handle outweighs birth"),
+        pytest.param(replace(WHOLE, handle=None), True, id="birth where one has no handle"),
+        pytest.param(replace(WHOLE, handle=None, born_ns=9), False, id="born at another time"),
+        pytest.param(replace(WHOLE, handle=None, born_ns=None), False, id="only the inode"),
+    ],
+)
+def test_two_directories_are_one_only_where_that_is_proven(other: Identity, is_same: bool) -> None:
+    assert WHOLE.same_as(other) is is_same
+    assert other.same_as(WHOLE) is is_same
+
+
+def test_what_only_an_inode_tells_is_never_the_same_not_even_as_itself() -> None:
+    bare = replace(WHOLE, handle=None, born_ns=None)
+    assert not bare.same_as(bare)
+
+
+def test_values_cannot_be_changed() -> None:
+    project = Project(b"/w/a", "r7k2", Sighting(ProjectKind.GIT, WHOLE, NOW))
+    with pytest.raises(FrozenInstanceError):
+        project.path = b"/w/b"  # type: ignore[misc]
+    assert hash(project) == hash(replace(project))
+
+
+def test_a_parent_looks_four_levels_deep_and_at_nothing_nested_unless_told() -> None:
+    parent = Parent(b"/w")
+    assert (parent.depth, parent.skip, parent.nested.value) == (4, (), "none")

@@ -1,0 +1,173 @@
+from __future__ import annotations
+
+import re
+from urllib.parse import unquote_to_bytes, urlsplit
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rootsd.core import paths
+from rootsd.core.paths import PathError, RefusedPlaces, checked, contains
+from support.world import HOME, PLACES
+
+components = st.binary(min_size=1, max_size=8).filter(
+    lambda part: b"/" not in part and b"\0" not in part and part not in (b".", b"..")
+)
+normal = st.lists(components, max_size=5).map(lambda parts: b"/" + b"/".join(parts))
+letters = st.lists(st.sampled_from([b"a", b"ab", b"a-b"]), max_size=4).map(
+    lambda parts: b"/" + b"/".join(parts)
+)
+
+
+@given(normal, st.data())
+def test_checked_takes_out_empty_components_and_nothing_else(
+    path: bytes, data: st.DataObject
+) -> None:
+    slashes = st.integers(1, 3).map(lambda count: b"/" * count)
+    typed = b"".join(
+        data.draw(slashes) + part for part in path.split(b"/") if part
+    ) + data.draw(st.sampled_from([b"", b"/", b"//"]))  # fmt: skip
+    assert checked(typed or b"/") == path
+
+
+@pytest.mark.parametrize(
+    "path", [b"", b"a", b"./a", b"~/a", b"/a/../b", b"/..", b"/a/.", b"/./a", b"/a\0", b"\0"]
+)
+def test_what_is_no_absolute_normal_path_is_refused(path: bytes) -> None:
+    with pytest.raises(PathError):
+        checked(path)
+
+
+def test_dots_and_spaces_that_belong_to_names_are_kept() -> None:
+    assert checked(b"/a../..b/... / c ") == b"/a../..b/... / c "
+
+
+@given(letters, letters)
+def test_containment_goes_by_components(folder: bytes, path: bytes) -> None:
+    above = [part for part in folder.split(b"/") if part]
+    assert contains(folder, path) is (
+        [part for part in path.split(b"/") if part][: len(above)] == above
+    )
+
+
+def test_a_folder_does_not_contain_its_neighbour_of_the_same_beginning() -> None:
+    assert not contains(b"/src", b"/src-old")
+    assert not contains(b"/src", b"/src-old/a")
+    assert contains(b"/src", b"/src")
+    assert contains(b"/", b"/src")
+    assert not contains(b"/src", b"/")
+
+
+@given(normal)
+def test_ancestors_are_what_contains_a_path_nearest_first(path: bytes) -> None:
+    above = list(paths.ancestors(path))
+    assert all(contains(folder, path) and folder != path for folder in above)
+    assert above == sorted(above, key=len, reverse=True)
+    assert len(above) == len([part for part in path.split(b"/") if part])
+    assert not above or above[-1] == b"/"
+
+
+def test_base_name() -> None:
+    assert [paths.base_name(path) for path in (b"/", b"/a", b"/a/b ")] == [b"", b"a", b"b "]
+
+
+@given(st.binary())
+def test_text_of_a_path_holds_all_of_it(path: bytes) -> None:
+    text = paths.text_of(path)
+    assert paths.bytes_of(text) == path
+    assert paths.is_utf8(path) is not any("\ud800" <= char <= "\udfff" for char in text)
+
+
+def _decoded(uri: str) -> bytes:
+    """RFC 3986, section 2.1, by hand: a percent sign and two digits, else the character itself."""
+    out = bytearray()
+    rest = uri
+    while rest:
+        if rest[0] == "%":
+            out.append(int(rest[1:3], 16))
+            rest = rest[3:]
+        else:
+            out.append(ord(rest[0]))
+            rest = rest[1:]
+    return bytes(out)
+
+
+@given(normal)
+def test_uri_of_a_path_is_read_back_exactly_by_anybody(path: bytes) -> None:
+    uri = paths.to_uri(path)
+    assert re.fullmatch(r"file:///([A-Za-z0-9._~/-]|%[0-9A-F]{2})*", uri)
+    split = urlsplit(uri)
+    assert (split.scheme, split.netloc, split.query, split.fragment) == ("file", "", "", "")
+    assert unquote_to_bytes(split.path) == _decoded(uri.removeprefix("file://")) == path
+
+
+@pytest.mark.parametrize("byte", range(1, 256))
+def test_uri_of_each_byte(byte: int) -> None:
+    path = b"/a" + bytes([byte]) + b"b"
+    unreserved = re.fullmatch(rb"[A-Za-z0-9._~/-]", bytes([byte])) is not None
+    assert paths.to_uri(path) == f"file:///a{chr(byte) if unreserved else f'%{byte:02X}'}b"
+
+
+REFUSED = (
+    b"/ /home /Users /tmp /mnt /media /opt /srv /Volumes /home/ann /etc /etc/app"
+    b" /usr/local/src/app  /bin /sbin/x /lib /lib32/x /lib64 /libx32 /boot /dev/shm/app /proc/1"
+    b" /sys /run /run/user/1000  /run/media /var /var/lib/app /var/home /var/tmp /var/folders"
+    b" /root /root/app /System/x  /Library/x /Applications/x /private /private/etc /private/tmp"
+    b" /private/var/folders  /home/ann/.ssh /home/ann/.ssh/app /home/ann/.gnupg"
+    b" /home/ann/.aws/x /home/ann/.azure  /home/ann/.kube /home/ann/.docker /home/ann/.config"
+    b" /home/ann/.config/nvim  /home/ann/.local/share/app /home/ann/.cache/x /home/ann/.mozilla"
+    b" /home/ann/.password-store  /home/ann/.claude /home/ann/.claude/x /home/ann/.codex"
+    b" /home/ann/.codex/worktrees-old  /home/ann/.cursor/x /home/ann/Library/x /home/ann/state"
+    b" /home/ann/state/rootsd  /home/ann/state/rootsd/run /home/ann/src/app/.git"
+    b" /home/ann/src/app/.git/modules/x"
+).split()
+ALLOWED = (
+    b"/home/ann/src /home/ann/src/app /home/ann/state/other /home/ann/.config-old/x"
+    b" /home/bob/src  /opt/app /srv/app /mnt/disk/app /media/ann/stick /Volumes/disk/app"
+    b" /tmp/app /var/tmp/app  /var/folders/x/T/app /private/tmp/app /private/var/folders/x/app"
+    b" /private/var/tmp/app  /run/media/ann/stick/app /var/home/bob/app /etcetera"
+    b" /home/ann/.codex/worktrees  /home/ann/.codex/worktrees/1/app"
+    b" /home/ann/.cursor/worktrees/app  /home/ann/.claude/worktrees/app /home/ann/src/app.git"
+    b" /home/ann/src/.github /usrlocal/x  /home/ann-old /home/ann/.dotfiles"
+).split()
+
+
+@pytest.mark.parametrize("path", REFUSED)
+def test_place_can_never_be_a_root(path: bytes) -> None:
+    assert PLACES.why_no_root(path)
+
+
+@pytest.mark.parametrize("path", ALLOWED)
+def test_place_can_be_a_root_and_a_parent(path: bytes) -> None:
+    assert PLACES.why_no_root(path) is None
+    assert PLACES.why_no_parent(path) is None
+
+
+def test_home_may_be_a_parent_and_what_holds_it_may_not() -> None:
+    assert PLACES.why_no_parent(HOME) is None
+    assert PLACES.why_no_root(HOME) == "it is your home folder"
+    for above in (b"/home", b"/"):
+        assert PLACES.why_no_parent(above) == "it holds your home folder"
+
+
+def test_a_path_that_is_not_utf8_can_never_be_a_root() -> None:
+    assert "UTF-8" in (PLACES.why_no_root(HOME + b"/src/\xff") or "")
+    assert PLACES.why_no_root(HOME + "/src/größe".encode()) is None
+
+
+@pytest.mark.parametrize("home", [b"/root", b"/var/home/ann", b"/var/lib/ci", b"/usr/home/ann"])
+def test_a_home_folder_inside_a_system_tree_holds_projects(home: bytes) -> None:
+    places = RefusedPlaces(home)
+    assert places.why_no_root(home + b"/src/app") is None
+    assert places.why_no_root(home) == "it is your home folder"
+    assert places.why_no_root(home + b"/.ssh")
+    assert places.why_no_root(home.rpartition(b"/")[0] or b"/") == "it holds your home folder"
+
+
+def test_the_reason_names_the_place() -> None:
+    assert PLACES.why_no_root(b"/etc/app") == "/etc belongs to the system"
+    assert PLACES.why_no_root(HOME + b"/.ssh/x") == "/home/ann/.ssh holds secrets and settings"
+    assert PLACES.why_no_root(HOME + b"/state") == "it holds rootsd's own files"
+    assert PLACES.why_no_root(HOME + b"/a/.git/b") == "it lies inside a .git folder"
+    assert PLACES.why_no_root(b"/opt") == "it is a place of the system, not a project"

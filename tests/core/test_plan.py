@@ -1,0 +1,292 @@
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Callable
+
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import run_state_machine_as_test
+
+from rootsd.core import catalog as catalog_module
+from rootsd.core import decide, grants, rules, step
+from rootsd.core import plan as plan_module
+from rootsd.core.changes import ProjectChange, RuleChange, Verb
+from rootsd.core.errors import (
+    DeniedHere,
+    IdentityChanged,
+    NameTaken,
+    RefusedPlace,
+    UnknownProject,
+    UnknownRule,
+)
+from rootsd.core.inputs import (
+    AddRule,
+    Approve,
+    Deny,
+    Forget,
+    Observation,
+    RemoveRule,
+    Sighted,
+    Unreachable,
+    Unsafe,
+    Vanished,
+)
+from rootsd.core.model import (
+    Identity,
+    LapseReason,
+    Project,
+    Rule,
+    Verdict,
+)
+from rootsd.core.paths import PathError
+from rootsd.core.plan import plan
+from support.machine import PATHS, Machine, mains, numbers, sighting
+from support.world import (
+    ANN,
+    HOME,
+    LATER,
+    NOTHING_KNOWN,
+    NOW,
+    after,
+    identity,
+    seen,
+    uri_seen,
+)
+
+SRC = HOME + b"/src"
+API = SRC + b"/api"
+WORKTREE = SRC + b"/api-fix"
+
+observations: st.SearchStrategy[Observation] = st.one_of(
+    st.builds(sighting, st.sampled_from(PATHS), numbers, mains, whole=st.booleans()),
+    st.builds(Vanished, st.sampled_from(PATHS)),
+    st.builds(Unreachable, st.sampled_from(PATHS)),
+    st.builds(Unsafe, st.sampled_from(PATHS), st.sampled_from(LapseReason)),
+)
+
+
+def approve(path: bytes, number: int = 1, name: str | None = None) -> Approve:
+    return Approve(path, identity(number), ANN, name)
+
+
+def allow(pattern: bytes) -> AddRule:
+    return AddRule(pattern, Verdict.APPROVED, ANN)
+
+
+def forbid(pattern: bytes) -> AddRule:
+    return AddRule(pattern, Verdict.DENIED, ANN)
+
+
+def run(machine: type[Machine], sizing: settings) -> None:
+    run_state_machine_as_test(machine, settings=settings(sizing, stateful_step_count=40))
+
+
+def test_nothing_is_published_but_what_the_newest_order_approved() -> None:
+    run(Machine, settings())
+
+
+def _nothing_above(_: bytes) -> tuple[bytes, ...]:
+    return ()
+
+
+def _unlapsed(project: Project, _reason: object, _now: object) -> Project:
+    return project
+
+
+def _no_deny_rule(all_rules: tuple[Rule, ...], path: bytes, verdict: Verdict) -> Rule | None:
+    return None if verdict is Verdict.DENIED else rules.speaking(all_rules, path, verdict)
+
+
+def _any_rule(*_: object) -> Rule:
+    return Rule(1, b"/", Verdict.APPROVED, ANN, NOW)
+
+
+@pytest.mark.parametrize(
+    ("where", "name", "broken"),
+    [
+        pytest.param(Identity, "same_as", lambda _self, _other: True, id="identity not compared"),
+        pytest.param(step, "_lapsed", _unlapsed, id="approvals kept when exposed"),
+        pytest.param(decide, "ancestors", _nothing_above, id="denial above not seen"),
+        pytest.param(catalog_module, "ancestors", _nothing_above, id="denied inside not seen"),
+        pytest.param(decide, "speaking", _no_deny_rule, id="deny rules not read"),
+        pytest.param(decide, "approving_rule", _any_rule, id="removed rules still count"),
+        pytest.param(
+            catalog_module,
+            "_is_approved_checkout",
+            lambda *_: True,
+            id="any checkout will do",
+        ),
+        pytest.param(
+            plan_module, "_reach", lambda touched, *_: set(touched), id="neighbours not judged"
+        ),
+        pytest.param(
+            grants, "_can_be_granted", lambda *_: True, id="refused places granted by rule"
+        ),
+        pytest.param(plan_module, "_merged", list, id="a second look changes something"),
+    ],
+)
+def test_a_broken_judge_is_caught(
+    monkeypatch: pytest.MonkeyPatch, where: object, name: str, broken: Callable[..., object]
+) -> None:
+    monkeypatch.setattr(where, name, broken)
+    with pytest.raises(AssertionError):
+        run(Machine, settings(max_examples=5_000, phases=[Phase.generate]))
+
+
+@given(st.lists(observations, max_size=25), st.booleans())
+def test_observations_alone_publish_nothing(
+    seen_in_turn: list[Observation], at_once: bool
+) -> None:
+    if at_once:
+        catalog = plan(NOTHING_KNOWN, seen_in_turn, NOW).catalog
+    else:
+        catalog = after(NOTHING_KNOWN, *seen_in_turn)
+    assert catalog.roots == {}
+    assert all(project.ruling.name is None for project in catalog.projects.values())
+
+
+@given(st.lists(st.builds(sighting, st.sampled_from(PATHS), numbers, mains, whole=st.booleans()),
+                unique_by=lambda sighted: sighted.path),
+       st.lists(st.sampled_from(PATHS)), st.sampled_from([b"/w/a", b"/w/b/*", b"/"]))  # fmt: skip
+def test_an_identical_second_scan_changes_nothing(
+    scan: list[Sighted], approved: list[bytes], pattern: bytes
+) -> None:
+    catalog = plan(NOTHING_KNOWN, [*scan, allow(pattern)], NOW).catalog
+    for path in approved:
+        if path in catalog.roots:
+            catalog = after(catalog, Approve(path, catalog.projects[path].sighting.identity, ANN))
+    again = plan(catalog, scan, LATER)
+    assert again.changes == ()
+    assert again.catalog is catalog
+
+
+def test_approval_publishes_under_the_name_that_was_shown() -> None:
+    catalog = after(NOTHING_KNOWN, seen(API), seen(b"/srv/api", 2))
+    made = plan(catalog, [approve(API)], NOW)
+    assert [root.name for root in made.catalog.roots.values()] == ["src/api"]
+    (change,) = made.changes
+    assert (change.verb, change.actor) == (Verb.APPROVED, ANN)
+
+
+def test_a_name_frozen_in_the_same_batch_is_not_given_twice() -> None:
+    catalog = after(NOTHING_KNOWN, seen(API), seen(b"/srv/tool", 2))
+    made = plan(catalog, [approve(b"/srv/tool", 2, "api"), approve(API)], NOW).catalog
+    assert {root.name for root in made.roots.values()} == {"api", "src/api"}
+
+
+def test_a_name_that_was_given_up_in_the_same_batch_is_free() -> None:
+    catalog = after(NOTHING_KNOWN, seen(API), seen(b"/srv/b", 2), approve(API, 1, "main"))
+    freed = plan(catalog, [Forget(API, ANN), approve(b"/srv/b", 2, "main")], NOW).catalog
+    assert freed.roots[b"/srv/b"].name == "main"
+    with pytest.raises(NameTaken, match="main") as refused:
+        plan(catalog, [approve(b"/srv/b", 2, "main")], NOW)
+    assert refused.value.remedy == "rootsd approve REF --as NAME"
+
+
+def test_ids_stay_and_a_project_seen_again_has_the_same() -> None:
+    catalog = plan(NOTHING_KNOWN, [seen(API), seen(b"/srv/b", 2)], NOW).catalog
+    first = catalog.projects[API].id
+    assert after(catalog, Vanished(API), seen(API)).projects[API].id == first
+    assert len(catalog.ids) == 2
+
+
+@pytest.mark.parametrize("place", [HOME, b"/etc/app", HOME + b"/.ssh/keys", SRC + b"/\xff"])
+def test_refused_places_are_refused_to_persons_and_to_rules(place: bytes) -> None:
+    catalog = after(NOTHING_KNOWN, seen(place))
+    with pytest.raises(RefusedPlace):
+        plan(catalog, [approve(place)], NOW)
+    assert after(catalog, allow(b"/")).projects[place].ruling.grants == ()
+
+
+def test_a_uri_is_approved_without_an_identity() -> None:
+    uri = b"https://api.example.com/v1"
+    catalog = after(NOTHING_KNOWN, uri_seen(uri), Approve(uri, None, ANN))
+    assert catalog.roots[uri].uri == "https://api.example.com/v1"
+    assert after(catalog, Vanished(uri), Unreachable(uri)).roots == catalog.roots
+    assert after(catalog, Deny(uri, ANN)).roots == {}
+
+
+@pytest.mark.parametrize(
+    ("obstacle", "remedy"),
+    [
+        ([seen(SRC), Deny(SRC, ANN)], "rootsd forget /home/ann/src"),
+        ([forbid(b"/home/*/src")], "rootsd rule rm 1"),
+        ([seen(API + b"/inner", 5), Deny(API + b"/inner", ANN)], "rootsd forget "),
+    ],
+)
+def test_approval_against_a_denial_is_refused_with_the_way_out(
+    obstacle: list[Sighted | Deny | AddRule], remedy: str
+) -> None:
+    catalog = after(NOTHING_KNOWN, seen(API), *obstacle)
+    with pytest.raises(DeniedHere) as refused:
+        plan(catalog, [approve(API)], NOW)
+    assert refused.value.remedy.startswith(remedy)
+    assert catalog.roots == {}
+
+
+def test_orders_for_what_is_not_known_are_refused_and_nothing_of_their_batch_counts() -> None:
+    catalog = after(NOTHING_KNOWN, seen(API))
+    for order in (approve(SRC), Deny(SRC, ANN), Forget(SRC, ANN)):
+        with pytest.raises(UnknownProject):
+            plan(catalog, [approve(API), order], NOW)
+    with pytest.raises(UnknownRule, match="no rule 7"):
+        plan(catalog, [RemoveRule(7, ANN)], NOW)
+    assert catalog.roots == {}
+
+
+def test_rules_are_numbered_for_ever() -> None:
+    made = plan(NOTHING_KNOWN, [allow(b"/w//x/"), RemoveRule(1, ANN), forbid(b"/w")], NOW)
+    assert [rule.number for rule in made.catalog.rules] == [2]
+    added, removed, _ = made.changes
+    assert isinstance(added, RuleChange)
+    assert added.after is not None
+    assert added.after.pattern == b"/w/x"
+    assert (removed.before, removed.after) == (added.after, None)
+
+
+def test_a_rule_that_cannot_be_read_is_refused() -> None:
+    with pytest.raises(PathError):
+        plan(NOTHING_KNOWN, [allow(b"src/*")], NOW)
+
+
+def test_a_later_fact_in_the_batch_beats_the_approval() -> None:
+    catalog = after(NOTHING_KNOWN, seen(API))
+    made = plan(catalog, [approve(API), seen(API, 2)], NOW)
+    assert [change.verb for change in made.changes] == [Verb.APPROVED, Verb.LAPSED]
+    assert made.catalog.roots == {}
+    gone = plan(catalog, [approve(API), Vanished(API), Forget(API, ANN)], NOW).catalog
+    assert gone.projects == {}
+
+
+def test_a_look_that_takes_two_observations_is_one_change() -> None:
+    look: list[Observation] = [seen(API), Unsafe(API, LapseReason.EXPOSED)]
+    first = plan(NOTHING_KNOWN, look, NOW)
+    (change,) = first.changes
+    assert isinstance(change, ProjectChange)
+    assert change.before is None
+    assert change.after == first.catalog.projects[API]
+    assert plan(first.catalog, look, LATER).changes == ()
+    assert plan(NOTHING_KNOWN, [seen(API), Vanished(API)], NOW).catalog is NOTHING_KNOWN
+
+
+def test_replaced_directory_is_refused_to_who_saw_the_old_one() -> None:
+    catalog = after(NOTHING_KNOWN, seen(API), seen(API, 2))
+    with pytest.raises(IdentityChanged):
+        plan(catalog, [approve(API, 1)], NOW)
+
+
+def test_a_replaced_catalogue_is_freed_at_once() -> None:
+    """Thousands of projects make it large; waiting for the collector would pile them up."""
+    catalog = after(
+        NOTHING_KNOWN, seen(API), seen(WORKTREE, 2, API), approve(API), forbid(b"/srv")
+    )
+    replaced = weakref.ref(catalog)
+    gc.disable()
+    try:
+        catalog = after(catalog, seen(SRC + b"/new", 3), Deny(API, ANN))
+        assert replaced() is None
+    finally:
+        gc.enable()
+    assert catalog.roots == {}

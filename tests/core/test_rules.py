@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+import fnmatch
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rootsd.core.model import Rule, Verdict
+from rootsd.core.paths import PathError
+from rootsd.core.rules import checked_pattern, speaking
+from support.world import ANN, NOW
+
+
+def _speaks(pattern: str, path: str, verdict: Verdict = Verdict.APPROVED) -> bool:
+    rule = Rule(1, checked_pattern(pattern.encode()), verdict, ANN, NOW)
+    return speaking([rule], path.encode("utf-8", "surrogateescape"), verdict) is rule
+
+
+@pytest.mark.parametrize(
+    ("pattern", "matched", "not_matched"),
+    [
+        ("/src", ["/src", "/src/a", "/src/a/b"], ["/src-old", "/sr", "/", "/a/src", "/src-old/a"]),
+        ("/", ["/", "/a", "/a/b"], ["https://example.com/a"]),
+        ("/src/*", ["/src/a", "/src/.a", "/src/a/b"], ["/src", "/src-old/a", "/srca"]),
+        ("/src/*/api", ["/src/a/api", "/src/a/api/b"], ["/src/api", "/src/a/b/api", "/src/a"]),
+        ("/src/**/api", ["/src/api", "/src/a/api", "/src/a/b/api/c"], ["/src", "/src/apis"]),
+        ("/**/api", ["/api", "/a/b/api"], ["/apis", "/a"]),
+        ("/src/**", ["/src", "/src/a", "/src/a/b"], ["/src-old"]),
+        ("/**/**/api/**", ["/api", "/a/api/b"], ["/a"]),
+        ("/src/a*b", ["/src/ab", "/src/a-b", "/src/axb/c"], ["/src/a/b", "/src/abc"]),
+        ("/src/*a*b*c", ["/src/abc", "/src/-a-b-c", "/src/aabbcc"], ["/src/acb", "/src/a/b/c"]),
+        ("/src/x**y", ["/src/xy", "/src/x-y"], ["/src/x/y"]),
+        ("/src/a?c", ["/src/abc", "/src/aéc", "/src/a\udcffc"], ["/src/ac", "/src/a/c"]),
+        ("/src/[ab]", ["/src/a", "/src/b/c"], ["/src/c", "/src/ab"]),
+        ("/src/[é]", ["/src/é"], ["/src/è", "/src/e"]),
+        ("/src/[a-c]x", ["/src/bx"], ["/src/dx", "/src/-x"]),
+        ("/src/[!a]", ["/src/b", "/src/!"], ["/src/a", "/src"]),
+        ("/src/[^a]", ["/src/b", "/src/^"], ["/src/a"]),
+        ("/src[!a]b", ["/src-b"], ["/src/b", "/srcab"]),
+        ("/src[+-9]b", ["/src-b", "/src5b"], ["/src/b"]),
+        ("/src/[]a]", ["/src/]", "/src/a"], ["/src/b"]),
+        ("/src/[!]a]", ["/src/b"], ["/src/]", "/src/a"]),
+        ("/src/[!]a]/[x]", ["/src/b/x"], ["/src/b", "/src/x"]),
+        ("/src/[a-]", ["/src/a", "/src/-"], ["/src/b"]),
+        ("/src/[a&&b||c~~]", ["/src/&", "/src/|", "/src/~", "/src/c"], ["/src/x"]),
+        ("/src/[+--]", ["/src/+", "/src/,", "/src/-"], ["/src/."]),
+        ("/src/[[]", ["/src/["], ["/src/]"]),
+        ("/src/[\\d]", ["/src/d", "/src/\\"], ["/src/1"]),
+        ("/src/[a", ["/src/[a"], ["/src/a"]),
+        ("/src/a.c+(x)", ["/src/a.c+(x)"], ["/src/abc+(x)", "/src/a.cc"]),
+        ("/src/a\nb", ["/src/a\nb/c"], ["/src/a", "/src/a\n"]),
+    ],
+)
+def test_pattern_speaks_for(pattern: str, matched: list[str], not_matched: list[str]) -> None:
+    assert [path for path in matched if not _speaks(pattern, path)] == []
+    assert [path for path in not_matched if _speaks(pattern, path)] == []
+
+
+@pytest.mark.parametrize("pattern", ["", "src", "./src", "/src/../b", "/a\0b", "/src/[z-a]"])
+def test_a_pattern_that_cannot_be_read_is_refused(pattern: str) -> None:
+    with pytest.raises(PathError):
+        checked_pattern(pattern.encode())
+
+
+def test_a_pattern_is_kept_in_its_normal_form() -> None:
+    assert checked_pattern(b"//src//*/") == b"/src/*"
+
+
+def test_the_first_rule_with_the_verdict_speaks() -> None:
+    patterns = [(b"/a", Verdict.DENIED), (b"/b", Verdict.APPROVED), (b"/", Verdict.APPROVED)]
+    rules = [Rule(n, pattern, said, ANN, NOW) for n, (pattern, said) in enumerate(patterns)]
+    assert speaking(rules, b"/b/x", Verdict.APPROVED) == rules[1]
+    assert speaking(rules, b"/a/x", Verdict.APPROVED) == rules[2]
+    assert speaking(rules, b"/a/x", Verdict.DENIED) == rules[0]
+    assert speaking(rules, b"/b/x", Verdict.DENIED) is None
+
+
+def test_the_name_of_a_folder_cannot_make_matching_slow() -> None:
+    """Tried out in all ways, this would outlast the guard against hangs by years."""
+    assert not _speaks("/s/" + "*a" * 30 + "b", "/s/" + "a" * 255)
+
+
+components = st.text(st.sampled_from("ab-.*?[]!^&~|\\é\n"), min_size=1, max_size=6).filter(
+    lambda text: text not in (".", "..", "**")
+)
+names = st.text(st.sampled_from("ab-.&~|]!^\\é\n"), min_size=1, max_size=6)
+
+
+@given(components, names)
+def test_one_component_matches_as_the_standard_library_has_it(glob: str, name: str) -> None:
+    try:
+        speaks = _speaks("/" + glob, "/" + name)
+    except PathError:
+        return
+    # `[^…]` negates too, and a range is read from the left, which fnmatch does in its own way.
+    wanted = re.sub(r"\[\^", "[!", glob)
+    if not re.search(r"\[[^]]*-", glob) and "[!^" not in glob and "[[!" not in wanted:
+        assert speaks is fnmatch.fnmatchcase(name, wanted)
+
+
+@given(st.lists(st.sampled_from(["a", "b", "*", "**"]), max_size=5),
+       st.lists(st.sampled_from(["a", "b"]), min_size=1, max_size=5))  # fmt: skip
+def test_any_depth_means_what_it_says(pattern: list[str], path: list[str]) -> None:
+    def fits(globs: list[str], parts: list[str]) -> bool:
+        if not globs:
+            return True
+        if globs[0] == "**":
+            return any(fits(globs[1:], parts[skipped:]) for skipped in range(len(parts) + 1))
+        return bool(parts) and globs[0] in ("*", parts[0]) and fits(globs[1:], parts[1:])
+
+    assert _speaks("/" + "/".join(pattern), "/" + "/".join(path)) is fits(pattern, path)

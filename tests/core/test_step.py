@@ -1,0 +1,207 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from rootsd.core.errors import IdentityChanged, NotPresent, UnknownProject
+from rootsd.core.inputs import (
+    Approve,
+    Deny,
+    Forget,
+    Observation,
+    ProjectOrder,
+    Sighted,
+    Unreachable,
+    Unsafe,
+    Vanished,
+)
+from rootsd.core.model import (
+    UNDECIDED,
+    Access,
+    Actor,
+    ActorKind,
+    Decision,
+    Grant,
+    Identity,
+    Incomplete,
+    Lapse,
+    LapseReason,
+    Presence,
+    Project,
+    ProjectKind,
+    Ruling,
+    Sighting,
+    Verdict,
+)
+from rootsd.core.step import step
+from support.world import ANN, LATER, NOW, UNIDENTIFIABLE, identity, seen, uri_seen
+
+PATH = b"/w/api"
+URI = b"https://example.com/v1"
+GRANT = Grant(Actor(ActorKind.RULE, "1"), identity(1), NOW)
+DENIED = Ruling(Decision(Verdict.DENIED, ANN, NOW), name="api", tags=("work",))
+APPROVED = Ruling(
+    Decision(Verdict.APPROVED, ANN, NOW, identity(1)), (GRANT,), name="api", tags=("work",)
+)
+PENDING = Project(PATH, "r7k2", Sighting(ProjectKind.GIT, identity(1), NOW))
+ROOT = replace(PENDING, ruling=APPROVED)
+REFUSED = replace(PENDING, ruling=DENIED)
+MISSING = replace(
+    ROOT, sighting=replace(ROOT.sighting, presence=Presence.MISSING, absent_since=NOW)
+)
+
+
+def later(project: Project | None, event: Observation | ProjectOrder) -> Project | None:
+    return step(project, event, "new0", LATER)
+
+
+def kept(project: Project | None, event: Observation | ProjectOrder) -> Project:
+    after = later(project, event)
+    assert after is not None
+    return after
+
+
+def test_what_is_seen_first_is_pending_under_its_new_id() -> None:
+    assert later(None, seen(PATH)) == Project(
+        PATH, "new0", Sighting(ProjectKind.GIT, identity(1), LATER)
+    )
+
+
+@pytest.mark.parametrize("event", [Vanished(PATH), Unreachable(PATH)])
+def test_what_is_not_known_stays_unknown(event: Observation) -> None:
+    assert later(None, event) is None
+    assert later(None, Unsafe(PATH, LapseReason.EXPOSED)) is None
+
+
+@pytest.mark.parametrize("project", [PENDING, ROOT, REFUSED])
+def test_the_same_again_changes_nothing(project: Project) -> None:
+    assert later(project, seen(PATH)) == project
+
+
+@pytest.mark.parametrize("event", [uri_seen(URI), Sighted(PATH, ProjectKind.GIT, UNIDENTIFIABLE)])
+def test_what_has_no_identity_keeps_its_first_sighting(event: Sighted) -> None:
+    assert later(step(None, event, "r1", NOW), event) == step(None, event, "r1", NOW)
+
+
+@pytest.mark.parametrize(
+    "event", [Sighted(PATH, ProjectKind.URI, None), Sighted(URI, ProjectKind.GIT, identity(1))]
+)
+def test_a_sighting_that_nothing_can_have_made_is_a_bug(event: Sighted) -> None:
+    with pytest.raises(ValueError, match="a URI is no path"):
+        later(None, event)
+
+
+@pytest.mark.parametrize(
+    ("event", "reason"),
+    [
+        (seen(PATH, 2), LapseReason.REPLACED),
+        (Sighted(PATH, ProjectKind.GIT, None), LapseReason.REPLACED),
+        (Sighted(PATH, ProjectKind.GIT, UNIDENTIFIABLE), LapseReason.REPLACED),
+        (seen(PATH, 1, b"/w/main"), LapseReason.RETARGETED),
+        (Unsafe(PATH, LapseReason.EXPOSED), LapseReason.EXPOSED),
+    ],
+)
+@pytest.mark.parametrize("ruling", [APPROVED, replace(APPROVED, decision=None)])
+def test_an_approval_lapses_and_name_and_tags_are_kept(
+    event: Observation, reason: LapseReason, ruling: Ruling
+) -> None:
+    lapsed = kept(replace(ROOT, ruling=ruling), event)
+    assert lapsed.ruling == Ruling(lapse=Lapse(reason, LATER), name="api", tags=("work",))
+
+
+def test_what_came_back_after_a_lapse_stays_lapsed() -> None:
+    assert kept(kept(ROOT, seen(PATH, 2)), seen(PATH, 1)).ruling.lapse is not None
+
+
+def test_the_first_sighting_of_another_directory_is_its_own() -> None:
+    assert kept(ROOT, seen(PATH, 2)).sighting.first_seen == LATER
+    assert kept(ROOT, seen(PATH, 1, b"/w/main")).sighting.first_seen == NOW
+
+
+@pytest.mark.parametrize(
+    "event",
+    [seen(PATH, 2), Vanished(PATH), Unreachable(PATH), Unsafe(PATH, LapseReason.EXPOSED)],
+)
+def test_no_observation_ends_a_denial(event: Observation) -> None:
+    assert kept(REFUSED, event).ruling == DENIED
+
+
+def test_what_is_gone_is_kept_only_where_something_was_decided() -> None:
+    assert later(PENDING, Vanished(PATH)) is None
+    missing = kept(ROOT, Vanished(PATH))
+    assert missing.ruling == APPROVED
+    assert missing.sighting.presence is Presence.MISSING
+    assert missing.sighting.absent_since == LATER
+    assert kept(missing, seen(PATH)) == ROOT
+
+
+def test_what_is_out_of_reach_is_kept_and_absent_since_the_first_time() -> None:
+    suspended = kept(PENDING, Unreachable(PATH))
+    assert suspended.sighting.presence is Presence.SUSPENDED
+    assert kept(MISSING, Unreachable(PATH)).sighting.absent_since == NOW
+    assert later(suspended, Vanished(PATH)) is None
+
+
+@pytest.mark.parametrize("event", [Vanished(URI), Unreachable(URI), uri_seen(URI)])
+def test_a_uri_cannot_be_lost(event: Observation) -> None:
+    uri = Project(URI, "r1", Sighting(ProjectKind.URI, None, NOW), APPROVED)
+    assert later(uri, event) == uri
+
+
+def test_a_hazard_is_noted_and_ends_with_the_next_sighting() -> None:
+    marked = kept(PENDING, Unsafe(PATH, LapseReason.EXPOSED))
+    assert marked.sighting.hazard is LapseReason.EXPOSED
+    assert marked.ruling == UNDECIDED
+    assert kept(marked, seen(PATH)) == PENDING
+
+
+def test_an_approval_binds_to_what_was_shown_and_ends_the_lapse() -> None:
+    lapsed = kept(ROOT, seen(PATH, 2))
+    order = Approve(PATH, identity(2), ANN, "tool", ("new",), Access.READ)
+    ruling = kept(lapsed, order).ruling
+    assert ruling.decision == Decision(Verdict.APPROVED, ANN, LATER, identity(2), Access.READ)
+    assert (ruling.lapse, ruling.name, ruling.tags) == (None, "tool", ("new", "work"))
+    assert kept(ROOT, Approve(PATH, identity(1), ANN)).ruling.name == "api"
+
+
+@pytest.mark.parametrize("reason", LapseReason)
+def test_what_is_in_danger_is_not_approved_and_the_refusal_says_why(reason: LapseReason) -> None:
+    with pytest.raises(NotPresent, match=r"/w/api cannot be published: .+"):
+        later(kept(PENDING, Unsafe(PATH, reason)), Approve(PATH, identity(1), ANN))
+
+
+def test_what_is_not_there_or_not_whole_is_not_approved() -> None:
+    order = Approve(PATH, identity(1), ANN)
+    with pytest.raises(NotPresent, match="/w/api is missing"):
+        later(MISSING, order)
+    half = replace(PENDING.sighting, incomplete=Incomplete.INTERRUPTED)
+    with pytest.raises(NotPresent, match="incomplete: interrupted"):
+        later(replace(PENDING, sighting=half), order)
+
+
+@pytest.mark.parametrize("shown", [identity(2), UNIDENTIFIABLE, None])
+def test_an_approval_of_another_directory_is_refused(shown: Identity | None) -> None:
+    with pytest.raises(IdentityChanged) as refused:
+        later(PENDING, Approve(PATH, shown, ANN))
+    assert refused.value.remedy == "rootsd pending"
+
+
+def test_a_denial_takes_all_approvals_and_keeps_the_name() -> None:
+    assert kept(ROOT, Deny(PATH, ANN)).ruling == replace(
+        DENIED, decision=Decision(Verdict.DENIED, ANN, LATER)
+    )
+    assert kept(MISSING, Deny(PATH, ANN)).sighting == MISSING.sighting
+
+
+def test_forgetting_leaves_the_sighting_alone_and_drops_what_is_gone() -> None:
+    assert kept(ROOT, Forget(PATH, ANN)) == PENDING
+    assert kept(REFUSED, Forget(PATH, ANN)) == PENDING
+    assert later(MISSING, Forget(PATH, ANN)) is None
+
+
+@pytest.mark.parametrize("order", [Approve(PATH, None, ANN), Deny(PATH, ANN), Forget(PATH, ANN)])
+def test_an_order_on_what_is_not_known_is_refused(order: ProjectOrder) -> None:
+    with pytest.raises(UnknownProject, match="/w/api") as refused:
+        later(None, order)
+    assert refused.value.remedy == "rootsd scan"

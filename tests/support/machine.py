@@ -1,0 +1,237 @@
+"""A machine that does anything in any order, and compares what is published with `Permitted`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from rootsd.core.catalog import Catalog
+from rootsd.core.changes import Change, ProjectChange
+from rootsd.core.errors import OrderRefused
+from rootsd.core.inputs import (
+    AddRule,
+    Approve,
+    Deny,
+    Forget,
+    Input,
+    RemoveRule,
+    Sighted,
+    Unreachable,
+    Unsafe,
+    Vanished,
+)
+from rootsd.core.model import (
+    Incomplete,
+    LapseReason,
+    Presence,
+    Project,
+    ProjectKind,
+    Verdict,
+)
+from rootsd.core.paths import checked
+from rootsd.core.plan import plan
+from support.permitted import Permitted, within
+from support.world import ANN, HOME, LATER, NOTHING_KNOWN, NOW, UNIDENTIFIABLE, identity
+
+SECRET = HOME + b"/.ssh/keys"
+NOT_UTF8 = b"/w/a/\xff"
+URI = b"https://api.example.com/v1"
+MAINS = (b"/w/a", b"/w/b")
+WORKTREES = (b"/w/a/t", b"/w/b/t", b"/v/t")
+PATHS = (*MAINS, *WORKTREES, b"/w", b"/w/a-b", b"/w/a/c", b"/w/a/c/d", NOT_UTF8, SECRET, URI)
+URI_NUMBER = 9
+
+
+def _at(*folders: bytes) -> Callable[[bytes], bool]:
+    return lambda path: any(within(path, folder) for folder in folders)
+
+
+# Each pattern and, in other words, what it speaks for.
+COVERED: dict[bytes, Callable[[bytes], bool]] = {
+    b"/": lambda path: path != URI,
+    b"/w": _at(b"/w"),
+    b"/w/a": _at(b"/w/a"),
+    b"/w/*": _at(b"/w/a", b"/w/b", b"/w/a-b"),
+    b"/w/a?*": _at(b"/w/a-b"),
+    b"/**/t": _at(*WORKTREES),
+    b"/w/**/c": _at(b"/w/a/c"),
+    b"/w/a/c/d": _at(b"/w/a/c/d"),
+    b"/[!v]/[!a]": _at(b"/w/b"),
+    HOME: _at(HOME),
+}
+
+# Most of what goes wrong needs several steps on one path.
+anywhere = st.sampled_from((*PATHS, *MAINS * 6))
+numbers = st.integers(0, 2)
+patterns = st.sampled_from(sorted(COVERED))
+mains = st.sampled_from((None, *MAINS, *WORKTREES[:1]))
+
+
+def sighting(path: bytes, number: int, main: bytes | None, *, whole: bool) -> Sighted:
+    """Directory `number` at `path`; 0 is one that nothing tells from another."""
+    if path == URI:
+        return Sighted(URI, ProjectKind.URI, None)
+    shown = UNIDENTIFIABLE if number == 0 else identity(number)
+    kind = ProjectKind.GIT if main is None else ProjectKind.GIT_WORKTREE
+    return Sighted(path, kind, shown, None if whole else Incomplete.INTERRUPTED, main)
+
+
+class Machine(RuleBasedStateMachine):
+    """The disk, a person and time, all of them unpredictable."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.catalog: Catalog = NOTHING_KNOWN
+        self.permitted = Permitted(
+            lambda pattern, path: COVERED[pattern](path), frozenset({SECRET, NOT_UTF8, URI})
+        )
+
+    def take(self, *inputs: Input) -> bool:
+        """Plan `inputs`; whether they were not refused."""
+        try:
+            made = plan(self.catalog, inputs, NOW)
+        except OrderRefused:
+            return False
+        assert replayed(self.catalog, made.changes) == made.catalog.projects
+        self.catalog = made.catalog
+        return True
+
+    @initialize()
+    def begin(self) -> None:
+        """Everything is there from the start: most of what can go wrong needs neighbours."""
+        self.scan([(path, 1, MAINS[0], True) for path in PATHS])
+
+    @rule(sightings=st.lists(st.tuples(anywhere, numbers, mains, st.booleans()), max_size=5))
+    def scan(self, sightings: list[tuple[bytes, int, bytes | None, bool]]) -> None:
+        observations = []
+        for path, number, main, whole in sightings:
+            linked = main if path in WORKTREES else None
+            observations.append(sighting(path, number, linked, whole=whole or path == URI))
+            shown = URI_NUMBER if path == URI else number
+            self.permitted.sight(path, shown, linked, whole=whole or path == URI)
+        assert self.take(*observations)
+
+    @rule(path=anywhere)
+    def come_back(self, path: bytes) -> None:
+        """What was there before is seen there again, and nothing is wrong with it."""
+        if (last := self.permitted.folders.get(path)) is not None:
+            number = last.seen or 0
+            assert self.take(sighting(path, number, last.main, whole=last.whole))
+            self.permitted.sight(path, number, last.main, whole=last.whole)
+
+    @rule(path=anywhere)
+    def vanish(self, path: bytes) -> None:
+        assert self.take(Vanished(path))
+        if path in self.permitted.folders and path != URI:
+            self.permitted.lose(path, proven=True)
+
+    @rule(path=anywhere)
+    def unmount(self, path: bytes) -> None:
+        assert self.take(Unreachable(path))
+        if path in self.permitted.folders and path != URI:
+            self.permitted.lose(path, proven=False)
+
+    @rule(path=anywhere, reason=st.sampled_from(LapseReason))
+    def expose(self, path: bytes, reason: LapseReason) -> None:
+        assert self.take(Unsafe(path, reason))
+        if path in self.permitted.folders:
+            self.permitted.endanger(path)
+
+    @rule(path=anywhere, name=st.sampled_from((None, None, "api", "a")))
+    def approve(self, path: bytes, name: str | None) -> None:
+        project = self.catalog.projects.get(path)
+        shown = project.sighting.identity if project else None
+        if self.take(Approve(path, shown, ANN, name=name)):
+            self.permitted.approve(path)
+
+    @precondition(lambda self: self.catalog.projects)
+    @rule(path=anywhere)
+    def approve_what_was_replaced(self, path: bytes) -> None:
+        assert path == URI or not self.take(Approve(path, identity(8), ANN))
+
+    @rule(path=anywhere)
+    def deny(self, path: bytes) -> None:
+        assert self.take(Deny(path, ANN)) is (path in self.permitted.folders)
+        if path in self.permitted.folders:
+            self.permitted.deny(path)
+
+    @rule(path=anywhere)
+    def forget(self, path: bytes) -> None:
+        assert self.take(Forget(path, ANN)) is (path in self.permitted.folders)
+        if path in self.permitted.folders:
+            self.permitted.forget(path)
+
+    @rule(pattern=patterns, verdict=st.sampled_from((Verdict.APPROVED, Verdict.DENIED)))
+    def add_rule(self, pattern: bytes, verdict: Verdict) -> None:
+        number = self.catalog.next_rule
+        assert self.take(AddRule(pattern, verdict, ANN))
+        self.permitted.rules[number] = (checked(pattern), verdict is Verdict.APPROVED)
+
+    @precondition(lambda self: self.catalog.rules)
+    @rule(data=st.data())
+    def remove_rule(self, data: st.DataObject) -> None:
+        number = data.draw(st.sampled_from(sorted(self.permitted.rules)))
+        assert self.take(RemoveRule(number, ANN))
+        del self.permitted.rules[number]
+
+    @rule(path=anywhere)
+    def hesitate(self, path: bytes) -> None:
+        """An approval and its revocation in one batch: the newest order counts."""
+        project = self.catalog.projects.get(path)
+        if project is None:
+            return
+        approval = Approve(path, project.sighting.identity, ANN)
+        if self.take(approval, Deny(path, ANN)):
+            self.permitted.deny(path)
+
+    @rule()
+    def look_again(self) -> None:
+        again = [_as_seen(project) for project in self.catalog.projects.values()]
+        inputs = [event for events in again for event in events]
+        assert plan(self.catalog, inputs, LATER).changes == ()
+
+    @invariant()
+    def published_is_what_is_permitted(self) -> None:
+        self.permitted.settle()
+        assert set(self.catalog.roots) == self.permitted.published()
+
+    @invariant()
+    def judging_step_by_step_is_judging_all(self) -> None:
+        catalog = self.catalog
+        whole = Catalog.of(
+            catalog.projects.values(), catalog.rules, catalog.places, catalog.next_rule
+        )
+        assert whole == catalog
+
+    @invariant()
+    def names_and_ids_are_unique(self) -> None:
+        projects = self.catalog.projects.values()
+        names = [self.catalog.name_of(project) for project in projects]
+        assert len({*names}) == len({project.id for project in projects}) == len(projects)
+
+
+def replayed(before: Catalog, changes: tuple[Change, ...]) -> dict[bytes, Project]:
+    """What the changes make of the projects of `before`: each begins where the last one ended."""
+    projects = dict(before.projects)
+    for change in changes:
+        if isinstance(change, ProjectChange):
+            assert projects.pop(change.path, None) == change.before
+            if change.after is not None:
+                projects[change.path] = change.after
+    return projects
+
+
+def _as_seen(project: Project) -> tuple[Input, ...]:
+    seen = project.sighting
+    match seen.presence:
+        case Presence.MISSING:
+            return (Vanished(project.path),)
+        case Presence.SUSPENDED:
+            return (Unreachable(project.path),)
+        case Presence.PRESENT:
+            sighted = Sighted(
+                project.path, seen.kind, seen.identity, seen.incomplete, seen.main_checkout
+            )
+            return (sighted, Unsafe(project.path, seen.hazard)) if seen.hazard else (sighted,)

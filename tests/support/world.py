@@ -1,0 +1,43 @@
+"""A small world for tests of the core: one person, directories by number, and a step at a time."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from rootsd.core.catalog import Catalog
+from rootsd.core.inputs import Input, Sighted
+from rootsd.core.model import Actor, ActorKind, Identity, ProjectKind
+from rootsd.core.paths import RefusedPlaces
+from rootsd.core.plan import plan
+
+NOW = datetime(2026, 5, 6, 7, tzinfo=UTC)
+LATER = datetime(2026, 5, 7, 8, tzinfo=UTC)
+HOME = b"/home/ann"
+PLACES = RefusedPlaces(HOME, own=(HOME + b"/state/rootsd",))
+ANN = Actor(ActorKind.PERSON, "pts/1")
+NOTHING_KNOWN = Catalog.of((), (), PLACES, 1)
+# What an overlay file system without birth times shows: nothing but a number that is used again.
+UNIDENTIFIABLE = Identity(b"disk", 7, None, None, 1000)
+
+
+def identity(number: int) -> Identity:
+    """The identity of directory `number`; all of them got the same inode."""
+    return Identity(b"disk", 7, b"generation-%d" % number, number, 1000)
+
+
+def seen(path: bytes, number: int = 1, main: bytes | None = None) -> Sighted:
+    """Directory `number` lies at `path`, a worktree of `main` where that is given."""
+    kind = ProjectKind.GIT if main is None else ProjectKind.GIT_WORKTREE
+    return Sighted(path, kind, identity(number), main_checkout=main)
+
+
+def uri_seen(uri: bytes) -> Sighted:
+    """A person added `uri` by hand."""
+    return Sighted(uri, ProjectKind.URI, None)
+
+
+def after(catalog: Catalog, *inputs: Input) -> Catalog:
+    """The catalogue after `inputs`, one by one."""
+    for event in inputs:
+        catalog = plan(catalog, [event], NOW).catalog
+    return catalog
