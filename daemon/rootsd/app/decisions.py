@@ -125,8 +125,8 @@ class Decisions:
             for reference in request.refs
             if not await to_thread.run_sync(resolver.find, reference)
         ]
-        if not all(_looks_like_a_path(reference) for reference in unknown):
-            return
+        words = [reference for reference in unknown if not _looks_like_a_path(reference)]
+        await to_thread.run_sync(resolver.all, words)  # raises where there are any
         for reference in unknown:
             if request.effect is Effect.DRY_RUN:
                 shown = safe_label(reference, limit=None)

@@ -1,0 +1,133 @@
+"""A desk with everything it speaks to: discovery, the daemon, and a disk that is a table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from posixpath import join, normpath
+from typing import Any
+
+import anyio
+
+from rootsd.app.requests import Desk, ProgressSink, ScanCost
+from rootsd.core.catalog import Catalog
+from rootsd.core.errors import NotPresent
+from rootsd.core.inputs import Observation, Sighted
+from rootsd.core.model import Parent, Project, ProjectKind, Rule
+from rootsd.core.paths import bytes_of, contains
+from rootsd.wire.control import (
+    DaemonStatus,
+    Decide,
+    DecisionVerb,
+    ParentStatus,
+    Progress,
+    Request,
+    SessionStatus,
+)
+from support.decisions import PERSON
+from support.fakes import HANG_GUARD, SOURCES, World
+
+CWD = "/home/ann/src"
+LINKS = {b"/home/ann/link": b"/home/ann/src/p1"}
+
+
+def real_path(typed: str, cwd: str) -> bytes:
+    """As the daemon's, on a disk where LINKS are all the links there are."""
+    whole = bytes_of(normpath(join(cwd, typed)))
+    if b"\0" in whole:
+        raise ValueError("embedded null byte")
+    for link, target in LINKS.items():
+        if contains(link, whole):
+            return target + whole.removeprefix(link)
+    return whole
+
+
+class FakeSurveyor:
+    """A scan takes in what it was told to find; folders are those that the world's disk holds."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self.finds: Sequence[Observation] = ()
+        self.scanned: list[bytes | None] = []
+        self.proposed: list[bytes] = []
+
+    def parents(self) -> Sequence[Parent]:
+        return (Parent(SOURCES),)
+
+    def parent_status(self, catalog: Catalog) -> list[ParentStatus]:
+        return [
+            ParentStatus(
+                path="/home/ann/src",
+                depth=4,
+                nested="none",
+                state="watching",
+                note=None,
+                projects=len(catalog.projects),
+            )
+        ]
+
+    async def scan(self, parent: bytes | None, progress: ProgressSink | None) -> ScanCost:
+        self.scanned.append(parent)
+        if progress is not None:
+            progress(Progress(folders=1, projects=len(self.finds), parent="/home/ann/src"))
+        await self._world.ledger.observe(self.finds)
+        return ScanCost(folders=7, seconds=0.12345)
+
+    async def propose(self, path: bytes) -> None:
+        self.proposed.append(path)
+        there = self._world.disk.folders.get(path)
+        if there is None:
+            raise NotPresent("there is no such folder", "rootsd ls")
+        await self._world.ledger.observe([Sighted(path, ProjectKind.GIT, there)])
+
+
+class FakeHost:
+    """A daemon that remembers what it was told to do."""
+
+    def __init__(self) -> None:
+        self.troubles: list[str] = []
+        self.told: list[str] = []
+
+    def about(self) -> DaemonStatus:
+        return DaemonStatus(version="1.2.3", pid=4, since="2026-03-04T12:00:00Z")
+
+    def sessions(self) -> list[SessionStatus]:
+        return [SessionStatus(client="an editor", pid=5, since="2026-03-04T12:00:00Z")]
+
+    def degraded(self) -> list[str]:
+        return self.troubles
+
+    async def reload(self) -> None:
+        self.told.append("reload")
+
+    def stop(self) -> None:
+        self.told.append("stop")
+
+
+class Office:
+    """A desk and its surroundings; `ask` is what a person does."""
+
+    def __init__(self, *projects: Project, rules: Sequence[Rule] = ()) -> None:
+        self.world = World(*projects, rules=rules)
+        self.surveyor = FakeSurveyor(self.world)
+        self.host = FakeHost()
+        self.desk = Desk(self.world.ledger, self.surveyor, self.host, real_path)
+
+    async def ask(self, request: Request) -> dict[str, Any]:
+        """The answer of the desk."""
+        with anyio.fail_after(HANG_GUARD):
+            return await self.desk.answer(request, PERSON)
+
+    async def decide(
+        self,
+        verb: DecisionVerb,
+        *refs: str,
+        cwd: str = CWD,
+        **more: Any,  # noqa: ANN401 - whatever else a Decide takes
+    ) -> dict[str, Any]:
+        """The answer to an order."""
+        return await self.ask(Decide(verb, cwd, refs, **more))
+
+
+def names(items: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The names of the items."""
+    return [item["name"] for item in items]
