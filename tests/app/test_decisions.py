@@ -100,13 +100,17 @@ async def test_what_is_so_already_is_told_apart_and_not_done_again(
     }
 
 
-async def test_an_approval_with_something_new_in_it_is_carried_out() -> None:
-    office = Office(approved(1), granted(2), rules=[rule(Verdict.APPROVED, path(2))])
-    for more in ({"tags": ("new",)}, {"access": Access.READ}, {"name": "other"}):
-        done = await office.decide(APPROVE, "p1" if "name" in more else "r1", **more)
-        assert len(done["items"]) == 1, more
-        assert done["items"][0]["published"]
-    assert names((await office.decide(APPROVE, "p2"))["items"]) == ["p2"]
+@pytest.mark.parametrize(
+    "more", [{"tags": ("new",)}, {"access": Access.READ}, {"name": "other"}], ids=str
+)
+async def test_an_approval_with_something_new_in_it_is_carried_out(more: dict[str, Any]) -> None:
+    (item,) = (await Office(approved(1)).decide(APPROVE, "p1", **more))["items"]
+    assert item["published"]
+
+
+async def test_a_person_may_approve_what_a_rule_has_approved() -> None:
+    office = Office(granted(1), rules=[rule(Verdict.APPROVED)])
+    assert names((await office.decide(APPROVE, "p1"))["items"]) == ["p1"]
 
 
 async def test_an_approval_keeps_the_tags_that_were_there() -> None:
@@ -330,6 +334,12 @@ async def test_a_sweep_approves_what_waits_and_tells_what_it_left_out() -> None:
     assert names(done["items"]) == ["p1", "old"]
     assert done["warnings"] == ["p4 is left out: it holds a denied project"]
     assert await office.world.told() == {path(1), path(3)}
+
+
+async def test_a_sweep_that_denies_leaves_nothing_out() -> None:
+    office = Office(project(4), at(path(4) + b"/in", denied(5)))
+    done = await office.decide(DENY, select=Selection.WAITING)
+    assert (names(done["items"]), done["warnings"]) == (["p4"], [])
 
 
 async def test_a_sweep_may_be_narrowed_to_what_lapsed_and_to_a_folder() -> None:

@@ -28,7 +28,6 @@ def dropped_items_of(
     for item in items:
         item["verdict"] = Verdict.PENDING.value
         item["presence"] = Presence.MISSING.value
-        item["published"] = False
         item["lapsed"] = item["note"] = None
     return items
 

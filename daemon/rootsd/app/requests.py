@@ -259,11 +259,11 @@ class _Difference:
 
     def missing(self) -> list[Project]:
         """What is gone, and stays known for what was decided about it."""
-        return [project for project in self._other() if self._is_missing(project)]
+        return [project for project in self._other() if _is_missing(project)]
 
     def changed(self) -> list[Project]:
         """What else differs."""
-        return [project for project in self._other() if not self._is_missing(project)]
+        return [project for project in self._other() if not _is_missing(project)]
 
     def _other(self) -> list[Project]:
         both = self.before.projects.keys() & self.after.projects.keys()
@@ -273,9 +273,9 @@ class _Difference:
             if project is not (old := self.before.projects[project.path]) and project != old
         ]
 
-    def _is_missing(self, project: Project) -> bool:
-        before = self.before.projects[project.path].sighting.presence
-        return before is not Presence.MISSING and project.sighting.presence is Presence.MISSING
-
     def _of(self, catalog: Catalog, paths: AbstractSet[bytes]) -> list[Project]:
         return [catalog.projects[path] for path in sorted(paths) if contains(self.parent, path)]
+
+
+def _is_missing(project: Project) -> bool:
+    return project.sighting.presence is Presence.MISSING
