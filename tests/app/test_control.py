@@ -13,9 +13,9 @@ from anyio.abc import SocketStream
 
 from rootsd.app.control import REFUSED, serve_control
 from rootsd.app.requests import ProgressSink
-from rootsd.core.errors import UnknownProject
+from rootsd.core.errors import AmbiguousReference, UnknownProject
 from rootsd.core.model import Actor, ActorKind
-from rootsd.wire.control import Progress, Request, ScanOrder, StatusQuery, Stop
+from rootsd.wire.control import CheckQuery, Progress, Request, ScanOrder, StatusQuery, Stop
 from rootsd.wire.lines import LineReader
 
 ME = Actor(ActorKind.PERSON, "a test")
@@ -38,6 +38,8 @@ class FakeDesk:
         self.asked.append((request, actor))
         if isinstance(request, Stop):
             raise UnknownProject("no such thing", "rootsd ls")
+        if isinstance(request, CheckQuery):
+            raise AmbiguousReference("api fits several", "rootsd ls", ("acme/api", "beta/api"))
         if isinstance(request, ScanOrder) and progress is not None:
             progress(Progress(folders=1, projects=0, parent="/src"))
             progress(Progress(folders=2, projects=1, parent="/src"))
@@ -100,6 +102,12 @@ async def test_an_expected_error_travels_with_its_word_and_the_next_command() ->
         "message": "no such thing",
         "data": {"code": "nothing-matched", "remedy": "rootsd ls"},
     }
+
+
+async def test_what_could_have_been_meant_travels_too() -> None:
+    async with connected(FakeDesk()) as caller:
+        answer = await caller.call("check", path="/x")
+    assert answer["error"]["data"]["choices"] == ["acme/api", "beta/api"]
 
 
 async def test_an_unknown_method_is_refused_and_the_connection_goes_on() -> None:

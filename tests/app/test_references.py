@@ -84,8 +84,7 @@ def test_a_project_that_is_named_like_the_id_of_another_is_not_meant_by_it() -> 
     impostor = at(SOURCES + b"/r1", project(9))
     with pytest.raises(AmbiguousReference) as refusal:
         resolver(API, impostor).all(["r1"])
-    assert "/src/r1" in refusal.value.message
-    assert "/src/acme/api" in refusal.value.message
+    assert {choice.rpartition("/")[2] for choice in refusal.value.choices} == {"r1", "api"}
     assert resolver(API, impostor).all(["r9"]) == [impostor]
 
 
@@ -96,7 +95,7 @@ def test_a_project_may_be_named_like_its_own_id() -> None:
 def test_an_ending_that_fits_several_names_is_ambiguous_and_all_are_listed() -> None:
     with pytest.raises(AmbiguousReference) as refusal:
         resolver().all(["api"])
-    assert "acme/api, beta/api" in refusal.value.message
+    assert refusal.value.choices == ("acme/api", "beta/api")
     assert refusal.value.remedy
 
 

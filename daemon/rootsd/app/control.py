@@ -13,7 +13,7 @@ import anyio
 from anyio.abc import ByteStream
 
 from rootsd.app.requests import ProgressSink
-from rootsd.core.errors import RootsdError
+from rootsd.core.errors import AmbiguousReference, RootsdError
 from rootsd.core.model import Actor
 from rootsd.wire import jsonrpc
 from rootsd.wire.control import Progress, Request, decode
@@ -119,5 +119,7 @@ class _Notices:
 
 
 def _fault(id_: jsonrpc.Id, error: RootsdError) -> jsonrpc.Fault:
-    data = {"code": error.code.value, "remedy": error.remedy}
+    data: dict[str, Any] = {"code": error.code.value, "remedy": error.remedy}
+    if isinstance(error, AmbiguousReference):
+        data["choices"] = list(error.choices)
     return jsonrpc.Fault(id_, REFUSED, error.message, data)

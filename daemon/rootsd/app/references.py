@@ -67,7 +67,7 @@ class Resolver:
         if named is not None and meant is not None and named != meant:
             name, other = safe_label(named, limit=None), safe_label(meant, limit=None)
             raise AmbiguousReference(
-                f"{safe_label(reference)} is the name of {name} and the id of {other}", "rootsd ls"
+                f"{safe_label(reference)} is a name and an id", "rootsd ls", (name, other)
             )
         for path in (named, meant):
             if path is not None:
@@ -143,7 +143,5 @@ class Resolver:
         if len(fits) > 1:
             names = sorted(safe_label(catalog.name_of(project)) for project in fits)
             shown = safe_label(reference)
-            raise AmbiguousReference(
-                f"{shown} fits several projects: {', '.join(names)}", "rootsd ls"
-            )
+            raise AmbiguousReference(f"{shown} fits several projects", "rootsd ls", names)
         return fits[0] if fits else None

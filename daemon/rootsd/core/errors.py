@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
 
 
@@ -67,9 +68,13 @@ class UnknownProject(OrderRefused):
 
 
 class AmbiguousReference(RootsdError):
-    """A reference fits several projects."""
+    """A reference fits several projects; `choices` are names that fit one each."""
 
     code = ErrorCode.AMBIGUOUS
+
+    def __init__(self, message: str, remedy: str = "", choices: Sequence[str] = ()) -> None:
+        super().__init__(message, remedy)
+        self.choices = tuple(choices)
 
 
 class UnknownRule(OrderRefused):

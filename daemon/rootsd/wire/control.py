@@ -203,7 +203,7 @@ class DaemonStatus(TypedDict):
 
 
 class ParentStatus(TypedDict):
-    """`state` is `watching`, `scanning`, `polling`, or `unreachable`; `note` says why."""
+    """`state` is a word of `app.discovery_status.ParentState`; `note` says why."""
 
     path: str
     depth: int
