@@ -43,7 +43,7 @@ def test_the_parent_is_written_before_the_daemon_is_told_and_scans(
     assert [method for method, _ in running.requests] == ["status", "reload", "scan", "status"]
     assert done.err.splitlines() == [
         f"{src} is watched from now on.",
-        "3 projects in 1,204 folders, 0.05 s: 1 new, 0 gone, 0 changed",
+        "3 projects in 1,204 folders, looked through in 0.05 s.",
         "1 waits for your decision: rootsd pending",
     ]
     assert done.out == shell.run("status").out
@@ -71,7 +71,7 @@ def test_json_is_the_status_with_the_scan(running: FakeDaemon, shell: Shell, src
 
 
 @pytest.mark.parametrize(
-    ("published", "said"), [(0, "Clone or create a project there"), (2, "1 new, 0 gone")]
+    ("published", "said"), [(0, "Clone or create a project there"), (2, "1,204 folders")]
 )
 def test_with_nothing_to_decide_it_says_what_comes_next(
     running: FakeDaemon, shell: Shell, src: Path, published: int, said: str

@@ -69,7 +69,7 @@ def _be_the_daemon(session: Session) -> int:
 
 
 def _show(session: Session, found: Mapping[str, Any], status: Mapping[str, Any]) -> None:
-    from rootsd.cli.commands.scan import answer_of, summary
+    from rootsd.cli.commands.scan import answer_of
 
     output = session.output
     if output.is_json:
@@ -79,7 +79,11 @@ def _show(session: Session, found: Mapping[str, Any], status: Mapping[str, Any])
         )
         return
     status_command.show(session, status)
-    output.say(summary(found))
+    # What is new since when means little here: the daemon may have looked before we asked.
+    output.say(
+        f"{found['projects']:,} projects in {found['folders']:,} folders, "
+        f"looked through in {found['seconds']:.2f} s."
+    )
     if waiting := status["counts"]["waiting"]:
         wait = "waits" if waiting == 1 else "wait"
         output.say(f"{waiting} {wait} for your decision: rootsd pending")
