@@ -6,6 +6,9 @@ import os
 import subprocess
 from pathlib import Path
 
+# Version 2, no entries, no checksum; see gitformat-index(5).
+_EMPTY_INDEX = b"DIRC" + (2).to_bytes(4, "big") + bytes(4) + bytes(20)
+
 
 def git(*arguments: str | Path, cwd: Path | None = None) -> None:
     """Run git and insist on success."""
@@ -28,7 +31,7 @@ def fake_repository(path: Path) -> Path:
     """What discovery takes for a whole repository, in a few system calls and without git."""
     (path / ".git" / "objects").mkdir(parents=True)
     (path / ".git" / "HEAD").write_text("1" * 40 + "\n")
-    (path / ".git" / "index").write_bytes(b"")
+    (path / ".git" / "index").write_bytes(_EMPTY_INDEX)
     return path
 
 

@@ -198,9 +198,9 @@ class Candidates:
         if stage is not candidate.stage:
             candidate.stage, candidate.stage_since, candidate.pauses = stage, now, 0
         quiet_since = max(candidate.quiet_since, candidate.stage_since)
-        if now - quiet_since >= stage.wait.quiet_s:
+        if now >= quiet_since + stage.wait.quiet_s:
             patience = stage.wait.patience_s
-            tired = patience is not None and now - quiet_since >= patience
+            tired = patience is not None and now >= quiet_since + patience
             if tired or not self._processes_on(candidate.path):
                 return self._give_up_waiting(candidate, stage, main_checkout)
         self._look_again(candidate, stage)

@@ -135,7 +135,12 @@ class Discovery:
         return self._ask(lambda: self._explorer.probe(path))
 
     def stop(self) -> None:
-        """End all threads and give all watches back; what waits in the queue is dropped."""
+        """End all threads and give all watches back; what waits in the queue is dropped.
+
+        Again is harmless.
+        """
+        if self._stopping:
+            return
 
         def end() -> None:
             self._stopping = True

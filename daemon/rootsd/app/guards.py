@@ -56,7 +56,6 @@ class Guards:
         if path in self._roots:
             purposes.add(Purpose.ROOT)
         for purpose in purposes:
-            self._watcher.unwatch(path, purpose)
             self._watcher.watch(path, purpose)
 
 

@@ -134,10 +134,9 @@ class Territory:
             self._graft(place, folder, Arrival.MOVED if moved else Arrival.MADE, None)
 
     def look_at(self, path: bytes) -> None:
-        """Look at one folder of the tree, whatever its stamp says; another may lie there now."""
+        """Look at one folder of the tree, whatever its stamp says."""
         folder = self._folders.get(path)
         if folder is not None:
-            self._watcher.unwatch(path, Purpose.FRONTIER)
             self._relist(folder, Arrival.MADE)
 
     def refresh(self, *, thorough: bool, progress: ProgressSink | None = None) -> None:
@@ -162,10 +161,10 @@ class Territory:
         stack, seen, projects = [start], 0, 0
         while stack:
             folder = stack.pop()
-            # New kids were walked just now, and those that were known are below their old folder.
             known = list(folder.kids.values())
             self._check(folder, thorough=thorough)
-            stack += (kid for kid in known if kid.place.path in self._folders)
+            # Those that are new, or were walked anew by other rules, agree with the disk already.
+            stack += (kid for kid in known if self._folders.get(kid.place.path) is kid)
             seen += 1
             projects += folder.project is not None
             if progress is not None and seen % _PROGRESS_EVERY == 0:
@@ -194,11 +193,13 @@ class Territory:
             return
         if folder.role is Role.UNREADABLE:
             arrival = Arrival.FOUND
+        known = set(folder.kids)
         self._agree(folder, listing, arrival)
         for place in listing.below:
             name = os.path.basename(place.path)
             if name not in folder.kids:
-                self._graft(place, folder, arrival, None)
+                # A kid that was dropped only because other rules hold in it is nothing new.
+                self._graft(place, folder, Arrival.FOUND if name in known else arrival, None)
 
     def _agree(self, folder: Folder, listing: Listing, arrival: Arrival) -> None:
         """Make a folder what its listing says, and drop what is no more below it."""

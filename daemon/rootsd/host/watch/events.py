@@ -73,7 +73,7 @@ class Watcher(Protocol):
         """Begin to post what happens."""
 
     def watch(self, folder: bytes, purpose: Purpose) -> Watched:
-        """Watch a folder, not what is below it; again is harmless."""
+        """Watch what is at `folder` now, not what is below it; again renews the watch."""
 
     def unwatch(self, folder: bytes, purpose: Purpose) -> None:
         """Stop; harmless if it was not watched."""

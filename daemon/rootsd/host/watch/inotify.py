@@ -52,6 +52,9 @@ _RESULTS = {
 }
 
 
+_Booking = tuple[bytes, Purpose]
+
+
 @dataclass(frozen=True, slots=True)
 class _Registration:
     wd: WatchDescriptor
@@ -61,9 +64,10 @@ class _Registration:
 class InotifyWatcher:
     """A `Watcher` on inotify. Raises OSError if the user's instances are used up (EMFILE).
 
-    A watch belongs to the folder, not to its path: after a rename the same descriptor may be asked
-    for under the new path before the old one is given up. `_paths` holds the newest path.
-    `budget` is how many watches to take at most; editors need theirs too.
+    A watch belongs to the folder, not to its path: after a rename the kernel gives the same
+    descriptor for the new path while the old one is still booked. So each descriptor has a list of
+    bookings, and the newest is taken for where the folder is. `budget` is how many watches to take
+    at most; editors need theirs too.
     """
 
     def __init__(self, post: Post, budget: int | None = None) -> None:
@@ -71,8 +75,8 @@ class InotifyWatcher:
         self._budget = _own_share() if budget is None else budget
         self._ids = itertools.count(1)
         self._listeners = {purpose: _Listener(self, purpose, post) for purpose in Purpose}
-        self._registered: dict[tuple[bytes, Purpose], _Registration] = {}
-        self._paths: dict[WatchDescriptor, bytes] = {}
+        self._registered: dict[_Booking, _Registration] = {}
+        self._bookings: dict[WatchDescriptor, dict[_Booking, None]] = {}
 
     def start(self) -> None:
         """Start the reading thread; what happened since a folder was watched is told then."""
@@ -86,13 +90,13 @@ class InotifyWatcher:
 
     def count(self) -> int:
         """How many inotify watches are held."""
-        return len(self._paths)
+        return len(self._bookings)
 
     def watch(self, folder: bytes, purpose: Purpose) -> Watched:
-        """Watch `folder`, which must be a folder and no link."""
-        if (folder, purpose) in self._registered:
-            return Watched.YES
-        if len(self._paths) >= self._budget:
+        """Watch what is at `folder` now, which must be a folder and no link."""
+        booking = (folder, purpose)
+        before = self._registered.get(booking)
+        if before is None and len(self._bookings) >= self._budget:
             return Watched.LIMIT
         identifier = CallbackId(next(self._ids))
         mask = Mask(_MASKS[purpose] | _HOW)
@@ -107,41 +111,46 @@ class InotifyWatcher:
             # watchdog swallows EACCES and books a watch -1.
             self._fd.remove_callbacks([(_REFUSED, identifier)])
             return Watched.UNREADABLE
-        self._registered[folder, purpose] = _Registration(wd, identifier)
-        self._paths[wd] = folder
+        if before is not None:
+            # Only now: the kernel must not end a watch that goes on.
+            self._release(booking, before)
+        self._registered[booking] = _Registration(wd, identifier)
+        self._bookings.setdefault(wd, {})[booking] = None
         return Watched.YES
 
     def unwatch(self, folder: bytes, purpose: Purpose) -> None:
         """Give one purpose up; the kernel's watch goes with the last."""
-        registration = self._registered.pop((folder, purpose), None)
-        if registration is None:
-            return
-        others = any((folder, other) in self._registered for other in Purpose)
-        if not others and self._paths.get(registration.wd) == folder:
-            del self._paths[registration.wd]
-        self._fd.remove_callbacks([(registration.wd, registration.id)])
+        booking = (folder, purpose)
+        registration = self._registered.get(booking)
+        if registration is not None:
+            self._release(booking, registration)
 
     def resolve(self, purpose: Purpose, event: InotifyEvent) -> Happening | None:
         """The event in terms of paths; None if the folder is not watched any more."""
-        folder = self._paths.get(event.wd)
-        if folder is None or (folder, purpose) not in self._registered:
+        bookings = reversed(self._bookings.get(event.wd, {}))
+        folder = next((path for path, its in bookings if its is purpose), None)
+        if folder is None:
             return None
         moved = bool(event.mask & _C.IN_MOVED_TO)
         return Happening(folder, event.name, _change(event), purpose, moved)
 
     def resolve_end(self, wd: WatchDescriptor) -> Happening | None:
         """The kernel ended a watch: the folder was deleted or unmounted."""
-        folder = self._paths.pop(wd, None)
-        if folder is None:
+        bookings = self._bookings.pop(wd, {})
+        for booking in bookings:
+            del self._registered[booking]
+        if not bookings:
             return None
-        ended = [
-            purpose
-            for purpose in Purpose
-            if (found := self._registered.get((folder, purpose))) is not None and found.wd == wd
-        ]
-        for purpose in ended:
-            del self._registered[folder, purpose]
-        return Happening(folder, b"", Change.ITSELF, ended[0]) if ended else None
+        folder, purpose = next(reversed(bookings))
+        return Happening(folder, b"", Change.ITSELF, purpose)
+
+    def _release(self, booking: _Booking, registration: _Registration) -> None:
+        del self._registered[booking]
+        bookings = self._bookings[registration.wd]
+        del bookings[booking]
+        if not bookings:
+            del self._bookings[registration.wd]
+        self._fd.remove_callbacks([(registration.wd, registration.id)])
 
 
 def _own_share() -> int:

@@ -1,0 +1,242 @@
+"""Whether a project is whole: by its state, by who was seen at work, and by time and processes."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from rootsd.app.candidates import Arrival, Candidates, Settled
+from rootsd.core.model import Incomplete, ProjectKind
+from rootsd.host.watch.events import Change, Happening, Purpose
+from support.repos import fake_repository, git, make_repository, raw
+from support.watching import Clock, RememberingWatcher
+
+GIT, PROJECT = ProjectKind.GIT, ProjectKind.PROJECT
+
+
+class Making:
+    """Candidates with a clock that is moved by hand and processes as told."""
+
+    def __init__(self) -> None:
+        self.clock = Clock()
+        self.watcher = RememberingWatcher()
+        self.busy = False
+        self.candidates = Candidates(self.watcher, lambda _path: self.busy, self.clock)
+
+    def consider(self, path: Path, kind: ProjectKind, arrival: Arrival) -> Settled | None:
+        return self.candidates.consider(raw(path), kind, arrival)
+
+    def happen(
+        self, folder: Path, name: str, change: Change, moved: bool = False
+    ) -> list[Settled]:
+        at_work = Happening(raw(folder), name.encode(), change, Purpose.AT_WORK, moved)
+        return self.candidates.happened(at_work)
+
+    def wait(self, seconds: float) -> list[Settled]:
+        """Let time pass, looking whenever the candidates want to."""
+        end, settled = self.clock.now + seconds, []
+        while (due := self.candidates.next_due()) is not None and due <= end:
+            self.clock.now = max(self.clock.now, due)
+            settled += self.candidates.due()
+        self.clock.now = end
+        return settled
+
+
+@pytest.fixture
+def making() -> Making:
+    return Making()
+
+
+@pytest.fixture
+def clone(tmp_path: Path) -> Path:
+    make_repository(tmp_path / "up", files=5)
+    git("clone", f"file://{tmp_path / 'up'}", tmp_path / "one")
+    return tmp_path / "one"
+
+
+def test_what_a_scan_finds_whole_is_settled_without_a_watch(making: Making, clone: Path) -> None:
+    assert making.consider(clone, GIT, Arrival.FOUND) == Settled(raw(clone), GIT)
+    assert making.watcher.count() == 0
+    assert making.candidates.next_due() is None
+
+
+def test_a_clone_is_settled_when_git_was_seen_and_the_index_is_there(
+    making: Making, clone: Path
+) -> None:
+    index, lock = clone / ".git" / "index", clone / ".git" / "index.lock"
+    index.rename(lock)
+    assert making.consider(clone, GIT, Arrival.MADE) is None
+    assert making.happen(clone / ".git", "index.lock", Change.CAME) == []
+    lock.rename(index)
+    assert making.happen(clone / ".git", "index", Change.CAME, moved=True) == [
+        Settled(raw(clone), GIT)
+    ]
+    assert making.watcher.count() == 0
+
+
+def test_a_clone_that_was_stopped_is_waited_for(making: Making, clone: Path) -> None:
+    (clone / ".git" / "index").rename(clone / ".git" / "index.lock")
+    making.busy = True
+    assert making.consider(clone, GIT, Arrival.MADE) is None
+    assert making.wait(3600) == []
+    assert len(making.candidates) == 1
+
+
+def test_a_checkout_whose_git_died_is_given_up_and_still_watched(
+    making: Making, clone: Path
+) -> None:
+    (clone / ".git" / "index").rename(clone / ".git" / "index.lock")
+    making.consider(clone, GIT, Arrival.MADE)
+    assert making.wait(2.9) == []
+    assert making.wait(0.2) == [Settled(raw(clone), GIT, Incomplete.NOT_CHECKED_OUT)]
+    assert making.candidates.next_due() is None
+    assert len(making.candidates) == 0
+    (clone / ".git" / "index.lock").rename(clone / ".git" / "index")
+    assert making.happen(clone / ".git", "index", Change.CAME, moved=True) == [
+        Settled(raw(clone), GIT)
+    ]
+
+
+def test_a_fetch_that_was_killed_is_interrupted(making: Making, tmp_path: Path) -> None:
+    git("init", tmp_path / "one")
+    pack = tmp_path / "one" / ".git" / "objects" / "pack"
+    (pack / "tmp_pack_x").touch()
+    making.consider(tmp_path / "one", GIT, Arrival.MADE)
+    assert making.wait(0.9) == []
+    making.happen(pack, "tmp_pack_x", Change.ALTERED)
+    assert making.wait(0.9) == []
+    expected = Settled(raw(tmp_path / "one"), GIT, Incomplete.INTERRUPTED)
+    assert making.wait(0.2) == [expected]
+
+
+def test_a_broken_repository_is_given_up_by_a_scan_too(making: Making, tmp_path: Path) -> None:
+    (tmp_path / "one" / ".git").mkdir(parents=True)
+    assert making.consider(tmp_path / "one", GIT, Arrival.FOUND) is None
+    expected = Settled(raw(tmp_path / "one"), GIT, Incomplete.NO_HEAD)
+    assert making.wait(5.1) == [expected]
+    assert making.wait(3600) == []
+
+
+def test_git_init_is_quiet_for_a_moment(making: Making, tmp_path: Path) -> None:
+    git("init", tmp_path / "one")
+    assert making.consider(tmp_path / "one", GIT, Arrival.MADE) is None
+    assert making.wait(0.03) == [Settled(raw(tmp_path / "one"), GIT)]
+
+
+def test_a_server_that_logs_into_a_new_repository_holds_it_back_not_for_ever(
+    making: Making, tmp_path: Path
+) -> None:
+    git("init", tmp_path / "one")
+    making.busy = True
+    making.consider(tmp_path / "one", GIT, Arrival.MADE)
+    assert making.wait(9) == []
+    assert making.wait(3) == [Settled(raw(tmp_path / "one"), GIT)]
+
+
+def test_a_copy_is_settled_when_all_its_files_are_there(
+    making: Making, clone: Path, tmp_path: Path
+) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(clone, copy)
+    last = copy / "d3" / "f3"
+    last.rename(tmp_path / "kept")
+    assert making.consider(copy, GIT, Arrival.MADE) is None
+    assert making.wait(1.0) == []
+    (tmp_path / "kept").rename(last)
+    assert making.wait(1.1) == [Settled(raw(copy), GIT)]
+
+
+def test_a_copy_in_which_files_were_deleted_is_settled_after_a_while(
+    making: Making, clone: Path
+) -> None:
+    (clone / "d3" / "f3").unlink()
+    assert making.consider(clone, GIT, Arrival.MADE) is None
+    assert making.wait(2.9) == []
+    assert making.wait(0.2) == [Settled(raw(clone), GIT)]
+
+
+def test_a_whole_copy_waits_for_the_process_that_makes_it(making: Making, clone: Path) -> None:
+    making.busy = True
+    assert making.consider(clone, GIT, Arrival.MADE) is None
+    assert making.wait(60) == []
+    making.busy = False
+    assert making.wait(2) == [Settled(raw(clone), GIT)]
+
+
+def test_what_was_moved_here_is_whole(making: Making, clone: Path) -> None:
+    (clone / "d3" / "f3").unlink()
+    assert making.consider(clone, GIT, Arrival.MOVED) == Settled(raw(clone), GIT)
+
+
+def test_a_worktree_is_settled_at_once_with_its_main_checkout(
+    making: Making, clone: Path, tmp_path: Path
+) -> None:
+    git("worktree", "add", tmp_path / "tree", cwd=clone)
+    tree = raw(tmp_path / "tree")
+    expected = Settled(tree, ProjectKind.GIT_WORKTREE, None, raw(clone))
+    assert making.consider(tmp_path / "tree", GIT, Arrival.MADE) == expected
+
+
+def test_a_project_file_needs_a_quiet_folder(making: Making, tmp_path: Path) -> None:
+    assert making.consider(tmp_path, PROJECT, Arrival.MADE) is None
+    assert making.wait(0.2) == []
+    making.candidates.disturbed(raw(tmp_path))
+    assert making.wait(0.2) == []
+    assert making.wait(0.1) == [Settled(raw(tmp_path), PROJECT)]
+    assert making.consider(tmp_path, PROJECT, Arrival.FOUND) == Settled(raw(tmp_path), PROJECT)
+
+
+def test_a_repository_that_is_removed_while_being_made_is_nothing(
+    making: Making, tmp_path: Path
+) -> None:
+    (tmp_path / "one" / ".git").mkdir(parents=True)
+    making.consider(tmp_path / "one", GIT, Arrival.MADE)
+    shutil.rmtree(tmp_path / "one" / ".git")
+    assert making.happen(tmp_path / "one" / ".git", "", Change.ITSELF) == [
+        Settled(raw(tmp_path / "one"), None)
+    ]
+    assert making.watcher.count() == 0
+
+
+def test_a_dropped_candidate_is_looked_at_no_more(making: Making, tmp_path: Path) -> None:
+    (tmp_path / "one" / ".git").mkdir(parents=True)
+    making.consider(tmp_path / "one", GIT, Arrival.MADE)
+    assert making.candidates.drop(raw(tmp_path / "one"))
+    assert not making.candidates.drop(raw(tmp_path / "one"))
+    assert making.wait(10) == []
+    assert making.watcher.count() == 0
+
+
+def test_an_old_repository_of_another_kind_is_settled_by_a_scan(
+    making: Making, tmp_path: Path
+) -> None:
+    (tmp_path / "_darcs").mkdir()
+    darcs = ProjectKind.DARCS
+    assert making.consider(tmp_path, darcs, Arrival.FOUND) is None
+    assert making.wait(3.1) == [Settled(raw(tmp_path), darcs)]
+
+
+def test_a_repository_in_use_is_settled_by_a_scan(making: Making, tmp_path: Path) -> None:
+    fake_repository(tmp_path / "one")
+    (tmp_path / "one" / ".git" / "index.lock").touch()
+    assert making.consider(tmp_path / "one", GIT, Arrival.FOUND) is not None
+
+
+def test_who_waits_long_looks_seldom(making: Making, tmp_path: Path) -> None:
+    git("init", tmp_path / "one")
+    keep = tmp_path / "one" / ".git" / "objects" / "pack" / "pack-1.keep"
+    keep.write_text(f"fetch-pack {os.getpid()} on {os.uname().nodename}")
+    looks = 0
+
+    def count(_path: bytes) -> bool:
+        nonlocal looks
+        looks += 1
+        return True
+
+    making.candidates = Candidates(making.watcher, count, making.clock)
+    making.consider(tmp_path / "one", GIT, Arrival.MADE)
+    making.wait(600)
+    assert looks <= 600

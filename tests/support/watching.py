@@ -1,0 +1,86 @@
+"""Watchers for tests that work without threads: one that only remembers, one that is pumped."""
+
+from __future__ import annotations
+
+import itertools
+import queue
+from pathlib import Path
+
+from rootsd.host.watch.events import Happening, Overflow, Purpose, Signal, Watched
+from rootsd.host.watch.inotify import InotifyWatcher
+from support.observed import HANG_S
+from support.repos import raw
+
+
+class Clock:
+    """A monotonic clock that stands still until it is moved."""
+
+    def __init__(self) -> None:
+        self.now = 1_000.0
+
+    def __call__(self) -> float:
+        """The time in seconds."""
+        return self.now
+
+
+class RememberingWatcher:
+    """A `Watcher` that takes up to `budget` watches and hears nothing."""
+
+    def __init__(self, budget: int = 1_000_000) -> None:
+        self.watched: set[tuple[bytes, Purpose]] = set()
+        self.budget = budget
+
+    def start(self) -> None:
+        """Nothing to start."""
+
+    def watch(self, folder: bytes, purpose: Purpose) -> Watched:
+        """Remember it."""
+        if len(self.watched) >= self.budget:
+            return Watched.LIMIT
+        self.watched.add((folder, purpose))
+        return Watched.YES
+
+    def unwatch(self, folder: bytes, purpose: Purpose) -> None:
+        """Forget it."""
+        self.watched.discard((folder, purpose))
+
+    def count(self) -> int:
+        """How many are remembered."""
+        return len(self.watched)
+
+    def stop(self) -> None:
+        """Nothing to stop."""
+
+    def folders(self, purpose: Purpose) -> set[bytes]:
+        """What is watched for a purpose."""
+        return {folder for folder, its in self.watched if its is purpose}
+
+
+class PumpedInotify:
+    """The real inotify watcher, whose news is taken when the test asks for it.
+
+    `pump` returns all that happened before the call: the kernel keeps the order, so that what
+    happens last, in a folder of our own, comes last.
+    """
+
+    def __init__(self, barrier: Path) -> None:
+        barrier.mkdir()
+        self._barrier = barrier
+        self._turn = itertools.count()
+        self._queue: queue.SimpleQueue[Signal] = queue.SimpleQueue()
+        self.watcher = InotifyWatcher(self._queue.put)
+        self.watcher.watch(raw(barrier), Purpose.FRONTIER)
+        self.watcher.start()
+
+    def pump(self) -> list[Happening | Overflow]:
+        """What happened since the last call."""
+        last = self._barrier / str(next(self._turn))
+        last.mkdir()
+        told: list[Happening | Overflow] = []
+        while True:
+            item = self._queue.get(timeout=HANG_S)()
+            if isinstance(item, Happening) and item.folder == raw(self._barrier):
+                if item.name == raw(last).rpartition(b"/")[2]:
+                    return told
+            elif item is not None:
+                told.append(item)
