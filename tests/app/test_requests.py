@@ -15,12 +15,9 @@ from rootsd.core.model import (
     Access,
     Decision,
     Incomplete,
-    Lapse,
-    LapseReason,
     Presence,
     Project,
     ProjectKind,
-    Ruling,
     Verdict,
 )
 from rootsd.wire.control import (
@@ -42,11 +39,7 @@ from rootsd.wire.control import (
 )
 from support.decisions import NOON, PERSON, approved, denied, granted, identity, project
 from support.desks import CWD, Office, names
-from support.fakes import HANG_GUARD, HOME, SOURCES, at, deny, path, rule, sight
-
-
-def lapsed(known: Project) -> Project:
-    return replace(known, ruling=Ruling(lapse=Lapse(LapseReason.REPLACED, NOON)))
+from support.fakes import HANG_GUARD, HOME, SOURCES, at, deny, lapsed, path, rule, sight
 
 
 def suspended(known: Project) -> Project:

@@ -27,6 +27,7 @@ from support.decisions import PERSON
 from support.fakes import HANG_GUARD, SOURCES, World
 
 CWD = "/home/ann/src"
+APPROVE, DENY, FORGET = DecisionVerb.APPROVE, DecisionVerb.DENY, DecisionVerb.FORGET
 LINKS = {b"/home/ann/link": b"/home/ann/src/p1"}
 
 

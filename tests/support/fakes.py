@@ -6,8 +6,8 @@ The projects are those of `support.decisions`, told by their numbers.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from datetime import datetime
 
@@ -19,7 +19,17 @@ from rootsd.core.catalog import Catalog
 from rootsd.core.changes import Change, ProjectChange, RuleChange
 from rootsd.core.errors import RootsdError
 from rootsd.core.inputs import AddRule, Approve, Deny, Forget, Observation, Sighted, Vanished
-from rootsd.core.model import Identity, Project, ProjectKind, Rule, Verdict
+from rootsd.core.model import (
+    Identity,
+    Lapse,
+    LapseReason,
+    Presence,
+    Project,
+    ProjectKind,
+    Rule,
+    Ruling,
+    Verdict,
+)
 from rootsd.core.paths import RefusedPlaces
 from support.decisions import NOON as NOON  # noqa: PLC0414 - handed on to the tests
 from support.decisions import PERSON, identity, project
@@ -173,3 +183,30 @@ def add_rule(verdict: Verdict, pattern: bytes = SOURCES) -> AddRule:
 def rule(verdict: Verdict, pattern: bytes = SOURCES, number: int = 1) -> Rule:
     """A rule for the sources."""
     return Rule(number, pattern, verdict, PERSON, NOON)
+
+
+def missing(known: Project) -> Project:
+    """`known`, gone from the disk."""
+    gone = replace(known.sighting, presence=Presence.MISSING, absent_since=NOON)
+    return replace(known, sighting=gone)
+
+
+def lapsed(known: Project) -> Project:
+    """`known`, replaced after it had been approved."""
+    return replace(known, ruling=Ruling(lapse=Lapse(LapseReason.REPLACED, NOON)))
+
+
+@asynccontextmanager
+async def saving_again(ledger: Ledger) -> AsyncIterator[None]:
+    """The ledger's own task, which asks the disk again without a pause."""
+    async with anyio.create_task_group() as group:
+        group.start_soon(ledger.keep_saving, (0.0,))
+        yield
+        group.cancel_scope.cancel()
+
+
+async def until_kept(world: World) -> None:
+    """Wait until nothing waits for the disk."""
+    with anyio.fail_after(HANG_GUARD):
+        while world.ledger.unsaved:
+            await anyio.lowlevel.checkpoint()
