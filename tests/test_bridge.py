@@ -25,7 +25,7 @@ from rootsd.host.accept import Acceptor
 from rootsd.host.folders import run_folder
 from rootsd.host.sockets import Listener, listen
 from rootsd.publish.session import serve_session
-from support.publishing import FakeSource, root
+from support.publishing import FakeSource, Notes, root
 
 HANG_GUARD_S = 20
 PING = b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n'
@@ -302,7 +302,7 @@ def published(portal: BlockingPortal, source: FakeSource) -> Iterator[None]:
     """Publishing over a real socket, in another thread."""
 
     async def handle(stream: Any, _: object) -> None:  # noqa: ANN401
-        await serve_session(stream, source, named=lambda _: None)
+        await serve_session(stream, source, witness=Notes())
 
     with listen(run_folder().mcp_socket) as listener:
         serving = portal.start_task_soon(Acceptor(listener.socket, handle).serve)

@@ -14,7 +14,7 @@ NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 def test_sessions_are_listed_oldest_first_while_they_are_open() -> None:
     sessions = Sessions(lambda: NOON)
     with sessions.opened(10), sessions.opened(11) as second:
-        second.name_client("an editor")
+        second.named("an editor")
         assert sessions.status() == [
             {"client": None, "pid": 10, "since": "2026-11-21T12:00:00Z"},
             {"client": "an editor", "pid": 11, "since": "2026-11-21T12:00:00Z"},

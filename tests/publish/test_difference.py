@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rootsd.core.model import Access, ProjectKind, Published, Root
+from rootsd.core.scope import Uris
 from rootsd.publish.difference import Difference, difference
 from support.publishing import root
 
@@ -13,7 +14,7 @@ DOCS = root("https://docs.example/v1", name="docs", kind=ProjectKind.URI)
 
 
 def between(before: tuple[Root, ...], after: tuple[Root, ...]) -> Difference:
-    return difference(Published(1, before), Published(2, after))
+    return difference(Published(1, before), Published(2, after), Uris.FILE)
 
 
 def test_an_addition_changes_the_lists_and_revokes_nothing() -> None:
@@ -45,6 +46,7 @@ def test_a_root_that_is_no_folder_does_not_change_the_mcp_roots() -> None:
     news = between((API,), (API, DOCS))
     assert news.lists_resources
     assert not news.lists_roots
+    assert difference(Published(1, (API,)), Published(2, (API, DOCS)), Uris.ANY).lists_roots
 
 
 def test_an_equal_set_is_no_news() -> None:
@@ -53,7 +55,7 @@ def test_an_equal_set_is_no_news() -> None:
 
 
 def test_a_set_that_was_missed_counts_as_a_revoke() -> None:
-    news = difference(Published(1, (API,)), Published(3, (API,)))
+    news = difference(Published(1, (API,)), Published(3, (API,)), Uris.FILE)
     assert news.revokes
     assert news.lists_roots
     assert "roots://approved" in news.resources

@@ -203,7 +203,7 @@ async def test_a_hello_is_welcomed_and_names_the_client() -> None:
         answer = await peer.ask("rootsd/hello", {"version": 1, "client": "my editor"}, id_="h")
         assert (answer["id"], answer["result"]["version"]) == ("h", 1)
         await peer.shake_hands()
-        assert peer.named == ["my editor"]
+        assert peer.seen.names == ["my editor"]
 
 
 @pytest.mark.parametrize(
@@ -213,8 +213,10 @@ async def test_a_hello_is_welcomed_and_names_the_client() -> None:
         [],
         {"version": 0},
         {"version": 1, "client": 7},
-        {"version": 1, "only": ["api"]},
-        {"version": 1, "cwd": "/src"},
+        {"version": 1, "only": "api"},
+        {"version": 1, "cwd": "src"},
+        {"version": 1, "cwd": "/src\0"},
+        {"version": 1, "any_uri": "yes"},
         {"version": 2, "unheard_of": True},
     ],
 )
@@ -223,6 +225,56 @@ async def test_a_hello_that_cannot_be_followed_is_refused_not_ignored(params: ob
         error = (await peer.ask("rootsd/hello", params))["error"]
         assert error["code"] == -32602
         assert error["data"]["version"] == 1
+
+
+WEB = root("/src/web")
+DOCS = root("https://a.example/v1", name="docs", kind=ProjectKind.URI)
+
+
+@pytest.mark.parametrize(
+    ("scope", "listed", "mcp_roots"),
+    [
+        ({"only": ["web", "nobody"]}, ["web"], ["web"]),
+        ({"tags": ["work"]}, ["api"], ["api"]),
+        ({"only": ["web"], "tags": ["work"]}, ["api", "web"], ["api", "web"]),
+        ({"cwd": "/link/lib"}, ["web"], ["web"]),
+        ({"cwd": "/"}, [], []),
+        ({"any_uri": True}, ["api", "docs", "web"], ["api", "docs", "web"]),
+        ({"only": ["docs"]}, ["docs"], []),
+        ({"only": ["docs"], "any_uri": True}, ["docs"], ["docs"]),
+    ],
+)
+async def test_a_hello_narrows_every_answer_of_its_connection(
+    scope: dict[str, Any], listed: list[str], mcp_roots: list[str]
+) -> None:
+    source = FakeSource(API, DOCS, WEB)
+    source.links[b"/link"] = b"/src/web"
+    async with connected(source) as narrow, connected(source) as wide:
+        assert "result" in await narrow.ask("rootsd/hello", {"version": 1, **scope})
+        assert len(narrow.seen.scopes) == 1
+        roots = (await narrow.ask("roots/list"))["result"]["roots"]
+        assert [each["name"] for each in roots] == mcp_roots
+        found = (await narrow.ask_2026("resources/list"))["result"]["resources"]
+        assert [each["name"] for each in found] == ["approved", *listed]
+        tool = (await narrow.ask_2026("tools/call", {"name": "list_roots"}))["result"]
+        assert [each["name"] for each in tool["structuredContent"]["roots"]] == listed
+        text = (await narrow.ask_2026("resources/read", {"uri": "roots://approved"}))["result"]
+        shown = json.loads(text["contents"][0]["text"])["roots"]
+        assert [each["name"] for each in shown] == mcp_roots
+        everything = (await wide.ask("roots/list"))["result"]["roots"]
+        assert [each["name"] for each in everything] == ["api", "web"]
+
+
+async def test_a_connection_hears_nothing_of_roots_outside_of_its_scope() -> None:
+    source = FakeSource(API)
+    async with connected(source) as peer:
+        await peer.ask("rootsd/hello", {"version": 1, "only": ["web"]})
+        await peer.ask("roots/list")
+        source.publish()
+        assert "result" in await peer.ask("ping")
+        source.publish(WEB)
+        assert (await peer.hear())["method"] == "notifications/roots/list_changed"
+        assert len((await peer.ask("roots/list"))["result"]["roots"]) == 1
 
 
 async def test_a_hello_in_the_middle_is_refused() -> None:

@@ -287,4 +287,4 @@ async def test_the_name_a_client_gives_itself_is_made_safe_and_told_once() -> No
     async with connected(FakeSource()) as peer:
         await speaks(peer, "editor\x1b[2J")
         await speaks(peer, "another")
-        assert peer.named == ["editor\\u{1b}[2J"]
+        assert peer.seen.names == ["editor\\u{1b}[2J"]

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from rootsd.core.model import ProjectKind, Published, Root
+from rootsd.core.scope import Uris
 from rootsd.publish.shapes import (
     approved_text,
     item_of,
@@ -46,12 +47,19 @@ def test_tools_list_every_root_and_mcp_roots_only_folders() -> None:
         "docs",
     ]
     assert json.loads(listing_text(published)) == listing_of(published)
-    assert [item["uri"] for item in roots_result(published)["roots"]] == [ODD.uri]
+    assert [item["uri"] for item in roots_result(published, Uris.FILE)["roots"]] == [ODD.uri]
 
 
 def test_the_approved_resource_is_the_mcp_roots_and_the_revision_and_nothing_else() -> None:
     published = Published(9, (ODD, DOCS))
-    assert json.loads(approved_text(published)) == {**roots_result(published), "revision": 9}
+    for uris in Uris:
+        shown = json.loads(approved_text(published, uris))
+        assert shown == {**roots_result(published, uris), "revision": 9}
+
+
+def test_a_connection_that_takes_any_uri_is_shown_those_that_are_no_folders_too() -> None:
+    shown = roots_result(Published(9, (ODD, DOCS)), Uris.ANY)["roots"]
+    assert [item["uri"] for item in shown] == [ODD.uri, "https://docs.example/v1"]
 
 
 def test_the_resource_of_a_root_is_its_item() -> None:

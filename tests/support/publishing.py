@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from posixpath import normpath
 from typing import Any
 
 import anyio
@@ -15,7 +16,8 @@ from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
 
 from rootsd.core.model import Access, ProjectKind, Published, Root
-from rootsd.core.paths import to_uri
+from rootsd.core.paths import contains, to_uri
+from rootsd.core.scope import Scope
 from rootsd.publish.session import DEFAULT_LIMITS, End, Limits, serve_session
 from rootsd.wire.lines import LineReader
 
@@ -44,6 +46,7 @@ class FakeSource:
         self._published = Published(1, roots)
         self._changed = anyio.Event()
         self.error: Exception | None = None
+        self.links: dict[bytes, bytes] = {}
 
     @property
     def revision(self) -> int:
@@ -64,6 +67,14 @@ class FakeSource:
         while self._published.revision <= revision:
             await self._changed.wait()
         return self._published
+
+    async def canonical(self, path: bytes) -> bytes:
+        """As on a disk where `links` are all the links there are."""
+        whole = normpath(path)
+        for link, target in self.links.items():
+            if contains(link, whole):
+                return target + whole.removeprefix(link)
+        return whole
 
 
 def byte_pipe(capacity: float = math.inf) -> tuple[ByteStream, ByteStream]:
@@ -96,14 +107,28 @@ class _Bytes(ByteStream):
         self._in.close()
 
 
+class Notes:
+    """A witness that writes down what it is told."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+        self.scopes: list[Scope] = []
+
+    def named(self, name: str) -> None:
+        self.names.append(name)
+
+    def scoped(self, scope: Scope) -> None:
+        self.scopes.append(scope)
+
+
 class Peer:
-    """The client's end of a connection, line by line."""
+    """The client's end of a connection, line by line; `seen` is what the other end noted."""
 
     def __init__(self, stream: ByteStream) -> None:
         self.stream = stream
         self._lines = LineReader(1 << 30)
         self.end: End | None = None
-        self.named: list[str] = []
+        self.seen = Notes()
 
     async def write(self, *lines: bytes) -> None:
         await self.stream.send(b"".join(line + b"\n" for line in lines))
@@ -166,7 +191,7 @@ async def connected(
     peer = Peer(mine)
 
     async def serve() -> None:
-        peer.end = await serve_session(theirs, source, named=peer.named.append, limits=limits)
+        peer.end = await serve_session(theirs, source, witness=peer.seen, limits=limits)
 
     async with anyio.create_task_group() as group:
         group.start_soon(serve)

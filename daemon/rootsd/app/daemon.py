@@ -27,6 +27,7 @@ from rootsd.app.items import rfc3339
 from rootsd.app.ledger import Ledger
 from rootsd.app.requests import Desk
 from rootsd.app.sessions import Sessions
+from rootsd.app.supplier import Supplier
 from rootsd.app.surveyor import Surveyor
 from rootsd.core.catalog import Catalog
 from rootsd.core.errors import RootsdError
@@ -109,6 +110,7 @@ class Daemon:
             first_revision=_FIRST_REVISION,
         )
         self._surveyor = Surveyor(self._ledger)
+        self._supplier = Supplier(self._ledger, os.path.realpath)
         self._since = utc_now()
         self._sessions = Sessions(utc_now)
         self._stopping = anyio.Event()
@@ -169,7 +171,7 @@ class Daemon:
         # without, and the others are answered meanwhile.
         publishing = await to_thread.run_sync(import_module, "rootsd.publish.session")
         with self._sessions.opened(peer.pid) as session:
-            end = await publishing.serve_session(stream, self._ledger, named=session.name_client)
+            end = await publishing.serve_session(stream, self._supplier, witness=session)
         log.debug("pid %d %s", peer.pid, end.value)
 
     async def _heed_signals(self, *, task_status: TaskStatus[None]) -> None:

@@ -8,20 +8,27 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from rootsd.app.items import rfc3339
+from rootsd.core.scope import EVERYTHING, Scope
 from rootsd.wire.control import SessionStatus
 
 
 @dataclass(slots=True)
 class Session:
-    """One connection; `client` is what the peer calls itself, once it has."""
+    """One connection and what is known of it: publishing's witness. `client` is what the peer
+    calls itself, once it has."""
 
     pid: int
     since: datetime
     client: str | None = None
+    scope: Scope = EVERYTHING
 
-    def name_client(self, name: str) -> None:
+    def named(self, name: str) -> None:
         """Note what the peer calls itself."""
         self.client = name
+
+    def scoped(self, scope: Scope) -> None:
+        """Note what the peer narrowed itself to."""
+        self.scope = scope
 
 
 class Sessions:

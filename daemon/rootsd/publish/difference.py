@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rootsd.core.model import Published
+from rootsd.core.scope import Uris, mcp_roots
 from rootsd.publish.memo import shared
-from rootsd.publish.shapes import APPROVED_URI, folders_of, root_uri
+from rootsd.publish.shapes import APPROVED_URI, root_uri
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,14 +37,14 @@ _UNSEEN = Difference(
 
 
 @shared(size=8)
-def difference(before: Published, after: Published) -> Difference:
+def difference(before: Published, after: Published, uris: Uris) -> Difference:
     """Compare two sets. Where sets in between were missed, something may have come and gone:
     in doubt, that counts as a revoke."""
-    seen = _compared(before, after)
+    seen = _compared(before, after, uris)
     return seen if after.revision <= before.revision + 1 else seen | _UNSEEN
 
 
-def _compared(before: Published, after: Published) -> Difference:
+def _compared(before: Published, after: Published, uris: Uris) -> Difference:
     old = {root.name: root for root in before.roots}
     new = {root.name: root for root in after.roots}
     changed = {
@@ -51,13 +52,12 @@ def _compared(before: Published, after: Published) -> Difference:
         for name in old.keys() | new.keys()
         if old.get(name) is not new.get(name) and old.get(name) != new.get(name)
     }
-    folders_changed = folders_of(before) != folders_of(after)
     resources = {root_uri(name) for name in changed}
     if changed:
         resources.add(APPROVED_URI)  # it shows the revision, so it changes with any root
     return Difference(
         frozenset(resources),
         lists_resources=bool(changed),
-        lists_roots=folders_changed,
+        lists_roots=mcp_roots(before, uris) != mcp_roots(after, uris),
         revokes=any(name in old for name in changed),
     )

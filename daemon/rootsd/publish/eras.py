@@ -27,9 +27,12 @@ from mcp_types import PROTOCOL_VERSION_META_KEY, JSONRPCNotification, JSONRPCReq
 
 from rootsd import __version__
 from rootsd.core.labels import safe_label
+from rootsd.core.paths import bytes_of
+from rootsd.core.scope import Scope, Uris
 from rootsd.publish.outlet import Outlet
 from rootsd.publish.server import handshake_options
 from rootsd.publish.shapes import JsonObject, roots_result
+from rootsd.publish.source import Witness
 from rootsd.publish.view import View
 from rootsd.wire import hello, jsonrpc
 from rootsd.wire.jsonrpc import Batch, Fault, Malformed, Message, Notice, Reply, Request
@@ -48,8 +51,7 @@ class Era(Enum):
 
 
 class Eras:
-    """Takes the lines of one connection in; `send` gets the lines that answer them, `named` what
-    the client calls itself, at most once and safe to show."""
+    """Takes the lines of one connection in; `send` gets the lines that answer them."""
 
     def __init__(
         self,
@@ -57,7 +59,7 @@ class Eras:
         view: View,
         group: TaskGroup,
         send: Callable[[bytes], Awaitable[None]],
-        named: Callable[[str], None],
+        witness: Witness,
     ) -> None:
         self._server = server
         self._view = view
@@ -67,7 +69,8 @@ class Eras:
         self._inlets: dict[Era, _Inlet] = {}
         self._messages: list[_Messages] = []
         self._greeted = False
-        self._named: Callable[[str], None] | None = named
+        self._witness = witness
+        self._has_name = False
 
     async def receive(self, line: bytes) -> None:
         """Handle one line. Raises nothing but what `send` raises, whatever the line holds."""
@@ -109,7 +112,7 @@ class Eras:
     async def _answer_or_pass(self, request: Request) -> None:
         match request.method:
             case hello.METHOD:
-                await self._answer(self._welcome(request))
+                await self._answer(await self._welcome(request))
             case "roots/list":
                 await self._answer(await self._list_roots(request))
             case _:
@@ -118,7 +121,7 @@ class Eras:
     async def _answer(self, message: Reply | Fault) -> None:
         await self._send(jsonrpc.encode(message))
 
-    def _welcome(self, request: Request) -> Reply | Fault:
+    async def _welcome(self, request: Request) -> Reply | Fault:
         if self._greeted:
             reason = f"{hello.METHOD} comes first on a connection"
             return Fault(request.id, jsonrpc.INVALID_REQUEST, reason, {"reason": reason})
@@ -127,15 +130,29 @@ class Eras:
         except hello.BadHello as error:
             return _unusable(request, str(error))
         if greeting.scope != hello.Scope():
-            # Serving the whole set instead would give more than was asked for.
-            return _unusable(request, "this daemon cannot narrow a connection to a scope")
+            # The whole set would be more than was asked for: what cannot be followed is refused.
+            try:
+                scope = await self._scope_of(greeting.scope)
+            except ValueError as error:
+                return _unusable(request, str(error))
+            self._view.narrow(scope)
+            self._witness.scoped(scope)
         self._learn_name(greeting.client)
         return Reply(request.id, {"version": hello.VERSION, "rootsd": __version__})
+
+    async def _scope_of(self, wish: hello.Scope) -> Scope:
+        folder = None
+        if wish.cwd is not None:
+            if not wish.cwd.startswith("/") or "\0" in wish.cwd:
+                raise ValueError("cwd is an absolute path")
+            folder = await self._view.source.canonical(bytes_of(wish.cwd))
+        uris = Uris.ANY if wish.any_uri else Uris.FILE
+        return Scope(frozenset(wish.names), frozenset(wish.tags), folder, uris)
 
     async def _list_roots(self, request: Request) -> Reply | Fault:
         self._view.audience.asked_roots = True  # first: a change from here on must be told
         try:
-            return Reply(request.id, roots_result(await self._view.current()))
+            return Reply(request.id, roots_result(await self._view.current(), self._view.uris))
         except MCPError as error:
             return Fault(request.id, error.code, error.message, error.data)
 
@@ -157,9 +174,9 @@ class Eras:
         await inlet.send(SessionMessage(call))
 
     def _learn_name(self, name: str) -> None:
-        if name and self._named:
-            self._named(safe_label(name))
-            self._named = None
+        if name and not self._has_name:
+            self._witness.named(safe_label(name))
+            self._has_name = True
 
     async def _notice(self, notice: Notice) -> None:
         # Rebuilt from what matters: the SDK logs a line for each one that it cannot read.

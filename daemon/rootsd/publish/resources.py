@@ -21,7 +21,7 @@ from mcp_types import (
 )
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
-from rootsd.core.model import Published, Root
+from rootsd.core.model import Root
 from rootsd.publish.shapes import (
     APPROVED_URI,
     JSON_TYPE,
@@ -32,7 +32,7 @@ from rootsd.publish.shapes import (
     root_text,
     root_uri,
 )
-from rootsd.publish.view import Context
+from rootsd.publish.view import Context, View
 from rootsd.wire.jsonrpc import INVALID_PARAMS
 
 # MCP's own code until 2025-11-25, which 2026-07-28 gave up for "invalid params".
@@ -70,7 +70,7 @@ async def list_templates(
 
 async def read_resource(ctx: Context, params: ReadResourceRequestParams) -> ReadResourceResult:
     """The JSON of one resource. Raises MCPError where there is none."""
-    text = _text_of(params.uri, await ctx.lifespan_context.current())
+    text = await _text_of(params.uri, ctx.lifespan_context)
     if text is None:
         raise _not_found(ctx, params.uri)
     contents = TextResourceContents(uri=params.uri, mime_type=JSON_TYPE, text=text)
@@ -79,10 +79,10 @@ async def read_resource(ctx: Context, params: ReadResourceRequestParams) -> Read
 
 async def subscribe(ctx: Context, params: SubscribeRequestParams) -> EmptyResult:
     """Subscribe in the handshake era. Only to what is there: that bounds what is remembered."""
-    audience = ctx.lifespan_context.audience
-    audience.subscribe(params.uri)  # first: a change while the set is verified must be told
-    if _text_of(params.uri, await ctx.lifespan_context.current()) is None:
-        audience.unsubscribe(params.uri)
+    view = ctx.lifespan_context
+    view.audience.subscribe(params.uri)  # first: a change while the set is verified must be told
+    if await _text_of(params.uri, view) is None:
+        view.audience.unsubscribe(params.uri)
         raise _not_found(ctx, params.uri)
     return EmptyResult()
 
@@ -111,9 +111,10 @@ def _resource_of(root: Root) -> Resource:
     )
 
 
-def _text_of(uri: str, published: Published) -> str | None:
+async def _text_of(uri: str, view: View) -> str | None:
+    published = await view.current()
     if uri == APPROVED_URI:
-        return approved_text(published)
+        return approved_text(published, view.uris)
     root = root_named_by(uri, published)
     return root_text(root) if root else None
 

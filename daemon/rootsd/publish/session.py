@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
 import anyio
-from anyio.abc import ByteStream, TaskGroup
+from anyio.abc import ByteStream, TaskGroup, TaskStatus
 
-from rootsd.publish.difference import Difference, difference
+from rootsd.publish.difference import Difference
 from rootsd.publish.eras import Eras
 from rootsd.publish.pace import NOTICE_INTERVAL_S, Pace
 from rootsd.publish.server import build_server
-from rootsd.publish.source import RootsSource
+from rootsd.publish.source import RootsSource, Witness
 from rootsd.publish.view import View
 from rootsd.wire import jsonrpc
 from rootsd.wire.jsonrpc import Fault
@@ -53,15 +52,15 @@ async def serve_session(
     stream: ByteStream,
     source: RootsSource,
     *,
-    named: Callable[[str], None],
+    witness: Witness,
     limits: Limits = DEFAULT_LIMITS,
 ) -> End:
     """Serve MCP on `stream` until the peer leaves or oversteps a limit; closes the stream.
 
-    `named` is called once if the client says what it is called, with text that is safe to show.
-    Nothing that a peer sends raises. Cancel the call to end the connection from this side.
+    `witness` is told what is to be known about the session. Nothing that a peer sends raises.
+    Cancel the call to end the connection from this side.
     """
-    session = _Session(stream, source, named, limits)
+    session = _Session(stream, source, witness, limits)
     try:
         return await session.run()
     finally:
@@ -73,12 +72,12 @@ class _Session:
         self,
         stream: ByteStream,
         source: RootsSource,
-        named: Callable[[str], None],
+        witness: Witness,
         limits: Limits,
     ) -> None:
         self._stream = stream
         self._source = source
-        self._named = named
+        self._witness = witness
         self._limits = limits
         self._view = View(source)
         # One writer and no buffer: whoever answers waits until the answer before it is out, so
@@ -91,14 +90,14 @@ class _Session:
             async with anyio.create_task_group() as connection:
                 connection.start_soon(self._write, connection.cancel_scope)
                 async with anyio.create_task_group() as workers:
-                    workers.start_soon(self._follow)
+                    await workers.start(self._follow)
                     self._end = await self._converse(workers)
                     workers.cancel_scope.cancel()
                 self._outgoing.close()  # the writer ends after what it was given
         return self._end
 
     async def _converse(self, group: TaskGroup) -> End:
-        eras = Eras(build_server(self._source), self._view, group, self._send, self._named)
+        eras = Eras(build_server(self._source), self._view, group, self._send, self._witness)
         lines = LineReader(self._limits.line)
         try:
             await self._read(eras, lines)
@@ -142,19 +141,21 @@ class _Session:
             except (anyio.BrokenResourceError, anyio.ClosedResourceError):
                 connection.cancel()
 
-    async def _follow(self) -> None:
+    async def _follow(self, *, task_status: TaskStatus[None]) -> None:
         pace = Pace(self._limits.notice_interval_s)
         told = await self._source.wait_past(-1)
+        task_status.started()  # before the first answer: what changes after it must be told
         while True:
             latest = await self._source.wait_past(told.revision)
-            news = difference(told, latest)
+            news = self._view.news(told, latest)
             while wait := pace.wait(anyio.current_time(), revokes=news.revokes):
                 with anyio.move_on_after(wait):
                     newer = await self._source.wait_past(latest.revision)
-                    news, latest = news | difference(latest, newer), newer
-            await self._announce(news)
+                    news, latest = news | self._view.news(latest, newer), newer
             told = latest
-            pace.sent(anyio.current_time())
+            if news.resources:
+                await self._announce(news)
+                pace.sent(anyio.current_time())
 
     async def _announce(self, news: Difference) -> None:
         for notice in self._view.audience.announce(news):

@@ -7,8 +7,9 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 from rootsd.core.labels import safe_label
-from rootsd.core.model import ProjectKind, Published, Root
+from rootsd.core.model import Published, Root
 from rootsd.core.paths import bytes_of, text_of
+from rootsd.core.scope import Uris, is_folder, mcp_roots
 from rootsd.publish.memo import shared
 
 APPROVED_URI = "roots://approved"
@@ -17,16 +18,6 @@ ROOT_TEMPLATE = "roots://root/{+name}"
 JSON_TYPE = "application/json"
 
 JsonObject = dict[str, Any]
-
-
-def is_folder(root: Root) -> bool:
-    """Whether MCP's roots may name it: their URI MUST be `file://`, in every revision."""
-    return root.kind is not ProjectKind.URI
-
-
-def folders_of(published: Published) -> tuple[Root, ...]:
-    """The roots that `roots/list` and `roots://approved` show."""
-    return tuple(filter(is_folder, published.roots))
 
 
 def label_of(root: Root) -> str:
@@ -72,7 +63,7 @@ def listing_text(published: Published) -> str:
 
 
 @shared(size=4)
-def roots_result(published: Published) -> JsonObject:
+def roots_result(published: Published, uris: Uris) -> JsonObject:
     """The result of `roots/list` (MCP's ListRootsResult)."""
     return {
         "roots": [
@@ -85,15 +76,15 @@ def roots_result(published: Published) -> JsonObject:
                     "rootsd/tags": [safe_label(tag) for tag in root.tags],
                 },
             }
-            for root in folders_of(published)
+            for root in mcp_roots(published, uris)
         ]
     }
 
 
 @shared(size=4)
-def approved_text(published: Published) -> str:
+def approved_text(published: Published, uris: Uris) -> str:
     """The text of `roots://approved`: the result of `roots/list`, and the revision."""
-    return _compact(roots_result(published) | {"revision": published.revision})
+    return _compact(roots_result(published, uris) | {"revision": published.revision})
 
 
 def root_text(root: Root) -> str:

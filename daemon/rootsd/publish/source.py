@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from rootsd.core.model import Published
+from rootsd.core.scope import Scope
 
 
 class RootsSource(Protocol):
@@ -23,4 +24,21 @@ class RootsSource(Protocol):
 
     async def wait_past(self, revision: int) -> Published:
         """Wait until the revision is greater than `revision`; missed steps do not matter."""
+        ...
+
+    async def canonical(self, path: bytes) -> bytes:
+        """The absolute `path` as it is on the disk, symlinks followed and `..` resolved; what does
+        not exist stays as it was written. `path` holds no NUL."""
+        ...
+
+
+class Witness(Protocol):
+    """Who keeps account of one session; all texts are safe to show."""
+
+    def named(self, name: str) -> None:
+        """What the client calls itself; told at most once."""
+        ...
+
+    def scoped(self, scope: Scope) -> None:
+        """What the connection narrowed itself to; told at most once, before it is given a root."""
         ...

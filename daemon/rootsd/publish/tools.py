@@ -21,16 +21,16 @@ from mcp_types import (
 
 from rootsd.core.labels import safe_label
 from rootsd.core.model import Published, Root
-from rootsd.core.paths import PathError, checked, contains, text_of
+from rootsd.core.paths import bytes_of, text_of
+from rootsd.core.scope import holding
 from rootsd.publish.shapes import (
     JsonObject,
-    is_folder,
     item_of,
     label_of,
     listing_of,
     listing_text,
 )
-from rootsd.publish.view import Context
+from rootsd.publish.view import Context, View
 from rootsd.wire.jsonrpc import INVALID_PARAMS
 
 _READS = ToolAnnotations(
@@ -85,8 +85,8 @@ RESOLVE_ROOT = Tool(
     title="Find an approved folder",
     description=(
         "Finds one approved folder by its name, or tells whether a path lies inside one and"
-        " inside which. Give either name or path. Paths are compared as they are written:"
-        " resolve symbolic links first."
+        " inside which. Give either name or path. Symbolic links are followed: where one leads out"
+        " of a folder, the path is not inside."
     ),
     input_schema={
         "type": "object",
@@ -137,7 +137,7 @@ async def call_tool(ctx: Context, params: CallToolRequestParams) -> CallToolResu
                 return _result(listing_of(published), listing_text(published))
             case RESOLVE_ROOT.name:
                 _expect(arguments, allowed=frozenset({"name", "path"}))
-                found = _resolve(arguments, await ctx.lifespan_context.current())
+                found = await _resolve(arguments, ctx.lifespan_context)
                 return _result(found, json.dumps(found, ensure_ascii=False))
             case _:
                 raise MCPError(
@@ -159,12 +159,18 @@ def _expect(arguments: dict[str, Any], *, allowed: frozenset[str]) -> None:
         raise _BadArguments(f"unknown argument {safe_label(unknown[0])}; this tool takes {takes}")
 
 
-def _resolve(arguments: dict[str, Any], published: Published) -> JsonObject:
+async def _resolve(arguments: dict[str, Any], view: View) -> JsonObject:
+    relative = None
     match arguments:
         case {"name": str() as name} if len(arguments) == 1:
-            root, relative = _by_name(name, published), None
-        case {"path": str() as path} if len(arguments) == 1:
-            root, relative = _by_path(path, published)
+            published = await view.current()
+            root = _by_name(name, published)
+        case {"path": str() as text} if len(arguments) == 1:
+            path = await view.source.canonical(_absolute(text))
+            published = await view.current()  # after the look at the disk, so that it is newest
+            root = holding(published, path)
+            if root is not None:
+                relative = text_of(path[len(root.path) :].lstrip(b"/")) or "."
         case _:
             raise _BadArguments("give either name or path, as a string")
     return {
@@ -179,14 +185,7 @@ def _by_name(name: str, published: Published) -> Root | None:
     return next((root for root in published.roots if name in (root.name, label_of(root))), None)
 
 
-def _by_path(text: str, published: Published) -> tuple[Root | None, str | None]:
-    try:
-        path = checked(text.encode())
-    except (PathError, UnicodeEncodeError) as error:
-        message = str(error) if isinstance(error, PathError) else "the path is not UTF-8"
-        raise _BadArguments(f"{message}; give an absolute path") from error
-    holding = [root for root in published.roots if is_folder(root) and contains(root.path, path)]
-    if not holding:
-        return None, None
-    root = max(holding, key=lambda candidate: len(candidate.path))
-    return root, text_of(path[len(root.path) :].lstrip(b"/")) or "."
+def _absolute(text: str) -> bytes:
+    if not text.startswith("/") or "\0" in text:
+        raise _BadArguments("give an absolute path, without NUL")
+    return bytes_of(text)

@@ -1,37 +1,69 @@
-"""What one connection sees: the published set, and the listeners that it brought along."""
+"""What one connection sees: the published set within its scope, and the listeners it brought."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
 
+from rootsd.core import scope as scopes
 from rootsd.core.errors import RootsdError
 from rootsd.core.model import Published
+from rootsd.core.scope import EVERYTHING, Scope, Uris
 from rootsd.publish.audience import Audience
+from rootsd.publish.difference import Difference, difference
+from rootsd.publish.memo import shared
 from rootsd.publish.source import RootsSource
 from rootsd.wire.jsonrpc import INTERNAL_ERROR
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class View:
     """The SDK's "lifespan state" of a connection; every handler reads roots through it alone.
 
-    A scope will narrow the set here and nowhere else, so that no answer can forget it.
+    The scope narrows the set here and nowhere else, so that no answer can forget it.
     """
 
     source: RootsSource
     audience: Audience = field(default_factory=Audience)
+    _scope: Scope = EVERYTHING
+
+    @property
+    def uris(self) -> Uris:
+        """Which URIs the connection takes as MCP roots."""
+        return self._scope.uris
+
+    def narrow(self, scope: Scope) -> None:
+        """Show what fits `scope` from now on; only before anything was shown."""
+        self._scope = _one_of_its_kind(scope)
 
     async def current(self) -> Published:
         """The set to answer from, verified now. Raises MCPError where the daemon cannot tell."""
         try:
-            return await self.source.current()
+            return _narrowed(await self.source.current(), self._scope)
         except RootsdError as error:
             data = {"reason": error.code.value, "remedy": error.remedy}
             raise MCPError(INTERNAL_ERROR, error.message, data) from error
+
+    def news(self, before: Published, after: Published) -> Difference:
+        """What this connection is to be told where the source went from `before` to `after`."""
+        return difference(
+            _narrowed(before, self._scope), _narrowed(after, self._scope), self._scope.uris
+        )
+
+
+@lru_cache(maxsize=1024)
+def _one_of_its_kind(scope: Scope) -> Scope:
+    """Equal scopes as one object, so that their sessions share what is computed."""
+    return scope
+
+
+@shared(size=64)
+def _narrowed(published: Published, scope: Scope) -> Published:
+    return scopes.narrow(published, scope)
 
 
 Context = ServerRequestContext[View, Any]

@@ -22,9 +22,9 @@ _FIELDS = frozenset({"version", "client", "only", "tags", "cwd", "any_uri"})
 class Scope(NamedTuple):
     """Which part of the published set a connection asks for.
 
-    Every field narrows, but for `any_uri`, which adds the roots that are no `file://` URIs to
-    `roots/list`. Empty `names` and `tags` do not narrow; `cwd` asks for the root that holds that
-    folder.
+    A root fits that bears one of the names or one of the tags, or that is the innermost one to
+    hold the folder `cwd` (absolute). Where none of the three is given, all fit. `any_uri` adds
+    those that are no `file://` URIs to `roots/list`.
     """
 
     names: tuple[str, ...] = ()
