@@ -73,6 +73,15 @@ def test_sticky_does_not_help_an_entry_of_somebody_else(tmp_path: Path) -> None:
     assert OURS.of_ancestor(raw(tmp_path), found, UID + 77_777) is not None
 
 
+def test_an_ancestor_judged_before_is_not_judged_again(tmp_path: Path) -> None:
+    project, safe = _project(tmp_path, 0o755), set[bytes]()
+    assert OURS.hazard(project, safe) is None
+    assert raw(tmp_path / "above") in safe
+    (tmp_path / "above").chmod(0o777)
+    assert OURS.hazard(project, safe) is None
+    assert OURS.hazard(project) is not None
+
+
 def test_a_missing_folder_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         OURS.hazard(raw(tmp_path / "none"))

@@ -28,6 +28,7 @@ class Told:
         self._seen: dict[bytes, Identity | None] = {}
         self._outbox: list[Observation] = []
         self._tally = Tally()
+        self._safe: set[bytes] = set()
 
     def __contains__(self, path: bytes) -> bool:
         """Whether somebody was told that a project is at `path`, or knew it before."""
@@ -72,6 +73,8 @@ class Told:
     def take(self) -> tuple[Observation, ...]:
         """What is to be handed out since the last call, in order."""
         taken, self._outbox = tuple(self._outbox), []
+        # What was judged safe holds for one batch only.
+        self._safe.clear()
         return taken
 
     def take_tally(self) -> Tally:
@@ -81,7 +84,7 @@ class Told:
 
     def _hazards(self, path: bytes) -> tuple[Unsafe, ...]:
         try:
-            hazard = self._surroundings.hazard(path)
+            hazard = self._surroundings.hazard(path, self._safe)
         except OSError:
             return ()
         return () if hazard is None else (Unsafe(path, hazard.reason),)

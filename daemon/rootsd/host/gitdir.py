@@ -105,7 +105,7 @@ def git_stage(place: GitPlace) -> Stage | None:
     except OSError:
         return Stage.NO_HEAD
     try:
-        return _stage(place, fd, names_in(fd))
+        return _stage(place, fd, names_in(place.folder))
     finally:
         os.close(fd)
 
@@ -121,7 +121,8 @@ def _stage(place: GitPlace, fd: int, entries: frozenset[bytes]) -> Stage | None:
         if whole:
             return Stage.IN_USE
         return Stage.CHECKOUT_LOCKED if resolved else Stage.LOCKED
-    if (read_small(b"locked", NOTE_CAP, fd) or b"").startswith(b"initializing"):
+    linked = b"commondir" in entries and b"locked" in entries
+    if linked and (read_small(b"locked", NOTE_CAP, fd) or b"").startswith(b"initializing"):
         return Stage.WORKTREE_STARTING
     if whole and not bare:
         return None

@@ -63,10 +63,10 @@ def open_folder(path: bytes) -> int:
     return os.open(path, _FOLDER_FLAGS)
 
 
-def names_in(path: bytes | int) -> frozenset[bytes]:
-    """The names in a folder, given by path or descriptor; empty if it cannot be listed."""
+def names_in(path: bytes) -> frozenset[bytes]:
+    """The names in a folder; empty if it cannot be listed."""
     try:
-        return frozenset(map(os.fsencode, os.listdir(path)))
+        return frozenset(os.listdir(path))
     except OSError:
         return frozenset()
 

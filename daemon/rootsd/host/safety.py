@@ -67,31 +67,39 @@ class Surroundings:
         """Whether a folder belongs to the user."""
         return found.st_uid == self._uid
 
-    def hazard(self, path: bytes) -> Hazard | None:
-        """Why the folder at `path` may not be published. Raises OSError if it is not there."""
+    def hazard(self, path: bytes, safe: set[bytes] | None = None) -> Hazard | None:
+        """Why the folder at `path` may not be published. Raises OSError if it is not there.
+
+        `safe` are ancestors judged shortly before, which are not looked at again; it is added to.
+        """
         entry = os.lstat(path)
         if not self.owns(entry):
             return Hazard(LapseReason.EXPOSED, "it belongs to another user")
+        judged = []
         for above in ancestors(path):
+            if safe is not None and above in safe:
+                break
             found = os.lstat(above)
             if (hazard := self.of_ancestor(above, found, entry.st_uid)) is not None:
                 return hazard
+            judged.append(above)
             entry = found
+        if safe is not None:
+            safe.update(judged)
         return None
 
     def of_ancestor(self, path: bytes, found: os.stat_result, entry_owner: int) -> Hazard | None:
         """What speaks against one ancestor; `entry_owner` owns the entry that leads on from it."""
-        shown = os.fsdecode(path)
         if not stat.S_ISDIR(found.st_mode):
-            return Hazard(LapseReason.RETARGETED, f"{shown} is a link")
+            return Hazard(LapseReason.RETARGETED, f"{os.fsdecode(path)} is a link")
         if found.st_uid not in self._trusted:
-            return Hazard(LapseReason.EXPOSED, f"{shown} belongs to another user")
+            return Hazard(LapseReason.EXPOSED, f"{os.fsdecode(path)} belongs to another user")
         if found.st_mode & stat.S_ISVTX and entry_owner in self._trusted:
             return None
         if found.st_mode & stat.S_IWOTH:
-            return Hazard(LapseReason.EXPOSED, f"everybody can write {shown}")
+            return Hazard(LapseReason.EXPOSED, f"everybody can write {os.fsdecode(path)}")
         if found.st_mode & stat.S_IWGRP and not self._is_ours(found.st_gid, self._uid):
-            return Hazard(LapseReason.EXPOSED, f"a group can write {shown}")
+            return Hazard(LapseReason.EXPOSED, f"a group can write {os.fsdecode(path)}")
         return None
 
 

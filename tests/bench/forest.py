@@ -1,0 +1,177 @@
+"""Makes a forest of repositories to scan and to watch, and writes down what is in it.
+
+Layouts: 60 % host/owner/repo (as ghq does), 25 % flat, 15 % client/project/repo. A third of the
+repositories hold a node_modules, .venv or target; one in 50 is a monorepo. Beside them lie plain
+folders, loose projects, bare repositories, other VCS, loops of links, unreadable folders and names
+that are not UTF-8. All repositories share one real `.git`, its objects as hard links.
+
+Run: python tests/bench/forest.py FOLDER [--repositories N] [--heavy N] [--lean]
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+
+PROJECT_FILES = (
+    b"pyproject.toml", b"package.json", b"Cargo.toml", b"go.mod", b"pom.xml", b"Gemfile",
+)  # fmt: skip
+HEAVY_NAMES = (b"node_modules", b".venv", b"target")
+HOSTS = (b"github.com", b"gitlab.com", b"git.example.org")
+# Of a hundred, one each is none of git's.
+OTHER_VCS = {97: b".hg/store", 98: b".svn", 99: b"_darcs"}
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """`repositories` how many; `heavy` folders on average in each heavy tree, 0 for none."""
+
+    repositories: int = 500
+    heavy: int = 60
+    seed: int = 7
+
+
+@dataclass(slots=True)
+class Forest:
+    """What was made: paths of repositories (any VCS, bare too) and of loose projects."""
+
+    top: bytes
+    repositories: set[bytes] = field(default_factory=set)
+    loose: set[bytes] = field(default_factory=set)
+    folders: int = 0
+
+
+class _Planter:
+    def __init__(self, top: bytes, plan: Plan, template: Path) -> None:
+        self.forest = Forest(top)
+        self.plan = plan
+        self.random = random.Random(plan.seed)  # noqa: S311 - a forest that can be made again
+        self.template = os.fsencode(template)
+        self.made = 0
+
+    def folder(self, path: bytes) -> bytes:
+        missing = []
+        while not os.path.isdir(path):
+            missing.append(path)
+            path = os.path.dirname(path)
+        for new in reversed(missing):
+            os.mkdir(new)
+            self.forest.folders += 1
+        return missing[0] if missing else path
+
+    def file(self, path: bytes) -> None:
+        os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o644))
+
+    def git_folder(self, path: bytes) -> None:
+        for folder, _, files in os.walk(self.template):
+            inside = os.path.relpath(folder, self.template)
+            target = self.folder(os.path.normpath(os.path.join(path, inside)))
+            for name in files:
+                os.link(os.path.join(folder, name), os.path.join(target, name))
+
+    def repository(self, path: bytes) -> None:
+        number, self.made = self.made, self.made + 1
+        self.folder(path)
+        other = OTHER_VCS.get(number % 100)
+        if other is None:
+            self.git_folder(path + b"/.git")
+        else:
+            self.folder(path + b"/" + other)
+        self.forest.repositories.add(path)
+        self.file(path + b"/" + PROJECT_FILES[number % len(PROJECT_FILES)])
+        self.file(path + b"/README.md")
+        for inside in range(self.random.randint(2, 8)):
+            self.file(self.folder(path + b"/src/p%d" % inside) + b"/a.py")
+        if self.plan.heavy and number % 3 == 0:
+            self.heavy(path + b"/" + HEAVY_NAMES[number // 3 % 3])
+        if number % 50 == 7:
+            for member in range(self.random.randint(20, 60)):
+                self.file(self.folder(path + b"/packages/w%d" % member) + b"/package.json")
+
+    def heavy(self, path: bytes) -> None:
+        for module in range(max(2, int(self.random.expovariate(1 / self.plan.heavy)))):
+            inside = self.folder(path + b"/m%d" % module)
+            for name in (b"package.json", b"a.js", b"b.js"):
+                self.file(inside + b"/" + name)
+
+    def plant(self) -> None:
+        count, top = self.plan.repositories, self.forest.top
+        for number in range(count):
+            share = number / count
+            if share < 0.60:
+                host = HOSTS[number // 8 % len(HOSTS)]
+                self.repository(top + b"/ghq/%s/owner%d/r%d" % (host, number // 8, number))
+            elif share < 0.85:
+                self.repository(top + b"/flat/r%d" % number)
+            else:
+                client = number // 12
+                self.repository(top + b"/clients/c%d/p%d/r%d" % (client, number // 4, number))
+        for number in range(count // 5):
+            self.file(self.folder(top + b"/docs/y%d/n%d" % (number % 20, number)) + b"/a.pdf")
+        for number in range(max(3, count // 50)):
+            loose = self.folder(top + b"/scratch/l%d" % number)
+            self.file(loose + b"/" + PROJECT_FILES[number % 4])
+            self.forest.loose.add(loose)
+        self.oddities(self.folder(top + b"/odd"))
+
+    def oddities(self, odd: bytes) -> None:
+        os.symlink(b"..", odd + b"/loop")
+        os.symlink(b"loop2", odd + b"/loop1")
+        os.symlink(b"loop1", odd + b"/loop2")
+        for name in (b"caf\xe9", b"\xff\xfe", b"new\nline"):
+            self.repository(odd + b"/" + name)
+        for number in range(5):
+            bare = odd + b"/bare%d.git" % number
+            self.git_folder(bare)
+            self.forest.repositories.add(bare)
+        os.chmod(self.folder(odd + b"/unreadable"), 0)
+
+
+def make_template(folder: Path) -> Path:
+    """A real `.git` of a repository with one commit."""
+    environment = {
+        **os.environ,
+        "GIT_CONFIG_GLOBAL": os.devnull,
+        **{f"GIT_{who}_NAME": "a" for who in ("AUTHOR", "COMMITTER")},
+        **{f"GIT_{who}_EMAIL": "a@example.org" for who in ("AUTHOR", "COMMITTER")},
+    }
+    for command in (["init", "-q"], ["commit", "-q", "--allow-empty", "-m", "one"]):
+        git = ["git", "-C", str(folder), "-c", "init.defaultBranch=main", *command]
+        subprocess.run(git, env=environment, check=True)
+    # An empty commit writes no index, and without one a repository is not checked out.
+    subprocess.run(["git", "-C", folder, "read-tree", "HEAD"], env=environment, check=True)
+    shutil.rmtree(folder / ".git" / "hooks", ignore_errors=True)
+    return folder / ".git"
+
+
+def make_forest(top: Path, plan: Plan) -> Forest:
+    """Make the forest in `top`, a new folder."""
+    top.mkdir(parents=True)
+    with tempfile.TemporaryDirectory(dir=top.parent) as folder:
+        planter = _Planter(os.fsencode(top), plan, make_template(Path(folder)))
+        planter.plant()
+    return planter.forest
+
+
+def main() -> None:
+    """Make a forest to play with."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--repositories", type=int, default=500)
+    parser.add_argument("--heavy", type=int, default=60, help="folders in each heavy tree")
+    parser.add_argument("--lean", action="store_true", help="no heavy trees")
+    options = parser.parse_args()
+    plan = Plan(options.repositories, 0 if options.lean else options.heavy)
+    forest = make_forest(options.folder.resolve(), plan)
+    sys.stdout.write(f"{len(forest.repositories)} repositories, {forest.folders} folders\n")
+
+
+if __name__ == "__main__":
+    main()
