@@ -169,5 +169,14 @@ def test_the_reason_names_the_place() -> None:
     assert PLACES.why_no_root(b"/etc/app") == "/etc belongs to the system"
     assert PLACES.why_no_root(HOME + b"/.ssh/x") == "/home/ann/.ssh holds secrets and settings"
     assert PLACES.why_no_root(HOME + b"/state") == "it holds rootsd's own files"
+    assert PLACES.why_no_root(b"/srv/mine") is None
+    assert RefusedPlaces(HOME, (b"/srv/mine/state",)).why_no_root(b"/srv/mine")
     assert PLACES.why_no_root(HOME + b"/a/.git/b") == "it lies inside a .git folder"
     assert PLACES.why_no_root(b"/opt") == "it is a place of the system, not a project"
+
+
+def test_a_parent_may_hold_the_daemons_own_folders_and_not_lie_in_them() -> None:
+    places = RefusedPlaces(HOME, (b"/srv/demo/state",))
+    assert places.why_no_parent(b"/srv/demo") is None
+    assert places.why_no_parent(b"/srv/demo/state/x") == "it holds rootsd's own files"
+    assert places.why_no_root(b"/srv/demo") == "it holds rootsd's own files"

@@ -170,6 +170,15 @@ def test_approval_publishes_under_the_name_that_was_shown() -> None:
     assert (change.verb, change.actor) == (Verb.APPROVED, ANN)
 
 
+def test_approving_what_was_denied_ends_the_denial_of_what_lies_below() -> None:
+    catalog = after(NOTHING_KNOWN, seen(b"/srv/mono"), seen(b"/srv/mono/api", 2))
+    catalog = after(catalog, Deny(b"/srv/mono", ANN))
+    assert catalog.judgements[b"/srv/mono/api"].verdict is Verdict.DENIED
+    catalog = after(catalog, approve(b"/srv/mono"))
+    assert list(catalog.roots) == [b"/srv/mono"]
+    assert catalog.judgements[b"/srv/mono/api"].verdict is Verdict.PENDING
+
+
 def test_a_name_frozen_in_the_same_batch_is_not_given_twice() -> None:
     catalog = after(NOTHING_KNOWN, seen(API), seen(b"/srv/tool", 2))
     made = plan(catalog, [approve(b"/srv/tool", 2, "api"), approve(API)], NOW).catalog

@@ -139,6 +139,8 @@ class Daemon:
                 log.info("stopping")
                 group.cancel_scope.cancel()
             await to_thread.run_sync(self._surveyor.stop)
+        if self._ledger.unsaved:
+            await self._ledger.save_now()
 
     def about(self) -> DaemonStatus:
         """Version, pid, start."""

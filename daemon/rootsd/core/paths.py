@@ -106,8 +106,20 @@ class RefusedPlaces:
 
     def why_no_root(self, path: bytes) -> str | None:
         """Why `path` can never be a root, as a sentence; None where nothing speaks against it."""
+        if any(contains(path, own) for own in self.own) and not contains(path, self.home):
+            return "it holds rootsd's own files"
+        return self._why_neither(path) or ("it is your home folder" if path == self.home else None)
+
+    def why_no_parent(self, path: bytes) -> str | None:
+        """Why `path` can never be a parent. The home folder can, and one that holds rootsd's own
+        folders: they are refused one by one."""
+        return self._why_neither(path)
+
+    def _why_neither(self, path: bytes) -> str | None:
+        if path == self.home:
+            return None
         if contains(path, self.home):
-            return "it is your home folder" if path == self.home else "it holds your home folder"
+            return "it holds your home folder"
         if reason := self._reserved(path):
             return reason
         for name in _PRIVATE_IN_HOME:
@@ -120,12 +132,6 @@ class RefusedPlaces:
             return "its path is not UTF-8, so clients cannot be told of it"
         return None
 
-    def why_no_parent(self, path: bytes) -> str | None:
-        """Why `path` can never be a parent. The home folder itself can."""
-        if path == self.home:
-            return None
-        return self.why_no_root(path)
-
     def _open_in_home(self, path: bytes) -> bool:
         return any(
             path.startswith(self.home + b"/" + place + b"/") for place in _OPEN_IN_HOME
@@ -135,7 +141,7 @@ class RefusedPlaces:
         if path in _PLACES_THEMSELVES:
             return "it is a place of the system, not a project"
         for own in self.own:
-            if contains(own, path) or contains(path, own):
+            if contains(own, path):
                 return "it holds rootsd's own files"
         if contains(self.home, path):
             return None

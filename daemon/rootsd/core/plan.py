@@ -14,7 +14,7 @@ from typing import assert_never
 from rootsd.core import names
 from rootsd.core.catalog import Catalog
 from rootsd.core.changes import Change, ProjectChange, RuleChange, Verb
-from rootsd.core.decide import Ground
+from rootsd.core.decide import Ground, is_denied_by_person
 from rootsd.core.errors import DeniedHere, NameTaken, RefusedPlace, UnknownRule
 from rootsd.core.grants import given
 from rootsd.core.inputs import (
@@ -84,7 +84,10 @@ class _Draft:
                 self._step(event, Verb.OBSERVED, None)
             case Approve():
                 self._check_approvable(event)
+                before = self._projects.get(event.path)
                 self._step(self._named(event), Verb.APPROVED, event.actor)
+                if before is not None and is_denied_by_person(before):
+                    self._overrule(event.path)  # what lies below is not denied any more
                 self._approvals[event.path] = event
             case Deny():
                 self._step(event, Verb.DENIED, event.actor)
