@@ -21,6 +21,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 TESTS = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(TESTS.parent / "daemon"), str(TESTS)]
@@ -40,6 +41,7 @@ from rootsd.host.watch.choice import best_watcher  # noqa: E402
 from rootsd.host.watch.polling import PollingWatcher  # noqa: E402
 
 OURS = "our scan"
+RESCAN = "our rescan, nothing changed"
 
 
 class _Nobody:
@@ -113,8 +115,15 @@ def run(command: list[str]) -> None:
     subprocess.run(command, stdout=quiet, stderr=quiet, check=False)
 
 
-def timed(action: Callable[[], object]) -> tuple[float, float]:
+class Cost(NamedTuple):
     """Wall and CPU milliseconds of one call, processes that it started included."""
+
+    wall_ms: float
+    cpu_ms: float
+
+
+def timed(action: Callable[[], object]) -> Cost:
+    """What one call costs."""
     whose = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
     before = [resource.getrusage(who) for who in whose]
     begin = time.perf_counter()
@@ -125,68 +134,77 @@ def timed(action: Callable[[], object]) -> tuple[float, float]:
         b.ru_utime + b.ru_stime - a.ru_utime - a.ru_stime
         for a, b in zip(before, after, strict=True)
     )
-    return wall * 1e3, cpu * 1e3
+    return Cost(wall * 1e3, cpu * 1e3)
 
 
-def compete(contest: Contest, rounds: int) -> dict[str, tuple[float, float]]:
-    """Median wall and CPU milliseconds of each contestant."""
+def compete(contest: Contest, rounds: int) -> dict[str, Cost]:
+    """The median cost of each contestant."""
     actions: dict[str, Callable[[], object]] = {
         OURS: contest.scan,
         "our start: scan, watch, all checks": contest.start,
-        "our rescan, nothing changed": contest.rescan,
+        RESCAN: contest.rescan,
         "our check of all roots": contest.verify,
     }
     for name, command in others(contest.forest.top).items():
         actions[name] = partial(run, command)
-    times: dict[str, list[tuple[float, float]]] = {name: [] for name in actions}
+    times: dict[str, list[Cost]] = {name: [] for name in actions}
     for number in range(rounds + 1):
         for name, action in actions.items():
-            measured = timed(action)
+            cost = timed(action)
             # The first round warms the cache.
             if number:
-                times[name].append(measured)
+                times[name].append(cost)
     return {
-        name: (statistics.median(w for w, _ in t), statistics.median(c for _, c in t))
-        for name, t in times.items()
+        name: Cost(
+            statistics.median(cost.wall_ms for cost in costs),
+            statistics.median(cost.cpu_ms for cost in costs),
+        )
+        for name, costs in times.items()
     }
 
 
-def show(results: dict[str, tuple[float, float]]) -> None:
-    """A table; the ratio says how many times our scan's time it takes."""
-    ours = results[OURS]
-    line = f"{'':38}{'wall ms':>10}{'CPU ms':>10}{'wall ratio':>12}{'CPU ratio':>12}\n"
-    sys.stdout.write(line)
-    for name, (wall, cpu) in results.items():
-        ratios = f"{wall / ours[0]:12.2f}{cpu / ours[1]:12.2f}"
-        sys.stdout.write(f"{name:38}{wall:10.2f}{cpu:10.2f}{ratios}\n")
-
-
-def main() -> None:
-    """Make a forest, compete in it, show the table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--repositories", type=int, default=500)
-    parser.add_argument("--heavy", type=int, default=60)
-    parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--json", type=Path)
-    options = parser.parse_args()
+def measure(plan: Plan, rounds: int) -> dict[str, Cost]:
+    """Make a forest, let it settle, and compete in it."""
     with tempfile.TemporaryDirectory() as folder:
-        plan = Plan(options.repositories, options.heavy)
         forest = make_forest(Path(folder).resolve() / "src", plan)
-        # A folder that changed within the last seconds is always listed again.
+        # A folder that changed within the last two seconds is always listed again.
         settled = time.monotonic() + 3
         contest = Contest(forest)
         contest.check()
         while time.monotonic() < settled:
             contest.scan()
         contest.territory.refresh(thorough=True)
-        results = compete(contest, options.rounds)
+        results = compete(contest, rounds)
         sys.stdout.write(
-            f"{len(forest.repositories)} repositories, {forest.folders} folders,"
+            f"\n{len(forest.repositories)} repositories, {forest.folders} folders,"
             f" {contest.watches} watches\n"
         )
+    return results
+
+
+def show(results: dict[str, Cost]) -> None:
+    """A table; the ratio says how many times our scan's time it takes."""
+    ours = results[OURS]
+    line = f"{'':38}{'wall ms':>10}{'CPU ms':>10}{'wall ratio':>12}{'CPU ratio':>12}\n"
+    sys.stdout.write(line)
+    for name, (wall, cpu) in results.items():
+        ratios = f"{wall / ours.wall_ms:12.2f}{cpu / ours.cpu_ms:12.2f}"
+        sys.stdout.write(f"{name:38}{wall:10.2f}{cpu:10.2f}{ratios}\n")
+
+
+def main() -> None:
+    """Compete as the arguments say, and show the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--repositories", type=int, default=500)
+    parser.add_argument("--heavy", type=int, default=60, help="folders in each heavy tree")
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--json", type=Path, help="write the medians there, too")
+    options = parser.parse_args()
+    results = measure(Plan(options.repositories, options.heavy), options.rounds)
     show(results)
     if options.json:
-        options.json.write_text(json.dumps(results, indent=1))
+        figures = {name: cost._asdict() for name, cost in results.items()}
+        options.json.write_text(json.dumps(figures, indent=1))
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ class RootVerifier:
 
     def __init__(self, surroundings: Surroundings) -> None:
         self._surroundings = surroundings
-        self._roots: dict[bytes, tuple[_Seen, Identity]] = {}
+        self._roots: dict[bytes, tuple[int, int, int, Identity]] = {}
         self._above: dict[bytes, _Seen] = {}
 
     def verify(self, roots: Mapping[bytes, Identity]) -> list[Observation]:
@@ -42,15 +42,20 @@ class RootVerifier:
         observations: list[Observation] = []
         lstat, known_roots = os.lstat, self._roots
         for path, identity in roots.items():
-            known = known_roots.get(path)
             try:
                 found = lstat(path)
             except OSError:
                 known_roots.pop(path, None)
                 observations.append(absent(path, None, identity.filesystem))
                 continue
-            seen = (found.st_ctime_ns, found.st_ino, found.st_dev)
-            if known is None or known[0] != seen or known[1] != identity:
+            known = known_roots.get(path)
+            if (
+                known is None
+                or known[0] != found.st_ctime_ns
+                or known[1] != found.st_ino
+                or known[2] != found.st_dev
+                or (known[3] is not identity and known[3] != identity)
+            ):
                 observations += self._check(path, identity, found)
         return observations
 
@@ -67,7 +72,7 @@ class RootVerifier:
         if not identity.same_as(now):
             return [fresh or probe(path, filesystem=identity.filesystem)]
         # `found` is older than the check: a change in between is a difference the next time.
-        self._roots[path] = ((found.st_ctime_ns, found.st_ino, found.st_dev), identity)
+        self._roots[path] = (found.st_ctime_ns, found.st_ino, found.st_dev, identity)
         return [fresh] if isinstance(fresh, Sighted) else []
 
     def _hazard(self, path: bytes, found: os.stat_result) -> Hazard | None:
@@ -95,7 +100,8 @@ class RootVerifier:
                 found = lstat(path)
             except OSError:
                 return True
-            if (found.st_mode, found.st_uid, found.st_gid) != known:
+            mode, owner, group = known
+            if found.st_mode != mode or found.st_uid != owner or found.st_gid != group:
                 return True
         return False
 

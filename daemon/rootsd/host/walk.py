@@ -146,23 +146,31 @@ class Walker:
                 zone = Zone.REPOSITORIES if rules.nested is Nested.VCS else Zone.OPEN
         elif zone is Zone.OPEN and not place.top and has_project_file(names):
             kind, zone = ProjectKind.PROJECT, Zone.REPOSITORIES
-        below: list[Place] = []
-        if place.left > 0:
-            skipped, left = rules.skipped(names), place.left - 1
-            plain = rules.skip_globs is None and not rules.stops
-            for entry in entries:
-                if not entry.is_dir(follow_symlinks=False):
-                    continue
-                name = entry.name
-                if plain and (name[0] == _HIDDEN or name in skipped):
-                    continue
-                if plain or rules.enters(path, name, skipped):
-                    below.append(Place(entry.path, left, zone))
+        below = self._below(place, entries, names, zone) if place.left > 0 else ()
         stamp = stamp_of(path)
         if stamp is None or (self._device is not None and stamp[3] != self._device):
             return None
         trusted = stamp if stamp[0] < before else None
-        return Listing(place, kind, tuple(below), zone, frontier=True, stamp=trusted)
+        return Listing(place, kind, below, zone, frontier=True, stamp=trusted)
+
+    def _below(
+        self, place: Place, entries: list[os.DirEntry[bytes]], names: set[bytes], zone: Zone
+    ) -> tuple[Place, ...]:
+        """The folders in a folder that are to be entered."""
+        rules, path, left = self._rules, place.path, place.left - 1
+        skipped = rules.skipped(names)
+        plain = rules.skip_globs is None and not rules.stops
+        below = []
+        for entry in entries:
+            if not entry.is_dir(follow_symlinks=False):
+                continue
+            name = entry.name
+            # The common case is decided here, without a call.
+            if plain and (name[0] == _HIDDEN or name in skipped):
+                continue
+            if plain or rules.enters(path, name, skipped):
+                below.append(Place(entry.path, left, zone))
+        return tuple(below)
 
     def walk(
         self,
