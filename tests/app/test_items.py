@@ -213,3 +213,16 @@ def test_no_name_can_break_the_json_or_be_lost_in_it(parts: list[bytes], name: s
     assert told["name"] == name
     raw = told["path"].encode() if told["path_b64"] is None else b64decode(told["path_b64"])
     assert raw == where
+
+
+def test_who_asked_for_a_folder_is_noted_only_while_it_waits() -> None:
+    def note_on(_: bytes) -> str:
+        return "an agent asks"
+
+    for known, note in ((project(1), "an agent asks"), (approved(2), None), (denied(3), None)):
+        catalog = Catalog.of([known], (), PLACES, 9)
+        assert items_of(catalog, [known], (), note_on)[0]["note"] == note
+    replaced = replace(project(4), ruling=Ruling(lapse=Lapse(LapseReason.REPLACED, NOON)))
+    catalog = Catalog.of([replaced], (), PLACES, 9)
+    note = items_of(catalog, [replaced], (), note_on)[0]["note"]
+    assert note == "approval lapsed: replaced; an agent asks"

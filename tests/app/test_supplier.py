@@ -4,20 +4,43 @@ from __future__ import annotations
 
 import os
 import threading
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import anyio
+import pytest
 from anyio import to_thread
 
+from rootsd.app.asking import Asking, Bounds
 from rootsd.app.supplier import Supplier
+from rootsd.core.errors import Busy, NotPresent
+from rootsd.core.inputs import Observation, Vanished
 from support.decisions import approved
 from support.fakes import HANG_GUARD, World, deny, path
 from support.repos import raw
 
 
+async def look(path: bytes) -> Observation:
+    return Vanished(path)
+
+
+async def propose(path: bytes) -> None:
+    raise NotPresent("there is nothing")
+
+
+def supplying(
+    world: World,
+    real_path: Callable[[bytes], bytes] = os.path.realpath,
+    bounds: Bounds | None = None,
+) -> Supplier:
+    asking = Asking(world.ledger, look=look, propose=propose, clock=time.monotonic, bounds=bounds)
+    return Supplier(world.ledger, real_path, asking)
+
+
 async def test_the_roots_are_the_ledgers() -> None:
     world = World(approved(1))
-    supplier = Supplier(world.ledger, os.path.realpath)
+    supplier = supplying(world)
     before = await supplier.current()
     assert [root.path for root in before.roots] == [path(1)]
     await world.ledger.obey([deny(1)])
@@ -28,7 +51,7 @@ async def test_the_roots_are_the_ledgers() -> None:
 async def test_a_link_that_leads_out_of_a_root_is_followed(tmp_path: Path) -> None:
     (tmp_path / "root").mkdir()
     (tmp_path / "root" / "out").symlink_to("../elsewhere")
-    supplier = Supplier(World().ledger, os.path.realpath)
+    supplier = supplying(World())
     outside = await supplier.canonical(raw(tmp_path) + b"/elsewhere/secret")
     assert await supplier.canonical(raw(tmp_path) + b"/root/out/secret") == outside
     assert not outside.startswith(await supplier.canonical(raw(tmp_path) + b"/root"))
@@ -43,9 +66,16 @@ async def test_a_disk_that_does_not_answer_holds_nobody_who_gives_up() -> None:
         assert answers.wait(HANG_GUARD)
         return path
 
-    supplier = Supplier(World().ledger, hang)
+    supplier = supplying(World(), hang)
     async with anyio.create_task_group() as group:
         group.start_soon(supplier.canonical, b"/nfs/a")
         await to_thread.run_sync(entered.wait)
         group.cancel_scope.cancel()
     answers.set()
+
+
+async def test_too_many_wishes_are_refused() -> None:
+    supplier = supplying(World(), bounds=Bounds(burst=1))
+    supplier.request(b"/src/a", "an agent", "to read it")
+    with pytest.raises(Busy):
+        supplier.request(b"/src/a", "an agent", "to read it")

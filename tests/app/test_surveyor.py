@@ -15,8 +15,8 @@ from rootsd.app.ledger import Ledger
 from rootsd.app.surveyor import Surveyor
 from rootsd.core.catalog import Catalog
 from rootsd.core.errors import NotPresent, RefusedPlace
-from rootsd.core.inputs import Approve
-from rootsd.core.model import Parent
+from rootsd.core.inputs import Approve, Sighted, Vanished
+from rootsd.core.model import Parent, ProjectKind
 from rootsd.core.paths import RefusedPlaces
 from rootsd.wire.control import Progress
 from support.decisions import NOON, PERSON
@@ -88,6 +88,17 @@ async def test_a_folder_outside_every_parent_is_taken_in_when_it_is_named(home: 
     async with surveying(home, home / "src") as (surveyor, ledger):
         await surveyor.propose(raw(elsewhere))
         assert raw(elsewhere) in ledger.catalog.projects
+
+
+async def test_a_look_takes_nothing_in(home: Path) -> None:
+    elsewhere = make_repository(home / "elsewhere")
+    async with surveying(home, home / "src") as (surveyor, ledger):
+        seen = await surveyor.look(raw(elsewhere))
+        assert isinstance(seen, Sighted)
+        assert seen.kind is ProjectKind.GIT
+        assert isinstance(await surveyor.look(raw(home / "nowhere")), Vanished)
+        await surveyor.scan(None, None)
+        assert not ledger.catalog.projects
 
 
 async def test_what_can_be_no_project_is_refused_with_the_reason(home: Path) -> None:

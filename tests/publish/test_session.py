@@ -43,6 +43,7 @@ async def test_the_sdks_client_reads_tools_and_resources_in_every_mode(
         assert [tool.name for tool in (await made.list_tools()).tools] == [
             "list_roots",
             "resolve_root",
+            "request_root",
         ]
         listed = await made.call_tool("list_roots", {})
         assert listed.structured_content["roots"][0]["path"] == "/src/api"

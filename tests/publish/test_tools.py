@@ -10,7 +10,7 @@ import jsonschema  # type: ignore[import-untyped]  # the SDK brings it along
 import pytest
 
 from rootsd.core.model import ProjectKind, Root
-from rootsd.publish.tools import LIST_ROOTS, RESOLVE_ROOT
+from rootsd.publish.offers import LIST_ROOTS, REQUEST_ROOT, RESOLVE_ROOT
 from support.publishing import FakeSource, connected, root
 
 API = root("/src/acme/api", name="acme/api", tags=("work",))
@@ -29,15 +29,15 @@ async def call(name: str, arguments: object, roots: tuple[Root, ...] = ROOTS) ->
     return result
 
 
-@pytest.mark.parametrize("tool", [LIST_ROOTS, RESOLVE_ROOT])
-async def test_every_tool_says_what_it_is_and_that_it_only_reads(tool: Any) -> None:  # noqa: ANN401
+@pytest.mark.parametrize("tool", [LIST_ROOTS, RESOLVE_ROOT, REQUEST_ROOT])
+async def test_every_tool_says_what_it_is_and_what_it_may_change(tool: Any) -> None:  # noqa: ANN401
     async with connected(FakeSource()) as peer:
         tools = (await peer.ask_2026("tools/list"))["result"]["tools"]
     (shown,) = [each for each in tools if each["name"] == tool.name]
     assert shown["title"]
     assert shown["description"]
     assert shown["annotations"] == {
-        "readOnlyHint": True,
+        "readOnlyHint": tool is not REQUEST_ROOT,
         "destructiveHint": False,
         "idempotentHint": True,
         "openWorldHint": False,
@@ -57,6 +57,8 @@ async def test_every_tool_says_what_it_is_and_that_it_only_reads(tool: Any) -> N
         (RESOLVE_ROOT, {"name": "nobody"}),
         (RESOLVE_ROOT, {"path": "/src/acme/api/main.py"}),
         (RESOLVE_ROOT, {"path": "/etc"}),
+        (REQUEST_ROOT, {"path": "/etc", "reason": "to see", "wait_seconds": 0}),
+        (REQUEST_ROOT, {"path": "/src/acme/api", "reason": "to see"}),
     ],
 )
 async def test_structured_results_fit_the_schema_and_the_text_says_the_same(
@@ -114,11 +116,11 @@ async def test_a_label_resolves_like_the_name_it_stands_for() -> None:
         ("list_roots", {"all": True}, "takes none"),
         ("resolve_root", {}, "either name or path"),
         ("resolve_root", {"name": "a", "path": "/a"}, "either name or path"),
-        ("resolve_root", {"name": 7}, "either name or path"),
-        ("resolve_root", {"ref": "a"}, "takes name or path"),
+        ("resolve_root", {"name": 7}, "give name, as a string"),
+        ("resolve_root", {"ref": "a"}, "takes name, path"),
         ("resolve_root", {"path": "src/api"}, "absolute path"),
         ("resolve_root", {"path": "/src\0"}, "NUL"),
-        ("resolve_root", {"path": ""}, "absolute path"),
+        ("resolve_root", {"path": ""}, "not empty"),
     ],
 )
 async def test_wrong_arguments_are_a_result_that_tells_the_model_what_to_do(

@@ -15,6 +15,7 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
 
+from rootsd.core.errors import Busy
 from rootsd.core.model import Access, ProjectKind, Published, Root
 from rootsd.core.paths import contains, to_uri
 from rootsd.core.scope import Scope
@@ -47,6 +48,8 @@ class FakeSource:
         self._changed = anyio.Event()
         self.error: Exception | None = None
         self.links: dict[bytes, bytes] = {}
+        self.wishes: list[tuple[bytes, str, str]] = []
+        self.busy: Busy | None = None
 
     @property
     def revision(self) -> int:
@@ -67,6 +70,11 @@ class FakeSource:
         while self._published.revision <= revision:
             await self._changed.wait()
         return self._published
+
+    def request(self, path: bytes, asker: str, reason: str) -> None:
+        if self.busy:
+            raise self.busy
+        self.wishes.append((path, asker, reason))
 
     async def canonical(self, path: bytes) -> bytes:
         """As on a disk where `links` are all the links there are."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from datetime import UTC, datetime
@@ -22,6 +23,7 @@ from anyio import to_thread
 from anyio.abc import SocketStream, TaskStatus
 
 from rootsd import __version__
+from rootsd.app.asking import Asking
 from rootsd.app.control import serve_control
 from rootsd.app.items import rfc3339
 from rootsd.app.ledger import Ledger
@@ -110,7 +112,13 @@ class Daemon:
             first_revision=_FIRST_REVISION,
         )
         self._surveyor = Surveyor(self._ledger)
-        self._supplier = Supplier(self._ledger, os.path.realpath)
+        self._asking = Asking(
+            self._ledger,
+            look=self._surveyor.look,
+            propose=self._surveyor.propose,
+            clock=time.monotonic,
+        )
+        self._supplier = Supplier(self._ledger, os.path.realpath, self._asking)
         self._since = utc_now()
         self._sessions = Sessions(utc_now)
         self._stopping = anyio.Event()
@@ -130,6 +138,7 @@ class Daemon:
                 group.start_soon(self._ledger.keep_saving)
                 group.start_soon(self._surveyor.take_in)
                 group.start_soon(self._surveyor.follow_roots)
+                group.start_soon(self._asking.carry_out)
                 group.start_soon(Acceptor(control.socket, self._serve_control).serve)
                 group.start_soon(Acceptor(mcp.socket, self._serve_mcp).serve)
                 self._surveyor.start(config.parents)
@@ -165,7 +174,7 @@ class Daemon:
         self._stopping.set()
 
     async def _serve_control(self, stream: SocketStream, peer: Peer) -> None:
-        desk = Desk(self._ledger, self._surveyor, self, real_path)
+        desk = Desk(self._ledger, self._surveyor, self, real_path, self._asking.note_on)
         await serve_control(stream, desk, Actor(ActorKind.PERSON, f"pid {peer.pid}"))
 
     async def _serve_mcp(self, stream: SocketStream, peer: Peer) -> None:

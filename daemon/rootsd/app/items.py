@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 
 from rootsd.core.catalog import Catalog
@@ -12,12 +12,29 @@ from rootsd.core.model import Access, Parent, Presence, Project, ProjectKind, Ve
 from rootsd.core.paths import contains, is_utf8, text_of, to_uri
 from rootsd.wire.control import Item
 
+NoteOn = Callable[[bytes], str | None]
+
+
+def without_note(_: bytes) -> str | None:
+    """What to say of a folder where nothing is known beside the catalogue."""
+    return None
+
 
 def items_of(
-    catalog: Catalog, projects: Iterable[Project], parents: Sequence[Parent]
+    catalog: Catalog,
+    projects: Iterable[Project],
+    parents: Sequence[Parent],
+    note_on: NoteOn = without_note,
 ) -> list[Item]:
-    """The items of `projects`, in their order."""
-    return [_item(catalog, project, parents) for project in projects]
+    """The items of `projects`, in their order. `note_on` says more of those that wait for a
+    decision, by their path."""
+    items = []
+    for project in projects:
+        item = _item(catalog, project, parents)
+        if catalog.is_waiting(project) and (more := note_on(project.path)):
+            item["note"] = f"{item['note']}; {more}" if item["note"] else more
+        items.append(item)
+    return items
 
 
 def dropped_items_of(

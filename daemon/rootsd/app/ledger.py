@@ -23,7 +23,7 @@ from rootsd.app.effects import granted_in, granting, only_narrows, without_grant
 from rootsd.core.catalog import Catalog
 from rootsd.core.changes import Change
 from rootsd.core.errors import Busy, RootsdError
-from rootsd.core.inputs import Approve, Observation, Order
+from rootsd.core.inputs import Approve, Input, Observation, Order
 from rootsd.core.model import Identity, Project, Published, Root
 from rootsd.core.plan import Plan, plan
 
@@ -127,9 +127,9 @@ class Ledger:
                 made = await self._obey(orders, seen)
         return made
 
-    def rehearse(self, orders: Sequence[Order]) -> Plan:
-        """What `obey` would do; nothing is done. Raises OrderRefused."""
-        return plan(self._catalog, orders, self._now())
+    def rehearse(self, inputs: Sequence[Input]) -> Plan:
+        """What `obey` or `observe` would do; nothing is done. Raises OrderRefused."""
+        return plan(self._catalog, inputs, self._now())
 
     async def keep_saving(self, retry_seconds: Sequence[float] = RETRY_SECONDS) -> None:
         """Write what the disk refused, until it takes it. Runs as long as the daemon does.

@@ -11,7 +11,7 @@ from typing import Any, Protocol, assert_never
 from anyio import to_thread
 
 from rootsd.app.decisions import Decisions
-from rootsd.app.items import dropped_items_of, items_of
+from rootsd.app.items import NoteOn, dropped_items_of, items_of, without_note
 from rootsd.app.ledger import Ledger
 from rootsd.app.references import Resolver, canonical, is_selected
 from rootsd.core.catalog import Catalog
@@ -87,12 +87,14 @@ class Host(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Desk:
-    """Answers control requests. `real_path(typed, cwd)` touches the disk: called in a thread."""
+    """Answers control requests. `real_path(typed, cwd)` touches the disk: called in a thread.
+    `note_on` says who asked for a folder."""
 
     ledger: Ledger
     surveyor: Surveyor
     host: Host
     real_path: Callable[[str, str], bytes]
+    note_on: NoteOn = without_note
 
     async def answer(
         self, request: Request, actor: Actor, progress: ProgressSink | None = None
@@ -181,7 +183,7 @@ class Desk:
         ]
         return Listing(
             revision=revision,
-            items=items_of(catalog, chosen, self.surveyor.parents()),
+            items=items_of(catalog, chosen, self.surveyor.parents(), self.note_on),
             warnings=[],
         )
 

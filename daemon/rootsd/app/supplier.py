@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import anyio
 from anyio import to_thread
 
+from rootsd.app.asking import Asking, Wish
 from rootsd.app.ledger import Ledger
 from rootsd.core.model import Published
 
@@ -26,6 +27,7 @@ class Supplier:
 
     ledger: Ledger
     real_path: Callable[[bytes], bytes]
+    asking: Asking
     _looks: anyio.CapacityLimiter = field(default_factory=_looks)
 
     async def current(self) -> Published:
@@ -41,3 +43,7 @@ class Supplier:
         return await to_thread.run_sync(
             self.real_path, path, abandon_on_cancel=True, limiter=self._looks
         )
+
+    def request(self, path: bytes, asker: str, reason: str) -> None:
+        """Let the person know that a client wants a folder. Raises Busy where too many do."""
+        self.asking.ask(Wish(path, asker, reason))

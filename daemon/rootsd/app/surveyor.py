@@ -12,6 +12,7 @@ from concurrent.futures import Future
 from typing import TypeVar
 
 import anyio
+from anyio import to_thread
 
 from rootsd.app.discovery import Discovery
 from rootsd.app.discovery_status import DiscoveryStatus, ParentState, ScanProgress
@@ -23,9 +24,13 @@ from rootsd.core.inputs import Observation, Sighted, Unreachable, Unsafe, Vanish
 from rootsd.core.labels import safe_label
 from rootsd.core.model import Parent
 from rootsd.core.paths import text_of
+from rootsd.host.probe import probe
 from rootsd.wire.control import ParentStatus, Progress
 
 T = TypeVar("T")
+
+# A folder that somebody named may lie on a server that does not answer.
+_LOOKS_AT_ONCE = 4
 
 
 class Surveyor:
@@ -41,6 +46,7 @@ class Surveyor:
         self._arrived = anyio.Event()
         self._idle = anyio.Event()
         self._idle.set()
+        self._looks = anyio.CapacityLimiter(_LOOKS_AT_ONCE)
 
     def start(self, parents: Sequence[Parent]) -> None:
         """Begin to scan and watch."""
@@ -85,6 +91,10 @@ class Surveyor:
         )
         await self._idle.wait()
         return ScanCost(folders=summary.folders, seconds=summary.seconds)
+
+    async def look(self, path: bytes) -> Observation:
+        """What lies at `path` now; nothing is taken in. Whoever waits for it may be cancelled."""
+        return await to_thread.run_sync(probe, path, abandon_on_cancel=True, limiter=self._looks)
 
     async def propose(self, path: bytes) -> None:
         """Look at one folder and take it into the catalogue.

@@ -175,7 +175,8 @@ class Eras:
 
     def _learn_name(self, name: str) -> None:
         if name and not self._has_name:
-            self._witness.named(safe_label(name))
+            self._view.client = safe_label(name)
+            self._witness.named(self._view.client)
             self._has_name = True
 
     async def _notice(self, notice: Notice) -> None:

@@ -14,7 +14,7 @@ from rootsd.publish.eras import Eras
 from rootsd.publish.pace import NOTICE_INTERVAL_S, Pace
 from rootsd.publish.server import build_server
 from rootsd.publish.source import RootsSource, Witness
-from rootsd.publish.view import View
+from rootsd.publish.view import DEFAULT_PATIENCE, Patience, View
 from rootsd.wire import jsonrpc
 from rootsd.wire.jsonrpc import Fault
 from rootsd.wire.lines import REQUEST_LIMIT, LineReader, LineTooLong
@@ -34,6 +34,7 @@ class Limits:
     """A client that does not take one `write_size` of its answer in this time is dropped."""
     write_size: int = 16 * 1024
     notice_interval_s: float = NOTICE_INTERVAL_S
+    patience: Patience = DEFAULT_PATIENCE
 
 
 DEFAULT_LIMITS = Limits()
@@ -79,7 +80,7 @@ class _Session:
         self._source = source
         self._witness = witness
         self._limits = limits
-        self._view = View(source)
+        self._view = View(source, limits.patience)
         # One writer and no buffer: whoever answers waits until the answer before it is out, so
         # the memory of a connection is bounded, and a cancelled handler cannot cut a line short.
         self._outgoing, self._lines_out = anyio.create_memory_object_stream[bytes](0)

@@ -31,6 +31,14 @@ class RootsSource(Protocol):
         not exist stays as it was written. `path` holds no NUL."""
         ...
 
+    def request(self, path: bytes, asker: str, reason: str) -> None:
+        """Let the user know that a client wants the folder at `path` (canonical) for a root.
+
+        Returns at once and alike, whatever lies there; all texts are safe to show. Raises Busy
+        where too much was asked for of late.
+        """
+        ...
+
 
 class Witness(Protocol):
     """Who keeps account of one session; all texts are safe to show."""

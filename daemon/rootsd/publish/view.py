@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -10,6 +11,7 @@ from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
 
 from rootsd.core import scope as scopes
+from rootsd.core.allowance import Allowance
 from rootsd.core.errors import RootsdError
 from rootsd.core.model import Published
 from rootsd.core.scope import EVERYTHING, Scope, Uris
@@ -20,15 +22,40 @@ from rootsd.publish.source import RootsSource
 from rootsd.wire.jsonrpc import INTERNAL_ERROR
 
 
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long calls wait for a person's decision, in seconds."""
+
+    usual_s: float = 45.0
+    """Below the minute after which most clients give up."""
+    progress_s: float = 5.0
+    """The pause between two progress notices."""
+    calls: int = 4
+    """How many calls of one connection may wait at a time."""
+
+
+DEFAULT_PATIENCE = Patience()
+
+
+def _requests() -> Allowance:
+    return Allowance(burst=5, per_second=1 / 12)
+
+
 @dataclass(slots=True)
 class View:
     """The SDK's "lifespan state" of a connection; every handler reads roots through it alone.
 
+    `client` is what the peer calls itself, safe to show; `requests` how often it may ask for a
+    folder, `waiting` how many of its calls wait for a decision.
     The scope narrows the set here and nowhere else, so that no answer can forget it.
     """
 
     source: RootsSource
+    patience: Patience = DEFAULT_PATIENCE
     audience: Audience = field(default_factory=Audience)
+    requests: Allowance = field(default_factory=_requests)
+    client: str = "a client without a name"
+    waiting: int = 0
     _scope: Scope = EVERYTHING
 
     @property
@@ -42,17 +69,24 @@ class View:
 
     async def current(self) -> Published:
         """The set to answer from, verified now. Raises MCPError where the daemon cannot tell."""
-        try:
-            return _narrowed(await self.source.current(), self._scope)
-        except RootsdError as error:
-            data = {"reason": error.code.value, "remedy": error.remedy}
-            raise MCPError(INTERNAL_ERROR, error.message, data) from error
+        return await self._seen(self.source.current())
+
+    async def wait_past(self, revision: int) -> Published:
+        """The next set after `revision`, changed or not for this connection. Raises MCPError."""
+        return await self._seen(self.source.wait_past(revision))
 
     def news(self, before: Published, after: Published) -> Difference:
         """What this connection is to be told where the source went from `before` to `after`."""
         return difference(
             _narrowed(before, self._scope), _narrowed(after, self._scope), self._scope.uris
         )
+
+    async def _seen(self, answer: Awaitable[Published]) -> Published:
+        try:
+            return _narrowed(await answer, self._scope)
+        except RootsdError as error:
+            data = {"reason": error.code.value, "remedy": error.remedy}
+            raise MCPError(INTERNAL_ERROR, error.message, data) from error
 
 
 @lru_cache(maxsize=1024)

@@ -1,0 +1,89 @@
+"""`request_root`: a client asks for a folder, and waits for what the user decides.
+
+The answer tells of roots alone. Whether the folder is there, pending, denied, or a place that can
+never be a root makes no difference to it, nor to the time it takes: a denial is silent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Mapping
+from math import ceil
+from typing import Any, Protocol
+
+import anyio
+
+from rootsd.core.errors import Busy
+from rootsd.core.labels import safe_label
+from rootsd.core.model import Published, Root
+from rootsd.core.scope import holding
+from rootsd.publish import arguments as given
+from rootsd.publish.arguments import BadArguments
+from rootsd.publish.offers import LONGEST_REASON, LONGEST_WAIT_S
+from rootsd.publish.shapes import JsonObject, item_of
+from rootsd.publish.view import View
+
+_APPROVED = "The folder is approved: work in it."
+_NOT_YET = (
+    "The folder is not approved in this session. If it can be approved at all, the user has your"
+    " request. Do not work in the folder meanwhile; list_roots shows it once it is approved."
+)
+
+
+class Report(Protocol):
+    """How progress is told, where the client asked for it."""
+
+    def __call__(
+        self, progress: float, total: float | None = None, message: str | None = None
+    ) -> Awaitable[None]: ...
+
+
+async def request_root(arguments: Mapping[str, Any], view: View, report: Report) -> JsonObject:
+    """The result of the tool. Raises BadArguments, also where too much was asked for of late."""
+    given.expect(arguments, "path", "reason", "wait_seconds")
+    reason = safe_label(given.text(arguments, "reason"), limit=LONGEST_REASON)
+    patience = view.patience
+    wait = given.seconds(arguments, "wait_seconds", patience.usual_s, LONGEST_WAIT_S)
+    typed = given.path(arguments)
+    _count(view)
+    path = await view.source.canonical(typed)
+    published = await view.current()
+    if (root := holding(published, path)) is None:
+        try:
+            view.source.request(path, view.client, reason)
+        except Busy as error:
+            raise BadArguments(error.message) from error
+        if view.waiting < patience.calls:
+            view.waiting += 1
+            try:
+                published, root = await _decision(path, view, published, wait, report)
+            finally:
+                view.waiting -= 1
+    return {
+        "approved": root is not None,
+        "root": item_of(root) if root else None,
+        "revision": published.revision,
+        "advice": _APPROVED if root else _NOT_YET,
+    }
+
+
+def _count(view: View) -> None:
+    """Every call counts, whatever it asks for: else the count would tell what lies there."""
+    if wait := view.requests.wait(anyio.current_time()):
+        raise BadArguments(f"too many folders were asked for; ask again in {ceil(wait)} seconds")
+
+
+async def _decision(
+    path: bytes, view: View, published: Published, wait: float, report: Report
+) -> tuple[Published, Root | None]:
+    """Wait until a root holds `path`, or the time is over; the set as it is then."""
+    begin = anyio.current_time()
+    while (passed := anyio.current_time() - begin) < wait:
+        with anyio.move_on_after(min(view.patience.progress_s, wait - passed)) as pause:
+            published = await view.wait_past(published.revision)
+            if root := holding(published, path):
+                return published, root
+        if pause.cancelled_caught:
+            passed = min(wait, anyio.current_time() - begin)
+            await report(passed, wait, "waiting for the user to decide")
+    published = await view.current()
+    return published, holding(published, path)

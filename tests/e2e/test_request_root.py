@@ -1,0 +1,54 @@
+"""A client asks for a folder, with real processes: the person is told, decides, and it hears."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from anyio import to_thread
+from mcp import Client
+from mcp.client.stdio import StdioServerParameters
+
+from support.person import HANG_GUARD, Person
+
+
+@pytest.fixture
+def person(tmp_path: Path) -> Iterator[Person]:
+    person = Person(tmp_path)
+    yield person
+    person.run("down")
+
+
+async def test_a_wish_is_pending_at_once_and_the_waiting_call_is_answered_by_the_approval(
+    person: Person,
+) -> None:
+    person.rootsd("up", str(person.parent))
+    wanted = person.home / "wanted"
+    wanted.mkdir()
+    bridge = StdioServerParameters(
+        command=sys.executable,
+        args=["-m", "rootsd", "bridge", "--client", "an agent"],
+        env={"ROOTSD_DIR": os.environ["ROOTSD_DIR"], "HOME": str(person.home)},
+    )
+    answers: list[Any] = []
+
+    async def ask() -> None:
+        arguments = {"path": str(wanted), "reason": "to fix it", "wait_seconds": 120}
+        answers.append((await client.call_tool("request_root", arguments)).structured_content)
+
+    with anyio.fail_after(HANG_GUARD):
+        async with Client(bridge) as client, anyio.create_task_group() as group:
+            group.start_soon(ask)
+            await to_thread.run_sync(person.wait_until_listed, "wanted", "pending")
+            [item] = await to_thread.run_sync(person.items, "pending")
+            assert item["note"] == 'an agent asks for it: "to fix it"'
+            assert answers == []
+            await to_thread.run_sync(person.rootsd, "approve", "wanted")
+    [answer] = answers
+    assert answer["approved"] is True
+    assert answer["root"]["path"] == str(wanted)
