@@ -92,3 +92,16 @@ async def test_a_listener_is_told_of_thousands_of_changes_without_losing_its_str
         assert (await peer.hear())["method"] == "notifications/resources/updated"
         assert (await peer.hear())["method"] == "notifications/resources/list_changed"
         assert "result" in await peer.ask_2026("resources/read", APPROVED, id_=2)
+
+
+async def test_a_listener_of_one_root_hears_of_that_root_alone() -> None:
+    source = FakeSource(API)
+    wanted = {"resourceSubscriptions": ["roots://root/acme/api"]}
+    async with connected(source) as peer:
+        await peer.ask_2026("subscriptions/listen", {"notifications": wanted}, id_="mine")
+        source.publish(API, DOCS)
+        assert "result" in await peer.ask_2026("resources/read", APPROVED, id_=2)
+        source.publish(DOCS)
+        notice = await peer.hear()
+        assert notice["method"] == "notifications/resources/updated"
+        assert notice["params"]["uri"] == "roots://root/acme/api"

@@ -29,4 +29,4 @@ async def test_it_says_its_name_its_version_and_that_it_does_not_enforce() -> No
     assert "does not enforce" in found["instructions"]
     assert found["_meta"]["io.modelcontextprotocol/serverInfo"]["name"] == "rootsd"
     assert found["capabilities"]["resources"] == {"subscribe": True, "listChanged": True}
-    assert found["capabilities"].keys() == {"tools", "resources"}
+    assert found["capabilities"].keys() == {"tools", "resources", "completions"}

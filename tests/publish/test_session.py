@@ -114,16 +114,26 @@ async def test_every_revision_of_the_handshake_gets_its_own_version(version: str
         assert (await peer.ask("tools/list"))["result"]["tools"][0]["name"] == "list_roots"
 
 
-async def test_2026_results_carry_private_caching_fields() -> None:
+@pytest.mark.parametrize(
+    ("method", "params", "caching"),
+    [
+        ("resources/list", {}, (0, "private")),
+        ("resources/read", {"uri": "roots://approved"}, (0, "private")),
+        ("resources/read", {"uri": "roots://root/api"}, (0, "private")),
+        ("resources/templates/list", {}, (60_000, "public")),
+        ("tools/list", {}, (60_000, "public")),
+        ("server/discover", {}, (60_000, "public")),
+    ],
+)
+async def test_2026_results_say_that_roots_are_never_to_be_kept_and_the_rest_for_a_while(
+    method: str, params: dict[str, str], caching: tuple[int, str]
+) -> None:
     async with connected(FakeSource(API)) as peer:
-        for method, params in (
-            ("tools/list", {}),
-            ("resources/list", {}),
-            ("resources/templates/list", {}),
-            ("resources/read", {"uri": "roots://approved"}),
-        ):
-            result = (await peer.ask_2026(method, params))["result"]
-            assert (result["ttlMs"], result["cacheScope"]) == (0, "private"), method
+        result = (await peer.ask_2026(method, params))["result"]
+        assert (result["ttlMs"], result["cacheScope"]) == caching
+        await peer.shake_hands()
+        if method != "server/discover":
+            assert "ttlMs" not in (await peer.ask(method, params))["result"]
 
 
 async def test_a_listening_stream_is_closed_with_its_result_when_the_client_half_closes() -> None:

@@ -13,6 +13,7 @@ from rootsd.publish.shapes import (
     item_of,
     listing_of,
     listing_text,
+    root_called,
     root_named_by,
     root_text,
     root_uri,
@@ -75,6 +76,14 @@ def test_any_name_is_found_again_by_its_uri(name: str) -> None:
     uri = root_uri(name)
     assert uri.isascii()
     assert root_named_by(uri, published) is wanted
+
+
+def test_a_label_stands_for_its_root_unless_it_is_the_name_of_another() -> None:
+    odd = root("/src/odd", name="odd\u202e")
+    published = Published(1, (odd,))
+    assert root_called("odd\\u{202e}", published) is odd
+    plain = root("/src/plain", name="odd\\u{202e}")
+    assert root_called("odd\\u{202e}", Published(2, (odd, plain))) is plain
 
 
 @pytest.mark.parametrize("uri", ["roots://root/nobody", "roots://approved", "file:///src/x", ""])

@@ -22,6 +22,7 @@ from mcp_types import (
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 from rootsd.core.model import Root
+from rootsd.publish.paging import page_of, whole
 from rootsd.publish.shapes import (
     APPROVED_URI,
     JSON_TYPE,
@@ -55,16 +56,24 @@ _TEMPLATE = ResourceTemplate(
 )
 
 
-async def list_resources(ctx: Context, _: PaginatedRequestParams | None) -> ListResourcesResult:
-    """`roots://approved` first, then the roots in name order."""
+async def list_resources(
+    ctx: Context, params: PaginatedRequestParams | None
+) -> ListResourcesResult:
+    """`roots://approved` first, then the roots in name order, in pages."""
     published = await ctx.lifespan_context.current()
-    return ListResourcesResult(resources=[_APPROVED, *map(_resource_of, published.roots)])
+    cursor = params.cursor if params else None
+    page = page_of(published.roots, cursor)
+    first = [_APPROVED] if cursor is None else []
+    return ListResourcesResult(
+        resources=[*first, *map(_resource_of, page.roots)], next_cursor=page.following
+    )
 
 
 async def list_templates(
-    _: Context, __: PaginatedRequestParams | None
+    _: Context, params: PaginatedRequestParams | None
 ) -> ListResourceTemplatesResult:
     """The one template; `+` lets the slash of a name like `acme/api` stand (RFC 6570)."""
+    whole(params.cursor if params else None)
     return ListResourceTemplatesResult(resource_templates=[_TEMPLATE])
 
 

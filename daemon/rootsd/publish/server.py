@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from mcp.server.caching import CacheableMethod, CacheHint
 from mcp.server.lowlevel import NotificationOptions, Server
 from mcp.server.models import InitializationOptions
 
 from rootsd import __version__
-from rootsd.publish import resources, tools
+from rootsd.publish import completion, resources, tools
 from rootsd.publish.memo import shared
 from rootsd.publish.source import RootsSource
 from rootsd.publish.view import View
@@ -22,6 +23,15 @@ _INSTRUCTIONS = (
     " files, and keep to the folders it lists; a folder that is not listed was not approved."
     " This server tells and does not enforce. Subscribe to roots://approved to hear of changes."
 )
+
+# Roots are never to be kept: one may be revoked at any moment. The rest is the same for everybody
+# until another version of the daemon takes over, behind a bridge without the client's knowing.
+_SAME_FOR_ALL = CacheHint(ttl_ms=60_000, scope="public")
+_CACHE_HINTS: dict[CacheableMethod, CacheHint] = {
+    "server/discover": _SAME_FOR_ALL,
+    "tools/list": _SAME_FOR_ALL,
+    "resources/templates/list": _SAME_FOR_ALL,
+}
 
 
 @shared(size=1)
@@ -47,6 +57,8 @@ def build_server(source: RootsSource) -> Server[View]:
         on_subscribe_resource=resources.subscribe,
         on_unsubscribe_resource=resources.unsubscribe,
         on_subscriptions_listen=resources.listen,
+        on_completion=completion.complete,
+        cache_hints=_CACHE_HINTS,
     )
 
 

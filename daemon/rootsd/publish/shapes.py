@@ -34,8 +34,18 @@ def root_named_by(uri: str, published: Published) -> Root | None:
     """The root that `uri`, a `roots://root/` URI, stands for; None for all others."""
     if not uri.startswith(ROOT_PREFIX):
         return None
-    name = unquote(uri.removeprefix(ROOT_PREFIX), errors="surrogateescape")
-    return next((root for root in published.roots if root.name == name), None)
+    return root_called(unquote(uri.removeprefix(ROOT_PREFIX), errors="surrogateescape"), published)
+
+
+def root_called(name: str, published: Published) -> Root | None:
+    """The root with that name or else that label, which is what clients were shown."""
+    return _named(published).get(name)
+
+
+@shared(size=16)
+def _named(published: Published) -> dict[str, Root]:
+    labels = {label_of(root): root for root in published.roots}
+    return labels | {root.name: root for root in published.roots}
 
 
 def item_of(root: Root) -> JsonObject:

@@ -19,20 +19,21 @@ from mcp_types import (
 )
 
 from rootsd.core.labels import safe_label
-from rootsd.core.model import Published, Root
 from rootsd.core.paths import text_of
 from rootsd.core.scope import holding
 from rootsd.publish import arguments as given
 from rootsd.publish.arguments import BadArguments
 from rootsd.publish.offers import LIST_ROOTS, REQUEST_ROOT, RESOLVE_ROOT, TOOLS
-from rootsd.publish.shapes import JsonObject, item_of, label_of, listing_of, listing_text
+from rootsd.publish.paging import whole
+from rootsd.publish.shapes import JsonObject, item_of, listing_of, listing_text, root_called
 from rootsd.publish.view import Context, View
 from rootsd.publish.wishes import request_root
 from rootsd.wire.jsonrpc import INVALID_PARAMS
 
 
-async def list_tools(_: Context, __: PaginatedRequestParams | None) -> ListToolsResult:
-    """All tools; the list never changes."""
+async def list_tools(_: Context, params: PaginatedRequestParams | None) -> ListToolsResult:
+    """All tools, on one page; the list never changes."""
+    whole(params.cursor if params else None)
     return ListToolsResult(tools=list(TOOLS))
 
 
@@ -74,7 +75,7 @@ async def _resolve(arguments: Mapping[str, Any], view: View) -> JsonObject:
     relative = None
     if "name" in arguments:
         published = await view.current()
-        root = _by_name(given.text(arguments, "name"), published)
+        root = root_called(given.text(arguments, "name"), published)
     else:
         path = await view.source.canonical(given.path(arguments))
         published = await view.current()  # after the look at the disk, so that it is newest
@@ -87,7 +88,3 @@ async def _resolve(arguments: Mapping[str, Any], view: View) -> JsonObject:
         "relative": relative,
         "revision": published.revision,
     }
-
-
-def _by_name(name: str, published: Published) -> Root | None:
-    return next((root for root in published.roots if name in (root.name, label_of(root))), None)

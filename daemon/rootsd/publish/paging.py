@@ -1,0 +1,70 @@
+"""Pages of a list in name order, cut by name and not by number.
+
+A cursor says after which name the next page begins. So a list may change between two pages: what
+is in it all the while is on one page exactly, whatever comes and goes before or after it, and
+whoever was on a page twice or on none came or went meanwhile, of which a notice tells.
+"""
+
+from __future__ import annotations
+
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mcp.shared.exceptions import MCPError
+
+from rootsd.core.model import Root
+from rootsd.wire.jsonrpc import INVALID_PARAMS
+
+PAGE = 1000
+"""Roots on a page. Clients that do not turn pages exist, and few people have as many."""
+
+# A cursor of another kind, or of a later version, must not be read as a name.
+_MARK = b"after:"
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Some roots, and the cursor of the next page where there is one."""
+
+    roots: Sequence[Root]
+    following: str | None
+
+
+def page_of(roots: Sequence[Root], cursor: str | None, size: int = PAGE) -> Page:
+    """The page at `cursor`, or the first. Raises MCPError where the cursor is none of ours."""
+    start = bisect_right(roots, _name(cursor), key=_key) if cursor is not None else 0
+    some = roots[start : start + size]
+    return Page(some, _cursor(some[-1]) if start + size < len(roots) else None)
+
+
+def whole(cursor: str | None) -> None:
+    """For lists of one page: no cursor was ever given out. Raises MCPError where one comes."""
+    if cursor is not None:
+        raise _unknown()
+
+
+def _key(root: Root) -> str:
+    return root.name
+
+
+def _cursor(last: Root) -> str:
+    name = last.name.encode("utf-8", "surrogateescape")
+    return urlsafe_b64encode(_MARK + name).decode().rstrip("=")
+
+
+def _name(cursor: str) -> str:
+    try:
+        padded = cursor.encode("ascii") + b"=" * (-len(cursor) % 4)
+        text = urlsafe_b64decode(padded)
+    except ValueError as error:
+        raise _unknown() from error
+    if not text.startswith(_MARK):
+        raise _unknown()
+    return text.removeprefix(_MARK).decode("utf-8", "surrogateescape")
+
+
+def _unknown() -> MCPError:
+    reason = "the cursor comes from no page of this list; begin without one"
+    return MCPError(INVALID_PARAMS, "invalid cursor", {"reason": reason})
