@@ -42,8 +42,8 @@ check: .venv/.ready  ## the sized tests as large as CI runs them
 soak: .venv/.ready  ## the sized tests at their largest; may take hours
 	@$(PYTEST) -m sized --sizes=soak -o faulthandler_timeout=7200
 
-bench: .venv/.ready  ## the benchmarks of tests/bench, as ratios
-	@$(PYTEST) -q -s tests/bench -o faulthandler_timeout=1800
+bench: .venv/.ready  ## the benchmarks of tests/bench, as ratios; ARGS=--sizes=check for all sizes
+	@$(PYTEST) -q -s tests/bench -o faulthandler_timeout=1800 $(ARGS)
 
 wheel: .venv/.ready  ## build dist/rootsd-*.whl
 	@rm -rf dist
