@@ -14,6 +14,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from rootsd.host import landlock
+
 TOP = Path(__file__).parent.parent.parent
 
 
@@ -51,6 +53,10 @@ NEEDS = {
     "bubblewrap": Need(_program("bwrap"), "apt-get install bubblewrap"),
     "fd": Need(_program("fdfind", "fd"), "apt-get install fd-find"),
     "hg": Need(_program("hg"), "apt-get install mercurial"),
+    "landlock": Need(
+        lambda: landlock.version() > 0,
+        "run it on a Linux kernel with Landlock in the list of lsm= (5.13 or newer)",
+    ),
     "linux": Need(_is_linux, "run it on Linux"),
     "namespaces": Need(
         _runs("unshare", "--mount", "--pid", "--fork", "true"),

@@ -16,7 +16,20 @@ def run_python(wrapper: tuple[str, ...], code: str, *arguments: Path) -> tuple[s
     """Run `code` below `wrapper`; returns what it printed and what it complained of."""
     done = subprocess.run(
         [*wrapper, sys.executable, "-W", "error", "-c", code, *arguments],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-        capture_output=True, text=True, check=False,
+        env=_with_our_modules(), capture_output=True, text=True, check=False,
     )  # fmt: skip
     return done.stdout, done.stderr
+
+
+def run_program(wrapper: tuple[str, ...], module: str, *arguments: str, folder: Path) -> str:
+    """Run one of the programs that tests share, in `folder`; what it printed. It must succeed."""
+    done = subprocess.run(
+        [*wrapper, sys.executable, "-W", "error", "-m", module, *arguments],
+        env=_with_our_modules(), cwd=folder, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def _with_our_modules() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}

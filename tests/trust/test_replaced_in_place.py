@@ -1,0 +1,37 @@
+"""An approval is for one folder: whatever takes its place is not published, on any file system."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from support.replacing import FileSystem, Memory, Way
+from support.sizes import Sizes
+from support.subjects import OWN_MOUNTS, run_program
+
+pytestmark = pytest.mark.needs("namespaces")
+_NONE_KEPT = dict.fromkeys(Way, 0)
+
+
+def _kept(folder: Path, kind: FileSystem, rounds: int, memory: Memory) -> dict[str, int]:
+    arguments = (kind, str(rounds), memory)
+    kept: dict[str, int] = json.loads(
+        run_program(OWN_MOUNTS, "support.replacing", *arguments, folder=folder)
+    )
+    return kept
+
+
+@pytest.mark.parametrize("kind", FileSystem)
+def test_no_approval_outlives_its_folder(kind: FileSystem, tmp_path: Path, sizes: Sizes) -> None:
+    rounds = sizes.pick(test=5, check=200, soak=10_000)
+    assert _kept(tmp_path, kind, rounds, Memory.IDENTITY) == _NONE_KEPT
+
+
+@pytest.mark.parametrize("kind", [FileSystem.EXT4, FileSystem.OVERLAY])
+def test_the_control_device_and_inode_alone_keep_what_was_cloned_again(
+    kind: FileSystem, tmp_path: Path
+) -> None:
+    kept = _kept(tmp_path, kind, 20, Memory.INODE)
+    assert kept[Way.CLONED_AGAIN] > 0
