@@ -57,14 +57,15 @@ class _Planter:
         self.made = 0
 
     def folder(self, path: bytes) -> bytes:
-        missing = []
-        while not os.path.isdir(path):
-            missing.append(path)
-            path = os.path.dirname(path)
-        for new in reversed(missing):
-            os.mkdir(new)
-            self.forest.folders += 1
-        return missing[0] if missing else path
+        try:
+            os.mkdir(path)
+        except FileExistsError:
+            return path
+        except FileNotFoundError:
+            self.folder(os.path.dirname(path))
+            os.mkdir(path)
+        self.forest.folders += 1
+        return path
 
     def file(self, path: bytes) -> None:
         os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o644))
@@ -98,8 +99,7 @@ class _Planter:
     def heavy(self, path: bytes) -> None:
         for module in range(max(2, int(self.random.expovariate(1 / self.plan.heavy)))):
             inside = self.folder(path + b"/m%d" % module)
-            for name in (b"package.json", b"a.js", b"b.js"):
-                self.file(inside + b"/" + name)
+            self.file(inside + b"/package.json")
 
     def plant(self) -> None:
         count, top = self.plan.repositories, self.forest.top

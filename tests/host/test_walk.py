@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 
 from rootsd.core.model import Coverage, Nested, Parent, ProjectKind
 from rootsd.host.markers import Rules
-from rootsd.host.walk import Place, Scan, Walker, stamp_of
+from rootsd.host.walk import Place, Scan, Walker, has_stamp, stamp_of
 from support.repos import fake_repository, raw
 from support.subjects import UNPRIVILEGED, run_python
 
@@ -161,6 +162,31 @@ def test_a_folder_is_armed_before_its_listing_is_relied_on(tmp_path: Path) -> No
     assert [place.path for place in listing.below] == [raw(tmp_path / "late")]
 
 
+def test_what_is_made_in_a_folder_at_rest_before_it_is_watched_is_listed(tmp_path: Path) -> None:
+    stamp = stamp_of(raw(tmp_path))
+    assert stamp is not None
+
+    def arm(path: bytes) -> None:
+        # The clock that stamps folders ticks in steps: make sure that this one is seen to change.
+        for number in itertools.count():
+            (tmp_path / f"late{number}").mkdir()
+            if not has_stamp(path, stamp):
+                break
+
+    walker = Walker(Rules.of(Parent(raw(tmp_path))), arm)
+    listing = walker.look(Place(raw(tmp_path), 4, top=True), before=stamp[0] + 1)
+    assert listing is not None
+    assert raw(tmp_path / "late0") in {place.path for place in listing.below}
+
+
+def test_a_folder_on_another_device_is_not_armed(tmp_path: Path) -> None:
+    armed: list[bytes] = []
+    other = tmp_path.stat().st_dev + 1
+    walker = Walker(Rules.of(Parent(raw(tmp_path))), armed.append, other)
+    assert walker.look(Place(raw(tmp_path), 1)) is None
+    assert armed == []
+
+
 def test_a_stamp_is_kept_only_of_a_folder_at_rest(tmp_path: Path) -> None:
     walker = Walker(Rules.of(Parent(raw(tmp_path))))
     place = Place(raw(tmp_path), 4, top=True)
@@ -174,8 +200,17 @@ def test_a_stamp_is_kept_only_of_a_folder_at_rest(tmp_path: Path) -> None:
 def test_a_stamp_differs_once_an_entry_changed(tmp_path: Path) -> None:
     before = stamp_of(raw(tmp_path))
     (tmp_path / "new").mkdir()
+    assert before is not None
     assert stamp_of(raw(tmp_path)) != before
+    assert not has_stamp(raw(tmp_path), before)
     assert stamp_of(raw(tmp_path / "none")) is None
+    assert not has_stamp(raw(tmp_path / "none"), before)
+
+
+def test_a_stamp_holds_as_long_as_nothing_changes(tmp_path: Path) -> None:
+    stamp = stamp_of(raw(tmp_path))
+    assert stamp is not None
+    assert has_stamp(raw(tmp_path), stamp)
 
 
 def test_where_mounts_are_not_known_another_device_is_left_out(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from rootsd.host.walk import (
     Stamp,
     Walker,
     Zone,
+    has_stamp,
     settled_before,
     stamp_of,
 )
@@ -147,8 +148,10 @@ class Territory:
     def sweep(self) -> None:
         """Look at what no watch tells of: the roots of repositories, and unreadable folders."""
         for path, folder in list(self._folders.items()):
-            if folder.role is not Role.FRONTIER and self._folders.get(path) is folder:
-                self._check(folder, thorough=False)
+            if folder.role is Role.FRONTIER or self._folders.get(path) is not folder:
+                continue
+            if folder.stamp is None or not has_stamp(path, folder.stamp):
+                self._relist(folder, Arrival.MADE)
 
     def _reaches(self, folder: Folder, name: bytes) -> bool:
         if folder.place.left <= 0:
@@ -161,28 +164,25 @@ class Territory:
         stack, seen, projects = [start], 0, 0
         while stack:
             folder = stack.pop()
-            known = list(folder.kids.values())
-            self._check(folder, thorough=thorough)
-            # Those that are new, or were walked anew by other rules, agree with the disk already.
-            stack += (kid for kid in known if self._folders.get(kid.place.path) is kid)
-            seen += 1
-            projects += folder.project is not None
-            if progress is not None and seen % _PROGRESS_EVERY == 0:
-                progress(seen, projects)
-
-    def _check(self, folder: Folder, *, thorough: bool) -> None:
-        """List a folder again if its stamp is not the one it had."""
-        if not thorough and folder.stamp is not None:
-            try:
-                if stamp_of(folder.place.path) == folder.stamp:
-                    return
-            except OSError:
-                pass
-        self._relist(folder, Arrival.MADE)
+            stamp = None if thorough else folder.stamp
+            if stamp is not None and has_stamp(folder.place.path, stamp):
+                if folder.kids:
+                    stack += folder.kids.values()
+            else:
+                known = list(folder.kids.values())
+                self._relist(folder, Arrival.MADE)
+                # Those that are new, or were walked anew by other rules, agree with the disk.
+                stack += (kid for kid in known if self._folders.get(kid.place.path) is kid)
+            if progress is not None:
+                seen += 1
+                projects += folder.project is not None
+                if seen % _PROGRESS_EVERY == 0:
+                    progress(seen, projects)
 
     def _relist(self, folder: Folder, arrival: Arrival) -> None:
+        before = settled_before()
         try:
-            listing = self._walker.look(folder.place)
+            listing = self._walker.look(folder.place, before)
         except (FileNotFoundError, NotADirectoryError):
             listing = None
         except OSError:
@@ -194,16 +194,19 @@ class Territory:
         if folder.role is Role.UNREADABLE:
             arrival = Arrival.FOUND
         known = set(folder.kids)
-        self._agree(folder, listing, arrival)
+        self._agree(folder, listing, arrival, before)
         for place in listing.below:
             name = os.path.basename(place.path)
             if name not in folder.kids:
                 # A kid that was dropped only because other rules hold in it is nothing new.
                 self._graft(place, folder, Arrival.FOUND if name in known else arrival, None)
 
-    def _agree(self, folder: Folder, listing: Listing, arrival: Arrival) -> None:
-        """Make a folder what its listing says, and drop what is no more below it."""
-        before, path = folder.project, folder.place.path
+    def _agree(self, folder: Folder, listing: Listing, arrival: Arrival, before: int) -> None:
+        """Make a folder what its listing says, and drop what is no more below it.
+
+        `before` is `settled_before()` of a time before the listing.
+        """
+        path, was = folder.place.path, folder.project
         folder.project, folder.zone = listing.kind, listing.zone
         self._hidden.discard(path)
         folder.stamp = listing.stamp
@@ -216,31 +219,24 @@ class Territory:
         else:
             folder.role = Role.LEAF
             self._watcher.unwatch(path, Purpose.FRONTIER)
-            folder.stamp = self._leaf_stamp(path)
+            folder.stamp = _leaf_stamp(path, before)
         if listing.kind is not None:
             self._projects.add(path)
-            known = before is listing.kind
+            known = was is listing.kind
             self._sink.found(path, listing.kind, Arrival.FOUND if known else arrival)
-        elif before is not None:
+        elif was is not None:
             self._projects.discard(path)
             self._sink.lost(path)
-
-    def _leaf_stamp(self, path: bytes) -> Stamp | None:
-        before = settled_before()
-        try:
-            stamp = stamp_of(path)
-        except OSError:
-            return None
-        return stamp if stamp is not None and stamp[0] < before else None
 
     def _graft(
         self, place: Place, above: Folder | None, arrival: Arrival, progress: ProgressSink | None
     ) -> Folder | None:
         """Walk a folder that is new to the tree, and take in what is found."""
+        before = settled_before()
         scan = self._walker.walk(place, progress)
         for listing in scan.listings:
             folder = self._add(listing.place, above)
-            self._agree(folder, listing, arrival)
+            self._agree(folder, listing, arrival, before)
         for path in scan.unreadable:
             holder = self._folders.get(os.path.dirname(path), above)
             left = place.left if holder is None else holder.place.left - 1
@@ -288,3 +284,11 @@ class Territory:
         result = self._watcher.watch(path, Purpose.FRONTIER)
         if result in (Watched.LIMIT, Watched.UNSUPPORTED):
             self.limit = result
+
+
+def _leaf_stamp(path: bytes, before: int) -> Stamp | None:
+    try:
+        stamp = stamp_of(path)
+    except OSError:
+        return None
+    return stamp if stamp is not None and stamp[0] < before else None

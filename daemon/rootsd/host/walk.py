@@ -31,6 +31,7 @@ _PROGRESS_EVERY = 512
 _HIDDEN = ord(".")
 
 Stamp = tuple[int, int, int, int]
+Arm = Callable[[bytes], object]
 
 
 class Zone(Enum):
@@ -67,8 +68,8 @@ class Listing(NamedTuple):
     kind: ProjectKind | None
     below: tuple[Place, ...]
     zone: Zone
-    frontier: bool
-    stamp: Stamp | None
+    frontier: bool = False
+    stamp: Stamp | None = None
 
 
 @dataclass(slots=True)
@@ -94,6 +95,16 @@ def stamp_of(path: bytes) -> Stamp | None:
     return found.st_ctime_ns, found.st_mtime_ns, found.st_ino, found.st_dev
 
 
+def has_stamp(path: bytes, stamp: Stamp) -> bool:
+    """Whether the folder at `path` has this stamp still; False if it cannot be reached."""
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return False
+    # What has the inode and the ctime of a folder is that folder.
+    return stamp == (found.st_ctime_ns, found.st_mtime_ns, found.st_ino, found.st_dev)
+
+
 def settled_before() -> int:
     """A folder whose ctime (in ns) is older than this cannot have been changed since now."""
     return time.time_ns() - _CLOCK_SLACK_NS
@@ -110,7 +121,7 @@ class Walker:
     def __init__(
         self,
         rules: Rules,
-        arm: Callable[[bytes], None] | None = None,
+        arm: Arm | None = None,
         device: int | None = None,
     ) -> None:
         self._rules = rules
@@ -122,36 +133,37 @@ class Walker:
 
         `before` is `settled_before()` of the walk's start. Raises OSError if it cannot be listed.
         """
-        before = settled_before() if before is None else before
-        listing = self._list(place, before)
-        if listing is None or not listing.frontier or self._arm is None:
-            return listing
-        self._arm(place.path)
-        if listing.stamp is None:
-            # It may have changed between listing and watch.
-            return self._list(place, before)
-        return listing
+        return self._look(place, settled_before() if before is None else before, self._arm)
 
-    def _list(self, place: Place, before: int) -> Listing | None:
-        path, rules = place.path, self._rules
+    def _look(self, place: Place, before: int, arm: Arm | None) -> Listing | None:
+        path = place.path
         with os.scandir(path) as found:
             entries = list(found)
         names = {entry.name for entry in entries}
         kind, zone = None, place.zone
         if not VCS_NAMES.isdisjoint(names) or names >= BARE_NAMES:
             kind = repository_kind(names)
-            if not place.top and rules.nested is Nested.NONE:
-                return Listing(place, kind, (), zone, frontier=False, stamp=None)
             if not place.top:
-                zone = Zone.REPOSITORIES if rules.nested is Nested.VCS else Zone.OPEN
+                nested = self._rules.nested
+                if nested is Nested.NONE:
+                    return Listing(place, kind, (), zone)
+                zone = Zone.REPOSITORIES if nested is Nested.VCS else Zone.OPEN
         elif zone is Zone.OPEN and not place.top and has_project_file(names):
             kind, zone = ProjectKind.PROJECT, Zone.REPOSITORIES
-        below = self._below(place, entries, names, zone) if place.left > 0 else ()
-        stamp = stamp_of(path)
-        if stamp is None or (self._device is not None and stamp[3] != self._device):
+        if self._device is not None and os.lstat(path).st_dev != self._device:
             return None
-        trusted = stamp if stamp[0] < before else None
-        return Listing(place, kind, below, zone, frontier=True, stamp=trusted)
+        if arm is not None:
+            arm(path)
+        stamp = stamp_of(path)
+        if stamp is None:
+            return None
+        if stamp[0] >= before:
+            if arm is not None:
+                # It may have changed between listing and watch.
+                return self._look(place, before, None)
+            stamp = None
+        below = self._below(place, entries, names, zone) if place.left > 0 else ()
+        return Listing(place, kind, below, zone, frontier=True, stamp=stamp)
 
     def _below(
         self, place: Place, entries: list[os.DirEntry[bytes]], names: set[bytes], zone: Zone
@@ -159,14 +171,12 @@ class Walker:
         """The folders in a folder that are to be entered."""
         rules, path, left = self._rules, place.path, place.left - 1
         skipped = rules.skipped(names)
+        # The common case is decided here, without a call.
         plain = rules.skip_globs is None and not rules.stops
         below = []
         for entry in entries:
-            if not entry.is_dir(follow_symlinks=False):
-                continue
             name = entry.name
-            # The common case is decided here, without a call.
-            if plain and (name[0] == _HIDDEN or name in skipped):
+            if name[0] == _HIDDEN or name in skipped or not entry.is_dir(follow_symlinks=False):
                 continue
             if plain or rules.enters(path, name, skipped):
                 below.append(Place(entry.path, left, zone))
@@ -188,7 +198,7 @@ class Walker:
         while stack:
             place = stack.pop()
             try:
-                listing = self.look(place, before)
+                listing = self._look(place, before, self._arm)
             except (FileNotFoundError, NotADirectoryError):
                 continue
             except OSError:
