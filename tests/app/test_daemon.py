@@ -73,6 +73,13 @@ def test_a_signal_ends_it_cleanly_and_takes_its_sockets_away(
     assert not (rootsd_dir / "run" / "ctl" / "control.sock").exists()
 
 
+def test_further_signals_do_not_disturb_its_end(home: Path) -> None:
+    with running(home) as daemon:
+        for _ in range(20):
+            daemon.send_signal(signal.SIGINT)
+        assert daemon.wait(HANG_GUARD) == 0
+
+
 def test_a_second_one_on_the_same_folders_is_refused_and_the_first_goes_on(home: Path) -> None:
     with running(home):
         second = subprocess.run(

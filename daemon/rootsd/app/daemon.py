@@ -42,7 +42,7 @@ from rootsd.host.lock import DaemonLock, LockRecord
 from rootsd.host.peer import Peer
 from rootsd.host.places import Places
 from rootsd.host.safety import Surroundings
-from rootsd.host.sockets import listen
+from rootsd.host.sockets import Listener, listen
 from rootsd.host.store import Store
 from rootsd.host.verify import RootVerifier
 from rootsd.wire.control import DaemonStatus, SessionStatus
@@ -132,24 +132,31 @@ class Daemon:
         with ExitStack() as stack:
             control = stack.enter_context(listen(run_folder.control_socket))
             mcp = stack.enter_context(listen(run_folder.mcp_socket))
-            async with anyio.create_task_group() as group:
-                # Before "ready": from then on a signal must not simply kill.
-                await group.start(self._heed_signals)
-                group.start_soon(self._ledger.keep_saving)
-                group.start_soon(self._surveyor.take_in)
-                group.start_soon(self._surveyor.follow_roots)
-                group.start_soon(self._asking.carry_out)
-                group.start_soon(Acceptor(control.socket, self._serve_control).serve)
-                group.start_soon(Acceptor(mcp.socket, self._serve_mcp).serve)
-                self._surveyor.start(config.parents)
-                log.info("ready: %d roots published", len(self._ledger.catalog.roots))
-                on_ready()
-                await self._stopping.wait()
-                log.info("stopping")
-                group.cancel_scope.cancel()
-            await to_thread.run_sync(self._surveyor.stop)
+            async with anyio.create_task_group() as watch:
+                # From before "ready" until all threads have ended: a signal must not simply kill.
+                await watch.start(self._heed_signals)
+                await self._serve_until_stopped(control, mcp, config, on_ready)
+                await to_thread.run_sync(self._surveyor.stop)
+                watch.cancel_scope.cancel()
         if self._ledger.unsaved:
             await self._ledger.save_now()
+
+    async def _serve_until_stopped(
+        self, control: Listener, mcp: Listener, config: Config, on_ready: Callable[[], None]
+    ) -> None:
+        async with anyio.create_task_group() as group:
+            group.start_soon(self._ledger.keep_saving)
+            group.start_soon(self._surveyor.take_in)
+            group.start_soon(self._surveyor.follow_roots)
+            group.start_soon(self._asking.carry_out)
+            group.start_soon(Acceptor(control.socket, self._serve_control).serve)
+            group.start_soon(Acceptor(mcp.socket, self._serve_mcp).serve)
+            self._surveyor.start(config.parents)
+            log.info("ready: %d roots published", len(self._ledger.catalog.roots))
+            on_ready()
+            await self._stopping.wait()
+            log.info("stopping")
+            group.cancel_scope.cancel()
 
     def about(self) -> DaemonStatus:
         """Version, pid, start."""
