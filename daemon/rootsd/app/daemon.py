@@ -135,8 +135,12 @@ class Daemon:
             async with anyio.create_task_group() as watch:
                 # From before "ready" until all threads have ended: a signal must not simply kill.
                 await watch.start(self._heed_signals)
-                await self._serve_until_stopped(control, mcp, config, on_ready)
-                await to_thread.run_sync(self._surveyor.stop)
+                try:
+                    await self._serve_until_stopped(control, mcp, config, on_ready)
+                finally:
+                    # Also after a bug: threads that live on would keep the process from ending.
+                    with anyio.CancelScope(shield=True):
+                        await to_thread.run_sync(self._surveyor.stop)
                 watch.cancel_scope.cancel()
         if self._ledger.unsaved:
             await self._ledger.save_now()
