@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 from pathlib import Path
 
 import pytest
@@ -118,6 +119,45 @@ def test_a_broken_repository_is_given_up_by_a_scan_too(making: Making, tmp_path:
     expected = Settled(raw(tmp_path / "one"), GIT, Incomplete.NO_HEAD)
     assert making.wait(5.1) == [expected]
     assert making.wait(3600) == []
+
+
+@pytest.fixture
+def tomorrow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was made now is a day old: no change time can be set back, so the clock goes ahead."""
+    monkeypatch.setattr(time, "time", lambda: time.time_ns() / 1e9 + 86_400)
+
+
+@pytest.mark.usefixtures("tomorrow")
+def test_what_a_scan_finds_quiet_for_long_is_settled_at_once(
+    making: Making, tmp_path: Path
+) -> None:
+    git("init", tmp_path / "one")
+    assert making.consider(tmp_path / "one", GIT, Arrival.FOUND) == Settled(
+        raw(tmp_path / "one"), GIT
+    )
+    (tmp_path / "two" / ".git").mkdir(parents=True)
+    assert making.consider(tmp_path / "two", GIT, Arrival.FOUND) == Settled(
+        raw(tmp_path / "two"), GIT, Incomplete.NO_HEAD
+    )
+    assert making.candidates.next_due() is None
+
+
+@pytest.mark.usefixtures("tomorrow")
+def test_what_a_scan_finds_with_a_process_at_work_is_followed_however_old(
+    making: Making, tmp_path: Path
+) -> None:
+    git("init", tmp_path / "one")
+    git("remote", "add", "origin", "https://example.org/slow", cwd=tmp_path / "one")
+    making.busy = True
+    assert making.consider(tmp_path / "one", GIT, Arrival.FOUND) is None
+    making.busy = False
+    assert making.wait(0.6) == [Settled(raw(tmp_path / "one"), GIT)]
+
+
+@pytest.mark.usefixtures("tomorrow")
+def test_what_is_made_under_our_eyes_is_not_old_by_a_clock(making: Making, tmp_path: Path) -> None:
+    git("init", tmp_path / "one")
+    assert making.consider(tmp_path / "one", GIT, Arrival.MADE) is None
 
 
 def test_git_init_is_quiet_for_a_moment(making: Making, tmp_path: Path) -> None:

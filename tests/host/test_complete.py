@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
 
 from rootsd.core.model import ProjectKind
-from rootsd.host.complete import folders_at_work, is_git, state_of
+from rootsd.host.complete import folders_at_work, is_git, state_of, untouched_for
 from rootsd.host.markers import VCS_MARKERS
 from rootsd.host.stages import Complete, Nothing, Pending, Stage
 from support.repos import git, make_repository, raw
@@ -115,3 +116,15 @@ def test_the_folders_to_watch_are_those_that_the_maker_writes(tmp_path: Path) ->
 def test_git_kinds() -> None:
     assert is_git(ProjectKind.GIT_BARE)
     assert not is_git(ProjectKind.JJ)
+
+
+def test_the_newest_change_counts_and_nothing_is_as_old_as_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    git("init", tmp_path / "one")
+    head = (tmp_path / "one" / ".git" / "HEAD").stat().st_ctime
+    monkeypatch.setattr(time, "time", lambda: head + 60)
+    assert 0 < untouched_for(raw(tmp_path / "one"), ProjectKind.GIT) <= 60
+    monkeypatch.setattr(time, "time", lambda: head - 60)
+    assert untouched_for(raw(tmp_path / "one"), ProjectKind.GIT) == 0
+    assert untouched_for(raw(tmp_path / "none"), ProjectKind.GIT) == 0

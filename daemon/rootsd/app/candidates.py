@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from rootsd.core.model import Incomplete, ProjectKind
-from rootsd.host.complete import folders_at_work, is_git, state_of
+from rootsd.host.complete import folders_at_work, is_git, state_of, untouched_for
 from rootsd.host.copies import copied_whole
 from rootsd.host.gitdir import SIGNS, locate, locate_bare
 from rootsd.host.markers import marker_in
@@ -23,7 +23,7 @@ from rootsd.host.reader import names_in
 from rootsd.host.stages import Complete, Nothing, Pending, Stage
 from rootsd.host.watch.events import Change, Happening, Purpose, Watched, Watcher
 
-# A marker older than this, found by a scan, belongs to no project that is being made.
+# What a scan finds unchanged for longer than this has been quiet for that long.
 _OLD_S = 10.0
 _MAKERS_TRACES = (b"tmp_pack", b"pack_git2")
 _MAKERS_LOCKS = frozenset((b"wlock", b"lock"))
@@ -97,8 +97,11 @@ class Candidates:
         candidate = self._all.get(path)
         if candidate is None:
             candidate = _Candidate(path, kind, arrival, self._now())
-            if arrival is Arrival.FOUND and (settled := self._settle_at_once(candidate)):
-                return settled
+            if arrival is Arrival.FOUND:
+                if settled := self._settle_at_once(candidate):
+                    return settled
+                if (age := untouched_for(path, kind)) > _OLD_S:
+                    candidate.quiet_since -= age
             self._all[path] = candidate
         candidate.kind = kind
         return self._judge(candidate)
@@ -196,7 +199,10 @@ class Candidates:
     ) -> Settled | None:
         now = self._now()
         if stage is not candidate.stage:
-            candidate.stage, candidate.stage_since, candidate.pauses = stage, now, 0
+            first = candidate.stage is None
+            candidate.stage, candidate.pauses = stage, 0
+            # What was there before we came has been in its stage for as long as it was quiet.
+            candidate.stage_since = candidate.quiet_since if first else now
         quiet_since = max(candidate.quiet_since, candidate.stage_since)
         if now >= quiet_since + stage.wait.quiet_s:
             patience = stage.wait.patience_s

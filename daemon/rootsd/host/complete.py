@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import time
 
 from rootsd.core.model import ProjectKind
 from rootsd.host.gitdir import TEMPORARY, git_stage, locate, locate_bare
@@ -68,6 +69,22 @@ def folders_at_work(path: bytes, kind: ProjectKind) -> tuple[bytes, ...]:
             if place is None:
                 return (path,)
             return (place.folder, place.common + b"/objects/pack")
+
+
+def untouched_for(path: bytes, kind: ProjectKind) -> float:
+    """Seconds since anything changed in the folder itself or in those where work would show.
+
+    By change times, which nobody can set back; 0 where nothing can be told.
+    """
+    newest = None
+    for folder in (path, *folders_at_work(path, kind)):
+        for entry in (folder, *(folder + b"/" + name for name in names_in(folder))):
+            try:
+                changed = os.lstat(entry).st_ctime
+            except OSError:
+                continue
+            newest = changed if newest is None else max(newest, changed)
+    return 0.0 if newest is None else max(0.0, time.time() - newest)
 
 
 def _of(kind: ProjectKind, stage: Stage | None) -> State:
