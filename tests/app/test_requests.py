@@ -37,6 +37,7 @@ from rootsd.wire.control import (
     StatusQuery,
     Stop,
 )
+from rootsd.wire.sessions import SessionsQuery, SessionView
 from support.decisions import NOON, PERSON, approved, denied, granted, identity, project
 from support.desks import CWD, Office, names
 from support.fakes import HANG_GUARD, HOME, SOURCES, at, deny, lapsed, path, rule, sight
@@ -307,3 +308,17 @@ async def test_a_check_looks_at_the_folder_of_the_root_first() -> None:
 async def test_only_an_absolute_path_is_checked(where: str) -> None:
     with pytest.raises(BadRequest):
         await Office(approved(1)).ask(CheckQuery(where))
+
+
+async def test_sessions_are_the_open_ones_or_the_last_with_their_history() -> None:
+    office = Office()
+    assert [item["id"] for item in (await office.ask(SessionsQuery()))["items"]] == ["open"]
+    query = SessionsQuery(SessionView.HISTORY, last=2)
+    assert [item["id"] for item in (await office.ask(query))["items"]] == ["old0", "old1"]
+
+
+async def test_who_asked_for_a_folder_stands_beside_it() -> None:
+    office = Office(project(1))
+    office.desk = replace(office.desk, note_on=lambda _: "an agent asks")
+    [item] = (await office.ask(ProjectsQuery("/")))["items"]
+    assert item["note"] == "an agent asks"

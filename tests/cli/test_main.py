@@ -29,6 +29,7 @@ DOCUMENTED = {
     "deny": {"--dry-run"},
     "forget": {"--dry-run"},
     "ls": {"--verdict", "--published", "--tag", "--paths", "-0"},
+    "sessions": {"--history", "--last"},
     "check": {"--write"},
     "version": set(),
     "bridge": {"--client"},

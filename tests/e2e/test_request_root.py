@@ -52,3 +52,6 @@ async def test_a_wish_is_pending_at_once_and_the_waiting_call_is_answered_by_the
     [answer] = answers
     assert answer["approved"] is True
     assert answer["root"]["path"] == str(wanted)
+    [session] = await to_thread.run_sync(person.items, "sessions", "--history")
+    assert session["client"] == "an agent"
+    assert [each["gained"] for each in session["given"]] == [[], ["wanted"]]

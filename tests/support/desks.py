@@ -23,6 +23,7 @@ from rootsd.wire.control import (
     Request,
     SessionStatus,
 )
+from rootsd.wire.sessions import SessionItem
 from support.decisions import PERSON
 from support.fakes import HANG_GUARD, SOURCES, World
 
@@ -81,6 +82,20 @@ class FakeSurveyor:
         await self._world.ledger.observe([Sighted(path, ProjectKind.GIT, there)])
 
 
+def a_session(id_: str) -> SessionItem:
+    """A session that was given nothing yet."""
+    return SessionItem(
+        id=id_,
+        client="an editor",
+        pid=5,
+        scope=[],
+        since="2026-03-04T12:00:00Z",
+        until=None,
+        end=None,
+        given=[],
+    )
+
+
 class FakeHost:
     """A daemon that remembers what it was told to do."""
 
@@ -93,6 +108,12 @@ class FakeHost:
 
     def sessions(self) -> list[SessionStatus]:
         return [SessionStatus(client="an editor", pid=5, since="2026-03-04T12:00:00Z")]
+
+    def session_items(self) -> list[SessionItem]:
+        return [a_session("open")]
+
+    def session_history(self, last: int) -> list[SessionItem]:
+        return [a_session(f"old{number}") for number in range(last)]
 
     def degraded(self) -> list[str]:
         return self.troubles

@@ -121,12 +121,16 @@ class Notes:
     def __init__(self) -> None:
         self.names: list[str] = []
         self.scopes: list[Scope] = []
+        self.sets: list[Published] = []
 
     def named(self, name: str) -> None:
         self.names.append(name)
 
     def scoped(self, scope: Scope) -> None:
         self.scopes.append(scope)
+
+    def given(self, published: Published) -> None:
+        self.sets.append(published)
 
 
 class Peer:

@@ -24,6 +24,7 @@ from rootsd.wire.control import (
     decode,
     encode,
 )
+from rootsd.wire.sessions import SessionView
 
 # As os.fsdecode makes them: bytes that are not UTF-8 are lone surrogates.
 TEXT = st.binary(max_size=20).map(lambda raw: raw.decode("utf-8", "surrogateescape"))
@@ -32,6 +33,7 @@ FIELDS: dict[str, st.SearchStrategy[Any]] = {
     "access": st.sampled_from(Access),
     "cwd": TEXT,
     "effect": st.sampled_from(Effect),
+    "last": st.integers(),
     "name": st.none() | TEXT,
     "parent": st.none() | TEXT,
     "path": TEXT,
@@ -41,6 +43,7 @@ FIELDS: dict[str, st.SearchStrategy[Any]] = {
     "tags": TEXTS,
     "under": st.none() | TEXT,
     "verb": st.sampled_from(DecisionVerb),
+    "view": st.sampled_from(SessionView),
     "verdict": st.none() | st.sampled_from(Verdict),
 }
 REQUESTS: st.SearchStrategy[Request] = st.sampled_from(list(METHODS.values())).flatmap(

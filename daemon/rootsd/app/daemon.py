@@ -28,6 +28,8 @@ from rootsd.app.control import serve_control
 from rootsd.app.items import rfc3339
 from rootsd.app.ledger import Ledger
 from rootsd.app.requests import Desk
+from rootsd.app.session_history import history
+from rootsd.app.session_log import GENERATION_BYTES, SessionLog
 from rootsd.app.sessions import Sessions
 from rootsd.app.supplier import Supplier
 from rootsd.app.surveyor import Surveyor
@@ -38,6 +40,7 @@ from rootsd.core.paths import RefusedPlaces, bytes_of
 from rootsd.host import folders
 from rootsd.host.accept import Acceptor
 from rootsd.host.config import Config, read_config
+from rootsd.host.journal import Journal
 from rootsd.host.lock import DaemonLock, LockRecord
 from rootsd.host.peer import Peer
 from rootsd.host.places import Places
@@ -46,10 +49,12 @@ from rootsd.host.sockets import Listener, listen
 from rootsd.host.store import Store
 from rootsd.host.verify import RootVerifier
 from rootsd.wire.control import DaemonStatus, SessionStatus
+from rootsd.wire.sessions import SessionItem
 
 log = logging.getLogger(__name__)
 
 _FIRST_REVISION = 1
+_SESSIONS_FILE = "sessions.ndjson"
 _LOG_FORMAT = "%(asctime)s %(levelname)s %(message)s"
 
 
@@ -83,7 +88,7 @@ def run(places: Places, *, ready_fd: int | None) -> int:
         refused = RefusedPlaces(folders.home_folder(), own)
 
         async def serve() -> None:
-            daemon = Daemon(store, refused, places.config_file)
+            daemon = Daemon(store, refused, places.config_file, state)
             await daemon.serve(config, run_folder, partial(_say_ready, ready_fd))
 
         anyio.run(serve)
@@ -99,7 +104,9 @@ def _say_ready(ready_fd: int | None) -> None:
 class Daemon:
     """One running daemon; also what `status` says about it. Make it in the event loop."""
 
-    def __init__(self, store: Store, places: RefusedPlaces, config_file: bytes) -> None:
+    def __init__(
+        self, store: Store, places: RefusedPlaces, config_file: bytes, state: Path
+    ) -> None:
         self._config_file = config_file
         loaded = store.load()
         self._note = loaded.note
@@ -120,7 +127,9 @@ class Daemon:
         )
         self._supplier = Supplier(self._ledger, os.path.realpath, self._asking)
         self._since = utc_now()
-        self._sessions = Sessions(utc_now)
+        self._journal = Journal(state / _SESSIONS_FILE, GENERATION_BYTES)
+        self._session_log = SessionLog(self._journal, __version__, utc_now)
+        self._sessions = Sessions(self._session_log, utc_now)
         self._stopping = anyio.Event()
 
     async def serve(
@@ -142,6 +151,7 @@ class Daemon:
                     with anyio.CancelScope(shield=True):
                         await to_thread.run_sync(self._surveyor.stop)
                 watch.cancel_scope.cancel()
+            self._session_log.write_now()
         if self._ledger.unsaved:
             await self._ledger.save_now()
 
@@ -153,6 +163,7 @@ class Daemon:
             group.start_soon(self._surveyor.take_in)
             group.start_soon(self._surveyor.follow_roots)
             group.start_soon(self._asking.carry_out)
+            group.start_soon(self._session_log.keep)
             group.start_soon(Acceptor(control.socket, self._serve_control).serve)
             group.start_soon(Acceptor(mcp.socket, self._serve_mcp).serve)
             self._surveyor.start(config.parents)
@@ -169,6 +180,14 @@ class Daemon:
     def sessions(self) -> list[SessionStatus]:
         """The MCP connections."""
         return self._sessions.status()
+
+    def session_items(self) -> list[SessionItem]:
+        """The MCP connections, with what each was given last."""
+        return self._sessions.items()
+
+    def session_history(self, last: int) -> list[SessionItem]:
+        """The `last` sessions that began, and what each was given; called in a thread."""
+        return history(self._journal.read, last)
 
     def degraded(self) -> list[str]:
         """What does not work as it should."""
@@ -194,7 +213,7 @@ class Daemon:
         publishing = await to_thread.run_sync(import_module, "rootsd.publish.session")
         with self._sessions.opened(peer.pid) as session:
             end = await publishing.serve_session(stream, self._supplier, witness=session)
-        log.debug("pid %d %s", peer.pid, end.value)
+            session.end = end.value
 
     async def _heed_signals(self, *, task_status: TaskStatus[None]) -> None:
         with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as received:

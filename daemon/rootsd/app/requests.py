@@ -38,6 +38,7 @@ from rootsd.wire.control import (
     StatusQuery,
     Stop,
 )
+from rootsd.wire.sessions import SessionItem, SessionListing, SessionsQuery, SessionView
 
 ProgressSink = Callable[[Progress], None]
 
@@ -75,6 +76,12 @@ class Host(Protocol):
     def sessions(self) -> list[SessionStatus]:
         """The MCP connections."""
 
+    def session_items(self) -> list[SessionItem]:
+        """The MCP connections, with what each was given last."""
+
+    def session_history(self, last: int) -> list[SessionItem]:
+        """The `last` sessions that began, and what each was given; called in a thread."""
+
     def degraded(self) -> list[str]:
         """What does not work as it should, a sentence each."""
 
@@ -106,6 +113,8 @@ class Desk:
                 return dict(self._status())
             case ProjectsQuery():
                 answer = self._projects(request)
+            case SessionsQuery():
+                answer = self._sessions(request)
             case ScanOrder():
                 answer = self._scan(request, progress)
             case Reload():
@@ -186,6 +195,13 @@ class Desk:
             items=items_of(catalog, chosen, self.surveyor.parents(), self.note_on),
             warnings=[],
         )
+
+    async def _sessions(self, query: SessionsQuery) -> SessionListing:
+        if query.view is SessionView.OPEN:
+            items = self.host.session_items()
+        else:
+            items = await to_thread.run_sync(self.host.session_history, query.last)
+        return SessionListing(revision=self.ledger.revision, items=items, warnings=[])
 
     async def _scan(self, order: ScanOrder, progress: ProgressSink | None) -> Scanned:
         parent = None

@@ -35,6 +35,7 @@ VERBS: Mapping[str, Verb] = {
     "forget": Verb(DECIDE, "back to undecided"),
     "status": Verb(LOOK, "daemon, parents, counts, connections"),
     "ls": Verb(LOOK, "list projects"),
+    "sessions": Verb(LOOK, "which MCP clients connect, and what each was given"),
     "check": Verb(LOOK, "where a path stands, told by the exit status"),
     "version": Verb(LOOK, "version of this command and of the daemon"),
     "bridge": Verb(PROGRAMS, "connect an MCP client: the command for its configuration"),

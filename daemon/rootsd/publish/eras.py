@@ -32,7 +32,6 @@ from rootsd.core.scope import Scope, Uris
 from rootsd.publish.outlet import Outlet
 from rootsd.publish.server import handshake_options
 from rootsd.publish.shapes import JsonObject, roots_result
-from rootsd.publish.source import Witness
 from rootsd.publish.view import View
 from rootsd.wire import hello, jsonrpc
 from rootsd.wire.jsonrpc import Batch, Fault, Malformed, Message, Notice, Reply, Request
@@ -59,7 +58,6 @@ class Eras:
         view: View,
         group: TaskGroup,
         send: Callable[[bytes], Awaitable[None]],
-        witness: Witness,
     ) -> None:
         self._server = server
         self._view = view
@@ -69,7 +67,6 @@ class Eras:
         self._inlets: dict[Era, _Inlet] = {}
         self._messages: list[_Messages] = []
         self._greeted = False
-        self._witness = witness
         self._has_name = False
 
     async def receive(self, line: bytes) -> None:
@@ -136,7 +133,7 @@ class Eras:
             except ValueError as error:
                 return _unusable(request, str(error))
             self._view.narrow(scope)
-            self._witness.scoped(scope)
+            self._view.witness.scoped(scope)
         self._learn_name(greeting.client)
         return Reply(request.id, {"version": hello.VERSION, "rootsd": __version__})
 
@@ -176,7 +173,7 @@ class Eras:
     def _learn_name(self, name: str) -> None:
         if name and not self._has_name:
             self._view.client = safe_label(name)
-            self._witness.named(self._view.client)
+            self._view.witness.named(self._view.client)
             self._has_name = True
 
     async def _notice(self, notice: Notice) -> None:

@@ -13,6 +13,8 @@ from mcp.server.lowlevel import NotificationOptions, Server
 from mcp.server.models import InitializationOptions
 
 from rootsd import __version__
+from rootsd.core.model import Published
+from rootsd.core.scope import Scope
 from rootsd.publish import completion, resources, tools
 from rootsd.publish.memo import shared
 from rootsd.publish.source import RootsSource
@@ -34,13 +36,26 @@ _CACHE_HINTS: dict[CacheableMethod, CacheHint] = {
 }
 
 
+class _Nobody:
+    """The witness where the SDK's own transport serves: it keeps accounts of its own."""
+
+    def named(self, name: str) -> None:
+        pass
+
+    def scoped(self, scope: Scope) -> None:
+        pass
+
+    def given(self, published: Published) -> None:
+        pass
+
+
 @shared(size=1)
 def build_server(source: RootsSource) -> Server[View]:
     """The one server over `source`; any of the SDK's transports can serve it."""
 
     @asynccontextmanager
     async def lifespan(_: Server[View]) -> AsyncIterator[View]:
-        yield View(source)
+        yield View(source, _Nobody())
 
     return Server(
         "rootsd",

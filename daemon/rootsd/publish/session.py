@@ -78,9 +78,8 @@ class _Session:
     ) -> None:
         self._stream = stream
         self._source = source
-        self._witness = witness
         self._limits = limits
-        self._view = View(source, limits.patience)
+        self._view = View(source, witness, limits.patience)
         # One writer and no buffer: whoever answers waits until the answer before it is out, so
         # the memory of a connection is bounded, and a cancelled handler cannot cut a line short.
         self._outgoing, self._lines_out = anyio.create_memory_object_stream[bytes](0)
@@ -98,7 +97,7 @@ class _Session:
         return self._end
 
     async def _converse(self, group: TaskGroup) -> End:
-        eras = Eras(build_server(self._source), self._view, group, self._send, self._witness)
+        eras = Eras(build_server(self._source), self._view, group, self._send)
         lines = LineReader(self._limits.line)
         try:
             await self._read(eras, lines)

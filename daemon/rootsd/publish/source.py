@@ -50,3 +50,7 @@ class Witness(Protocol):
     def scoped(self, scope: Scope) -> None:
         """What the connection narrowed itself to; told at most once, before it is given a root."""
         ...
+
+    def given(self, published: Published) -> None:
+        """The set that an answer is made from, the scope still to apply; told for each answer."""
+        ...

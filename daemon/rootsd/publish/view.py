@@ -18,7 +18,7 @@ from rootsd.core.scope import EVERYTHING, Scope, Uris
 from rootsd.publish.audience import Audience
 from rootsd.publish.difference import Difference, difference
 from rootsd.publish.memo import shared
-from rootsd.publish.source import RootsSource
+from rootsd.publish.source import RootsSource, Witness
 from rootsd.wire.jsonrpc import INTERNAL_ERROR
 
 
@@ -51,6 +51,7 @@ class View:
     """
 
     source: RootsSource
+    witness: Witness
     patience: Patience = DEFAULT_PATIENCE
     audience: Audience = field(default_factory=Audience)
     requests: Allowance = field(default_factory=_requests)
@@ -83,7 +84,9 @@ class View:
 
     async def _seen(self, answer: Awaitable[Published]) -> Published:
         try:
-            return _narrowed(await answer, self._scope)
+            published = await answer
+            self.witness.given(published)
+            return _narrowed(published, self._scope)
         except RootsdError as error:
             data = {"reason": error.code.value, "remedy": error.remedy}
             raise MCPError(INTERNAL_ERROR, error.message, data) from error

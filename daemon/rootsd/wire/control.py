@@ -15,6 +15,7 @@ from typing import Any, TypedDict
 
 from rootsd.core.errors import ErrorCode, RootsdError
 from rootsd.core.model import Access, Verdict
+from rootsd.wire.sessions import SessionsQuery, SessionView
 
 PROTOCOL = 1
 
@@ -112,11 +113,14 @@ class Stop:
     """End the daemon cleanly; answered before it goes."""
 
 
-Request = StatusQuery | ProjectsQuery | ScanOrder | Reload | Decide | CheckQuery | Stop
+Request = (
+    StatusQuery | ProjectsQuery | SessionsQuery | ScanOrder | Reload | Decide | CheckQuery | Stop
+)
 
 METHODS: Mapping[str, type[Request]] = {
     "status": StatusQuery,
     "projects": ProjectsQuery,
+    "sessions": SessionsQuery,
     "scan": ScanOrder,
     "reload": Reload,
     "decide": Decide,
@@ -279,6 +283,12 @@ def _text_or_none(raw: object) -> str | None:
     return None if raw is None else _text(raw)
 
 
+def _number(raw: object) -> int:
+    if isinstance(raw, bool) or not isinstance(raw, int):
+        raise ValueError("not a whole number")  # noqa: TRY004 - one class for all forms
+    return raw
+
+
 def _texts(raw: object) -> tuple[str, ...]:
     if not isinstance(raw, list):
         raise ValueError("not a list")  # noqa: TRY004 - one class for all forms
@@ -294,6 +304,7 @@ _FORMS: Mapping[str, Callable[[object], object]] = {
     "access": _word(Access),
     "cwd": _text,
     "effect": _word(Effect),
+    "last": _number,
     "name": _text_or_none,
     "parent": _text_or_none,
     "path": _text,
@@ -303,5 +314,6 @@ _FORMS: Mapping[str, Callable[[object], object]] = {
     "tags": _texts,
     "under": _text_or_none,
     "verb": _word(DecisionVerb),
+    "view": _word(SessionView),
     "verdict": lambda raw: None if raw is None else Verdict(_text(raw)),
 }

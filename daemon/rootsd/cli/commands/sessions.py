@@ -1,0 +1,106 @@
+"""`rootsd sessions`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import click
+
+from rootsd.cli.columns import age
+from rootsd.cli.flags import Command
+from rootsd.cli.render import Answer, Column
+from rootsd.cli.session import Session, pass_session
+from rootsd.wire.sessions import SessionsQuery, SessionView
+
+_SCOPE_LIMIT = 40
+_NAMES_LIMIT = 400
+_LAST = 50
+
+
+def _client(item: Mapping[str, Any]) -> str:
+    return str(item["client"] or "?")
+
+
+def _scope(item: Mapping[str, Any]) -> str:
+    return " ".join(item["scope"]) or "all"
+
+
+def _roots(item: Mapping[str, Any]) -> str:
+    return str(item["given"][-1]["roots"]) if item["given"] else "none yet"
+
+
+_WHO = (
+    Column("ID", lambda item: item["id"]),
+    Column("CLIENT", _client, limit=64),
+    Column("PID", lambda item: str(item["pid"])),
+    Column("SCOPE", _scope, limit=_SCOPE_LIMIT),
+    Column("SINCE", lambda item: item["since"], short=lambda item: age(item["since"])),
+)
+_OPEN = (*_WHO, Column("ROOTS", _roots))
+_HISTORY = (
+    Column("AT", lambda row: row["at"], short=lambda row: age(row["at"])),
+    Column("ID", lambda row: row["id"]),
+    Column("CLIENT", _client, limit=64),
+    Column("SCOPE", _scope, limit=_SCOPE_LIMIT),
+    Column("WHAT", lambda row: row["what"], limit=_NAMES_LIMIT),
+)
+
+
+@click.command(
+    "sessions",
+    cls=Command,
+    epilog="rootsd sessions\nrootsd sessions --history\nrootsd sessions --history --last 5 --json",
+)
+@click.option("--history", is_flag=True, help="also those that are over, and what each was given")
+@click.option(
+    "--last",
+    type=click.IntRange(min=1),
+    metavar="N",
+    default=_LAST,
+    show_default=True,
+    help="with --history, how many sessions",
+)
+@pass_session
+def command(session: Session, *, history: bool, last: int) -> None:
+    """List the connections of MCP clients, and what they were given.
+
+    In a pipe the columns are id, client, pid, scope, since and number of roots; with --history
+    they are time, id, client, scope, and what happened: opened, + gained, - lost, ended.
+    """
+    view = SessionView.HISTORY if history else SessionView.OPEN
+    listing = session.call(SessionsQuery(view, last))
+    items, output = listing["items"], session.output
+    if output.is_json:
+        output.object(Answer(items, listing["revision"], listing["warnings"]))
+        return
+    rows = [row for item in items for row in _happenings(item)] if history else items
+    columns = _HISTORY if history else _OPEN
+    output.show(Answer(rows, listing["revision"], listing["warnings"]), columns)
+    if output.on_terminal and not items:
+        output.say("No client is connected." if not history else "No client was ever connected.")
+
+
+def _happenings(item: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """A session as rows: its beginning, each set that it was given, its end."""
+    yield {**item, "at": item["since"], "what": f"opened by pid {item['pid']}"}
+    for given in item["given"]:
+        yield {**item, "at": given["at"], "what": _change(given)}
+    if item["until"]:
+        yield {**item, "at": item["until"], "what": f"ended: {item['end']}"}
+
+
+def _change(given: Mapping[str, Any]) -> str:
+    """`3 roots: + api web  - old`."""
+    signs = (("+", "gained"), ("-", "lost"))
+    parts = [_names(sign, given[word], given[f"{word}_count"]) for sign, word in signs]
+    told = "  ".join(part for part in parts if part)
+    count = "1 root" if given["roots"] == 1 else f"{given['roots']} roots"
+    return f"{count}: {told}" if told else count
+
+
+def _names(sign: str, names: list[str], count: int) -> str:
+    if not names:
+        return ""
+    more = f" and {count - len(names)} more" if count > len(names) else ""
+    return f"{sign} {' '.join(names)}{more}"

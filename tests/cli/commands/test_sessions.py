@@ -1,0 +1,101 @@
+"""`rootsd sessions`."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from support.fake_daemon import FakeDaemon
+from support.terminal import Shell
+
+
+def a_change(roots: int, gained: list[str], lost: list[str], more: int = 0) -> dict[str, Any]:
+    return {
+        "at": "2026-03-04T12:01:00Z",
+        "revision": 7,
+        "roots": roots,
+        "gained": gained,
+        "gained_count": len(gained) + more,
+        "lost": lost,
+        "lost_count": len(lost),
+    }
+
+
+def a_session(**more: object) -> dict[str, Any]:
+    return {
+        "id": "1f2e3d4c",
+        "client": "an editor",
+        "pid": 5,
+        "scope": [],
+        "since": "2026-03-04T12:00:00Z",
+        "until": None,
+        "end": None,
+        "given": [a_change(2, [], [])],
+        **more,
+    }
+
+
+def answers(*items: dict[str, Any]) -> dict[str, Any]:
+    return {"revision": 7, "items": list(items), "warnings": []}
+
+
+def test_open_sessions_are_lines_in_a_pipe(daemon: FakeDaemon, shell: Shell) -> None:
+    odd = a_session(client="bad\x1b[2J", scope=["api", "tag:work"], given=[])
+    nameless = a_session(client=None)
+    daemon.answers["sessions"] = answers(odd, nameless)
+    assert shell.run("sessions").out == (
+        "1f2e3d4c\tbad\\u{1b}[2J\t5\tapi tag:work\t2026-03-04T12:00:00Z\tnone yet\n"
+        "1f2e3d4c\t?\t5\tall\t2026-03-04T12:00:00Z\t2\n"
+    )
+    assert daemon.asked("sessions") == [{}]
+
+
+def test_the_history_is_a_line_for_each_thing_that_happened(
+    daemon: FakeDaemon, shell: Shell
+) -> None:
+    given = [
+        a_change(3, ["api", "web"], [], more=1),
+        a_change(1, [], ["web"]),
+        a_change(1, [], []),
+    ]
+    over = a_session(given=given, until="2026-03-04T13:00:00Z", end="left")
+    daemon.answers["sessions"] = answers(over)
+    out = shell.run("sessions", "--history", "--last", "3").out
+    assert [line.split("\t")[4] for line in out.splitlines()] == [
+        "opened by pid 5",
+        "3 roots: + api web and 1 more",
+        "1 root: - web",
+        "1 root",
+        "ended: left",
+    ]
+    assert out.startswith("2026-03-04T12:00:00Z\t1f2e3d4c\tan editor\tall\t")
+    assert daemon.asked("sessions") == [{"view": "history", "last": 3}]
+
+
+def test_json_is_what_the_daemon_says(daemon: FakeDaemon, shell: Shell) -> None:
+    daemon.answers["sessions"] = answers(a_session())
+    said = json.loads(shell.run("sessions", "--history", "--json").out)
+    assert (said["command"], said["revision"]) == ("sessions", 7)
+    assert said["items"] == [a_session()]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [((), "No client is connected."), (("--history",), "No client was ever connected.")],
+)
+def test_none_is_said_on_a_terminal(
+    daemon: FakeDaemon, shell: Shell, words: tuple[str, ...], said: str
+) -> None:
+    daemon.answers["sessions"] = answers()
+    assert said in shell.terminal("sessions", *words).out
+
+
+def test_a_terminal_gets_a_table(daemon: FakeDaemon, shell: Shell) -> None:
+    daemon.answers["sessions"] = answers(a_session())
+    assert "CLIENT" in shell.terminal("sessions").out
+
+
+def test_no_session_at_all_cannot_be_asked_for(shell: Shell) -> None:
+    assert shell.run("sessions", "--history", "--last", "0").status == 2
