@@ -12,7 +12,7 @@ import pytest
 
 from rootsd.core.history import START, Event, events_for
 from rootsd.host import backup
-from rootsd.host.backup import FOLDER_NAME, KEPT, backups, is_due, take
+from rootsd.host.backup import FOLDER_NAME, KEPT, backups, copy, due_in, keep, take
 from rootsd.host.database import (
     Database,
     StoreDamaged,
@@ -80,12 +80,12 @@ def test_a_copy_that_does_not_verify_is_not_kept(
 def test_a_backup_is_due_after_a_day_and_after_the_clock_went_back(
     db: Database, folder: Path
 ) -> None:
-    assert is_due(folder, NOON)
+    assert due_in(folder, NOON) == timedelta(0)
     made = take(db, folder, NOON)
     os.utime(made, (NOON.timestamp(), NOON.timestamp()))
-    assert not is_due(folder, NOON + timedelta(hours=23))
-    assert is_due(folder, NOON + timedelta(hours=24))
-    assert is_due(folder, NOON - timedelta(hours=1))
+    assert due_in(folder, NOON + timedelta(hours=23)) == timedelta(hours=1)
+    assert due_in(folder, NOON + timedelta(hours=24)) == timedelta(0)
+    assert due_in(folder, NOON - timedelta(hours=1)) == timedelta(0)
 
 
 def test_what_a_crash_left_of_a_backup_is_no_backup_and_is_replaced(
@@ -103,3 +103,24 @@ def test_a_place_for_backups_that_cannot_be_used_is_named(db: Database, folder: 
     (folder / FOLDER_NAME).write_bytes(b"in the way")
     with pytest.raises(NotPrivate, match=FOLDER_NAME):
         take(db, folder, NOON)
+
+
+def test_a_folder_of_backups_that_cannot_be_read_is_not_taken_for_an_empty_one(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(path: object) -> list[str]:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(os, "listdir", fail)
+    with pytest.raises(NotPrivate, match="Permission denied"):
+        backups(folder)
+
+
+def test_a_copy_that_ends_elsewhere_is_not_kept(
+    db: Database, folder: Path, events: list[Event]
+) -> None:
+    copy(db, folder)
+    with pytest.raises(StoreDamaged, match="ends elsewhere"):
+        keep(folder, events[0].head, NOON)
+    assert backups(folder) == []
+    assert list((folder / FOLDER_NAME).iterdir()) == []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -17,6 +19,7 @@ from rootsd.host.database import (
     DiskFull,
     StoreDamaged,
     connect,
+    journal_of,
     read_events,
     read_number,
     transaction,
@@ -24,6 +27,8 @@ from rootsd.host.database import (
 )
 from rootsd.host.migrate import (
     APPLICATION_ID,
+    JOURNAL_BYTES,
+    LEAST_RESERVE_BYTES,
     MIGRATIONS,
     RESERVE_BYTES,
     NewerStore,
@@ -148,7 +153,7 @@ def test_the_reserve_is_free_pages_and_a_long_journal(db: Database, file: Path) 
     free = read_number(db, "freelist_count") * read_number(db, "page_size")
     assert free >= RESERVE_BYTES
     journal = file.with_name(file.name + "-journal")
-    assert journal.stat().st_size >= RESERVE_BYTES
+    assert journal.stat().st_size >= JOURNAL_BYTES
     sizes = file.stat().st_size, journal.stat().st_size
     assert fill_reserve(db, file)
     assert (file.stat().st_size, journal.stat().st_size) == sizes
@@ -170,12 +175,22 @@ def test_decisions_use_the_reserve_before_the_file_grows(db: Database, file: Pat
 def test_a_reserve_that_was_used_up_is_filled_again(db: Database, file: Path) -> None:
     migrate(db, _never)
     fill_reserve(db, file)
-    events = events_for([decide(approved(number)) for number in range(500)], NOON, START)
+    events = events_for([decide(approved(number)) for number in range(2_000)], NOON, START)
     with transaction(db):
         write_events(db, events)
-    assert read_number(db, "freelist_count") * 4096 < RESERVE_BYTES // 2
+    assert read_number(db, "freelist_count") * 4096 < LEAST_RESERVE_BYTES
     assert fill_reserve(db, file)
     assert read_number(db, "freelist_count") * 4096 >= RESERVE_BYTES
+
+
+def test_a_journal_that_is_gone_is_made_long_again(db: Database, file: Path) -> None:
+    migrate(db, _never)
+    fill_reserve(db, file)
+    db.close()
+    journal_of(file).unlink()
+    with closing(connect(file)) as again:
+        assert fill_reserve(again, file)
+    assert journal_of(file).stat().st_size >= JOURNAL_BYTES
 
 
 def test_no_room_for_the_reserve_is_not_an_error(db: Database, file: Path) -> None:
@@ -206,3 +221,27 @@ def test_a_crash_amid_filling_the_reserve_leaves_nothing_behind(
     assert layout(db) != layout_of(1)
     migrate(db, _never)
     assert layout(db) == layout_of(1)
+
+
+def test_no_room_for_the_journal_is_not_an_error_and_takes_no_free_pages(
+    db: Database, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(fd: int, data: bytes, offset: int) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    migrate(db, _never)
+    monkeypatch.setattr(os, "pwrite", fail)
+    assert not fill_reserve(db, file)
+    assert read_number(db, "freelist_count") == 0
+
+
+def test_a_journal_with_zeros_behind_it_still_rolls_back(db: Database, file: Path) -> None:
+    migrate(db, _never)
+    fill_reserve(db, file)
+    events = events_for([decide(approved(number)) for number in range(300)], NOON, START)
+    db.execute("PRAGMA cache_size = 5")  # what does not fit goes to the disk before the end
+    db.execute("BEGIN")
+    write_events(db, events)
+    db.execute("ROLLBACK")
+    assert list(read_events(db)) == []
+    assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]

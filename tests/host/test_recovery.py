@@ -24,7 +24,8 @@ from rootsd.host.database import (
     write_sighting,
 )
 from rootsd.host.migrate import migrate
-from rootsd.host.recovery import check, contains, leftovers, rebuild, stamp
+from rootsd.host.leftovers import leftovers, stamp
+from rootsd.host.recovery import check, contains, rebuild
 from support.decisions import NOON, after, approved, decide, denied, forget, project
 
 PAGE = 4096

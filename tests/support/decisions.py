@@ -146,6 +146,11 @@ def remove(old: Rule) -> Change:
     return RuleChange(old.number, old, None, Verb.RULE_REMOVED, PERSON)
 
 
-def numbered(seq: int) -> Change:
-    """The decision that a test's writer makes as event `seq`, the same in every process."""
-    return decide(approved(seq % 50) if seq % 3 else denied(seq % 50))
+def decided(number: int) -> Project:
+    """What decision `number` makes of its project, one of 50: approved, or denied."""
+    return approved(number % 50) if number % 3 else denied(number % 50)
+
+
+def numbered(number: int) -> Change:
+    """The decision `number` that a test's writer makes, the same in every process."""
+    return decide(decided(number))

@@ -40,6 +40,15 @@ def _runs(*command: str) -> Callable[[], bool]:
     return met
 
 
+def _mounts(file_system: str, make: str) -> Callable[[], bool]:
+    def met() -> bool:
+        known = Path("/proc/filesystems")
+        has_kernel = known.exists() and file_system in known.read_text().split()
+        return has_kernel and shutil.which(make) is not None
+
+    return met
+
+
 def _is_linux() -> bool:
     return sys.platform == "linux"
 
@@ -49,8 +58,10 @@ def _is_root() -> bool:
 
 
 NEEDS = {
+    "btrfs": Need(_mounts("btrfs", "mkfs.btrfs"), "apt-get install btrfs-progs"),
     "checkout": Need((TOP / ".git").exists, "run it in a git checkout"),
     "bubblewrap": Need(_program("bwrap"), "apt-get install bubblewrap"),
+    "ext4": Need(_mounts("ext4", "mkfs.ext4"), "apt-get install e2fsprogs"),
     "fd": Need(_program("fdfind", "fd"), "apt-get install fd-find"),
     "hg": Need(_program("hg"), "apt-get install mercurial"),
     "landlock": Need(
@@ -66,6 +77,7 @@ NEEDS = {
     "npm": Need(_program("npm"), "apt-get install npm"),
     "root": Need(_is_root, "run it as root"),
     "rsync": Need(_program("rsync"), "apt-get install rsync"),
+    "strace": Need(_program("strace"), "apt-get install strace"),
     "setpriv": Need(_program("setpriv"), "apt-get install util-linux"),
     "svn": Need(_program("svn", "svnadmin"), "apt-get install subversion"),
     "systemd": Need(_program("systemctl"), "apt-get install systemd"),

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from rootsd.core.changes import Change
 from rootsd.core.model import Project, Verdict
+from rootsd.host import migrate
 from rootsd.host.opening import DATABASE_NAME
 from rootsd.host.store import Loaded, Store
 from support.decisions import (
@@ -25,6 +26,7 @@ from support.decisions import (
 )
 
 OPENED_AT = after(3600)
+SMALL_RESERVE = (32 * 1024, 16 * 1024, 24 * 1024)
 EVERYTHING = (
     decide(approved(1)),
     decide(denied(2)),
@@ -40,6 +42,17 @@ def opened(folder: Path) -> Iterator[Store]:
     """The store in `folder`, opened an hour after noon and closed afterwards."""
     with closing(Store.open(folder, lambda: OPENED_AT)) as store:
         yield store
+
+
+@contextmanager
+def small_reserve() -> Iterator[None]:
+    """Have stores made meanwhile with a reserve that is soon used up and filled again."""
+    sizes = migrate.RESERVE_BYTES, migrate.LEAST_RESERVE_BYTES, migrate.JOURNAL_BYTES
+    migrate.RESERVE_BYTES, migrate.LEAST_RESERVE_BYTES, migrate.JOURNAL_BYTES = SMALL_RESERVE
+    try:
+        yield
+    finally:
+        migrate.RESERVE_BYTES, migrate.LEAST_RESERVE_BYTES, migrate.JOURNAL_BYTES = sizes
 
 
 def append(folder: Path, *changes: Change) -> int | None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import os
 import struct
+from contextlib import suppress
 from pathlib import Path
 
 from rootsd.core.history import Head
@@ -71,7 +72,8 @@ class Anchor:
 
     def close(self) -> None:
         """Close the file."""
-        os.close(self._fd)
+        with suppress(OSError):  # what it holds is on the disk since `write`
+            os.close(self._fd)
 
 
 def _read(fd: int, slot: int) -> tuple[int, Head | None]:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import os
-from contextlib import closing
+from contextlib import closing, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from rootsd.core.history import Head
 from rootsd.host.database import Database, StoreDamaged, connect_frozen, explained, read_head
+from rootsd.host.leftovers import stamp
 from rootsd.host.private import (
+    ensure_private_file,
     ensure_private_folder,
-    open_private_file,
+    names_in,
     sync_path,
     unusable,
 )
-from rootsd.host.recovery import check, stamp
+from rootsd.host.recovery import check
 
 FOLDER_NAME = "backups"
 PREFIX, SUFFIX = "decisions-", ".db"
@@ -24,39 +26,56 @@ INTERVAL = timedelta(days=1)
 
 
 def backups(folder: Path) -> list[Path]:
-    """The backups in the state folder `folder`, the newest first."""
-    return sorted((folder / FOLDER_NAME).glob(f"{PREFIX}*{SUFFIX}"), reverse=True)
+    """The backups in the state folder `folder`, the newest first. Raises NotPrivate."""
+    place = folder / FOLDER_NAME
+    made = (name for name in names_in(place) if name.startswith(PREFIX) and name.endswith(SUFFIX))
+    return [place / name for name in sorted(made, reverse=True)]
 
 
-def is_due(folder: Path, at: datetime) -> bool:
-    """Whether the newest backup is a day old, or of the future, by the clock that says `at`."""
+def due_in(folder: Path, at: datetime) -> timedelta:
+    """How long from `at`, by its clock, until the newest backup is a day old; none where there is
+    no backup, or only one of the future. Raises NotPrivate."""
     newest = next(iter(backups(folder)), None)
     if newest is None:
-        return True
+        return timedelta(0)
     try:
-        made = datetime.fromtimestamp(newest.stat().st_mtime, UTC)
+        age = at - datetime.fromtimestamp(newest.stat().st_mtime, UTC)
     except OSError as error:
         raise unusable(newest, error) from error
-    return not timedelta(0) <= at - made < INTERVAL
+    return INTERVAL - age if timedelta(0) <= age < INTERVAL else timedelta(0)
 
 
-def take(db: Database, folder: Path, at: datetime) -> Path:
-    """Copy `db`, verify the copy, and keep it with the two before it; its path.
+def copy(db: Database, folder: Path) -> Head:
+    """Copy `db` to where `keep` expects it; the head that the copy has to have. The longer part of
+    a backup, to verify it, needs `db` no more.
 
-    Raises StoreDamaged when the copy does not verify, DiskFull, StoreUnusable and NotPrivate; the
-    older backups stay then.
+    Raises StoreDamaged, DiskFull, StoreUnusable and NotPrivate.
     """
     place = folder / FOLDER_NAME
     ensure_private_folder(place)
-    new, final = place / NEW_NAME, place / f"{PREFIX}{stamp(at)}{SUFFIX}"
+    new = place / NEW_NAME
     try:
         new.unlink(missing_ok=True)
-        os.close(open_private_file(new))  # so that it never has another mode
-        with explained(new):
-            db.execute("VACUUM INTO ?", (str(new),))
-            with closing(connect_frozen(new)) as copy:
-                if check(copy).head != read_head(db):
-                    raise StoreDamaged("the copy ends elsewhere")
+        ensure_private_file(new)  # so that it never has another mode
+    except OSError as error:
+        raise unusable(new, error) from error
+    with explained(new):
+        db.execute("VACUUM INTO ?", (str(new),))
+        return read_head(db)
+
+
+def keep(folder: Path, head: Head, at: datetime) -> Path:
+    """Verify what `copy` made, and keep it with the two before it; its path.
+
+    Raises StoreDamaged when it does not verify, DiskFull, StoreUnusable and NotPrivate; the older
+    backups stay then.
+    """
+    place = folder / FOLDER_NAME
+    new, final = place / NEW_NAME, place / f"{PREFIX}{stamp(at)}{SUFFIX}"
+    try:
+        with explained(new), closing(connect_frozen(new)) as made:
+            if check(made).head != head:
+                raise StoreDamaged("the copy ends elsewhere")
         sync_path(new)
         new.replace(final)
         for old in backups(folder)[KEPT:]:
@@ -65,5 +84,11 @@ def take(db: Database, folder: Path, at: datetime) -> Path:
     except OSError as error:
         raise unusable(final, error) from error
     finally:
-        new.unlink(missing_ok=True)
+        with suppress(OSError):  # the next `copy` takes it away, too
+            new.unlink(missing_ok=True)
     return final
+
+
+def take(db: Database, folder: Path, at: datetime) -> Path:
+    """Make a backup in one go; see `copy` and `keep`."""
+    return keep(folder, copy(db, folder), at)

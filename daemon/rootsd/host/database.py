@@ -29,12 +29,13 @@ from rootsd.core.history import (
 )
 from rootsd.core.model import Sighting
 from rootsd.core.records import decode_sighting, encode_sighting
-from rootsd.host.private import shown
+from rootsd.host.private import shown, unusable
 
 Database = sqlite3.Connection
 
 OLDEST_SQLITE = (3, 37)  # STRICT tables
 BUSY_SECONDS = 2.0
+JOURNAL_SUFFIX = "-journal"
 # The order matters: with the journal mode first, a journal of the switch can come back from the
 # dead after a power cut and undo decisions that were acknowledged.
 PRAGMAS = (
@@ -111,8 +112,37 @@ def explained(file: Path) -> Iterator[None]:
 
 
 def connect(file: Path) -> Database:
-    """Open the existing database `file` for writing, for this process alone."""
-    return _connect(file, "mode=rw", PRAGMAS)
+    """Open the existing database `file` for writing, for this process alone.
+
+    What a crash left half done is rolled back. Raises StoreUnusable where it was not.
+    """
+    db = _connect(file, "mode=rw", PRAGMAS)
+    try:
+        db.execute("SELECT count(*) FROM sqlite_schema").fetchone()  # rolls back
+        _refuse_hot_journal(file)
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def _refuse_hot_journal(file: Path) -> None:
+    """SQLite takes a journal that it cannot look at for none, and half a transaction for whole."""
+    try:
+        with journal_of(file).open("rb") as journal:
+            is_hot = journal.read(1) not in {b"", b"\0"}
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise unusable(journal_of(file), error) from error
+    if is_hot:
+        message = f"the journal of {shown(file)} could not be read"
+        raise StoreUnusable(message, f"ls -ld {file.parent} {file}*, then: rootsd up")
+
+
+def journal_of(file: Path) -> Path:
+    """Where SQLite keeps the journal of the database `file`."""
+    return file.with_name(file.name + JOURNAL_SUFFIX)
 
 
 def connect_frozen(file: Path) -> Database:
@@ -164,6 +194,12 @@ def read_head(db: Database) -> Head:
     """Where the chain ends."""
     row = db.execute("SELECT seq, hash FROM event ORDER BY seq DESC LIMIT 1").fetchone()
     return Head(*row) if row else START
+
+
+def read_head_at(db: Database, seq: int) -> Head | None:
+    """Where the chain was when it had `seq` events; None where it has no such event."""
+    row = db.execute("SELECT seq, hash FROM event WHERE seq = ?", (seq,)).fetchone()
+    return Head(*row) if row else None
 
 
 def read_events(db: Database, after: int = 0, limit: int | None = None) -> Iterator[Event]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import struct
 from collections.abc import Callable
 from contextlib import closing
@@ -13,11 +15,12 @@ from rootsd.host.database import (
     DiskFull,
     StoreDamaged,
     explained,
+    journal_of,
     memory,
     read_number,
     transaction,
 )
-from rootsd.host.private import shown
+from rootsd.host.private import open_private_file, shown, sync, sync_path, unusable
 
 Migrations = tuple[tuple[str, ...], ...]
 
@@ -46,7 +49,11 @@ MIGRATIONS: Migrations = (
     ),
 )
 
-RESERVE_BYTES = 512 * 1024
+# A thousand denials take 800 KiB: so much is always left when the disk fills up. The journal holds
+# what one transaction changes.
+LEAST_RESERVE_BYTES = 1024 * 1024
+RESERVE_BYTES = 1536 * 1024
+JOURNAL_BYTES = 512 * 1024
 _RESERVE_ROW = 4000  # one row on each page of 4096 bytes
 
 # sqlite.org/fileformat2.html: the first 100 bytes of a database
@@ -70,6 +77,8 @@ def refuse_newer(file: Path, migrations: Migrations = MIGRATIONS) -> None:
             header = stream.read(_HEADER.size)
     except FileNotFoundError:
         return
+    except OSError as error:
+        raise unusable(file, error) from error
     if len(header) < _HEADER.size:
         return
     magic, version, application = _HEADER.unpack(header)
@@ -116,27 +125,46 @@ def layout_of(version: int, migrations: Migrations = MIGRATIONS) -> set[tuple[ob
 
 def fill_reserve(db: Database, file: Path) -> bool:
     """Make free pages in `file` and a long journal beside it, so that decisions are still stored
-    on a full disk; tell whether they are there. Not on a copy-on-write file system."""
-    free = read_number(db, "freelist_count") * read_number(db, "page_size")
-    journal = file.with_name(file.name + "-journal")
-    grown = journal.exists() and journal.stat().st_size >= RESERVE_BYTES
-    if free >= RESERVE_BYTES // 2 and grown:
-        return True
+    on a full disk; tell whether they are there. Takes no time while enough of both is left.
+    Raises StoreUnusable. Not on a copy-on-write file system, see `rootsd.host.nocow`."""
+    # The journal first: with room in it, the rest can always be undone.
+    if not _lengthen(journal_of(file)):
+        return False
     try:
         with explained(file):
-            _grow(db)
+            free = read_number(db, "freelist_count") * read_number(db, "page_size")
+            if free < LEAST_RESERVE_BYTES:
+                _make_free_pages(db)
     except DiskFull:
         return False
     return True
 
 
-def _grow(db: Database) -> None:
-    rows = RESERVE_BYTES // _RESERVE_ROW + 1
+def _lengthen(journal: Path) -> bool:
+    """Append zeros to `journal`, which is not in use; whether it is long enough then. SQLite takes
+    what stands behind the records of a transaction for the rest of an earlier one."""
+    fd = open_private_file(journal)
+    try:
+        length = os.fstat(fd).st_size
+        missing = JOURNAL_BYTES - length
+        if missing > 0:
+            written = os.pwrite(fd, bytes(missing), length)
+            sync(fd)
+            sync_path(journal.parent)
+            return written == missing
+    except OSError as error:
+        if error.errno not in {errno.ENOSPC, errno.EDQUOT}:
+            raise unusable(journal, error) from error
+        return False
+    finally:
+        os.close(fd)
+    return True
+
+
+def _make_free_pages(db: Database) -> None:
+    fillers = ((bytes(_RESERVE_ROW),) for _ in range(RESERVE_BYTES // _RESERVE_ROW + 1))
     with transaction(db):
-        db.execute("CREATE TABLE reserve(row INTEGER PRIMARY KEY, filler BLOB) STRICT")
-        fillers = ((bytes(_RESERVE_ROW),) for _ in range(rows))
-        db.executemany("INSERT INTO reserve(filler) VALUES(?)", fillers)
+        db.execute("CREATE TABLE reserve(filler BLOB) STRICT")
+        db.executemany("INSERT INTO reserve VALUES(?)", fillers)
     with transaction(db):
-        # Every page that a transaction changes is first copied to the journal, which so grows.
-        db.execute("UPDATE reserve SET filler = ?", (b"\1" * _RESERVE_ROW,))
         db.execute("DROP TABLE reserve")

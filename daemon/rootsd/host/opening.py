@@ -6,8 +6,7 @@ last acknowledged, keeps its denials only: what it lacks may have taken an appro
 
 from __future__ import annotations
 
-import os
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -25,8 +24,9 @@ from rootsd.host.database import (
     transaction,
     write_events,
 )
+from rootsd.host.leftovers import leftovers, prune
 from rootsd.host.migrate import fill_reserve, migrate, refuse_newer
-from rootsd.host.private import open_private_file, shown
+from rootsd.host.private import NotPrivate, ensure_private_file, is_there, shown, unusable
 
 DATABASE_NAME = "decisions.db"
 
@@ -57,6 +57,8 @@ def open_database(folder: Path, at: datetime) -> Opened:
             state, lost = _distrust(file, db, state, at)
             note = f"{note} {lost}".strip()
         if anchor.head != state.head:
+            # What a killed daemon committed may not be on the disk yet; once anchored it must be.
+            recovery.sync_database(file)
             anchor.write(state.head)
         fill_reserve(db, file)
         stack.pop_all()
@@ -67,27 +69,36 @@ def _open_or_rebuild(
     folder: Path, anchored: Head | None, at: datetime
 ) -> tuple[Database, Fold, str]:
     file = folder / DATABASE_NAME
-    try:
-        return *_open_verified(folder, anchored, at), ""
-    except StoreDamaged as error:
-        damage = safe_label(str(error), limit=200)  # may quote the damaged bytes
-    older = [] if file.exists() else recovery.leftovers(file)
-    salvage = recovery.rebuild(file, [*backup.backups(folder), *older], at)
+    for _ in range(2):  # SQLite calls some read errors damage: a second look tells
+        try:
+            return *_open_verified(folder, anchored, at), ""
+        except StoreDamaged as error:
+            damage = safe_label(str(error), limit=200)  # may quote the damaged bytes
+    older = [] if is_there(file) else leftovers(file)
+    salvage = recovery.rebuild(file, [*backup.backups(folder), *older], at, anchored)
     kept = f"; the damaged file is kept as {shown(salvage.damaged)}" if salvage.damaged else ""
     note = f"{DATABASE_NAME} was damaged ({damage}) and has been rebuilt{kept}."
     try:
-        return *_open_verified(folder, anchored, at), note
+        db, state = _open_verified(folder, anchored, at)
     except StoreDamaged as error:
         remedy = f"move {folder} to another disk, then: rootsd up"
         raise StoreUnusable(f"{shown(file)} is damaged again: {error}", remedy) from error
+    with suppress(NotPrivate):  # to tidy up is no reason not to start
+        prune(file, db)
+    return db, state, note
 
 
 def _is_lost(file: Path, anchored: Head | None) -> bool:
     """Whether there is no database where there has been one."""
-    if file.exists() and file.stat().st_size > 0:
-        return False
+    try:
+        if file.lstat().st_size > 0:
+            return False
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise unusable(file, error) from error
     decided = anchored is not None and anchored != START
-    return decided or bool(backup.backups(file.parent) or recovery.leftovers(file))
+    return decided or bool(backup.backups(file.parent) or leftovers(file))
 
 
 def _open_verified(folder: Path, anchored: Head | None, at: datetime) -> tuple[Database, Fold]:
@@ -95,7 +106,7 @@ def _open_verified(folder: Path, anchored: Head | None, at: datetime) -> tuple[D
     if _is_lost(file, anchored):
         raise StoreDamaged("it is gone")
     # Before SQLite has it open: to close a second descriptor of it would drop SQLite's lock.
-    os.close(open_private_file(file))
+    ensure_private_file(file)
     with explained(file), ExitStack() as stack:
         db = connect(file)
         stack.callback(db.close)

@@ -6,6 +6,7 @@ import fcntl
 import os
 import stat
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 from rootsd.core.errors import RootsdError
@@ -20,10 +21,10 @@ class NotPrivate(RootsdError):
 
 
 def ensure_private_folder(folder: Path) -> None:
-    """Make `folder` where it is missing; raise NotPrivate unless it is a directory, no link, ours,
-    writable, and closed to everybody else."""
+    """Make `folder` where it is missing, for good when this returns; raise NotPrivate unless it is
+    a directory, no link, ours, writable, and closed to everybody else."""
     try:
-        folder.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
+        _make(folder)
         found = folder.lstat()
     except OSError as error:
         raise unusable(folder, error) from error
@@ -40,6 +41,42 @@ def ensure_private_folder(folder: Path) -> None:
         raise NotPrivate(f"{shown(folder)} is not writable", f"chmod 700 {folder}")
 
 
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(FOLDER_MODE)
+    except FileNotFoundError:
+        _make(folder.parent)
+        folder.mkdir(FOLDER_MODE)
+    except FileExistsError:
+        pass
+    # Also where it was there: whoever made it may have been killed before the name was on disk.
+    with suppress(PermissionError):
+        sync_path(folder.parent)
+
+
+def is_there(path: Path) -> bool:
+    """Whether anything has the name `path`. Raises NotPrivate where that cannot be told, which
+    `Path.exists` gives as an answer or as any OSError, depending on the version of Python."""
+    try:
+        path.lstat()
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise unusable(path, error) from error
+    return True
+
+
+def names_in(folder: Path) -> list[str]:
+    """The names in `folder`, none where it is missing. Raises NotPrivate where it cannot be read,
+    which `Path.glob` passes over in silence."""
+    try:
+        return os.listdir(folder)
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise unusable(folder, error) from error
+
+
 def open_private_file(file: Path, flags: int = os.O_RDWR | os.O_CREAT) -> int:
     """A descriptor of `file`, made with mode 0600 where `flags` say so; raises NotPrivate when it
     cannot be opened, or is a link, no regular file, or another user's."""
@@ -49,13 +86,33 @@ def open_private_file(file: Path, flags: int = os.O_RDWR | os.O_CREAT) -> int:
         fd = os.open(file, flags | safe, FILE_MODE)
     except OSError as error:
         raise unusable(file, error) from error
-    found = os.fstat(fd)
-    if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
+    try:
+        _make_private(fd, file)
+    except BaseException:
         os.close(fd)
-        raise NotPrivate(f"{shown(file)} is not a file of yours", f"mv {file} {file}.old")
-    if stat.S_IMODE(found.st_mode) & ~FILE_MODE:
-        os.fchmod(fd, FILE_MODE)
+        raise
     return fd
+
+
+def _make_private(fd: int, file: Path) -> None:
+    try:
+        found = os.fstat(fd)
+        is_ours = stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid()
+        if is_ours and stat.S_IMODE(found.st_mode) & ~FILE_MODE:
+            os.fchmod(fd, FILE_MODE)
+    except OSError as error:
+        raise unusable(file, error) from error
+    if not is_ours:
+        raise NotPrivate(f"{shown(file)} is not a file of yours", f"mv {file} {file}.old")
+
+
+def ensure_private_file(file: Path) -> None:
+    """Make `file` with mode 0600 where it is missing; raises as `open_private_file` does."""
+    fd = open_private_file(file)
+    try:
+        os.close(fd)
+    except OSError as error:
+        raise unusable(file, error) from error
 
 
 def sync(fd: int) -> None:

@@ -6,9 +6,8 @@ the damaged file first, then the backups. The damaged file is kept beside the ne
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, closing, suppress
+from collections.abc import Sequence
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -17,37 +16,31 @@ from rootsd.core.fields import BadRecord
 from rootsd.core.history import (
     START,
     BrokenChain,
-    Event,
     Fold,
     Head,
     fold,
     verified,
 )
-from rootsd.core.model import Sighting
 from rootsd.host.database import (
     Database,
     StoreDamaged,
-    StoreUnusable,
     connect,
-    connect_frozen,
     explained,
+    journal_of,
     read_events,
     read_fold,
+    read_head_at,
     read_number,
-    read_sightings,
     transaction,
     write_events,
     write_sighting,
 )
+from rootsd.host.leftovers import put_aside
 from rootsd.host.migrate import APPLICATION_ID, layout, layout_of, migrate
-from rootsd.host.private import open_private_file, sync_path, unusable
+from rootsd.host.private import ensure_private_file, is_there, sync_path, unusable
+from rootsd.host.salvage import Sources
 
 REBUILT_SUFFIX = ".rebuilt"
-DAMAGED_MARK = ".damaged-"
-JOURNAL_SUFFIX = "-journal"
-
-Sources = dict[Path, Database]
-_UNREADABLE = (StoreDamaged, StoreUnusable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,31 +84,27 @@ def contains(db: Database, head: Head) -> bool:
     """Whether the chain of `db` passes through `head`."""
     if head == START:
         return True
-    row = db.execute("SELECT hash FROM event WHERE seq = ?", (head.seq,)).fetchone()
-    return bool(row) and row[0] == head.hash
+    return read_head_at(db, head.seq) == head
 
 
-def leftovers(file: Path) -> list[Path]:
-    """The damaged files that earlier rebuilds of `file` put aside, the newest first."""
-    aside = file.parent.glob(f"{file.name}{DAMAGED_MARK}*")
-    return sorted((path for path in aside if not path.name.endswith(JOURNAL_SUFFIX)), reverse=True)
-
-
-def rebuild(file: Path, sources: Sequence[Path], at: datetime) -> Salvage:
+def rebuild(
+    file: Path, sources: Sequence[Path], at: datetime, anchored: Head | None = None
+) -> Salvage:
     """Put a whole database in the place of `file`, with the longest chain that `file` and
     `sources`, in this order, still hold.
 
     A crash at any point leaves either `file` as it was, or no `file` and the damaged one among
-    `leftovers`. Raises StoreUnusable, DiskFull or NotPrivate.
+    the leftovers. Raises StoreUnusable, DiskFull or NotPrivate: also where one of the files could
+    not be read for a reason outside it and the chain does not contain `anchored` without it.
     """
     rebuilt = file.with_name(file.name + REBUILT_SUFFIX)
     try:
-        for old in (rebuilt, _journal(rebuilt)):
-            old.unlink(missing_ok=True)
-        with explained(rebuilt):
-            head = _write_rebuilt(rebuilt, [file, *sources])
-        _journal(rebuilt).unlink(missing_ok=True)
-        damaged = _put_aside(file, at) if file.exists() else None
+        head = _write_rebuilt(rebuilt, [file, *sources], anchored)
+        journal_of(rebuilt).unlink(missing_ok=True)
+        damaged = put_aside(file, at) if is_there(file) else None
+        # The old journal must be gone from here before the new database comes: it would be
+        # played back into it.
+        sync_path(file.parent)
         rebuilt.replace(file)
         sync_path(file.parent)
     except OSError as error:
@@ -123,67 +112,43 @@ def rebuild(file: Path, sources: Sequence[Path], at: datetime) -> Salvage:
     return Salvage(head, damaged)
 
 
-def stamp(at: datetime) -> str:
-    """A moment, in UTC, as part of a file name; names sort as the moments do."""
-    return at.strftime("%Y%m%dT%H%M%S.%fZ")
+def sync_database(file: Path) -> None:
+    """Return when the database `file` and its journal, the names too, have reached the disk.
+
+    Raises NotPrivate.
+    """
+    try:
+        for path in (file, journal_of(file), file.parent):
+            if is_there(path):
+                sync_path(path)
+    except OSError as error:
+        raise unusable(file, error) from error
 
 
-def _write_rebuilt(rebuilt: Path, files: Sequence[Path]) -> Head:
-    os.close(open_private_file(rebuilt))  # so that it never has another mode
-    with ExitStack() as stack:
-        sources: Sources = {}
-        for file in files:
-            with suppress(*_UNREADABLE), explained(file):
-                sources[file] = stack.enter_context(closing(connect_frozen(file)))
-        db = stack.enter_context(closing(connect(rebuilt)))
-        migrate(db, back_up=lambda: None)
-        with transaction(db):
-            write_events(db, _salvaged_events(sources))
-            for row in _salvaged_sightings(sources):
-                write_sighting(db, *row)
-        head = check(db).head
+def _write_rebuilt(rebuilt: Path, files: Sequence[Path], anchored: Head | None) -> Head:
+    """Write the new database; where its head is now. Raises OSError, too."""
+    for is_last in (False, True):
+        for old in (rebuilt, journal_of(rebuilt)):
+            old.unlink(missing_ok=True)
+        ensure_private_file(rebuilt)  # so that it never has another mode
+        with ExitStack() as stack:
+            stack.enter_context(explained(rebuilt))
+            sources = stack.enter_context(closing(Sources(files)))
+            db = stack.enter_context(closing(connect(rebuilt)))
+            head = _fill(db, sources)
+            if anchored is not None and contains(db, anchored):
+                break
+            # SQLite calls some read errors damage: nothing is given up before a second look.
+            if is_last:
+                sources.require_all_read()
     sync_path(rebuilt)
     return head
 
 
-def _salvaged_events(sources: Sources) -> Iterator[Event]:
-    head = START
-    while (event := _following(sources, head)) is not None:
-        yield event
-        head = event.head
-
-
-def _following(sources: Sources, head: Head) -> Event | None:
-    """The event after `head`, from the first source that still holds it."""
-    for file, db in sources.items():
-        # Each event is looked up by its number: a page that cannot be read hides its own only.
-        with suppress(*_UNREADABLE), explained(file):
-            for event in verified(read_events(db, head.seq, 1), head):
-                event.decided_by()
-                event.outcome()
-                return event
-    return None
-
-
-def _salvaged_sightings(sources: Sources) -> list[tuple[bytes, str, Sighting]]:
-    """What the first source that has any tells; an older one would tell of an older disk."""
-    rows: list[tuple[bytes, str, Sighting]] = []
-    for file, db in sources.items():
-        with suppress(*_UNREADABLE), explained(file):
-            rows.extend(read_sightings(db))
-        if rows:
-            break
-    return rows
-
-
-def _put_aside(file: Path, at: datetime) -> Path:
-    damaged = file.with_name(f"{file.name}{DAMAGED_MARK}{stamp(at)}")
-    # The journal first: left behind, it would be played back into the new database.
-    if _journal(file).exists():
-        _journal(file).rename(_journal(damaged))
-    file.rename(damaged)
-    return damaged
-
-
-def _journal(file: Path) -> Path:
-    return file.with_name(file.name + JOURNAL_SUFFIX)
+def _fill(db: Database, sources: Sources) -> Head:
+    migrate(db, back_up=lambda: None)
+    with transaction(db):
+        write_events(db, sources.events())
+        for row in sources.sightings():
+            write_sighting(db, *row)
+    return check(db).head

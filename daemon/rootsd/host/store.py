@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from rootsd.core.changes import Change, ProjectChange
-from rootsd.core.history import Event, events_for
+from rootsd.core.history import Event, Head, events_for
+from rootsd.core.labels import safe_label
 from rootsd.core.model import Presence, Project, ProjectKind, Rule, Sighting
 from rootsd.core.records import RuledProject
 from rootsd.host import backup
 from rootsd.host.database import (
     StoreDamaged,
+    StoreUnusable,
     drop_sighting,
     explained,
     read_events,
@@ -27,8 +30,9 @@ from rootsd.host.database import (
     write_sighting,
 )
 from rootsd.host.migrate import fill_reserve
+from rootsd.host.nocow import write_in_place
 from rootsd.host.opening import DATABASE_NAME, Opened, open_database
-from rootsd.host.private import ensure_private_folder
+from rootsd.host.private import ensure_private_folder, shown
 
 
 def _utc_now() -> datetime:
@@ -57,6 +61,7 @@ class Store:
         self._db = opened.db
         self._anchor = opened.anchor
         self._note = opened.note
+        self._has_room = True
 
     @classmethod
     def open(cls, folder: Path, now: Callable[[], datetime] = _utc_now) -> Store:
@@ -67,6 +72,7 @@ class Store:
         """
         require_sqlite()
         ensure_private_folder(folder)
+        write_in_place(folder)
         return cls(folder, open_database(folder, now()))
 
     def load(self) -> Loaded:
@@ -98,7 +104,7 @@ class Store:
         Raises DiskFull, StoreUnusable or NotPrivate; then, as after a crash, they may be stored
         or not, all together, and the same changes may be appended again.
         """
-        with explained(self._file), transaction(self._db):
+        with self._in_use(), transaction(self._db):
             events = events_for(changes, at, read_head(self._db))
             write_events(self._db, events)
             for change in changes:
@@ -107,31 +113,62 @@ class Store:
         if not events:
             return None
         self._anchor.write(events[-1].head)
+        self._keep_room()
         return events[-1].seq
 
     def events(self, after: int = 0, limit: int | None = None) -> tuple[Event, ...]:
         """The decisions after number `after`, oldest first, at most `limit`."""
-        with explained(self._file):
+        with self._in_use():
             return tuple(read_events(self._db, after, limit))
 
-    def backup_is_due(self, at: datetime) -> bool:
-        """Whether the newest backup is a day old."""
-        return backup.is_due(self._folder, at)
+    def backup_due_in(self, at: datetime) -> timedelta:
+        """How long from `at` until the newest backup is a day old. Raises NotPrivate."""
+        return backup.due_in(self._folder, at)
 
-    def back_up(self, at: datetime) -> Path:
-        """Make a verified backup, and room for decisions on a full disk; the backup's path.
+    def begin_backup(self) -> Head:
+        """Copy the database for `finish_backup`, and make room for decisions on a full disk.
 
         Raises DiskFull, StoreUnusable or NotPrivate; older backups stay then.
         """
-        with explained(self._file):
-            made = backup.take(self._db, self._folder, at)
-        fill_reserve(self._db, self._file)
-        return made
+        with self._in_use():
+            head = backup.copy(self._db, self._folder)
+        self._has_room = True
+        self._keep_room()
+        return head
+
+    def finish_backup(self, head: Head, at: datetime) -> Path:
+        """Verify and keep the copy; the backup's path. Raises as `begin_backup` does. Does not
+        touch the database: others may use the store meanwhile."""
+        with self._in_use():
+            return backup.keep(self._folder, head, at)
+
+    def back_up(self, at: datetime) -> Path:
+        """Make a verified backup in one go; see `begin_backup` and `finish_backup`."""
+        return self.finish_backup(self.begin_backup(), at)
 
     def close(self) -> None:
         """Close the files; the store cannot be used afterwards."""
         self._db.close()
         self._anchor.close()
+
+    @contextmanager
+    def _in_use(self) -> Iterator[None]:
+        """As `explained`, but damage in a store that is open is for the next start to put right:
+        until then it is a store that refuses."""
+        try:
+            with explained(self._file):
+                yield
+        except StoreDamaged as error:
+            detail = safe_label(str(error), limit=200)  # may quote the damaged bytes
+            message = f"{shown(self._file)} or a copy of it is damaged: {detail}"
+            raise StoreUnusable(message, "rootsd down && rootsd up") from error
+
+    def _keep_room(self) -> None:
+        """Fill the reserve up again. Where the disk has no room, that is left to the next backup:
+        to try is slow, and what is left of the reserve is for decisions."""
+        # Whatever is wrong here, what was appended is stored, and the next time will tell.
+        with suppress(StoreUnusable, StoreDamaged):
+            self._has_room = self._has_room and fill_reserve(self._db, self._file)
 
     def _keep_sighting(self, change: ProjectChange) -> None:
         before, after = change.before, change.after

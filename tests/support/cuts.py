@@ -1,0 +1,193 @@
+"""Power cuts over what real stores did, and what the store makes of each afterwards."""
+
+from __future__ import annotations
+
+import copy
+import os
+import random
+import shutil
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from enum import Enum, auto
+from functools import cache
+from pathlib import Path
+
+from rootsd.core.errors import RootsdError
+from rootsd.core.history import START, Event, events_for
+from rootsd.host.backup import backups
+from rootsd.host.database import StoreDamaged, connect_frozen, explained
+from rootsd.host.opening import DATABASE_NAME
+from rootsd.host.recovery import check
+from rootsd.host.store import Store
+from support.decisions import NOON, numbered
+from support.disk import Folder, read_in, write_now, write_out
+from support.recording import Call, Machine, record
+from support.scribe import STATE_NAME, Mode
+from support.stores import small_reserve
+
+TESTS = Path(__file__).parent.parent
+_OLD_DECISIONS = 40
+_STORES = 6
+_STOPS = 3
+
+
+class Verdict(Enum):
+    """What a power cut did to a store."""
+
+    HELD = auto()  # all that was acknowledged is there, and nothing was to be put right
+    LOST = auto()
+    DAMAGED = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """A store that is there before a run: the real folder, and the same on the simulated disk."""
+
+    top: Path
+    folder: Folder
+    acknowledged: int
+    was_damaged: bool  # so that a note about that is no fault
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A moment amid a run: the simulated disk, and how many decisions are acknowledged."""
+
+    start: Start
+    folder: Folder
+    acknowledged: int
+
+
+@contextmanager
+def memory_folder() -> Iterator[Path]:
+    """A folder where a sync costs nothing: on these disks power is cut by simulation only."""
+    memory = Path("/dev/shm")
+    with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as folder:
+        yield Path(folder)
+
+
+def python_environment() -> dict[str, str]:
+    """For a program that is to import what tests share."""
+    return {**os.environ, "PYTHONPATH": str(TESTS)}
+
+
+def cut_power(seed: int, cuts: int, mode: Mode = Mode.OWN) -> Counter[Verdict]:
+    """Run stores and cut their power at `cuts` moments: half of them in runs of new stores, old
+    ones and a damaged one, half in runs that follow upon a cut or a kill in those."""
+    chance = random.Random(seed)  # noqa: S311 - to be reproducible is its purpose
+    verdicts: Counter[Verdict] = Counter()
+    with memory_folder() as work, small_reserve():
+        first = _run(_made_starts(work, seed), mode)
+        second = _run(_stopped_starts(first, work, chance), mode)
+        for runs, count in ((first, cuts - cuts // 2), (second, cuts // 2)):
+            for moment in _moments(runs, count, chance):
+                write_out(moment.folder, work / "cut", chance)
+                verdicts[_judge(work / "cut" / STATE_NAME, moment)] += 1
+                shutil.rmtree(work / "cut")
+    return verdicts
+
+
+def _made_starts(work: Path, seed: int) -> list[Start]:
+    """Places for stores: without one yet, with a history, and with one that is damaged."""
+    starts: list[Start] = []
+    for number in range(_STORES):
+        top = work / f"{seed}-{number}"
+        top.mkdir()
+        old = number >= _STORES // 3
+        damaged = number == _STORES - 1
+        if old:
+            _make_history(top / STATE_NAME)
+        if damaged:
+            damage(top / STATE_NAME, history(_OLD_DECISIONS)[_OLD_DECISIONS // 2])
+        starts.append(Start(top, read_in(top), _OLD_DECISIONS if old else 0, damaged))
+    return starts
+
+
+def _make_history(state: Path) -> None:
+    with closing(Store.open(state, lambda: NOON)) as store:
+        store.append([numbered(seq) for seq in range(1, _OLD_DECISIONS + 1)], NOON)
+        store.back_up(NOON)
+
+
+def damage(state: Path, event: Event) -> None:
+    """Change one byte of `event` in the database below `state`, where SQLite cannot see it."""
+    database = state / DATABASE_NAME
+    content = bytearray(database.read_bytes())
+    content[content.index(event.prev + event.hash)] ^= 1
+    database.write_bytes(content)
+
+
+def _stopped_starts(
+    runs: Sequence[tuple[Start, list[Call]]], work: Path, chance: random.Random
+) -> list[Start]:
+    """The stores of `runs` as power cuts left them, and as kills did: nothing is lost then, and
+    nothing more is synced either."""
+    starts: list[Start] = []
+    for moment in _moments(runs, _STOPS * len(runs), chance):
+        top = work / f"{moment.start.top.name}-{len(starts)}"
+        if chance.random() < 1 / 2:
+            write_now(moment.folder, top)
+            folder = copy.deepcopy(moment.folder)
+        else:
+            write_out(moment.folder, top, chance)
+            folder = read_in(top)
+        starts.append(Start(top, folder, moment.acknowledged, moment.start.was_damaged))
+    return starts
+
+
+def _run(starts: Sequence[Start], mode: Mode) -> list[tuple[Start, list[Call]]]:
+    """Run a store on each start; what it did."""
+    tops = [start.top for start in starts]
+    command = [sys.executable, "-m", "support.scribe", mode, *map(str, tops)]
+    calls = record(command, tops, tops[0].with_name("log"), python_environment())
+    return list(zip(starts, calls, strict=True))
+
+
+def _moments(
+    runs: Sequence[tuple[Start, list[Call]]], count: int, chance: random.Random
+) -> Iterator[Moment]:
+    """`count` moments, at random between the calls of all runs, in order."""
+    lengths = [len(calls) for _, calls in runs]
+    chosen = Counter(chance.choices(range(len(runs)), lengths, k=count))
+    for number, (start, calls) in enumerate(runs):
+        wanted = Counter(chance.choices(range(len(calls) + 1), k=chosen[number]))
+        machine = Machine(start.top, copy.deepcopy(start.folder))
+        acknowledged = start.acknowledged
+        for at in range(len(calls) + 1):
+            for _ in range(wanted[at]):
+                yield Moment(start, machine.folder, acknowledged)
+            if at < len(calls):
+                mark = machine.play(calls[at])
+                acknowledged = int(mark) if mark else acknowledged
+
+
+def _judge(state: Path, moment: Moment) -> Verdict:
+    try:
+        with closing(Store.open(state, lambda: NOON)) as store:
+            note, events = store.load().note, list(store.events())
+        for backup in backups(state):
+            with explained(backup), closing(connect_frozen(backup)) as db:
+                check(db)
+    except (RootsdError, StoreDamaged):
+        return Verdict.DAMAGED
+    if len(events) < moment.acknowledged:
+        return Verdict.LOST
+    expected_note = not note or (moment.start.was_damaged and "acknowledged" not in note)
+    if not expected_note or events != history(len(events)):
+        return Verdict.DAMAGED
+    return Verdict.HELD
+
+
+@cache
+def _all_history(length: int) -> list[Event]:
+    return events_for([numbered(seq) for seq in range(1, length + 1)], NOON, START)
+
+
+def history(length: int) -> list[Event]:
+    """The first decisions that a scribe makes."""
+    known = _all_history(1 << length.bit_length())
+    return known[:length]

@@ -1,0 +1,183 @@
+"""A simulated disk whose power can be cut: what of its unsynced writes is left is up to chance.
+
+As strict as POSIX allows: each 512-byte sector that was written since the last sync of its file
+keeps any content it had since then, or becomes garbage; a file's size likewise; a name that was
+made, removed or renamed in a folder since the last sync of that folder may be as before, so that
+what was deleted comes back. Nothing is in any order but what a sync puts in order.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from pathlib import Path
+
+SECTOR = 512
+_GARBAGE_SHARE = 0.05
+
+
+class Fate(Enum):
+    """What becomes of everything in one file or folder that was not synced."""
+
+    LOST = auto()
+    KEPT = auto()
+    TOSSED = auto()  # each sector, size and name by itself
+    SPOILED = auto()  # most is kept, some is garbage
+
+
+@dataclass(slots=True)
+class File:
+    """A file: what is certain to be on the disk, what a reader sees, and what came between."""
+
+    durable: bytearray = field(default_factory=bytearray)
+    now: bytearray = field(default_factory=bytearray)
+    contents: dict[int, list[bytes]] = field(default_factory=dict)  # by number of sector
+    lengths: list[int] = field(default_factory=list)
+
+    def write(self, offset: int, data: bytes) -> None:
+        """As pwrite(2)."""
+        end = offset + len(data)
+        if len(self.now) < end:
+            self.resize(end)
+        self.now[offset:end] = data
+        for sector in range(offset // SECTOR, (end + SECTOR - 1) // SECTOR):
+            start = sector * SECTOR
+            self.contents.setdefault(sector, []).append(bytes(self.now[start : start + SECTOR]))
+
+    def resize(self, length: int) -> None:
+        """As ftruncate(2)."""
+        if length < len(self.now):
+            tail = self.now[length : (length + SECTOR - 1) // SECTOR * SECTOR]
+            del self.now[length:]
+            if tail:  # what is cut off reads as zeros if the file grows again
+                last = length // SECTOR
+                rest = bytes(self.now[last * SECTOR :])
+                self.contents.setdefault(last, []).append(rest)
+        else:
+            self.now.extend(bytes(length - len(self.now)))
+        self.lengths.append(length)
+
+    def sync(self) -> None:
+        """As fsync(2)."""
+        length = len(self.now)
+        del self.durable[min([length, *self.lengths]) :]
+        self.durable.extend(bytes(length - len(self.durable)))
+        for sector in self.contents:
+            start = sector * SECTOR
+            piece = self.now[start : start + SECTOR]
+            self.durable[start : start + len(piece)] = piece
+        self.contents.clear()
+        self.lengths.clear()
+
+    def after_cut(self, fate: Fate, chance: random.Random) -> bytes:
+        """The content that is found when the power is back."""
+        left = bytearray(self.durable)
+        for sector, contents in self.contents.items():
+            piece = _left_of(contents, fate, chance)
+            if piece is not None:
+                start = sector * SECTOR
+                left.extend(bytes(max(0, start + SECTOR - len(left))))
+                left[start : start + SECTOR] = piece.ljust(SECTOR, b"\0")
+        length = _length_left(len(self.durable), self.lengths, fate, chance)
+        del left[length:]
+        left.extend(bytes(length - len(left)))
+        return bytes(left)
+
+
+def _left_of(contents: list[bytes], fate: Fate, chance: random.Random) -> bytes | None:
+    """One of the contents that a sector had since it was synced; None for the one before."""
+    match fate:
+        case Fate.LOST:
+            return None
+        case Fate.KEPT:
+            return contents[-1]
+        case Fate.TOSSED:
+            return chance.choice([None, *contents])
+        case Fate.SPOILED:
+            if chance.random() < _GARBAGE_SHARE:
+                return chance.randbytes(SECTOR)
+            return contents[-1] if chance.random() < 1 - 2 * _GARBAGE_SHARE else None
+
+
+def _length_left(before: int, lengths: list[int], fate: Fate, chance: random.Random) -> int:
+    match fate:
+        case Fate.LOST:
+            return before
+        case Fate.KEPT:
+            return lengths[-1] if lengths else before
+        case Fate.TOSSED | Fate.SPOILED:
+            return chance.choice([before, *lengths])
+
+
+Naming = tuple[tuple[str, "File | Folder | None"], ...]  # names set or, by None, taken, at once
+
+
+@dataclass(slots=True)
+class Folder:
+    """A folder: its names as they are certain to be, as they are, and what came between."""
+
+    durable: dict[str, File | Folder] = field(default_factory=dict)
+    now: dict[str, File | Folder] = field(default_factory=dict)
+    namings: list[Naming] = field(default_factory=list)
+
+    def name(self, *naming: tuple[str, File | Folder | None]) -> None:
+        """Set or take names, all at once."""
+        _apply(self.now, naming)
+        self.namings.append(naming)
+
+    def sync(self) -> None:
+        """As fsync(2)."""
+        self.durable = dict(self.now)
+        self.namings.clear()
+
+    def after_cut(self, fate: Fate, chance: random.Random) -> dict[str, File | Folder]:
+        """The names that are found when the power is back."""
+        left = dict(self.durable)
+        for naming in self.namings:
+            if fate is Fate.KEPT or (fate is not Fate.LOST and chance.random() < 1 / 2):
+                _apply(left, naming)
+        return left
+
+
+def _apply(names: dict[str, File | Folder], naming: Naming) -> None:
+    for name, node in naming:
+        if node is None:
+            names.pop(name, None)
+        else:
+            names[name] = node
+
+
+def read_in(folder: Path) -> Folder:
+    """A simulated folder with what is in the real `folder`, all of it durable."""
+    made = Folder()
+    for path in folder.iterdir():
+        if path.is_dir():
+            made.now[path.name] = read_in(path)
+        else:
+            content = path.read_bytes()
+            made.now[path.name] = File(bytearray(content), bytearray(content))
+    made.sync()
+    return made
+
+
+def write_now(folder: Folder, place: Path) -> None:
+    """Make `place` the folder as a reader sees it now, while the power is on."""
+    _write(folder, place, [Fate.KEPT], random.Random(0))  # noqa: S311 - nothing is left to it
+
+
+def write_out(folder: Folder, place: Path, chance: random.Random) -> None:
+    """Make `place` the folder as it is found after the power was cut now."""
+    fates = [chance.choice(list(Fate))] if chance.random() < 1 / 2 else list(Fate)
+    _write(folder, place, fates, chance)
+
+
+def _write(folder: Folder, place: Path, fates: list[Fate], chance: random.Random) -> None:
+    place.mkdir(mode=0o700)
+    for name, node in folder.after_cut(chance.choice(fates), chance).items():
+        target = place / name
+        if isinstance(node, Folder):
+            _write(node, target, fates, chance)
+        else:
+            target.touch(mode=0o600)
+            target.write_bytes(node.after_cut(chance.choice(fates), chance))
