@@ -69,6 +69,8 @@ def pytest_configure(config: pytest.Config) -> None:
         for name, value in os.environ.items()
         if name in KEPT_VARIABLES or name.startswith(KEPT_PREFIXES)
     }
+    # Debian keeps mkfs and its like out of the PATH of most people.
+    kept["PATH"] = f"{kept.get('PATH', os.defpath)}:/usr/sbin:/sbin"
     os.environ.clear()
     os.environ.update(kept | SET_VARIABLES)
     size = Size(config.getoption("--sizes"))
