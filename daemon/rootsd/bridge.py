@@ -32,6 +32,8 @@ _HELLO_ID = "rootsd-bridge"
 EXIT_OK, EXIT_USAGE, EXIT_UNREACHABLE, EXIT_BAD_CONFIG = 0, 2, 69, 78
 
 USAGE = "usage: rootsd bridge [--client NAME]"
+
+
 def main(argv: list[str]) -> int:
     """Run the bridge with the arguments after `bridge`; return the exit status."""
     client = ""
