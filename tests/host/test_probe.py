@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rootsd.core.inputs import Sighted, Unreachable, Vanished
-from rootsd.core.model import Incomplete, ProjectKind
+from rootsd.core.inputs import Sighted, Unreachable, Unsafe, Vanished
+from rootsd.core.model import Incomplete, LapseReason, ProjectKind
 from rootsd.host.identity import identify
 from rootsd.host.probe import absent, probe
 from support.repos import fake_repository, git, make_repository, raw
@@ -51,3 +51,10 @@ def test_gone_is_not_out_of_reach(tmp_path: Path) -> None:
 def test_a_link_in_its_place_means_it_is_gone(tmp_path: Path) -> None:
     (tmp_path / "one").symlink_to(tmp_path)
     assert probe(raw(tmp_path / "one")) == Vanished(raw(tmp_path / "one"))
+
+
+def test_a_link_above_is_told_for_what_it_is(tmp_path: Path) -> None:
+    fake_repository(tmp_path / "real" / "one")
+    (tmp_path / "link").symlink_to("real")
+    path = raw(tmp_path / "link" / "one")
+    assert probe(path) == Unsafe(path, LapseReason.RETARGETED)

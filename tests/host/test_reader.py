@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from rootsd.host import reader
 from rootsd.host.reader import join, names_in, open_folder, read_small, read_tail
 from support.repos import raw
 
@@ -28,6 +29,35 @@ def test_a_link_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "HEAD").symlink_to("secret")
     assert read_small(raw(tmp_path / "HEAD"), 4096) is None
     assert read_tail(raw(tmp_path / "HEAD"), 2) is None
+
+
+def test_a_link_anywhere_above_is_not_followed_either(tmp_path: Path) -> None:
+    (tmp_path / "real" / "folder").mkdir(parents=True)
+    (tmp_path / "real" / "folder" / "HEAD").write_bytes(b"secret")
+    (tmp_path / "link").symlink_to("real")
+    behind = raw(tmp_path / "link" / "folder")
+    assert read_small(behind + b"/HEAD", 4096) is None
+    assert read_tail(behind + b"/HEAD", 2) is None
+    assert names_in(behind) == frozenset()
+    with pytest.raises(OSError, match="link"):
+        open_folder(behind)
+
+
+def test_where_the_kernel_has_no_call_for_it_paths_are_opened_a_folder_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reader, "_open_canonical", reader._open_by_components)
+    test_a_link_anywhere_above_is_not_followed_either(tmp_path)
+    (tmp_path / "real" / "folder" / "config").write_bytes(b"x")
+    assert read_small(raw(tmp_path / "real" / "folder" / "config"), 16) == b"x"
+    assert names_in(raw(tmp_path / "real" / "folder")) == {b"HEAD", b"config"}
+    assert names_in(b"/") == frozenset(os.listdir(b"/"))
+
+
+def test_a_path_with_a_nul_byte_reads_as_nothing(tmp_path: Path) -> None:
+    (tmp_path / "HEAD").touch()
+    assert read_small(raw(tmp_path / "HEAD") + b"\0x", 16) is None
+    assert names_in(raw(tmp_path) + b"\0x") == frozenset()
 
 
 def test_a_folder_and_a_missing_file_read_as_nothing(tmp_path: Path) -> None:

@@ -105,7 +105,7 @@ def git_stage(place: GitPlace) -> Stage | None:
     except OSError:
         return Stage.NO_HEAD
     try:
-        return _stage(place, fd, names_in(place.folder))
+        return _stage(place, fd, names_in(b".", fd))
     finally:
         os.close(fd)
 

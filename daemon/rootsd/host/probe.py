@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from rootsd.core.inputs import Observation, Sighted, Unreachable, Vanished
-from rootsd.core.model import Identity, ProjectKind
+import os
+
+from rootsd.core.inputs import Observation, Sighted, Unreachable, Unsafe, Vanished
+from rootsd.core.model import Identity, LapseReason, ProjectKind
+from rootsd.core.paths import ancestors
 from rootsd.host.complete import state_of
 from rootsd.host.identity import Absence, absence, identify
 from rootsd.host.markers import repository_kind
@@ -40,10 +43,12 @@ def sighted(path: bytes, kind: ProjectKind, identity: Identity) -> Sighted:
 
 
 def absent(path: bytes, within: bytes | None, filesystem: bytes | None) -> Observation:
-    """What a folder that could not be identified is: gone, or out of reach.
+    """What a folder that could not be identified is: gone, out of reach, or behind a link.
 
     One that is there and cannot be opened is out of reach.
     """
     if absence(path, within, filesystem) is Absence.GONE:
         return Vanished(path)
+    if any(map(os.path.islink, ancestors(path))):
+        return Unsafe(path, LapseReason.RETARGETED)
     return Unreachable(path)

@@ -62,12 +62,11 @@ class RootVerifier:
     def _check(self, path: bytes, identity: Identity, found: os.stat_result) -> list[Observation]:
         before = self._roots.pop(path, None)
         try:
-            hazard = self._hazard(path, found)
+            if (hazard := self._hazard(path, found)) is not None:
+                return [Unsafe(path, hazard.reason)]
             now = identify(path)
         except OSError:
             return [absent(path, None, identity.filesystem)]
-        if hazard is not None:
-            return [Unsafe(path, hazard.reason)]
         fresh = probe(path, filesystem=identity.filesystem) if before is not None else None
         if not identity.same_as(now):
             return [fresh or probe(path, filesystem=identity.filesystem)]

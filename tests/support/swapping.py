@@ -1,0 +1,167 @@
+"""Swaps a folder for a link that leaves the project, as fast as it can, while others read there.
+
+Inside and outside differ in what can be told of them, so that each look says where it read.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shutil
+import signal
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import NoReturn
+
+from rootsd.core.inputs import Sighted
+from rootsd.core.model import Identity, Incomplete, Nested, ProjectKind
+from rootsd.host.identity import identify
+from rootsd.host.markers import Rules
+from rootsd.host.probe import probe
+from rootsd.host.reader import names_in, read_small
+from rootsd.host.walk import Place, Walker
+from support.repos import fake_repository, raw
+
+_AT_FDCWD = -100
+_RENAME_EXCHANGE = 2
+_PR_SET_PDEATHSIG = 1
+_SECRET = b"secret"
+
+
+class Reading(StrEnum):
+    """Who reads, and what is swapped meanwhile."""
+
+    FILE = "a file is read, the folder that holds it is swapped"
+    NAMES = "a folder is listed, itself is swapped"
+    GIT_FOLDER = "a project is probed, its .git is swapped"
+    PROJECT = "a project is probed, itself is swapped"
+    ABOVE = "a project is probed, the folder above it is swapped"
+    WALK = "a parent is walked and what was found is probed, a folder in it is swapped"
+    CHECKED = "the control: realpath and commonpath, then open"
+
+
+class Scene:
+    """A parent with a project in it, and what looks alike outside.
+
+    Outside lies a repository that was left amid its checkout; inside is one that is whole. The
+    folder that is swapped lies at `victim`, the link to take its place beside it.
+    """
+
+    def __init__(self, top: Path, reading: Reading) -> None:
+        self._reading = reading
+        self.parent = top / "parent"
+        self.project = self.parent / "group" / "project"
+        self.outside = top / "outside"
+        fake_repository(self.project)
+        self._made_outside(self.outside / "group" / "project")
+        inner = self._swapped()
+        self.victim = self.parent / inner
+        self.link = self.victim.with_name("evil-link")
+        self.link.symlink_to(self.outside / inner)
+        self._identity = identify(raw(self.project))
+
+    def _made_outside(self, project: Path) -> None:
+        fake_repository(project)
+        (project / ".git" / "index").rename(project / ".git" / "index.lock")
+        (project / "secret").write_bytes(_SECRET)
+        (project / ".hg").mkdir()
+        fake_repository(project.parent / "more")
+
+    def _swapped(self) -> Path:
+        match self._reading:
+            case Reading.GIT_FOLDER:
+                return Path("group", "project", ".git")
+            case Reading.PROJECT | Reading.FILE | Reading.NAMES | Reading.CHECKED:
+                return Path("group", "project")
+            case Reading.ABOVE | Reading.WALK:
+                return Path("group")
+
+    def look(self) -> Callable[[], bool]:
+        """Something that reads once and says whether it read outside."""
+        match self._reading:
+            case Reading.FILE:
+                file = raw(self.project / "secret")
+                return lambda: read_small(file, 64) is not None
+            case Reading.NAMES:
+                folder = raw(self.project)
+                return lambda: b"secret" in names_in(folder)
+            case Reading.CHECKED:
+                return self._look_as_most_do
+            case Reading.WALK:
+                return self._walk
+            case Reading.GIT_FOLDER | Reading.PROJECT | Reading.ABOVE:
+                return lambda: self._is_outside(raw(self.project))
+
+    def move_outside_in(self) -> None:
+        """What lay outside lies inside from now on."""
+        outside = self.link.resolve()
+        shutil.rmtree(self.victim)
+        outside.rename(self.victim)
+
+    def _is_outside(self, path: bytes) -> bool:
+        seen = probe(path)
+        return isinstance(seen, Sighted) and (
+            seen.kind not in (ProjectKind.GIT, ProjectKind.PROJECT)
+            or not _same(seen.identity, self._identity)
+            or seen.incomplete is Incomplete.NOT_CHECKED_OUT
+        )
+
+    def _walk(self) -> bool:
+        walker = Walker(Rules(depth=3, nested=Nested.NONE))
+        scan = walker.walk(Place(raw(self.parent), 3, top=True))
+        found = [listing.place.path for listing in scan.listings if listing.kind is not None]
+        return any(self._is_outside(path) for path in found)
+
+    def _look_as_most_do(self) -> bool:
+        file = os.fspath(self.project / "secret")
+        parent = os.fspath(self.parent)
+        try:
+            if os.path.commonpath([parent, os.path.realpath(file)]) != parent:
+                return False
+            with open(file, "rb") as opened:
+                return opened.read() == _SECRET
+        except OSError:
+            return False
+
+
+def _same(one: Identity | None, other: Identity) -> bool:
+    return one is not None and one.same_as(other)
+
+
+@contextmanager
+def swapping(scene: Scene) -> Iterator[None]:
+    """Another process swaps for as long as the block lasts."""
+    pid = os.fork()
+    if pid == 0:
+        _swap(raw(scene.victim), raw(scene.link))
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+
+
+def _swap(victim: bytes, link: bytes) -> NoReturn:
+    libc = ctypes.CDLL(None)
+    libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    while True:
+        libc.renameat2(_AT_FDCWD, victim, _AT_FDCWD, link, _RENAME_EXCHANGE)
+
+
+@contextmanager
+def made_scene(reading: Reading) -> Iterator[Scene]:
+    """A scene that is gone afterwards."""
+    with tempfile.TemporaryDirectory() as top:
+        yield Scene(Path(os.path.realpath(top)), reading)
+
+
+def escapes(part: tuple[Reading, int]) -> int:
+    """How many of so many tries read outside."""
+    reading, tries = part
+    with made_scene(reading) as scene:
+        look = scene.look()
+        with swapping(scene):
+            return sum(look() for _ in range(tries))
