@@ -11,6 +11,8 @@ from typing import TypeVar
 Part = TypeVar("Part")
 Result = TypeVar("Result")
 
+_WORTH_A_PROCESS = 100
+
 
 def in_parallel(work: Callable[[Part], Result], parts: Iterable[Part]) -> list[Result]:
     """What `work`, a function of a module, gives for each part. Where one raises, this does.
@@ -23,6 +25,6 @@ def in_parallel(work: Callable[[Part], Result], parts: Iterable[Part]) -> list[R
 
 
 def shares(whole: int, most: int) -> list[int]:
-    """`whole` in parts for `in_parallel`: one for each processor, or more, of `most` at most."""
-    count = max(os.cpu_count() or 1, -(-whole // most))
+    """`whole` in equal parts for `in_parallel`, of `most` at most; small wholes stay one."""
+    count = max(-(-whole // most), min(os.cpu_count() or 1, whole // _WORTH_A_PROCESS), 1)
     return [whole // count + (number < whole % count) for number in range(count)]

@@ -1,0 +1,31 @@
+"""No acknowledged decision is lost when the process that writes is killed under load."""
+
+from __future__ import annotations
+
+from support.faultable import Diligence
+from support.kills import Tally, kill
+from support.parallel import in_parallel, shares
+from support.sizes import Sizes
+
+KILLS_IN_ONE_GO = 2_000
+
+
+def _kill_own(numbered_share: tuple[int, int]) -> Tally:
+    return kill(*numbered_share)
+
+
+def _kill_hasty(numbered_share: tuple[int, int]) -> Tally:
+    return kill(*numbered_share, Diligence.HASTY)
+
+
+def test_no_acknowledged_decision_is_lost_when_the_writer_is_killed(sizes: Sizes) -> None:
+    kills = sizes.pick(test=40, check=300, soak=20_000)
+    tallies = in_parallel(_kill_own, enumerate(shares(kills, KILLS_IN_ONE_GO)))
+    assert sum(tally.kills for tally in tallies) == kills
+    assert sum(tally.lost for tally in tallies) == 0
+    assert sum(tally.decisions for tally in tallies) > kills
+
+
+def test_the_control_a_writer_that_acknowledges_too_early_loses_decisions() -> None:
+    (tally,) = in_parallel(_kill_hasty, [(1, 40)])
+    assert tally.lost > 0

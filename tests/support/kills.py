@@ -1,0 +1,102 @@
+"""Writers that are killed at random moments, and what is stored afterwards."""
+
+from __future__ import annotations
+
+import os
+import random
+import select
+import signal
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
+
+from rootsd.core.history import START, events_for
+from rootsd.host.store import Store
+from support.cuts import memory_folder
+from support.decisions import NOON, numbered
+from support.faultable import Diligence
+
+HANG_GUARD = 60
+_MOST_DECISIONS = 20
+_LONGEST_SPIN = 20_000  # rounds of a loop, up to some ms: into the middle of a decision
+_FRESH_AFTER = 200  # decisions; a longer history makes each check of it slower
+_NUMBER = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """What came of the kills."""
+
+    kills: int
+    lost: int
+    decisions: int
+
+
+def kill(seed: int, kills: int, diligence: Diligence = Diligence.OWN) -> Tally:
+    """Kill writers that work as fast as they can, `kills` times. Forks: it needs a process with
+    one thread. Raises AssertionError where a store is not what the writers made of it."""
+    chance = random.Random(seed)  # noqa: S311 - to be reproducible is its purpose
+    lost = decisions = 0
+    with memory_folder() as work:
+        state, stored = work / "0", 0
+        for number in range(kills):
+            if stored > _FRESH_AFTER:
+                decisions += stored
+                state, stored = work / str(number), 0
+            acknowledged = _killed_writer(state, chance, diligence)
+            stored = _stored(state)
+            lost += stored < acknowledged
+        decisions += stored
+    return Tally(kills, lost, decisions)
+
+
+def _killed_writer(state: Path, chance: random.Random, diligence: Diligence) -> int:
+    """Let a writer decide, kill it, and give the last number that it told us."""
+    reading, writing = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        _write(state, writing, diligence)
+    os.close(writing)
+    try:
+        told = b""
+        for _ in range(chance.randint(1, _MOST_DECISIONS)):
+            ready, _, _ = select.select([reading], [], [], HANG_GUARD)
+            assert ready, "the writer hangs"
+            told += os.read(reading, _NUMBER)
+        for _ in range(chance.randrange(_LONGEST_SPIN)):
+            pass
+        os.kill(pid, signal.SIGKILL)
+        while rest := os.read(reading, 1 << 16):
+            told += rest
+    finally:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        os.close(reading)
+    assert told, "the writer died before it was killed"
+    return int.from_bytes(told[-_NUMBER:])
+
+
+def _write(state: Path, writing: int, diligence: Diligence) -> NoReturn:
+    try:
+        store = Store.open(state, lambda: NOON)
+        seq = len(store.events())
+        while True:
+            seq += 1
+            if diligence is Diligence.HASTY:
+                os.write(writing, seq.to_bytes(_NUMBER))
+            assert store.append([numbered(seq)], NOON) == seq
+            if diligence is Diligence.OWN:
+                os.write(writing, seq.to_bytes(_NUMBER))
+    finally:
+        os._exit(1)
+
+
+def _stored(state: Path) -> int:
+    """How many decisions are stored, each of them verified to be the one that was made."""
+    with closing(Store.open(state, lambda: NOON)) as store:
+        events = store.events()
+        assert store.load().note == ""
+    assert list(events) == events_for([numbered(event.seq) for event in events], NOON, START)
+    return len(events)
