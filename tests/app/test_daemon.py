@@ -117,6 +117,34 @@ def test_a_damaged_configuration_at_sighup_changes_nothing(home: Path, rootsd_di
     assert "config.toml" in log
 
 
+BROKEN = """
+import sys
+from rootsd.app.daemon import run
+from rootsd.app.explorer import Explorer
+from rootsd.host.places import find_places
+
+def broken(explorer):
+    raise ZeroDivisionError("a bug")
+
+Explorer.tick = broken
+sys.exit(run(find_places(), ready_fd=None))
+"""
+
+
+def test_a_bug_in_discovery_ends_it_as_a_failure_that_the_log_explains(home: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", BROKEN],
+        env={**os.environ, "HOME": str(home)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=HANG_GUARD,
+    )
+    assert done.returncode == 1
+    assert "ZeroDivisionError: a bug" in done.stderr
+    assert "CRITICAL a bug ended discovery" in done.stderr
+
+
 def test_before_anybody_speaks_mcp_the_sdk_is_not_loaded(home: Path) -> None:
     with running(home) as daemon:
         maps = Path(f"/proc/{daemon.pid}/maps")

@@ -5,12 +5,14 @@ from __future__ import annotations
 import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 import anyio
 import pytest
 from anyio import to_thread
 
+from rootsd.app.explorer import Explorer
 from rootsd.app.ledger import Ledger
 from rootsd.app.surveyor import Surveyor
 from rootsd.core.catalog import Catalog
@@ -18,6 +20,7 @@ from rootsd.core.errors import NotPresent, RefusedPlace
 from rootsd.core.inputs import Approve, Sighted, Vanished
 from rootsd.core.model import Parent, ProjectKind
 from rootsd.core.paths import RefusedPlaces
+from rootsd.host.safety import why_disguised
 from rootsd.wire.control import Progress
 from support.decisions import NOON, PERSON
 from support.fakes import HANG_GUARD, FakeSaver, FakeVerifier
@@ -108,6 +111,39 @@ async def test_what_can_be_no_project_is_refused_with_the_reason(home: Path) -> 
         with pytest.raises(RefusedPlace, match="home"):
             await surveyor.propose(raw(home))
         assert not ledger.catalog.projects
+
+
+async def test_a_system_folder_under_another_name_is_not_proposed(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = make_repository(home / "one")
+    monkeypatch.setattr(
+        "rootsd.app.surveyor.why_disguised",
+        partial(why_disguised, places=[raw(home / "alias")]),
+    )
+    (home / "alias").symlink_to("one")
+    async with surveying(home, home / "src") as (surveyor, ledger):
+        with pytest.raises(RefusedPlace, match="alias under another name"):
+            await surveyor.propose(raw(one))
+        assert not ledger.catalog.projects
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+async def test_the_death_of_discovery_is_told_in_the_loop(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(_self: Explorer) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(Explorer, "tick", broken)
+    died = anyio.Event()
+    catalog = Catalog.of((), (), RefusedPlaces(raw(home)), 1)
+    ledger = Ledger(catalog, FakeSaver(), FakeVerifier(()), now=lambda: NOON)
+    surveyor = Surveyor(ledger, died.set)
+    surveyor.start([Parent(raw(home / "src"))])
+    with anyio.fail_after(HANG_GUARD):
+        await died.wait()
+    await to_thread.run_sync(surveyor.stop)
 
 
 async def test_a_root_that_is_removed_leaves_the_published_set(home: Path) -> None:

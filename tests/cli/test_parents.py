@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from rootsd.cli.session import Session
 from rootsd.core.errors import BadConfig
 from rootsd.core.model import Parent
 from rootsd.host.config import read_config
+from rootsd.host.safety import why_disguised
 from support.terminal import Privileges, Shell
 
 
@@ -50,6 +52,17 @@ def test_a_refused_place_says_why(session: Session, home: Path, typed: str) -> N
     with pytest.raises(BadParent, match=r"cannot be a parent: (it|/)") as caught:
         parents.checked_parent(session, typed)
     assert caught.value.remedy == "rootsd up ~/src"
+
+
+def test_a_system_folder_under_another_name_is_refused(
+    session: Session, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alias = home / "alias"
+    alias.symlink_to(folder(home))
+    judge = partial(why_disguised, places=[bytes(alias)])
+    monkeypatch.setattr(parents, "why_disguised", judge)
+    with pytest.raises(BadParent, match="alias under another name"):
+        parents.checked_parent(session, "~/src")
 
 
 def test_the_folders_of_the_daemon_are_refused(session: Session, rootsd_dir: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from rootsd.core.errors import BadConfig, ErrorCode
 from rootsd.core.model import Nested, Parent
 from rootsd.host.config import MAX_BYTES, Config, canonical, parse_config, read_config
+from rootsd.host.safety import why_disguised
 
 FILE = b"/home/u/.config/rootsd/config.toml"
 
@@ -18,6 +20,17 @@ FILE = b"/home/u/.config/rootsd/config.toml"
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("HOME", str(tmp_path))
     return tmp_path
+
+
+def test_a_system_folder_under_another_name_is_no_parent(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (home / "src").mkdir()
+    (home / "alias").symlink_to("src")
+    judge = partial(why_disguised, places=[bytes(home / "alias")])
+    monkeypatch.setattr("rootsd.host.config.why_disguised", judge)
+    with pytest.raises(BadConfig, match="alias under another name"):
+        parse_config("[[parent]]\npath = '~/src'", FILE)
 
 
 def test_no_file_is_the_empty_configuration(tmp_path: Path) -> None:

@@ -9,8 +9,15 @@ from pathlib import Path
 import pytest
 
 from rootsd.core.model import LapseReason
-from rootsd.host.safety import Surroundings, disguised, only_member, trusted_owners
+from rootsd.host.safety import (
+    Surroundings,
+    disguised,
+    only_member,
+    trusted_owners,
+    why_disguised,
+)
 from support.repos import raw
+from support.subjects import OWN_MOUNTS, run_python
 
 UID = os.getuid()
 OURS = Surroundings(UID, is_ours=lambda _gid, _uid: True)
@@ -103,3 +110,31 @@ def test_a_refused_place_is_known_under_another_name(tmp_path: Path) -> None:
     assert disguised(secrets, [secrets]) is None
     assert disguised(raw(tmp_path), [secrets, raw(tmp_path / "none")]) is None
     assert disguised(raw(tmp_path / "none"), [secrets]) is None
+
+
+def test_a_refused_place_under_another_name_is_a_hazard(tmp_path: Path) -> None:
+    project = _project(tmp_path, 0o755)
+    (tmp_path / "alias").symlink_to("above/project")
+    judge = Surroundings(UID, refused=[raw(tmp_path / "alias"), raw(tmp_path / "none")])
+    hazard = judge.hazard(project)
+    assert hazard is not None
+    assert hazard.reason is LapseReason.REFUSED_PLACE
+    assert hazard.sentence == f"it is {tmp_path / 'alias'} under another name"
+    # By its own name it is for the rules of places to refuse.
+    assert Surroundings(UID, refused=[project]).hazard(project) is None
+
+
+BOUND = """
+import os, subprocess, sys
+from rootsd.host.safety import Surroundings, why_disguised
+here = os.fsencode(sys.argv[1])
+subprocess.run(["mount", "--bind", "/etc", here], check=True)
+print(why_disguised(here), Surroundings(os.getuid()).hazard(here).reason.value)
+"""
+
+
+@pytest.mark.needs("namespaces")
+def test_a_bind_mount_of_a_system_folder_is_known_for_what_it_is(tmp_path: Path) -> None:
+    expected = "it is /etc under another name refused place\n"
+    assert run_python(OWN_MOUNTS, BOUND, tmp_path) == (expected, "")
+    assert why_disguised(raw(tmp_path)) is None

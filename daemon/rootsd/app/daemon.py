@@ -54,6 +54,7 @@ from rootsd.wire.sessions import SessionItem
 log = logging.getLogger(__name__)
 
 _FIRST_REVISION = 1
+_BROKEN = 1
 _SESSIONS_FILE = "sessions.ndjson"
 _LOG_FORMAT = "%(asctime)s %(levelname)s %(message)s"
 
@@ -87,12 +88,12 @@ def run(places: Places, *, ready_fd: int | None) -> int:
         own = (places.config, places.state, places.log, run_folder.path)
         refused = RefusedPlaces(folders.home_folder(), own)
 
-        async def serve() -> None:
+        async def serve() -> int:
             daemon = Daemon(store, refused, places.config_file, state)
             await daemon.serve(config, run_folder, partial(_say_ready, ready_fd))
+            return daemon.status
 
-        anyio.run(serve)
-    return 0
+        return anyio.run(serve)
 
 
 def _say_ready(ready_fd: int | None) -> None:
@@ -102,7 +103,10 @@ def _say_ready(ready_fd: int | None) -> None:
 
 
 class Daemon:
-    """One running daemon; also what `status` says about it. Make it in the event loop."""
+    """One running daemon; also what `status` says about it. Make it in the event loop.
+
+    `status` is the exit status, once `serve` has returned.
+    """
 
     def __init__(
         self, store: Store, places: RefusedPlaces, config_file: bytes, state: Path
@@ -118,7 +122,8 @@ class Daemon:
             now=utc_now,
             first_revision=_FIRST_REVISION,
         )
-        self._surveyor = Surveyor(self._ledger)
+        self._surveyor = Surveyor(self._ledger, self._discovery_died)
+        self.status = 0
         self._asking = Asking(
             self._ledger,
             look=self._surveyor.look,
@@ -202,6 +207,12 @@ class Daemon:
     def stop(self) -> None:
         """End the daemon."""
         self._stopping.set()
+
+    def _discovery_died(self) -> None:
+        # A daemon that sees nothing any more must not go on as if nothing ever changed.
+        log.critical("a bug ended discovery (traceback above); stopping, to be started again")
+        self.status = _BROKEN
+        self.stop()
 
     async def _serve_control(self, stream: SocketStream, peer: Peer) -> None:
         desk = Desk(self._ledger, self._surveyor, self, real_path, self._asking.note_on)

@@ -25,6 +25,7 @@ from rootsd.core.labels import safe_label
 from rootsd.core.model import Parent
 from rootsd.core.paths import text_of
 from rootsd.host.probe import probe
+from rootsd.host.safety import why_disguised
 from rootsd.wire.control import ParentStatus, Progress
 
 T = TypeVar("T")
@@ -33,13 +34,24 @@ T = TypeVar("T")
 _LOOKS_AT_ONCE = 4
 
 
-class Surveyor:
-    """Runs discovery for the ledger. Make it on the event loop's thread."""
+def _nobody_cares() -> None:
+    pass
 
-    def __init__(self, ledger: Ledger) -> None:
+
+class Surveyor:
+    """Runs discovery for the ledger. Make it on the event loop's thread.
+
+    `on_death` is called there if a bug ended discovery.
+    """
+
+    def __init__(self, ledger: Ledger, on_death: Callable[[], None] = _nobody_cares) -> None:
         self._ledger = ledger
         self._loop = asyncio.get_running_loop()
-        self._discovery = Discovery(report=self._report, on_status=self._note_status)
+        self._discovery = Discovery(
+            report=self._report,
+            on_status=self._note_status,
+            on_death=lambda: self._on_loop(on_death),
+        )
         self._parents: tuple[Parent, ...] = ()
         self._status = DiscoveryStatus()
         self._inbox: list[Observation] = []
@@ -102,7 +114,10 @@ class Surveyor:
         Raises NotPresent or RefusedPlace where there is nothing that could be approved.
         """
         shown = safe_label(path, limit=None)
-        if reason := self._ledger.catalog.places.why_no_root(path):
+        reason = self._ledger.catalog.places.why_no_root(path)
+        if reason is None:
+            reason = await to_thread.run_sync(why_disguised, path, limiter=self._looks)
+        if reason is not None:
             raise RefusedPlace(f"{shown} can never be a root: {reason}")
         seen = await self._result_of(self._discovery.probe(path))
         match seen:
@@ -142,6 +157,9 @@ class Surveyor:
             for report in self._status.parents
             if report.reason
         ]
+
+    def _on_loop(self, action: Callable[[], None]) -> None:
+        self._loop.call_soon_threadsafe(action)
 
     def _note_status(self, status: DiscoveryStatus) -> None:
         self._loop.call_soon_threadsafe(setattr, self, "_status", status)

@@ -15,6 +15,7 @@ from rootsd.core.errors import BadConfig
 from rootsd.core.labels import safe_label
 from rootsd.core.model import Nested, Parent
 from rootsd.core.paths import RefusedPlaces, bytes_of
+from rootsd.host.safety import why_disguised
 
 MAX_DEPTH = 64
 MAX_BYTES = 1 << 20
@@ -126,7 +127,7 @@ class _Reader:
         if not os.path.expanduser(raw).startswith("/"):
             raise self.wrong(key, index, "the path has to start with / or ~/")
         path = canonical(raw)
-        if reason := self._refused.why_no_parent(path):
+        if reason := self._refused.why_no_parent(path) or why_disguised(path):
             shown = safe_label(path, limit=None)
             raise self.wrong(key, index, f"{shown} cannot be a parent: {reason}")
         return path

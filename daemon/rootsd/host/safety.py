@@ -10,7 +10,7 @@ import grp
 import os
 import pwd
 import stat
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 
@@ -19,6 +19,12 @@ from rootsd.core.paths import ancestors
 
 _OVERFLOW_UID = 65534
 _FULL_UID_MAP = (b"0", b"0", b"4294967295")
+
+
+# Looked up by identity, since a bind mount gives a refused place another name.
+REFUSED_IDENTITIES = tuple(
+    b"/ /etc /usr /bin /sbin /lib /lib64 /boot /dev /proc /sys /run /var /home /root".split()
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +62,21 @@ def only_member(gid: int, uid: int) -> bool:
 
 
 class Surroundings:
-    """Judges the folders above projects by owner and mode. Keeps nothing between calls."""
+    """Judges projects, and the folders above them, by identity, owner and mode.
 
-    def __init__(self, uid: int, is_ours: Callable[[int, int], bool] = only_member) -> None:
+    Of what it sees it keeps nothing; `refused` are places that nobody may publish, under whatever
+    name, identified when this is made.
+    """
+
+    def __init__(
+        self,
+        uid: int,
+        is_ours: Callable[[int, int], bool] = only_member,
+        refused: Iterable[bytes] = REFUSED_IDENTITIES,
+    ) -> None:
         self._uid = uid
         self._is_ours = is_ours
+        self._refused = _by_identity(refused)
         self._trusted = trusted_owners(uid)
 
     def owns(self, found: os.stat_result) -> bool:
@@ -73,6 +89,9 @@ class Surroundings:
         `safe` are ancestors judged shortly before, which are not looked at again; it is added to.
         """
         entry = os.lstat(path)
+        place = self._refused.get((entry.st_dev, entry.st_ino), path)
+        if place != path:
+            return Hazard(LapseReason.REFUSED_PLACE, _another_name_for(place))
         if not self.owns(entry):
             return Hazard(LapseReason.EXPOSED, "it belongs to another user")
         judged = []
@@ -103,13 +122,7 @@ class Surroundings:
         return None
 
 
-# Looked up by identity, since a bind mount gives a refused place another name.
-_REFUSED_IDENTITIES = tuple(
-    b"/ /etc /usr /bin /sbin /lib /lib64 /boot /dev /proc /sys /run /var /home /root".split()
-)
-
-
-def disguised(path: bytes, places: Iterable[bytes] = _REFUSED_IDENTITIES) -> bytes | None:
+def disguised(path: bytes, places: Iterable[bytes] = REFUSED_IDENTITIES) -> bytes | None:
     """Which of the refused `places` a folder is under another name, or None.
 
     A bind mount, and on a case-insensitive volume another spelling, give a folder a second name;
@@ -119,10 +132,26 @@ def disguised(path: bytes, places: Iterable[bytes] = _REFUSED_IDENTITIES) -> byt
         found = os.lstat(path)
     except OSError:
         return None
+    place = _by_identity(place for place in places if place != path)
+    return place.get((found.st_dev, found.st_ino))
+
+
+def why_disguised(path: bytes, places: Iterable[bytes] = REFUSED_IDENTITIES) -> str | None:
+    """`disguised` as a sentence of why a folder can be neither root nor parent; None if not."""
+    place = disguised(path, places)
+    return None if place is None else _another_name_for(place)
+
+
+def _another_name_for(place: bytes) -> str:
+    return f"it is {os.fsdecode(place)} under another name"
+
+
+def _by_identity(places: Iterable[bytes]) -> Mapping[tuple[int, int], bytes]:
+    found: dict[tuple[int, int], bytes] = {}
     for place in places:
         try:
-            if place != path and os.path.samestat(found, os.stat(place)):
-                return place
+            look = os.stat(place)
         except OSError:
             continue
-    return None
+        found.setdefault((look.st_dev, look.st_ino), place)
+    return found
