@@ -105,7 +105,7 @@ def test_words_that_need_more_go_to_the_command_line_whole(
 def test_the_bridge_gets_its_words_untouched(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[list[str]] = []
     monkeypatch.setattr(sys, "argv", ["rootsd", "-q", "bridge", "--client", "-v"])
-    monkeypatch.setattr("rootsd.bridge.main", seen.append)
+    monkeypatch.setattr("rootsd.bridge.main.main", seen.append)
     entry.main()
     assert seen == [["--client", "-v"]]
 

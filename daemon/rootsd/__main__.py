@@ -26,7 +26,7 @@ def _dispatch(words: list[str]) -> int:
     start = next((n for n, word in enumerate(words) if word not in _INERT), len(words))
     match words[start:]:
         case ["bridge", *rest] if _HELP.isdisjoint(rest):
-            from rootsd import bridge
+            from rootsd.bridge import main as bridge
 
             return bridge.main(rest)
         case ["check", *rest] if (path := _only_path(rest)) is not None:

@@ -56,8 +56,14 @@ def test_where_none_runs_one_is_started_and_bridges_may_do_so_too(launched: list
 
 
 def test_a_daemon_of_another_version_is_replaced(
-    daemon: FakeDaemon, launched: list[Recipe], process: subprocess.Popen[bytes]
+    daemon: FakeDaemon,
+    launched: list[Recipe],
+    process: subprocess.Popen[bytes],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    is_running = iter((True, False))
+    monkeypatch.setattr("rootsd.cli.client.is_running", lambda: next(is_running))
+
     def end(_: object) -> dict[str, object]:
         process.kill()
         return {}
@@ -69,18 +75,14 @@ def test_a_daemon_of_another_version_is_replaced(
 
 
 def test_a_daemon_that_somebody_else_started_meanwhile_will_do(
-    daemon: FakeDaemon, monkeypatch: pytest.MonkeyPatch
+    daemon: FakeDaemon, launched: list[Recipe], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     daemon.answers["reload"] = running()
     is_running = iter((False, True))
     monkeypatch.setattr("rootsd.cli.client.is_running", lambda: next(is_running))
-
-    def fail(_: Recipe) -> None:
-        raise StartFailed("another rootsd is at work", "rootsd status", ErrorCode.BUSY)
-
-    monkeypatch.setattr(starter, "launch", fail)
     lifecycle.make_run(SESSION)
     assert daemon.asked("reload") == [{}]
+    assert launched == []
 
 
 @pytest.mark.parametrize("code", [ErrorCode.BUSY, ErrorCode.FAILED])

@@ -32,7 +32,7 @@ DOCUMENTED = {
     "sessions": {"--history", "--last"},
     "check": {"--write"},
     "version": set(),
-    "bridge": {"--client"},
+    "bridge": {"--any-uri", "--client", "--only"},
     "daemon": {"--ready-fd", "--detach"},
 }
 EVERYWHERE = {

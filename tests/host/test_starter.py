@@ -8,6 +8,7 @@ import signal
 import stat
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -179,3 +180,37 @@ def test_a_process_that_is_gone_already_is_gone() -> None:
     process.wait()
     with Departure(process.pid) as departure:
         assert departure.wait(0)
+
+
+def test_only_one_at_a_time_may_start_and_the_lock_ends_with_its_holder() -> None:
+    program = (
+        "from rootsd.host import starter\n"
+        "with starter.one_at_a_time():\n"
+        "    print('holding', flush=True); input()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as holder:
+        assert holder.stdout
+        assert holder.stdout.readline() == b"holding\n"
+        entered = threading.Event()
+
+        def enter() -> None:
+            with starter.one_at_a_time():
+                entered.set()
+
+        waiting = threading.Thread(target=enter)
+        waiting.start()
+        assert not entered.wait(0.2)
+        holder.kill()
+        assert entered.wait(HANG_GUARD)
+        waiting.join()
+
+
+def test_a_down_forbids_until_the_next_up(tmp_path: Path) -> None:
+    starter.ensure_allowed()
+    starter.forbid()
+    with pytest.raises(DaemonUnreachable, match="rootsd down"):
+        starter.ensure_allowed()
+    starter.remember(recipe(tmp_path, ""))
+    starter.ensure_allowed()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rootsd import __version__
 from rootsd.cli import client
 from rootsd.cli.session import Session
-from rootsd.core.errors import Busy, DaemonUnreachable, ErrorCode
+from rootsd.core.errors import Busy, DaemonUnreachable
 from rootsd.host import starter
 from rootsd.wire.control import Reload, StatusQuery, Stop
 
@@ -21,13 +21,11 @@ def make_run(session: Session) -> None:
             return
         session.output.say(f"The daemon is of version {version}; starting {__version__} instead.")
         stop(session)
-    try:
-        starter.launch(recipe)
-    except starter.StartFailed as failure:
-        # A bridge may have started one between our look and our start.
-        if failure.code is not ErrorCode.BUSY or not client.is_running():
-            raise
-        session.call(Reload())
+    with starter.one_at_a_time():
+        if client.is_running():  # a bridge has started one meanwhile
+            session.call(Reload())
+        else:
+            starter.launch(recipe)
     session.output.say("The daemon runs in the background now.")
 
 

@@ -7,13 +7,15 @@ lie in a folder that is derived from the home folder alone, or from ROOTSD_DIR.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import select
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
@@ -26,6 +28,7 @@ from rootsd.host.private import ensure_private_folder, open_private_file
 LOG_NAME = "daemon.log"
 RECIPE_NAME = "start.json"
 STOPPED_NAME = "stopped"
+LOCK_NAME = "starting"
 PATIENCE = 60.0  # seconds until the daemon has to be ready: a cold disk, a large store
 MAX_LOG = 1 << 20
 MAX_WORD = 1 << 16
@@ -98,15 +101,19 @@ def recall() -> Recipe:
 
     Raises DaemonUnreachable where the user stopped the daemon, or none was ever started.
     """
-    folder = start_folder()
-    if (folder / STOPPED_NAME).exists():
-        raise DaemonUnreachable("the daemon was stopped by rootsd down", "rootsd up")
+    ensure_allowed()
     try:
-        with open(open_private_file(folder / RECIPE_NAME, os.O_RDONLY)) as stream:
+        with open(open_private_file(start_folder() / RECIPE_NAME, os.O_RDONLY)) as stream:
             words = json.load(stream)
         return Recipe(tuple(words["command"]), dict(words["environment"]), str(words["log"]))
     except (RootsdError, ValueError, TypeError, KeyError) as error:
         raise DaemonUnreachable("the daemon is not running", "rootsd up") from error
+
+
+def ensure_allowed() -> None:
+    """Raise DaemonUnreachable where the user stopped the daemon: only `up` may start it again."""
+    if (start_folder() / STOPPED_NAME).exists():
+        raise DaemonUnreachable("the daemon was stopped by rootsd down", "rootsd up")
 
 
 def forbid() -> None:
@@ -114,6 +121,22 @@ def forbid() -> None:
     folder = start_folder()
     ensure_private_folder(folder)
     os.close(open_private_file(folder / STOPPED_NAME))
+
+
+@contextmanager
+def one_at_a_time() -> Iterator[None]:
+    """Wait until nobody else starts the daemon, and hold others off. Raises NotPrivate.
+
+    When a daemon is lost, all its bridges want the next one at the same moment.
+    """
+    folder = start_folder()
+    ensure_private_folder(folder)
+    lock = open_private_file(folder / LOCK_NAME)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(lock)  # which gives the lock up, and no child has inherited it
 
 
 def launch(recipe: Recipe, patience: float = PATIENCE) -> None:

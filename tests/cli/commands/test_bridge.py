@@ -15,10 +15,15 @@ def test_the_help_says_where_the_command_belongs(shell: Shell) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "handed_on"), [((), []), (("--client", "x"), ["--client", "x"])]
+    "words",
+    [
+        (),
+        ("--client", "x"),
+        ("--only", "a", "--only", "tag:b", "--client", "x", "--any-uri"),
+    ],
 )
 def test_the_words_are_handed_on(
-    shell: Shell, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], handed_on: list[str]
+    shell: Shell, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
 ) -> None:
     seen: list[list[str]] = []
 
@@ -26,6 +31,6 @@ def test_the_words_are_handed_on(
         seen.append(arguments)
         return 69
 
-    monkeypatch.setattr("rootsd.bridge.main", pump)
+    monkeypatch.setattr("rootsd.bridge.main.main", pump)
     assert shell.run("--json", "bridge", *words).status == 69
-    assert seen == [handed_on]
+    assert seen == [list(words)]

@@ -12,13 +12,23 @@ from rootsd.cli.flags import Command
     cls=Command,
     epilog="claude mcp add rootsd -- rootsd bridge",
 )
+@click.option(
+    "--only",
+    multiple=True,
+    metavar="NAME|tag:T|cwd",
+    help="publish only these roots: by name, by tag, or the one that holds the working directory",
+)
 @click.option("--client", metavar="NAME", help="what rootsd status calls this client")
-def command(client: str | None) -> int:
+@click.option("--any-uri", is_flag=True, help="also publish roots that are no folders")
+def command(only: tuple[str, ...], client: str | None, *, any_uri: bool) -> int:
     """Connect an MCP client on standard input and output to the daemon.
 
     This is the command that the configuration of an MCP client names. It starts the daemon if it
     is down, unless you stopped it with `rootsd down`, and reconnects when the daemon restarts.
     """
-    from rootsd import bridge
+    from rootsd.bridge import main as bridge
 
-    return bridge.main(["--client", client] if client else [])
+    words = [word for name in only for word in ("--only", name)]
+    words += ["--client", client] if client else []
+    words += ["--any-uri"] if any_uri else []
+    return bridge.main(words)

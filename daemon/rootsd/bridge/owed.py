@@ -1,0 +1,108 @@
+"""The requests of one client that lack an answer, kept so that another daemon can be asked. Pure.
+
+Every request is answered once: by a daemon, or with an error from here, and then forgotten.
+"""
+
+from __future__ import annotations
+
+from rootsd.bridge.roles import Role, role_of
+from rootsd.bridge.words import fault_line
+from rootsd.core.errors import DaemonUnreachable, RootsdError
+from rootsd.wire.jsonrpc import Id, Request
+from rootsd.wire.lines import REQUEST_LIMIT
+
+# A request that the daemon dies of must not be brought to each next one.
+_MOST_TIMES = 3
+_MOST_KEPT = 1 << 20
+_MOST_HELD = 256
+
+
+class Entry:
+    """A request. `line` is None where it is too long to be kept; `times` counts the daemons that
+    were asked; `streams`: it opened a stream, so that its answer is the stream's end."""
+
+    __slots__ = ("line", "request", "role", "streams", "times")
+
+    def __init__(self, request: Request, line: bytes | None, times: int) -> None:
+        self.request = request
+        self.role = role_of(request)
+        self.line = line
+        self.times = times
+        self.streams = False
+
+    @property
+    def may_be_asked_again(self) -> bool:
+        """Whether the next daemon may be asked, though one was asked already."""
+        if self.streams:
+            return True
+        return self.role is not Role.ONCE and self.line is not None and self.times < _MOST_TIMES
+
+
+class Owed:
+    """The requests in the order in which they came."""
+
+    def __init__(self) -> None:
+        self._entries: dict[Id, Entry] = {}  # 1 and "1" are two ids, and two keys
+        self._kept = 0
+
+    def __bool__(self) -> bool:
+        """Whether the client waits for anything but the end of a stream."""
+        return any(not entry.streams for entry in self._entries.values())
+
+    @property
+    def full(self) -> bool:
+        """Whether no more should be taken while there is no daemon."""
+        return len(self._entries) >= _MOST_HELD or self._kept >= _MOST_KEPT
+
+    def note(self, request: Request, line: bytes, *, passed: bool) -> None:
+        """Take a request in; `passed`: a daemon has got it."""
+        if request.id in self._entries:
+            return  # the daemon refuses the second one, and answers the first one still
+        fits = len(line) <= REQUEST_LIMIT + 1 and self._kept + len(line) <= _MOST_KEPT
+        self._entries[request.id] = Entry(request, line if fits else None, int(passed))
+        self._kept += len(line) if fits else 0
+
+    def settle(self, id_: Id) -> Entry | None:
+        """Forget a request, which was answered or is cancelled."""
+        entry = self._entries.pop(id_, None)
+        if entry is not None:
+            self._kept -= len(entry.line or b"")
+        return entry
+
+    def open_stream(self, id_: Id) -> bool | None:
+        """A stream was opened: whether for the first time. None where it is nobody's."""
+        entry = self._entries.get(id_)
+        if entry is None:
+            return None
+        first = not entry.streams
+        entry.streams = True
+        return first
+
+    def lose(self) -> bytes:
+        """The daemon is lost: the answers to what cannot be asked again."""
+        error = DaemonUnreachable("rootsd was restarted before it answered", "ask again")
+        return b"".join(
+            self._refuse(entry, error)
+            for entry in tuple(self._entries.values())
+            if entry.times and not entry.may_be_asked_again
+        )
+
+    def fail(self, error: RootsdError) -> bytes:
+        """Answer all that the client waits for with `error`; streams stay as they are."""
+        waiting = [entry for entry in self._entries.values() if not entry.streams]
+        return b"".join(self._refuse(entry, error) for entry in waiting)
+
+    def ask_again(self) -> tuple[bytes, bytes]:
+        """Answers to what cannot be asked, and the lines for a new daemon."""
+        too_long = RootsdError("the request is too long", "ask for less")
+        everything = tuple(self._entries.values())
+        refused = [self._refuse(entry, too_long) for entry in everything if entry.line is None]
+        lines = []
+        for entry in self._entries.values():
+            entry.times += 1
+            lines.append(entry.line or b"")
+        return b"".join(refused), b"".join(lines)
+
+    def _refuse(self, entry: Entry, error: RootsdError) -> bytes:
+        self.settle(entry.request.id)
+        return fault_line(entry.request.id, error)

@@ -1,0 +1,272 @@
+"""What one client has said that another daemon must be told again, and what it is still owed.
+
+Lines in, lines out, no I/O. When the daemon is lost, the next one is told the hello, the handshake
+and the subscriptions under ids of our own, whose answers are kept from the client; what was asked
+and not answered is asked again under the client's own id, as long as asking twice does no harm.
+Then the client is told that everything may have changed, in the words of the era it speaks.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from rootsd.bridge import words
+from rootsd.bridge.owed import Entry, Owed
+from rootsd.bridge.roles import Role
+from rootsd.core.errors import ErrorCode, RootsdError
+from rootsd.wire import hello
+from rootsd.wire.jsonrpc import (
+    INVALID_REQUEST,
+    METHOD_NOT_FOUND,
+    Batch,
+    Fault,
+    Id,
+    Notice,
+    Reply,
+    Request,
+    encode,
+    parse,
+)
+
+
+class ScopeRefused(RootsdError):
+    """The daemon cannot narrow the connection as asked; going on would give more than that."""
+
+    code = ErrorCode.REFUSED
+
+
+class RevisionLost(RootsdError):
+    """The daemon that runs now does not speak the revision that the client agreed on."""
+
+    code = ErrorCode.UNREACHABLE
+
+
+class Step(NamedTuple):
+    """What to pass on, both ways: whole lines."""
+
+    to_client: bytes = b""
+    to_daemon: bytes = b""
+
+
+class Session:
+    """Feed it each line of both sides, and what happened to the connection."""
+
+    def __init__(self, greeting: hello.Hello | None = None) -> None:
+        self.passing = greeting is None
+        """Whether what the client says may go to the daemon as it comes."""
+        self.answers = 0
+        """How many requests of the client were answered by a daemon."""
+        self._greeting = greeting
+        self._scoped = greeting is not None and _narrows(greeting)
+        self._owed = Owed()
+        self._own: dict[Id, tuple[Role, str]] = {}
+        self._own_ids = 0
+        self._handshake: tuple[dict[str, Any], str] | None = None
+        self._initialized = False
+        self._asked_roots = False
+        self._subscribed: set[str] = set()
+        self._refused: set[str] = set()
+        self._news_due = False
+
+    @property
+    def owes(self) -> bool:
+        """Whether the client waits for an answer."""
+        return bool(self._owed)
+
+    @property
+    def full(self) -> bool:
+        """Whether no more should be taken while there is no daemon."""
+        return self._owed.full
+
+    def ask(self, line: bytes, *, passed: bool) -> None:
+        """Look at a line of the client. `passed`: a daemon has it; else it goes to the next."""
+        message = parse(line)
+        if isinstance(message, Batch):
+            for member in message.members:
+                if isinstance(member, Request):
+                    self._owed.note(member, encode(member), passed=passed)
+                else:
+                    self._heed(member)
+        elif isinstance(message, Request):
+            self._owed.note(message, line + b"\n", passed=passed)
+        else:
+            self._heed(message)
+
+    def begin(self) -> Step:
+        """A daemon is connected: what to tell it first."""
+        self._own.clear()
+        self._news_due = False
+        greeted = b""
+        if self._greeting is not None:
+            asked = hello.encode(self._greeting, 0)
+            greeted = self._ask_ourselves(Role.HELLO, asked.method, asked.params)
+            if self._scoped:
+                # Nothing may be asked before it is certain that the answers will be narrow.
+                self.passing = False
+                return Step(to_daemon=greeted)
+        step = self._shake_hands()
+        return Step(step.to_client, greeted + step.to_daemon)
+
+    def take(self, line: bytes) -> Step:
+        """Look at a line of the daemon, and say what goes to the client.
+
+        Raises ScopeRefused and RevisionLost, after which this connection is of no use.
+        """
+        id_ = words.id_of_answer(line)
+        if id_ is None:
+            return self._told(line)
+        if id_ in self._own:
+            return self._answered_ourselves(*self._own.pop(id_), parse(line))
+        if entry := self._owed.settle(id_):
+            self.answers += 1
+            self._learn(entry, line)
+        return Step(line + b"\n")
+
+    def lose(self) -> bytes:
+        """The daemon is lost: the answers to what cannot be asked again."""
+        self.passing = False
+        return self._owed.lose()
+
+    def fail(self, error: RootsdError) -> bytes:
+        """Answer all that the client waits for with `error`."""
+        return self._owed.fail(error)
+
+    def refuse_line(self, limit: int) -> bytes:
+        """The answer to a line that is longer than `limit` bytes; its id cannot be read."""
+        text = f"the line is longer than {limit} bytes"
+        return encode(Fault(None, INVALID_REQUEST, text))
+
+    def _heed(self, message: object) -> None:
+        match message:
+            case Notice(method) if method == words.INITIALIZED:
+                self._initialized = True
+            case Notice(method, {"requestId": int() | str() as id_}) if method == words.CANCELLED:
+                self._owed.settle(id_)
+            case _:
+                pass
+
+    def _learn(self, entry: Entry, line: bytes) -> None:
+        """Remember what an answer to the client has brought about."""
+        match entry.role:
+            case Role.ROOTS:
+                self._asked_roots = True
+            case Role.INITIALIZE | Role.SUBSCRIBE | Role.UNSUBSCRIBE:
+                answer = parse(line)
+                if isinstance(answer, Reply) and isinstance(entry.request.params, dict):
+                    self._agreed(entry.role, entry.request.params, answer.result)
+            case _:
+                pass
+
+    def _agreed(self, role: Role, params: dict[str, Any], result: object) -> None:
+        uri = str(params.get("uri"))
+        match role, result:
+            case Role.INITIALIZE, {"protocolVersion": str() as version}:
+                self._handshake = (params, version)
+            case Role.SUBSCRIBE, _:
+                self._subscribed.add(uri)
+            case Role.UNSUBSCRIBE, _:
+                self._subscribed.discard(uri)
+                self._refused.discard(uri)
+            case _:
+                pass
+
+    def _ask_ourselves(self, role: Role, method: str, params: Any, uri: str = "") -> bytes:  # noqa: ANN401
+        self._own_ids += 1
+        id_ = f"rootsd-bridge-{self._own_ids}"
+        self._own[id_] = (role, uri)
+        return encode(Request(id_, method, params))
+
+    def _shake_hands(self) -> Step:
+        if self._handshake is None:
+            return self._resume()
+        self.passing = False
+        asked = self._ask_ourselves(Role.INITIALIZE, "initialize", self._handshake[0])
+        return Step(to_daemon=asked)
+
+    def _resume(self) -> Step:
+        """The daemon is where the last one was: subscribe, and ask what was not answered."""
+        self.passing = True
+        lines = [self._subscribe(uri) for uri in sorted(self._subscribed)]
+        if self._handshake and self._initialized:
+            lines.insert(0, encode(Notice(words.INITIALIZED)))
+        if self._asked_roots:  # whoever has asked is told of changes
+            lines.append(self._ask_ourselves(Role.ROOTS, "roots/list", None))
+        refused, again = self._owed.ask_again()
+        lines.append(again)
+        self._news_due = True
+        return Step(refused + self._news(), b"".join(lines))
+
+    def _subscribe(self, uri: str) -> bytes:
+        return self._ask_ourselves(Role.SUBSCRIBE, "resources/subscribe", {"uri": uri}, uri)
+
+    def _answered_ourselves(self, role: Role, uri: str, answer: object) -> Step:
+        match role, answer:
+            case Role.HELLO, Fault() as fault if self._scoped:
+                raise _refusal(fault)
+            case Role.HELLO, _ if self._scoped:
+                return self._shake_hands()
+            case Role.INITIALIZE, _:
+                self._expect_same_revision(answer)
+                return self._resume()
+            case Role.SUBSCRIBE, Fault():
+                self._refused.add(uri)  # the root is gone; it may come back
+            case Role.SUBSCRIBE, _ if uri in self._refused:
+                self._refused.discard(uri)
+                if not self._news_due:
+                    return Step(words.updated(uri))
+            case _:
+                pass
+        return Step(self._news())
+
+    def _expect_same_revision(self, answer: object) -> None:
+        match answer:
+            case Reply(_, {"protocolVersion": version}) if (
+                self._handshake and version == self._handshake[1]
+            ):
+                return
+        raise RevisionLost(
+            "the daemon that runs now does not speak the agreed revision of MCP",
+            "restart the MCP server in your client",
+        )
+
+    def _news(self) -> bytes:
+        """What may have changed meanwhile, once nothing can be missed any more."""
+        if not self._news_due or self._own:
+            return b""
+        self._news_due = False
+        lines = []
+        if self._asked_roots:
+            lines.append(encode(Notice(words.ROOTS_CHANGED)))
+        if self._handshake and self._initialized:
+            lines.append(encode(Notice(words.RESOURCES_CHANGED)))
+            lines += map(words.updated, sorted(self._subscribed))
+        return b"".join(lines)
+
+    def _told(self, line: bytes) -> Step:
+        """A notice of the daemon passes, but for the second opening of a stream."""
+        if self._refused and words.RESOURCES_CHANGED.encode() in line:
+            return Step(line + b"\n", b"".join(map(self._subscribe, sorted(self._refused))))
+        if words.ACKNOWLEDGED.encode() not in line[: words.HEAD]:
+            return Step(line + b"\n")
+        notice = parse(line)
+        stream = words.stream_of(notice) if isinstance(notice, Notice) else None
+        first = None if stream is None else self._owed.open_stream(stream)
+        if first is False and isinstance(notice, Notice):
+            return Step(b"".join(words.news_of_stream(notice)))
+        return Step(line + b"\n")
+
+
+def _narrows(greeting: hello.Hello) -> bool:
+    return greeting.scope._replace(any_uri=False) != hello.Scope()
+
+
+def _refusal(fault: Fault) -> ScopeRefused:
+    reason = fault.message
+    match fault.data:
+        case {"reason": str() as said}:
+            reason = said
+        case _:
+            pass
+    if fault.code == METHOD_NOT_FOUND:
+        reason = "it is too old"
+    return ScopeRefused(f"the daemon cannot narrow this session: {reason}", "rootsd up")

@@ -1,0 +1,78 @@
+"""The hello of a bridge to daemons that know it, that do not, and that refuse it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from support.bridges import PING, Daemon, bridge, daemons, fault, reply, run
+
+PONG = reply(1, {})
+
+
+def test_the_name_of_the_client_is_told_and_the_reply_is_kept_from_it() -> None:
+    def greet(daemon: Daemon) -> None:
+        heard = daemon.hear()
+        assert heard["method"] == "rootsd/hello"
+        assert heard["params"] == {"version": 1, "client": "my editor"}
+        assert daemon.line() == PING
+        for byte in reply(heard["id"], {}) + PONG:
+            daemon.say(bytes([byte]))
+
+    with daemons(greet):
+        done = run(PING, "--client", "my editor")
+    assert done.stdout == PONG
+
+
+@pytest.mark.parametrize("flag", ["--client=x", "--any-uri"])
+def test_a_daemon_that_knows_no_hello_is_spoken_to_where_no_scope_was_asked_for(
+    flag: str,
+) -> None:
+    def refuse(daemon: Daemon) -> None:
+        hello = daemon.hear()
+        assert daemon.line() == PING
+        daemon.say(PONG, fault(hello["id"], -32601))  # in whatever order
+
+    with daemons(refuse):
+        done = run(PING, flag)
+    assert (done.stdout, done.returncode) == (PONG, 0)
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (lambda id_: fault(id_, -32601), "it is too old"),
+        (lambda id_: fault(id_, -32602, "no", {"reason": "unknown: colour"}), "unknown: colour"),
+    ],
+)
+def test_a_scope_that_a_daemon_does_not_heed_ends_the_session_before_anything_is_asked(
+    answer: Callable[[object], bytes], reason: str
+) -> None:
+    def refuse(daemon: Daemon) -> None:
+        hello = daemon.hear()
+        assert hello["params"]["only"] == ["api"]
+        daemon.say(answer(hello["id"]), reply(1, {"roots": ["everything"]}))
+        assert daemon.rest() == b""
+
+    with daemons(refuse), bridge("--only", "api") as client:
+        first = client.ask(1, "roots/list")
+        assert reason in first["error"]["message"]
+        assert client.ask(2, "roots/list")["error"]["message"] == first["error"]["message"]
+        assert client.leave() == 7
+
+
+def test_a_scope_is_told_to_every_daemon_before_anything_is_asked() -> None:
+    def narrow(daemon: Daemon) -> None:
+        hello = daemon.hear()
+        assert hello["params"] == {"version": 1, "only": ["api"], "tags": ["work"], "cwd": "/"}
+        daemon.say(reply(hello["id"], {"version": 7, "rootsd": "99.0", "new": []}))
+        assert daemon.hear()["method"] == "ping"
+
+    def narrow_and_answer(daemon: Daemon) -> None:
+        narrow(daemon)
+        daemon.say(PONG)
+
+    with daemons(narrow, narrow_and_answer):
+        done = run(PING, "--only", "api", "--only=tag:work", "--only", "cwd")
+    assert (done.stdout, done.returncode) == (PONG, 0)

@@ -1,0 +1,198 @@
+"""`rootsd bridge` as clients start it: a process with pipes and hardly any environment; and
+daemons made of a few lines for it to talk to."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import IO, Any
+
+from rootsd.host.folders import run_folder
+from rootsd.host.sockets import listen
+
+HANG_GUARD_S = 30
+PING = b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n'
+INITIALIZE = {
+    "protocolVersion": "2025-11-25",
+    "capabilities": {},
+    "clientInfo": {"name": "a test", "version": "1"},
+}
+META_2026 = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientCapabilities": {},
+}
+
+Message = dict[str, Any]
+Converse = Callable[["Daemon"], None]
+
+
+def command(*flags: str) -> list[str]:
+    return [sys.executable, "-m", "rootsd", "bridge", *flags]
+
+
+def environment(**more: str) -> dict[str, str]:
+    """What both SDKs hand to a stdio server, and the folder of this test."""
+    names = ("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "ROOTSD_DIR")
+    return {name: os.environ[name] for name in names if name in os.environ} | more
+
+
+def run(data: bytes, *flags: str, **more: str) -> subprocess.CompletedProcess[bytes]:
+    """A bridge whose client says `data` and leaves."""
+    return subprocess.run(
+        command(*flags),
+        input=data,
+        capture_output=True,
+        env=environment(**more),
+        cwd="/",
+        timeout=HANG_GUARD_S,
+        check=False,
+    )
+
+
+def request(id_: object, method: str, params: object = None) -> bytes:
+    body = {"jsonrpc": "2.0", "id": id_, "method": method}
+    return json.dumps(body | ({"params": params} if params is not None else {})).encode() + b"\n"
+
+
+def notice(method: str, params: object = None) -> bytes:
+    body = {"jsonrpc": "2.0", "method": method}
+    return json.dumps(body | ({"params": params} if params is not None else {})).encode() + b"\n"
+
+
+def reply(id_: object, result: object) -> bytes:
+    body = {"jsonrpc": "2.0", "id": id_, "result": result}
+    return json.dumps(body, separators=(",", ":")).encode() + b"\n"
+
+
+def fault(id_: object, code: int, message: str = "no", data: object = None) -> bytes:
+    error = {"code": code, "message": message} | ({"data": data} if data is not None else {})
+    body = {"jsonrpc": "2.0", "id": id_, "error": error}
+    return json.dumps(body, separators=(",", ":")).encode() + b"\n"
+
+
+def faults(output: bytes) -> list[tuple[Any, int]]:
+    """The ids and codes of answers that are all errors."""
+    answers = [json.loads(line) for line in output.splitlines()]
+    return [(answer["id"], answer["error"]["code"]) for answer in answers]
+
+
+class Client:
+    """The client's end of a bridge."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self.process = process
+        assert process.stdin
+        assert process.stdout
+        self.stdin: IO[bytes] = process.stdin
+        self.stdout: IO[bytes] = process.stdout
+
+    def say(self, *lines: bytes) -> None:
+        self.stdin.write(b"".join(lines))
+        self.stdin.flush()
+
+    def hear(self) -> Message:
+        message: Message = json.loads(self.stdout.readline())
+        return message
+
+    def ask(self, id_: object, method: str, params: object = None) -> Message:
+        """Send a request and return the message that comes next."""
+        self.say(request(id_, method, params))
+        return self.hear()
+
+    def leave(self) -> int:
+        """Close the bridge's input, and return its exit status."""
+        self.stdin.close()
+        return self.process.wait(HANG_GUARD_S)
+
+    def complaints(self) -> bytes:
+        assert self.process.stderr
+        return self.process.stderr.read()
+
+
+@contextmanager
+def bridge(*flags: str, **more: str) -> Iterator[Client]:
+    """A bridge that runs; whatever happens, it is gone afterwards."""
+    pipe = subprocess.PIPE
+    process = subprocess.Popen(
+        command(*flags), stdin=pipe, stdout=pipe, stderr=pipe, env=environment(**more), cwd="/"
+    )
+    with process:
+        try:
+            yield Client(process)
+        finally:
+            process.kill()
+
+
+class Daemon:
+    """The daemon's end of one connection."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self.connection = connection
+        self._lines = connection.makefile("rb")
+
+    def line(self) -> bytes:
+        return self._lines.readline()
+
+    def hear(self) -> Message:
+        message: Message = json.loads(self.line())
+        return message
+
+    def say(self, *lines: bytes) -> None:
+        self.connection.sendall(b"".join(lines))
+
+    def rest(self) -> bytes:
+        """All that comes until the bridge hangs up."""
+        return self._lines.read()
+
+
+@contextmanager
+def daemons(*conversations: Converse) -> Iterator[None]:
+    """A socket whose connections are given to one conversation each, one after another; when one
+    is over, that daemon is gone and the next one has taken its place."""
+    failures: list[BaseException] = []
+    with ExitStack() as stack:
+        listener = stack.enter_context(listen(run_folder().mcp_socket))
+        listener.socket.settimeout(HANG_GUARD_S)
+
+        def serve() -> None:
+            try:
+                for converse in conversations:
+                    connection, _ = listener.socket.accept()
+                    with connection:
+                        connection.settimeout(HANG_GUARD_S)
+                        converse(Daemon(connection))
+            except (AssertionError, OSError, ValueError, KeyError) as failure:
+                failures.append(failure)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield
+        thread.join(HANG_GUARD_S)
+        assert not thread.is_alive()
+        if failures:
+            raise failures[0]
+
+
+def echo(daemon: Daemon) -> None:
+    while data := daemon.connection.recv(65536):
+        daemon.connection.sendall(data)
+
+
+def answer_pings(daemon: Daemon) -> None:
+    """Answer whatever is asked, until the bridge hangs up."""
+    while line := daemon.line():
+        daemon.say(reply(json.loads(line)["id"], {}))
+
+
+def shake_hands(daemon: Daemon) -> None:
+    """Answer `initialize`, and hear `initialized`."""
+    asked = daemon.hear()
+    assert asked["method"] == "initialize"
+    daemon.say(reply(asked["id"], {"protocolVersion": "2025-11-25"}))
+    assert daemon.hear()["method"] == "notifications/initialized"
