@@ -1,0 +1,130 @@
+"""Looks at hostile projects with no right to start or to write anything: the kernel refuses it.
+
+A program: `python -m support.prober PARENT free|bound` prints what is said of them, and the cost.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from enum import StrEnum
+
+from rootsd.app.discovery import Discovery
+from rootsd.core.inputs import Observation, Sighted
+from rootsd.core.model import Parent
+from rootsd.host.copies import copied_whole
+from rootsd.host.gitdir import locate
+from rootsd.host.landlock import READ, Right, Ruleset
+from rootsd.host.probe import probe
+
+HANG_GUARD = 120
+_WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
+_STARTING = ("subprocess.Popen", "os.exec", "os.posix_spawn", "os.system", "os.fork", "pty.spawn")
+_CHANGING = (
+    "os.remove", "os.rename", "os.mkdir", "os.rmdir", "os.link", "os.symlink", "os.chmod",
+    "os.chown", "os.utime", "os.truncate", "os.setxattr", "shutil.rmtree",
+)  # fmt: skip
+
+
+class Bonds(StrEnum):
+    """What the process may do."""
+
+    FREE = "free"
+    BOUND = "bound"
+
+
+class Attempts:
+    """Counts what is tried, whether or not the kernel lets it happen."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        sys.addaudithook(self._hear)
+
+    def _hear(self, event: str, arguments: tuple[object, ...]) -> None:
+        writes = event == "open" and isinstance(arguments[2], int) and arguments[2] & _WRITING
+        if writes or event in _STARTING or event in _CHANGING:
+            self.count += 1
+
+
+def _bind() -> None:
+    rules = Ruleset()
+    rules.allow(b"/", READ)
+    rules.allow(b"/dev/null", READ | Right.WRITE_FILE)
+    rules.restrict()
+
+
+def _discover(parent: bytes) -> dict[bytes, str]:
+    """What the whole of discovery says of each project, as it does in the daemon."""
+    told: dict[bytes, str] = {}
+
+    def report(observations: Sequence[Observation]) -> None:
+        for one in observations:
+            told[one.path] = _in_words(one)
+
+    discovery = Discovery(report=report, on_status=lambda _: None)
+    discovery.start([Parent(parent)], {})
+    try:
+        discovery.scan(parent).result(HANG_GUARD)
+    finally:
+        discovery.stop()
+    return told
+
+
+def _in_words(one: Observation) -> str:
+    if isinstance(one, Sighted):
+        return f"{one.kind} {one.incomplete} {one.main_checkout!r}"
+    return type(one).__name__
+
+
+def _memory_kib() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+def main() -> None:
+    """See the module's text."""
+    parent, bonds = os.fsencode(sys.argv[1]), Bonds(sys.argv[2])
+    probe(parent)
+    before = _memory_kib()
+    attempts = Attempts()
+    if bonds is Bonds.BOUND:
+        _bind()
+    told: dict[bytes, str] = {}
+    slowest = 0.0
+    for name in sorted(os.listdir(parent)):
+        path = parent + b"/" + name
+        start = time.perf_counter()
+        told[path] = _in_words(probe(path))
+        if (place := locate(path)) is not None:
+            told[path] += f" {copied_whole(place)}"
+        slowest = max(slowest, time.perf_counter() - start)
+    grown = _memory_kib() - before
+    discovered = _discover(parent)
+    words = {os.fsencode(path).hex(): said for path, said in sorted(told.items())}
+    result = {
+        "told": words,
+        "discovered": {path.hex(): said for path, said in sorted(discovered.items())},
+        "slowest_ms": round(slowest * 1e3, 2),
+        "grown_kib": grown,
+        "attempts": attempts.count,
+    }
+    if bonds is Bonds.BOUND:
+        result["refused"] = _is_refused()
+    print(json.dumps(result))  # noqa: T201 - this is what the test reads
+
+
+def _is_refused() -> bool:
+    """Whether the bonds hold: else nothing is proven by what did not happen."""
+    try:
+        subprocess.run(["git", "--version"], check=True, capture_output=True)
+    except PermissionError:
+        return True
+    return False
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,70 @@
+"""Projects that mean harm are looked at without starting, writing or waiting for anything."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from support.corpus import Corpus, snapshot
+from support.prober import Bonds
+from support.repos import git, raw
+from support.subjects import run_program
+
+pytestmark = pytest.mark.needs("landlock")
+_FAR_TOO_SLOW_MS = 10_000
+_FAR_TOO_MUCH_KIB = 64 << 10
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
+    return Corpus(Path(os.path.realpath(tmp_path_factory.mktemp("hostile"))))
+
+
+def _looked_at(corpus: Corpus, bonds: Bonds) -> dict[str, object]:
+    arguments = (os.fspath(corpus.parent), bonds)
+    told: dict[str, object] = json.loads(
+        run_program((), "support.prober", *arguments, folder=corpus.outside)
+    )
+    return told
+
+
+def test_no_hostile_project_starts_writes_or_hangs(corpus: Corpus) -> None:
+    before = snapshot(corpus.parent)
+    free = _looked_at(corpus, Bonds.FREE)
+    bound = _looked_at(corpus, Bonds.BOUND)
+    assert bound["refused"] is True
+    assert (free["attempts"], bound["attempts"]) == (0, 0)
+    told = free["told"]
+    assert isinstance(told, dict)
+    assert len(told) >= 200
+    # With no right to do anything but read, the answers are the same: none was needed.
+    assert (bound["told"], bound["discovered"]) == (told, free["discovered"])
+    assert snapshot(corpus.parent) == before
+    assert not corpus.fired.exists()
+    cost = f"slowest {free['slowest_ms']} ms, grown by {free['grown_kib']} KiB"
+    sys.stderr.write(f"{len(told)} hostile projects, {cost}\n")
+    assert isinstance(free["slowest_ms"], float)
+    assert free["slowest_ms"] < _FAR_TOO_SLOW_MS
+    assert isinstance(free["grown_kib"], int)
+    assert free["grown_kib"] < _FAR_TOO_MUCH_KIB
+
+
+def test_no_project_is_told_of_a_place_outside(corpus: Corpus) -> None:
+    found = _looked_at(corpus, Bonds.BOUND)
+    for part in ("told", "discovered"):
+        words = found[part]
+        assert isinstance(words, dict)
+        assert all(bytes.fromhex(path).startswith(raw(corpus.parent)) for path in words)
+        assert not [said for said in words.values() if os.fspath(corpus.outside) in said]
+
+
+def test_the_control_git_starts_what_such_a_project_wants(tmp_path: Path) -> None:
+    corpus = Corpus(tmp_path)
+    victim = corpus.victim_of_git()
+    assert not corpus.fired.exists()
+    git("status", cwd=victim)
+    assert corpus.fired.exists()
