@@ -1,0 +1,165 @@
+"""From start to watching, completeness checks done, and the watches that takes, against watchdog
+(recursive, with a filter), watchfiles and watchman.
+
+Run: make bench ARGS='-k bench_start'
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from threading import Event
+
+import pytest
+
+from bench.forest import Forest, Plan, make_forest
+from bench.measuring import NOT_HERE, memory, package_version, table, times, watches
+from bench.peers import bearable, has_watchman, library_peer, watchman
+from bench.running import await_state, daemon, start
+from rootsd.app.discovery import Discovery
+from rootsd.app.discovery_status import DiscoveryStatus, ParentState
+from rootsd.core.inputs import Observation, Sighted
+from rootsd.core.model import Parent
+from support.sizes import Sizes
+
+HANG_GUARD_S = 120
+OURS = "rootsd: discovery, all checks"
+PROCESS = "rootsd: the daemon, from its start"
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """What one start took and holds; None where it is not known."""
+
+    seconds: float
+    watches: int
+    instances: int
+    rss_mb: float | None
+
+
+def discovery(forest: Forest) -> Started:
+    """Our scan, watches and checks in this process; asserts that everything was found."""
+    seen: set[bytes] = set()
+    watching = Event()
+    held: list[int] = []
+
+    def report(observations: Iterable[Observation]) -> None:
+        seen.update(item.path for item in observations if isinstance(item, Sighted))
+
+    def note(status: DiscoveryStatus) -> None:
+        if any(parent.state is ParentState.WATCHED for parent in status.parents):
+            held.append(status.watches)
+            watching.set()
+
+    begin = time.perf_counter()
+    ours = Discovery(report=report, on_status=note)
+    ours.start([Parent(forest.top)], {})
+    assert watching.wait(HANG_GUARD_S)
+    took = time.perf_counter() - begin
+    # An order is carried out after what came before it: then all is reported.
+    ours.scan(None).result(HANG_GUARD_S)
+    ours.stop()
+    assert seen >= whole(forest)
+    return Started(took, held[0], 1, None)
+
+
+def whole(forest: Forest) -> set[bytes]:
+    """What has to be proposed at once: those of other VCS have to be seen at rest first."""
+    git = {
+        path
+        for path in forest.repositories
+        if os.path.isdir(path + b"/.git") or os.path.isfile(path + b"/HEAD")
+    }
+    return git | forest.loose
+
+
+def process(forest: Forest) -> Started:
+    """The whole daemon: interpreter, imports, store, sockets, scan."""
+    begin = time.perf_counter()
+    running = start(Path(forest.top.decode()))
+    try:
+        await_state(running, "watched")
+        took = time.perf_counter() - begin
+        held, instances = watches(running.pid)
+        return Started(took, held, instances, memory(running.pid).rss_mb)
+    finally:
+        running.close()
+
+
+def library(name: str, forest: Forest) -> Started:
+    """A library that watches each folder."""
+    with library_peer(name, Path(forest.top.decode())) as peer:
+        return Started(peer.start_s, *watches(peer.pid), memory(peer.pid).rss_mb)
+
+
+def with_watchman(forest: Forest, state: Path) -> Started:
+    """watchman; a state folder of its own for each start."""
+    with watchman(Path(forest.top.decode()), state / f"{time.monotonic_ns()}") as running:
+        peer = running.peer
+        return Started(peer.start_s, *watches(peer.pid), memory(peer.pid).rss_mb)
+
+
+@pytest.mark.needs("linux")
+def test_start_to_watching(tmp_path: Path, sizes: Sizes) -> None:
+    rounds = sizes.pick(test=3, check=5, soak=9)
+    forest = make_forest(tmp_path / "src", Plan(500, sizes.pick(test=60, check=300, soak=300)))
+    bearable(Path(forest.top.decode()))
+    contestants: dict[str, Callable[[], Started]] = {
+        OURS: partial(discovery, forest),
+        PROCESS: partial(process, forest),
+    }
+    for name in ("watchdog", "watchfiles"):
+        version = package_version(name)
+        if version is not None:
+            contestants[f"{name} {version}, recursive"] = partial(library, name, forest)
+    if has_watchman():
+        contestants["watchman"] = partial(with_watchman, forest, tmp_path / "watchman")
+    runs: dict[str, list[Started]] = {name: [] for name in contestants}
+    for _ in range(rounds):
+        for name, contestant in contestants.items():
+            runs[name].append(contestant())
+    show(forest, runs)
+
+
+def show(forest: Forest, runs: dict[str, list[Started]]) -> None:
+    seconds = {
+        name: statistics.median(run.seconds for run in starts) for name, starts in runs.items()
+    }
+    ours = runs[OURS][-1]
+    rows = [
+        (
+            name,
+            seconds[name] * 1e3,
+            times(seconds[name], seconds[OURS]),
+            starts[-1].watches,
+            times(starts[-1].watches, ours.watches),
+            starts[-1].instances,
+            "-" if starts[-1].rss_mb is None else starts[-1].rss_mb,
+        )
+        for name, starts in runs.items()
+    ]
+    table(
+        f"Start: {len(forest.repositories):,} repositories, {forest.folders:,} folders",
+        ("", "ms", "against ours", "watches", "against ours", "instances", "RSS MB"),
+        rows,
+    )
+    if not has_watchman():
+        print(f"watchman: {NOT_HERE}")
+
+
+@pytest.mark.needs("linux")
+def test_watches_for_the_large_forest(forest: Forest) -> None:
+    took = discovery(forest)
+    with daemon(Path(forest.top.decode())) as running:
+        held, instances = watches(running.pid)
+    assert instances == 1
+    table(
+        f"Large: {len(forest.repositories):,} repositories, {forest.folders:,} folders",
+        ("", "start to watching, ms", "watches", "folders for each watch"),
+        [(OURS, took.seconds * 1e3, held, times(forest.folders, held))],
+    )

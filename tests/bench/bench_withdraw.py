@@ -1,0 +1,78 @@
+"""How soon a root that was removed, renamed or closed by chmod is withdrawn and clients are told.
+
+The time runs from the end of the system call that does it. "Told" is the notice at an MCP client,
+"published" the first answer of the daemon without the root.
+
+Run: make bench ARGS='-k bench_withdraw'
+"""
+
+from __future__ import annotations
+
+import shutil
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from bench.forest import Forest
+from bench.measuring import percentile, table
+from bench.running import Client, daemon
+from support.person import POWERLESS
+from support.sizes import Sizes
+
+Deed = Callable[[Path], object]
+TOLD, PUBLISHED = "client told", "published set"
+
+
+def remove_clone(path: Path) -> None:
+    shutil.rmtree(path)
+
+
+def rename(path: Path) -> None:
+    path.rename(path.with_name(path.name + "-gone"))
+
+
+def close(path: Path) -> None:
+    path.chmod(0)
+
+
+DEEDS: dict[str, Deed] = {"rm -rf": remove_clone, "mv": rename, "chmod 0": close}
+
+
+@pytest.mark.needs("linux", "setpriv")
+def test_what_is_gone_is_withdrawn(small_forest: Forest, sizes: Sizes) -> None:
+    rounds = sizes.pick(test=30, check=70, soak=70)
+    src = Path(small_forest.top.decode())
+    victims = (path.parent for path in sorted(src.glob("ghq/*/*/r*/.git")))
+    took: dict[tuple[str, str], list[float]] = {}
+    # To root nothing is closed, so the daemon runs without root's powers.
+    with daemon(src, within=POWERLESS) as running:
+        assert running.approve_forest(small_forest) >= 490
+        client = Client()
+        for name, deed in DEEDS.items():
+            for number in range(2 * rounds):
+                victim = next(victims)
+                assert victim.as_uri() in client.roots()
+                client.drain()
+                deed(victim)
+                begin = time.perf_counter()
+                if number % 2:
+                    client.next_notice()
+                    spent = time.perf_counter() - begin
+                else:
+                    while running.published(victim):
+                        assert time.perf_counter() < begin + 60
+                    spent = time.perf_counter() - begin
+                took.setdefault((name, TOLD if number % 2 else PUBLISHED), []).append(spent * 1e3)
+                assert victim.as_uri() not in client.roots()
+        client.close()
+    table(
+        "From the event to withdrawn, 500 roots, ms",
+        ("", "runs", "median", "p99", "max"),
+        (
+            (f"{name}: {what}", len(ms), statistics.median(ms), percentile(ms, 0.99), max(ms))
+            for (name, what), ms in took.items()
+        ),
+    )

@@ -1,0 +1,27 @@
+"""What the benchmarks share: one forest for all that need a large one, made once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bench.forest import Forest, Plan, make_forest
+from support.sizes import Sizes
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--plot", type=Path, help="write the curve of bench_growth there, as SVG")
+
+
+@pytest.fixture(scope="session")
+def forest(tmp_path_factory: pytest.TempPathFactory, sizes: Sizes) -> Forest:
+    """5,000 repositories in more than 170,000 folders, as the budgets have it; read only."""
+    count = sizes.pick(test=5_000, check=5_000, soak=20_000)
+    return make_forest(tmp_path_factory.mktemp("large") / "src", Plan(count))
+
+
+@pytest.fixture
+def small_forest(tmp_path: Path) -> Forest:
+    """500 repositories in 20,000 folders, for one benchmark alone, which may change it."""
+    return make_forest(tmp_path / "src", Plan(500))
