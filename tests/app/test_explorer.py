@@ -1,105 +1,23 @@
-"""After any changes, told by the real kernel, what is known equals what a fresh scan finds."""
+"""What is told of the things that happen, on the real kernel and without threads."""
 
 from __future__ import annotations
 
-import os
-import random
 import shutil
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from rootsd.app.explorer import Explorer
-from rootsd.core.inputs import Observation, Sighted, Unreachable, Vanished
-from rootsd.core.model import Nested, Parent, ProjectKind
-from rootsd.host.safety import Surroundings
-from rootsd.host.watch.events import Overflow, Watcher
+from rootsd.app.territory import Territory
+from rootsd.core.inputs import Sighted, Unreachable, Vanished
+from rootsd.core.model import Nested, Parent, Project, ProjectKind, Sighting
+from rootsd.host.watch.events import Overflow
 from rootsd.host.watch.polling import PollingWatcher
+from support.exploring import World
 from support.repos import fake_repository, git, make_repository, raw
-from support.sizes import Sizes
-from support.watching import Clock, PumpedInotify
 
 pytestmark = pytest.mark.needs("linux")
-
-
-class World:
-    """An explorer on real inotify, without threads: it looks when `settle` is called."""
-
-    def __init__(self, top: Path, *parents: Parent) -> None:
-        self.top = top / "src"
-        self.top.mkdir()
-        self.clock = Clock()
-        self.pumped = PumpedInotify(top / "barrier")
-        self.parents = parents or (Parent(raw(self.top)),)
-        self.explorer = self.explorer_on(self.pumped.watcher)
-        self.told: list[Observation] = []
-        self._taken = 0
-        self.settle()
-
-    def explorer_on(self, watcher: Watcher) -> Explorer:
-        surroundings = Surroundings(os.getuid())
-        explorer = Explorer(watcher, surroundings, lambda _path: False, self.clock)
-        for territory in explorer.set_parents(self.parents):
-            explorer.explore(territory)
-        return explorer
-
-    def settle(self) -> None:
-        """Follow everything up until only time could change anything, and let that pass."""
-        while True:
-            batch = self.pumped.pump()
-            self.explorer.happened(batch)
-            quiet = not batch
-            quiet = run_down(self.explorer, self.clock) and quiet
-            if quiet:
-                break
-        self.told += self.explorer.take()
-
-    def live(self) -> dict[str, ProjectKind]:
-        """What is there, by what was told."""
-        live: dict[bytes, Sighted] = {}
-        for observation in self.told:
-            if isinstance(observation, Sighted):
-                live[observation.path] = observation
-            elif isinstance(observation, Vanished | Unreachable):
-                live.pop(observation.path, None)
-        return {self.name(p): s.kind for p, s in live.items() if s.incomplete is None}
-
-    def held(self) -> dict[str, ProjectKind]:
-        """What is there and held by a tree: not what lies below another project by now."""
-        trees = self.explorer.territories
-        return {
-            name: kind
-            for name, kind in self.live().items()
-            if any(tree.has_project(raw(self.top / name)) for tree in trees)
-        }
-
-    def fresh(self) -> dict[str, ProjectKind]:
-        """What a new explorer finds."""
-        explorer = self.explorer_on(PollingWatcher())
-        run_down(explorer, self.clock)
-        sighted = [o for o in explorer.take() if isinstance(o, Sighted) and not o.incomplete]
-        return {self.name(seen.path): seen.kind for seen in sighted}
-
-    def name(self, path: bytes) -> str:
-        return os.path.relpath(os.fsdecode(path), self.top)
-
-    def take(self) -> list[Observation]:
-        """What was told since the last call, after settling."""
-        self.settle()
-        told, self._taken = self.told[self._taken :], len(self.told)
-        return told
-
-
-def run_down(explorer: Explorer, clock: Clock) -> bool:
-    """Let the time pass that candidates wait for; whether there was none to wait for."""
-    waited = False
-    while (due := explorer.candidates.next_due()) is not None:
-        clock.now = max(clock.now, due)
-        explorer.tick()
-        waited = True
-    return not waited
 
 
 @pytest.fixture
@@ -211,6 +129,74 @@ def test_a_parent_that_is_dropped_leaves_its_projects_known(world: World) -> Non
     assert world.take() == [Vanished(raw(one))]
 
 
+def test_what_lay_below_another_project_goes_with_it(world: World) -> None:
+    fake_repository(world.top / "a" / "one")
+    world.settle()
+    fake_repository(world.top / "a")
+    world.settle()
+    shutil.rmtree(world.top / "a")
+    world.settle()
+    assert world.live() == {}
+
+
+def test_a_plain_folder_in_the_place_of_a_project_is_no_project(world: World) -> None:
+    fake_repository(world.top / "one")
+    world.settle()
+    shutil.rmtree(world.top)
+    world.settle()
+    (world.top / "one").mkdir(parents=True)
+    world.settle()
+    world.explorer.sweep()
+    world.settle()
+    assert world.live() == {}
+
+
+def test_a_plain_folder_that_was_named_stays_a_project(world: World, tmp_path: Path) -> None:
+    plain = tmp_path / "elsewhere" / "plain"
+    plain.mkdir(parents=True)
+    world.explorer.probe(raw(plain))
+    (seen,) = world.take()
+    world.explorer.sweep()
+    assert world.take() == []
+    again = world.explorer_on(PollingWatcher())
+    assert isinstance(seen, Sighted)
+    sighting = Sighting(seen.kind, seen.identity, datetime(2026, 1, 1, tzinfo=UTC))
+    again.know({seen.path: Project(seen.path, "r7k2", sighting)})
+    again.recheck_strays()
+    assert again.take() == (seen,)
+
+
+def test_three_files_named_as_in_a_bare_repository_are_no_project(world: World) -> None:
+    (world.top / "one").mkdir()
+    for name in ("HEAD", "objects", "refs"):
+        (world.top / "one" / name).touch()
+    assert world.take() == []
+    assert world.fresh() == {}
+    (world.top / "one" / "objects").unlink()
+    (world.top / "one" / "HEAD").write_text("1" * 40 + "\n")
+    (world.top / "one" / "objects").mkdir()
+    world.explorer.sweep()
+    world.settle()
+    assert world.live() == {"one": ProjectKind.GIT_BARE}
+
+
+def test_a_missing_parent_in_a_busy_folder_costs_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World(tmp_path, Parent(raw(tmp_path / "busy" / "late")), Parent(raw(tmp_path)))
+    (tmp_path / "busy").mkdir()
+    world.settle()
+    looks: list[Territory] = []
+    monkeypatch.setattr(world.explorer, "revisit", looks.append)
+    (tmp_path / "busy" / "other").mkdir()
+    world.settle()
+    assert looks == []
+    (tmp_path / "busy" / "late").mkdir()
+    world.settle()
+    assert looks
+    world.pumped.watcher.stop()
+
+
 def test_an_approved_root_outside_every_parent_is_withdrawn_at_once(
     world: World, tmp_path: Path
 ) -> None:
@@ -252,82 +238,3 @@ def test_real_clones_are_told_in_all_four_forms(world: World, tmp_path: Path) ->
     world.settle()
     assert world.live() == world.fresh()
     assert set(world.live().values()) == {GIT, ProjectKind.GIT_BARE, ProjectKind.GIT_WORKTREE}
-
-
-class Chaos:
-    """Random changes in a small tree, so that they often meet."""
-
-    NAMES = ("a", "b", "c", "build", "node_modules", os.fsdecode(b"\xff"))
-
-    def __init__(self, top: Path, seed: int) -> None:
-        self.top = top
-        self.random = random.Random(seed)  # noqa: S311 - a test that can be repeated
-
-    def step(self) -> None:
-        steps = (
-            self.make_folder, self.make_repository, self.make_project, self.remove, self.move,
-            self.unmake, self.replace, self.link, self.unmake_project,
-        )  # fmt: skip
-        self.random.choice(steps)()
-
-    def place(self) -> Path:
-        depth = self.random.randint(1, 4)
-        return self.top.joinpath(*self.random.choices(self.NAMES, k=depth))
-
-    def make_folder(self) -> None:
-        self.quietly(lambda: self.place().mkdir(parents=True, exist_ok=True))
-
-    def make_repository(self) -> None:
-        place = self.place()
-        if not (place / ".git").exists():
-            self.quietly(lambda: fake_repository(place))
-
-    def make_project(self) -> None:
-        place = self.place()
-        self.quietly(lambda: place.mkdir(exist_ok=True))
-        self.quietly((place / "go.mod").touch)
-
-    def unmake_project(self) -> None:
-        self.quietly((self.place() / "go.mod").unlink)
-
-    def remove(self) -> None:
-        shutil.rmtree(self.place(), ignore_errors=True)
-
-    def move(self) -> None:
-        self.quietly(lambda: self.place().rename(self.place()))
-
-    def unmake(self) -> None:
-        shutil.rmtree(self.place() / ".git", ignore_errors=True)
-
-    def replace(self) -> None:
-        place = self.place()
-        shutil.rmtree(place, ignore_errors=True)
-        self.quietly(lambda: fake_repository(place))
-
-    def link(self) -> None:
-        self.quietly(lambda: self.place().symlink_to(self.top))
-
-    def quietly(self, action: Callable[[], object]) -> None:
-        """Some steps cannot be done, e.g. into a folder that is not there."""
-        with suppress(OSError):
-            action()
-
-
-def test_live_equals_fresh_after_random_changes(world: World, sizes: Sizes) -> None:
-    chaos = Chaos(world.top, seed=7)
-    for number in range(sizes.pick(test=150, check=2_000, soak=100_000)):
-        for _ in range(chaos.random.randint(1, 6)):
-            chaos.step()
-        if number % 10 == 9:
-            world.explorer.happened([Overflow()])
-        world.settle()
-        # The inside of a repository is not watched; its root is swept.
-        world.explorer.sweep()
-        world.settle()
-        assert world.held() == world.fresh()
-    (tree,) = world.explorer.territories
-    (fresh,) = world.explorer_on(PollingWatcher()).territories
-    folders = len(tree)
-    assert folders == len(fresh)
-    guards_and_barrier = len(world.top.parents) + 1
-    assert world.pumped.watcher.count() <= folders + guards_and_barrier

@@ -15,9 +15,9 @@ from rootsd.app.territory import ProgressSink, Territory
 from rootsd.app.told import Tally, Told
 from rootsd.core.inputs import Observation, Sighted, Unreachable, Vanished
 from rootsd.core.model import Parent, Project, ProjectKind
-from rootsd.core.paths import contains
+from rootsd.core.paths import ancestors, contains
 from rootsd.host.identity import Absence, absence, identify
-from rootsd.host.markers import Rules, has_project_file, repository_kind
+from rootsd.host.markers import Rules, child, has_project_file, repository_kind
 from rootsd.host.mounts import mount_points, mounts, unwatchable_kind
 from rootsd.host.probe import probe
 from rootsd.host.reader import names_in
@@ -43,6 +43,12 @@ class Explorer:
         self._territories: dict[bytes, Territory] = {}
         self._roots: frozenset[bytes] = frozenset()
         self._strays: set[bytes] = set()
+        # A folder without a marker is a project only as long as somebody calls it one.
+        self._named: set[bytes] = set()
+        # Projects that were lost: what is known below them may be gone with them.
+        self._uncovered: set[bytes] = set()
+        # Those that are looked at a second time, so that there is no third.
+        self._doubted: set[bytes] = set()
 
     # What is asked
 
@@ -62,6 +68,9 @@ class Explorer:
 
     def take(self) -> tuple[Observation, ...]:
         """What is to be reported since the last call, in order."""
+        if self._uncovered:
+            uncovered, self._uncovered = self._uncovered, set()
+            self._recheck({p for p in self._strays if not uncovered.isdisjoint(ancestors(p))})
         return self._told.take()
 
     def take_tally(self) -> Tally:
@@ -73,7 +82,10 @@ class Explorer:
     def know(self, known: Mapping[bytes, Project]) -> None:
         """Take over the projects of the store; each is looked at by `recheck_strays`."""
         self._told.know(known.values())
-        self._strays |= {path for path in known if path in self._told}
+        strays = {path: project for path, project in known.items() if path in self._told}
+        self._strays |= strays.keys()
+        plain = (p for p, known in strays.items() if known.sighting.kind is ProjectKind.PROJECT)
+        self._named.update(plain)
 
     def set_parents(self, parents: Iterable[Parent]) -> list[Territory]:
         """Use these parents; returns the new or changed ones, which are still to be explored.
@@ -129,13 +141,20 @@ class Explorer:
         observation = self._probe(path)
         if not isinstance(observation, Vanished) and not self._in_a_tree(path):
             self._strays.add(path)
+            self._named.add(path)
         self._report(observation)
         return observation
 
     def recheck_strays(self) -> None:
         """Look at what is known though no tree holds it."""
-        for path in sorted(self._strays):
-            self._report(self._probe(path))
+        self._recheck(self._strays)
+
+    def _recheck(self, paths: Iterable[bytes]) -> None:
+        for path in sorted(paths):
+            seen = self._probe(path)
+            if isinstance(seen, Sighted) and path not in self._named and not _is_marked(path):
+                seen = Vanished(path)
+            self._report(seen)
 
     def sweep(self) -> None:
         """Look at what no watch tells of."""
@@ -159,6 +178,8 @@ class Explorer:
                 continue
             if item.purpose is Purpose.AT_WORK:
                 self._settle(self._candidates.happened(item))
+                continue
+            if item.purpose is Purpose.ABOVE and not self._leads_to_a_parent(item):
                 continue
             if item.change is Change.ITSELF or item.purpose is not Purpose.FRONTIER:
                 folders[item.folder] = None
@@ -195,21 +216,23 @@ class Explorer:
 
     def _itself_changed(self, folder: bytes) -> None:
         self._guards.renew(folder)
-        below = [t for t in self._territories.values() if contains(folder, t.parent.path)]
+        if any(contains(folder, parent) for parent in self._territories):
+            # Watches first: those that they replace may have had something to tell.
+            self._guards.set_parents(self._territories)
+            for territory in self._territories.values():
+                self.revisit(territory)
         for territory in self._territories.values():
-            if territory not in below and folder in territory:
+            if folder in territory:
                 territory.look_at(folder)
-        for territory in below:
-            self.revisit(territory)
-        if below:
-            self._guard_parents()
         if folder in self._roots:
             self._report(self._probe(folder))
 
     def _guard_parents(self) -> None:
-        """Set the watches above the parents; a parent that came meanwhile is explored."""
-        for path in self._guards.set_parents(self._territories):
-            self.revisit(self._territories[path])
+        """Set the watches above the parents; a parent that changed meanwhile is explored."""
+        self._guards.set_parents(self._territories)
+        for territory in self._territories.values():
+            if not territory.is_current():
+                self.revisit(territory)
 
     def _set_stops(self, territory: Territory, parents: Iterable[bytes]) -> None:
         rules = self._rules(territory.parent, parents)
@@ -223,9 +246,14 @@ class Explorer:
     def found(self, path: bytes, kind: ProjectKind, arrival: Arrival) -> None:
         """A tree has a project at `path`."""
         self._strays.discard(path)
+        self._named.discard(path)
         settled = self._candidates.consider(path, kind, arrival)
         if settled is not None:
             self._settle([settled])
+
+    def remembered(self, path: bytes) -> None:
+        """A tree has a project at `path` as in an earlier life, and will say what it is now."""
+        self._strays.discard(path)
 
     def lost(self, path: bytes) -> None:
         """A tree has no project at `path` any more: find out whether it is gone."""
@@ -233,6 +261,7 @@ class Explorer:
         if path not in self._told:
             return
         self._strays.add(path)
+        self._uncovered.add(path)
         filesystem = self._told.filesystem(path)
         away = absence(path, self._parent_of(path), filesystem)
         if away is not None:
@@ -255,8 +284,7 @@ class Explorer:
     def _settle(self, ends: Iterable[Settled]) -> None:
         for end in ends:
             if end.kind is None:
-                for territory in self._territories.values():
-                    territory.look_at(end.path)
+                self._doubt(end.path)
                 continue
             try:
                 identity = identify(end.path)
@@ -265,11 +293,24 @@ class Explorer:
                 continue
             self._report(Sighted(end.path, end.kind, identity, end.incomplete, end.main_checkout))
 
+    def _doubt(self, path: bytes) -> None:
+        """A marker was listed and is not to be seen: it went, or is none, or is out of reach."""
+        if path not in self._doubted:
+            self._doubted.add(path)
+            for territory in self._territories.values():
+                territory.look_at(path)
+            self._doubted.discard(path)
+        elif os.access(path, os.X_OK):
+            self._report(Vanished(path))
+        else:
+            self._report(Unreachable(path))
+
     def _report(self, observation: Observation) -> None:
         path = observation.path
         self._told.tell(observation)
         if isinstance(observation, Vanished):
             self._strays.discard(path)
+            self._named.discard(path)
         elif isinstance(observation, Sighted) and path in self._roots:
             self._guards.renew(path)
 
@@ -281,6 +322,10 @@ class Explorer:
     def _parent_of(self, path: bytes) -> bytes | None:
         holders = [parent for parent in self._territories if contains(parent, path)]
         return max(holders, key=len, default=None)
+
+    def _leads_to_a_parent(self, item: Happening) -> bool:
+        changed = child(item.folder, item.name) if item.name else item.folder
+        return any(contains(changed, parent) for parent in self._territories)
 
     def _in_a_tree(self, path: bytes) -> bool:
         return any(territory.has_project(path) for territory in self._territories.values())

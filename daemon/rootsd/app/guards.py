@@ -24,22 +24,21 @@ class Guards:
         self._parents: frozenset[_Guard] = frozenset()
         self._roots: frozenset[bytes] = frozenset()
 
-    def set_parents(self, parents: Iterable[bytes]) -> list[bytes]:
-        """Guard these parents; returns those that were missing and came meanwhile."""
-        wanted: set[_Guard] = set()
-        missing = []
-        for parent in parents:
-            guards, there = _guards_of(parent)
-            wanted |= guards
-            if not there:
-                missing.append(parent)
-        for path, purpose in self._parents - wanted:
-            if purpose is not Purpose.ROOT or path not in self._roots:
-                self._watcher.unwatch(path, purpose)
-        for path, purpose in wanted:
-            self._watcher.watch(path, purpose)
-        self._parents = frozenset(wanted)
-        return [parent for parent in missing if _is_folder(parent)]
+    def set_parents(self, parents: Iterable[bytes]) -> None:
+        """Guard these parents, and watch each path anew: another folder may be there by now."""
+        parents = tuple(parents)
+        wanted = _guards_of(parents)
+        while True:
+            for path, purpose in wanted:
+                self._watcher.watch(path, purpose)
+            for path, purpose in self._parents - wanted:
+                if purpose is not Purpose.ROOT or path not in self._roots:
+                    self._watcher.unwatch(path, purpose)
+            self._parents = wanted
+            # What came before the watch on the folder above it was not told.
+            wanted = _guards_of(parents)
+            if wanted == self._parents:
+                return
 
     def set_roots(self, roots: frozenset[bytes]) -> None:
         """Watch these folders for what happens to themselves."""
@@ -59,17 +58,18 @@ class Guards:
             self._watcher.watch(path, purpose)
 
 
-def _guards_of(parent: bytes) -> tuple[set[_Guard], bool]:
-    """What to watch for a parent, and whether it is there."""
-    there = _is_folder(parent)
-    guards = {(parent, Purpose.ROOT)} if there else set()
-    nearest = not there
-    for above in ancestors(parent):
-        if not _is_folder(above):
-            continue
-        guards.add((above, Purpose.ABOVE if nearest else Purpose.ROOT))
-        nearest = False
-    return guards, there
+def _guards_of(parents: Iterable[bytes]) -> frozenset[_Guard]:
+    """What to watch: the folder above one that is missing, or unreadable, has to tell of it."""
+    guards: set[_Guard] = set()
+    for parent in parents:
+        blind = False
+        for path in (parent, *ancestors(parent)):
+            if not _is_folder(path) or not os.access(path, os.R_OK):
+                blind = True
+                continue
+            guards.add((path, Purpose.ABOVE if blind else Purpose.ROOT))
+            blind = False
+    return frozenset(guards)
 
 
 def _is_folder(path: bytes) -> bool:

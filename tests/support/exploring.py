@@ -1,0 +1,93 @@
+"""An explorer on the real kernel, without threads, beside what a fresh one finds."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from rootsd.app.explorer import Explorer
+from rootsd.core.inputs import Observation, Sighted, Unreachable, Vanished
+from rootsd.core.model import Parent, ProjectKind
+from rootsd.host.safety import Surroundings
+from rootsd.host.watch.events import Watcher
+from rootsd.host.watch.polling import PollingWatcher
+from support.repos import raw
+from support.watching import Clock, PumpedInotify
+
+
+class World:
+    """An explorer on real inotify, without threads: it looks when `settle` is called."""
+
+    def __init__(self, top: Path, *parents: Parent) -> None:
+        self.top = top / "src"
+        self.top.mkdir()
+        self.clock = Clock()
+        self.pumped = PumpedInotify(top / "barrier")
+        self.parents = parents or (Parent(raw(self.top)),)
+        self.explorer = self.explorer_on(self.pumped.watcher)
+        self.told: list[Observation] = []
+        self._taken = 0
+        self.settle()
+
+    def explorer_on(self, watcher: Watcher) -> Explorer:
+        surroundings = Surroundings(os.getuid())
+        explorer = Explorer(watcher, surroundings, lambda _path: False, self.clock)
+        for territory in explorer.set_parents(self.parents):
+            explorer.explore(territory)
+        return explorer
+
+    def settle(self) -> None:
+        """Follow everything up until only time could change anything, and let that pass."""
+        while True:
+            batch = self.pumped.pump()
+            self.explorer.happened(batch)
+            quiet = not batch
+            quiet = run_down(self.explorer, self.clock) and quiet
+            if quiet:
+                break
+        self.told += self.explorer.take()
+
+    def live(self) -> dict[str, ProjectKind]:
+        """What is there, by what was told."""
+        live: dict[bytes, Sighted] = {}
+        for observation in self.told:
+            if isinstance(observation, Sighted):
+                live[observation.path] = observation
+            elif isinstance(observation, Vanished | Unreachable):
+                live.pop(observation.path, None)
+        return {self.name(p): s.kind for p, s in live.items() if s.incomplete is None}
+
+    def held(self) -> dict[str, ProjectKind]:
+        """What is there and held by a tree: not what lies below another project by now."""
+        trees = self.explorer.territories
+        return {
+            name: kind
+            for name, kind in self.live().items()
+            if any(tree.has_project(raw(self.top / name)) for tree in trees)
+        }
+
+    def fresh(self) -> dict[str, ProjectKind]:
+        """What a new explorer finds."""
+        explorer = self.explorer_on(PollingWatcher())
+        run_down(explorer, self.clock)
+        sighted = [o for o in explorer.take() if isinstance(o, Sighted) and not o.incomplete]
+        return {self.name(seen.path): seen.kind for seen in sighted}
+
+    def name(self, path: bytes) -> str:
+        return os.path.relpath(os.fsdecode(path), self.top)
+
+    def take(self) -> list[Observation]:
+        """What was told since the last call, after settling."""
+        self.settle()
+        told, self._taken = self.told[self._taken :], len(self.told)
+        return told
+
+
+def run_down(explorer: Explorer, clock: Clock) -> bool:
+    """Let the time pass that candidates wait for; whether there was none to wait for."""
+    waited = False
+    while (due := explorer.candidates.next_due()) is not None:
+        clock.now = max(clock.now, due)
+        explorer.tick()
+        waited = True
+    return not waited
