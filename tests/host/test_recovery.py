@@ -23,8 +23,8 @@ from rootsd.host.database import (
     write_events,
     write_sighting,
 )
-from rootsd.host.migrate import migrate
 from rootsd.host.leftovers import leftovers, stamp
+from rootsd.host.migrate import migrate
 from rootsd.host.recovery import check, contains, rebuild
 from support.decisions import NOON, after, approved, decide, denied, forget, project
 
