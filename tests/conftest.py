@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import signal
 from collections.abc import Generator
 from functools import cache
 from pathlib import Path
@@ -73,6 +74,8 @@ def pytest_configure(config: pytest.Config) -> None:
     kept["PATH"] = f"{kept.get('PATH', os.defpath)}:/usr/sbin:/sbin"
     os.environ.clear()
     os.environ.update(kept | SET_VARIABLES)
+    # What a shell starts in the background ignores Ctrl-C, and so would all it starts.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     size = Size(config.getoption("--sizes"))
     hypothesis.settings.register_profile(
         size,
