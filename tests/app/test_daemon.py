@@ -159,3 +159,25 @@ def test_typed_paths_become_canonical(tmp_path: Path) -> None:
     assert real_path("link/x", str(tmp_path)) == os.fsencode(tmp_path / "real" / "x")
     assert real_path("..", str(tmp_path / "real")) == os.fsencode(tmp_path)
     assert real_path("/etc/../etc", "/") == b"/etc"
+
+
+def test_what_was_decided_is_backed_up_at_the_next_start(home: Path, rootsd_dir: Path) -> None:
+    git = home / "src" / "one" / ".git"
+    (git / "objects").mkdir(parents=True)
+    (git / "refs").mkdir()
+    (git / "HEAD").write_text("ref: refs/heads/main\n")
+    configure(rootsd_dir, f'[[parent]]\npath = "{home / "src"}"\n')
+    backups = rootsd_dir / "state" / "backups"
+    with running(home) as daemon:
+        assert ask("scan").returncode == 0
+        denied = ask("deny", str(home / "src" / "one"))
+        assert denied.returncode == 0, denied.stderr
+        daemon.send_signal(signal.SIGTERM)
+        assert daemon.wait(HANG_GUARD) == 0
+    assert not list(backups.glob("*"))
+    with running(home):
+        for _ in range(HANG_GUARD):
+            if made := list(backups.glob("decisions-*.db")):
+                break
+            assert ask("status").returncode == 0
+    assert len(made) == 1

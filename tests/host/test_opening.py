@@ -26,6 +26,7 @@ from support.stores import (
     EVERYTHING,
     OPENED_AT,
     append,
+    back_up,
     by_path,
     edit,
     is_approved,
@@ -99,7 +100,7 @@ def test_a_decision_committed_just_before_a_crash_counts(folder: Path) -> None:
 def test_damage_that_a_backup_makes_good_costs_nothing(folder: Path) -> None:
     with opened(folder) as store:
         store.append(EVERYTHING, NOON)
-        store.back_up(NOON)
+        back_up(store, NOON)
         store.append([decide(approved(7))], NOON)
         before = store.load()
     lose_event(folder, 2)
@@ -125,7 +126,7 @@ def test_a_lost_tail_turns_approvals_to_pending(folder: Path) -> None:
 def test_a_deleted_database_comes_back_from_its_backup_without_approvals(folder: Path) -> None:
     with opened(folder) as store:
         store.append(EVERYTHING, NOON)
-        store.back_up(NOON)
+        back_up(store, NOON)
         store.append([decide(denied(1), approved(1))], NOON)
     (folder / DATABASE_NAME).unlink()
     _assert_distrusted(load(folder))
@@ -261,14 +262,13 @@ def test_a_backup_that_cannot_be_read_is_not_given_up_where_it_is_needed(
 ) -> None:
     with opened(folder) as store:
         store.append(EVERYTHING, NOON)
-        backup = store.back_up(NOON)
+        backup = back_up(store, NOON)
     lose_event(folder, 2)
-    real = salvage.connect_frozen
 
     def fail(file: Path) -> database.Database:
         if file == backup:
             raise StoreUnusable("disk I/O error", "look at the disk")
-        return real(file)
+        return database.connect_frozen(file)
 
     with monkeypatch.context() as patch:
         patch.setattr(salvage, "connect_frozen", fail)
@@ -283,7 +283,7 @@ def test_a_backup_that_cannot_be_read_is_not_given_up_where_it_is_needed(
 def test_damage_again_and_again_leaves_three_damaged_files(folder: Path) -> None:
     with opened(folder) as store:
         store.append(EVERYTHING, NOON)
-        store.back_up(NOON)
+        back_up(store, NOON)
     for _ in range(5):
         lose_event(folder, 2)
         assert "was damaged" in load(folder).note

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -15,7 +16,7 @@ from rootsd.core.errors import RootsdError
 from rootsd.core.history import fold, verified
 from rootsd.core.model import Presence, Project, ProjectKind, Sighting, Verdict
 from rootsd.host import anchor as anchor_module
-from rootsd.host.database import DiskFull, StoreUnusable
+from rootsd.host.database import DiskFull, StoreUnusable, connect_frozen, read_events
 from rootsd.host.migrate import LEAST_RESERVE_BYTES
 from rootsd.host.private import NotPrivate
 from rootsd.host.store import Loaded, Store
@@ -33,7 +34,7 @@ from support.decisions import (
     rule,
     see,
 )
-from support.stores import EVERYTHING, append, by_path, edit, load, opened
+from support.stores import EVERYTHING, append, back_up, by_path, edit, load, opened
 
 PAGE = 4096
 
@@ -169,7 +170,7 @@ def test_damage_that_shows_while_in_use_is_a_refusal_that_names_the_way_out(fold
     with opened(folder) as store:
         store.append(EVERYTHING, NOON)
         store._db.execute("DROP TABLE record")
-        for use in (lambda: store.append([decide(denied(1))], NOON), lambda: store.back_up(NOON)):
+        for use in (lambda: store.append([decide(denied(1))], NOON), lambda: back_up(store, NOON)):
             with pytest.raises(StoreUnusable, match="damaged") as caught:
                 use()
             assert caught.value.remedy == "rootsd down && rootsd up"
@@ -179,9 +180,27 @@ def test_a_backup_is_due_once_a_day(folder: Path) -> None:
     with opened(folder) as store:
         assert store.backup_due_in(NOON) == timedelta(0)
         store.append(EVERYTHING, NOON)
-        made = store.back_up(NOON)
+        made = back_up(store, NOON)
         os.utime(made, (NOON.timestamp(), NOON.timestamp()))
         assert store.backup_due_in(after(3600)) == timedelta(hours=23)
+
+
+def test_where_nothing_was_decided_there_is_nothing_to_back_up(folder: Path) -> None:
+    with opened(folder) as store:
+        store.append([see(project(1))], NOON)
+        assert store.begin_backup() is None
+        assert store.backup_due_in(NOON) == timedelta(0)
+
+
+def test_a_backup_is_verified_while_the_store_is_used(folder: Path) -> None:
+    with opened(folder) as store:
+        store.append(EVERYTHING, NOON)
+        head = store.begin_backup()
+        store.append([decide(approved(7))], NOON)
+        assert head is not None
+        made = store.finish_backup(head, NOON)
+    with closing(connect_frozen(made)) as copy:
+        assert len(list(read_events(copy))) == 5
 
 
 def test_a_reserve_that_decisions_use_up_is_filled_again(folder: Path) -> None:

@@ -27,7 +27,7 @@ from support.decisions import NOON, numbered
 from support.disk import Folder, read_in, write_now, write_out
 from support.recording import Call, Machine, record
 from support.scribe import STATE_NAME, Mode
-from support.stores import small_reserve
+from support.stores import back_up, small_reserve
 
 TESTS = Path(__file__).parent.parent
 _OLD_DECISIONS = 40
@@ -110,7 +110,7 @@ def _made_starts(work: Path, seed: int) -> list[Start]:
 def _make_history(state: Path) -> None:
     with closing(Store.open(state, lambda: NOON)) as store:
         store.append([numbered(seq) for seq in range(1, _OLD_DECISIONS + 1)], NOON)
-        store.back_up(NOON)
+        back_up(store, NOON)
 
 
 def damage(state: Path, event: Event) -> None:

@@ -15,7 +15,7 @@ from rootsd.host.opening import DATABASE_NAME
 from rootsd.host.store import Loaded
 from support.cuts import memory_folder
 from support.decisions import NOON, approved, decide, denied, project
-from support.stores import EVERYTHING, by_path, is_approved, load, opened, small_reserve
+from support.stores import EVERYTHING, back_up, by_path, is_approved, load, opened, small_reserve
 
 PAGE = 4096
 
@@ -72,7 +72,7 @@ def _make(folder: Path) -> tuple[bytes, Loaded]:
         for number in range(20):
             store.append([decide(approved(number)), decide(denied(number + 50))], NOON)
         store.append(EVERYTHING, NOON)
-        return store.back_up(NOON).read_bytes(), store.load()
+        return back_up(store, NOON).read_bytes(), store.load()
 
 
 def _sqlite_sees_nothing_wrong(database: Path) -> bool:

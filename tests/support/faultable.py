@@ -26,7 +26,7 @@ from rootsd.core.changes import Change
 from rootsd.core.errors import RootsdError
 from rootsd.host.store import Store
 from support.decisions import NOON, numbered
-from support.stores import small_reserve
+from support.stores import back_up, small_reserve
 
 DECISIONS = 4
 ORDER = struct.Struct("=3i")  # idle calls to make first, of which number; the first decision
@@ -94,7 +94,7 @@ class Child:
                 self._tell()
                 if self._told.tried == _BACK_UP_AFTER:
                     with self._refusable():
-                        store.back_up(NOON)
+                        back_up(store, NOON)
             with self._refusable():
                 store.load()
 

@@ -24,7 +24,7 @@ from rootsd.host.store import Store
 from support.cuts import damage, memory_folder, python_environment
 from support.decisions import NOON, decided, numbered
 from support.faultable import DECISIONS, ORDER, TOLD_SIZE, Diligence, Told
-from support.stores import by_path, small_reserve
+from support.stores import back_up, by_path, small_reserve
 
 HANG_GUARD = 60
 OLD = range(3, 11)  # by number: what was decided before
@@ -183,7 +183,7 @@ def make_start(start: Start, state: Path) -> None:
         return
     with closing(Store.open(state, lambda: NOON)) as store:
         store.append([numbered(number) for number in OLD], NOON)
-        store.back_up(NOON)
+        back_up(store, NOON)
         events = store.events()
         if start is Start.HOT:
             _copy_amid_transaction(store, events[-1].head, state, state.with_name("hot"))

@@ -19,7 +19,7 @@ from rootsd.host import database
 from rootsd.host.store import Store
 from support.decisions import NOON, after, numbered, project, see
 from support.recording import MARKS_NAME
-from support.stores import small_reserve
+from support.stores import back_up, small_reserve
 
 STATE_NAME = "state"
 _ROUNDS = 8
@@ -68,7 +68,7 @@ def decide_at_length(top: Path, marks: int) -> None:
             seq += count
             os.write(marks, b"%d" % seq)
             if chance.random() < 1 / 6:
-                store.back_up(after(turn))
+                back_up(store, after(turn))
 
 
 def main() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from datetime import datetime
 from pathlib import Path
 
 from rootsd.core.changes import Change
@@ -59,6 +60,13 @@ def append(folder: Path, *changes: Change) -> int | None:
     """Open, append at noon, close."""
     with opened(folder) as store:
         return store.append(changes, NOON)
+
+
+def back_up(store: Store, at: datetime) -> Path:
+    """Back up as the daemon does, in one go."""
+    head = store.begin_backup()
+    assert head is not None
+    return store.finish_backup(head, at)
 
 
 def load(folder: Path) -> Loaded:

@@ -24,6 +24,7 @@ from anyio.abc import SocketStream, TaskStatus
 
 from rootsd import __version__
 from rootsd.app.asking import Asking
+from rootsd.app.backups import Backups
 from rootsd.app.control import serve_control
 from rootsd.app.items import rfc3339
 from rootsd.app.ledger import Ledger
@@ -122,6 +123,7 @@ class Daemon:
             now=utc_now,
             first_revision=_FIRST_REVISION,
         )
+        self._backups = Backups(store, self._ledger, utc_now)
         self._surveyor = Surveyor(self._ledger, self._discovery_died)
         self.status = 0
         self._asking = Asking(
@@ -165,6 +167,7 @@ class Daemon:
     ) -> None:
         async with anyio.create_task_group() as group:
             group.start_soon(self._ledger.keep_saving)
+            group.start_soon(self._backups.keep)
             group.start_soon(self._surveyor.take_in)
             group.start_soon(self._surveyor.follow_roots)
             group.start_soon(self._asking.carry_out)
@@ -196,7 +199,8 @@ class Daemon:
 
     def degraded(self) -> list[str]:
         """What does not work as it should."""
-        return [*([self._note] if self._note else []), *self._surveyor.degraded()]
+        note = [self._note] if self._note else []
+        return [*note, *self._backups.degraded(), *self._surveyor.degraded()]
 
     async def reload(self) -> None:
         """Read the configuration again. Raises BadConfig, and then the old one stays."""

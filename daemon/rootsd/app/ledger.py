@@ -14,7 +14,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import anyio
 from anyio import to_thread
@@ -28,6 +28,7 @@ from rootsd.core.model import Identity, Project, Published, Root
 from rootsd.core.plan import Plan, plan
 
 log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 RETRY_SECONDS = (1.0, 2.0, 5.0, 15.0, 60.0)
 
@@ -104,9 +105,15 @@ class Ledger:
 
     async def wait_past(self, revision: int) -> Published:
         """Wait until the published set is newer than `revision`, then return it verified."""
+        await self.news_past(revision)
+        return await self.current()
+
+    async def news_past(self, revision: int) -> Published:
+        """Wait until the published set is newer than `revision`. Not verified: it serves to say
+        that something changed, and to no answer."""
         while self._published.revision <= revision:
             await self._changed.wait()
-        return await self.current()
+        return self._published
 
     async def observe(self, observations: Iterable[Observation]) -> None:
         """Take in what the disk shows."""
@@ -152,6 +159,14 @@ class Ledger:
         async with self._lock:
             with anyio.CancelScope(shield=True):
                 await self._retry()
+
+    async def undisturbed(self, work: Callable[[], T]) -> T:
+        """Run `work`, which uses the store, in a worker thread, while nothing else does. Orders
+        and observations wait meanwhile, so it has to be short."""
+        async with self._lock:
+            with anyio.CancelScope(shield=True):
+                done = await to_thread.run_sync(work)
+        return done
 
     async def _retry(self) -> None:
         try:

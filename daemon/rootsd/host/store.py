@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from rootsd.core.changes import Change, ProjectChange
-from rootsd.core.history import Event, Head, events_for
+from rootsd.core.history import START, Event, Head, events_for
 from rootsd.core.labels import safe_label
 from rootsd.core.model import Presence, Project, ProjectKind, Rule, Sighting
 from rootsd.core.records import RuledProject
@@ -125,13 +125,15 @@ class Store:
         """How long from `at` until the newest backup is a day old. Raises NotPrivate."""
         return backup.due_in(self._folder, at)
 
-    def begin_backup(self) -> Head:
-        """Copy the database for `finish_backup`, and make room for decisions on a full disk.
+    def begin_backup(self) -> Head | None:
+        """Copy the database for `finish_backup`, and make room for decisions on a full disk. None,
+        and no copy, where nothing was decided yet.
 
         Raises DiskFull, StoreUnusable or NotPrivate; older backups stay then.
         """
         with self._in_use():
-            head = backup.copy(self._db, self._folder)
+            is_empty = read_head(self._db) == START
+            head = None if is_empty else backup.copy(self._db, self._folder)
         self._has_room = True
         self._keep_room()
         return head
@@ -141,10 +143,6 @@ class Store:
         touch the database: others may use the store meanwhile."""
         with self._in_use():
             return backup.keep(self._folder, head, at)
-
-    def back_up(self, at: datetime) -> Path:
-        """Make a verified backup in one go; see `begin_backup` and `finish_backup`."""
-        return self.finish_backup(self.begin_backup(), at)
 
     def close(self) -> None:
         """Close the files; the store cannot be used afterwards."""
