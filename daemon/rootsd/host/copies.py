@@ -13,6 +13,7 @@ from rootsd.host.gitdir import GitPlace
 from rootsd.host.reader import names_in, read_small, read_tail
 
 _INDEX_CAP = 64 << 20
+_SIGNATURE = b"DIRC"
 _TRAILER = 20
 _HEADER = 12
 _FIXED = 62
@@ -37,7 +38,10 @@ def copied_whole(place: GitPlace) -> bool:
             return False
     if place.folder == place.work:
         return True
-    index = read_small(place.folder + b"/index", _INDEX_CAP)
+    file = place.folder + b"/index"
+    if read_small(file, len(_SIGNATURE)) != _SIGNATURE:
+        return False  # before so much memory goes to what is no index
+    index = read_small(file, _INDEX_CAP)
     return index is not None and _index_holds(index, place.work)
 
 
@@ -49,7 +53,7 @@ def _pack_fits(stem: bytes) -> bool:
 
 
 def _index_holds(index: bytes, work: bytes) -> bool:
-    if len(index) < _HEADER + _TRAILER or not index.startswith(b"DIRC"):
+    if len(index) < _HEADER + _TRAILER or not index.startswith(_SIGNATURE):
         return False
     trailer = index[-_TRAILER:]
     # All zeros: index.skipHash.
