@@ -145,19 +145,20 @@ def _lengthen(journal: Path) -> bool:
     what stands behind the records of a transaction for the rest of an earlier one."""
     fd = open_private_file(journal)
     try:
-        length = os.fstat(fd).st_size
-        missing = JOURNAL_BYTES - length
-        if missing > 0:
-            written = os.pwrite(fd, bytes(missing), length)
-            sync(fd)
-            sync_path(journal.parent)
-            return written == missing
+        try:
+            length = os.fstat(fd).st_size
+            missing = JOURNAL_BYTES - length
+            if missing > 0:
+                written = os.pwrite(fd, bytes(missing), length)
+                sync(fd)
+                sync_path(journal.parent)
+                return written == missing
+        finally:
+            os.close(fd)  # reports what an earlier write met, on some file systems
     except OSError as error:
         if error.errno not in {errno.ENOSPC, errno.EDQUOT}:
             raise unusable(journal, error) from error
         return False
-    finally:
-        os.close(fd)
     return True
 
 
