@@ -8,6 +8,7 @@ from rootsd.core.catalog import Catalog
 from rootsd.core.grants import given
 from rootsd.core.inputs import AddRule, Approve, Deny, RemoveRule, Unsafe, Vanished
 from rootsd.core.model import (
+    Access,
     ActorKind,
     Incomplete,
     Lapse,
@@ -128,3 +129,19 @@ def test_new_grants_replace_old_ones_of_their_kind_only() -> None:
     kinds = [grant.actor.kind for grant in catalog.projects[TREE].ruling.grants]
     assert kinds == [ActorKind.MAIN_CHECKOUT, ActorKind.RULE]
     assert after(catalog, Vanished(TREE), seen(TREE, 5, MAIN)).roots.keys() == {TREE}
+
+
+def test_what_was_read_only_stays_so_when_a_rule_grants_its_successor() -> None:
+    catalog = after(
+        NOTHING_KNOWN,
+        seen(MAIN, 1),
+        Approve(MAIN, identity(1), ANN, access=Access.READ),
+        ALLOW_ALL,
+        seen(MAIN, 2),
+    )
+    assert catalog.projects[MAIN].ruling.grants
+    assert catalog.roots[MAIN].access is Access.READ
+    again = after(catalog, seen(MAIN, 3), seen(MAIN, 4))
+    assert again.roots[MAIN].access is Access.READ
+    asked = after(again, Approve(MAIN, identity(4), ANN))
+    assert asked.roots[MAIN].access is Access.READ_WRITE

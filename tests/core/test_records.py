@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rootsd.core.fields import BadRecord
-from rootsd.core.model import UNDECIDED, Actor, ProjectKind, Rule, Ruling, Sighting
+from rootsd.core.model import UNDECIDED, Access, Actor, ProjectKind, Rule, Ruling, Sighting
 from rootsd.core.records import (
     RuledProject,
     decode_actor,
@@ -30,6 +30,14 @@ from support.decisions import NOON, actors, approved, moments, names, rules, rul
 def test_a_project_survives_its_text(name: str, kind: ProjectKind, ruling: Ruling) -> None:
     project = RuledProject(name, kind, ruling)
     assert decode_project(encode_project(project)) == project
+
+
+def test_the_access_of_an_approval_that_lapsed_survives_and_is_only_written_where_it_narrows() -> (
+    None
+):
+    project = RuledProject("r1", ProjectKind.GIT, Ruling(kept_access=Access.READ))
+    assert decode_project(encode_project(project)) == project
+    assert "access" not in encode_project(RuledProject("r1", ProjectKind.GIT, UNDECIDED))
 
 
 @given(rules)

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from rootsd.core.catalog import Catalog
 from rootsd.core.decide import Ground
-from rootsd.core.model import Access, Parent, Presence, Project, ProjectKind, Verdict
+from rootsd.core.model import Parent, Presence, Project, ProjectKind, Verdict
 from rootsd.core.paths import contains, is_utf8, text_of, to_uri
 from rootsd.wire.control import Item
 
@@ -75,7 +75,7 @@ def _item(catalog: Catalog, project: Project, parents: Sequence[Parent]) -> Item
         lapsed=ruling.lapse.reason.value if ruling.lapse else None,
         incomplete=seen.incomplete.value if seen.incomplete else None,
         tags=list(ruling.tags),
-        access=ruling.decision.access.value if ruling.decision else Access.READ_WRITE.value,
+        access=ruling.access.value,
         parent=_parent_of(project, parents),
         discovered_at=rfc3339(seen.first_seen),
         decided_at=rfc3339(decided_at) if decided_at else None,

@@ -17,7 +17,6 @@ from enum import StrEnum
 from typing import assert_never
 
 from rootsd.core.model import (
-    Access,
     ActorKind,
     Identity,
     Presence,
@@ -161,6 +160,6 @@ def root_of(project: Project) -> Root:
         uri=text_of(project.path) if kind is ProjectKind.URI else to_uri(project.path),
         name=ruling.name or text_of(project.path),
         kind=kind,
-        access=ruling.decision.access if ruling.decision else Access.READ_WRITE,
+        access=ruling.access,
         tags=ruling.tags,
     )

@@ -173,13 +173,22 @@ class Lapse:
 
 @dataclass(frozen=True, slots=True)
 class Ruling:
-    """Everything that was decided about one project. The name is frozen by an approval."""
+    """Everything that was decided about one project. The name is frozen by an approval.
+
+    `kept_access` is what an approval that lapsed had said; no rule that grants it anew says more.
+    """
 
     decision: Decision | None = None
     grants: tuple[Grant, ...] = ()
     lapse: Lapse | None = None
     name: str | None = None
     tags: tuple[str, ...] = ()
+    kept_access: Access = Access.READ_WRITE
+
+    @property
+    def access(self) -> Access:
+        """What clients are asked to do with the root, if it is published."""
+        return self.kept_access if self.decision is None else self.decision.access
 
 
 UNDECIDED = Ruling()

@@ -148,6 +148,7 @@ def _ruling(ruling: Ruling) -> Json:
             "lapse": _if(ruling.lapse, _lapse),
             "name": ruling.name,
             "tags": ruling.tags or None,
+            "access": None if ruling.kept_access is Access.READ_WRITE else ruling.kept_access,
         }
     )
 
@@ -159,6 +160,8 @@ def _read_ruling(fields: Fields) -> Ruling:
         lapse=_if(fields.maybe("lapse", fields.inner), _read_lapse),
         name=fields.maybe("name", fields.text),
         tags=fields.texts("tags"),
+        kept_access=fields.maybe("access", partial(fields.member, enum=Access))
+        or Access.READ_WRITE,
     )
 
 

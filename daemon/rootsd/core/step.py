@@ -131,7 +131,7 @@ def _hazardous(project: Project, event: Unsafe, now: datetime) -> Project:
 
 
 def _lapsed(project: Project, reason: LapseReason, now: datetime) -> Project:
-    """Without its approvals; a denial stays. Name and tags are kept for the next approval."""
+    """Without its approvals; a denial stays. Name, tags and access are kept for the next."""
     ruling = project.ruling
     decision = ruling.decision
     approved = decision is not None and decision.verdict is Verdict.APPROVED
@@ -144,6 +144,7 @@ def _lapsed(project: Project, reason: LapseReason, now: datetime) -> Project:
             decision=None if approved else decision,
             grants=(),
             lapse=Lapse(reason, now),
+            kept_access=ruling.access,
         ),
     )
 
