@@ -76,8 +76,9 @@ def percentile(values: Iterable[float], share: float) -> float:
 
 
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Print a table in Markdown; numbers are shortened to three digits."""
-    print(f"\n{title}\n")
+    """Print a table in Markdown, and how busy the machine is: above its cores, latencies lie."""
+    busy = f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"
+    print(f"\n{title} ({busy})\n")
     print("| " + " | ".join(columns) + " |")
     print("|---|" + "---:|" * (len(columns) - 1))
     for row in rows:

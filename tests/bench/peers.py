@@ -119,6 +119,7 @@ class Watchman:
         )
         self.folder = str(folder)
         self.seen: dict[str, float] = {}
+        self.trouble = ""
         self._socket = self._connect()
         self._lines = self._socket.makefile("rb")
         begin = time.perf_counter()
@@ -136,7 +137,7 @@ class Watchman:
         self._request("subscribe", self.folder, "bench", {"fields": ["name"]})
         Thread(target=self._note, daemon=True).start()
 
-    def when(self, name: str, patience: float = 10) -> float | None:
+    def when(self, name: str, patience: float = 5) -> float | None:
         """When the name, relative to the folder, was first told of; None if it is not in time."""
         deadline = time.perf_counter() + patience
         while name not in self.seen:
@@ -174,15 +175,15 @@ class Watchman:
         return answer
 
     def _note(self) -> None:
-        # Ends with the connection; a name that is not UTF-8 makes no valid JSON.
+        # Ends with the connection, which its owner closes.
         try:
             for line in self._lines:
                 now = time.perf_counter()
-                told = json.loads(line.decode(errors="replace"))
+                told = json.loads(line.decode(errors="replace"), strict=False)
                 for name in told.get("files", ()):
                     self.seen.setdefault(name, now)
-        except (OSError, ValueError):
-            return
+        except (OSError, ValueError) as error:
+            self.trouble = str(error)
 
 
 @contextmanager
@@ -196,7 +197,7 @@ def watchman(folder: Path, state: Path) -> Iterator[Watchman]:
 
 
 def bearable(top: Path) -> None:
-    """Take away the names that are not UTF-8: watchfiles ends at the first event of one."""
+    """Take away the names that are not UTF-8: they end watchfiles, and watchman sends no JSON."""
     for path in (top / "odd").iterdir():
         try:
             os.fsencode(path).decode()
