@@ -60,7 +60,7 @@ def test_a_system_folder_under_another_name_is_refused(
     alias = home / "alias"
     alias.symlink_to(folder(home))
     judge = partial(why_disguised, places=[bytes(alias)])
-    monkeypatch.setattr(parents, "why_disguised", judge)
+    monkeypatch.setattr("rootsd.host.config.why_disguised", judge)
     with pytest.raises(BadParent, match="alias under another name"):
         parents.checked_parent(session, "~/src")
 

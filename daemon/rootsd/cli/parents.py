@@ -13,8 +13,7 @@ from rootsd.core.errors import ErrorCode, RootsdError
 from rootsd.core.labels import safe_label
 from rootsd.core.paths import RefusedPlaces, is_utf8, text_of
 from rootsd.host import folders
-from rootsd.host.config import Config, canonical, parse_config, read_config
-from rootsd.host.safety import why_disguised
+from rootsd.host.config import Config, canonical, parse_config, read_config, why_no_parent
 
 
 class BadParent(RootsdError):
@@ -44,7 +43,7 @@ def checked_parent(session: Session, typed: str) -> bytes:
         raise BadParent(
             f"{shown} is not UTF-8, so the configuration cannot name it", "rootsd up ~"
         )
-    if reason := _refused(session).why_no_parent(path) or why_disguised(path):
+    if reason := why_no_parent(_refused(session), path):
         raise BadParent(f"{shown} cannot be a parent: {reason}", "rootsd up ~/src")
     if not os.access(path, os.R_OK | os.X_OK):
         raise BadParent(f"{shown} cannot be read by you", f"ls -ld {shown}")

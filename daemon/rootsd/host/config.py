@@ -85,6 +85,11 @@ def canonical(typed: str) -> bytes:
     return os.path.realpath(bytes_of(os.path.expanduser(typed)))
 
 
+def why_no_parent(places: RefusedPlaces, path: bytes) -> str | None:
+    """Why `path` can never be a parent, by its name or by what it is; None if nothing does."""
+    return places.why_no_parent(path) or why_disguised(path)
+
+
 class _Reader:
     """Turns tables into values, and knows where in the text a key stands."""
 
@@ -127,7 +132,7 @@ class _Reader:
         if not os.path.expanduser(raw).startswith("/"):
             raise self.wrong(key, index, "the path has to start with / or ~/")
         path = canonical(raw)
-        if reason := self._refused.why_no_parent(path) or why_disguised(path):
+        if reason := why_no_parent(self._refused, path):
             shown = safe_label(path, limit=None)
             raise self.wrong(key, index, f"{shown} cannot be a parent: {reason}")
         return path
