@@ -68,6 +68,9 @@ _OUTSIDE = frozenset(
 class StoreDamaged(Exception):
     """The database is not what was written; `rootsd.host.recovery` puts it right."""
 
+# What a journal with something to roll back begins with (sqlite.org/fileformat2.html, section 3).
+_JOURNAL_MAGIC = bytes.fromhex("d9d505f920a163d7")
+
 
 class StoreUnusable(RootsdError):
     """The system does not let the database be read or written; it is as whole as before."""
@@ -127,10 +130,13 @@ def connect(file: Path) -> Database:
 
 
 def _refuse_hot_journal(file: Path) -> None:
-    """SQLite takes a journal that it cannot look at for none, and half a transaction for whole."""
+    """SQLite takes a journal that it cannot look at for none, and half a transaction for whole.
+
+    One that it did look at and found to be garbage, as a power cut leaves it, is no journal.
+    """
     try:
         with journal_of(file).open("rb") as journal:
-            is_hot = journal.read(1) not in {b"", b"\0"}
+            is_hot = journal.read(len(_JOURNAL_MAGIC)) == _JOURNAL_MAGIC
     except FileNotFoundError:
         return
     except OSError as error:
