@@ -300,3 +300,16 @@ def test_stopping_gives_every_thread_back(start: Start) -> None:
     discovery = start()
     discovery.stop()
     assert set(threading.enumerate()) == before
+
+
+def test_a_restart_tells_again_what_an_earlier_life_kept(src: Path, tmp_path: Path) -> None:
+    for number in range(100):
+        fake_repository(src / f"r{number}")
+    index, expected = tmp_path / "index", {raw(src / f"r{number}") for number in range(100)}
+    for _ in range(2):
+        observed = Observed()
+        discovery = Discovery(report=observed.report, on_status=observed.on_status, index=index)
+        discovery.start([Parent(raw(src))], {})
+        observed.wait_for(*expected)
+        discovery.stop()
+        assert index.exists()

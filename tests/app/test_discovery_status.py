@@ -21,6 +21,9 @@ class _Nobody:
     def found(self, path: bytes, kind: ProjectKind, arrival: Arrival) -> None:
         pass
 
+    def remembered(self, path: bytes) -> None:
+        pass
+
     def lost(self, path: bytes) -> None:
         pass
 

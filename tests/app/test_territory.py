@@ -28,6 +28,9 @@ class Ledger:
     def found(self, path: bytes, kind: ProjectKind, arrival: Arrival) -> None:
         self.told.append((path, kind, arrival))
 
+    def remembered(self, path: bytes) -> None:
+        """Those that the tree has are counted; `found` follows."""
+
     def lost(self, path: bytes) -> None:
         self.told.append((path, None, None))
 

@@ -51,6 +51,9 @@ class _Nobody:
     def found(self, path: bytes, kind: ProjectKind, arrival: Arrival) -> None:
         """Not timed here."""
 
+    def remembered(self, path: bytes) -> None:
+        """Not timed here."""
+
     def lost(self, path: bytes) -> None:
         """Not timed here."""
 

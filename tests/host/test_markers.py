@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from rootsd.core.model import Nested, Parent, ProjectKind
@@ -86,3 +88,17 @@ def test_other_parents_and_mounts_are_not_entered() -> None:
 def test_below_the_top_there_is_one_slash() -> None:
     assert child(b"/", b"src") == b"/src"
     assert child(b"/src", b"a") == b"/src/a"
+
+
+def test_the_signature_changes_with_every_rule_and_with_nothing_else() -> None:
+    parent = Parent(b"/src", skip=(b"old", b"tmp-*"))
+    signatures = [
+        Rules.of(parent).signature(),
+        Rules.of(parent, [b"/src/disk"]).signature(),
+        Rules.of(replace(parent, depth=3)).signature(),
+        Rules.of(replace(parent, nested=Nested.VCS)).signature(),
+        Rules.of(replace(parent, skip=(b"old",))).signature(),
+        Rules.of(replace(parent, skip=(b"older", b"tmp-*"))).signature(),
+    ]
+    assert len(set(signatures)) == len(signatures)
+    assert Rules.of(replace(parent, skip=(b"tmp-*", b"old"))).signature() == signatures[0]

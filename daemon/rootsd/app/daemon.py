@@ -56,6 +56,7 @@ log = logging.getLogger(__name__)
 
 _FIRST_REVISION = 1
 _BROKEN = 1
+_INDEX_FILE = "discovery.index"
 _SESSIONS_FILE = "sessions.ndjson"
 _LOG_FORMAT = "%(asctime)s %(levelname)s %(message)s"
 
@@ -124,7 +125,7 @@ class Daemon:
             first_revision=_FIRST_REVISION,
         )
         self._backups = Backups(store, self._ledger, utc_now)
-        self._surveyor = Surveyor(self._ledger, self._discovery_died)
+        self._surveyor = Surveyor(self._ledger, self._discovery_died, state / _INDEX_FILE)
         self.status = 0
         self._asking = Asking(
             self._ledger,

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import TypeVar
 
 from rootsd.app.discovery_status import (
@@ -24,6 +25,7 @@ from rootsd.app.discovery_status import (
     report_on,
 )
 from rootsd.app.explorer import Explorer
+from rootsd.app.keeping import Keeping
 from rootsd.app.territory import Territory
 from rootsd.core.inputs import Observation
 from rootsd.core.model import Parent, Project
@@ -38,6 +40,8 @@ ROOTS_SWEEP_S = 60.0
 # Beyond this a look at everything is cheaper than each hint.
 _MOST_SIGNALS = 65_536
 _BATCH = 4_096
+# Remembered projects looked at between two looks into the queue: 5 ms.
+_CATCH_UP = 64
 
 T = TypeVar("T")
 Report = Callable[[Sequence[Observation]], None]
@@ -75,7 +79,8 @@ class Discovery:
 
     All methods may be called from any thread and return at once. `report` gets observations in
     batches, in order; a project being made is not reported until it is whole or given up.
-    `on_death` is called, from the thread, if a bug ended it.
+    `on_death` is called, from the thread, if a bug ended it. `index` is the file that keeps the
+    trees for a quick start.
     """
 
     def __init__(
@@ -85,6 +90,7 @@ class Discovery:
         on_status: StatusSink,
         senses: Senses | None = None,
         on_death: Callable[[], None] = _nobody_cares,
+        index: Path | None = None,
     ) -> None:
         self._report = report
         self._on_status = on_status
@@ -99,6 +105,7 @@ class Discovery:
         self._explorer = Explorer(
             self._watcher, senses.surroundings, senses.processes_on, senses.monotonic
         )
+        self._keeping = Keeping(index, senses.monotonic)
         self._scanning: bytes | None = None
         self._status = DiscoveryStatus()
         self._sweeps: dict[bytes, float] = {}
@@ -186,8 +193,12 @@ class Discovery:
                 else:
                     self._follow_up(first)
                 self._explorer.tick()
+                for territory in self._explorer.territories:
+                    territory.catch_up(_CATCH_UP)
                 self._sweep()
                 self._flush()
+                self._keeping.keep_if_due(self._explorer.territories)
+            self._keeping.keep(self._explorer.territories)
         finally:
             if not self._stopping:
                 # A bug: the exception goes to threading.excepthook, the daemon must not go on.
@@ -219,8 +230,11 @@ class Discovery:
         """Seconds to the next thing to do; None for ever."""
         due = [self._roots_sweep] if self._explorer.has_anything() else []
         due += self._sweeps.values()
-        if (candidate := self._explorer.candidates.next_due()) is not None:
-            due.append(candidate)
+        if any(territory.is_behind() for territory in self._explorer.territories):
+            return 0.0
+        for other in (self._explorer.candidates.next_due(), self._keeping.due()):
+            if other is not None:
+                due.append(other)
         return max(0.0, min(due) - self._monotonic()) if due else None
 
     def _sweep(self) -> None:
@@ -249,6 +263,7 @@ class Discovery:
 
     def _set_parents(self, parents: Sequence[Parent]) -> None:
         for territory in self._explorer.set_parents(parents):
+            self._keeping.remind(territory)
             self._explore(territory)
         self._explorer.recheck_strays()
         self._sweeps = {

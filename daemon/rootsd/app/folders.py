@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from enum import Enum
 
 from rootsd.core.model import ProjectKind
+from rootsd.host.index import KeptTree, Traits
+from rootsd.host.markers import child
 from rootsd.host.walk import Place, Stamp
 
 
@@ -30,6 +33,38 @@ class Folder:
         self.project: ProjectKind | None = None
         self.zone = place.zone
         self.stamp: Stamp | None = None
+
+    @classmethod
+    def planted(cls, tree: KeptTree, top: Place) -> list[Folder]:
+        """The folders that a tree of an earlier life had, `top` first; none for an empty one."""
+        folders: list[Folder] = []
+        for holder, name, traits, stamp in tree.rows():
+            if folders:
+                above = folders[holder]
+                path = child(above.place.path, name)
+                folder = cls(Place(path, above.place.left - 1, above.zone), above)
+                above.kids[name] = folder
+            else:
+                folder = cls(top, None)
+            folder.role = Role.FRONTIER if traits.frontier else Role.LEAF
+            folder.project, folder.zone, folder.stamp = traits.kind, traits.zone, stamp
+            folders.append(folder)
+        return folders
+
+    def kept(self, signature: bytes) -> KeptTree:
+        """The folder and all below it, to be planted in a later life."""
+        tree = KeptTree(signature)
+        numbers: dict[bytes, int] = {}
+        for folder in self.all():
+            path = folder.place.path
+            above = numbers[folder.above.place.path] if folder.above is not None else 0
+            if folder.role is Role.UNREADABLE and folder.above is not None:
+                # The one that holds it finds it again, or finds that it can be read.
+                tree.doubt(above)
+                continue
+            traits = Traits(folder.project, folder.zone, folder.role is Role.FRONTIER)
+            numbers[path] = tree.add(above, os.path.basename(path), traits, folder.stamp)
+        return tree
 
     def all(self) -> Iterator[Folder]:
         """The folder and all below it; the tree may not change meanwhile."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from pathlib import Path
 from typing import TypeVar
 
 import anyio
@@ -41,16 +42,23 @@ def _nobody_cares() -> None:
 class Surveyor:
     """Runs discovery for the ledger. Make it on the event loop's thread.
 
-    `on_death` is called there if a bug ended discovery.
+    `on_death` is called there if a bug ended discovery; `index` is the file where discovery keeps
+    what makes the next start quick.
     """
 
-    def __init__(self, ledger: Ledger, on_death: Callable[[], None] = _nobody_cares) -> None:
+    def __init__(
+        self,
+        ledger: Ledger,
+        on_death: Callable[[], None] = _nobody_cares,
+        index: Path | None = None,
+    ) -> None:
         self._ledger = ledger
         self._loop = asyncio.get_running_loop()
         self._discovery = Discovery(
             report=self._report,
             on_status=self._note_status,
             on_death=lambda: self._on_loop(on_death),
+            index=index,
         )
         self._parents: tuple[Parent, ...] = ()
         self._status = DiscoveryStatus()

@@ -14,6 +14,7 @@ from typing import Protocol
 from rootsd.app.candidates import Arrival
 from rootsd.app.folders import Folder, Role
 from rootsd.core.model import Coverage, Parent, ProjectKind
+from rootsd.host.index import KeptTree
 from rootsd.host.markers import SKIPPED_BESIDE_A_PROJECT_FILE, Rules, child, is_marker
 from rootsd.host.walk import (
     Listing,
@@ -38,6 +39,9 @@ class Sink(Protocol):
     def found(self, path: bytes, kind: ProjectKind, arrival: Arrival) -> None:
         """A folder is a project, by its marker; said again whenever it may have changed."""
 
+    def remembered(self, path: bytes) -> None:
+        """A tree of an earlier life had a project there; `found` or `lost` follows."""
+
     def lost(self, path: bytes) -> None:
         """The tree has no project there any more; why is for the sink to find out."""
 
@@ -55,6 +59,9 @@ class Territory:
         self._hidden: set[bytes] = set()
         self._top: Folder | None = None
         self._top_id: tuple[int, ...] | None = None
+        self._unjudged: list[bytes] = []
+        self.changes = 0
+        self._memory: KeptTree | None = None
         self.set_rules(rules)
 
     def set_rules(self, rules: Rules) -> None:
@@ -86,12 +93,51 @@ class Territory:
         return path in self._projects
 
     def explore(self, arrival: Arrival, progress: ProgressSink | None = None) -> None:
-        """Build the tree from nothing."""
+        """Build the tree from nothing, or from the one given to `remember`."""
         self.abandon()
         self.limit = None
         self._top_id = self._id_now()
         top = Place(self.parent.path, self.parent.depth, Zone.OPEN, top=True)
+        memory, self._memory = self._memory, None
+        there = self._top_id is not None
+        if there and memory is not None and memory.signature == self.rules.signature():
+            self._plant(Folder.planted(memory, top))
+            return
         self._top = self._graft(top, None, arrival, progress)
+
+    def remember(self, memory: KeptTree | None) -> None:
+        """Start the next exploration from there: only what moved since is listed."""
+        self._memory = memory
+
+    def kept(self) -> KeptTree | None:
+        """The tree, to be remembered in a later life; None if there is none."""
+        return self._top.kept(self.rules.signature()) if self._top is not None else None
+
+    def is_behind(self) -> bool:
+        """Whether remembered projects wait for `catch_up`."""
+        return bool(self._unjudged)
+
+    def catch_up(self, most: int) -> None:
+        """Tell of up to `most` remembered projects, as a scan would have."""
+        todo, self._unjudged = self._unjudged[:most], self._unjudged[most:]
+        for path in todo:
+            folder = self._folders.get(path)
+            if folder is not None and folder.project is not None:
+                self._sink.found(path, folder.project, Arrival.FOUND)
+
+    def _plant(self, folders: list[Folder]) -> None:
+        for folder in folders:
+            path = folder.place.path
+            self._folders[path] = folder
+            if folder.role is Role.FRONTIER:
+                # Before any stamp is compared: a change in between is then told.
+                self._arm(path)
+            if folder.project is not None:
+                self._projects.add(path)
+                self._unjudged.append(path)
+                self._sink.remembered(path)
+        self._top = folders[0]
+        self._refresh(self._top, thorough=False, arrival=Arrival.FOUND)
 
     def abandon(self) -> None:
         """Drop the whole tree; each project is lost."""
@@ -143,6 +189,8 @@ class Territory:
     def refresh(self, *, thorough: bool, progress: ProgressSink | None = None) -> None:
         """Make the tree agree with the disk; folders with their old stamp only if `thorough`."""
         if self._top is not None:
+            if thorough:
+                self._unjudged.clear()
             self._refresh(self._top, thorough=thorough, progress=progress)
 
     def sweep(self) -> None:
@@ -159,7 +207,12 @@ class Territory:
         return self.rules.enters(folder.place.path, name, self.rules.skip_names)
 
     def _refresh(
-        self, start: Folder, *, thorough: bool, progress: ProgressSink | None = None
+        self,
+        start: Folder,
+        *,
+        thorough: bool,
+        progress: ProgressSink | None = None,
+        arrival: Arrival = Arrival.MADE,
     ) -> None:
         stack, seen, projects = [start], 0, 0
         while stack:
@@ -170,7 +223,7 @@ class Territory:
                     stack += folder.kids.values()
             else:
                 known = list(folder.kids.values())
-                self._relist(folder, Arrival.MADE)
+                self._relist(folder, arrival)
                 # Those that are new, or were walked anew by other rules, agree with the disk.
                 stack += (kid for kid in known if self._folders.get(kid.place.path) is kid)
             if progress is not None:
@@ -207,6 +260,7 @@ class Territory:
         `before` is `settled_before()` of a time before the listing.
         """
         path, was = folder.place.path, folder.project
+        self.changes += 1
         folder.project, folder.zone = listing.kind, listing.zone
         self._hidden.discard(path)
         folder.stamp = listing.stamp
@@ -266,6 +320,7 @@ class Territory:
 
     def _drop(self, folder: Folder) -> None:
         """Take a folder and all below it out of the tree."""
+        self.changes += 1
         if folder.above is not None:
             folder.above.kids.pop(os.path.basename(folder.place.path), None)
         lost = []

@@ -124,6 +124,14 @@ class Rules:
             stops=frozenset(stops) - {parent.path},
         )
 
+    def signature(self) -> bytes:
+        """All that settles what a walk by these rules finds, the built-in lists included."""
+        globs = self.skip_globs.pattern if self.skip_globs is not None else b""
+        built_in = (VCS_NAMES, PROJECT_FILES, SKIPPED_BESIDE_A_PROJECT_FILE, PROJECT_GLOBS)
+        lists = (*built_in, self.skip_names, self.stops)
+        parts = [_SEPARATOR.join(sorted(names)) for names in lists]
+        return b"\0".join((b"%d" % self.depth, self.nested.value.encode(), globs, *parts))
+
     def skipped(self, names: frozenset[bytes] | set[bytes]) -> frozenset[bytes]:
         """The names that are not entered in a folder that holds `names`; hidden ones apart."""
         if SKIPPED_BESIDE_A_PROJECT_FILE.isdisjoint(names) or not has_project_file(names):
