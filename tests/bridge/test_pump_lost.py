@@ -161,3 +161,10 @@ def test_requests_wait_for_a_daemon_that_comes_back() -> None:
         with daemons(answer_pings):
             assert client.hear()["id"] == 2
             assert client.leave() == 0
+
+
+def test_a_client_that_leaves_does_not_wait_for_a_daemon_that_never_accepts() -> None:
+    """The socket of the second one is there, as a supervisor holds it, and nobody behind it."""
+    with bridge() as client, daemons(vanish_with(PONG, after=1)):
+        assert client.ask(1, "ping")["result"] == {}
+        assert client.leave() == 0

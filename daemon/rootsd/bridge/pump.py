@@ -37,6 +37,7 @@ class Pump:
         self._made: Session | None = None
         self._connection: socket.socket | None = None
         self._answers_before = 0
+        self._is_silent = False  # a daemon that came after a loss, and has not said anything yet
         self._absence = Absence()
         self._awakening: Awakening | None = None
         self._obstacle: RootsdError | None = None  # why none can be started
@@ -62,7 +63,9 @@ class Pump:
     @property
     def _is_needed(self) -> bool:
         owes = self._made is not None and self._made.owes
-        return self._client_speaks or self._connection is not None or owes
+        # A client that has left does not wait for a daemon that may never accept.
+        talks = self._connection is not None and not self._is_silent
+        return self._client_speaks or talks or owes
 
     @property
     def _session(self) -> Session:
@@ -175,6 +178,7 @@ class Pump:
         self._connection = connection
         self._absence.connected()
         self._obstacle = self._why = None
+        self._is_silent = self._made is not None
         if self._made or self._greeting:
             self._answers_before = self._session.answers
             self._follow(self._session.begin())
@@ -235,6 +239,7 @@ class Pump:
         if not data:
             self._lose(connection)
             return
+        self._is_silent = False
         head, newline, tail = data.rpartition(b"\n")
         if not newline:
             self._coming += data

@@ -1,0 +1,159 @@
+"""Daemons killed and replaced under bridges: real daemons, real bridges, clients of all sorts.
+
+In each round every client has requests open when the daemon goes. Each of them must be answered
+with the list as it is, no id twice; and what changed while there was no daemon, or by an order
+after it, must reach every client by its notices alone.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from itertools import cycle, islice
+from pathlib import Path
+
+import anyio
+import pytest
+from anyio import to_thread
+from mcp.shared.exceptions import MCPError
+
+from rootsd.bridge.absence import GRACE_S
+from support.followers import (
+    STOPPED,
+    Follower,
+    Names,
+    WrongAnswer,
+    followers,
+)
+from support.person import Person
+from support.sizes import Sizes
+
+HANG_GUARD_S = 180
+BURST = 3
+STAYS, WANDERS, TURNS = "stays", "wanders", "turns"
+
+# The SDK deprecates what its own legacy mode still has to use.
+pytestmark = pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")
+
+
+@pytest.fixture
+def person(tmp_path: Path) -> Iterator[Person]:
+    """Has three approved roots: one stays, one's folder wanders off and back, one is denied and
+    approved in turns."""
+    person = Person(tmp_path)
+    for name in (STAYS, WANDERS, TURNS):
+        person.clone(name)
+    person.rootsd("up", str(person.parent))
+    person.rootsd("approve", STAYS, WANDERS, TURNS)
+    yield person
+    person.run("down")
+
+
+class Rounds:
+    """Takes daemons away from followers, and looks at what they are told meanwhile and after."""
+
+    def __init__(self, person: Person, clients: list[Follower], patience: float) -> None:
+        self._person = person
+        self._patience = patience
+        self._clients = clients
+        self._expected = frozenset({STAYS, WANDERS, TURNS})
+
+    async def killed(self) -> None:
+        """SIGKILL with requests open; then an order to the daemon that the bridges started."""
+        pid = await to_thread.run_sync(self._person.daemon_pid)
+        async with anyio.create_task_group() as group:
+            answered = anyio.Event()
+            for client in self._clients:
+                for _ in range(BURST):
+                    group.start_soon(self._ask, client, answered, {self._expected})
+            await answered.wait()  # some are answered, most are under way
+            os.kill(pid, signal.SIGKILL)
+        await self._order()
+        await self._all_know()
+
+    async def replaced(self) -> None:
+        """`down`, a change that no daemon sees, `up`, with requests open all the time."""
+        before = self._expected
+        self._expected ^= {WANDERS}
+        async with anyio.create_task_group() as group:
+            answered = anyio.Event()
+            for client in self._clients:
+                group.start_soon(self._ask, client, answered, {before, self._expected})
+            await answered.wait()
+            started = time.monotonic()
+            await to_thread.run_sync(self._person.rootsd, "down")
+            self._wander()
+            for client in self._clients:
+                group.start_soon(self._ask_while_down, client, started, {before, self._expected})
+            await to_thread.run_sync(self._person.rootsd, "up")
+        await self._all_know()
+
+    async def _ask(self, client: Follower, answered: anyio.Event, valid: set[Names]) -> None:
+        names = await client.ask()
+        answered.set()
+        if names not in valid:
+            raise WrongAnswer(f"{client.label} was told {names}, not one of {valid}")
+
+    async def _ask_while_down(self, client: Follower, since: float, valid: set[Names]) -> None:
+        """An error is deserved where `down` lasted longer than bridges wait; nothing else is."""
+        try:
+            await self._ask(client, anyio.Event(), valid)
+        except (MCPError, WrongAnswer) as error:
+            if STOPPED not in str(error) or time.monotonic() - since < GRACE_S:
+                raise
+
+    async def _order(self) -> None:
+        order = "deny" if TURNS in self._expected else "approve"
+        await to_thread.run_sync(self._person.rootsd, order, TURNS)
+        self._expected ^= {TURNS}
+
+    def _wander(self) -> None:
+        here, there = self._person.parent / WANDERS, self._person.home / WANDERS
+        if here.exists():
+            here.rename(there)
+        else:
+            there.rename(here)
+
+    async def _all_know(self) -> None:
+        async with anyio.create_task_group() as group:
+            for client in self._clients:
+                group.start_soon(self._ask, client, anyio.Event(), {self._expected})
+                group.start_soon(client.knows, self._expected, self._patience)
+
+
+async def test_no_client_notices_that_daemons_are_killed_and_replaced(
+    person: Person, sizes: Sizes
+) -> None:
+    rounds = sizes.pick(test=3, check=20, soak=200)
+    clients = sizes.pick(test=4, check=16, soak=50)
+    async with followers(clients, person.home) as every:
+        house = Rounds(person, every, HANG_GUARD_S)
+        for take_away in islice(cycle((house.killed, house.replaced)), rounds):
+            with anyio.fail_after(HANG_GUARD_S):
+                await take_away()
+
+
+def faulty(fault: str) -> tuple[str, ...]:
+    """A bridge with a fault planted."""
+    program = "from rootsd.bridge import main, owed, session, words; import sys; "
+    return ("-c", f"{program}{fault}; sys.exit(main.main([]))")
+
+
+SILENT = "session.Session._news = lambda self: b''; words.news_of_stream = lambda _: iter(())"
+FORGETFUL = "owed.Entry.may_be_asked_again = False"
+
+
+async def test_a_bridge_that_keeps_news_to_itself_would_be_found(person: Person) -> None:
+    with pytest.raises(BaseExceptionGroup) as caught:
+        async with followers(4, person.home, bridge=faulty(SILENT)) as every:
+            await Rounds(person, every, patience=2.0).replaced()
+    assert caught.group_contains(WrongAnswer, match="was not told")
+
+
+async def test_a_bridge_that_does_not_ask_again_would_be_found(person: Person) -> None:
+    with pytest.raises(BaseExceptionGroup) as caught:
+        async with followers(4, person.home, bridge=faulty(FORGETFUL)) as every:
+            await Rounds(person, every, HANG_GUARD_S).killed()
+    assert caught.group_contains((WrongAnswer, MCPError), match="before it answered")
