@@ -10,6 +10,7 @@ import os
 import resource
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Sequence
 from enum import StrEnum
@@ -22,7 +23,8 @@ from rootsd.host.gitdir import locate
 from rootsd.host.landlock import READ, Right, Ruleset
 from rootsd.host.probe import probe
 
-HANG_GUARD = 120
+HANG_GUARD = 60
+ENOUGH = 250  # of the projects that discovery tells of in the end
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 _STARTING = ("subprocess.Popen", "os.exec", "os.posix_spawn", "os.system", "os.fork", "pty.spawn")
 _CHANGING = (
@@ -61,15 +63,20 @@ def _bind() -> None:
 def _discover(parent: bytes) -> dict[bytes, str]:
     """What the whole of discovery says of each project, as it does in the daemon."""
     told: dict[bytes, str] = {}
+    heard = threading.Condition()
 
     def report(observations: Sequence[Observation]) -> None:
-        for one in observations:
-            told[one.path] = _in_words(one)
+        with heard:
+            told.update((one.path, _in_words(one)) for one in observations)
+            heard.notify_all()
 
     discovery = Discovery(report=report, on_status=lambda _: None)
     discovery.start([Parent(parent)], {})
     try:
         discovery.scan(parent).result(HANG_GUARD)
+        with heard:
+            # Most are unfinished, and are told once they were quiet for long enough.
+            heard.wait_for(lambda: len(told) >= ENOUGH, HANG_GUARD)
     finally:
         discovery.stop()
     return told
