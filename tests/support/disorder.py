@@ -1,0 +1,300 @@
+"""Random disorder in a few parents: all that can happen to folders and what they lie on.
+
+Run in mount namespace of its own as root, `python -m support.disorder TOP SEED OPERATIONS FAULT`.
+The watching process has no powers over files, so that permissions hold for it. Prints a summary
+in JSON; ends with code 1 and the last operations at the first difference.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+from collections import Counter, deque
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from support.repos import fake_repository, make_repository
+from support.subjects import UNPRIVILEGED
+
+_HANG_S = 60
+_QUEUE_SIZE = Path("/proc/sys/fs/inotify/max_queued_events")
+_NAMES = ("a", "b", "c", "build", "node_modules", os.fsdecode(b"\xff"))
+_SIGNS_OF_LIFE = (
+    ".git", ".git/HEAD", ".git/config", ".git/objects/pack", ".git/refs/heads", ".git/packed-refs",
+    ".git/index.lock", ".git/index",
+)  # fmt: skip
+
+
+class Disorder:
+    """Five parents and a place outside them; each operation may fail, as in life."""
+
+    def __init__(self, top: Path, seed: int, fault: str) -> None:
+        self.top = top
+        self.random = random.Random(seed)  # noqa: S311 - a test that can be repeated
+        self.log: deque[str] = deque(maxlen=40)
+        self.counts: Counter[str] = Counter()
+        self.late = top / "x" / "y" / "late"
+        self.disk = top / "disk"
+        self.barrier = top / "barrier"
+        self.outside = top / "outside"
+        self.places = (top / "src", top / "src", top / "vcs", self.disk, self.late, self.outside)
+        for folder in (*self.places, self.barrier, top / "volumes"):
+            folder.mkdir(parents=True, exist_ok=True)
+        self.origin = make_repository(top / "origin", files=20)
+        self._mount("-t", "tmpfs", "one", str(top / "volumes"))
+        self.volumes = (top / "volumes" / "one", top / "volumes" / "two")
+        for volume in self.volumes:
+            volume.mkdir()
+        self.mounted: list[Path] = []
+        self._still = fake_repository(self.barrier / "still-0")
+        self._turn = 0
+        self._sweep_needed = False
+        nested = {"vcs": "vcs"}
+        parents = [*dict.fromkeys(self.places[:-1]), top / "src" / "b", self.barrier]
+        self.subject = subprocess.Popen(
+            [*UNPRIVILEGED, sys.executable, "-m", "support.steered", fault],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        self._ask(json.dumps([(str(p), nested.get(p.name, "none")) for p in parents]))
+
+    # The other process
+
+    def settled(self, *, sweep: bool) -> list[str]:
+        """Let discovery catch up; what it then gets wrong."""
+        self._turn += 1
+        self._still = self._still.rename(self.barrier / f"still-{self._turn}")
+        order = "sweep" if sweep or self._sweep_needed else "look"
+        self._sweep_needed = False
+        return self._ask(f"{order} {self._still}")
+
+    def _ask(self, line: str) -> list[str]:
+        assert self.subject.stdin is not None
+        assert self.subject.stdout is not None
+        with suppress(BrokenPipeError):
+            self.subject.stdin.write(line + "\n")
+            self.subject.stdin.flush()
+        line = self.subject.stdout.readline()
+        if not line:
+            return [f"discovery ended with {self.subject.wait(_HANG_S)}"]
+        found: list[str] = json.loads(line)
+        return found
+
+    def end(self) -> None:
+        """End the other process and unmount everything."""
+        self.subject.kill()
+        self.subject.wait(_HANG_S)
+        for point in (*reversed(self.mounted), self.top / "volumes"):
+            subprocess.run(["umount", "-l", point], capture_output=True, check=False)
+
+    # The operations
+
+    def step(self) -> None:
+        """One operation at random."""
+        steps: dict[Callable[[], str], int] = {
+            self.make_folder: 12, self.make_repository: 16, self.init: 2, self.clone: 2,
+            self.clone_and_kill: 1, self.make_project: 6, self.unmake_project: 4, self.remove: 8,
+            self.move: 20, self.unmake: 5, self.replace: 5, self.link: 3, self.chmod: 8,
+            self.burst: 1, self.mount: 2, self.unmount: 2, self.disturb_late: 4,
+            self.chmod_parent: 1,
+        }  # fmt: skip
+        (step,) = self.random.choices(list(steps), list(steps.values()))
+        try:
+            done = step()
+        except (OSError, shutil.Error):
+            return
+        self.counts[step.__name__] += 1
+        self.log.append(f"{step.__name__} {done}")
+
+    def place(self) -> Path:
+        names = self.random.choices(_NAMES, k=self.random.randint(1, 4))
+        return self.random.choice(self.places).joinpath(*names)
+
+    def old_place(self) -> Path:
+        """A folder that is there, mostly."""
+        place = self.random.choice(self.places)
+        with suppress(OSError):
+            for _ in range(self.random.randint(1, 4)):
+                below = sorted(
+                    entry.path for entry in os.scandir(place)
+                    if entry.is_dir(follow_symlinks=False) and entry.name != ".git"
+                )  # fmt: skip
+                if not below:
+                    break
+                place = Path(self.random.choice(below))
+        return self.place() if place in self.places else place
+
+    def make_folder(self) -> str:
+        place = self.place()
+        place.mkdir(parents=True, exist_ok=True)
+        return str(place)
+
+    def make_repository(self) -> str:
+        place = self.place()
+        if (place / ".git").exists():
+            return "nothing"
+        return str(fake_repository(place))
+
+    def init(self) -> str:
+        place = self.place()
+        subprocess.run(["git", "init", "-q", place], capture_output=True, check=False)
+        return str(place)
+
+    def clone(self) -> str:
+        place = self.place()
+        url = self.random.choice((str(self.origin), f"file://{self.origin}"))
+        subprocess.run(["git", "clone", "-q", url, place], capture_output=True, check=False)
+        return str(place)
+
+    def clone_and_kill(self) -> str:
+        """At the moment when a random one of its files is there."""
+        place = self.place()
+        sign = place / self.random.choice(_SIGNS_OF_LIFE)
+        command = ["git", "clone", "-q", f"file://{self.origin}", str(place)]
+        clone = subprocess.Popen(command, stderr=subprocess.DEVNULL, start_new_session=True)
+        while clone.poll() is None and not sign.exists():
+            os.sched_yield()
+        with suppress(ProcessLookupError):
+            os.killpg(clone.pid, signal.SIGKILL)
+        clone.wait(_HANG_S)
+        return f"{place} at {sign.name}"
+
+    def make_project(self) -> str:
+        place = self.place()
+        place.mkdir(exist_ok=True)
+        (place / "go.mod").touch()
+        # In a repository's root nothing is watched: a minute's sweep tells.
+        self._sweep_needed = True
+        return str(place)
+
+    def unmake_project(self) -> str:
+        place = self.old_place()
+        (place / "go.mod").unlink()
+        self._sweep_needed = True
+        return str(place)
+
+    def remove(self) -> str:
+        place = self.old_place()
+        shutil.rmtree(place)
+        return str(place)
+
+    def move(self) -> str:
+        old, new = self.old_place(), self.place()
+        new.parent.mkdir(parents=True, exist_ok=True)
+        old.rename(new)
+        return f"{old} {new}"
+
+    def unmake(self) -> str:
+        place = self.old_place()
+        shutil.rmtree(place / ".git")
+        self._sweep_needed = True
+        return str(place)
+
+    def replace(self) -> str:
+        place = self.old_place()
+        shutil.rmtree(place)
+        return str(fake_repository(place))
+
+    def link(self) -> str:
+        place = self.place()
+        target = self.random.choice((self.old_place(), place.parent, self.top))
+        if self.random.random() < 1 / 2:
+            shutil.rmtree(place, ignore_errors=True)
+        place.symlink_to(target)
+        return f"{place} {target}"
+
+    def chmod(self) -> str:
+        place = self.old_place()
+        return self._flip(place)
+
+    def chmod_parent(self) -> str:
+        return self._flip(self.random.choice((*self.places[:-1], self.late.parent)))
+
+    def _flip(self, place: Path) -> str:
+        mode = self.random.choice((0o000, 0o755, 0o755, 0o311, 0o444))
+        place.chmod(mode)
+        return f"{place} {mode:o}"
+
+    def burst(self) -> str:
+        """More than the queue holds, while nobody reads it; what follows is lost."""
+        os.kill(self.subject.pid, signal.SIGSTOP)
+        for _ in range(int(_QUEUE_SIZE.read_text()) // 2 + 1):
+            folder = self.barrier / "burst"
+            folder.mkdir()
+            folder.rmdir()
+        for _ in range(self.random.randint(1, 12)):
+            self.step()
+        os.kill(self.subject.pid, signal.SIGCONT)
+        return ""
+
+    def mount(self) -> str:
+        if len(self.mounted) > 6:
+            return "nothing"
+        point = self.random.choice((self.disk, self.disk, self.late, self.old_place()))
+        source = self.random.choice((*self.volumes, self.old_place()))
+        how = ("--bind", str(source)) if self.random.random() < 0.8 else ("-t", "tmpfs", "new")
+        self._mount(*how, str(point))
+        self.mounted.append(point)
+        return f"{how} {point}"
+
+    def unmount(self) -> str:
+        if not self.mounted:
+            return "nothing"
+        point = self.mounted.pop(self.random.randrange(len(self.mounted)))
+        subprocess.run(["umount", "-l", point], capture_output=True, check=False)
+        return str(point)
+
+    def disturb_late(self) -> str:
+        folder = self.random.choice((self.late, self.late.parent, self.late.parent.parent))
+        away = self.top / "away"
+        match self.random.randrange(4):
+            case 0:
+                shutil.rmtree(folder)
+                return f"{folder} removed"
+            case 1:
+                folder.rename(away)
+                return f"{folder} away"
+            case 2:
+                self.late.parent.mkdir(parents=True, exist_ok=True)
+                away.rename(self.late)
+                return "back"
+            case _:
+                self.late.mkdir(parents=True, exist_ok=True)
+                return "made"
+
+    def _mount(self, *arguments: str) -> None:
+        done = subprocess.run(["mount", *arguments], capture_output=True, check=False)
+        if done.returncode:
+            raise OSError(done.stderr)
+
+
+def _say(what: object) -> None:
+    sys.stdout.write(json.dumps(what) + "\n")
+
+
+def main() -> int:
+    top, seed, operations, fault = Path(sys.argv[1]), *map(int, sys.argv[2:4]), sys.argv[4]
+    disorder = Disorder(top, seed, fault)
+    settled = 0
+    try:
+        while sum(disorder.counts.values()) < operations:
+            for _ in range(disorder.random.randint(1, 6)):
+                disorder.step()
+            settled += 1
+            if found := disorder.settled(sweep=settled % 10 == 0):
+                log = list(disorder.log)
+                _say({"seed": seed, "settled": settled, "found": found, "log": log})
+                return 1
+    finally:
+        disorder.end()
+    _say({"seed": seed, "settled": settled, "operations": dict(disorder.counts)})
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

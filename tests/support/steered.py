@@ -1,0 +1,277 @@
+"""Discovery in a process of its own, asked line by line whether it knows what a fresh scan finds.
+
+Run as `python -m support.steered FAULT`. The first line on its input is a JSON list of parents,
+each `[PATH, NESTED]`. Any other is `look PATH` or `sweep PATH`, where a repository has just been
+moved to PATH in the last of the parents: the kernel keeps the order, so that whoever has heard of
+it has heard of everything before. Each answer is a line: a JSON list of differences, empty if
+there are none.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from functools import partial
+from typing import TypeVar
+
+from rootsd.app.discovery import Discovery, Senses
+from rootsd.core.catalog import Catalog
+from rootsd.core.inputs import Observation
+from rootsd.core.model import Nested, Parent, Presence, Project, ProjectKind, Sighting
+from rootsd.core.paths import RefusedPlaces, ancestors
+from rootsd.core.plan import plan
+from rootsd.host.complete import state_of
+from rootsd.host.identity import identify
+from rootsd.host.markers import SKIPPED, SKIPPED_BESIDE_A_PROJECT_FILE
+from rootsd.host.mounts import MountWatch, mount_points, mounts
+from rootsd.host.stages import Pending, Stage
+from rootsd.host.watch.events import Change, Happening, Overflow, Post, Purpose, Signal, Watcher
+from rootsd.host.watch.inotify import InotifyWatcher
+from rootsd.host.watch.polling import PollingWatcher
+
+# How long a difference may last before it is one; all that is well is no slower by it.
+PATIENCE_S = 20.0
+# Where a fault is planted, a difference is wanted and need not be waited for as long.
+_PATIENCE_WITH_A_FAULT_S = 4.0
+_A_WHILE_S = 6.0
+_NEVER_S = 1e7
+_BARRIER = b"still-"
+_NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+T = TypeVar("T")
+
+
+class Fault(StrEnum):
+    """What can be planted, to see that it is found."""
+
+    NONE = "none"
+    DEAF_TO_MOVES = "deaf-to-moves"
+    DEAF_TO_CHMOD = "deaf-to-chmod"
+    NO_OVERFLOW = "no-overflow"
+    NO_GUARDS = "no-guards"
+    NO_MOUNTS = "no-mounts"
+
+
+class Time:
+    """A clock that goes on by itself and can be put forward."""
+
+    def __init__(self) -> None:
+        self.ahead = 0.0
+
+    def __call__(self) -> float:
+        return time.monotonic() + self.ahead
+
+
+class _DeafWatcher(InotifyWatcher):
+    """Misses one sort of happening."""
+
+    def __init__(self, post: Post, deaf_to: Callable[[Happening], bool]) -> None:
+        def pass_on(signal: Signal) -> None:
+            post(partial(self._filtered, signal))
+
+        super().__init__(pass_on)
+        self._deaf_to = deaf_to
+
+    def _filtered(self, signal: Signal) -> Happening | Overflow | None:
+        told = signal()
+        return None if isinstance(told, Happening) and self._deaf_to(told) else told
+
+
+def _is_chmod(told: Happening) -> bool:
+    return told.purpose is Purpose.FRONTIER and told.change is Change.ALTERED
+
+
+def _watcher(fault: Fault) -> Callable[[Post], Watcher]:
+    match fault:
+        case Fault.DEAF_TO_MOVES:
+            return lambda post: _DeafWatcher(
+                post, lambda told: told.moved and not told.name.startswith(_BARRIER)
+            )
+        case Fault.DEAF_TO_CHMOD:
+            return lambda post: _DeafWatcher(post, _is_chmod)
+        case Fault.NO_GUARDS:
+            guards = (Purpose.ROOT, Purpose.ABOVE)
+            return lambda post: _DeafWatcher(post, lambda told: told.purpose in guards)
+        case Fault.NO_OVERFLOW:
+            return lambda post: InotifyWatcher(
+                lambda signal: None if signal is Overflow else post(signal)
+            )
+        case Fault.NONE | Fault.NO_MOUNTS:
+            return InotifyWatcher
+
+
+class Known:
+    """What a discovery says, folded as the daemon folds it."""
+
+    def __init__(self) -> None:
+        self.changed = threading.Condition()
+        self._catalog = Catalog.of((), (), RefusedPlaces(b"/nobody"), 1)
+
+    def report(self, observations: Sequence[Observation]) -> None:
+        with self.changed:
+            self._catalog = plan(self._catalog, observations, _NOW).catalog
+            self.changed.notify_all()
+
+    def live(self) -> dict[bytes, Sighting]:
+        with self.changed:
+            projects: list[Project] = list(self._catalog.projects.values())
+        return {p.path: p.sighting for p in projects if p.sighting.presence is Presence.PRESENT}
+
+    def wait_for(self, path: bytes) -> None:
+        with self.changed:
+            if not self.changed.wait_for(lambda: path in self.live(), PATIENCE_S):
+                raise AssertionError(f"never heard of {path!r}")
+
+    def linger(self) -> None:
+        """Wait until something is reported, or a short while."""
+        with self.changed:
+            self.changed.wait(0.05)
+
+
+class Steered(Discovery):
+    """Sweeps only when it is told to, and lets time pass at once."""
+
+    def __init__(self, watcher: Callable[[Post], Watcher]) -> None:
+        self.known = Known()
+        self._time = Time()
+        senses = Senses(watcher=watcher, monotonic=self._time)
+        super().__init__(report=self.known.report, on_status=lambda _status: None, senses=senses)
+        self._roots_sweep += _NEVER_S
+
+    def deaf_to_mounts(self) -> None:
+        self._mounts = MountWatch(lambda: None)
+
+    def run_down(self) -> None:
+        """Let all the time pass that projects being made are waiting for."""
+        end = time.monotonic() + PATIENCE_S
+        while self._do(lambda: len(self._explorer.candidates)):
+            self._time.ahead += _A_WHILE_S
+            # What is due is looked at after an order, so that the second finds it done.
+            self._do(lambda: None)
+            assert time.monotonic() < end, "a project stays being made"
+
+    def sweep(self) -> None:
+        """As each minute."""
+        self._do(self._explorer.sweep)
+
+    def _do(self, action: Callable[[], T]) -> T:
+        future: Future[T] = self._ask(action)
+        return future.result(PATIENCE_S)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Discovery beside a fresh scan of the same parents."""
+
+    discovery: Steered
+    parents: Sequence[Parent]
+    patience_s: float
+
+    def differences(self, *, swept: bool) -> list[str]:
+        """What is still different when patience is at its end."""
+        end = time.monotonic() + self.patience_s
+        while True:
+            self.discovery.run_down()
+            found = list(self._compare(swept=swept))
+            if not found or time.monotonic() > end:
+                return found
+            self.discovery.known.linger()
+
+    def _fresh(self) -> dict[bytes, Sighting]:
+        fresh = Steered(lambda _post: PollingWatcher())
+        fresh.start(self.parents, {})
+        fresh.scan(None).result(PATIENCE_S)
+        fresh.run_down()
+        fresh.stop()
+        return fresh.known.live()
+
+    def _compare(self, *, swept: bool) -> Iterator[str]:
+        live, fresh = self.discovery.known.live(), self._fresh()
+        points = mount_points(mounts())
+        for path in sorted(fresh.keys() - live.keys()):
+            yield f"missed {path!r} {fresh[path].kind}"
+        for path in sorted(fresh.keys() & live.keys()):
+            if (how := _unlike(path, live[path], fresh[path])) is not None:
+                yield f"{path!r} is {how}"
+        for path in sorted(live.keys() - fresh.keys()):
+            if not self._is_covered(path, fresh, points):
+                yield f"still knows {path!r} {live[path].kind} {live[path].incomplete}"
+            elif swept and (how := _not_there(path, live[path])) is not None:
+                yield f"after a sweep still knows {path!r}: {how}"
+
+    def _is_covered(
+        self, path: bytes, fresh: dict[bytes, Sighting], points: frozenset[bytes]
+    ) -> bool:
+        """Whether a scan does not come there though what was known there stays known."""
+        tops = {parent.path for parent in self.parents}
+        for above in (path, *ancestors(path)):
+            if above in tops:
+                return above == path or not os.access(above, os.R_OK)
+            name = os.path.basename(above)
+            if name in SKIPPED | SKIPPED_BESIDE_A_PROJECT_FILE or above in points:
+                return True
+            if above != path and (above in fresh or not os.access(above, os.R_OK)):
+                return True
+        return False
+
+
+def _unlike(path: bytes, live: Sighting, fresh: Sighting) -> str | None:
+    if live.identity is None or not live.identity.same_as(fresh.identity):  # type: ignore[arg-type]
+        return "another folder by now"
+    if live.kind is not fresh.kind or live.main_checkout != fresh.main_checkout:
+        return f"{live.kind} {live.main_checkout!r}, not {fresh.kind} {fresh.main_checkout!r}"
+    if live.incomplete is not fresh.incomplete:
+        match state_of(path, live.kind):
+            # Only who saw the clone knows that it was stopped.
+            case Pending(stage=Stage.FILES_BEFORE_INDEX):
+                return None
+            case _:
+                pass
+        return f"{live.incomplete}, not {fresh.incomplete}"
+    return None if live.hazard is fresh.hazard else f"{live.hazard}, not {fresh.hazard}"
+
+
+def _not_there(path: bytes, live: Sighting) -> str | None:
+    try:
+        same = live.identity is not None and live.identity.same_as(identify(path))
+    except OSError as error:
+        return str(error)
+    return None if same or live.kind is ProjectKind.URI else "another folder"
+
+
+def main() -> None:
+    fault = Fault(sys.argv[1])
+    parents = [
+        Parent(os.fsencode(path), depth=3, nested=Nested(nested))
+        for path, nested in json.loads(sys.stdin.readline())
+    ]
+    discovery = Steered(_watcher(fault))
+    if fault is Fault.NO_MOUNTS:
+        discovery.deaf_to_mounts()
+    discovery.start(parents, {})
+    discovery.scan(None).result(PATIENCE_S)
+    patience_s = PATIENCE_S if fault is Fault.NONE else _PATIENCE_WITH_A_FAULT_S
+    comparison = Comparison(discovery, parents, patience_s)
+    sys.stdout.write("[]\n")
+    sys.stdout.flush()
+    for line in sys.stdin:
+        order, path = line.rstrip("\n").split(" ", 1)
+        discovery.known.wait_for(os.fsencode(path))
+        discovery.run_down()
+        if order == "sweep":
+            discovery.sweep()
+        sys.stdout.write(json.dumps(comparison.differences(swept=order == "sweep")) + "\n")
+        sys.stdout.flush()
+    discovery.stop()
+
+
+if __name__ == "__main__":
+    main()

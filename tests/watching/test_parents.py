@@ -1,0 +1,190 @@
+"""What can happen to a parent as a whole, on real mounts, limits and permissions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from support.subjects import OWN_MOUNTS, UNPRIVILEGED, run_python
+
+pytestmark = pytest.mark.needs("linux")
+
+_BEGIN = """
+import os, shutil, subprocess, sys
+from pathlib import Path
+from rootsd.app.discovery import Discovery, Senses
+from rootsd.app.discovery_status import ParentState
+from rootsd.core.inputs import Sighted, Unreachable, Vanished
+from rootsd.core.model import Parent
+from support.observed import HANG_S, Observed
+from support.repos import fake_repository, raw
+
+top = Path(sys.argv[1])
+observed = Observed()
+
+def start(*parents, **senses):
+    senses = Senses(**senses)
+    discovery = Discovery(
+        report=observed.report, on_status=observed.on_status, senses=senses
+    )
+    discovery.start([Parent(raw(parent)) for parent in parents], {})
+    discovery.scan(None).result(HANG_S)
+    return discovery
+
+def state_of(parent):
+    (found,) = (report for report in observed.status.parents if report.path == raw(parent))
+    return found
+
+def sh(*command):
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+"""
+
+
+def _watch(wrapper: tuple[str, ...], code: str, top: Path) -> None:
+    assert run_python(wrapper, _BEGIN + code + "\nprint('done')", top) == ("done\n", "")
+
+
+@pytest.mark.needs("namespaces")
+def test_a_parent_that_is_unmounted_suspends_and_returns_by_itself(tmp_path: Path) -> None:
+    """An image keeps its identity; a tmpfs would be another file system."""
+    _watch(OWN_MOUNTS, """
+image, disk = top / "image", top / "disk"
+image.write_bytes(b"")
+os.truncate(image, 8_000_000)
+sh("mkfs.ext4", "-q", image)
+disk.mkdir()
+sh("mount", "-o", "loop", image, disk)
+fake_repository(disk / "one")
+discovery = start(disk)
+(seen,) = observed.all
+for turn in range(2):
+    sh("umount", disk)
+    observed.wait(lambda: observed.all[-1] == Unreachable(raw(disk / "one")))
+    sh("mount", "-o", "loop", image, disk)
+    observed.wait(lambda: observed.all[-1] == seen)
+# Too quick to be noticed as gone: each watch is lost none the less.
+fake_repository(disk / "deep" / "two")
+observed.wait_for(raw(disk / "one"), raw(disk / "deep" / "two"))
+subprocess.run(f"umount {disk} && mount -o loop {image} {disk}", shell=True, check=True)
+fake_repository(disk / "three")
+fake_repository(disk / "deep" / "four")
+observed.wait_for(*(raw(disk / name) for name in ("one", "three", "deep/two", "deep/four")))
+discovery.stop()
+sh("umount", disk)
+""", tmp_path)  # fmt: skip
+
+
+@pytest.mark.needs("namespaces")
+def test_what_a_parent_is_covered_by_counts_and_what_it_covers_returns(tmp_path: Path) -> None:
+    _watch(OWN_MOUNTS, """
+src = top / "src"
+fake_repository(src / "one")
+fake_repository(src / "two")
+discovery = start(src)
+before = dict(observed.live())
+sh("mount", "-t", "tmpfs", "cover", src)
+fake_repository(src / "one")
+fake_repository(src / "three")
+observed.wait_for(raw(src / "one"), raw(src / "three"))
+assert observed.live()[raw(src / "one")].identity != before[raw(src / "one")].identity
+assert Unreachable(raw(src / "two")) in observed.all
+sh("umount", src)
+observed.wait(lambda: observed.live() == before)
+fake_repository(src / "four")
+observed.wait_for(*before, raw(src / "four"))
+discovery.stop()
+""", tmp_path)  # fmt: skip
+
+
+@pytest.mark.needs("namespaces")
+def test_a_bind_mount_and_links_in_a_circle_make_no_second_project(tmp_path: Path) -> None:
+    _watch(OWN_MOUNTS, """
+src, again = top / "src", top / "src" / "again"
+one = fake_repository(src / "a" / "one")
+(src / "a" / "loop").symlink_to(src)
+(src / "a" / "self").symlink_to("self")
+again.mkdir()
+sh("mount", "--bind", src / "a", again)
+discovery = start(src)
+observed.wait_for(raw(one))
+fake_repository(src / "a" / "two")
+observed.wait_for(raw(one), raw(src / "a" / "two"))
+assert len(observed.all) == 2
+sh("umount", again)
+sh("mount", "--bind", src / "a", again)
+fake_repository(src / "three")
+observed.wait_for(raw(one), raw(src / "a" / "two"), raw(src / "three"))
+discovery.stop()
+""", tmp_path)  # fmt: skip
+
+
+@pytest.mark.needs("setpriv")
+def test_a_parent_without_permission_is_suspended_and_not_gone(tmp_path: Path) -> None:
+    _watch(UNPRIVILEGED, """
+src = top / "src"
+one = raw(fake_repository(src / "one"))
+discovery = start(src)
+(seen,) = observed.all
+src.chmod(0)
+observed.wait(lambda: observed.all[-1] == Unreachable(one))
+observed.wait(lambda: state_of(src).state is ParentState.UNREADABLE)
+src.chmod(0o700)
+observed.wait(lambda: observed.all[-1] == seen)
+discovery.stop()
+assert Vanished(one) not in observed.all
+src.chmod(0)
+# It cannot even be watched now: the folder above it tells.
+discovery = start(src)
+src.chmod(0o700)
+observed.wait(lambda: observed.all[-1] == seen)
+discovery.stop()
+""", tmp_path)  # fmt: skip
+
+
+@pytest.mark.needs("setpriv")
+def test_a_repository_that_can_be_listed_and_not_entered_is_suspended(tmp_path: Path) -> None:
+    _watch(UNPRIVILEGED, """
+one = fake_repository(top / "src" / "one")
+discovery = start(top / "src")
+(seen,) = observed.all
+one.chmod(0o444)
+observed.wait(lambda: observed.all[-1] == Unreachable(raw(one)))
+one.chmod(0o755)
+observed.wait(lambda: observed.all[-1] == seen)
+discovery.stop()
+""", tmp_path)  # fmt: skip
+
+
+@pytest.mark.needs("setpriv", "namespaces")
+def test_at_the_kernel_s_limit_of_watches_the_parent_is_polled(tmp_path: Path) -> None:
+    """A user namespace has a limit of its own, which harms nobody else."""
+    _watch(("unshare", "--user", "--map-root-user"), """
+Path("/proc/sys/user/max_inotify_watches").write_text("40")
+src = top / "src"
+for number in range(60):
+    (src / str(number)).mkdir(parents=True)
+discovery = start(src)
+observed.wait(lambda: state_of(src).state is ParentState.POLLED)
+assert "sysctl fs.inotify.max_user_watches" in state_of(src).remedy
+assert observed.status.watches <= 40
+made = [raw(fake_repository(src / str(number) / "one")) for number in range(60)]
+observed.wait_for(*made)
+shutil.rmtree(src / "59")
+observed.wait_for(*made[:-1])
+discovery.stop()
+""", tmp_path)  # fmt: skip
+
+
+@pytest.mark.needs("namespaces")
+def test_without_an_inotify_instance_parents_are_polled(tmp_path: Path) -> None:
+    _watch(("unshare", "--user", "--map-root-user"), """
+Path("/proc/sys/user/max_inotify_instances").write_text("0")
+src = top / "src"
+src.mkdir()
+discovery = start(src)
+observed.wait(lambda: state_of(src).state is ParentState.POLLED)
+fake_repository(src / "one")
+observed.wait_for(raw(src / "one"))
+discovery.stop()
+""", tmp_path)  # fmt: skip
