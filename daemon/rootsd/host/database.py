@@ -68,6 +68,7 @@ _OUTSIDE = frozenset(
 class StoreDamaged(Exception):
     """The database is not what was written; `rootsd.host.recovery` puts it right."""
 
+
 # What a journal with something to roll back begins with (sqlite.org/fileformat2.html, section 3).
 _JOURNAL_MAGIC = bytes.fromhex("d9d505f920a163d7")
 
