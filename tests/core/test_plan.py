@@ -12,6 +12,7 @@ from hypothesis.stateful import run_state_machine_as_test
 from rootsd.core import catalog as catalog_module
 from rootsd.core import decide, grants, rules, step
 from rootsd.core import plan as plan_module
+from rootsd.core.catalog import Catalog
 from rootsd.core.changes import ProjectChange, RuleChange, Verb
 from rootsd.core.errors import (
     DeniedHere,
@@ -42,6 +43,8 @@ from rootsd.core.model import (
 )
 from rootsd.core.paths import PathError
 from rootsd.core.plan import plan
+from support.decisions import NOON, PERSON, approved
+from support.fakes import PLACES, at
 from support.machine import PATHS, Machine, mains, numbers, sighting
 from support.world import (
     ANN,
@@ -299,3 +302,13 @@ def test_a_replaced_catalogue_is_freed_at_once() -> None:
     finally:
         gc.enable()
     assert catalog.roots == {}
+
+
+@pytest.mark.parametrize("denied", [3, 30])
+def test_a_denial_reaches_below_whether_few_or_many_are_denied(denied: int) -> None:
+    outer = [at(b"/home/ann/src/o%d" % n, approved(n)) for n in range(denied)]
+    inner = [at(p.path + b"/in", approved(100 + n)) for n, p in enumerate(outer)]
+    beside = at(b"/home/ann/src/o1-beside", approved(999))
+    before = Catalog.of([*outer, *inner, beside], (), PLACES, 1)
+    then = plan(before, [Deny(p.path, PERSON) for p in outer], NOON).catalog
+    assert set(then.roots) == {beside.path}

@@ -127,3 +127,14 @@ def test_roots_that_are_no_longer_asked_for_are_forgotten(
     assert verifier.verify(_approved(other)) == []
     shutil.rmtree(root.parent)
     assert verifier.verify(_approved(other)) == []
+
+
+def test_what_is_about_to_be_approved_is_looked_at_beside_the_roots(
+    verifier: RootVerifier, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root, other = (fake_repository(tmp_path / "above" / name) for name in ("one", "two"))
+    verifier.verify(_approved(root))
+    assert verifier.verify_more(_approved(other)) == []
+    roots = _approved(root, other)
+    monkeypatch.setattr(verify, "identify", None)  # both are known: neither is checked in full
+    assert verifier.verify(roots) == []

@@ -103,8 +103,14 @@ class FakeVerifier:
         self.says: list[Observation] = []
         self.asked: list[Mapping[bytes, Identity]] = []
 
+    def verify_more(self, roots: Mapping[bytes, Identity]) -> Sequence[Observation]:
+        return self._look(roots)
+
     def verify(self, roots: Mapping[bytes, Identity]) -> Sequence[Observation]:
         self.asked.append(roots)
+        return self._look(roots)
+
+    def _look(self, roots: Mapping[bytes, Identity]) -> Sequence[Observation]:
         observations, self.says = self.says, []
         for path, approved in roots.items():
             now = approved if self.is_trusting else self.folders.get(path)

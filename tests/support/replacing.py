@@ -69,6 +69,9 @@ class _ByInode:
     def __init__(self) -> None:
         self._seen: dict[bytes, tuple[int, int]] = {}
 
+    def verify_more(self, roots: Mapping[bytes, Identity]) -> Sequence[Observation]:
+        return self.verify(roots)
+
     def verify(self, roots: Mapping[bytes, Identity]) -> Sequence[Observation]:
         observations: list[Observation] = []
         for path in roots:

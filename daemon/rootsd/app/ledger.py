@@ -14,6 +14,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
+from operator import attrgetter
 from typing import Protocol, TypeVar
 
 import anyio
@@ -29,6 +30,7 @@ from rootsd.core.plan import Plan, plan
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
+_BY_NAME = attrgetter("name")
 
 RETRY_SECONDS = (1.0, 2.0, 5.0, 15.0, 60.0)
 
@@ -49,6 +51,9 @@ class Verifier(Protocol):
 
     def verify(self, roots: Mapping[bytes, Identity]) -> Sequence[Observation]:
         """What is to be known about `roots` before anybody is told of them; empty if all hold."""
+
+    def verify_more(self, roots: Mapping[bytes, Identity]) -> Sequence[Observation]:
+        """The same of some that are about to be approved, beside those that are published."""
 
 
 class Ledger:
@@ -181,9 +186,8 @@ class Ledger:
             raise Overtaken("somebody else decided about this meanwhile", "rootsd ls")
         approvals = [order for order in orders if isinstance(order, Approve)]
         if approvals:
-            # What is published stays in the question: the verifier forgets what it is not asked.
             chosen = {order.path: order.identity for order in approvals if order.identity}
-            await self._observe(self._verifier.verify(self._identities() | chosen))
+            await self._observe(self._verifier.verify_more(chosen))
         made = plan(self._catalog, orders, self._now())
         if only_narrows(self._catalog, made):
             return await self._hold(made)
@@ -230,7 +234,7 @@ class Ledger:
             self._publish(catalog.roots)
 
     def _publish(self, roots: Mapping[bytes, Root]) -> None:
-        ordered = tuple(sorted(roots.values(), key=lambda root: root.name))
+        ordered = tuple(sorted(roots.values(), key=_BY_NAME))
         self._published = Published(self._published.revision + 1, ordered)
         self._changed.set()
         self._changed = anyio.Event()

@@ -43,6 +43,8 @@ from rootsd.core.step import step
 
 # The second is for the worktrees of main checkouts that the first approved; they do not chain.
 _ROUNDS_OF_GRANTS = 2
+# Up to here it is quicker to compare each path with each folder than to go through its ancestors.
+_FEW_FOLDERS = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,11 +263,17 @@ def _reach(
     for path in touched:
         near.update(folder for folder in _folders_above(path) if folder in catalog.projects)
     if overruled:
-        near.update(
-            path for path in catalog.projects if not overruled.isdisjoint(_folders_above(path))
-        )
+        near.update(_below(overruled, catalog.projects))
     linked = catalog.linked
     return near.union(*(linked[path] for path in linked.keys() & near))
+
+
+def _below(folders: AbstractSet[bytes], paths: Iterable[bytes]) -> Iterable[bytes]:
+    """Those of the paths that lie below one of the folders."""
+    if len(folders) > _FEW_FOLDERS:
+        return (path for path in paths if not folders.isdisjoint(_folders_above(path)))
+    starts = tuple(folder + b"/" for folder in folders if folder.startswith(b"/"))
+    return (path for path in paths if path.startswith(starts))
 
 
 def _folders_above(path: bytes) -> Iterable[bytes]:

@@ -36,6 +36,10 @@ class RootVerifier:
         """
         if self._roots.keys() != roots.keys():
             self._forget_others(roots)
+        return self.verify_more(roots)
+
+    def verify_more(self, roots: Mapping[bytes, Identity]) -> list[Observation]:
+        """As `verify`, for roots that are about to be approved: the others stay known."""
         if self._ancestors_changed():
             self._above.clear()
             self._roots.clear()

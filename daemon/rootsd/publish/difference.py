@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rootsd.core.model import Published
-from rootsd.core.scope import Uris, mcp_roots
+from rootsd.core.model import Published, Root
+from rootsd.core.scope import Uris, is_folder
 from rootsd.publish.memo import shared
 from rootsd.publish.shapes import APPROVED_URI, root_uri
 
@@ -45,19 +45,22 @@ def difference(before: Published, after: Published, uris: Uris) -> Difference:
 
 
 def _compared(before: Published, after: Published, uris: Uris) -> Difference:
-    old = {root.name: root for root in before.roots}
-    new = {root.name: root for root in after.roots}
-    changed = {
-        name
-        for name in old.keys() | new.keys()
-        if old.get(name) is not new.get(name) and old.get(name) != new.get(name)
-    }
+    # Most roots are the same objects on both sides: thousands of them are left out at once.
+    ours, theirs = _by_identity(before), _by_identity(after)
+    old = {ours[key].name: ours[key] for key in ours.keys() - theirs.keys()}
+    new = {theirs[key].name: theirs[key] for key in theirs.keys() - ours.keys()}
+    changed = {name for name in old.keys() | new.keys() if old.get(name) != new.get(name)}
+    touched = [root for name in changed for root in (old.get(name), new.get(name)) if root]
     resources = {root_uri(name) for name in changed}
     if changed:
         resources.add(APPROVED_URI)  # it shows the revision, so it changes with any root
     return Difference(
         frozenset(resources),
         lists_resources=bool(changed),
-        lists_roots=mcp_roots(before, uris) != mcp_roots(after, uris),
+        lists_roots=any(uris is Uris.ANY or is_folder(root) for root in touched),
         revokes=any(name in old for name in changed),
     )
+
+
+def _by_identity(published: Published) -> dict[int, Root]:
+    return dict(zip(map(id, published.roots), published.roots, strict=True))
