@@ -78,9 +78,9 @@ def git(*arguments: str) -> None:
     subprocess.run(["git", *arguments], check=True, stdout=subprocess.DEVNULL)
 
 
-def ours(running: Daemon, path: Path, exited: float) -> float:
+def ours(running: Daemon, path: Path, exited: float, verdict: str | None = "pending") -> float:
     """Milliseconds from the exit of the command to an answer that has the project."""
-    while running.verdict(path) != "pending":
+    while running.verdict(path) != verdict:
         assert time.perf_counter() < exited + HANG_GUARD_S, f"{path} was never proposed"
     return (time.perf_counter() - exited) * 1e3
 
@@ -93,6 +93,9 @@ def test_every_clone_is_proposed(small_forest: Forest, tmp_path: Path, sizes: Si
     workshop = Workshop(tmp_path / "origins")
     latencies: dict[tuple[str, str], list[float]] = {}
     with daemon(src) as running:
+        latencies["rootsd", "a question and its answer alone"] = [
+            ours(running, workshop.small, time.perf_counter(), None) for _ in range(rounds)
+        ]
         for way in workshop.ways():
             latencies["rootsd", way] = [
                 ours(running, *made(workshop, way, src / f"ours{number}-{slug(way)}"))

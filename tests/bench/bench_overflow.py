@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from bench.forest import Plan, make_forest
-from bench.measuring import table
+from bench.measuring import pause, table, wait_until_calm
 from bench.running import HANG_GUARD_S, Daemon, daemon
 from support.sizes import Sizes
 
@@ -75,6 +75,9 @@ def test_all_is_right_after_an_overflow(tmp_path: Path, sizes: Sizes) -> None:
     took = []
     with daemon(src) as running:
         for number in range(rounds):
+            # What is at rest is the usual case; a young forest is looked at again and again.
+            pause(3)
+            wait_until_calm(running.pid)
             running.process.send_signal(signal.SIGSTOP)
             expected = change_much(src, number)
             took.append(until_right(running, expected))
