@@ -11,7 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rootsd.core.model import ProjectKind
-from rootsd.host.index import MAX_BYTES, TRAITS, KeptTree, Traits, read_index, write_index
+from rootsd.host.index import (
+    MAX_BYTES,
+    NO_STAMP,
+    TRAITS,
+    KeptTree,
+    Traits,
+    read_index,
+    write_index,
+)
 from rootsd.host.walk import Zone
 
 FRONTIER = Traits(None, Zone.OPEN, frontier=True)
@@ -41,7 +49,7 @@ def test_what_was_kept_is_read_again(file: Path) -> None:
         assert list(tree.rows()) == [
             (0, b"src", FRONTIER, STAMP),
             (0, b"caf\xe9 \n", REPOSITORY, STAMP),
-            (0, b"young", FRONTIER, None),
+            (0, b"young", FRONTIER, NO_STAMP),
         ]
     assert [entry.name for entry in file.parent.iterdir()] == [file.name]
     assert file.stat().st_mode & 0o777 == 0o600
@@ -55,7 +63,7 @@ def test_every_kind_of_folder_has_a_mark_of_its_own() -> None:
 def test_a_doubted_folder_has_no_stamp() -> None:
     tree = a_tree()
     tree.doubt(1)
-    assert [stamp for _, _, _, stamp in tree.rows()] == [STAMP, None, None]
+    assert [stamp for _, _, _, stamp in tree.rows()] == [STAMP, NO_STAMP, NO_STAMP]
 
 
 def test_a_file_that_is_not_there_or_no_file_holds_nothing(file: Path) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from enum import Enum
 
 from rootsd.core.model import ProjectKind
-from rootsd.host.index import KeptTree, Traits
+from rootsd.host.index import NO_STAMP, KeptTree, Traits
 from rootsd.host.markers import child
 from rootsd.host.walk import Place, Stamp
 
@@ -41,13 +41,14 @@ class Folder:
         for holder, name, traits, stamp in tree.rows():
             if folders:
                 above = folders[holder]
-                path = child(above.place.path, name)
-                folder = cls(Place(path, above.place.left - 1, above.zone), above)
+                around = above.place
+                folder = cls(Place(child(around.path, name), around.left - 1, above.zone), above)
                 above.kids[name] = folder
             else:
                 folder = cls(top, None)
             folder.role = Role.FRONTIER if traits.frontier else Role.LEAF
-            folder.project, folder.zone, folder.stamp = traits.kind, traits.zone, stamp
+            folder.project, folder.zone = traits.kind, traits.zone
+            folder.stamp = stamp if stamp != NO_STAMP else None
             folders.append(folder)
         return folders
 

@@ -26,14 +26,13 @@ MAX_BYTES = 64 << 20
 _MAGIC = b"rootsd index 1 %s\n" % sys.byteorder.encode()
 _DIGEST_SIZE = hashlib.sha256().digest_size
 _HEAD = struct.Struct("=4Q")
-_NEVER = (0, 0, 0, 0)
+# Of no folder: nothing changed last in 1970.
+NO_STAMP: Stamp = (0, 0, 0, 0)
 _NO_HOLDER = 0
 _KINDS = (None, *ProjectKind)
 _NUMBERS = {kind: number for number, kind in enumerate(_KINDS)}
 _FRONTIER, _REPOSITORIES, _KIND_SHIFT = 1, 2, 2
 _SEPARATOR = b"/"
-
-Row = tuple[int, bytes, int, Stamp]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,21 +81,19 @@ class KeptTree:
         self.holders.append(holder)
         self.names.append(name)
         self.marks.append(traits.as_mark())
-        self.stamps.extend(stamp or _NEVER)
+        self.stamps.extend(stamp or NO_STAMP)
         return len(self.names) - 1
 
     def doubt(self, number: int) -> None:
         """Have a folder listed again, whatever its stamp says."""
-        self.stamps[4 * number : 4 * number + 4] = array("Q", _NEVER)
+        self.stamps[4 * number : 4 * number + 4] = array("Q", NO_STAMP)
 
-    def rows(self) -> Iterator[tuple[int, bytes, Traits, Stamp | None]]:
-        """Holder, name, traits and stamp of each folder."""
+    def rows(self) -> Iterator[tuple[int, bytes, Traits, Stamp]]:
+        """Holder, name, traits and stamp of each folder; `NO_STAMP` where it is to be listed."""
         columns = [iter(self.stamps)] * 4
         stamps = zip(*columns, strict=True)
-        for holder, name, mark, stamp in zip(
-            self.holders, self.names, self.marks, stamps, strict=True
-        ):
-            yield holder, name, TRAITS[mark], None if stamp == _NEVER else stamp
+        traits = map(TRAITS.__getitem__, self.marks)
+        return zip(self.holders, self.names, traits, stamps, strict=True)
 
 
 def write_index(file: Path, trees: Mapping[bytes, KeptTree]) -> None:
