@@ -158,6 +158,7 @@ def test_import_contracts_pass_the_tree_as_it_is(tree: Tree) -> None:
         ),
         ("bridge and check are stdlib only", "bridge/planted.py", "import click\n"),
         ("bridge and check are stdlib only", "host/folders.py", "import anyio\n"),
+        ("client is stdlib only", "client.py", "import pydantic\n"),
         ("one place per dependency", "app/planted.py", "import mcp\n"),
         ("one place per dependency", "app/planted.py", "import subprocess\n"),
     ],

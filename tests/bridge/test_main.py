@@ -4,25 +4,18 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import anyio
 import pytest
-from anyio.from_thread import BlockingPortal, start_blocking_portal
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters
 
 from rootsd.bridge.main import greeting_of, main
-from rootsd.host.accept import Acceptor
-from rootsd.host.folders import run_folder
-from rootsd.host.sockets import listen
-from rootsd.publish.session import serve_session
 from rootsd.wire.hello import Hello, Scope
 from support.bridges import HANG_GUARD_S, PING, run
-from support.publishing import FakeSource, Notes, root
+from support.publishing import FakeSource, root
+from support.serving import published
 
 
 @pytest.mark.parametrize(
@@ -70,25 +63,6 @@ def test_words_it_does_not_have_are_refused(flags: list[str]) -> None:
     assert b"usage: rootsd bridge" in done.stderr
 
 
-@pytest.fixture
-def portal() -> Iterator[BlockingPortal]:
-    with start_blocking_portal() as portal:
-        yield portal
-
-
-@contextmanager
-def published(portal: BlockingPortal, source: FakeSource) -> Iterator[None]:
-    """Publishing over a real socket, in another thread."""
-
-    async def handle(stream: Any, _: object) -> None:  # noqa: ANN401
-        await serve_session(stream, source, witness=Notes())
-
-    with listen(run_folder().mcp_socket) as listener:
-        serving = portal.start_task_soon(Acceptor(listener.socket, handle).serve)
-        yield
-        serving.cancel()
-
-
 def bridged(*flags: str) -> StdioServerParameters:
     return StdioServerParameters(
         command=sys.executable,
@@ -100,10 +74,10 @@ def bridged(*flags: str) -> StdioServerParameters:
 
 @pytest.mark.parametrize("mode", ["legacy", "auto", "2026-07-28"])
 async def test_an_sdk_client_works_through_it_in_every_mode(
-    mode: str, portal: BlockingPortal
+    mode: str,
 ) -> None:
     source = FakeSource(root("/src/api"))
-    with published(portal, source), anyio.fail_after(HANG_GUARD_S):
+    with published(source), anyio.fail_after(HANG_GUARD_S):
         async with Client(bridged("--client", "a test"), mode=mode) as client:
             listed = await client.call_tool("list_roots", {})
             assert listed.structured_content["roots"][0]["name"] == "api"
@@ -112,10 +86,10 @@ async def test_an_sdk_client_works_through_it_in_every_mode(
 
 @pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
 async def test_an_sdk_client_sees_only_what_its_bridge_was_narrowed_to(
-    mode: str, portal: BlockingPortal
+    mode: str,
 ) -> None:
     source = FakeSource(root("/src/api"), root("/src/web", tags=("work",)), root("/src/docs"))
-    with published(portal, source), anyio.fail_after(HANG_GUARD_S):
+    with published(source), anyio.fail_after(HANG_GUARD_S):
         async with Client(bridged("--only", "tag:work", "--only", "docs"), mode=mode) as client:
             listed = await client.call_tool("list_roots", {})
             names = {item["name"] for item in listed.structured_content["roots"]}

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rootsd.wire.hello import BadHello, Hello, Scope, decode, encode
+from rootsd.wire.hello import BadHello, Hello, Scope, decode, encode, scope_of
 from rootsd.wire.jsonrpc import Params
 
 TEXTS = st.lists(st.text()).map(tuple)
@@ -54,3 +54,16 @@ def test_a_client_name_is_cut_to_a_length() -> None:
 def test_a_hello_that_is_not_understood_in_full_is_refused(params: Params) -> None:
     with pytest.raises(BadHello):
         decode(params)
+
+
+def test_words_become_a_scope() -> None:
+    words = ["api", "tag:work", "cwd", "a/tag:b", "tag:x:y"]
+    assert scope_of(words, lambda: "/here", any_uri=True) == Scope(
+        ("api", "a/tag:b"), ("work", "x:y"), "/here", any_uri=True
+    )
+    assert scope_of([], lambda: "/here", any_uri=False) == Scope()
+
+
+def test_a_tag_without_a_name_is_no_word() -> None:
+    with pytest.raises(ValueError, match="tag:"):
+        scope_of(["tag:"], lambda: "/", any_uri=False)

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 EXIT_OK, EXIT_USAGE = 0, 2
 
 USAGE = "usage: rootsd bridge [--only NAME|tag:T|cwd]... [--client NAME] [--any-uri]"
-_TAG = "tag:"
 
 
 class UsageError(Exception):
@@ -70,18 +69,12 @@ def greeting_of(argv: list[str]) -> Hello | None:
 
 
 def _greeting(client: str, only: list[str], *, any_uri: bool) -> Hello:
-    from rootsd.wire.hello import Hello, Scope  # noqa: PLC0415  # json costs 7 ms
+    from rootsd.wire.hello import Hello, scope_of  # noqa: PLC0415  # json costs 7 ms
 
-    tags = [word.removeprefix(_TAG) for word in only if word.startswith(_TAG)]
-    names = [word for word in only if word != "cwd" and not word.startswith(_TAG)]
-    if "" in tags:
-        raise UsageError("tag: needs the name of a tag")
-    cwd = _working_directory() if "cwd" in only else None
-    return Hello(client=client, scope=Scope(tuple(names), tuple(tags), cwd, any_uri))
-
-
-def _working_directory() -> str:
     try:
-        return os.getcwd()
+        scope = scope_of(only, os.getcwd, any_uri=any_uri)
     except FileNotFoundError as error:
         raise UsageError("--only cwd: the working directory is gone") from error
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+    return Hello(client=client, scope=scope)

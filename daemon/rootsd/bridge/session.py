@@ -57,7 +57,7 @@ class Session:
         self.answers = 0
         """How many requests of the client were answered by a daemon."""
         self._greeting = greeting
-        self._scoped = greeting is not None and _narrows(greeting)
+        self._scoped = greeting is not None and greeting.scope.narrows
         self._owed = Owed()
         self._own: dict[Id, tuple[Role, str]] = {}
         self._own_ids = 0
@@ -254,10 +254,6 @@ class Session:
         if first is False and isinstance(notice, Notice):
             return Step(b"".join(words.news_of_stream(notice)))
         return Step(line + b"\n")
-
-
-def _narrows(greeting: hello.Hello) -> bool:
-    return greeting.scope._replace(any_uri=False) != hello.Scope()
 
 
 def _refusal(fault: Fault) -> ScopeRefused:

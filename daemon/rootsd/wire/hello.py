@@ -8,6 +8,7 @@ and ignoring it would publish more than was asked for.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from rootsd.wire.jsonrpc import Id, Params, Request
@@ -16,6 +17,7 @@ METHOD = "rootsd/hello"
 VERSION = 1
 
 _CLIENT_LIMIT = 128
+_TAG, _CWD = "tag:", "cwd"
 _FIELDS = frozenset({"version", "client", "only", "tags", "cwd", "any_uri"})
 
 
@@ -32,6 +34,11 @@ class Scope(NamedTuple):
     cwd: str | None = None
     any_uri: bool = False
 
+    @property
+    def narrows(self) -> bool:
+        """Whether a daemon that ignored the scope would give more than was asked for."""
+        return bool(self.names or self.tags) or self.cwd is not None
+
 
 class Hello(NamedTuple):
     """Who connects and what for. `client` is what a person calls that program; may be empty."""
@@ -43,6 +50,25 @@ class Hello(NamedTuple):
 
 class BadHello(ValueError):
     """The parameters are no hello that this version understands; the message says which."""
+
+
+def scope_of(
+    words: Iterable[str], working_directory: Callable[[], str], *, any_uri: bool
+) -> Scope:
+    """The scope that `words` ask for: `cwd`, `tag:T`, or else the name of a root, as after
+    `rootsd bridge --only`. Raises ValueError, and what `working_directory` raises."""
+    names, tags, cwd = [], [], None
+    for word in words:
+        tag = word.removeprefix(_TAG)
+        if word == _CWD:
+            cwd = working_directory()
+        elif not word.startswith(_TAG):
+            names.append(word)
+        elif tag:
+            tags.append(tag)
+        else:
+            raise ValueError(f"{_TAG} needs the name of a tag")
+    return Scope(tuple(names), tuple(tags), cwd, any_uri)
 
 
 def encode(hello: Hello, id_: Id) -> Request:
