@@ -11,7 +11,7 @@ from rootsd.app.discovery_status import ParentState, report_on
 from rootsd.app.territory import Territory
 from rootsd.core.model import Coverage, Parent, ProjectKind
 from rootsd.host.markers import Rules
-from rootsd.host.watch.events import Watcher
+from rootsd.host.watch.events import Watched, Watcher
 from rootsd.host.watch.polling import PollingWatcher
 from support.repos import fake_repository, raw
 from support.watching import RememberingWatcher
@@ -42,7 +42,14 @@ def test_a_watched_parent(tmp_path: Path) -> None:
     assert (report.folders, report.projects, report.reason) == (2, 1, "")
 
 
-@pytest.mark.parametrize("watcher", [RememberingWatcher(budget=0), PollingWatcher()])
+@pytest.mark.parametrize(
+    "watcher",
+    [
+        RememberingWatcher(budget=0),
+        PollingWatcher(),
+        PollingWatcher(Watched.NO_INSTANCE),
+    ],
+)
 def test_a_polled_parent_says_why(tmp_path: Path, watcher: Watcher) -> None:
     report = report_on(_territory(tmp_path, watcher), scanning=False)
     assert report.state is ParentState.POLLED

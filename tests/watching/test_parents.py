@@ -184,6 +184,7 @@ src = top / "src"
 src.mkdir()
 discovery = start(src)
 observed.wait(lambda: state_of(src).state is ParentState.POLLED)
+assert "max_user_instances" in state_of(src).remedy
 fake_repository(src / "one")
 observed.wait_for(raw(src / "one"))
 discovery.stop()

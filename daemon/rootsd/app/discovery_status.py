@@ -93,6 +93,12 @@ def _state_of(territory: Territory) -> tuple[ParentState, str, str]:
                 "the limit of inotify watches is reached; changes show with a delay",
                 "sudo sysctl fs.inotify.max_user_watches=524288",
             )
+        case Watched.NO_INSTANCE:
+            return (
+                ParentState.POLLED,
+                "all inotify instances are in use; changes show with a delay",
+                "sudo sysctl fs.inotify.max_user_instances=512, then rootsd down and rootsd up",
+            )
         case Watched.UNSUPPORTED:
             return ParentState.POLLED, "its file system tells of no changes made elsewhere", ""
         case _:

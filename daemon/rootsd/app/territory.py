@@ -337,7 +337,7 @@ class Territory:
 
     def _arm(self, path: bytes) -> None:
         result = self._watcher.watch(path, Purpose.FRONTIER)
-        if result in (Watched.LIMIT, Watched.UNSUPPORTED):
+        if result in (Watched.LIMIT, Watched.NO_INSTANCE, Watched.UNSUPPORTED):
             self.limit = result
 
 

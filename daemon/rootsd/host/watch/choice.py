@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from rootsd.host.watch.events import Post, Watcher
+from rootsd.host.watch.events import Post, Watched, Watcher
 from rootsd.host.watch.polling import PollingWatcher
 
 if sys.platform == "linux":
@@ -15,7 +15,7 @@ if sys.platform == "linux":
         try:
             return InotifyWatcher(post)
         except OSError:
-            return PollingWatcher()
+            return PollingWatcher(Watched.NO_INSTANCE)
 
 elif sys.platform == "darwin":
     from rootsd.host.watch.fsevents import FSEventsWatcher

@@ -28,6 +28,7 @@ class Watched(Enum):
     UNREADABLE = "no permission to watch"
     GONE = "no folder there"
     LIMIT = "the limit of watches is reached"
+    NO_INSTANCE = "the user's inotify instances are used up"
     UNSUPPORTED = "cannot be watched here"
 
 

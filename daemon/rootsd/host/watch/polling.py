@@ -19,14 +19,17 @@ def sweep_interval(cost_s: float) -> float:
 
 
 class PollingWatcher:
-    """A `Watcher` that watches nothing and says so; whoever asks then sweeps."""
+    """A `Watcher` that watches nothing and says why; whoever asks then sweeps."""
+
+    def __init__(self, why: Watched = Watched.UNSUPPORTED) -> None:
+        self._why = why
 
     def start(self) -> None:
         """There is nothing to start."""
 
     def watch(self, folder: bytes, purpose: Purpose) -> Watched:  # noqa: ARG002
-        """Always `UNSUPPORTED`."""
-        return Watched.UNSUPPORTED
+        """Always why not."""
+        return self._why
 
     def unwatch(self, folder: bytes, purpose: Purpose) -> None:
         """Nothing was watched."""
