@@ -233,7 +233,7 @@ def test_half_a_transaction_is_not_taken_for_whole_where_its_journal_cannot_be_s
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     append(folder, *EVERYTHING)
-    (folder / (DATABASE_NAME + "-journal")).write_bytes(b"\xd9\xd5\x05\xf9")
+    (folder / (DATABASE_NAME + "-journal")).write_bytes(bytes.fromhex("d9d505f920a163d7"))
     # As where SQLite's access(2) fails: it goes on without the journal.
     monkeypatch.setattr(database, "PRAGMAS", (*database.PRAGMAS[:1], "journal_mode=OFF"))
     with pytest.raises(StoreUnusable, match="journal"):
