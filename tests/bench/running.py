@@ -141,6 +141,12 @@ class Client:
                 result: dict[str, Any] = message["result"]
                 return result
 
+    def ask_and_ignore(self, method: str, params: dict[str, Any], times: int) -> None:
+        """Send a request so many times and read nothing."""
+        for _ in range(times):
+            self._id += 1
+            self._send({"jsonrpc": "2.0", "id": self._id, "method": method, "params": params})
+
     def roots(self) -> set[str]:
         """The URIs that this client may use."""
         text = self.request("resources/read", {"uri": URI})["contents"][0]["text"]

@@ -1,0 +1,164 @@
+"""How soon an approval reaches each of many MCP sessions, and what a session costs.
+
+A real daemon, with sessions of both eras in several processes. The time runs from before the order
+is sent, over the decision that is on the disk, to the notice in the session's process; the round
+trips of a ping in the same run tell what this machine is like at that moment.
+
+Run: make bench ARGS='-k bench_publish'
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from bench.measuring import memory, pause, percentile, table
+from bench.running import HANG_GUARD_S, Client, Daemon, daemon
+from rootsd.host.folders import run_folder
+from support.repos import fake_repository
+from support.sizes import Sizes
+
+LISTENERS = Path(__file__).with_name("listeners.py")
+PER_PROCESS = 50
+EVERY_OTHER_IS_MODERN = 2
+# Additions are held back for 50 ms after the last notice.
+CALM_S = 0.1
+
+
+class Sessions:
+    """Many sessions, in processes of PER_PROCESS each."""
+
+    def __init__(self, count: int) -> None:
+        words = [sys.executable, str(LISTENERS), os.fsdecode(run_folder().mcp_socket)]
+        words += [str(PER_PROCESS), str(EVERY_OTHER_IS_MODERN)]
+        pipe = subprocess.PIPE
+        self._processes = [
+            subprocess.Popen(words, stdin=pipe, stdout=pipe, text=True)
+            for _ in range(count // PER_PROCESS)
+        ]
+        for process in self._processes:
+            assert _line(process) == "ready\n"
+
+    def tell(self, words: str) -> None:
+        """Give all processes an order."""
+        for process in self._processes:
+            assert process.stdin
+            process.stdin.write(words + "\n")
+            process.stdin.flush()
+
+    def answers(self) -> list[int]:
+        """What all of them answer."""
+        return [each for process in self._processes for each in json.loads(_line(process))]
+
+    def pings(self, count: int) -> list[float]:
+        """Round trips of the first session, in milliseconds."""
+        first = self._processes[0]
+        assert first.stdin
+        first.stdin.write(f"ping {count}\n")
+        first.stdin.flush()
+        return [each / 1e6 for each in json.loads(_line(first))]
+
+    def close(self) -> None:
+        """End them."""
+        for process in self._processes:
+            process.communicate(timeout=HANG_GUARD_S)
+
+
+def _line(process: subprocess.Popen[str]) -> str:
+    assert process.stdout
+    return process.stdout.readline()
+
+
+@contextmanager
+def sessions(count: int) -> Iterator[Sessions]:
+    """Sessions that end with the block."""
+    made = Sessions(count)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+def approved(top: Path, count: int) -> Path:
+    """A parent with so many repositories, and one more called `one`."""
+    for number in range(count):
+        fake_repository(top / f"g{number // 100:02}" / f"r{number:05}")
+    fake_repository(top / "one")
+    return top
+
+
+def orders(running: Daemon, many: Sessions, rounds: int) -> tuple[dict[str, list[float]], float]:
+    """From the order to each session, in ms, by verb; and the median of the pings between."""
+    took: dict[str, list[float]] = {"approve": [], "deny": [], "ping": []}
+    for _ in range(rounds):
+        for verb in ("approve", "deny"):
+            many.tell("told")
+            pause(CALM_S)
+            begin = time.monotonic_ns()
+            running.ask("decide", verb=verb, cwd="/", refs=["one"])
+            took[verb] += [(when - begin) / 1e6 for when in many.answers()]
+        took["ping"] += many.pings(10)
+    return took, statistics.median(took["ping"])
+
+
+@pytest.mark.needs("linux")
+@pytest.mark.parametrize(("roots", "count"), [(100, 100), (5_000, 100), (100, 1_000)])
+def test_an_order_reaches_every_session(
+    tmp_path: Path, sizes: Sizes, roots: int, count: int
+) -> None:
+    rounds = sizes.pick(test=20, check=50, soak=300)
+    with daemon(approved(tmp_path / "src", roots)) as running:
+        running.ask("decide", verb="approve", cwd="/", select="waiting")
+        running.ask("decide", verb="deny", cwd="/", refs=["one"])
+        first = Client()  # the first one loads the SDK
+        before = memory(running.pid)
+        with sessions(count) as many:
+            after = memory(running.pid)
+            took, ping = orders(running, many, rounds)
+        first.close()
+    table(
+        f"From the order to the notice, {count} sessions, {roots} roots, ms;"
+        f" a session takes {(after.rss_mb - before.rss_mb) / count * 1e3:.0f} kB",
+        ("", "notices", "median", "p99", "max", "median in pings"),
+        (
+            (
+                verb, len(ms), statistics.median(ms), percentile(ms, 0.99), max(ms),
+                statistics.median(ms) / ping,
+            )
+            for verb, ms in took.items()
+        ),
+    )  # fmt: skip
+
+
+@pytest.mark.needs("linux")
+def test_sessions_that_never_read_do_no_harm(tmp_path: Path, sizes: Sizes) -> None:
+    rounds = sizes.pick(test=20, check=50, soak=300)
+    with daemon(approved(tmp_path / "src", 1_000)) as running:
+        running.ask("decide", verb="approve", cwd="/", select="waiting")
+        running.ask("decide", verb="deny", cwd="/", refs=["one"])
+        with sessions(100) as many:
+            alone, ping = orders(running, many, rounds)
+            deaf = [Client() for _ in range(20)]
+            for client in deaf:
+                client.ask_and_ignore("resources/read", {"uri": "roots://approved"}, times=50)
+            beside, _ = orders(running, many, rounds)
+            for client in deaf:
+                client.close()
+    table(
+        f"From the order to the notice, 100 sessions, 1,000 roots, ms; a ping took {ping:.2f}",
+        ("", "median", "p99", "max"),
+        (
+            (f"{name}: {verb}", statistics.median(ms), percentile(ms, 0.99), max(ms))
+            for name, took in (("alone", alone), ("beside 20 that never read", beside))
+            for verb, ms in took.items()
+        ),
+    )
