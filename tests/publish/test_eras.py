@@ -288,3 +288,17 @@ async def test_a_request_before_the_handshake_is_refused_by_the_sdk_and_does_no_
         assert (await peer.ask("tools/list"))["error"]["code"] == -32602
         await peer.shake_hands()
         assert "tools" in (await peer.ask("tools/list"))["result"]
+
+
+@pytest.mark.parametrize("leaf", [b'"\\ud800"', b"1"])
+@pytest.mark.parametrize("method", [b"ping", b"tools/call", b"rootsd/hello", b"no/such"])
+async def test_no_depth_of_nesting_ends_the_connection(leaf: bytes, method: bytes) -> None:
+    async with connected(FakeSource()) as peer:
+        await peer.shake_hands()
+        for depth in range(0, 3_000, 37):
+            nested = b"[" * depth + leaf + b"]" * depth
+            await peer.write(
+                b'{"jsonrpc":"2.0","id":4,"method":"%b","params":{"a":%b}}' % (method, nested)
+            )
+            assert (await peer.hear()).keys() >= {"jsonrpc", "id"}
+        assert (await peer.ask("ping", id_="after"))["result"] == {}
