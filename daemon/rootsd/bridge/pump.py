@@ -16,7 +16,7 @@ import time
 
 from rootsd.bridge.absence import Absence
 from rootsd.bridge.reach import Awakening, connect_somewhere
-from rootsd.bridge.stdio import STDIN, STDOUT, read_stdin, write_stdout
+from rootsd.bridge.stdio import STDIN, STDOUT, read_stdin, writer_to_stdout
 from rootsd.core.errors import RootsdError
 from rootsd.host.connect import NotRunning
 
@@ -42,8 +42,10 @@ class Pump:
         self._awakening: Awakening | None = None
         self._obstacle: RootsdError | None = None  # why none can be started
         self._why: RootsdError | None = None  # what the client was told, while it holds
+        self._write = writer_to_stdout()
         self._is_refused = False
         self._client_speaks = True
+        self._polls: dict[tuple[tuple[int, int], ...], select.poll] = {}
         self._begun = bytearray()  # a line of the client that lacks its end
         self._skips = False  # until the end of a line that is too long
         self._up = bytearray()
@@ -89,12 +91,13 @@ class Pump:
             if descriptor == STDIN:
                 self._take(read_stdin())
             elif descriptor == STDOUT:
-                del self._down[: write_stdout(self._down)]
+                self._hand_down()
             elif self._awakening and descriptor == self._awakening.fileno():
                 self._watch(self._awakening)
             elif self._connection and descriptor == self._connection.fileno():
                 self._receive(self._connection)
                 self._send()
+                self._hand_down()
 
     @property
     def _is_away(self) -> bool:
@@ -102,18 +105,27 @@ class Pump:
         return self._connection is None and self._awakening is None and not self._is_refused
 
     def _ready(self) -> list[tuple[int, int]]:
-        poll = select.poll()
+        interest = []
         if self._listens:
-            poll.register(STDIN, select.POLLIN)
+            interest.append((STDIN, select.POLLIN))
         if self._down:
-            poll.register(STDOUT, select.POLLOUT)
+            interest.append((STDOUT, select.POLLOUT))
         if self._awakening:
-            poll.register(self._awakening, select.POLLIN)
+            interest.append((self._awakening.fileno(), select.POLLIN))
         # Registered for nothing, a hang-up would wake us again and again.
         wanted = (0 if self._down else select.POLLIN) | (select.POLLOUT if self._up else 0)
         if self._connection and wanted:
-            poll.register(self._connection, wanted)
-        return poll.poll(self._timeout())
+            interest.append((self._connection.fileno(), wanted))
+        return self._poll_for(tuple(interest)).poll(self._timeout())
+
+    def _poll_for(self, interest: tuple[tuple[int, int], ...]) -> select.poll:
+        """The same few interests come again and again: each is made once."""
+        poll = self._polls.get(interest)
+        if poll is None:
+            poll = self._polls[interest] = select.poll()
+            for descriptor, wanted in interest:
+                poll.register(descriptor, wanted)
+        return poll
 
     @property
     def _listens(self) -> bool:
@@ -253,6 +265,11 @@ class Pump:
             self._hang_up(connection)
             self._is_refused = True
             self._tell(error)
+
+    def _hand_down(self) -> None:
+        """Write what the client takes at once: mostly all of it, and a turn is saved."""
+        if self._down:
+            del self._down[: self._write(self._down)]
 
     def _lose(self, connection: socket.socket) -> None:
         self._hang_up(connection)

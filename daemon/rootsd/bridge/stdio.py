@@ -1,9 +1,18 @@
-"""The bridge's own standard input and output, as bytes and without buffers."""
+"""The bridge's own standard input and output, as bytes, without buffers and without blocking.
+
+The two ends may be shared with other processes, so they are not made non-blocking themselves.
+"""
 
 from __future__ import annotations
 
 import os
 import select
+import socket
+import stat
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 STDIN, STDOUT = 0, 1
 _CHUNK = 64 * 1024
@@ -17,15 +26,42 @@ def read_stdin() -> bytes:
         return b""
 
 
-def write_stdout(data: bytes | bytearray) -> int:
-    """Write as much as a pipe takes without blocking, once it is ready; return how much.
+def writer_to_stdout() -> Callable[[bytes | bytearray], int]:
+    """A function that writes as much as there is room for, and returns how much that was.
 
-    Raises BrokenPipeError where nobody reads any more.
+    It raises BrokenPipeError where nobody reads any more.
     """
+    kind = 0
+    try:
+        kind = stat.S_IFMT(os.fstat(STDOUT).st_mode)
+        if kind == stat.S_IFIFO:
+            # Opened anew (proc(5)), so that only our own end does not block.
+            path = f"/proc/self/fd/{STDOUT}"
+            own = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+            return lambda data: _unless_full(lambda: os.write(own, data))
+    except OSError:  # no /proc, or no stdout at all
+        pass
+    if kind == stat.S_IFSOCK:  # as Node gives to the servers that it starts
+        end = socket.socket(fileno=os.dup(STDOUT))
+        end.settimeout(None)
+        return lambda data: _unless_full(lambda: end.send(data, socket.MSG_DONTWAIT))
+    return _write_a_little
+
+
+def _unless_full(write: Callable[[], int]) -> int:
+    try:
+        return write()
+    except BlockingIOError:
+        return 0
+
+
+def _write_a_little(data: bytes | bytearray) -> int:
+    """As much as takes no waiting, once there is room at all."""
+    ready = select.poll()
+    ready.register(STDOUT, select.POLLOUT)
+    if not ready.poll(0):
+        return 0
     try:
         return os.write(STDOUT, data[: select.PIPE_BUF])
     except BlockingIOError:  # the client made our end non-blocking, which a shared pty allows
-        ready = select.poll()
-        ready.register(STDOUT, select.POLLOUT)
-        ready.poll()
         return 0

@@ -27,6 +27,7 @@ _NOTICE_OF_FILTER = {
 # How our daemons start their lines; others may write JSON as they like.
 _ANSWER = b'{"jsonrpc":"2.0","id":'
 _NOTICE = b'{"jsonrpc":"2.0","method":'
+_JSON = json.JSONDecoder()
 _OUTCOMES = (',"result":', ',"error":')
 
 
@@ -37,7 +38,7 @@ def id_of_answer(line: bytes) -> Id | None:
     if line.startswith(_ANSWER):
         try:
             head = line[len(_ANSWER) : HEAD].decode()
-            id_, end = json.JSONDecoder().raw_decode(head)
+            id_, end = _JSON.raw_decode(head)
         except ValueError:  # a very long id, or a letter that the cut has split
             pass
         else:
