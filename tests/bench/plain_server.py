@@ -1,0 +1,25 @@
+"""What the bridge is measured against: an SDK server on stdio, with the tools of rootsd.
+
+`python tests/bench/plain_server.py PATH…` has the folders as its roots. It needs no daemon, no
+socket and no look at the disk: less than any server that does the same for a client.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import anyio
+from mcp.server.stdio import stdio_server
+
+from rootsd.publish.server import build_server, handshake_options
+from support.publishing import FakeSource, root
+
+
+async def main(paths: list[str]) -> None:
+    server = build_server(FakeSource(*map(root, sorted(paths))))
+    async with stdio_server() as (read, write):
+        await server.run(read, write, handshake_options(server))
+
+
+if __name__ == "__main__":
+    anyio.run(main, sys.argv[1:])
