@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import anyio
@@ -16,6 +16,7 @@ from rootsd.app.asking import Asking, Bounds
 from rootsd.app.supplier import Supplier
 from rootsd.core.errors import Busy, NotPresent
 from rootsd.core.inputs import Observation, Vanished
+from rootsd.core.model import Identity, Published
 from support.decisions import approved
 from support.fakes import HANG_GUARD, World, deny, path
 from support.repos import raw
@@ -79,3 +80,59 @@ async def test_too_many_wishes_are_refused() -> None:
     supplier.request(b"/src/a", "an agent", "to read it")
     with pytest.raises(Busy):
         supplier.request(b"/src/a", "an agent", "to read it")
+
+
+async def test_all_who_ask_in_one_turn_are_answered_by_one_look_that_began_after_they_asked() -> (
+    None
+):
+    world = World(approved(1))
+    supplier = supplying(world)
+    answers: list[Published] = []
+
+    async def ask() -> None:
+        answers.append(await supplier.current())
+
+    async with anyio.create_task_group() as group:
+        for _ in range(50):
+            group.start_soon(ask)
+    assert len(answers) == 50
+    assert len(world.disk.asked) == 1
+    del world.disk.folders[path(1)]
+    assert (await supplier.current()).roots == ()
+
+
+async def test_where_the_one_who_looks_is_cancelled_another_does() -> None:
+    world = World(approved(1))
+    supplier = supplying(world)
+    answers: list[Published] = []
+
+    async def ask() -> None:
+        answers.append(await supplier.current())
+
+    async with anyio.create_task_group() as asking, anyio.create_task_group() as leading:
+        leading.start_soon(supplier.current)
+        await anyio.lowlevel.checkpoint()
+        asking.start_soon(ask)
+        asking.start_soon(ask)
+        leading.cancel_scope.cancel()
+    assert [len(published.roots) for published in answers] == [1, 1]
+
+
+async def test_where_the_look_fails_each_hears_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World(approved(1))
+    supplier = supplying(world)
+    failures: list[str] = []
+
+    def fail(roots: Mapping[bytes, Identity]) -> Sequence[Observation]:
+        raise Busy("not now")
+
+    async def ask() -> None:
+        with pytest.raises(Busy):
+            await supplier.current()
+        failures.append("heard")
+
+    monkeypatch.setattr(world.disk, "verify", fail)
+    async with anyio.create_task_group() as group:
+        for _ in range(3):
+            group.start_soon(ask)
+    assert len(failures) == 3

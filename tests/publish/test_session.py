@@ -6,6 +6,7 @@ import contextlib
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 
 import anyio
 import pytest
@@ -15,8 +16,18 @@ from mcp.client.subscriptions import ResourceUpdated
 from mcp.shared.exceptions import MCPDeprecationWarning
 from mcp_types import TextResourceContents
 
-from rootsd.publish.session import End, Limits
-from support.publishing import HANG_GUARD_S, FakeSource, Peer, connected, root, transport
+from rootsd.publish.session import End, Limits, serve_session
+from support.publishing import (
+    HANG_GUARD_S,
+    META_2026,
+    FakeSource,
+    Notes,
+    Peer,
+    byte_pipe,
+    connected,
+    root,
+    transport,
+)
 
 API, WEB = root("/src/api"), root("/src/web")
 
@@ -284,6 +295,25 @@ async def test_cancelling_the_call_ends_the_session() -> None:
     async with connected(FakeSource(API)) as peer, anyio.create_task_group() as group:
         await peer.ask("ping")
         group.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("era", ["handshake", "2026"])
+async def test_requests_that_are_open_when_the_daemon_ends_stay_unanswered(era: str) -> None:
+    """A bridge asks the next daemon; to an answer such as "connection closed" it could not."""
+    mine, theirs = byte_pipe()
+    peer = Peer(mine)
+    wish = {"path": "/src/new", "reason": "to see", "wait_seconds": 120}
+    params = {"name": "request_root", "arguments": wish}
+    async with anyio.create_task_group() as group:
+        group.start_soon(partial(serve_session, theirs, FakeSource(API), witness=Notes()))
+        await peer.shake_hands()
+        envelope = {"_meta": META_2026} if era == "2026" else {}
+        await peer.say("tools/call", {**params, **envelope}, id_=7)
+        await anyio.wait_all_tasks_blocked()
+        group.cancel_scope.cancel()
+    with pytest.raises(anyio.EndOfStream):
+        await peer.hear()
+    await mine.aclose()
 
 
 async def speaks(peer: Peer, name: str) -> None:

@@ -23,6 +23,7 @@ from rootsd.publish.session import DEFAULT_LIMITS, End, Limits, serve_session
 from rootsd.wire.lines import LineReader
 
 HANG_GUARD_S = 10
+TAKEN_AT_ONCE = 16 * 1024
 Message = dict[str, Any]
 META_2026: Mapping[str, Any] = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -98,6 +99,15 @@ class _Bytes(ByteStream):
     ) -> None:
         self._out = out
         self._in = into
+
+    def send_nowait(self, data: bytes) -> int:
+        """As a socket: a part at most, and nothing where there is no room."""
+        part = data[:TAKEN_AT_ONCE]
+        try:
+            self._out.send_nowait(part)
+        except (anyio.WouldBlock, anyio.BrokenResourceError, anyio.ClosedResourceError):
+            return 0
+        return len(part)
 
     async def send(self, item: bytes) -> None:
         await self._out.send(item)

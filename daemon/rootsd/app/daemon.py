@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 from functools import partial
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
 import anyio
 from anyio import to_thread
@@ -25,6 +26,7 @@ from anyio.abc import SocketStream, TaskStatus
 from rootsd import __version__
 from rootsd.app.asking import Asking
 from rootsd.app.backups import Backups
+from rootsd.app.collecting import spare_what_is_loaded
 from rootsd.app.control import serve_control
 from rootsd.app.items import rfc3339
 from rootsd.app.ledger import Ledger
@@ -45,6 +47,7 @@ from rootsd.host.journal import Journal
 from rootsd.host.lock import DaemonLock, LockRecord
 from rootsd.host.peer import Peer
 from rootsd.host.places import Places
+from rootsd.host.prompt import PromptStream
 from rootsd.host.safety import Surroundings
 from rootsd.host.sockets import Listener, listen
 from rootsd.host.store import Store
@@ -138,6 +141,7 @@ class Daemon:
         self._journal = Journal(state / _SESSIONS_FILE, GENERATION_BYTES)
         self._session_log = SessionLog(self._journal, __version__, utc_now)
         self._sessions = Sessions(self._session_log, utc_now)
+        self._has_sdk = False
         self._stopping = anyio.Event()
 
     async def serve(
@@ -176,6 +180,7 @@ class Daemon:
             group.start_soon(Acceptor(control.socket, self._serve_control).serve)
             group.start_soon(Acceptor(mcp.socket, self._serve_mcp).serve)
             self._surveyor.start(config.parents)
+            spare_what_is_loaded()
             log.info("ready: %d roots published", len(self._ledger.catalog.roots))
             on_ready()
             await self._stopping.wait()
@@ -226,10 +231,19 @@ class Daemon:
     async def _serve_mcp(self, stream: SocketStream, peer: Peer) -> None:
         # The SDK takes 60 MB and half a second: a daemon that nobody speaks MCP with does
         # without, and the others are answered meanwhile.
-        publishing = await to_thread.run_sync(import_module, "rootsd.publish.session")
+        publishing = await self._publishing()
         with self._sessions.opened(peer.pid) as session:
-            end = await publishing.serve_session(stream, self._supplier, witness=session)
+            end = await publishing.serve_session(
+                PromptStream(stream), self._supplier, witness=session
+            )
             session.end = end.value
+
+    async def _publishing(self) -> ModuleType:
+        publishing = await to_thread.run_sync(import_module, "rootsd.publish.session")
+        if not self._has_sdk:
+            self._has_sdk = True
+            spare_what_is_loaded()
+        return publishing
 
     async def _heed_signals(self, *, task_status: TaskStatus[None]) -> None:
         with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as received:

@@ -100,7 +100,7 @@ class Surveyor:
         """Keep a watch of its own on each published root, for as long as the daemon runs."""
         revision = -1
         while True:
-            published = await self._ledger.wait_past(revision)
+            published = await self._ledger.news_past(revision)
             revision = published.revision
             self._discovery.set_roots(frozenset(self._ledger.catalog.roots))
 

@@ -8,7 +8,7 @@ from typing import Self
 
 import anyio
 from mcp.shared.message import SessionMessage
-from mcp_types import ErrorData, JSONRPCError, JSONRPCResponse
+from mcp_types import CONNECTION_CLOSED, ErrorData, JSONRPCError, JSONRPCResponse
 
 from rootsd.core.labels import safe_label
 from rootsd.wire.jsonrpc import INTERNAL_ERROR, METHOD_NOT_FOUND, Id
@@ -55,6 +55,10 @@ class Outlet:
         """Send what the SDK says. The id is free before the answer leaves: the peer may use it
         again as soon as it has read it."""
         message = item.message
+        if isinstance(message, JSONRPCError) and message.error.code == CONNECTION_CLOSED:
+            # What the SDK says of open requests when it is ended from this side. They are to stay
+            # without an answer: whoever carries the connection asks the next daemon.
+            return
         was_open = False
         if isinstance(message, JSONRPCResponse | JSONRPCError) and message.id in self._open:
             self._open.discard(message.id)

@@ -15,6 +15,7 @@ from rootsd.publish.pace import NOTICE_INTERVAL_S, Pace
 from rootsd.publish.server import build_server
 from rootsd.publish.source import RootsSource, Witness
 from rootsd.publish.view import DEFAULT_PATIENCE, Patience, View
+from rootsd.publish.writer import Stalled, Writer
 from rootsd.wire import jsonrpc
 from rootsd.wire.jsonrpc import Fault
 from rootsd.wire.lines import REQUEST_LIMIT, LineReader, LineTooLong
@@ -80,30 +81,28 @@ class _Session:
         self._source = source
         self._limits = limits
         self._view = View(source, witness, limits.patience)
-        # One writer and no buffer: whoever answers waits until the answer before it is out, so
-        # the memory of a connection is bounded, and a cancelled handler cannot cut a line short.
-        self._outgoing, self._lines_out = anyio.create_memory_object_stream[bytes](0)
+        self._writer = Writer(stream, chunk=limits.write_size, stall_s=limits.stall_s)
         self._end = End.LEFT
 
     async def run(self) -> End:
-        with self._outgoing, self._lines_out:
-            async with anyio.create_task_group() as connection:
-                connection.start_soon(self._write, connection.cancel_scope)
-                async with anyio.create_task_group() as workers:
-                    await workers.start(self._follow)
-                    self._end = await self._converse(workers)
-                    workers.cancel_scope.cancel()
-                self._outgoing.close()  # the writer ends after what it was given
+        async with anyio.create_task_group() as connection:
+            connection.start_soon(self._write, connection.cancel_scope)
+            async with anyio.create_task_group() as workers:
+                await workers.start(self._follow)
+                self._end = await self._converse(workers)
+                workers.cancel_scope.cancel()
+            self._writer.close()
         return self._end
 
     async def _converse(self, group: TaskGroup) -> End:
-        eras = Eras(build_server(self._source), self._view, group, self._send)
+        eras = Eras(build_server(self._source), self._view, group, self._writer.send)
         lines = LineReader(self._limits.line)
         try:
             await self._read(eras, lines)
             await eras.finish()
         except LineTooLong as error:
-            await self._send(jsonrpc.encode(Fault(None, jsonrpc.INVALID_REQUEST, str(error))))
+            fault = Fault(None, jsonrpc.INVALID_REQUEST, str(error))
+            await self._writer.send(jsonrpc.encode(fault))
             return End.LINE_TOO_LONG
         except TimeoutError:
             return End.SILENT
@@ -124,22 +123,14 @@ class _Session:
             patience.deadline = math.inf
             await eras.receive(lines.rest())  # a last line may lack its newline
 
-    async def _send(self, line: bytes) -> None:
-        await self._outgoing.send(line)
-
     async def _write(self, connection: anyio.CancelScope) -> None:
-        size = self._limits.write_size
-        with self._lines_out:
-            try:
-                async for line in self._lines_out:
-                    for start in range(0, len(line), size):
-                        with anyio.fail_after(self._limits.stall_s):
-                            await self._stream.send(line[start : start + size])
-            except TimeoutError:
-                self._end = End.SLOW_READER
-                connection.cancel()
-            except (anyio.BrokenResourceError, anyio.ClosedResourceError):
-                connection.cancel()
+        try:
+            await self._writer.run()
+        except Stalled:
+            self._end = End.SLOW_READER
+            connection.cancel()
+        except (anyio.BrokenResourceError, anyio.ClosedResourceError):
+            connection.cancel()
 
     async def _follow(self, *, task_status: TaskStatus[None]) -> None:
         pace = Pace(self._limits.notice_interval_s)
@@ -158,5 +149,7 @@ class _Session:
                 pace.sent(anyio.current_time())
 
     async def _announce(self, news: Difference) -> None:
-        for notice in self._view.audience.announce(news):
-            await self._send(jsonrpc.encode(notice))
+        # In one piece: each write wakes the client.
+        lines = b"".join(map(jsonrpc.encode, self._view.audience.announce(news)))
+        if lines:
+            await self._writer.send(lines)

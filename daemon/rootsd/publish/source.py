@@ -23,7 +23,8 @@ class RootsSource(Protocol):
         ...
 
     async def wait_past(self, revision: int) -> Published:
-        """Wait until the revision is greater than `revision`; missed steps do not matter."""
+        """Wait until the revision is greater than `revision`; missed steps do not matter. The set
+        is not verified: it serves to tell that there is news, and to no answer."""
         ...
 
     async def canonical(self, path: bytes) -> bytes:

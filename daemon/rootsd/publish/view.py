@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -70,26 +69,24 @@ class View:
 
     async def current(self) -> Published:
         """The set to answer from, verified now. Raises MCPError where the daemon cannot tell."""
-        return await self._seen(self.source.current())
+        try:
+            published = await self.source.current()
+        except RootsdError as error:
+            data = {"reason": error.code.value, "remedy": error.remedy}
+            raise MCPError(INTERNAL_ERROR, error.message, data) from error
+        self.witness.given(published)
+        return _narrowed(published, self._scope)
 
     async def wait_past(self, revision: int) -> Published:
-        """The next set after `revision`, changed or not for this connection. Raises MCPError."""
-        return await self._seen(self.source.wait_past(revision))
+        """A set after `revision`, changed or not for this connection. Raises MCPError."""
+        await self.source.wait_past(revision)
+        return await self.current()
 
     def news(self, before: Published, after: Published) -> Difference:
         """What this connection is to be told where the source went from `before` to `after`."""
         return difference(
             _narrowed(before, self._scope), _narrowed(after, self._scope), self._scope.uris
         )
-
-    async def _seen(self, answer: Awaitable[Published]) -> Published:
-        try:
-            published = await answer
-            self.witness.given(published)
-            return _narrowed(published, self._scope)
-        except RootsdError as error:
-            data = {"reason": error.code.value, "remedy": error.remedy}
-            raise MCPError(INTERNAL_ERROR, error.message, data) from error
 
 
 @lru_cache(maxsize=1024)
