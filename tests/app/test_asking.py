@@ -17,7 +17,7 @@ from rootsd.core.model import Project, ProjectKind, Rule, Verdict
 from support.decisions import approved, denied, identity, project
 from support.fakes import HANG_GUARD, HOME, SOURCES, World, approve, deny, path, rule
 
-OTHER = b"/work/other"
+OTHER = b"/projects/other"
 
 
 class Clients:
@@ -82,7 +82,7 @@ async def test_a_folder_becomes_pending_with_the_askers_name_and_reason_and_is_l
         await clients.ask(OTHER)
         assert clients.is_waiting(OTHER)
         assert clients.asking.note_on(OTHER) == 'an agent asks for it: "to fix it"'
-    assert 'an agent asks for /work/other: "to fix it"' in caplog.text
+    assert 'an agent asks for /projects/other: "to fix it"' in caplog.text
 
 
 async def test_a_folder_that_waits_already_gets_the_note() -> None:
