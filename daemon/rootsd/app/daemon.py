@@ -43,6 +43,7 @@ from rootsd.core.paths import RefusedPlaces, bytes_of
 from rootsd.host import folders
 from rootsd.host.accept import Acceptor
 from rootsd.host.config import Config, read_config
+from rootsd.host.handover import CONTROL, MCP, handed_over
 from rootsd.host.journal import Journal
 from rootsd.host.lock import DaemonLock, LockRecord
 from rootsd.host.peer import Peer
@@ -151,8 +152,11 @@ class Daemon:
         # Loading proves nothing: what was approved is looked at before anybody can ask.
         await self._ledger.current()
         with ExitStack() as stack:
-            control = stack.enter_context(listen(run_folder.control_socket))
-            mcp = stack.enter_context(listen(run_folder.mcp_socket))
+            given = handed_over()
+            control = given.get(CONTROL) or listen(run_folder.control_socket)
+            mcp = given.get(MCP) or listen(run_folder.mcp_socket)
+            stack.enter_context(control)
+            stack.enter_context(mcp)
             async with anyio.create_task_group() as watch:
                 # From before "ready" until all threads have ended: a signal must not simply kill.
                 await watch.start(self._heed_signals)

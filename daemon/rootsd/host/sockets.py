@@ -17,12 +17,15 @@ _BACKLOG = 4096  # the kernel cuts it to net.core.somaxconn
 
 
 class Listener:
-    """A listening socket and the name it has in the file system. A context manager."""
+    """A listening socket and the name it has in the file system. A context manager.
 
-    def __init__(self, listening: socket.socket, path: bytes) -> None:
+    `keeps_name`: the name belongs to whoever made it, and is there for the next daemon.
+    """
+
+    def __init__(self, listening: socket.socket, path: bytes, *, keeps_name: bool = False) -> None:
         self.socket = listening
         self.path = path
-        self._identity = _identity_of(path)
+        self._identity = None if keeps_name else _identity_of(path)
 
     def close(self) -> None:
         """Stop listening. The name goes too, unless another daemon has put its own there."""
