@@ -144,7 +144,7 @@ class Steered(Discovery):
         self._time = Time()
         senses = Senses(watcher=watcher, monotonic=self._time)
         super().__init__(report=self.known.report, on_status=lambda _status: None, senses=senses)
-        self._roots_sweep += _NEVER_S
+        self._sweeping.put_off(_NEVER_S)
 
     def deaf_to_mounts(self) -> None:
         self._mounts = MountWatch(lambda: None)

@@ -26,6 +26,7 @@ from rootsd.app.discovery_status import (
 )
 from rootsd.app.explorer import Explorer
 from rootsd.app.keeping import Keeping
+from rootsd.app.sweeping import Sweeping
 from rootsd.app.territory import Territory
 from rootsd.core.inputs import Observation
 from rootsd.core.model import Parent, Project
@@ -34,9 +35,7 @@ from rootsd.host.processes import process_at_work_on
 from rootsd.host.safety import Surroundings
 from rootsd.host.watch.choice import best_watcher
 from rootsd.host.watch.events import Happening, Overflow, Post, Signal, Watcher
-from rootsd.host.watch.polling import sweep_interval
 
-ROOTS_SWEEP_S = 60.0
 # Beyond this a look at everything is cheaper than each hint.
 _MOST_SIGNALS = 65_536
 _BATCH = 4_096
@@ -108,8 +107,7 @@ class Discovery:
         self._keeping = Keeping(index, senses.monotonic)
         self._scanning: bytes | None = None
         self._status = DiscoveryStatus()
-        self._sweeps: dict[bytes, float] = {}
-        self._roots_sweep = self._monotonic() + ROOTS_SWEEP_S
+        self._sweeping = Sweeping(self._explorer, senses.monotonic)
         self._thread = threading.Thread(target=self._run, name="discovery", daemon=True)
 
     def start(self, parents: Sequence[Parent], known: Mapping[bytes, Project]) -> None:
@@ -195,7 +193,7 @@ class Discovery:
                 self._explorer.tick()
                 for territory in self._explorer.territories:
                     territory.catch_up(_CATCH_UP)
-                self._sweep()
+                self._sweeping.sweep_what_is_due()
                 self._flush()
                 self._keeping.keep_if_due(self._explorer.territories)
             self._keeping.keep(self._explorer.territories)
@@ -228,27 +226,11 @@ class Discovery:
 
     def _time_left(self) -> float | None:
         """Seconds to the next thing to do; None for ever."""
-        due = [self._roots_sweep] if self._explorer.has_anything() else []
-        due += self._sweeps.values()
         if any(territory.is_behind() for territory in self._explorer.territories):
             return 0.0
-        for other in (self._explorer.candidates.next_due(), self._keeping.due()):
-            if other is not None:
-                due.append(other)
+        known = (self._sweeping.due(), self._explorer.candidates.next_due(), self._keeping.due())
+        due = [time for time in known if time is not None]
         return max(0.0, min(due) - self._monotonic()) if due else None
-
-    def _sweep(self) -> None:
-        now = self._monotonic()
-        for territory in self._explorer.territories:
-            path = territory.parent.path
-            if territory.limit is None:
-                self._sweeps.pop(path, None)
-            elif now >= self._sweeps.setdefault(path, now + sweep_interval(0.0)):
-                self._explorer.revisit(territory)
-                self._sweeps[path] = self._monotonic() + sweep_interval(self._monotonic() - now)
-        if now >= self._roots_sweep:
-            self._explorer.sweep()
-            self._roots_sweep = self._monotonic() + ROOTS_SWEEP_S
 
     def _flush(self) -> None:
         observations = self._explorer.take()
@@ -266,11 +248,6 @@ class Discovery:
             self._keeping.remind(territory)
             self._explore(territory)
         self._explorer.recheck_strays()
-        self._sweeps = {
-            path: due
-            for path, due in self._sweeps.items()
-            if any(parent.path == path for parent in parents)
-        }
 
     def _explore(self, territory: Territory) -> None:
         self._scanning = territory.parent.path

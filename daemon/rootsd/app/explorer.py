@@ -11,16 +11,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from rootsd.app.candidates import Arrival, Candidates, Settled
 from rootsd.app.guards import Guards
+from rootsd.app.strays import Strays, what_became_of
 from rootsd.app.territory import ProgressSink, Territory
 from rootsd.app.told import Tally, Told
 from rootsd.core.inputs import Observation, Sighted, Unreachable, Vanished
 from rootsd.core.model import Parent, Project, ProjectKind
-from rootsd.core.paths import ancestors, contains
-from rootsd.host.identity import Absence, absence, identify
-from rootsd.host.markers import Rules, child, has_project_file, repository_kind
+from rootsd.core.paths import contains
+from rootsd.host.identity import identify
+from rootsd.host.markers import Rules, child
 from rootsd.host.mounts import mount_points, mounts, unwatchable_kind
 from rootsd.host.probe import probe
-from rootsd.host.reader import names_in
 from rootsd.host.safety import Surroundings
 from rootsd.host.watch.events import Change, Happening, Overflow, Purpose, Watcher
 from rootsd.host.watch.polling import PollingWatcher
@@ -42,11 +42,7 @@ class Explorer:
         self._guards = Guards(watcher)
         self._territories: dict[bytes, Territory] = {}
         self._roots: frozenset[bytes] = frozenset()
-        self._strays: set[bytes] = set()
-        # A folder without a marker is a project only as long as somebody calls it one.
-        self._named: set[bytes] = set()
-        # Projects that were lost: what is known below them may be gone with them.
-        self._uncovered: set[bytes] = set()
+        self._strays = Strays(self._probe)
         # Those that are looked at a second time, so that there is no third.
         self._doubted: set[bytes] = set()
 
@@ -68,9 +64,7 @@ class Explorer:
 
     def take(self) -> tuple[Observation, ...]:
         """What is to be reported since the last call, in order."""
-        if self._uncovered:
-            uncovered, self._uncovered = self._uncovered, set()
-            self._recheck({p for p in self._strays if not uncovered.isdisjoint(ancestors(p))})
+        self._report_all(self._strays.look_below_the_lost())
         return self._told.take()
 
     def take_tally(self) -> Tally:
@@ -83,9 +77,9 @@ class Explorer:
         """Take over the projects of the store; each is looked at by `recheck_strays`."""
         self._told.know(known.values())
         strays = {path: project for path, project in known.items() if path in self._told}
-        self._strays |= strays.keys()
+        self._strays.know(strays)
         plain = (p for p, known in strays.items() if known.sighting.kind is ProjectKind.PROJECT)
-        self._named.update(plain)
+        self._strays.name(plain)
 
     def set_parents(self, parents: Iterable[Parent]) -> list[Territory]:
         """Use these parents; returns the new or changed ones, which are still to be explored.
@@ -140,21 +134,13 @@ class Explorer:
         """One folder now; what is seen is also reported, and the folder known from now on."""
         observation = self._probe(path)
         if not isinstance(observation, Vanished) and not self._in_a_tree(path):
-            self._strays.add(path)
-            self._named.add(path)
+            self._strays.name((path,))
         self._report(observation)
         return observation
 
     def recheck_strays(self) -> None:
         """Look at what is known though no tree holds it."""
-        self._recheck(self._strays)
-
-    def _recheck(self, paths: Iterable[bytes]) -> None:
-        for path in sorted(paths):
-            seen = self._probe(path)
-            if isinstance(seen, Sighted) and path not in self._named and not _is_marked(path):
-                seen = Vanished(path)
-            self._report(seen)
+        self._report_all(self._strays.look_at_all())
 
     def sweep(self) -> None:
         """Look at what no watch tells of."""
@@ -245,38 +231,24 @@ class Explorer:
 
     def found(self, path: bytes, kind: ProjectKind, arrival: Arrival) -> None:
         """A tree has a project at `path`."""
-        self._strays.discard(path)
-        self._named.discard(path)
+        self._strays.found(path)
         settled = self._candidates.consider(path, kind, arrival)
         if settled is not None:
             self._settle([settled])
 
     def remembered(self, path: bytes) -> None:
         """A tree has a project at `path` as in an earlier life, and will say what it is now."""
-        self._strays.discard(path)
+        self._strays.held(path)
 
     def lost(self, path: bytes) -> None:
         """A tree has no project at `path` any more: find out whether it is gone."""
         self._candidates.drop(path)
         if path not in self._told:
             return
-        self._strays.add(path)
-        self._uncovered.add(path)
-        filesystem = self._told.filesystem(path)
-        away = absence(path, self._parent_of(path), filesystem)
-        if away is not None:
-            self._report(Vanished(path) if away is Absence.GONE else Unreachable(path))
-            return
-        try:
-            identity = identify(path)
-        except OSError:
-            self._report(Unreachable(path))
-            return
-        known = self._told.identity(path)
-        if filesystem not in (None, identity.filesystem):
-            self._report(Unreachable(path))
-        elif not _is_marked(path) or (known is not None and not known.same_as(identity)):
-            self._report(Vanished(path))
+        self._strays.lost(path)
+        became = what_became_of(path, self._parent_of(path), self._told.identity(path))
+        if became is not None:
+            self._report(became)
         # Else it is still there, only that another project now holds it: known, not proposed.
 
     # How it is told
@@ -305,12 +277,15 @@ class Explorer:
         else:
             self._report(Unreachable(path))
 
+    def _report_all(self, observations: Iterable[Observation]) -> None:
+        for observation in observations:
+            self._report(observation)
+
     def _report(self, observation: Observation) -> None:
         path = observation.path
         self._told.tell(observation)
         if isinstance(observation, Vanished):
-            self._strays.discard(path)
-            self._named.discard(path)
+            self._strays.forget(path)
         elif isinstance(observation, Sighted) and path in self._roots:
             self._guards.renew(path)
 
@@ -338,8 +313,3 @@ class Explorer:
         if unwatchable_kind(parent.path, mounts()) is not None:
             return PollingWatcher()
         return self._watcher
-
-
-def _is_marked(path: bytes) -> bool:
-    names = names_in(path)
-    return repository_kind(names) is not None or has_project_file(names)

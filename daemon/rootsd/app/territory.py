@@ -13,6 +13,7 @@ from typing import Protocol
 
 from rootsd.app.candidates import Arrival
 from rootsd.app.folders import Folder, Role
+from rootsd.app.tree import Tree
 from rootsd.core.model import Coverage, Parent, ProjectKind
 from rootsd.host.index import KeptTree
 from rootsd.host.markers import SKIPPED_BESIDE_A_PROJECT_FILE, Rules, child, is_marker
@@ -54,10 +55,7 @@ class Territory:
         self.limit: Watched | None = None
         self._watcher = watcher
         self._sink = sink
-        self._folders: dict[bytes, Folder] = {}
-        self._projects: set[bytes] = set()
-        self._hidden: set[bytes] = set()
-        self._top: Folder | None = None
+        self._tree = Tree()
         self._top_id: tuple[int, ...] | None = None
         self._unjudged: list[bytes] = []
         self.changes = 0
@@ -71,26 +69,24 @@ class Territory:
 
     def __contains__(self, path: bytes) -> bool:
         """Whether a folder is in the tree."""
-        return path in self._folders
+        return path in self._tree
 
     def __len__(self) -> int:
         """How many folders the tree has."""
-        return len(self._folders)
+        return len(self._tree)
 
     @property
     def coverage(self) -> Coverage:
         """How much of the parent can be read."""
-        if self._top is None or self._top.role is Role.UNREADABLE:
-            return Coverage.NONE
-        return Coverage.PARTIAL if self._hidden else Coverage.FULL
+        return self._tree.coverage
 
     def count_projects(self) -> int:
         """How many projects the tree has, whole or not."""
-        return len(self._projects)
+        return self._tree.count_projects()
 
     def has_project(self, path: bytes) -> bool:
         """Whether the folder at `path` is a project of this tree."""
-        return path in self._projects
+        return self._tree.has_project(path)
 
     def explore(self, arrival: Arrival, progress: ProgressSink | None = None) -> None:
         """Build the tree from nothing, or from the one given to `remember`."""
@@ -101,9 +97,9 @@ class Territory:
         memory, self._memory = self._memory, None
         there = self._top_id is not None
         if there and memory is not None and memory.signature == self.rules.signature():
-            self._plant(Folder.planted(memory, top))
-            return
-        self._top = self._graft(top, None, arrival, progress)
+            self._plant(memory, top)
+        else:
+            self._graft(top, None, arrival, progress)
 
     def remember(self, memory: KeptTree | None) -> None:
         """Start the next exploration from there: only what moved since is listed."""
@@ -111,7 +107,8 @@ class Territory:
 
     def kept(self) -> KeptTree | None:
         """The tree, to be remembered in a later life; None if there is none."""
-        return self._top.kept(self.rules.signature()) if self._top is not None else None
+        top = self._tree.top
+        return top.kept(self.rules.signature()) if top is not None else None
 
     def is_behind(self) -> bool:
         """Whether remembered projects wait for `catch_up`."""
@@ -121,33 +118,31 @@ class Territory:
         """Tell of up to `most` remembered projects, as a scan would have."""
         todo, self._unjudged = self._unjudged[:most], self._unjudged[most:]
         for path in todo:
-            folder = self._folders.get(path)
+            folder = self._tree.get(path)
             if folder is not None and folder.project is not None:
                 self._sink.found(path, folder.project, Arrival.FOUND)
 
-    def _plant(self, folders: list[Folder]) -> None:
+    def _plant(self, memory: KeptTree, top: Place) -> None:
+        folders = self._tree.plant(memory, top)
         for folder in folders:
             path = folder.place.path
-            self._folders[path] = folder
             if folder.role is Role.FRONTIER:
                 # Before any stamp is compared: a change in between is then told.
                 self._arm(path)
             if folder.project is not None:
-                self._projects.add(path)
                 self._unjudged.append(path)
                 self._sink.remembered(path)
-        self._top = folders[0]
-        self._refresh(self._top, thorough=False, arrival=Arrival.FOUND)
+        self._refresh(folders[0], thorough=False, arrival=Arrival.FOUND)
 
     def abandon(self) -> None:
         """Drop the whole tree; each project is lost."""
-        if self._top is not None:
-            self._drop(self._top)
-            self._top = None
+        if self._tree.top is not None:
+            self._drop(self._tree.top)
+            self._tree = Tree()
 
     def is_current(self) -> bool:
         """Whether the folder at the parent's path is the one that the tree was built from."""
-        return self._top is not None and self._id_now() == self._top_id
+        return self._tree.top is not None and self._id_now() == self._top_id
 
     def _id_now(self) -> tuple[int, ...] | None:
         """Inode and device of the parent's folder; None if it is out of reach."""
@@ -159,7 +154,7 @@ class Territory:
 
     def entry_changed(self, path: bytes, name: bytes, *, left: bool, moved: bool) -> None:
         """Look at the entry `name` of the folder `path`; `left` if it went, perhaps to return."""
-        folder = self._folders.get(path)
+        folder = self._tree.get(path)
         if folder is None or folder.role is not Role.FRONTIER:
             return
         kid = folder.kids.get(name)
@@ -182,23 +177,23 @@ class Territory:
 
     def look_at(self, path: bytes) -> None:
         """Look at one folder of the tree, whatever its stamp says."""
-        folder = self._folders.get(path)
+        folder = self._tree.get(path)
         if folder is not None:
             self._relist(folder, Arrival.MADE)
 
     def refresh(self, *, thorough: bool, progress: ProgressSink | None = None) -> None:
         """Make the tree agree with the disk; folders with their old stamp only if `thorough`."""
-        if self._top is not None:
+        if self._tree.top is not None:
             if thorough:
                 self._unjudged.clear()
-            self._refresh(self._top, thorough=thorough, progress=progress)
+            self._refresh(self._tree.top, thorough=thorough, progress=progress)
 
     def sweep(self) -> None:
         """Look at what no watch tells of: the roots of repositories, and unreadable folders."""
-        for path, folder in list(self._folders.items()):
-            if folder.role is Role.FRONTIER or self._folders.get(path) is not folder:
+        for folder in self._tree.folders():
+            if folder.role is Role.FRONTIER or not self._tree.has(folder):
                 continue
-            if folder.stamp is None or not has_stamp(path, folder.stamp):
+            if folder.stamp is None or not has_stamp(folder.place.path, folder.stamp):
                 self._relist(folder, Arrival.MADE)
 
     def _reaches(self, folder: Folder, name: bytes) -> bool:
@@ -225,7 +220,7 @@ class Territory:
                 known = list(folder.kids.values())
                 self._relist(folder, arrival)
                 # Those that are new, or were walked anew by other rules, agree with the disk.
-                stack += (kid for kid in known if self._folders.get(kid.place.path) is kid)
+                stack += (kid for kid in known if self._tree.has(kid))
             if progress is not None:
                 seen += 1
                 projects += folder.project is not None
@@ -261,9 +256,8 @@ class Territory:
         """
         path, was = folder.place.path, folder.project
         self.changes += 1
-        folder.project, folder.zone = listing.kind, listing.zone
-        self._hidden.discard(path)
-        folder.stamp = listing.stamp
+        self._tree.set_project(folder, listing.kind)
+        folder.zone, folder.stamp = listing.zone, listing.stamp
         places = {os.path.basename(place.path): place for place in listing.below}
         for name, kid in list(folder.kids.items()):
             if places.get(name) != kid.place:
@@ -275,65 +269,44 @@ class Territory:
             self._watcher.unwatch(path, Purpose.FRONTIER)
             folder.stamp = _leaf_stamp(path, before)
         if listing.kind is not None:
-            self._projects.add(path)
             known = was is listing.kind
             self._sink.found(path, listing.kind, Arrival.FOUND if known else arrival)
         elif was is not None:
-            self._projects.discard(path)
             self._sink.lost(path)
 
     def _graft(
         self, place: Place, above: Folder | None, arrival: Arrival, progress: ProgressSink | None
-    ) -> Folder | None:
+    ) -> None:
         """Walk a folder that is new to the tree, and take in what is found."""
         before = settled_before()
         scan = self._walker.walk(place, progress)
         for listing in scan.listings:
-            folder = self._add(listing.place, above)
+            folder = self._tree.add(listing.place, above)
             self._agree(folder, listing, arrival, before)
         for path in scan.unreadable:
-            holder = self._folders.get(os.path.dirname(path), above)
+            holder = self._tree.holder(path, above)
             left = place.left if holder is None else holder.place.left - 1
             zone = place.zone if holder is None else holder.zone
-            self._add(Place(path, left, zone, top=holder is None), above)
-            self._hidden.add(path)
-        return self._folders.get(place.path)
-
-    def _add(self, place: Place, above: Folder | None) -> Folder:
-        path = place.path
-        holder = self._folders.get(os.path.dirname(path), above) if not place.top else None
-        folder = self._folders[path] = Folder(place, holder)
-        if holder is not None:
-            holder.kids[os.path.basename(path)] = folder
-        return folder
+            self._tree.hide(self._tree.add(Place(path, left, zone, top=holder is None), above))
 
     def _hide(self, folder: Folder) -> None:
         """A folder that cannot be listed: what was in it is out of reach."""
         for kid in list(folder.kids.values()):
             self._drop(kid)
-        self._hidden.add(folder.place.path)
-        self._projects.discard(folder.place.path)
-        was_project, folder.project = folder.project, None
-        folder.role, folder.stamp = Role.UNREADABLE, None
-        if was_project is not None:
+        was = folder.project
+        self._tree.hide(folder)
+        if was is not None:
             self._sink.lost(folder.place.path)
 
     def _drop(self, folder: Folder) -> None:
         """Take a folder and all below it out of the tree."""
         self.changes += 1
-        if folder.above is not None:
-            folder.above.kids.pop(os.path.basename(folder.place.path), None)
-        lost = []
-        for gone in folder.all():
-            path = gone.place.path
-            self._folders.pop(path, None)
-            self._projects.discard(path)
-            self._hidden.discard(path)
-            self._watcher.unwatch(path, Purpose.FRONTIER)
-            if gone.project is not None:
-                lost.append(path)
-        for path in lost:
-            self._sink.lost(path)
+        gone = self._tree.remove(folder)
+        for each in gone:
+            self._watcher.unwatch(each.place.path, Purpose.FRONTIER)
+        for each in gone:
+            if each.project is not None:
+                self._sink.lost(each.place.path)
 
     def _arm(self, path: bytes) -> None:
         result = self._watcher.watch(path, Purpose.FRONTIER)

@@ -1,0 +1,76 @@
+"""When what nothing tells of is looked at."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from rootsd.app.explorer import Explorer
+from rootsd.app.sweeping import ROOTS_SWEEP_S, Sweeping
+from rootsd.core.inputs import Sighted
+from rootsd.core.model import Parent
+from rootsd.host.safety import Surroundings
+from rootsd.host.watch.events import Watcher
+from rootsd.host.watch.polling import PollingWatcher, sweep_interval
+from support.repos import fake_repository, raw
+from support.watching import Clock, RememberingWatcher
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def explorer_on(clock: Clock) -> Callable[[Watcher, Path], Explorer]:
+    def make(watcher: Watcher, *parents: Path) -> Explorer:
+        explorer = Explorer(watcher, Surroundings(os.getuid()), lambda _path: False, clock)
+        for territory in explorer.set_parents([Parent(raw(parent)) for parent in parents]):
+            explorer.explore(territory)
+        return explorer
+
+    return make
+
+
+def test_a_polled_parent_is_looked_at_when_its_time_has_come(
+    tmp_path: Path, clock: Clock, explorer_on: Callable[[Watcher, Path], Explorer]
+) -> None:
+    explorer = explorer_on(PollingWatcher(), tmp_path)
+    sweeping = Sweeping(explorer, clock)
+    sweeping.sweep_what_is_due()
+    assert sweeping.due() == clock.now + sweep_interval(0.0)
+    fake_repository(tmp_path / "one")
+    clock.now += sweep_interval(0.0) - 0.1
+    sweeping.sweep_what_is_due()
+    assert explorer.take() == ()
+    clock.now += 0.1
+    sweeping.sweep_what_is_due()
+    assert [type(seen) for seen in explorer.take()] == [Sighted]
+    assert sweeping.due() == clock.now + sweep_interval(0.0)
+
+
+def test_where_everything_is_watched_only_roots_are_swept(
+    tmp_path: Path, clock: Clock, explorer_on: Callable[[Watcher, Path], Explorer]
+) -> None:
+    one = tmp_path / "one"
+    one.mkdir()
+    explorer = explorer_on(RememberingWatcher(), tmp_path)
+    sweeping = Sweeping(explorer, clock)
+    sweeping.sweep_what_is_due()
+    assert sweeping.due() == clock.now + ROOTS_SWEEP_S
+    sweeping.put_off(10.0)
+    assert sweeping.due() == clock.now + ROOTS_SWEEP_S + 10.0
+
+
+def test_a_parent_that_is_dropped_is_swept_no_more(
+    tmp_path: Path, clock: Clock, explorer_on: Callable[[Watcher, Path], Explorer]
+) -> None:
+    explorer = explorer_on(PollingWatcher(), tmp_path)
+    sweeping = Sweeping(explorer, clock)
+    sweeping.sweep_what_is_due()
+    explorer.set_parents(())
+    sweeping.sweep_what_is_due()
+    assert sweeping.due() is None
