@@ -19,7 +19,7 @@ import pytest
 from anyio import to_thread
 from mcp.shared.exceptions import MCPError
 
-from rootsd.bridge.absence import GRACE_S
+from rootsd.core.absence import GRACE_S
 from support.followers import (
     STOPPED,
     Follower,
@@ -137,7 +137,8 @@ async def test_no_client_notices_that_daemons_are_killed_and_replaced(
 
 def faulty(fault: str) -> tuple[str, ...]:
     """A bridge with a fault planted."""
-    program = "from rootsd.bridge import main, owed, session, words; import sys; "
+    program = "import sys; from rootsd.bridge import main, owed, session; "
+    program += "from rootsd.wire import words; "
     return ("-c", f"{program}{fault}; sys.exit(main.main([]))")
 
 

@@ -6,10 +6,10 @@ Every request is answered once: by a daemon, or with an error from here, and the
 from __future__ import annotations
 
 from rootsd.bridge.roles import Role, role_of
-from rootsd.bridge.words import fault_line
 from rootsd.core.errors import DaemonUnreachable, RootsdError
 from rootsd.wire.jsonrpc import Id, Request
 from rootsd.wire.lines import REQUEST_LIMIT
+from rootsd.wire.words import fault_line
 
 # A request that the daemon dies of must not be brought to each next one.
 _MOST_TIMES = 3

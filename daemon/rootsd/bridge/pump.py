@@ -14,11 +14,11 @@ import socket
 import sys
 import time
 
-from rootsd.bridge.absence import Absence
-from rootsd.bridge.reach import Awakening, connect_somewhere
-from rootsd.bridge.stdio import STDIN, STDOUT, read_stdin, writer_to_stdout
+from rootsd.core.absence import Absence
 from rootsd.core.errors import RootsdError
 from rootsd.host.connect import NotRunning
+from rootsd.host.reach import Awakening, connect_somewhere
+from rootsd.host.stdio import STDIN, STDOUT, read_stdin, writer_to_stdout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,11 +10,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from rootsd.bridge import words
 from rootsd.bridge.owed import Entry, Owed
 from rootsd.bridge.roles import Role
 from rootsd.core.errors import ErrorCode, RootsdError
-from rootsd.wire import hello
+from rootsd.wire import hello, words
 from rootsd.wire.jsonrpc import (
     INVALID_REQUEST,
     METHOD_NOT_FOUND,

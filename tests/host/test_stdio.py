@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from rootsd.bridge import stdio
+from rootsd.host import stdio
 
 MUCH = b"x" * 1_000_000
 

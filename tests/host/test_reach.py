@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from rootsd.bridge import reach
-from rootsd.bridge.reach import Awakening, connect_somewhere
 from rootsd.core.errors import ErrorCode, RootsdError
+from rootsd.host import reach
 from rootsd.host.connect import NotRunning
 from rootsd.host.folders import run_folder
+from rootsd.host.reach import Awakening, connect_somewhere
 from rootsd.host.sockets import listen
 
 HANG_GUARD_S = 30

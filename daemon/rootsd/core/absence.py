@@ -17,7 +17,7 @@ _NEVER = float("inf")
 
 
 class Absence:
-    """Where the bridge stands with a daemon that it has not."""
+    """Where a bridge or a relay stands with a daemon that it has not."""
 
     def __init__(self) -> None:
         self.retry_at = _NEVER

@@ -1,4 +1,4 @@
-"""The lines that the bridge itself says to a client, and how it reads the daemon's. Pure."""
+"""The lines that bridge and relay themselves say to a client, and what they look for in lines."""
 
 from __future__ import annotations
 

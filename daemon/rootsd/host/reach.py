@@ -1,4 +1,4 @@
-"""How the bridge gets to a daemon: connect where one listens, else have one started.
+"""How bridge and relay get to a daemon: connect where one listens, else have one started.
 
 Starting is another process (`rootsd.host.awaken`), since what it takes would stay in the memory of
 every bridge; and since it then is the version that lies on the disk, all of it, when the bridge is

@@ -1,4 +1,4 @@
-"""The bridge's own standard input and output, as bytes, without buffers and without blocking.
+"""Standard input and output of bridge and relay: bytes, without buffers and without blocking.
 
 The two ends may be shared with other processes, so they are not made non-blocking themselves.
 """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from rootsd.bridge.absence import GRACE_S, Absence
+from rootsd.core.absence import GRACE_S, Absence
 
 
 def after_a_loss(*, useful: bool = True) -> Absence:

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rootsd.bridge.words import fault_line, id_of_answer, news_of_stream, stream_of
 from rootsd.core.errors import DaemonUnreachable
 from rootsd.wire.jsonrpc import Fault, Id, Notice, Reply, Request, encode
+from rootsd.wire.words import fault_line, id_of_answer, news_of_stream, stream_of
 
 
 @given(st.integers() | st.text(max_size=400), st.sampled_from([(",", ":"), (", ", ": ")]))
