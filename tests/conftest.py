@@ -15,13 +15,14 @@ from __future__ import annotations
 import itertools
 import os
 import signal
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from functools import cache
 from pathlib import Path
 
 import hypothesis
 import pytest
 
+from support.left_behind import end_left_behind
 from support.needs import unmet
 from support.sizes import Size, Sizes
 
@@ -129,6 +130,14 @@ def _forbid_skip(report: pytest.TestReport | pytest.CollectReport) -> None:
 def sizes(request: pytest.FixtureRequest) -> Sizes:
     """How large this run is; `sizes.pick(test=…, check=…, soak=…)`."""
     return Sizes(Size(request.config.getoption("--sizes")))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def left_behind(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """No process that a test started goes on after the run: it is ended, and the run fails."""
+    yield
+    left = end_left_behind("ROOTSD_DIR", f"{tmp_path_factory.getbasetemp()}/")
+    assert not left, "tests left processes behind"
 
 
 @pytest.fixture(scope="session")

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import psutil
 import pytest
 
 from support.needs import NEEDS, unmet
@@ -70,6 +71,20 @@ def test_no_skip_passes_in_ci(text: str, suite: Suite) -> None:
     run = suite(text, CI="true")
     assert run.returncode not in {0, pytest.ExitCode.NO_TESTS_COLLECTED}, run.stdout
     assert "A skip fails where CI=true." in run.stdout
+
+
+def test_a_process_left_behind_fails_the_run_and_is_ended(suite: Suite, tmp_path: Path) -> None:
+    told = tmp_path / "pid"
+    text = (
+        "import subprocess, sys\n\n"
+        "def test_it():\n"
+        "    left = subprocess.Popen([sys.executable, '-c', 'import signal; signal.pause()'])\n"
+        f"    open({str(told)!r}, 'w').write(str(left.pid))\n"
+    )
+    run = suite("from support import left_behind\nleft_behind.GRACE_S = 0.0\n" + text)
+    assert run.returncode == pytest.ExitCode.TESTS_FAILED
+    assert "tests left processes behind" in run.stdout
+    assert not psutil.pid_exists(int(told.read_text()))
 
 
 def test_expected_failure_is_no_skip(suite: Suite) -> None:

@@ -9,11 +9,15 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from rootsd.app.daemon import real_path
+from rootsd.host import starter
+from rootsd.host.lock import DaemonLock, LockRecord
+from rootsd.host.starter import StartFailed
 
 HANG_GUARD = 60
 START = "import sys; from rootsd.app.daemon import run; from rootsd.host.places import find_places"
@@ -143,6 +147,22 @@ def test_a_bug_in_discovery_ends_it_as_a_failure_that_the_log_explains(home: Pat
     assert done.returncode == 1
     assert "ZeroDivisionError: a bug" in done.stderr
     assert "CRITICAL a bug ended discovery" in done.stderr
+
+
+def test_one_that_comes_up_after_a_down_ends_again(home: Path, rootsd_dir: Path) -> None:
+    """A bridge may have started it while `down` looked for one and met none."""
+    recipe = starter.recipe_here(os.fsencode(rootsd_dir / "state" / "log"))
+    here = replace(
+        recipe,
+        command=recipe.command[:-1],  # without --detach, its end is waited for
+        environment={**recipe.environment, "HOME": str(home)},
+    )
+    starter.remember(here)
+    starter.forbid()
+    with pytest.raises(StartFailed, match="stopped by rootsd down"):
+        starter.launch(here, HANG_GUARD)
+    with DaemonLock.acquire(rootsd_dir / "state", LockRecord(os.getpid(), "test", {})):
+        pass
 
 
 def test_before_anybody_speaks_mcp_the_sdk_is_not_loaded(home: Path) -> None:

@@ -79,6 +79,20 @@ def test_an_error_that_the_daemon_tells_is_handed_on_whole(tmp_path: Path) -> No
     assert (caught.value.code, caught.value.remedy) == (ErrorCode.BUSY, "rootsd status")
 
 
+@pytest.mark.parametrize("error", [None, DaemonUnreachable("was stopped", "rootsd up")])
+def test_a_daemon_s_word_is_for_whoever_still_listens(error: DaemonUnreachable | None) -> None:
+    def say(fd: int) -> None:
+        starter.say_ready(fd) if error is None else starter.say_failed(fd, error)
+
+    listening, fd = os.pipe()
+    say(fd)
+    with open(listening, "rb") as pipe:
+        assert pipe.read().startswith(b"ready\n" if error is None else b'error {"code": ')
+    gone, fd = os.pipe()
+    os.close(gone)
+    say(fd)
+
+
 def test_an_error_that_cannot_be_read_is_still_an_error(tmp_path: Path) -> None:
     with pytest.raises(StartFailed, match="ended before it was ready"):
         starter.launch(recipe(tmp_path, "os.write(fd, b'error {}\\n')"), HANG_GUARD)

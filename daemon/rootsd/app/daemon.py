@@ -37,10 +37,10 @@ from rootsd.app.sessions import Sessions
 from rootsd.app.supplier import Supplier
 from rootsd.app.surveyor import Surveyor
 from rootsd.core.catalog import Catalog
-from rootsd.core.errors import RootsdError
+from rootsd.core.errors import DaemonUnreachable, RootsdError
 from rootsd.core.model import Actor, ActorKind
 from rootsd.core.paths import RefusedPlaces, bytes_of
-from rootsd.host import folders
+from rootsd.host import folders, starter
 from rootsd.host.accept import Acceptor
 from rootsd.host.config import Config, read_config
 from rootsd.host.handover import CONTROL, MCP, handed_over
@@ -96,16 +96,28 @@ def run(places: Places, *, ready_fd: int | None) -> int:
 
         async def serve() -> int:
             daemon = Daemon(store, refused, places.config_file, state)
-            await daemon.serve(config, run_folder, partial(_say_ready, ready_fd))
+            on_ready = partial(_say_ready, ready_fd, daemon.stop)
+            await daemon.serve(config, run_folder, on_ready)
             return daemon.status
 
         return anyio.run(serve)
 
 
-def _say_ready(ready_fd: int | None) -> None:
-    if ready_fd is not None:
-        os.write(ready_fd, b"ready\n")
-        os.close(ready_fd)
+def _say_ready(ready_fd: int | None, stop: Callable[[], None]) -> None:
+    """Tell whoever launched this daemon; end it where `down` came meanwhile.
+
+    `down` leaves its mark and then stops the daemon that accepts. This one accepts, and then
+    looks for the mark: so one of the two notices the other.
+    """
+    if ready_fd is None:
+        return
+    try:
+        starter.ensure_allowed()
+    except DaemonUnreachable as error:
+        starter.say_failed(ready_fd, error)
+        stop()
+    else:
+        starter.say_ready(ready_fd)
 
 
 class Daemon:

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
@@ -178,6 +178,23 @@ def launch(recipe: Recipe, patience: float = PATIENCE) -> None:
         raise StartFailed(f"the daemon is not ready after {patience:.0f} s", f"tail {recipe.log}")
     if word != READY:
         raise _why(word, recipe.log, log_start)
+
+
+def say_ready(fd: int) -> None:
+    """Tell whoever launched this daemon, over `fd`, that it can be asked; closes `fd`."""
+    _say(fd, READY)
+
+
+def say_failed(fd: int, error: RootsdError) -> None:
+    """Tell whoever launched this daemon, over `fd`, why it does not come up; closes `fd`."""
+    told = {"code": error.code.value, "message": error.message, "remedy": error.remedy}
+    _say(fd, ERROR + json.dumps(told).encode("ascii"))
+
+
+def _say(fd: int, word: bytes) -> None:
+    # A bridge that was ended meanwhile is no reason for the daemon to end.
+    with suppress(BrokenPipeError), open(fd, "wb", buffering=0) as pipe:
+        pipe.write(word + b"\n")
 
 
 class Departure:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 
 import click
@@ -33,8 +32,9 @@ def command(session: Session, *, ready_fd: int | None, detach: bool) -> int:
         return run_here(session, ready_fd)
     except RootsdError as error:
         if ready_fd is not None:
-            told = {"code": error.code.value, "message": error.message, "remedy": error.remedy}
-            os.write(ready_fd, b"error " + json.dumps(told).encode("ascii") + b"\n")
+            from rootsd.host import starter
+
+            starter.say_failed(ready_fd, error)
         raise
 
 
