@@ -18,6 +18,7 @@ from rootsd.app.daemon import real_path
 from rootsd.host import starter
 from rootsd.host.lock import DaemonLock, LockRecord
 from rootsd.host.starter import StartFailed
+from support.repos import fake_repository
 
 HANG_GUARD = 60
 START = "import sys; from rootsd.app.daemon import run; from rootsd.host.places import find_places"
@@ -201,3 +202,26 @@ def test_what_was_decided_is_backed_up_at_the_next_start(home: Path, rootsd_dir:
                 break
             assert ask("status").returncode == 0
     assert len(made) == 1
+
+
+def test_a_root_in_a_place_that_the_configuration_comes_to_refuse_is_withdrawn(
+    home: Path, rootsd_dir: Path
+) -> None:
+    for name in ("one", "two"):
+        fake_repository(home / "src" / name)
+    parent = f"[[parent]]\npath = '{home}/src'\n"
+    configure(rootsd_dir, parent)
+    with running(home):
+        ask("scan")
+        assert ask("approve", "one", "two").returncode == 0
+    configure(rootsd_dir, parent + f"[roots]\nrefuse = ['{home}/src/one']\n")
+    with running(home):
+        assert ask("ls", "--published", "--paths").stdout == f"{home}/src/two\n"
+        refused = ask("approve", "one")
+        assert refused.returncode == 1
+        assert "the configuration refuses it" in refused.stderr
+        configure(rootsd_dir, parent + f"[roots]\nrefuse = ['{home}/src']\n")
+        assert ask("parent", "set", f"{home}/src", "--depth", "3").returncode == 78
+        configure(rootsd_dir, f"[roots]\nrefuse = ['{home}/src']\n")
+        ask("parent", "add", f"{home}")
+        assert ask("ls", "--published", "--paths").stdout == ""

@@ -11,7 +11,7 @@ import pytest
 
 from rootsd.app.territory import Territory
 from rootsd.core.inputs import Sighted, Unreachable, Vanished
-from rootsd.core.model import Nested, Parent, Project, ProjectKind, Sighting
+from rootsd.core.model import LapseReason, Nested, Parent, Project, ProjectKind, Sighting
 from rootsd.host.watch.events import Overflow
 from rootsd.host.watch.polling import PollingWatcher
 from support.exploring import World
@@ -55,7 +55,7 @@ def test_a_replaced_repository_is_told_with_its_new_identity(world: World) -> No
     shutil.rmtree(one)
     fake_repository(one)
     gone, after = world.take()
-    assert gone == Vanished(raw(one))
+    assert gone == Vanished(raw(one), LapseReason.REPLACED)
     assert isinstance(before, Sighted)
     assert isinstance(after, Sighted)
     assert after.identity != before.identity

@@ -9,16 +9,17 @@ import anyio
 import pytest
 
 from rootsd.app.ledger import Overtaken
-from rootsd.core.errors import IdentityChanged
+from rootsd.core.errors import IdentityChanged, RefusedPlace
 from rootsd.core.inputs import (
     Approve,
     Order,
     Vanished,
 )
-from rootsd.core.model import Published, Verdict
-from support.decisions import NOON, PERSON, approved, granted, identity, project
+from rootsd.core.model import Lapse, LapseReason, Published, Verdict
+from support.decisions import NOON, PERSON, approved, denied, granted, identity, project
 from support.fakes import (
     HANG_GUARD,
+    PLACES,
     SOURCES,
     World,
     approve,
@@ -235,3 +236,22 @@ async def test_the_revision_grows_by_one_with_each_change_of_the_set_and_never_e
 def test_an_empty_set_has_the_first_revision_and_what_was_loaded_the_next() -> None:
     assert World(project(1)).ledger.revision == 1
     assert World(approved(1)).ledger.revision == 2
+
+
+async def test_what_was_approved_in_a_place_that_is_refused_now_lapses() -> None:
+    rules = [rule(Verdict.APPROVED, SOURCES)]
+    world = World(approved(1), granted(2), approved(3), denied(4), project(5), rules=rules)
+    refused = tuple(path(number) for number in (1, 2, 4, 5))
+    await world.ledger.set_places(replace(PLACES, refused=refused))
+    assert await world.told() == {path(3)}
+    for number in (1, 2):
+        ruling = world.ledger.catalog.projects[path(number)].ruling
+        assert (ruling.approves, ruling.lapse) == (False, Lapse(LapseReason.REFUSED_PLACE, NOON))
+    assert world.is_kept()
+    await world.ledger.observe([sight(1), sight(2)])  # also once the rule has seen them again
+    assert await world.told() == {path(3)}
+    with pytest.raises(RefusedPlace, match="the configuration refuses it"):
+        await world.ledger.obey([approve(1)])
+    await world.ledger.set_places(PLACES)
+    await world.ledger.obey([approve(1)])
+    assert await world.told() == {path(1), path(3)}

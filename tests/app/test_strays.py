@@ -10,6 +10,7 @@ import pytest
 
 from rootsd.app.strays import Strays, what_became_of
 from rootsd.core.inputs import Observation, Sighted, Unreachable, Vanished
+from rootsd.core.model import LapseReason
 from rootsd.host.identity import identify
 from rootsd.host.probe import probe
 from support.repos import fake_repository, raw
@@ -78,11 +79,16 @@ def test_a_lost_project_whose_place_is_empty_or_taken_is_gone(tmp_path: Path) ->
     one = fake_repository(tmp_path / "one")
     known, gone = identify(raw(one)), Vanished(raw(one))
     another = replace(known, handle=b"another", born_ns=1)
-    assert what_became_of(raw(one), raw(tmp_path), another) == gone
+    replaced = Vanished(raw(one), LapseReason.REPLACED)
+    assert what_became_of(raw(one), raw(tmp_path), another) == replaced
     shutil.rmtree(one / ".git")
-    assert what_became_of(raw(one), raw(tmp_path), known) == gone
+    without_git = Vanished(raw(one), LapseReason.RETARGETED)
+    assert what_became_of(raw(one), raw(tmp_path), known) == without_git
+    assert what_became_of(raw(one), raw(tmp_path), replace(known, git=None)) == gone
     one.rmdir()
     assert what_became_of(raw(one), raw(tmp_path), known) == gone
+    one.symlink_to(tmp_path)
+    assert what_became_of(raw(one), raw(tmp_path), known) == replaced
 
 
 def test_a_lost_project_on_another_file_system_is_out_of_reach(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from dataclasses import FrozenInstanceError, replace
 
 import pytest
 
-from rootsd.core.model import Identity, Parent, Project, ProjectKind, Sighting
+from rootsd.core.model import GitEntry, Identity, Parent, Project, ProjectKind, Sighting
 from support.world import NOW
 
 WHOLE = Identity(b"disk", 7, b"handle", 1234, 1000)
@@ -32,6 +32,39 @@ def test_two_directories_are_one_only_where_that_is_proven(other: Identity, is_s
 def test_what_only_an_inode_tells_is_never_the_same_not_even_as_itself() -> None:
     bare = replace(WHOLE, handle=None, born_ns=None)
     assert not bare.same_as(bare)
+
+
+FOLDER = replace(WHOLE, git=GitEntry.FOLDER)
+BARE = replace(WHOLE, git=GitEntry.NONE)
+HERE = replace(WHOLE, git=GitEntry.FILE, git_target=replace(WHOLE, inode=8))
+THERE = replace(WHOLE, git=GitEntry.FILE, git_target=replace(WHOLE, inode=9))
+NOWHERE = replace(WHOLE, git=GitEntry.FILE)
+
+
+@pytest.mark.parametrize(
+    ("approved", "now", "holds"),
+    [
+        pytest.param(WHOLE, FOLDER, True, id="nobody had looked"),
+        pytest.param(FOLDER, WHOLE, True, id="nobody looks"),
+        pytest.param(FOLDER, FOLDER, True, id="a folder still"),
+        pytest.param(FOLDER, BARE, False, id="the folder is gone"),
+        pytest.param(FOLDER, HERE, False, id="the folder is a file"),
+        pytest.param(BARE, FOLDER, True, id="git init"),
+        pytest.param(BARE, HERE, False, id="a file where nothing was"),
+        pytest.param(HERE, HERE, True, id="leads to the same"),
+        pytest.param(HERE, THERE, False, id="leads elsewhere"),
+        pytest.param(HERE, NOWHERE, True, id="what it leads to is out of reach"),
+        pytest.param(NOWHERE, THERE, False, id="led nowhere"),
+        pytest.param(HERE, FOLDER, False, id="the file is a folder"),
+        pytest.param(HERE, BARE, False, id="the file is gone"),
+    ],
+)
+def test_an_approval_holds_only_while_git_data_is_where_it_was(
+    approved: Identity, now: Identity, holds: bool
+) -> None:
+    assert approved.holds_for(now) is holds
+    assert approved.same_as(now)
+    assert not approved.holds_for(replace(now, inode=77))
 
 
 def test_values_cannot_be_changed() -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from urllib.parse import unquote_to_bytes, urlsplit
 
 import pytest
@@ -180,3 +181,34 @@ def test_a_parent_may_hold_the_daemons_own_folders_and_not_lie_in_them() -> None
     assert places.why_no_parent(b"/srv/demo") is None
     assert places.why_no_parent(b"/srv/demo/state/x") == "it holds rootsd's own files"
     assert places.why_no_root(b"/srv/demo") == "it holds rootsd's own files"
+
+
+def test_the_configuration_refuses_places_with_what_is_in_them_and_what_holds_them() -> None:
+    places = replace(PLACES, refused=(HOME + b"/src/vault",))
+    assert places.why_no_root(HOME + b"/src/vault") == "the configuration refuses it"
+    for path in (HOME + b"/src/vault/a", HOME + b"/src"):
+        assert places.why_no_root(path) == "the configuration refuses /home/ann/src/vault"
+    assert places.why_no_root(HOME + b"/src/vault-old") is None
+    assert places.why_no_parent(HOME + b"/src") is None
+    assert places.why_no_parent(HOME + b"/src/vault/a") is not None
+
+
+def test_the_configuration_allows_what_is_refused_by_default_and_not_all_of_it() -> None:
+    own = HOME + b"/state/rootsd"
+    places = replace(
+        PLACES, allowed=(b"/", HOME + b"/.config/nvim", b"/etc/site", own), refused=(b"/srv/no",)
+    )
+    for path in (HOME + b"/.config/nvim", b"/etc/site/a", b"/usr/src/linux"):
+        assert PLACES.why_no_root(path) is not None
+        assert places.why_no_root(path) is None
+    for path in (
+        b"/",
+        HOME,
+        b"/home",
+        own,
+        own + b"/a",
+        b"/srv/no/a",
+        b"/srv/a/.git/b",
+        b"/a\xff",
+    ):
+        assert places.why_no_root(path) is not None

@@ -22,6 +22,7 @@ from rootsd.core.model import (
     Actor,
     ActorKind,
     Decision,
+    GitEntry,
     Grant,
     Identity,
     Incomplete,
@@ -205,3 +206,24 @@ def test_an_order_on_what_is_not_known_is_refused(order: ProjectOrder) -> None:
     with pytest.raises(UnknownProject, match="/w/api") as refused:
         later(None, order)
     assert refused.value.remedy == "rootsd scan"
+
+
+@pytest.mark.parametrize("project", [ROOT, MISSING])
+def test_what_was_replaced_by_something_that_is_no_folder_lapses(project: Project) -> None:
+    after = kept(project, Vanished(PATH, LapseReason.REPLACED))
+    assert after.ruling.lapse == Lapse(LapseReason.REPLACED, LATER)
+    assert after.ruling.decision is None
+    assert after.sighting.presence is Presence.MISSING
+    assert later(PENDING, Vanished(PATH, LapseReason.REPLACED)) is None
+    assert kept(REFUSED, Vanished(PATH, LapseReason.REPLACED)).ruling == DENIED
+
+
+def test_an_approval_lapses_when_git_data_leads_elsewhere() -> None:
+    folder = replace(identity(1), git=GitEntry.FOLDER)
+    approved = Ruling(Decision(Verdict.APPROVED, ANN, NOW, folder))
+    root = replace(PENDING, sighting=replace(PENDING.sighting, identity=folder), ruling=approved)
+    file = replace(identity(1), git=GitEntry.FILE)
+    after = kept(root, Sighted(PATH, ProjectKind.GIT, file))
+    assert after.ruling.lapse == Lapse(LapseReason.RETARGETED, LATER)
+    with pytest.raises(IdentityChanged):
+        later(after, Approve(PATH, folder, ANN))

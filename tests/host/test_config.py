@@ -10,6 +10,7 @@ import pytest
 
 from rootsd.core.errors import BadConfig, ErrorCode
 from rootsd.core.model import Nested, Parent
+from rootsd.core.paths import RefusedPlaces
 from rootsd.host.config import MAX_BYTES, Config, canonical, parse_config, read_config
 from rootsd.host.safety import why_disguised
 
@@ -151,3 +152,40 @@ def test_a_hostile_key_cannot_reach_the_terminal() -> None:
     with pytest.raises(BadConfig) as caught:
         parse_config('"\\u001b[2J" = 1', FILE)
     assert "\x1b" not in caught.value.message
+
+
+def test_places_are_refused_and_allowed_for_roots_and_for_parents(home: Path) -> None:
+    text = """
+        [roots]
+        refuse = ["~/vault", "/srv/no"]
+        allow = ["~/.config/nvim"]
+
+        [[parent]]
+        path = "~/.config/nvim"
+    """
+    config = parse_config(text, FILE)
+    assert config.refused == (bytes(home / "vault"), b"/srv/no")
+    assert config.allowed == (bytes(home / ".config" / "nvim"),)
+    places = config.limiting(RefusedPlaces(bytes(home)))
+    assert places.why_no_root(b"/srv/no/a") is not None
+    assert places.why_no_root(bytes(home / ".config" / "nvim")) is None
+    with pytest.raises(BadConfig, match=r"line 2, key path.*the configuration refuses it"):
+        parse_config("[[parent]]\npath = '/srv/no'\n[roots]\nrefuse = ['/srv/no']", FILE)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("roots = 1", "key roots: it is written"),
+        (
+            "[roots]\nrefused = []",
+            "line 2, key refused: there is no such key; did you mean refuse",
+        ),
+        ("[roots]\nallow = '~/a'", "line 2, key allow: it is not a list"),
+        ("[roots]\nallow = ['a']", "line 2, key allow: the path has to start"),
+        ("[roots]\nallow = [1]", "line 2, key allow: it is not a path"),
+    ],
+)
+def test_what_is_wrong_about_places_is_named(text: str, message: str) -> None:
+    with pytest.raises(BadConfig, match=message):
+        parse_config(text, FILE)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from rootsd.core.model import GitEntry
 from rootsd.host.identity import Absence, absence, file_system, identify
 from support.repos import raw
 from support.subjects import UNPRIVILEGED, run_python
@@ -43,6 +44,38 @@ def test_a_link_and_a_file_have_no_identity(tmp_path: Path) -> None:
             identify(raw(tmp_path / name))
     with pytest.raises(FileNotFoundError):
         identify(raw(tmp_path / "none"))
+
+
+def test_the_entry_git_belongs_to_the_identity(tmp_path: Path) -> None:
+    folder, path = tmp_path / "a", raw(tmp_path / "a")
+    folder.mkdir()
+    assert identify(path).git is GitEntry.NONE
+    entry = folder / ".git"
+    entry.mkdir()
+    assert identify(path).git is GitEntry.FOLDER
+    entry.rmdir()
+    for target in (None, tmp_path / "b", tmp_path / "c"):
+        if target is not None:
+            target.mkdir()
+        entry.write_text(f"gitdir: {target or 'nowhere'}\n")
+        seen = identify(path)
+        assert seen.git is GitEntry.FILE
+        assert seen.git_target == (
+            replace(identify(raw(target)), git=None) if target is not None else None
+        )
+    entry.unlink()
+    entry.symlink_to(tmp_path / "b")
+    seen = identify(path)
+    assert (seen.git, seen.git_target) == (GitEntry.FILE, None)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "gitdir: \0", "gitdir:", "x" * 9000, "gitdir: " + "a/" * 3000]
+)
+def test_a_git_file_that_names_nothing_leads_nowhere(tmp_path: Path, text: str) -> None:
+    (tmp_path / ".git").write_text(text)
+    seen = identify(raw(tmp_path))
+    assert (seen.git, seen.git_target) == (GitEntry.FILE, None)
 
 
 def test_what_is_there_is_not_absent(tmp_path: Path) -> None:

@@ -48,9 +48,12 @@ def test_gone_is_not_out_of_reach(tmp_path: Path) -> None:
     assert absent(path, raw(tmp_path), b"elsewhere") == Unreachable(path)
 
 
-def test_a_link_in_its_place_means_it_is_gone(tmp_path: Path) -> None:
-    (tmp_path / "one").symlink_to(tmp_path)
-    assert probe(raw(tmp_path / "one")) == Vanished(raw(tmp_path / "one"))
+def test_a_link_or_a_file_in_its_place_has_replaced_it(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path)
+    (tmp_path / "file").touch()
+    for name in ("link", "file"):
+        path = raw(tmp_path / name)
+        assert probe(path) == Vanished(path, LapseReason.REPLACED)
 
 
 def test_a_link_above_is_told_for_what_it_is(tmp_path: Path) -> None:

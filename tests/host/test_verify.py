@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 from pathlib import Path
 
 import pytest
 
 from rootsd.core.inputs import Sighted, Unreachable, Unsafe, Vanished
-from rootsd.core.model import Identity, LapseReason
+from rootsd.core.model import GitEntry, Identity, LapseReason
 from rootsd.host import verify
 from rootsd.host.identity import identify
 from rootsd.host.safety import Surroundings
@@ -22,6 +23,12 @@ Roots = dict[bytes, Identity]
 @pytest.fixture
 def verifier() -> RootVerifier:
     return RootVerifier(Surroundings(os.getuid()))
+
+
+@pytest.fixture
+def all_settled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Changes of a moment ago count as old ones."""
+    monkeypatch.setattr(verify, "settled_before", lambda: time.time_ns() + 10**9)
 
 
 @pytest.fixture
@@ -39,6 +46,7 @@ def test_a_root_that_holds_yields_nothing(verifier: RootVerifier, root: Path) ->
     assert verifier.verify(roots) == []
 
 
+@pytest.mark.usefixtures("all_settled")
 def test_the_second_look_at_an_unchanged_root_is_only_an_lstat(
     verifier: RootVerifier, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -53,6 +61,64 @@ def test_the_second_look_at_an_unchanged_root_is_only_an_lstat(
     (root / "new").touch()
     with pytest.raises(AssertionError, match="again"):
         verifier.verify(roots)
+
+
+def test_a_root_that_changed_a_moment_ago_is_looked_at_in_full(
+    verifier: RootVerifier, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    roots = _approved(root)
+    looks: list[bytes] = []
+
+    def counted(path: bytes) -> Identity:
+        looks.append(path)
+        return identify(path)
+
+    monkeypatch.setattr(verify, "identify", counted)
+    for _ in range(3):
+        assert verifier.verify(roots) == []
+    assert looks == [raw(root)] * 3
+
+
+def test_a_checkout_whose_git_folder_went_or_became_a_file_is_told(
+    verifier: RootVerifier, root: Path
+) -> None:
+    roots = _approved(root)
+    verifier.verify(roots)
+    (root / ".git").rename(root / "kept")
+    (seen,) = verifier.verify(roots)
+    assert isinstance(seen, Sighted)
+    assert seen.identity is not None
+    assert seen.identity.git is GitEntry.NONE
+    (root / ".git").write_text(f"gitdir: {root}/kept\n")
+    (seen,) = verifier.verify(roots)
+    assert isinstance(seen, Sighted)
+    assert seen.identity is not None
+    assert seen.identity.git is GitEntry.FILE
+
+
+@pytest.mark.usefixtures("all_settled")
+def test_a_git_file_that_is_written_anew_in_its_place_is_told(
+    verifier: RootVerifier, tmp_path: Path
+) -> None:
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    for name in ("one", "two"):
+        fake_repository(tmp_path / name)
+    (tree / ".git").write_text(f"gitdir: {tmp_path}/one/.git\n")
+    roots = _approved(tree)
+    assert verifier.verify(roots) == []
+    (tree / ".git").write_text(f"gitdir: {tmp_path}/two/.git\n")
+    (seen,) = verifier.verify(roots)
+    assert isinstance(seen, Sighted)
+    assert not roots[raw(tree)].keeps_git(identify(raw(tree)))
+
+
+def test_a_link_in_the_place_of_a_root_has_replaced_it(verifier: RootVerifier, root: Path) -> None:
+    roots = _approved(root)
+    verifier.verify(roots)
+    root.rename(root.with_name("away"))
+    root.symlink_to("away")
+    assert verifier.verify(roots) == [Vanished(raw(root), LapseReason.REPLACED)]
 
 
 def test_a_change_inside_is_a_fresh_sighting(verifier: RootVerifier, root: Path) -> None:
@@ -129,6 +195,7 @@ def test_roots_that_are_no_longer_asked_for_are_forgotten(
     assert verifier.verify(_approved(other)) == []
 
 
+@pytest.mark.usefixtures("all_settled")
 def test_what_is_about_to_be_approved_is_looked_at_beside_the_roots(
     verifier: RootVerifier, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

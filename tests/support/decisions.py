@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from hypothesis import strategies as st
@@ -13,6 +14,7 @@ from rootsd.core.model import (
     Actor,
     ActorKind,
     Decision,
+    GitEntry,
     Grant,
     Identity,
     Incomplete,
@@ -37,13 +39,16 @@ moments = st.datetimes(
 )
 names = st.text(min_size=1, max_size=8)
 actors = st.builds(Actor, st.sampled_from(ActorKind), st.text(max_size=8))
-identities = st.builds(
+folders = st.builds(
     Identity,
     filesystem=st.binary(max_size=16),
     inode=st.integers(0, 2**64 - 1),
     handle=st.none() | st.binary(max_size=24),
     born_ns=st.none() | st.integers(-(2**63), 2**63 - 1),
     owner=st.integers(0, 2**32 - 1),
+)
+identities = st.builds(
+    replace, folders, git=st.none() | st.sampled_from(GitEntry), git_target=st.none() | folders
 )
 sightings = st.builds(
     Sighting,

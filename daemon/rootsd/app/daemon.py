@@ -130,6 +130,7 @@ class Daemon:
         self, store: Store, places: RefusedPlaces, config_file: bytes, state: Path
     ) -> None:
         self._config_file = config_file
+        self._places = places
         loaded = store.load()
         self._note = loaded.note
         self._verifier = RootVerifier(Surroundings(os.getuid()))
@@ -161,7 +162,9 @@ class Daemon:
         self, config: Config, run_folder: folders.RunFolder, on_ready: Callable[[], None]
     ) -> None:
         """Serve both sockets until `stop`."""
-        # Loading proves nothing: what was approved is looked at before anybody can ask.
+        # Loading proves nothing: what was approved is looked at before anybody can ask, and the
+        # configuration, or a newer version, may refuse places that were none to refuse then.
+        await self._ledger.set_places(config.limiting(self._places))
         await self._ledger.current()
         with ExitStack() as stack:
             given = handed_over()
@@ -227,6 +230,7 @@ class Daemon:
     async def reload(self) -> None:
         """Read the configuration again. Raises BadConfig, and then the old one stays."""
         config = await to_thread.run_sync(read_config, self._config_file)
+        await self._ledger.set_places(config.limiting(self._places))
         self._surveyor.set_parents(config.parents)
         log.info("configuration read: %d parents", len(config.parents))
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from operator import attrgetter
 from typing import Protocol, TypeVar
@@ -24,8 +25,9 @@ from rootsd.app.effects import granted_in, granting, only_narrows, without_grant
 from rootsd.core.catalog import Catalog
 from rootsd.core.changes import Change
 from rootsd.core.errors import Busy, RootsdError
-from rootsd.core.inputs import Approve, Input, Observation, Order
-from rootsd.core.model import Identity, Project, Published, Root
+from rootsd.core.inputs import Approve, Input, Observation, Order, Unsafe
+from rootsd.core.model import Identity, LapseReason, Project, Published, Root
+from rootsd.core.paths import RefusedPlaces
 from rootsd.core.plan import Plan, plan
 
 log = logging.getLogger(__name__)
@@ -138,6 +140,17 @@ class Ledger:
             with anyio.CancelScope(shield=True):
                 made = await self._obey(orders, seen)
         return made
+
+    async def set_places(self, places: RefusedPlaces) -> None:
+        """Refuse these places from now on; what was approved in one of them lapses."""
+        async with self._lock:
+            with anyio.CancelScope(shield=True):
+                self._catalog = replace(self._catalog, places=places)
+                await self._observe(
+                    Unsafe(project.path, LapseReason.REFUSED_PLACE)
+                    for project in self._catalog.projects.values()
+                    if project.ruling.approves and places.why_no_root(project.path)
+                )
 
     def rehearse(self, inputs: Sequence[Input]) -> Plan:
         """What `obey` or `observe` would do; nothing is done. Raises OrderRefused."""

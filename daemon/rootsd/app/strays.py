@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from rootsd.core.inputs import Observation, Sighted, Unreachable, Vanished
-from rootsd.core.model import Identity
+from rootsd.core.model import Identity, LapseReason
 from rootsd.core.paths import ancestors
 from rootsd.host.identity import Absence, absence, identify
 from rootsd.host.markers import has_project_file, repository_kind
+from rootsd.host.probe import vanished
 from rootsd.host.reader import names_in
 
 
@@ -87,15 +88,18 @@ def what_became_of(
     filesystem = known.filesystem if known is not None else None
     away = absence(path, within, filesystem)
     if away is not None:
-        return Vanished(path) if away is Absence.GONE else Unreachable(path)
+        return vanished(path) if away is Absence.GONE else Unreachable(path)
     try:
         identity = identify(path)
     except OSError:
         return Unreachable(path)
     if filesystem not in (None, identity.filesystem):
         return Unreachable(path)
-    if not _is_marked(path) or (known is not None and not known.same_as(identity)):
-        return Vanished(path)
+    if known is not None and not known.same_as(identity):
+        return Vanished(path, LapseReason.REPLACED)
+    if not _is_marked(path):
+        kept = known is None or known.keeps_git(identity)
+        return Vanished(path, None if kept else LapseReason.RETARGETED)
     return None
 
 

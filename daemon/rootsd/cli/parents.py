@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from rootsd.cli import configfile
@@ -103,7 +104,8 @@ def _find(config: Config, typed: str) -> tuple[bytes, int]:
 def _refused(session: Session) -> RefusedPlaces:
     places = session.places
     own = [places.config, places.state, places.log, folders.run_folder().path]
-    return RefusedPlaces(canonical("~"), tuple(os.path.realpath(folder) for folder in own))
+    all_but_own = read_config(places.config_file).limiting(RefusedPlaces(canonical("~")))
+    return replace(all_but_own, own=tuple(os.path.realpath(folder) for folder in own))
 
 
 def _written(path: bytes) -> str:

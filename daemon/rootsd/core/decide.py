@@ -139,7 +139,7 @@ def _holds(approved: Identity | None, sighting: Sighting) -> bool:
     if sighting.kind is ProjectKind.URI:
         return True
     seen = sighting.identity
-    return approved is not None and seen is not None and approved.same_as(seen)
+    return approved is not None and seen is not None and approved.holds_for(seen)
 
 
 def is_published(project: Project, judgement: Judgement) -> bool:

@@ -31,9 +31,14 @@ class Sighted:
 
 @dataclass(frozen=True, slots=True)
 class Vanished:
-    """No project lies at `path` any more: proven absent, not merely unseen."""
+    """No project lies at `path` any more: proven absent, not merely unseen.
+
+    `lapse` is set where something else took its place, such as a link: then no approval waits
+    for its return.
+    """
 
     path: bytes
+    lapse: LapseReason | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,13 +93,22 @@ class Actor:
     detail: str = ""
 
 
+class GitEntry(StrEnum):
+    """What the entry `.git` of a directory is; FILE is whatever is there and no directory."""
+
+    FOLDER = "folder"
+    FILE = "file"
+    NONE = "none"
+
+
 @dataclass(frozen=True, slots=True)
 class Identity:
     """What tells one directory from another that takes its path later.
 
     `filesystem` is the file system's UUID or id, `handle` the kernel's file handle (it holds the
     inode's generation, see name_to_handle_at(2)), `born_ns` the birth time in nanoseconds since
-    the epoch (statx(2)), `owner` a user id. An inode number alone is reused at once.
+    the epoch (statx(2)), `owner` a user id. An inode number alone is reused at once. `git` is
+    None where nobody looked, `git_target` the directory that a `.git` file leads to.
     """
 
     filesystem: bytes
@@ -107,6 +116,8 @@ class Identity:
     handle: bytes | None
     born_ns: int | None
     owner: int
+    git: GitEntry | None = None
+    git_target: Identity | None = None
 
     def same_as(self, other: Identity) -> bool:
         """Whether both describe one directory; never true where nothing but the inode speaks."""
@@ -119,6 +130,25 @@ class Identity:
         if self.handle is not None and other.handle is not None:
             return self.handle == other.handle
         return self.born_ns is not None and self.born_ns == other.born_ns
+
+    def holds_for(self, seen: Identity) -> bool:
+        """Whether an approval of this directory is one of what is `seen` there."""
+        return self.same_as(seen) and self.keeps_git(seen)
+
+    def keeps_git(self, seen: Identity) -> bool:
+        """Whether the git data that is `seen` is where it was.
+
+        `git init` where there was none leads nowhere else, and what a `.git` file named may be
+        out of reach for a time.
+        """
+        if self.git is None or seen.git is None:
+            return True
+        if self.git is GitEntry.NONE:
+            return seen.git is not GitEntry.FILE
+        if self.git is not seen.git:
+            return False
+        was, now = self.git_target, seen.git_target
+        return now is None or (was is not None and was.same_as(now))
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +219,12 @@ class Ruling:
     def access(self) -> Access:
         """What clients are asked to do with the root, if it is published."""
         return self.kept_access if self.decision is None else self.decision.access
+
+    @property
+    def approves(self) -> bool:
+        """Whether anything approves, of whichever directory."""
+        decision = self.decision
+        return bool(self.grants) or (decision is not None and decision.verdict is Verdict.APPROVED)
 
 
 UNDECIDED = Ruling()

@@ -99,15 +99,24 @@ def to_uri(path: bytes) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RefusedPlaces:
-    """Which places can be neither root nor parent. `own` are the daemon's folders."""
+    """Which places can be neither root nor parent. `own` are the daemon's folders.
+
+    The configuration says `refused`, which are refused besides, and `allowed`, which are not:
+    folders of settings or of the system. What holds the home folder, the daemon's own folders
+    and the inside of a `.git` no configuration allows.
+    """
 
     home: bytes
     own: tuple[bytes, ...] = ()
+    refused: tuple[bytes, ...] = ()
+    allowed: tuple[bytes, ...] = ()
 
     def why_no_root(self, path: bytes) -> str | None:
         """Why `path` can never be a root, as a sentence; None where nothing speaks against it."""
         if any(contains(path, own) for own in self.own) and not contains(path, self.home):
             return "it holds rootsd's own files"
+        if inner := next((place for place in self.refused if contains(path, place)), None):
+            return _refused_by_configuration(path, inner)
         return self._why_neither(path) or ("it is your home folder" if path == self.home else None)
 
     def why_no_parent(self, path: bytes) -> str | None:
@@ -120,16 +129,23 @@ class RefusedPlaces:
             return None
         if contains(path, self.home):
             return "it holds your home folder"
-        if reason := self._reserved(path):
-            return reason
-        for name in _PRIVATE_IN_HOME:
-            private = self.home + b"/" + name
-            if contains(private, path) and not self._open_in_home(path):
-                return f"{text_of(private)} holds secrets and settings"
+        if any(contains(own, path) for own in self.own):
+            return "it holds rootsd's own files"
         if b".git" in path.split(b"/"):
             return "it lies inside a .git folder"
         if not is_utf8(path):
             return "its path is not UTF-8, so clients cannot be told of it"
+        if outer := next((place for place in self.refused if contains(place, path)), None):
+            return _refused_by_configuration(path, outer)
+        if any(contains(place, path) for place in self.allowed):
+            return None
+        return self._reserved(path) or self._private(path)
+
+    def _private(self, path: bytes) -> str | None:
+        for name in _PRIVATE_IN_HOME:
+            private = self.home + b"/" + name
+            if contains(private, path) and not self._open_in_home(path):
+                return f"{text_of(private)} holds secrets and settings"
         return None
 
     def _open_in_home(self, path: bytes) -> bool:
@@ -140,9 +156,6 @@ class RefusedPlaces:
     def _reserved(self, path: bytes) -> str | None:
         if path in _PLACES_THEMSELVES:
             return "it is a place of the system, not a project"
-        for own in self.own:
-            if contains(own, path):
-                return "it holds rootsd's own files"
         if contains(self.home, path):
             return None
         for tree in _SYSTEM_TREES:
@@ -151,3 +164,8 @@ class RefusedPlaces:
             ):
                 return f"{text_of(tree)} belongs to the system"
         return None
+
+
+def _refused_by_configuration(path: bytes, place: bytes) -> str:
+    which = "it" if path == place else text_of(place)
+    return f"the configuration refuses {which}"

@@ -21,6 +21,7 @@ from rootsd.core.model import (
     Actor,
     ActorKind,
     Decision,
+    GitEntry,
     Grant,
     Identity,
     Incomplete,
@@ -221,6 +222,8 @@ def _identity(identity: Identity) -> Json:
             "handle": _if(identity.handle, bytes.hex),
             "born": identity.born_ns,
             "owner": identity.owner,
+            "git": identity.git,
+            "git_target": _if(identity.git_target, _identity),
         }
     )
 
@@ -232,6 +235,8 @@ def _read_identity(fields: Fields) -> Identity:
         handle=fields.maybe("handle", fields.hexed),
         born_ns=fields.maybe("born", fields.number),
         owner=fields.number("owner"),
+        git=fields.maybe("git", partial(fields.member, enum=GitEntry)),
+        git_target=_if(fields.maybe("git_target", fields.inner), _read_identity),
     )
 
 

@@ -59,6 +59,8 @@ def step(
         case Sighted():
             return _sighted(project, event, new_id, now)
         case Vanished():
+            if project is not None and event.lapse is not None:
+                project = _lapsed(project, event.lapse, now)
             return _absent(project, Presence.MISSING, now)
         case Unreachable():
             return _absent(project, Presence.SUSPENDED, now)
@@ -104,8 +106,11 @@ def _why_lapsed(project: Project, seen: Sighting) -> LapseReason | None:
         approved.append(ruling.decision.identity) if ruling.decision.identity else None
     if not approved:
         return None
-    if not all(_is_same(identity, seen.identity) for identity in approved):
+    now = seen.identity
+    if now is None or not all(identity.same_as(now) for identity in approved):
         return LapseReason.REPLACED
+    if not all(identity.keeps_git(now) for identity in approved):
+        return LapseReason.RETARGETED
     if project.sighting.main_checkout != seen.main_checkout:
         return LapseReason.RETARGETED
     return None
@@ -135,7 +140,7 @@ def _lapsed(project: Project, reason: LapseReason, now: datetime) -> Project:
     ruling = project.ruling
     decision = ruling.decision
     approved = decision is not None and decision.verdict is Verdict.APPROVED
-    if not approved and not ruling.grants:
+    if not ruling.approves:
         return project
     return replace(
         project,
@@ -169,7 +174,12 @@ def _approved(project: Project, order: Approve, now: datetime) -> Project:
         )
     if seen.hazard is not None:
         raise NotPresent(f"{shown} cannot be published: {_HAZARDS[seen.hazard]}", "rootsd scan")
-    if seen.kind is not ProjectKind.URI and not _is_same(order.identity, seen.identity):
+    shown_then = order.identity
+    if seen.kind is not ProjectKind.URI and not (
+        shown_then is not None
+        and seen.identity is not None
+        and shown_then.holds_for(seen.identity)
+    ):
         raise IdentityChanged(
             f"{shown} is not the folder you were shown: it was replaced", "rootsd pending"
         )

@@ -8,7 +8,7 @@ import re
 import stat
 import tomllib
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rootsd.core.errors import BadConfig
@@ -19,16 +19,26 @@ from rootsd.host.safety import why_disguised
 
 MAX_DEPTH = 64
 MAX_BYTES = 1 << 20
-_TOP_KEYS = ("parent",)
+_TOP_KEYS = ("parent", "roots")
+_ROOTS_KEYS = ("refuse", "allow")
 _PARENT_KEYS = ("path", "depth", "skip", "nested")
 _HEADER = re.compile(r"\s*\[\[\s*[\"']?parent[\"']?\s*\]\]")
 
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """What the user configured. The paths of `parents` are canonical, symlinks followed."""
+    """What the user configured. All paths are canonical, symlinks followed.
+
+    `refused` and `allowed` are those of `rootsd.core.paths.RefusedPlaces`.
+    """
 
     parents: tuple[Parent, ...] = ()
+    refused: tuple[bytes, ...] = ()
+    allowed: tuple[bytes, ...] = ()
+
+    def limiting(self, places: RefusedPlaces) -> RefusedPlaces:
+        """`places` with what is configured about them."""
+        return replace(places, refused=self.refused, allowed=self.allowed)
 
 
 def read_config(file: bytes) -> Config:
@@ -70,6 +80,7 @@ def parse_config(text: str, file: bytes) -> Config:
         raise _syntax_error(file, error) from error
     reader = _Reader(file, text)
     reader.check_keys(tables, _TOP_KEYS, None)
+    refused, allowed = reader.roots(tables.get("roots", {}))
     entries = tables.get("parent", [])
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         raise reader.wrong("parent", None, "it is written [[parent]], once per folder")
@@ -77,7 +88,7 @@ def parse_config(text: str, file: bytes) -> Config:
     for index, parent in enumerate(parents):
         if any(parent.path == earlier.path for earlier in parents[:index]):
             raise reader.wrong("path", index, "this folder is a parent already, further up")
-    return Config(parents)
+    return Config(parents, refused, allowed)
 
 
 def canonical(typed: str) -> bytes:
@@ -97,6 +108,18 @@ class _Reader:
         self._file = file
         self._lines = text.split("\n")  # not splitlines, which cuts at other characters too
         self._refused = RefusedPlaces(home=canonical("~"))
+
+    def roots(self, table: object) -> tuple[tuple[bytes, ...], tuple[bytes, ...]]:
+        """The places refused and allowed; parents are judged by them from then on.
+
+        Raises BadConfig.
+        """
+        if not isinstance(table, dict):
+            raise self.wrong("roots", None, 'it is written [roots], then refuse = ["~/vault"]')
+        self.check_keys(table, _ROOTS_KEYS, None)
+        refused, allowed = (self._places(key, table.get(key, [])) for key in _ROOTS_KEYS)
+        self._refused = replace(self._refused, refused=refused, allowed=allowed)
+        return refused, allowed
 
     def parent(self, entry: Mapping[str, Any], index: int) -> Parent:
         """The `index`-th parent. Raises BadConfig."""
@@ -126,12 +149,20 @@ class _Reader:
         where = f"{_shown(self._file)}, line {self._line_of(key, index)}"
         return BadConfig(f"{where}, key {safe_label(key)}: {what}", _edit(self._file))
 
-    def _path(self, key: str, index: int, raw: object) -> bytes:
+    def _places(self, key: str, raw: object) -> tuple[bytes, ...]:
+        if not isinstance(raw, list):
+            raise self.wrong(key, None, 'it is not a list of paths: ["~/vault"]')
+        return tuple(self._absolute(key, None, item) for item in raw)
+
+    def _absolute(self, key: str, index: int | None, raw: object) -> bytes:
         if not isinstance(raw, str) or not raw or "\0" in raw:
             raise self.wrong(key, index, "it is not a path in quotes")
         if not os.path.expanduser(raw).startswith("/"):
             raise self.wrong(key, index, "the path has to start with / or ~/")
-        path = canonical(raw)
+        return canonical(raw)
+
+    def _path(self, key: str, index: int, raw: object) -> bytes:
+        path = self._absolute(key, index, raw)
         if reason := why_no_parent(self._refused, path):
             shown = safe_label(path, limit=None)
             raise self.wrong(key, index, f"{shown} cannot be a parent: {reason}")

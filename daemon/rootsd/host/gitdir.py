@@ -34,6 +34,7 @@ _REMOTE = re.compile(rb"^[ \t]*\[remote ", re.MULTILINE)
 _FETCH = re.compile(rb"^[ \t]*fetch[ \t]*=", re.MULTILINE)
 _WORKTREE_SETTING = re.compile(rb"^[ \t]*worktree[ \t]*=", re.MULTILINE)
 _KEEP = re.compile(rb"(?:fetch|receive|index)-pack (\d+) on (.*)")
+_GIT_FILE = b"gitdir: "
 _BRANCH_PREFIX = b"refs/heads/"
 _HOST = os.uname().nodename.encode()
 
@@ -62,10 +63,9 @@ def locate(work: bytes) -> GitPlace | None:
         return None
     if stat.S_ISDIR(mode):
         return GitPlace(work, marker, marker, ProjectKind.GIT)
-    text = read_small(marker, REF_CAP)
-    if text is None or not text.startswith(b"gitdir: "):
+    folder = target_of_git_file(work)
+    if folder is None:
         return None
-    folder = join(work, text.removeprefix(b"gitdir: ").strip())
     try:
         if not stat.S_ISDIR(os.lstat(folder).st_mode):
             return None
@@ -81,6 +81,15 @@ def locate(work: bytes) -> GitPlace | None:
     is_module = b"/modules/" in folder and _WORKTREE_SETTING.search(config) is not None
     kind = ProjectKind.GIT_SUBMODULE if is_module else ProjectKind.GIT
     return GitPlace(work, folder, folder, kind)
+
+
+def target_of_git_file(work: bytes, dir_fd: int | None = None) -> bytes | None:
+    """The path that the file `.git` in the folder `work`, open at `dir_fd` if given, names."""
+    marker = b".git" if dir_fd is not None else work + b"/.git"
+    text = read_small(marker, REF_CAP, dir_fd)
+    if text is None or not text.startswith(_GIT_FILE):
+        return None
+    return join(work, text.removeprefix(_GIT_FILE).strip())
 
 
 def locate_bare(folder: bytes) -> GitPlace:

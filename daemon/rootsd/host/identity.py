@@ -13,9 +13,11 @@ import os
 import stat
 import struct
 import sys
+from dataclasses import replace
 from enum import Enum
 
-from rootsd.core.model import Identity
+from rootsd.core.model import GitEntry, Identity
+from rootsd.host.gitdir import target_of_git_file
 from rootsd.host.reader import open_folder
 
 _AT_EMPTY_PATH = 0x1000
@@ -127,17 +129,47 @@ def identify(path: bytes) -> Identity:
             raise NotADirectoryError(errno.ENOTDIR, "a link, not a folder", path) from error
         raise
     try:
-        found = os.fstat(fd)
-        handle, born_ns = _details(fd, found)
-        return Identity(
-            filesystem=_file_system_of(fd),
-            inode=found.st_ino,
-            handle=handle,
-            born_ns=born_ns,
-            owner=found.st_uid,
-        )
+        entry = _git_entry(fd)
+        target = _git_target(fd, path) if entry is GitEntry.FILE else None
+        return replace(_identity_of(fd), git=entry, git_target=target)
     finally:
         os.close(fd)
+
+
+def _identity_of(fd: int) -> Identity:
+    found = os.fstat(fd)
+    handle, born_ns = _details(fd, found)
+    return Identity(
+        filesystem=_file_system_of(fd),
+        inode=found.st_ino,
+        handle=handle,
+        born_ns=born_ns,
+        owner=found.st_uid,
+    )
+
+
+def _git_entry(fd: int) -> GitEntry:
+    """Raises OSError where the folder may not be searched: then nothing can be said of it."""
+    try:
+        mode = os.lstat(b".git", dir_fd=fd).st_mode
+    except FileNotFoundError:
+        return GitEntry.NONE
+    return GitEntry.FOLDER if stat.S_ISDIR(mode) else GitEntry.FILE
+
+
+def _git_target(fd: int, path: bytes) -> Identity | None:
+    """The directory that the file `.git` in the folder open at `fd`, `path`, leads to."""
+    target = target_of_git_file(path, fd)
+    if target is None:
+        return None
+    try:
+        leads_to = open_folder(target)
+    except (OSError, ValueError):
+        return None
+    try:
+        return _identity_of(leads_to)
+    finally:
+        os.close(leads_to)
 
 
 def file_system(path: bytes) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 
 from rootsd.core.inputs import Observation, Sighted, Unreachable, Unsafe, Vanished
 from rootsd.core.model import Identity, LapseReason, ProjectKind
@@ -48,7 +49,16 @@ def absent(path: bytes, within: bytes | None, filesystem: bytes | None) -> Obser
     One that is there and cannot be opened is out of reach.
     """
     if absence(path, within, filesystem) is Absence.GONE:
-        return Vanished(path)
+        return vanished(path)
     if any(map(os.path.islink, ancestors(path))):
         return Unsafe(path, LapseReason.RETARGETED)
     return Unreachable(path)
+
+
+def vanished(path: bytes) -> Vanished:
+    """The end of a folder that is gone; a link or a file in its place has replaced it."""
+    try:
+        replaced = not stat.S_ISDIR(os.lstat(path).st_mode)
+    except OSError:
+        replaced = False
+    return Vanished(path, LapseReason.REPLACED if replaced else None)

@@ -2,22 +2,34 @@
 
 When nothing changed this is one lstat for each root and for each folder above them: a root's
 change time (ctime) moves with every change of its entries, owner, mode and place. Only a
-difference leads to the full check.
+difference leads to the full check. What cannot tell by its time, one that changed a moment ago
+or a `.git` file that may be written anew, is checked in full each time.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from rootsd.core.inputs import Observation, Sighted, Unsafe
-from rootsd.core.model import Identity, LapseReason
+from rootsd.core.model import GitEntry, Identity, LapseReason
 from rootsd.core.paths import ancestors
 from rootsd.host.identity import identify
 from rootsd.host.probe import absent, probe
 from rootsd.host.safety import Hazard, Surroundings
+from rootsd.host.walk import settled_before
 
 _Seen = tuple[int, int, int]
+
+
+class _Known(NamedTuple):
+    """A root that was in order: change time, inode and device then, and whether they suffice to
+    see that it still is."""
+
+    seen: _Seen
+    identity: Identity
+    settled: bool
 
 
 class RootVerifier:
@@ -25,8 +37,9 @@ class RootVerifier:
 
     def __init__(self, surroundings: Surroundings) -> None:
         self._surroundings = surroundings
-        self._roots: dict[bytes, tuple[int, int, int, Identity]] = {}
+        self._roots: dict[bytes, _Known] = {}
         self._above: dict[bytes, _Seen] = {}
+        self._settled_before = 0
 
     def verify(self, roots: Mapping[bytes, Identity]) -> list[Observation]:
         """What is to be known about `roots` (path to approved identity) before they are told.
@@ -40,6 +53,7 @@ class RootVerifier:
 
     def verify_more(self, roots: Mapping[bytes, Identity]) -> list[Observation]:
         """As `verify`, for roots that are about to be approved: the others stay known."""
+        self._settled_before = settled_before()
         if self._ancestors_changed():
             self._above.clear()
             self._roots.clear()
@@ -55,10 +69,9 @@ class RootVerifier:
             known = known_roots.get(path)
             if (
                 known is None
-                or known[0] != found.st_ctime_ns
-                or known[1] != found.st_ino
-                or known[2] != found.st_dev
-                or (known[3] is not identity and known[3] != identity)
+                or not known.settled
+                or known.seen != (found.st_ctime_ns, found.st_ino, found.st_dev)
+                or (known.identity is not identity and known.identity != identity)
             ):
                 observations += self._check(path, identity, found)
         return observations
@@ -71,11 +84,16 @@ class RootVerifier:
             now = identify(path)
         except OSError:
             return [absent(path, None, identity.filesystem)]
-        fresh = probe(path, filesystem=identity.filesystem) if before is not None else None
-        if not identity.same_as(now):
-            return [fresh or probe(path, filesystem=identity.filesystem)]
-        # `found` is older than the check: a change in between is a difference the next time.
-        self._roots[path] = (found.st_ctime_ns, found.st_ino, found.st_dev, identity)
+        if not identity.holds_for(now):
+            return [probe(path, filesystem=identity.filesystem)]
+        seen = (found.st_ctime_ns, found.st_ino, found.st_dev)
+        # `found` is older than the check: a change in between is a difference the next time, once
+        # the clock that stamps changes has gone on.
+        settled = found.st_ctime_ns < self._settled_before and identity.git is not GitEntry.FILE
+        self._roots[path] = _Known(seen, identity, settled)
+        if before is None or before.seen == seen:
+            return []
+        fresh = probe(path, filesystem=identity.filesystem)
         return [fresh] if isinstance(fresh, Sighted) else []
 
     def _hazard(self, path: bytes, found: os.stat_result) -> Hazard | None:
