@@ -21,7 +21,16 @@ from rootsd.host.starter import StartFailed
 from support.repos import fake_repository
 
 HANG_GUARD = 60
-START = "import sys; from rootsd.app.daemon import run; from rootsd.host.places import find_places"
+START = """
+import sys
+from rootsd.app.daemon import run
+from rootsd.host.helper.link import Absent
+from rootsd.host.places import find_places
+
+def start(ready_fd):
+    sys.exit(run(find_places(), helper=Absent("a test"), ready_fd=ready_fd))
+
+"""
 
 
 @pytest.fixture
@@ -35,7 +44,7 @@ def running(home: Path) -> Iterator[subprocess.Popen[str]]:
     """A daemon that has said it is ready."""
     ready, says_ready = os.pipe()
     daemon = subprocess.Popen(
-        [sys.executable, "-c", f"{START}; sys.exit(run(find_places(), ready_fd={says_ready}))"],
+        [sys.executable, "-c", f"{START}start({says_ready})"],
         pass_fds=(says_ready,),
         env={**os.environ, "HOME": str(home)},
         stderr=subprocess.PIPE,
@@ -85,10 +94,16 @@ def test_further_signals_do_not_disturb_its_end(home: Path) -> None:
         assert daemon.wait(HANG_GUARD) == 0
 
 
+def test_without_its_helper_it_goes_on_and_says_so(home: Path) -> None:
+    with running(home):
+        status = json.loads(ask("status", "--json").stdout)
+    assert any("helper process could not be started: a test" in t for t in status["degraded"])
+
+
 def test_a_second_one_on_the_same_folders_is_refused_and_the_first_goes_on(home: Path) -> None:
     with running(home):
         second = subprocess.run(
-            [sys.executable, "-c", f"{START}; sys.exit(run(find_places(), ready_fd=None))"],
+            [sys.executable, "-c", f"{START}start(None)"],
             env={**os.environ, "HOME": str(home)},
             capture_output=True,
             text=True,
@@ -126,13 +141,14 @@ BROKEN = """
 import sys
 from rootsd.app.daemon import run
 from rootsd.app.explorer import Explorer
+from rootsd.host.helper.link import Absent
 from rootsd.host.places import find_places
 
 def broken(explorer):
     raise ZeroDivisionError("a bug")
 
 Explorer.tick = broken
-sys.exit(run(find_places(), ready_fd=None))
+sys.exit(run(find_places(), helper=Absent('a test'), ready_fd=None))
 """
 
 

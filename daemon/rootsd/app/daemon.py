@@ -28,6 +28,7 @@ from rootsd.app.asking import Asking
 from rootsd.app.backups import Backups
 from rootsd.app.collecting import spare_what_is_loaded
 from rootsd.app.control import serve_control
+from rootsd.app.discovery import Senses
 from rootsd.app.items import rfc3339
 from rootsd.app.ledger import Ledger
 from rootsd.app.requests import Desk
@@ -44,6 +45,8 @@ from rootsd.host import folders, starter
 from rootsd.host.accept import Acceptor
 from rootsd.host.config import Config, read_config
 from rootsd.host.handover import CONTROL, MCP, handed_over
+from rootsd.host.helper.at_work import is_worked_on
+from rootsd.host.helper.link import Helper
 from rootsd.host.journal import Journal
 from rootsd.host.lock import DaemonLock, LockRecord
 from rootsd.host.peer import Peer
@@ -62,14 +65,19 @@ _FIRST_REVISION = 1
 _BROKEN = 1
 _INDEX_FILE = "discovery.index"
 _SESSIONS_FILE = "sessions.ndjson"
+_WITHOUT_HELPER = (
+    "whether a copy is finished is told by quiet times alone; rootsd down && rootsd up brings it "
+    "back"
+)
 _LOG_FORMAT = "%(asctime)s %(levelname)s %(message)s"
 
 
-def run(places: Places, *, ready_fd: int | None) -> int:
+def run(places: Places, *, helper: Helper, ready_fd: int | None) -> int:
     """Run the daemon until it is told to stop; the exit status.
 
-    On the pipe `ready_fd` it writes `ready` and a newline once the sockets accept. Raises Busy
-    where another daemon uses the same folders, BadConfig, and what the store raises.
+    On the pipe `ready_fd` it writes `ready` and a newline once the sockets accept. `helper` was
+    started before, and remains the caller's to close. Raises Busy where another daemon uses the
+    same folders, BadConfig, and what the store raises.
     """
     logging.basicConfig(level=logging.INFO, format=_LOG_FORMAT)
     run_folder = folders.run_folder()
@@ -95,7 +103,7 @@ def run(places: Places, *, ready_fd: int | None) -> int:
         refused = RefusedPlaces(folders.home_folder(), own)
 
         async def serve() -> int:
-            daemon = Daemon(store, refused, places.config_file, state)
+            daemon = Daemon(store, refused, places.config_file, state, helper)
             on_ready = partial(_say_ready, ready_fd, daemon.stop)
             await daemon.serve(config, run_folder, on_ready)
             return daemon.status
@@ -127,10 +135,16 @@ class Daemon:
     """
 
     def __init__(
-        self, store: Store, places: RefusedPlaces, config_file: bytes, state: Path
+        self,
+        store: Store,
+        places: RefusedPlaces,
+        config_file: bytes,
+        state: Path,
+        helper: Helper,
     ) -> None:
         self._config_file = config_file
         self._places = places
+        self._helper = helper
         loaded = store.load()
         self._note = loaded.note
         self._verifier = RootVerifier(Surroundings(os.getuid()))
@@ -142,7 +156,12 @@ class Daemon:
             first_revision=_FIRST_REVISION,
         )
         self._backups = Backups(store, self._ledger, utc_now)
-        self._surveyor = Surveyor(self._ledger, self._discovery_died, state / _INDEX_FILE)
+        self._surveyor = Surveyor(
+            self._ledger,
+            self._discovery_died,
+            state / _INDEX_FILE,
+            Senses(processes_on=partial(is_worked_on, helper)),
+        )
         self.status = 0
         self._asking = Asking(
             self._ledger,
@@ -225,7 +244,9 @@ class Daemon:
     def degraded(self) -> list[str]:
         """What does not work as it should."""
         note = [self._note] if self._note else []
-        return [*note, *self._backups.degraded(), *self._surveyor.degraded()]
+        trouble = self._helper.trouble()
+        helper = [f"{trouble}: {_WITHOUT_HELPER}"] if trouble else []
+        return [*note, *helper, *self._backups.degraded(), *self._surveyor.degraded()]
 
     async def reload(self) -> None:
         """Read the configuration again. Raises BadConfig, and then the old one stays."""

@@ -15,7 +15,7 @@ from typing import TypeVar
 import anyio
 from anyio import to_thread
 
-from rootsd.app.discovery import Discovery
+from rootsd.app.discovery import Discovery, Senses
 from rootsd.app.discovery_status import DiscoveryStatus, ParentState, ScanProgress
 from rootsd.app.ledger import Ledger
 from rootsd.app.requests import ProgressSink, ScanCost
@@ -51,12 +51,14 @@ class Surveyor:
         ledger: Ledger,
         on_death: Callable[[], None] = _nobody_cares,
         index: Path | None = None,
+        senses: Senses | None = None,
     ) -> None:
         self._ledger = ledger
         self._loop = asyncio.get_running_loop()
         self._discovery = Discovery(
             report=self._report,
             on_status=self._note_status,
+            senses=senses,
             on_death=lambda: self._on_loop(on_death),
             index=index,
         )

@@ -1,7 +1,8 @@
-"""Takes rights to files from this process for good, by Landlock and without a dependency.
+"""Takes rights to files and TCP from this process for good, by Landlock, without a dependency.
 
-A ruleset refuses everything that no `allow` names. Not covered by any version of Landlock so far:
-chmod, chown, utime and extended attributes. Source: landlock(7), linux/landlock.h.
+A ruleset refuses everything that no `allow` names, and all TCP from version 4 on. Not covered by
+any version of Landlock so far: chmod, chown, utime, extended attributes, UDP.
+Source: landlock(7), linux/landlock.h.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ _CREATE_VERSION = 1
 _PATH_BENEATH = 1
 _PR_SET_NO_NEW_PRIVS = 38
 _NEWEST_KNOWN = 5
+_TCP_SINCE = 4
+_ALL_TCP = 3  # to bind and to connect
 
 
 class Right(IntFlag):
@@ -94,7 +97,9 @@ class Ruleset:
         if not offered:
             raise OSError(errno.ENOSYS, "this kernel offers no Landlock")
         self._handled = Right(_RIGHTS_BY_VERSION[min(offered, _NEWEST_KNOWN)])
-        attributes = struct.pack("Q", self._handled)
+        attributes = struct.pack("=Q", self._handled)
+        if offered >= _TCP_SINCE:
+            attributes += struct.pack("=Q", _ALL_TCP)
         self._fd = _call(
             _CREATE_RULESET, attributes, ctypes.c_size_t(len(attributes)), ctypes.c_uint32(0)
         )

@@ -11,8 +11,15 @@ from pathlib import Path
 import pytest
 
 from rootsd.core.errors import Busy
+from rootsd.host.helper.link import Absent, Helper
 from rootsd.host.places import Places
 from support.terminal import HANG_GUARD, Shell
+
+
+@pytest.fixture(autouse=True)
+def no_fork(monkeypatch: pytest.MonkeyPatch) -> None:
+    """pytest itself is not to be forked."""
+    monkeypatch.setattr("rootsd.host.helper.link.start_helper", lambda: Absent("a test"))
 
 
 def test_it_runs_the_daemon_with_the_places_of_this_environment(
@@ -20,7 +27,7 @@ def test_it_runs_the_daemon_with_the_places_of_this_environment(
 ) -> None:
     seen: list[tuple[bytes, int | None]] = []
 
-    def run(places: Places, *, ready_fd: int | None) -> int:
+    def run(places: Places, *, helper: Helper, ready_fd: int | None) -> int:
         seen.append((places.config, ready_fd))
         return 0
 
@@ -33,13 +40,12 @@ def test_it_runs_the_daemon_with_the_places_of_this_environment(
 def test_an_error_goes_to_whoever_waits_and_to_the_log(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def run(places: Places, *, ready_fd: int | None) -> int:
+    def run(places: Places, *, helper: Helper, ready_fd: int | None) -> int:
         raise Busy("another rootsd is at work", "rootsd status")
 
     monkeypatch.setattr("rootsd.app.daemon.run", run)
     read, write = os.pipe()
     done = shell.run("daemon", "--ready-fd", str(write))
-    os.close(write)
     with os.fdopen(read, "rb") as told:
         line = told.read()
     assert (done.status, done.out) == (75, "")
@@ -57,7 +63,7 @@ def test_detached_it_goes_on_as_the_child_of_nobody() -> None:
         "from rootsd.app import daemon\n"
         "from rootsd.cli import main\n"
         "first = os.getpid()\n"
-        "def run(places, *, ready_fd):\n"
+        "def run(places, *, helper, ready_fd):\n"
         "    os.write(ready_fd, b'%d %d' % (first, os.getpid()))\n"
         "    return 0\n"
         "daemon.run = run\n"

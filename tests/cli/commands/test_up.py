@@ -10,6 +10,7 @@ import pytest
 from rootsd import __version__
 from rootsd.core.errors import ErrorCode
 from rootsd.host import starter
+from rootsd.host.helper.link import Absent, Helper
 from rootsd.host.places import Places
 from rootsd.host.starter import StartFailed
 from support.fake_daemon import FakeDaemon, a_scan, a_status
@@ -134,11 +135,12 @@ def test_in_the_foreground_it_is_the_daemon_itself(
 ) -> None:
     seen: list[int | None] = []
 
-    def run(places: Places, *, ready_fd: int | None) -> int:
+    def run(places: Places, *, helper: Helper, ready_fd: int | None) -> int:
         seen.append(ready_fd)
         return 0
 
     starter.forbid()
+    monkeypatch.setattr("rootsd.host.helper.link.start_helper", lambda: Absent("a test"))
     monkeypatch.setattr("rootsd.app.daemon.run", run)
     done = shell.run("up", "--foreground", str(src))
     assert (done.status, seen) == (0, [None])

@@ -40,6 +40,13 @@ def command(session: Session, *, ready_fd: int | None, detach: bool) -> int:
 
 def run_here(session: Session, ready_fd: int | None = None) -> int:
     """Be the daemon until it is stopped; the exit status. Raises RootsdError."""
-    from rootsd.app import daemon
+    from rootsd.host.helper.link import start_helper
 
-    return daemon.run(session.places, ready_fd=ready_fd)
+    # Before the daemon is loaded, which the helper would keep in memory for nothing.
+    helper = start_helper()
+    try:
+        from rootsd.app import daemon
+
+        return daemon.run(session.places, helper=helper, ready_fd=ready_fd)
+    finally:
+        helper.close()

@@ -1,0 +1,46 @@
+"""What the helper can be asked: a module for each question, and the terms a worker answers on.
+
+To add one: a member of `Duty`, its `Terms`, and a module with a function `answer(bytes) -> bytes`.
+It runs in a process of its own that ends with the answer, so it may be killed at any instruction,
+may leak, and need not be safe in threads. Whatever it raises is an answer that does not come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum, IntEnum, auto
+
+
+class Duty(IntEnum):
+    """The questions; the numbers go over the channel."""
+
+    AT_WORK = 1
+
+
+class Reach(Enum):
+    """What a worker may get at."""
+
+    PROCESSES = auto()
+    """What other processes are and do, which Landlock would take."""
+    FILES = auto()
+    """Files, to read them, and nothing else: confined as the daemon is, where the kernel can."""
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """How a question is answered. `module` is loaded by the helper alone, at its start.
+
+    `at_once` workers at most, the other questions wait; `memory` in bytes of address space beyond
+    what the helper itself has, where the system can limit it (Linux).
+    """
+
+    module: str
+    reach: Reach
+    at_once: int
+    memory: int = 256 << 20
+
+
+TERMS: Mapping[Duty, Terms] = {
+    Duty.AT_WORK: Terms("rootsd.host.helper.at_work", Reach.PROCESSES, at_once=1),
+}

@@ -1,0 +1,164 @@
+"""The daemon's side of the helper: a question, its answer or the reason why there is none."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import socket
+import threading
+from contextlib import suppress
+from typing import Protocol
+
+from rootsd.core.errors import RootsdError
+from rootsd.host.helper.duties import Duty
+from rootsd.host.helper.protocol import (
+    ANSWER_LIMIT,
+    Garbled,
+    Outcome,
+    read_to_end,
+    send_header,
+    unframe,
+)
+from rootsd.host.helper.server import be_helper
+
+# Beyond the deadline, by which it closes every connection: only a helper that hangs takes longer.
+_GRACE_S = 5.0
+
+
+class NoAnswer(RootsdError):
+    """The helper does not know: late, killed, out of memory; another time it may."""
+
+
+class NoHelper(NoAnswer):
+    """There is no helper, and there will be none until the daemon is started again."""
+
+
+class Helper(Protocol):
+    """Whoever answers for the daemon what the daemon may not look at itself."""
+
+    def ask(self, duty: Duty, question: bytes, seconds: float) -> bytes:
+        """The answer, within `seconds`; waits for it, in any thread. Raises NoAnswer."""
+
+    def trouble(self) -> str | None:
+        """Why there is no helper; None where there is."""
+
+    def close(self) -> None:
+        """End the helper, and with it its workers."""
+
+
+class Absent:
+    """No helper at all; `why` says what kept it from being started."""
+
+    def __init__(self, why: str) -> None:
+        self._trouble = f"the helper process could not be started: {why}"
+
+    def ask(self, duty: Duty, question: bytes, seconds: float) -> bytes:  # noqa: ARG002
+        """Raises NoHelper."""
+        raise NoHelper(self._trouble)
+
+    def trouble(self) -> str | None:
+        """Why there is none."""
+        return self._trouble
+
+    def close(self) -> None:
+        """Nothing is to be ended."""
+
+
+class Link:
+    """A helper process and the channel to it."""
+
+    def __init__(self, channel: socket.socket, pid: int) -> None:
+        self.pid = pid
+        self._channel = channel
+        self._lock = threading.Lock()
+        self._trouble: str | None = None
+
+    def ask(self, duty: Duty, question: bytes, seconds: float) -> bytes:
+        """The answer, within `seconds`; waits for it, in any thread. Raises NoAnswer."""
+        ours, theirs = socket.socketpair()
+        with ours:
+            with theirs:
+                self._hand_over(duty, seconds, theirs)
+            outcome, body = self._answer(ours, question, seconds)
+        if outcome is Outcome.FAILED:
+            raise NoAnswer(f"the helper could not answer: {body.decode('ascii', 'replace')}")
+        return body
+
+    def trouble(self) -> str | None:
+        """Why there is no helper; None where there is."""
+        with self._lock:
+            if self._trouble is None and self._hung_up():
+                self._lose("ended")
+            return self._trouble
+
+    def close(self) -> None:
+        """End the helper, and with it its workers."""
+        with self._lock:
+            if self._trouble is None:
+                with suppress(OSError):
+                    self._channel.shutdown(socket.SHUT_WR)
+                    self._channel.settimeout(_GRACE_S)
+                    self._channel.recv(1)  # nothing comes: it returns when the helper has ended
+                self._lose("was ended")
+
+    def _hand_over(self, duty: Duty, seconds: float, reply: socket.socket) -> None:
+        with self._lock:
+            if self._trouble is None:
+                try:
+                    send_header(self._channel, duty, seconds, reply)
+                except BlockingIOError:
+                    raise NoAnswer("the helper has too much to do") from None
+                except OSError:
+                    self._lose("ended")
+            if self._trouble is not None:
+                raise NoHelper(self._trouble)
+
+    def _answer(
+        self, ours: socket.socket, question: bytes, seconds: float
+    ) -> tuple[Outcome, bytes]:
+        try:
+            ours.settimeout(seconds + _GRACE_S)
+            ours.sendall(question)
+            ours.shutdown(socket.SHUT_WR)
+            return unframe(read_to_end(ours, ANSWER_LIMIT))
+        except TimeoutError as error:
+            with self._lock:
+                self._lose("hung and was killed")
+            raise NoHelper(self._trouble or "") from error
+        except (Garbled, OSError) as error:
+            if trouble := self.trouble():
+                raise NoHelper(trouble) from error
+            raise NoAnswer(f"the helper had no answer within {seconds:g} s") from error
+
+    def _hung_up(self) -> bool:
+        poll = select.poll()
+        poll.register(self._channel, 0)  # told of its closing whatever is asked for
+        return bool(poll.poll(0))
+
+    def _lose(self, what_happened: str) -> None:
+        """Do without from now on; under the lock."""
+        if self._trouble is not None:
+            return
+        self._trouble = f"the helper process {what_happened}"
+        with suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGKILL)
+        self._channel.close()
+        with suppress(ChildProcessError):
+            os.waitpid(self.pid, 0)
+
+
+def start_helper() -> Helper:
+    """Fork the helper; `Absent` where that fails. To be called before there is a second thread, a
+    lock that the helper must not keep, or a confinement that it must not share."""
+    ours, theirs = socket.socketpair()
+    try:
+        pid = os.fork()
+    except OSError as error:
+        ours.close()
+        theirs.close()
+        return Absent(error.strerror or str(error))
+    if not pid:
+        be_helper(theirs)
+    theirs.close()
+    return Link(ours, pid)

@@ -1,0 +1,182 @@
+"""The helper itself: a fork server of one thread, which only forks, waits and kills.
+
+It reads no file and no question, so nothing a worker meets can hang it. It ends when the daemon's
+end of the channel is closed, however the daemon ended, and takes its workers with it.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import select
+import signal
+import socket
+import sys
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import NoReturn
+
+from rootsd.host.helper.duties import TERMS, Duty, Terms
+from rootsd.host.helper.protocol import Garbled, receive_header
+from rootsd.host.helper.worker import close_all_but, work
+
+# A worker that waits for a dead disk cannot be killed before the disk answers.
+_MOST_WORKERS = 32
+_MOST_WAITING = 64
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    duty: Duty
+    reply: socket.socket
+    seconds: float
+    due: float
+
+
+@dataclass(slots=True)
+class _Worker:
+    pid: int
+    duty: Duty
+    due: float
+    killed: bool = False
+
+
+def serve(channel: socket.socket, terms: Mapping[Duty, Terms] = TERMS) -> None:
+    """Answer what comes over `channel` until its other end is closed."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        # Sent to all of the terminal's or the service's processes; the daemon decides.
+        signal.signal(number, signal.SIG_IGN)
+    answers = {duty: import_module(each.module).answer for duty, each in terms.items()}
+    gc.freeze()
+    gc.disable()  # a collection would copy the pages that each worker shares
+    _Server(channel, terms, answers).serve()
+
+
+class _Server:
+    def __init__(
+        self,
+        channel: socket.socket,
+        terms: Mapping[Duty, Terms],
+        answers: Mapping[Duty, Callable[[bytes], bytes]],
+    ) -> None:
+        self._channel = channel
+        self._terms = terms
+        self._answers = answers
+        self._waiting: dict[Duty, deque[_Request]] = {duty: deque() for duty in terms}
+        # By the descriptor that closes when the worker ends.
+        self._workers: dict[int, _Worker] = {}
+        self._poll = select.poll()
+        self._poll.register(channel, select.POLLIN)
+
+    def serve(self) -> None:
+        try:
+            while self._turn():
+                pass
+        finally:
+            for worker in self._workers.values():
+                os.kill(worker.pid, signal.SIGKILL)
+
+    def _turn(self) -> bool:
+        for fd, _ in self._poll.poll(self._milliseconds_left()):
+            if fd != self._channel.fileno():
+                self._bury(fd)
+            elif not self._take():
+                return False
+        self._drop_late()
+        for duty in self._waiting:
+            self._start_waiting(duty)
+        return True
+
+    def _milliseconds_left(self) -> int | None:
+        dues = [worker.due for worker in self._workers.values() if not worker.killed]
+        dues += [queue[0].due for queue in self._waiting.values() if queue]
+        return max(0, int((min(dues) - time.monotonic()) * 1000) + 1) if dues else None
+
+    def _take(self) -> bool:
+        """Queue the next request; whether there may be more."""
+        try:
+            received = receive_header(self._channel)
+        except (Garbled, OSError):
+            return False
+        if received is None:
+            return False
+        number, seconds, reply = received
+        if number in self._waiting and len(self._waiting[Duty(number)]) < _MOST_WAITING:
+            request = _Request(Duty(number), reply, seconds, time.monotonic() + seconds)
+            self._waiting[request.duty].append(request)
+        else:
+            reply.close()
+        return True
+
+    def _start_waiting(self, duty: Duty) -> None:
+        queue = self._waiting[duty]
+        while queue and len(self._workers) < _MOST_WORKERS:
+            # One that was killed and lives on, held by the kernel, keeps nobody waiting.
+            busy = Counter(w.duty for w in self._workers.values() if not w.killed)
+            if busy[duty] >= self._terms[duty].at_once:
+                return
+            self._start(queue.popleft())
+
+    def _start(self, request: _Request) -> None:
+        ended, lifeline = os.pipe()
+        try:
+            pid = os.fork()
+        except OSError:
+            os.close(ended)
+        else:
+            if not pid:
+                self._be_worker(request, lifeline)
+            self._workers[ended] = _Worker(pid, request.duty, request.due)
+            self._poll.register(ended, 0)  # told of its closing whatever is asked for
+        os.close(lifeline)
+        request.reply.close()
+
+    def _be_worker(self, request: _Request, lifeline: int) -> None:
+        status = 1
+        try:
+            # Of those who wait, too: they are to see when the helper drops them.
+            close_all_but({0, 1, 2, lifeline, request.reply.fileno()})
+            left = request.due - time.monotonic()
+            work(self._answers[request.duty], self._terms[request.duty], request.reply, left)
+            status = 0
+        except OSError:
+            status = 2  # the asker has gone
+        finally:
+            os._exit(status)
+
+    def _bury(self, ended: int) -> None:
+        self._poll.unregister(ended)
+        os.close(ended)
+        os.waitpid(self._workers.pop(ended).pid, 0)
+
+    def _drop_late(self) -> None:
+        now = time.monotonic()
+        for worker in self._workers.values():
+            if worker.due <= now and not worker.killed:
+                os.kill(worker.pid, signal.SIGKILL)
+                worker.killed = True
+        for queue in self._waiting.values():
+            late = [request for request in queue if request.due <= now]
+            for request in late:
+                queue.remove(request)
+                request.reply.close()
+
+
+def be_helper(channel: socket.socket) -> NoReturn:
+    """Turn this process, fresh from fork(2), into the helper; it never returns."""
+    status = 1
+    try:
+        nowhere = os.open(os.devnull, os.O_RDWR)
+        os.dup2(nowhere, 0)
+        os.dup2(nowhere, 1)
+        # The rest is the daemon's: locks it will let go of, a pipe that says it is ready.
+        close_all_but({0, 1, 2, channel.fileno()})
+        serve(channel)
+        status = 0
+    except BaseException:  # noqa: BLE001 - nothing of the daemon's may run in this process
+        sys.excepthook(*sys.exc_info())
+    finally:
+        os._exit(status)

@@ -1,0 +1,50 @@
+"""The question about who is at work, through a real helper."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rootsd.host.helper.at_work import ask_worked_on, is_worked_on
+from rootsd.host.helper.duties import TERMS, Duty
+from rootsd.host.helper.link import Absent, NoAnswer
+from support.helping import helper_on
+from support.repos import raw
+
+
+class Late(Absent):
+    """A helper that is there and does not know."""
+
+    def ask(self, duty: Duty, question: bytes, seconds: float) -> bytes:
+        raise NoAnswer("late")
+
+
+@pytest.mark.needs("linux")
+def test_those_are_told_on_which_a_process_is_at_work(tmp_path: Path) -> None:
+    made, other = raw(tmp_path / "one"), raw(tmp_path / "two")
+    waits = "import sys; print('ready', flush=True); sys.stdin.read()"
+    with (
+        helper_on(TERMS[Duty.AT_WORK]) as helper,
+        subprocess.Popen(
+            [sys.executable, "-c", waits, "copy", made],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        ) as copying,
+    ):  # fmt: skip
+        assert copying.stdin is not None
+        assert copying.stdout is not None
+        assert copying.stdout.readline() == b"ready\n"
+        assert ask_worked_on(helper, [made, other]) == {made}
+        assert is_worked_on(helper, made)
+        assert not is_worked_on(helper, other)
+        copying.stdin.close()
+
+
+def test_without_a_helper_nobody_is_seen() -> None:
+    assert ask_worked_on(Absent("a test"), [b"/one"]) == frozenset()
+
+
+def test_where_it_cannot_tell_all_may_be_worked_on() -> None:
+    assert ask_worked_on(Late("a test"), [b"/one"]) == {b"/one"}

@@ -1,0 +1,120 @@
+"""Asking a real helper, and what is said when it does not answer."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from rootsd.host.helper import link as link_module
+from rootsd.host.helper.duties import Duty
+from rootsd.host.helper.link import Absent, Link, NoAnswer, NoHelper
+from support.helping import ASKED, SECONDS, helper_on, terms_of_tests
+
+
+@pytest.fixture
+def link() -> Iterator[Link]:
+    with helper_on(terms_of_tests()) as link:
+        yield link
+
+
+def test_an_answer_of_any_size_comes_whole(link: Link) -> None:
+    for size in (0, 1, 4_000_000):
+        body = b"\0" * size
+        assert link.ask(ASKED, b"echo:" + body, SECONDS) == body
+    assert link.trouble() is None
+
+
+def test_many_threads_each_get_their_own_answer(link: Link) -> None:
+    questions = [b"echo:%d" % number for number in range(40)]
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(lambda q: link.ask(ASKED, q, SECONDS), questions))
+    assert answers == [b"%d" % number for number in range(40)]
+
+
+@pytest.mark.parametrize(
+    ("question", "reason"),
+    [(b"nonsense", "KeyError"), (b"die:", "no answer"), (b"eat:500000000", "MemoryError")],
+)
+def test_a_worker_that_fails_leaves_the_helper_as_it_was(
+    link: Link, question: bytes, reason: str
+) -> None:
+    if b"eat" in question and sys.platform != "linux":
+        pytest.skip("only Linux limits the address space")
+    with pytest.raises(NoAnswer, match=reason) as told:
+        link.ask(ASKED, question, SECONDS)
+    assert not isinstance(told.value, NoHelper)
+    assert link.ask(ASKED, b"echo:still there", SECONDS) == b"still there"
+
+
+def test_a_worker_that_hangs_is_given_up_at_its_deadline(link: Link) -> None:
+    with pytest.raises(NoAnswer, match=r"within 0\.2 s"):
+        link.ask(ASKED, b"hang:", 0.2)
+    assert link.ask(ASKED, b"echo:still there", SECONDS) == b"still there"
+
+
+def test_a_helper_that_was_killed_is_missed_at_once(link: Link) -> None:
+    assert link.trouble() is None
+    os.kill(link.pid, signal.SIGKILL)
+    os.waitid(os.P_PID, link.pid, os.WEXITED | os.WNOWAIT)
+    assert link.trouble() == "the helper process ended"
+    with pytest.raises(NoHelper, match="ended"):
+        link.ask(ASKED, b"echo:", SECONDS)
+
+
+def test_a_helper_killed_amid_a_question_is_told_from_a_worker_that_failed(link: Link) -> None:
+    with pytest.raises(NoHelper, match="ended"):
+        link.ask(ASKED, b"orphan:", SECONDS)
+
+
+def test_a_helper_that_hangs_is_killed(link: Link, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(link_module, "_GRACE_S", 0.2)
+    assert link.ask(ASKED, b"echo:", SECONDS) == b""
+    os.kill(link.pid, signal.SIGSTOP)
+    with pytest.raises(NoHelper, match="hung and was killed"):
+        link.ask(ASKED, b"echo:", 0.1)
+    assert link.trouble() == "the helper process hung and was killed"
+
+
+def test_after_its_end_there_is_no_helper(link: Link) -> None:
+    link.close()
+    link.close()
+    with pytest.raises(NoHelper):
+        link.ask(ASKED, b"echo:", SECONDS)
+
+
+def test_where_there_is_none_every_question_is_met_with_the_reason() -> None:
+    absent = Absent("no room")
+    with pytest.raises(NoHelper, match="could not be started: no room"):
+        absent.ask(Duty.AT_WORK, b"", 1)
+    assert "no room" in (absent.trouble() or "")
+    absent.close()
+
+
+FORKED = """
+import os, sys
+from rootsd.host.helper.at_work import ask_worked_on
+from rootsd.host.helper.link import start_helper
+kept, lock = os.pipe()
+helper = start_helper()
+os.close(lock)
+print(os.read(kept, 1))          # its end, so the helper has let go of it
+print(ask_worked_on(helper, [b"/nowhere"]), helper.trouble())
+os.kill(os.getpid(), 9)
+"""
+
+
+def test_a_forked_helper_keeps_nothing_of_the_daemon_and_ends_with_it() -> None:
+    # Its end is the end of the output: both are the only ones to hold that.
+    done = subprocess.run(
+        [sys.executable, "-u", "-W", "error", "-c", FORKED],
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.stderr == ""
+    assert done.stdout.splitlines() == ["b''", "frozenset() None"]
+    assert done.returncode == -signal.SIGKILL
