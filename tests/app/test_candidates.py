@@ -280,3 +280,18 @@ def test_who_waits_long_looks_seldom(making: Making, tmp_path: Path) -> None:
     making.consider(tmp_path / "one", GIT, Arrival.MADE)
     making.wait(600)
     assert looks <= 600
+
+
+def test_a_watch_that_ended_is_set_anew(making: Making, clone: Path) -> None:
+    """A quick unmount and mount ends each watch, and the project is there as before."""
+    index, lock = clone / ".git" / "index", clone / ".git" / "index.lock"
+    index.rename(lock)
+    making.consider(clone, GIT, Arrival.MADE)
+    before = making.watcher.folders(Purpose.AT_WORK)
+    making.watcher.watched.clear()
+    for folder in before:
+        making.happen(Path(os.fsdecode(folder)), "", Change.ITSELF)
+    assert making.watcher.folders(Purpose.AT_WORK) == before
+    lock.rename(index)
+    making.happen(clone / ".git", "index.lock", Change.LEFT)
+    assert making.watcher.count() == 0

@@ -18,7 +18,7 @@ from rootsd.app.discovery_status import ParentState, ScanProgress, ScanSummary
 from rootsd.core.inputs import Sighted, Unreachable, Vanished
 from rootsd.core.model import Incomplete, Parent, Project, ProjectKind, Sighting
 from rootsd.host.identity import identify
-from rootsd.host.watch.events import Overflow, Post, Watcher
+from rootsd.host.watch.events import Post, Watcher, overflowed
 from rootsd.host.watch.inotify import InotifyWatcher
 from rootsd.host.watch.polling import PollingWatcher
 from support.observed import HANG_S, Observed
@@ -278,7 +278,7 @@ def test_after_an_overflow_everything_is_looked_at(
     deaf = Deaf()
     start(watcher=deaf.listen)
     fake_repository(src / "one")
-    deaf.post(Overflow)
+    deaf.post(overflowed)
     observed.wait_for(raw(src / "one"))
 
 
@@ -289,7 +289,7 @@ def test_hints_beyond_what_the_queue_takes_are_made_up_for(
     discovery = start(watcher=deaf.listen)
     monkeypatch.setattr("rootsd.app.discovery._MOST_SIGNALS", 0)
     fake_repository(src / "one")
-    deaf.post(lambda: None)
+    deaf.post(tuple)
     assert observed.live() == {}
     discovery.set_roots(frozenset())
     observed.wait_for(raw(src / "one"))

@@ -33,7 +33,17 @@ from rootsd.host.identity import identify
 from rootsd.host.markers import SKIPPED, SKIPPED_BESIDE_A_PROJECT_FILE
 from rootsd.host.mounts import MountWatch, mount_points, mounts
 from rootsd.host.stages import Pending, Stage
-from rootsd.host.watch.events import Change, Happening, Overflow, Post, Purpose, Signal, Watcher
+from rootsd.host.watch.events import (
+    Change,
+    Happening,
+    News,
+    Overflow,
+    Post,
+    Purpose,
+    Signal,
+    Watcher,
+    overflowed,
+)
 from rootsd.host.watch.inotify import InotifyWatcher
 from rootsd.host.watch.polling import PollingWatcher
 
@@ -80,9 +90,10 @@ class _DeafWatcher(InotifyWatcher):
         super().__init__(pass_on)
         self._deaf_to = deaf_to
 
-    def _filtered(self, signal: Signal) -> Happening | Overflow | None:
-        told = signal()
-        return None if isinstance(told, Happening) and self._deaf_to(told) else told
+    def _filtered(self, signal: Signal) -> News:
+        return tuple(
+            told for told in signal() if isinstance(told, Overflow) or not self._deaf_to(told)
+        )
 
 
 def _is_chmod(told: Happening) -> bool:
@@ -102,7 +113,7 @@ def _watcher(fault: Fault) -> Callable[[Post], Watcher]:
             return lambda post: _DeafWatcher(post, lambda told: told.purpose in guards)
         case Fault.NO_OVERFLOW:
             return lambda post: InotifyWatcher(
-                lambda signal: None if signal is Overflow else post(signal)
+                lambda signal: None if signal is overflowed else post(signal)
             )
         case Fault.NONE | Fault.NO_MOUNTS:
             return InotifyWatcher

@@ -78,9 +78,8 @@ class PumpedInotify:
         last.mkdir()
         told: list[Happening | Overflow] = []
         while True:
-            item = self._queue.get(timeout=HANG_S)()
-            if isinstance(item, Happening) and item.folder == raw(self._barrier):
-                if item.name == raw(last).rpartition(b"/")[2]:
+            for item in self._queue.get(timeout=HANG_S)():
+                if not isinstance(item, Happening) or item.folder != raw(self._barrier):
+                    told.append(item)
+                elif item.name == raw(last).rpartition(b"/")[2]:
                     return told
-            elif item is not None:
-                told.append(item)

@@ -11,12 +11,13 @@ from support.subjects import OWN_MOUNTS, UNPRIVILEGED, run_python
 pytestmark = pytest.mark.needs("linux")
 
 _BEGIN = """
-import os, shutil, subprocess, sys
+import os, shutil, subprocess, sys, threading
 from pathlib import Path
 from rootsd.app.discovery import Discovery, Senses
 from rootsd.app.discovery_status import ParentState
 from rootsd.core.inputs import Sighted, Unreachable, Vanished
-from rootsd.core.model import Parent
+from rootsd.core.model import Incomplete, Parent
+from rootsd.host import walk
 from support.observed import HANG_S, Observed
 from support.repos import fake_repository, raw
 
@@ -116,6 +117,65 @@ sh("mount", "--bind", src / "a", again)
 fake_repository(src / "three")
 observed.wait_for(raw(one), raw(src / "a" / "two"), raw(src / "three"))
 discovery.stop()
+""", tmp_path)  # fmt: skip
+
+
+@pytest.mark.needs("namespaces")
+def test_two_parents_that_are_one_folder_both_hear_of_what_happens_there(tmp_path: Path) -> None:
+    _watch(OWN_MOUNTS, """
+src, again = top / "src", top / "again"
+(src / "a").mkdir(parents=True)
+again.mkdir()
+sh("mount", "--bind", src, again)
+discovery = start(src, again)
+fake_repository(src / "one")
+fake_repository(again / "a" / "two")
+both = [raw(place / name) for place in (src, again) for name in ("one", "a/two")]
+observed.wait_for(*both)
+shutil.rmtree(again / "one")
+observed.wait_for(*(path for path in both if not path.endswith(b"one")))
+discovery.stop()
+sh("umount", again)
+""", tmp_path)  # fmt: skip
+
+
+@pytest.mark.needs("namespaces", "ext4")
+def test_an_unmount_and_mount_that_are_heard_of_at_once_end_no_watch(tmp_path: Path) -> None:
+    """The folders are the same before and after, and what was stopped half-way may go on."""
+    _watch(OWN_MOUNTS, """
+image, disk, one = top / "image", top / "disk", top / "disk" / "one"
+image.write_bytes(b"")
+os.truncate(image, 8_000_000)
+sh("mkfs.ext4", "-q", image)
+disk.mkdir()
+found = subprocess.run(["losetup", "--find", "--show", image], capture_output=True, check=True)
+device = found.stdout.strip()
+sh("mount", device, disk)
+fake_repository(one)
+(one / ".git" / "index").rename(one / ".git" / "index.lock")
+# As if all of it were old: what did not change since it was listed is then not listed again.
+walk._CLOCK_SLACK_NS = -(10**12)
+asked, mounted = threading.Event(), threading.Event()
+
+def processes_on(path):
+    asked.set()
+    mounted.wait(HANG_S)
+    return False
+
+discovery = start(disk, processes_on=processes_on)
+asked.wait(HANG_S)
+sh("umount", disk)
+sh("mount", device, disk)
+mounted.set()
+observed.wait(lambda: raw(one) in observed.live())
+assert [seen.incomplete for seen in observed.all] == [Incomplete.NOT_CHECKED_OUT]
+fake_repository(disk / "two")
+observed.wait_for(raw(disk / "two"))
+(one / ".git" / "index.lock").rename(one / ".git" / "index")
+observed.wait_for(raw(one), raw(disk / "two"))
+discovery.stop()
+sh("umount", disk)
+sh("losetup", "--detach", device)
 """, tmp_path)  # fmt: skip
 
 

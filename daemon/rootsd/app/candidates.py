@@ -109,7 +109,11 @@ class Candidates:
     def happened(self, happening: Happening) -> list[Settled]:
         """Something changed in a watched folder inside candidates."""
         settled = []
-        for path in sorted(self._inside.get(happening.folder, ())):
+        followed = sorted(self._inside.get(happening.folder, ()))
+        if happening.change is Change.ITSELF:
+            # Its watch may have ended, or gone elsewhere with the folder: it is set anew below.
+            self._forget_watch(happening.folder)
+        for path in followed:
             candidate = self._all[path]
             if _trace_of_a_maker(happening.name):
                 candidate.maker_seen = True
@@ -257,6 +261,11 @@ class Candidates:
             if not users:
                 del self._inside[folder]
                 self._watcher.unwatch(folder, Purpose.AT_WORK)
+
+    def _forget_watch(self, folder: bytes) -> None:
+        for path in self._inside.pop(folder, ()):
+            self._all[path].folders.discard(folder)
+        self._watcher.unwatch(folder, Purpose.AT_WORK)
 
 
 def _trace_of_a_maker(name: bytes) -> bool:

@@ -210,8 +210,8 @@ class Discovery:
                 self._deal_with(hints)
                 hints = []
                 item.action()
-            elif (told := item()) is not None:
-                hints.append(told)
+            else:
+                hints += item()
             if len(hints) >= _BATCH or self._stopping or self._queue.empty():
                 break
             item = self._queue.get()

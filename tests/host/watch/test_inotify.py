@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import queue
+from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from rootsd.host.watch.events import Change, Happening, Overflow, Purpose, Signa
 from rootsd.host.watch.inotify import InotifyWatcher
 from support.observed import HANG_S
 from support.repos import raw
-from support.subjects import UNPRIVILEGED, run_python
+from support.subjects import OWN_MOUNTS, UNPRIVILEGED, run_python
 
 pytestmark = pytest.mark.needs("linux")
 
@@ -27,12 +28,12 @@ class Ears:
         self.queue: queue.SimpleQueue[Signal] = queue.SimpleQueue()
         self.watcher = InotifyWatcher(self.queue.put, budget)
         self.watcher.start()
+        self._told: deque[Happening | Overflow] = deque()
 
     def next(self) -> Happening | Overflow:
-        while True:
-            told = self.queue.get(timeout=HANG_S)()
-            if told is not None:
-                return told
+        while not self._told:
+            self._told += self.queue.get(timeout=HANG_S)()
+        return self._told.popleft()
 
     def upto(self, folder: Path) -> list[Happening | Overflow]:
         """Everything told before `folder`, made now in a watched folder."""
@@ -198,7 +199,7 @@ def test_an_event_of_a_folder_given_up_is_nothing(ears: Ears, tmp_path: Path) ->
     (tmp_path / "one").mkdir()
     signal = ears.queue.get(timeout=HANG_S)
     ears.watcher.unwatch(raw(tmp_path), FRONTIER)
-    assert signal() is None
+    assert signal() == ()
 
 
 WATCH = """
@@ -221,3 +222,40 @@ def test_a_folder_without_permission_is_unreadable_and_leaves_no_watch(tmp_path:
         folder.mkdir(mode=0)
     expected = "no permission to watch 0\n" * 2
     assert run_python(UNPRIVILEGED, WATCH, *folders) == (expected, "")
+
+
+TWO_PATHS = """
+import os, queue, subprocess, sys
+from rootsd.host.watch.events import Purpose
+from rootsd.host.watch.inotify import InotifyWatcher
+top = os.fsencode(sys.argv[1])
+posted = queue.SimpleQueue()
+for name in (b"/one", b"/two"):
+    os.mkdir(top + name)
+subprocess.run(["mount", "--bind", top + b"/one", top + b"/two"], check=True)
+watcher = InotifyWatcher(posted.put)
+watcher.start()
+for name in (b"/one", b"/two"):
+    watcher.watch(top + name, Purpose.FRONTIER)
+os.mkdir(top + b"/one/sub")
+print(sorted(os.path.basename(told.folder) for told in posted.get(timeout=30)()))
+watcher.stop()
+"""
+
+
+@pytest.mark.needs("namespaces")
+def test_what_happens_in_a_folder_is_told_under_each_of_its_paths(tmp_path: Path) -> None:
+    assert run_python(OWN_MOUNTS, TWO_PATHS, tmp_path) == ("[b'one', b'two']\n", "")
+
+
+def test_the_end_of_a_watch_is_told_for_each_purpose(ears: Ears, tmp_path: Path) -> None:
+    one = tmp_path / "one"
+    one.mkdir()
+    ears.watcher.watch(raw(one), FRONTIER)
+    ears.watcher.watch(raw(one), AT_WORK)
+    one.rmdir()
+    told = {ears.next() for _ in range(4)}
+    assert told == {Happening(raw(one), b"", Change.ITSELF, p) for p in (FRONTIER, AT_WORK)}
+    ears.watcher.watch(raw(tmp_path), FRONTIER)
+    ears.upto(tmp_path / "end")
+    assert ears.watcher.count() == 1

@@ -61,10 +61,16 @@ class Overflow:
     """Events were lost: everything may have changed."""
 
 
+News = tuple[Happening | Overflow, ...]
 # Made in the watcher's thread, called in the thread that owns the watcher: only there are paths
-# known. None if the watch is gone by then.
-Signal = Callable[[], Happening | Overflow | None]
+# known. Nothing if the watch is gone by then; more than one where a folder has several paths.
+Signal = Callable[[], News]
 Post = Callable[[Signal], None]
+
+
+def overflowed() -> News:
+    """The signal that events were lost."""
+    return (Overflow(),)
 
 
 class Watcher(Protocol):

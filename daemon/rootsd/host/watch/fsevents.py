@@ -14,7 +14,15 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Protocol
 
-from rootsd.host.watch.events import Change, Happening, Overflow, Post, Purpose, Watched
+from rootsd.host.watch.events import (
+    Change,
+    Happening,
+    News,
+    Post,
+    Purpose,
+    Watched,
+    overflowed,
+)
 
 # kFSEventStreamEventFlagMustScanSubDirs, ...UserDropped, ...KernelDropped
 _LOST = 0x1 | 0x2 | 0x4
@@ -98,7 +106,7 @@ class FSEventsWatcher:
     def _happened(self, paths: Sequence[bytes], flags: Sequence[int]) -> None:
         """Called in a stream's thread."""
         if any(flag & _LOST for flag in flags):
-            self._post(Overflow)
+            self._post(overflowed)
             return
         for path, flag in zip(paths, flags, strict=True):
             folder, name = os.path.split(path.rstrip(b"/"))
@@ -107,16 +115,20 @@ class FSEventsWatcher:
             if folder in self._watched:
                 self._post(partial(self._resolve, folder, name))
 
-    def _resolve(self, folder: bytes, name: bytes) -> Happening | None:
-        """Flags are merged over time and tell no order: every change may be a replacement."""
-        purposes = self._watched.get(folder)
-        if not purposes:
-            return None
-        if Purpose.AT_WORK in purposes:
-            return Happening(folder, name, Change.CAME, Purpose.AT_WORK, moved=True)
-        if not name or Purpose.FRONTIER not in purposes:
-            return Happening(folder, b"", Change.ITSELF, next(iter(purposes)))
-        return Happening(folder, name, Change.CAME, Purpose.FRONTIER)
+    def _resolve(self, folder: bytes, name: bytes) -> News:
+        purposes = self._watched.get(folder, ())
+        return tuple(_happening(folder, name, purpose) for purpose in purposes)
+
+
+def _happening(folder: bytes, name: bytes, purpose: Purpose) -> Happening:
+    """Flags are merged over time and tell no order: every change may be a replacement."""
+    match purpose:
+        case Purpose.AT_WORK:
+            return Happening(folder, name, Change.CAME, purpose, moved=True)
+        case Purpose.FRONTIER if name:
+            return Happening(folder, name, Change.CAME, purpose)
+        case _:
+            return Happening(folder, b"", Change.ITSELF, purpose)
 
 
 if sys.platform == "darwin":

@@ -22,7 +22,15 @@ from watchdog.observers.inotify_c import (
 )
 
 from rootsd.host.markers import is_marker
-from rootsd.host.watch.events import Change, Happening, Overflow, Post, Purpose, Watched
+from rootsd.host.watch.events import (
+    Change,
+    Happening,
+    News,
+    Post,
+    Purpose,
+    Watched,
+    overflowed,
+)
 
 _C = InotifyConstants
 _SELF = _C.IN_DELETE_SELF | _C.IN_MOVE_SELF
@@ -64,10 +72,10 @@ class _Registration:
 class InotifyWatcher:
     """A `Watcher` on inotify. Raises OSError if the user's instances are used up (EMFILE).
 
-    A watch belongs to the folder, not to its path: after a rename the kernel gives the same
-    descriptor for the new path while the old one is still booked. So each descriptor has a list of
-    bookings, and the newest is taken for where the folder is. `budget` is how many watches to take
-    at most; editors need theirs too.
+    A watch belongs to the folder, not to its path: a bind mount gives it a second one, and after a
+    rename the kernel gives the same descriptor for the new path while the old one is still booked.
+    So each descriptor has bookings, and what happens is told of all their paths. `budget` is how
+    many watches to take at most; editors need theirs too.
     """
 
     def __init__(self, post: Post, budget: int | None = None) -> None:
@@ -125,24 +133,24 @@ class InotifyWatcher:
         if registration is not None:
             self._release(booking, registration)
 
-    def resolve(self, purpose: Purpose, event: InotifyEvent) -> Happening | None:
-        """The event in terms of paths; None if the folder is not watched any more."""
-        bookings = reversed(self._bookings.get(event.wd, {}))
-        folder = next((path for path, its in bookings if its is purpose), None)
-        if folder is None:
-            return None
-        moved = bool(event.mask & _C.IN_MOVED_TO)
-        return Happening(folder, event.name, _change(event), purpose, moved)
+    def resolve(self, purpose: Purpose, event: InotifyEvent) -> News:
+        """The event in terms of paths; nothing if the folder is not watched any more."""
+        change, moved = _change(event), bool(event.mask & _C.IN_MOVED_TO)
+        return tuple(
+            Happening(folder, event.name, change, purpose, moved)
+            for folder, its in self._bookings.get(event.wd, ())
+            if its is purpose
+        )
 
-    def resolve_end(self, wd: WatchDescriptor) -> Happening | None:
-        """The kernel ended a watch: the folder was deleted or unmounted."""
+    def resolve_end(self, wd: WatchDescriptor) -> News:
+        """The kernel ended a watch: the folder was deleted or unmounted. Told for each purpose,
+        since each has to be watched anew."""
         bookings = self._bookings.pop(wd, {})
         for booking in bookings:
             del self._registered[booking]
-        if not bookings:
-            return None
-        folder, purpose = next(reversed(bookings))
-        return Happening(folder, b"", Change.ITSELF, purpose)
+        return tuple(
+            Happening(folder, b"", Change.ITSELF, purpose) for folder, purpose in bookings
+        )
 
     def _release(self, booking: _Booking, registration: _Registration) -> None:
         del self._registered[booking]
@@ -193,7 +201,7 @@ class _Listener:
 
     def on_queue_overflow(self) -> None:
         """Called for each listener in use: once is enough, but which one is left is not known."""
-        self._post(Overflow)
+        self._post(overflowed)
 
     def _tells(self, name: bytes, *, is_folder: bool) -> bool:
         match self._purpose:
