@@ -50,7 +50,7 @@ def _key(root: Root) -> str:
 
 
 def _cursor(last: Root) -> str:
-    name = last.name.encode("utf-8", "surrogateescape")
+    name = last.name.encode("utf-8", "surrogatepass")  # any text at all, and back to the same
     return urlsafe_b64encode(_MARK + name).decode().rstrip("=")
 
 
@@ -58,11 +58,11 @@ def _name(cursor: str) -> str:
     try:
         padded = cursor.encode("ascii") + b"=" * (-len(cursor) % 4)
         text = urlsafe_b64decode(padded)
+        if text.startswith(_MARK):
+            return text.removeprefix(_MARK).decode("utf-8", "surrogatepass")
     except ValueError as error:
         raise _unknown() from error
-    if not text.startswith(_MARK):
-        raise _unknown()
-    return text.removeprefix(_MARK).decode("utf-8", "surrogateescape")
+    raise _unknown()
 
 
 def _unknown() -> MCPError:
