@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from rootsd.host import starter
 from rootsd.host.lock import DaemonLock, LockRecord
 from rootsd.host.starter import StartFailed
 from support.repos import fake_repository
+from rootsd.host.revisions import REVISIONS_NAME
 
 HANG_GUARD = 60
 START = """
@@ -180,6 +182,20 @@ def test_one_that_comes_up_after_a_down_ends_again(home: Path, rootsd_dir: Path)
         starter.launch(here, HANG_GUARD)
     with DaemonLock.acquire(rootsd_dir / "state", LockRecord(os.getpid(), "test", {})):
         pass
+
+
+def test_the_revision_grows_across_restarts_and_a_clock_that_was_set_back(
+    home: Path, rootsd_dir: Path
+) -> None:
+    seen = []
+    for _ in range(3):
+        with running(home) as daemon:
+            seen.append(json.loads(ask("status", "--json").stdout)["revision"])
+            daemon.kill()
+        later = int((rootsd_dir / "state" / REVISIONS_NAME).read_text()) + 10**10
+        (rootsd_dir / "state" / REVISIONS_NAME).write_text(f"{later}")  # as if from tomorrow
+    assert seen[0] > 1
+    assert all(later - earlier > 10**10 for earlier, later in pairwise(seen))
 
 
 def test_before_anybody_speaks_mcp_the_sdk_is_not_loaded(home: Path) -> None:

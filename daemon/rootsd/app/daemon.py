@@ -52,6 +52,7 @@ from rootsd.host.lock import DaemonLock, LockRecord
 from rootsd.host.peer import Peer
 from rootsd.host.places import Places
 from rootsd.host.prompt import PromptStream
+from rootsd.host.revisions import first_revision
 from rootsd.host.safety import Surroundings
 from rootsd.host.sockets import Listener, listen
 from rootsd.host.store import Store
@@ -61,7 +62,6 @@ from rootsd.wire.sessions import SessionItem
 
 log = logging.getLogger(__name__)
 
-_FIRST_REVISION = 1
 _BROKEN = 1
 _INDEX_FILE = "discovery.index"
 _SESSIONS_FILE = "sessions.ndjson"
@@ -153,7 +153,7 @@ class Daemon:
             store,
             self._verifier,
             now=utc_now,
-            first_revision=_FIRST_REVISION,
+            first_revision=first_revision(state, utc_now()),
         )
         self._backups = Backups(store, self._ledger, utc_now)
         self._surveyor = Surveyor(
