@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -17,10 +18,12 @@ import pytest
 
 from rootsd.app.daemon import real_path
 from rootsd.host import starter
+from rootsd.host.connect import connect
+from rootsd.host.folders import run_folder
 from rootsd.host.lock import DaemonLock, LockRecord
+from rootsd.host.revisions import REVISIONS_NAME
 from rootsd.host.starter import StartFailed
 from support.repos import fake_repository
-from rootsd.host.revisions import REVISIONS_NAME
 
 HANG_GUARD = 60
 START = """
@@ -42,11 +45,12 @@ def home(tmp_path: Path) -> Path:
 
 
 @contextmanager
-def running(home: Path) -> Iterator[subprocess.Popen[str]]:
-    """A daemon that has said it is ready."""
+def running(home: Path, first: str = "pass") -> Iterator[subprocess.Popen[str]]:
+    """A daemon that has said it is ready; `first` is what its process does before."""
     ready, says_ready = os.pipe()
     daemon = subprocess.Popen(
-        [sys.executable, "-c", f"{START}start({says_ready})"],
+        [sys.executable, "-c", f"{first}
+{START}start({says_ready})"],
         pass_fds=(says_ready,),
         env={**os.environ, "HOME": str(home)},
         stderr=subprocess.PIPE,
@@ -137,6 +141,53 @@ def test_a_damaged_configuration_at_sighup_changes_nothing(home: Path, rootsd_di
         _, log = daemon.communicate(timeout=HANG_GUARD)
         assert daemon.returncode == 0
     assert "config.toml" in log
+
+
+def is_served() -> bool:
+    """Whether one more connection of this process is answered, while the others stay open."""
+    client = connect(run_folder().mcp_socket)
+    OPEN.append(client)
+    client.settimeout(HANG_GUARD)
+    with suppress(ConnectionError):
+        client.sendall(b'{"jsonrpc":"2.0","id":1,"method":"roots/list"}\n')
+        return client.recv(1) == b"{"
+    return False
+
+
+OPEN: list[socket.socket] = []
+
+
+@pytest.fixture
+def hang_up() -> Iterator[None]:
+    """Closes what `is_served` left open."""
+    yield
+    while OPEN:
+        OPEN.pop().close()
+
+
+def test_mcp_connections_are_capped_as_configured_and_anew_at_sighup(
+    home: Path, rootsd_dir: Path, hang_up: None
+) -> None:
+    configure(rootsd_dir, "[sessions]\nmax_connections_per_process = 2\n")
+    with running(home) as daemon:
+        assert [is_served() for _ in range(3)] == [True, True, False]
+        configure(rootsd_dir, "[sessions]\nmax_connections_per_process = 5\n")
+        daemon.send_signal(signal.SIGHUP)
+        for _ in range(100):
+            if is_served():
+                break
+        assert [is_served() for _ in range(3)] == [True, True, False]
+
+
+def test_more_connections_than_files_may_be_open_are_said_to_be_too_many(
+    home: Path, rootsd_dir: Path
+) -> None:
+    configure(rootsd_dir, "[sessions]\nmax_connections = 2000\n")
+    little = "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (256, 900))"
+    with running(home, little):
+        assert "allows 900 open files" in ask("status", "--json").stdout
+    with running(home):
+        assert "open files" not in ask("status", "--json").stdout
 
 
 BROKEN = """

@@ -30,6 +30,7 @@ from support.sizes import Sizes
 LISTENERS = Path(__file__).with_name("listeners.py")
 PER_PROCESS = 50
 EVERY_OTHER_IS_MODERN = 2
+ROOM = "[sessions]\nmax_connections = 4096\n"
 # Additions are held back for 50 ms after the last notice.
 CALM_S = 0.1
 
@@ -116,7 +117,7 @@ def test_an_order_reaches_every_session(
     tmp_path: Path, sizes: Sizes, roots: int, count: int
 ) -> None:
     rounds = sizes.pick(test=20, check=50, soak=300)
-    with daemon(approved(tmp_path / "src", roots)) as running:
+    with daemon(approved(tmp_path / "src", roots), more=ROOM) as running:
         running.ask("decide", verb="approve", cwd="/", select="waiting")
         running.ask("decide", verb="deny", cwd="/", refs=["one"])
         first = Client()  # the first one loads the SDK

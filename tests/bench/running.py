@@ -69,9 +69,10 @@ class Daemon:
 
 
 @contextmanager
-def daemon(*parents: Path, within: Sequence[str] = ()) -> Iterator[Daemon]:
-    """A daemon that watches `parents` and has scanned them. `within` runs it."""
-    running = start(*parents, within=within)
+def daemon(*parents: Path, within: Sequence[str] = (), more: str = "") -> Iterator[Daemon]:
+    """A daemon that watches `parents` and has scanned them. `within` runs it; `more` is
+    configuration."""
+    running = start(*parents, within=within, more=more)
     try:
         running.scan()
         yield running
@@ -79,13 +80,13 @@ def daemon(*parents: Path, within: Sequence[str] = ()) -> Iterator[Daemon]:
         running.close()
 
 
-def start(*parents: Path, within: Sequence[str] = ()) -> Daemon:
+def start(*parents: Path, within: Sequence[str] = (), more: str = "") -> Daemon:
     """Start a daemon and return as soon as it answers, while the first scan goes on."""
     top = Path(os.environ["ROOTSD_DIR"])
     config = top / "config" / "config.toml"
     config.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     tables = (f"[[parent]]\npath = {json.dumps(str(parent))}\n" for parent in parents)
-    config.write_text("\n".join(tables))
+    config.write_text("\n".join([*tables, more]))
     reader, writer = os.pipe()
     try:
         with (top / "daemon.log").open("ab") as log:

@@ -6,7 +6,7 @@ import errno
 import os
 import socket
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 
 import anyio
@@ -14,7 +14,7 @@ import pytest
 from anyio.abc import SocketStream
 
 from rootsd.host import accept as module
-from rootsd.host.accept import Acceptor, Caps, Refused
+from rootsd.host.accept import Acceptor, Caps, Heard, Refused
 from rootsd.host.connect import connect
 from rootsd.host.peer import Peer
 from rootsd.host.sockets import Listener, listen
@@ -27,10 +27,11 @@ def path(tmp_path: Path) -> bytes:
     return bytes(tmp_path / "run" / "pub" / "mcp.sock")
 
 
-async def echo(stream: SocketStream, _: Peer) -> None:
+async def echo(stream: SocketStream, _: Peer, heard: Heard) -> None:
     """Answer until the peer leaves."""
     async with stream:
         async for data in stream:
+            heard()
             await stream.send(data)
 
 
@@ -96,6 +97,77 @@ async def test_beyond_a_cap_connections_are_closed_until_one_leaves(
                     await anyio.lowlevel.checkpoint()
                 with connect(path) as fourth:
                     assert await answer_of(fourth) == b"x"
+
+
+class Processes:
+    """Who connects, as the test has it."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.pid = 1
+        monkeypatch.setattr(module, "peer_of", lambda _: Peer(self.pid, os.geteuid()))
+
+
+async def test_the_last_places_are_for_processes_that_have_none(
+    path: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    processes = Processes(monkeypatch)
+    with listen(path) as listener, ExitStack() as stack:
+
+        async def connects(pid: int) -> bytes:
+            processes.pid = pid
+            return await answer_of(stack.enter_context(connect(path)))
+
+        async with serving(listener, Caps(total=32)) as acceptor:
+            assert [await connects(1) for _ in range(31)] == [b"x"] * 30 + [b""]
+            assert [await connects(2) for _ in range(2)] == [b"x", b""]
+            assert [await connects(3), await connects(4)] == [b"x", b""]
+            assert acceptor.refused == {Refused.FULL: 3}
+
+
+async def test_where_all_places_are_taken_the_oldest_that_said_nothing_makes_way(
+    path: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    processes = Processes(monkeypatch)
+    with listen(path) as listener:
+        async with serving(listener, Caps(total=3, silent_s=0)) as acceptor:
+            with connect(path) as heard, connect(path) as first, connect(path) as second:
+                assert await answer_of(heard) == b"x"
+                while acceptor.open < 3:
+                    await anyio.lowlevel.checkpoint()
+                processes.pid = 2
+                with connect(path) as newcomer:
+                    assert await answer_of(newcomer) == b"x"
+                    assert await answer_of(first) == b""
+                    assert [await answer_of(each) for each in (heard, second)] == [b"x"] * 2
+                    processes.pid = 3
+                    with connect(path) as late:  # all have said something by now
+                        assert await answer_of(late) == b""
+                    assert acceptor.refused == {Refused.SILENT: 1, Refused.FULL: 1}
+
+
+async def test_whoever_has_just_come_need_not_make_way(
+    path: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    processes = Processes(monkeypatch)
+    with listen(path) as listener:
+        async with serving(listener, Caps(total=1, silent_s=3600)) as acceptor:
+            with connect(path) as first:
+                while not acceptor.open:
+                    await anyio.lowlevel.checkpoint()
+                processes.pid = 2
+                with connect(path) as second:
+                    assert await answer_of(second) == b""
+                assert await answer_of(first) == b"x"
+
+
+async def test_other_caps_hold_from_then_on(path: bytes) -> None:
+    with listen(path) as listener:
+        async with serving(listener, Caps(per_process=1)) as acceptor:
+            with connect(path) as first, connect(path) as second:
+                assert [await answer_of(first), await answer_of(second)] == [b"x", b""]
+                acceptor.caps = Caps(per_process=2)
+                with connect(path) as third:
+                    assert [await answer_of(each) for each in (first, third)] == [b"x"] * 2
 
 
 async def test_a_stranger_is_closed_before_a_byte_is_read(

@@ -11,7 +11,14 @@ import pytest
 from rootsd.core.errors import BadConfig, ErrorCode
 from rootsd.core.model import Nested, Parent
 from rootsd.core.paths import RefusedPlaces
-from rootsd.host.config import MAX_BYTES, Config, canonical, parse_config, read_config
+from rootsd.host.config import (
+    MAX_BYTES,
+    Config,
+    SessionCaps,
+    canonical,
+    parse_config,
+    read_config,
+)
 from rootsd.host.safety import why_disguised
 
 FILE = b"/home/u/.config/rootsd/config.toml"
@@ -56,6 +63,14 @@ def test_a_parent_with_every_key(home: Path) -> None:
     )
 
 
+def test_the_caps_on_mcp_connections_are_read_and_have_their_usual_values() -> None:
+    text = "[sessions]\nmax_connections = 5000\n"
+    assert parse_config(text, FILE).sessions == SessionCaps(5000, 64)
+    assert parse_config("", FILE).sessions == SessionCaps(1024, 64)
+    text = "[sessions]\nmax_connections_per_process = 1\n[[parent]]\npath = '/srv/a'"
+    assert parse_config(text, FILE) == Config((Parent(b"/srv/a"),), sessions=SessionCaps(1024, 1))
+
+
 def test_parents_may_be_written_inline() -> None:
     assert parse_config("parent = [{path = '/srv/a'}]", FILE).parents == (Parent(b"/srv/a"),)
 
@@ -81,7 +96,7 @@ def test_a_path_that_is_not_utf8_survives_being_made_canonical(tmp_path: Path) -
     ("text", "line", "key", "said"),
     [
         ("parnet = 1", 1, "parnet", "did you mean parent?"),
-        ("[zzz]\na = 1", 1, "zzz", "known are parent"),
+        ("[zzz]\na = 1", 1, "zzz", "known are parent, sessions"),
         ("[[parent]]\npath = '/srv/a'\n\n# x\n[[parent]]\npaht = '/srv/b'", 6, "paht", "path?"),
         ("[[parent]]\npath = '/srv/a'\ndept = 3", 3, "dept", "did you mean depth?"),
         ("[[parent]]\ndepth = 3", 1, "path", "needs a path"),
@@ -98,6 +113,17 @@ def test_a_path_that_is_not_utf8_survives_being_made_canonical(tmp_path: Path) -
         ("[[parent]]\npath = '/srv/a'\nskip = [1]", 3, "skip", "not a list of names"),
         ("[[parent]]\npath = '/srv/a'\nnested = 'all'", 3, "nested", "none, vcs, members"),
         ("[[parent]]\npath = '/srv/a'\n[[parent]]\npath = '/srv//a'", 4, "path", "already"),
+        ("[sessions]\nmax_conections = 9", 2, "max_conections", "did you mean max_connections?"),
+        ("[sessions]\nmax_connections = 0", 2, "max_connections", "number from 1 to 65536"),
+        ("[sessions]\nmax_connections = 9e9", 2, "max_connections", "number from 1 to 65536"),
+        (
+            "[sessions]\n\nmax_connections_per_process = true",
+            3,
+            "max_connections_per_process",
+            "number from 1 to 65536",
+        ),
+        ("sessions = 9", 1, "sessions", "written [sessions]"),
+        ("[[sessions]]\nmax_connections = 9", 1, "sessions", "written [sessions]"),
         ("# hi\nparent = '/srv/a'", 2, "parent", "written [[parent]]"),
         ("[parent]\npath = '/srv/a'", 1, "parent", "written [[parent]]"),
     ],

@@ -151,6 +151,11 @@ class Peer:
         self._lines = LineReader(1 << 30)
         self.end: End | None = None
         self.seen = Notes()
+        self.was_heard = False
+
+    def heard(self) -> None:
+        """The session has read a line."""
+        self.was_heard = True
 
     async def write(self, *lines: bytes) -> None:
         await self.stream.send(b"".join(line + b"\n" for line in lines))
@@ -213,7 +218,9 @@ async def connected(
     peer = Peer(mine)
 
     async def serve() -> None:
-        peer.end = await serve_session(theirs, source, witness=peer.seen, limits=limits)
+        peer.end = await serve_session(
+            theirs, source, witness=peer.seen, heard=peer.heard, limits=limits
+        )
 
     async with anyio.create_task_group() as group:
         group.start_soon(serve)

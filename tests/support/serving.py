@@ -8,7 +8,7 @@ from typing import Any
 
 from anyio.from_thread import start_blocking_portal
 
-from rootsd.host.accept import Acceptor
+from rootsd.host.accept import Acceptor, Heard
 from rootsd.host.folders import run_folder
 from rootsd.host.sockets import listen
 from rootsd.publish.session import serve_session
@@ -30,7 +30,8 @@ class Published:
 def published(source: FakeSource) -> Iterator[Published]:
     """Serve `source` where clients look."""
 
-    async def handle(stream: Any, _: object) -> None:  # noqa: ANN401
+    async def handle(stream: Any, _: object, heard: Heard) -> None:  # noqa: ANN401
+        heard()
         await serve_session(stream, source, witness=Notes())
 
     with start_blocking_portal() as portal, listen(run_folder().mcp_socket) as listener:

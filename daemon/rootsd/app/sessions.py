@@ -48,7 +48,7 @@ class Session:
     since: datetime
     client: str | None = None
     scope: Scope = EVERYTHING
-    end: str = "the daemon ended"
+    end: str = "closed by rootsd"
     last: Published | None = None
     last_at: datetime | None = None
 

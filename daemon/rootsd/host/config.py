@@ -19,10 +19,20 @@ from rootsd.host.safety import why_disguised
 
 MAX_DEPTH = 64
 MAX_BYTES = 1 << 20
-_TOP_KEYS = ("parent", "roots")
 _ROOTS_KEYS = ("refuse", "allow")
+MOST_CONNECTIONS = 1 << 16
+_TOP_KEYS = ("parent", "roots", "sessions")
 _PARENT_KEYS = ("path", "depth", "skip", "nested")
+_SESSION_KEYS = ("max_connections", "max_connections_per_process")
 _HEADER = re.compile(r"\s*\[\[\s*[\"']?parent[\"']?\s*\]\]")
+
+
+@dataclass(frozen=True, slots=True)
+class SessionCaps:
+    """How many MCP connections there may be, of all programs and of one process."""
+
+    max_connections: int = 1024
+    max_connections_per_process: int = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +45,7 @@ class Config:
     parents: tuple[Parent, ...] = ()
     refused: tuple[bytes, ...] = ()
     allowed: tuple[bytes, ...] = ()
+    sessions: SessionCaps = SessionCaps()
 
     def limiting(self, places: RefusedPlaces) -> RefusedPlaces:
         """`places` with what is configured about them."""
@@ -88,7 +99,7 @@ def parse_config(text: str, file: bytes) -> Config:
     for index, parent in enumerate(parents):
         if any(parent.path == earlier.path for earlier in parents[:index]):
             raise reader.wrong("path", index, "this folder is a parent already, further up")
-    return Config(parents, refused, allowed)
+    return Config(parents, refused, allowed, reader.sessions(tables.get("sessions", {})))
 
 
 def canonical(typed: str) -> bytes:
@@ -133,6 +144,21 @@ class _Reader:
             "nested": self._nested,
         }
         return Parent(**{key: forms[key](key, index, raw) for key, raw in entry.items()})
+
+    def sessions(self, table: object) -> SessionCaps:
+        """The caps on MCP connections. Raises BadConfig."""
+        if not isinstance(table, dict):
+            raise self.wrong("sessions", None, "it is written [sessions], with its keys below")
+        self.check_keys(table, _SESSION_KEYS, None)
+        for key, raw in table.items():
+            if (
+                isinstance(raw, bool)
+                or not isinstance(raw, int)
+                or not 1 <= raw <= MOST_CONNECTIONS
+            ):
+                whole = f"it is not a whole number from 1 to {MOST_CONNECTIONS}"
+                raise self.wrong(key, None, whole)
+        return SessionCaps(**table)
 
     def check_keys(
         self, table: Mapping[str, Any], known: Collection[str], index: int | None

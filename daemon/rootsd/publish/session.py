@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -55,14 +56,16 @@ async def serve_session(
     source: RootsSource,
     *,
     witness: Witness,
+    heard: Callable[[], None] = lambda: None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> End:
     """Serve MCP on `stream` until the peer leaves or oversteps a limit; closes the stream.
 
-    `witness` is told what is to be known about the session. Nothing that a peer sends raises.
-    Cancel the call to end the connection from this side.
+    `witness` is told what is to be known about the session, `heard` is called when it has sent a
+    whole line. Nothing that a peer sends raises. Cancel the call to end the connection from this
+    side.
     """
-    session = _Session(stream, source, witness, limits)
+    session = _Session(stream, source, witness, heard, limits)
     try:
         return await session.run()
     finally:
@@ -75,8 +78,10 @@ class _Session:
         stream: ByteStream,
         source: RootsSource,
         witness: Witness,
+        heard: Callable[[], None],
         limits: Limits,
     ) -> None:
+        self._heard = heard
         self._stream = stream
         self._source = source
         self._limits = limits
@@ -118,7 +123,9 @@ class _Session:
                 except (anyio.EndOfStream, anyio.BrokenResourceError):
                     break
                 while (line := lines.pop()) is not None:
-                    patience.deadline = math.inf
+                    if patience.deadline < math.inf:
+                        patience.deadline = math.inf
+                        self._heard()
                     await eras.receive(line)
             patience.deadline = math.inf
             await eras.receive(lines.rest())  # a last line may lack its newline
