@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rootsd.publish.audience import Audience
 from rootsd.publish.difference import Difference
-from rootsd.wire.jsonrpc import Notice
+from rootsd.wire.jsonrpc import Notice, encode
 
 NEWS = Difference(
     frozenset({"roots://approved", "roots://root/a", "roots://root/b"}),
@@ -12,12 +12,12 @@ NEWS = Difference(
     lists_roots=True,
     revokes=True,
 )
-ROOTS_CHANGED = Notice("notifications/roots/list_changed")
-RESOURCES_CHANGED = Notice("notifications/resources/list_changed")
+ROOTS_CHANGED = encode(Notice("notifications/roots/list_changed"))
+RESOURCES_CHANGED = encode(Notice("notifications/resources/list_changed"))
 
 
-def updated(uri: str) -> Notice:
-    return Notice("notifications/resources/updated", {"uri": uri})
+def updated(uri: str) -> bytes:
+    return encode(Notice("notifications/resources/updated", {"uri": uri}))
 
 
 def test_nobody_is_told_anything_unasked() -> None:

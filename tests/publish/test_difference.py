@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from rootsd.core.model import Access, ProjectKind, Published, Root
 from rootsd.core.scope import Uris
 from rootsd.publish.difference import Difference, difference
@@ -59,6 +62,21 @@ def test_a_set_that_was_missed_counts_as_a_revoke() -> None:
     assert news.revokes
     assert news.lists_roots
     assert "roots://approved" in news.resources
+
+
+ROOTS = tuple(root(f"/src/{name}") for name in "abcdef")
+SETS = st.lists(st.sampled_from(ROOTS), unique=True)
+
+
+@given(SETS, SETS, st.sets(st.sampled_from(ROOTS)))
+def test_what_is_on_both_sides_in_whatever_order_is_no_news_and_all_else_is(
+    old: list[Root], new: list[Root], less: set[Root]
+) -> None:
+    changed = [replace(each, access=Access.READ) if each in less else each for each in new]
+    news = between(tuple(old), tuple(changed))
+    differ = {each.name for each in set(old) ^ set(changed)}
+    assert news.resources - {"roots://approved"} == {f"roots://root/{name}" for name in differ}
+    assert news.revokes == any(each.name in differ for each in old)
 
 
 def test_news_of_two_steps_is_the_news_of_both() -> None:

@@ -8,6 +8,7 @@ own client that asked `roots/list`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from typing import Any
 
 from mcp.server.context import ServerRequestContext
@@ -20,14 +21,14 @@ from mcp.server.subscriptions import (
 from mcp_types import SubscriptionsListenRequestParams, SubscriptionsListenResult
 
 from rootsd.publish.difference import Difference
-from rootsd.wire.jsonrpc import Notice
+from rootsd.wire.jsonrpc import Notice, encode
 
 _MAX_STREAMS = 16
 # Room for one event per root: a stream whose client reads must not end at a large change.
 _MAX_BACKLOG = 1 << 14
 
-_RESOURCES_CHANGED = Notice("notifications/resources/list_changed")
-_ROOTS_CHANGED = Notice("notifications/roots/list_changed")
+_RESOURCES_CHANGED = encode(Notice("notifications/resources/list_changed"))
+_ROOTS_CHANGED = encode(Notice("notifications/roots/list_changed"))
 
 
 class _Bus:
@@ -83,8 +84,8 @@ class Audience:
         """End every stream with the result that says so."""
         self._streams.close()
 
-    def announce(self, news: Difference) -> Iterator[Notice]:
-        """Hand the news to the streams, and yield the notices that go out without one."""
+    def announce(self, news: Difference) -> Iterator[bytes]:
+        """Hand the news to the streams, and yield the lines that go out without one."""
         if self._bus:
             self._bus.tell(_events(news))
         if self.asked_roots and news.lists_roots:
@@ -94,7 +95,12 @@ class Audience:
         if news.lists_resources:
             yield _RESOURCES_CHANGED
         for uri in sorted(self._subscribed & news.resources):
-            yield Notice("notifications/resources/updated", {"uri": uri})
+            yield _updated(uri)
+
+
+@lru_cache(maxsize=1024)
+def _updated(uri: str) -> bytes:
+    return encode(Notice("notifications/resources/updated", {"uri": uri}))
 
 
 def _events(news: Difference) -> list[ServerEvent]:

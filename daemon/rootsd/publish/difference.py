@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import is_
 
 from rootsd.core.model import Published, Root
 from rootsd.core.scope import Uris, is_folder
@@ -45,10 +46,9 @@ def difference(before: Published, after: Published, uris: Uris) -> Difference:
 
 
 def _compared(before: Published, after: Published, uris: Uris) -> Difference:
-    # Most roots are the same objects on both sides: thousands of them are left out at once.
-    ours, theirs = _by_identity(before), _by_identity(after)
-    old = {ours[key].name: ours[key] for key in ours.keys() - theirs.keys()}
-    new = {theirs[key].name: theirs[key] for key in theirs.keys() - ours.keys()}
+    ours, theirs = _apart(before.roots, after.roots)
+    old = {root.name: root for root in ours}
+    new = {root.name: root for root in theirs}
     changed = {name for name in old.keys() | new.keys() if old.get(name) != new.get(name)}
     touched = [root for name in changed for root in (old.get(name), new.get(name)) if root]
     resources = {root_uri(name) for name in changed}
@@ -62,5 +62,17 @@ def _compared(before: Published, after: Published, uris: Uris) -> Difference:
     )
 
 
-def _by_identity(published: Published) -> dict[int, Root]:
-    return dict(zip(map(id, published.roots), published.roots, strict=True))
+def _apart(ours: tuple[Root, ...], theirs: tuple[Root, ...]) -> tuple[tuple[Root, ...], ...]:
+    """Both without the objects that they begin with alike, and end with alike: where one of
+    thousands has changed, that leaves hardly any."""
+    start = _alike(ours, theirs)
+    ours, theirs = ours[start:], theirs[start:]
+    end = _alike(ours[::-1], theirs[::-1])
+    return ours[: len(ours) - end], theirs[: len(theirs) - end]
+
+
+def _alike(ours: tuple[Root, ...], theirs: tuple[Root, ...]) -> int:
+    """How many of the first are the same objects."""
+    compared = bytes(map(is_, ours, theirs))
+    first_other = compared.find(0)
+    return len(compared) if first_other < 0 else first_other

@@ -8,39 +8,29 @@ arguments are told apart by identity; the memo keeps them alive, so no id is eve
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache, wraps
-from typing import Any, TypeVar, TypeVarTuple
+from functools import wraps
+from typing import TypeVar, TypeVarTuple
 
 Args = TypeVarTuple("Args")
 T = TypeVar("T")
-
-
-class _Itself:
-    """Equal only where it stands for the very same object."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, value: object) -> None:
-        self.value: Any = value
-
-    def __hash__(self) -> int:
-        return id(self.value)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Itself) and self.value is other.value
 
 
 def shared(size: int) -> Callable[[Callable[[*Args], T]], Callable[[*Args], T]]:
     """Decorate a pure function of immutable values to keep its `size` newest results."""
 
     def decorate(function: Callable[[*Args], T]) -> Callable[[*Args], T]:
-        @lru_cache(maxsize=size)
-        def remembered(*keys: _Itself) -> T:
-            return function(*(key.value for key in keys))
+        kept: dict[tuple[int, ...], tuple[tuple[*Args], T]] = {}
 
         @wraps(function)
         def ask(*args: *Args) -> T:
-            return remembered(*map(_Itself, args))
+            key = tuple(map(id, args))
+            if (found := kept.get(key)) is not None:
+                return found[1]
+            result = function(*args)
+            kept[key] = (args, result)
+            if len(kept) > size:
+                del kept[next(iter(kept))]
+            return result
 
         return ask
 

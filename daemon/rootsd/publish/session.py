@@ -157,6 +157,6 @@ class _Session:
 
     async def _announce(self, news: Difference) -> None:
         # In one piece: each write wakes the client.
-        lines = b"".join(map(jsonrpc.encode, self._view.audience.announce(news)))
+        lines = b"".join(self._view.audience.announce(news))
         if lines:
             await self._writer.send(lines)

@@ -19,6 +19,8 @@ METHOD_NOT_FOUND = -32601
 INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603
 
+_encoded = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
+
 Id = int | str
 Params = dict[str, Any] | list[Any] | None
 
@@ -101,7 +103,7 @@ def encode(message: Message) -> bytes:
         case Fault(id_, code, text, data):
             error = {"code": code, "message": text}
             body |= {"id": id_, "error": error if data is None else error | {"data": data}}
-    return json.dumps(body, separators=(",", ":"), allow_nan=False).encode() + b"\n"
+    return _encoded(body).encode() + b"\n"
 
 
 def _refuse_constant(name: str) -> None:
