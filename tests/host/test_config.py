@@ -96,7 +96,7 @@ def test_a_path_that_is_not_utf8_survives_being_made_canonical(tmp_path: Path) -
     ("text", "line", "key", "said"),
     [
         ("parnet = 1", 1, "parnet", "did you mean parent?"),
-        ("[zzz]\na = 1", 1, "zzz", "known are parent, sessions"),
+        ("[zzz]\na = 1", 1, "zzz", "known are parent, roots, sessions"),
         ("[[parent]]\npath = '/srv/a'\n\n# x\n[[parent]]\npaht = '/srv/b'", 6, "paht", "path?"),
         ("[[parent]]\npath = '/srv/a'\ndept = 3", 3, "dept", "did you mean depth?"),
         ("[[parent]]\ndepth = 3", 1, "path", "needs a path"),
