@@ -49,8 +49,7 @@ def running(home: Path, first: str = "pass") -> Iterator[subprocess.Popen[str]]:
     """A daemon that has said it is ready; `first` is what its process does before."""
     ready, says_ready = os.pipe()
     daemon = subprocess.Popen(
-        [sys.executable, "-c", f"{first}
-{START}start({says_ready})"],
+        [sys.executable, "-c", f"{first}\n{START}start({says_ready})"],
         pass_fds=(says_ready,),
         env={**os.environ, "HOME": str(home)},
         stderr=subprocess.PIPE,

@@ -24,6 +24,7 @@ from anyio import to_thread
 from anyio.abc import SocketStream, TaskStatus
 
 from rootsd import __version__
+from rootsd.app.admission import Admission
 from rootsd.app.asking import Asking
 from rootsd.app.backups import Backups
 from rootsd.app.collecting import spare_what_is_loaded
@@ -42,9 +43,8 @@ from rootsd.core.errors import DaemonUnreachable, RootsdError
 from rootsd.core.model import Actor, ActorKind
 from rootsd.core.paths import RefusedPlaces, bytes_of
 from rootsd.host import folders, starter
-from rootsd.host.accept import Acceptor, Caps, Heard
+from rootsd.host.accept import Acceptor, Heard
 from rootsd.host.config import Config, read_config
-from rootsd.host.descriptors import allow_descriptors
 from rootsd.host.handover import CONTROL, MCP, handed_over
 from rootsd.host.helper.at_work import is_worked_on
 from rootsd.host.helper.link import Helper
@@ -64,8 +64,6 @@ from rootsd.wire.sessions import SessionItem
 log = logging.getLogger(__name__)
 
 _BROKEN = 1
-# For the store, what is watched, folders that are being looked at, and control connections.
-_OWN_DESCRIPTORS = 512
 _INDEX_FILE = "discovery.index"
 _SESSIONS_FILE = "sessions.ndjson"
 _WITHOUT_HELPER = (
@@ -177,8 +175,7 @@ class Daemon:
         self._journal = Journal(state / _SESSIONS_FILE, GENERATION_BYTES)
         self._session_log = SessionLog(self._journal, __version__, utc_now)
         self._sessions = Sessions(self._session_log, utc_now)
-        self._acceptor: Acceptor | None = None
-        self._descriptors = ""
+        self._admission: Admission | None = None
         self._has_sdk = False
         self._stopping = anyio.Event()
 
@@ -221,9 +218,9 @@ class Daemon:
             group.start_soon(self._asking.carry_out)
             group.start_soon(self._session_log.keep)
             group.start_soon(Acceptor(control.socket, self._serve_control).serve)
-            self._acceptor = Acceptor(mcp.socket, self._serve_mcp)
-            self._cap_sessions(config)
-            group.start_soon(self._acceptor.serve)
+            acceptor = Acceptor(mcp.socket, self._serve_mcp)
+            self._admission = Admission(acceptor, config.sessions)
+            group.start_soon(acceptor.serve)
             self._surveyor.start(config.parents)
             spare_what_is_loaded()
             log.info("ready: %d roots published", len(self._ledger.catalog.roots))
@@ -250,35 +247,24 @@ class Daemon:
 
     def degraded(self) -> list[str]:
         """What does not work as it should."""
-        notes = [note for note in (self._note, self._descriptors) if note]
+        note = [self._note] if self._note else []
+        admission = self._admission.degraded() if self._admission else []
         trouble = self._helper.trouble()
         helper = [f"{trouble}: {_WITHOUT_HELPER}"] if trouble else []
-        return [*notes, *helper, *self._backups.degraded(), *self._surveyor.degraded()]
+        return [*note, *admission, *helper, *self._backups.degraded(), *self._surveyor.degraded()]
 
     async def reload(self) -> None:
         """Read the configuration again. Raises BadConfig, and then the old one stays."""
         config = await to_thread.run_sync(read_config, self._config_file)
         await self._ledger.set_places(config.limiting(self._places))
         self._surveyor.set_parents(config.parents)
-        self._cap_sessions(config)
+        if self._admission:
+            self._admission.cap(config.sessions)
         log.info("configuration read: %d parents", len(config.parents))
 
     def stop(self) -> None:
         """End the daemon."""
         self._stopping.set()
-
-    def _cap_sessions(self, config: Config) -> None:
-        caps = Caps(config.sessions.max_connections, config.sessions.max_connections_per_process)
-        if self._acceptor is not None:
-            self._acceptor.caps = caps
-        wanted = caps.total + _OWN_DESCRIPTORS
-        allowed = allow_descriptors(wanted)
-        self._descriptors = (
-            f"max_connections is {caps.total}, and the system allows {allowed} open files,"
-            f" not {wanted} (ulimit -n, LimitNOFILE=)"
-            if allowed < wanted
-            else ""
-        )
 
     def _discovery_died(self) -> None:
         # A daemon that sees nothing any more must not go on as if nothing ever changed.
