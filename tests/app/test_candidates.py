@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 import pytest
@@ -25,7 +26,13 @@ class Making:
         self.clock = Clock()
         self.watcher = RememberingWatcher()
         self.busy = False
-        self.candidates = Candidates(self.watcher, lambda _path: self.busy, self.clock)
+        self.looks: list[frozenset[bytes]] = []
+        self.candidates = Candidates(self.watcher, self.look, self.clock)
+
+    def look(self, folders: Collection[bytes]) -> frozenset[bytes]:
+        """Who is at work: nobody, or somebody on each folder."""
+        self.looks.append(frozenset(folders))
+        return self.looks[-1] if self.busy else frozenset()
 
     def consider(self, path: Path, kind: ProjectKind, arrival: Arrival) -> Settled | None:
         return self.candidates.consider(raw(path), kind, arrival)
@@ -34,7 +41,7 @@ class Making:
         self, folder: Path, name: str, change: Change, moved: bool = False
     ) -> list[Settled]:
         at_work = Happening(raw(folder), name.encode(), change, Purpose.AT_WORK, moved)
-        return self.candidates.happened(at_work)
+        return self.candidates.happened(at_work) + self.candidates.due()
 
     def wait(self, seconds: float) -> list[Settled]:
         """Let time pass, looking whenever the candidates want to."""
@@ -136,9 +143,8 @@ def test_what_a_scan_finds_quiet_for_long_is_settled_at_once(
         raw(tmp_path / "one"), GIT
     )
     (tmp_path / "two" / ".git").mkdir(parents=True)
-    assert making.consider(tmp_path / "two", GIT, Arrival.FOUND) == Settled(
-        raw(tmp_path / "two"), GIT, Incomplete.NO_HEAD
-    )
+    assert making.consider(tmp_path / "two", GIT, Arrival.FOUND) is None
+    assert making.candidates.due() == [Settled(raw(tmp_path / "two"), GIT, Incomplete.NO_HEAD)]
     assert making.candidates.next_due() is None
 
 
@@ -269,17 +275,10 @@ def test_who_waits_long_looks_seldom(making: Making, tmp_path: Path) -> None:
     git("init", tmp_path / "one")
     keep = tmp_path / "one" / ".git" / "objects" / "pack" / "pack-1.keep"
     keep.write_text(f"fetch-pack {os.getpid()} on {os.uname().nodename}")
-    looks = 0
-
-    def count(_path: bytes) -> bool:
-        nonlocal looks
-        looks += 1
-        return True
-
-    making.candidates = Candidates(making.watcher, count, making.clock)
+    making.busy = True
     making.consider(tmp_path / "one", GIT, Arrival.MADE)
     making.wait(600)
-    assert looks <= 600
+    assert 0 < len(making.looks) <= 600
 
 
 def test_a_watch_that_ended_is_set_anew(making: Making, clone: Path) -> None:
@@ -295,3 +294,50 @@ def test_a_watch_that_ended_is_set_anew(making: Making, clone: Path) -> None:
     lock.rename(index)
     making.happen(clone / ".git", "index.lock", Change.LEFT)
     assert making.watcher.count() == 0
+
+
+@pytest.mark.usefixtures("tomorrow")
+def test_one_look_at_the_processes_serves_all(making: Making, tmp_path: Path) -> None:
+    folders = [tmp_path / name for name in ("one", "two", "three")]
+    for folder in folders:
+        (folder / ".git").mkdir(parents=True)
+        assert making.consider(folder, GIT, Arrival.FOUND) is None
+    ends = [Settled(raw(folder), GIT, Incomplete.NO_HEAD) for folder in folders]
+    assert making.candidates.due() == ends
+    assert making.looks == [{raw(folder) for folder in folders}]
+
+
+class Finisher:
+    """Ends its work while it is looked for: it was there when the signs were read, and writes
+    on before anybody sees that it is gone."""
+
+    def __init__(self, making: Making, work: Callable[[], object]) -> None:
+        self._work: Callable[[], object] | None = work
+        making.candidates = Candidates(making.watcher, self, making.clock)
+
+    def __call__(self, _folders: Collection[bytes]) -> frozenset[bytes]:
+        if self._work is not None:
+            self._work()
+            self._work = None
+        return frozenset()
+
+
+def test_what_a_maker_wrote_before_it_ended_is_seen(making: Making, clone: Path) -> None:
+    index = clone / ".git" / "index"
+    index.rename(clone / "kept")
+    # It begins its checkout, and is killed in the midst of it.
+    Finisher(making, (clone / ".git" / "index.lock").touch)
+    making.consider(clone, GIT, Arrival.MADE)
+    assert making.wait(3) == []
+    assert making.wait(2) == [Settled(raw(clone), GIT, Incomplete.NOT_CHECKED_OUT)]
+
+
+def test_what_happens_before_the_look_is_waited_for(making: Making, tmp_path: Path) -> None:
+    making.consider(tmp_path, PROJECT, Arrival.MADE)
+    assert making.wait(0.2) == []
+    making.clock.now += 0.1
+    making.consider(tmp_path, PROJECT, Arrival.FOUND)
+    making.candidates.disturbed(raw(tmp_path))
+    assert making.candidates.due() == []
+    assert making.looks == []
+    assert making.wait(0.3) == [Settled(raw(tmp_path), PROJECT)]

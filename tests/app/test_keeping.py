@@ -32,7 +32,7 @@ class Life:
         self.clock = clock
         self.watcher = RememberingWatcher()
         judge = Surroundings(os.getuid())
-        self.explorer = Explorer(self.watcher, judge, lambda _path: False, clock)
+        self.explorer = Explorer(self.watcher, judge, lambda _folders: frozenset(), clock)
         self.keeping = Keeping(file, clock)
         for territory in self.explorer.set_parents([parent]):
             self.keeping.remind(territory)

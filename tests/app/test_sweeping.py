@@ -27,7 +27,8 @@ def clock() -> Clock:
 @pytest.fixture
 def explorer_on(clock: Clock) -> Callable[[Watcher, Path], Explorer]:
     def make(watcher: Watcher, *parents: Path) -> Explorer:
-        explorer = Explorer(watcher, Surroundings(os.getuid()), lambda _path: False, clock)
+        judge = Surroundings(os.getuid())
+        explorer = Explorer(watcher, judge, lambda _folders: frozenset(), clock)
         for territory in explorer.set_parents([Parent(raw(parent)) for parent in parents]):
             explorer.explore(territory)
         return explorer
@@ -48,6 +49,7 @@ def test_a_polled_parent_is_looked_at_when_its_time_has_come(
     assert explorer.take() == ()
     clock.now += 0.1
     sweeping.sweep_what_is_due()
+    explorer.tick()
     assert [type(seen) for seen in explorer.take()] == [Sighted]
     assert sweeping.due() == clock.now + sweep_interval(0.0)
 

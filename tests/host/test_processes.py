@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from rootsd.host.processes import process_at_work_on
+from rootsd.host.processes import worked_on
 from support.repos import raw
 
 pytestmark = pytest.mark.needs("linux")
@@ -38,31 +39,31 @@ def _process(
 
 
 def test_nobody_is_at_work(tmp_path: Path) -> None:
-    assert not process_at_work_on(raw(tmp_path))
+    assert not worked_on([raw(tmp_path)])
 
 
 def test_the_folder_among_the_arguments(tmp_path: Path) -> None:
     with _process("copy", "one", cwd=tmp_path):
-        assert process_at_work_on(raw(tmp_path / "one"))
-        assert not process_at_work_on(raw(tmp_path / "one-more"))
+        assert worked_on([raw(tmp_path / "one")])
+        assert not worked_on([raw(tmp_path / "one-more")])
 
 
 def test_a_tool_that_stands_inside(tmp_path: Path) -> None:
     (tmp_path / "one" / "sub").mkdir(parents=True)
     with _process(program="tar", cwd=tmp_path / "one" / "sub"):
-        assert process_at_work_on(raw(tmp_path / "one"))
+        assert worked_on([raw(tmp_path / "one")])
 
 
 def test_a_shell_or_an_editor_that_stands_inside_is_no_maker(tmp_path: Path) -> None:
     with _process(program="vim", cwd=tmp_path):
-        assert not process_at_work_on(raw(tmp_path))
+        assert not worked_on([raw(tmp_path)])
 
 
 @pytest.mark.parametrize("source", ["https://example.org/a/one.git", "git@host:one", "/up/one/"])
 def test_a_clone_that_must_end_here(tmp_path: Path, source: str) -> None:
     with _process("clone", source, program="git", cwd=tmp_path):
-        assert process_at_work_on(raw(tmp_path / "one"))
-        assert not process_at_work_on(raw(tmp_path / "two"))
+        assert worked_on([raw(tmp_path / "one")])
+        assert not worked_on([raw(tmp_path / "two")])
 
 
 @pytest.mark.parametrize(("mode", "at_work"), [("w", True), ("r", False)])
@@ -71,4 +72,33 @@ def test_a_file_open_for_writing_below(tmp_path: Path, mode: str, at_work: bool)
     (tmp_path / "one" / "file").touch()
     code = f"kept = open('one/file', {mode!r}); {WAIT}"
     with _process(code=code, cwd=tmp_path):
-        assert process_at_work_on(raw(tmp_path / "one")) is at_work
+        assert bool(worked_on([raw(tmp_path / "one")])) is at_work
+
+
+def test_one_look_tells_of_many_folders(tmp_path: Path) -> None:
+    for name in ("one", "two", "three"):
+        (tmp_path / name).mkdir()
+    folders = {name: raw(tmp_path / name) for name in ("one", "two", "three", "four")}
+    code = f"kept = open('two/file', 'w'); {WAIT}"
+    with _process("copy", "one", code=code, cwd=tmp_path):
+        assert worked_on(folders.values()) == {folders["one"], folders["two"]}
+
+
+def test_nothing_is_looked_at_for_no_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(os, "listdir")
+    assert worked_on([]) == frozenset()
+
+
+def test_a_process_that_may_not_be_looked_into_is_still_known_by_its_arguments(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listdir = os.listdir
+
+    def no_descriptors(path: bytes) -> list[bytes]:
+        if path.endswith(b"/fd"):
+            raise PermissionError
+        return listdir(path)
+
+    with _process("copy", "one", cwd=tmp_path):
+        monkeypatch.setattr(os, "listdir", no_descriptors)
+        assert worked_on([raw(tmp_path / "one")])

@@ -31,7 +31,7 @@ class World:
 
     def explorer_on(self, watcher: Watcher) -> Explorer:
         surroundings = Surroundings(os.getuid())
-        explorer = Explorer(watcher, surroundings, lambda _path: False, self.clock)
+        explorer = Explorer(watcher, surroundings, lambda _folders: frozenset(), self.clock)
         for territory in explorer.set_parents(self.parents):
             explorer.explore(territory)
         return explorer

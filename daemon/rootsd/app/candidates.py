@@ -19,6 +19,7 @@ from rootsd.host.complete import folders_at_work, is_git, state_of, untouched_fo
 from rootsd.host.copies import copied_whole
 from rootsd.host.gitdir import SIGNS, locate, locate_bare
 from rootsd.host.markers import marker_in
+from rootsd.host.processes import WorkedOn
 from rootsd.host.reader import names_in
 from rootsd.host.stages import Complete, Nothing, Pending, Stage
 from rootsd.host.watch.events import Change, Happening, Purpose, Watched, Watcher
@@ -64,6 +65,10 @@ class _Candidate:
     given_up: Incomplete | None = None
     folders: set[bytes] = field(default_factory=set)
 
+    def in_peace_since(self) -> float:
+        """Since when it is in its stage, and nothing happened."""
+        return max(self.quiet_since, self.stage_since)
+
 
 class Candidates:
     """All projects of which it is not settled whether they are whole.
@@ -74,13 +79,14 @@ class Candidates:
     def __init__(
         self,
         watcher: Watcher,
-        processes_on: Callable[[bytes], bool],
+        worked_on: WorkedOn,
         monotonic: Callable[[], float],
     ) -> None:
         self._watcher = watcher
-        self._processes_on = processes_on
+        self._worked_on = worked_on
         self._now = monotonic
         self._all: dict[bytes, _Candidate] = {}
+        self._unsure: dict[bytes, Complete | Pending] = {}
         self._inside: dict[bytes, set[bytes]] = {}
         self._timers: list[tuple[float, int, bytes]] = []
         self._turn = itertools.count()
@@ -128,19 +134,23 @@ class Candidates:
         """Something changed in the candidate's own folder: its quiet time starts anew."""
         if (candidate := self._all.get(path)) is not None:
             candidate.quiet_since = self._now()
+            if (state := self._unsure.get(path)) is not None:
+                self._look_again(candidate, _stage_in(state))
 
     def due(self) -> list[Settled]:
-        """Look again at those whose time has come."""
+        """Look again at those whose time has come, and at the processes if any is in doubt."""
         settled, now = [], self._now()
         while self._timers and self._timers[0][0] <= now:
             when, _, path = heapq.heappop(self._timers)
             candidate = self._all.get(path)
             if candidate is not None and candidate.due == when:
                 settled.append(self._judge(candidate))
-        return [end for end in settled if end is not None]
+        return [*(end for end in settled if end is not None), *self._ask_who_works()]
 
     def next_due(self) -> float | None:
         """When `due` is to be called, on the clock given; None if nothing is waited for."""
+        if self._unsure:
+            return self._now()
         return self._timers[0][0] if self._timers else None
 
     def drop(self, path: bytes) -> bool:
@@ -148,6 +158,7 @@ class Candidates:
         candidate = self._all.pop(path, None)
         if candidate is None:
             return False
+        self._unsure.pop(path, None)
         self._unwatch(candidate)
         return True
 
@@ -167,80 +178,77 @@ class Candidates:
         return None
 
     def _judge(self, candidate: _Candidate) -> Settled | None:
+        self._unsure.pop(candidate.path, None)
         self._watch(candidate)
         state = state_of(candidate.path, candidate.kind)
-        match state:
-            case Nothing():
-                self.drop(candidate.path)
-                return Settled(candidate.path, None)
-            case Complete(kind=kind, main_checkout=main):
-                candidate.kind = kind
-                if self._is_believed(candidate):
-                    self.drop(candidate.path)
-                    return Settled(candidate.path, kind, None, main)
-                made_file = kind is ProjectKind.PROJECT
-                stage = Stage.PROJECT_FILE if made_file else Stage.COPYING
-            case Pending(kind=kind, stage=stage, main_checkout=main):
-                candidate.kind = kind
-        return self._wait(candidate, stage, main)
+        if isinstance(state, Nothing):
+            self.drop(candidate.path)
+            return Settled(candidate.path, None)
+        candidate.kind = state.kind
+        if isinstance(state, Complete) and _is_believed(candidate):
+            self.drop(candidate.path)
+            return Settled(candidate.path, state.kind, None, state.main_checkout)
+        stage = _stage_in(state)
+        self._enter(candidate, stage)
+        now, since, wait = self._now(), candidate.in_peace_since(), stage.wait
+        if wait.patience_s is not None and now >= since + wait.patience_s:
+            return self._give_up_waiting(candidate, state)
+        if now >= since + wait.quiet_s or _is_whole_copy(candidate):
+            self._unsure[candidate.path] = state
+        else:
+            self._look_again(candidate, stage)
+        return None
 
-    def _is_believed(self, candidate: _Candidate) -> bool:
-        """Whether a state that is final may be taken at its word."""
-        if candidate.arrival is not Arrival.MADE or candidate.maker_seen:
-            return True
-        if candidate.kind in _GIT_MAKES_AT_ONCE:
-            return True
-        if not is_git(candidate.kind):
-            return False
-        bare = candidate.kind is ProjectKind.GIT_BARE
-        place = locate_bare(candidate.path) if bare else locate(candidate.path)
-        if place is None or not copied_whole(place):
-            return False
-        return not self._processes_on(candidate.path)
-
-    def _wait(
-        self, candidate: _Candidate, stage: Stage, main_checkout: bytes | None
-    ) -> Settled | None:
-        now = self._now()
+    def _enter(self, candidate: _Candidate, stage: Stage) -> None:
         if stage is not candidate.stage:
             first = candidate.stage is None
             candidate.stage, candidate.pauses = stage, 0
             # What was there before we came has been in its stage for as long as it was quiet.
-            candidate.stage_since = candidate.quiet_since if first else now
-        quiet_since = max(candidate.quiet_since, candidate.stage_since)
-        if now >= quiet_since + stage.wait.quiet_s:
-            patience = stage.wait.patience_s
-            tired = patience is not None and now >= quiet_since + patience
-            if tired or not self._processes_on(candidate.path):
-                return self._give_up_waiting(candidate, stage, main_checkout)
-        self._look_again(candidate, stage)
-        return None
+            candidate.stage_since = candidate.quiet_since if first else self._now()
 
-    def _give_up_waiting(
-        self, candidate: _Candidate, stage: Stage, main_checkout: bytes | None
-    ) -> Settled | None:
+    def _ask_who_works(self) -> list[Settled]:
+        """Settle those of which nothing but a process at work could be in doubt: one look for all.
+
+        Signs are read, then processes looked at, then the signs read again, and only where both
+        readings agree is anything concluded. A maker that was at work between the readings is
+        seen by the look; or it ended before that, and the second reading shows all it wrote; or
+        it came after, and what it found was at rest.
+        """
+        unsure, self._unsure = self._unsure, {}
+        at_work = self._worked_on(unsure.keys()) if unsure else frozenset()
+        settled = []
+        for path, state in unsure.items():
+            candidate = self._all[path]
+            if path not in at_work and state_of(path, candidate.kind) == state:
+                settled.append(self._give_up_waiting(candidate, state))
+            else:
+                self._look_again(candidate, _stage_in(state))
+        return [end for end in settled if end is not None]
+
+    def _give_up_waiting(self, candidate: _Candidate, state: Complete | Pending) -> Settled | None:
+        stage = _stage_in(state)
         outcome = stage.wait.outcome
         if stage is Stage.FILES_BEFORE_INDEX and candidate.maker_seen:
             # git writes under the lock of the index; without either it was stopped.
             outcome = Incomplete.NOT_CHECKED_OUT
         if outcome is None:
             self.drop(candidate.path)
-            return Settled(candidate.path, candidate.kind, None, main_checkout)
+            return Settled(candidate.path, candidate.kind, None, state.main_checkout)
         candidate.due = None
         if candidate.given_up is outcome:
             return None
         # It stays watched: a fetch that is resumed makes it whole.
         candidate.given_up = outcome
-        return Settled(candidate.path, candidate.kind, outcome, main_checkout)
+        return Settled(candidate.path, candidate.kind, outcome, state.main_checkout)
 
     def _look_again(self, candidate: _Candidate, stage: Stage) -> None:
         """At the next look that may tell something, at most until the quiet time is over."""
+        self._unsure.pop(candidate.path, None)
         now, wait = self._now(), stage.wait
-        quiet_since = max(candidate.quiet_since, candidate.stage_since)
         # No event tells of what is not watched; but who waits long need not look often.
         pause = min(wait.again_s * 2 ** min(candidate.pauses, 8), _LONGEST_PAUSE_S)
         candidate.pauses += 1
-        left = quiet_since + wait.quiet_s - now
+        left = candidate.in_peace_since() + wait.quiet_s - now
         pause = max(pause, _AFTER_A_PROCESS_S) if left <= 0 else min(pause, left)
         candidate.due = now + pause
         heapq.heappush(self._timers, (candidate.due, next(self._turn), candidate.path))
@@ -266,6 +274,29 @@ class Candidates:
         for path in self._inside.pop(folder, ()):
             self._all[path].folders.discard(folder)
         self._watcher.unwatch(folder, Purpose.AT_WORK)
+
+
+def _stage_in(state: Complete | Pending) -> Stage:
+    """What a state is taken for that nobody may believe at once."""
+    if isinstance(state, Pending):
+        return state.stage
+    return Stage.PROJECT_FILE if state.kind is ProjectKind.PROJECT else Stage.COPYING
+
+
+def _is_believed(candidate: _Candidate) -> bool:
+    """Whether a state that is final may be taken at its word."""
+    if candidate.arrival is not Arrival.MADE or candidate.maker_seen:
+        return True
+    return candidate.kind in _GIT_MAKES_AT_ONCE
+
+
+def _is_whole_copy(candidate: _Candidate) -> bool:
+    """Whether a copy has all that its index names, so that it need not be quiet first."""
+    if candidate.stage is not Stage.COPYING or not is_git(candidate.kind):
+        return False
+    bare = candidate.kind is ProjectKind.GIT_BARE
+    place = locate_bare(candidate.path) if bare else locate(candidate.path)
+    return place is not None and copied_whole(place)
 
 
 def _trace_of_a_maker(name: bytes) -> bool:

@@ -46,7 +46,7 @@ from rootsd.host import folders, starter
 from rootsd.host.accept import Acceptor, Heard
 from rootsd.host.config import Config, read_config
 from rootsd.host.handover import CONTROL, MCP, handed_over
-from rootsd.host.helper.at_work import is_worked_on
+from rootsd.host.helper.at_work import ask_worked_on
 from rootsd.host.helper.link import Helper
 from rootsd.host.journal import Journal
 from rootsd.host.lock import DaemonLock, LockRecord
@@ -161,7 +161,7 @@ class Daemon:
             self._ledger,
             self._discovery_died,
             state / _INDEX_FILE,
-            Senses(processes_on=partial(is_worked_on, helper)),
+            Senses(worked_on=partial(ask_worked_on, helper)),
         )
         self.status = 0
         self._asking = Asking(

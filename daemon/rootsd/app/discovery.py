@@ -31,7 +31,7 @@ from rootsd.app.territory import Territory
 from rootsd.core.inputs import Observation
 from rootsd.core.model import Parent, Project
 from rootsd.host.mounts import MountWatch
-from rootsd.host.processes import process_at_work_on
+from rootsd.host.processes import WorkedOn, worked_on
 from rootsd.host.safety import Surroundings
 from rootsd.host.watch.choice import best_watcher
 from rootsd.host.watch.events import Happening, Overflow, Post, Signal, Watcher
@@ -56,7 +56,7 @@ def _our_surroundings() -> Surroundings:
 class Senses:
     """How discovery perceives what is not in the trees; tests put their own in."""
 
-    processes_on: Callable[[bytes], bool] = process_at_work_on
+    worked_on: WorkedOn = worked_on
     monotonic: Callable[[], float] = time.monotonic
     watcher: Callable[[Post], Watcher] = best_watcher
     surroundings: Surroundings = field(default_factory=_our_surroundings)
@@ -102,7 +102,7 @@ class Discovery:
         self._watcher = senses.watcher(self._post)
         self._mounts = MountWatch(self._mounts_did_change)
         self._explorer = Explorer(
-            self._watcher, senses.surroundings, senses.processes_on, senses.monotonic
+            self._watcher, senses.surroundings, senses.worked_on, senses.monotonic
         )
         self._keeping = Keeping(index, senses.monotonic)
         self._scanning: bytes | None = None
@@ -190,10 +190,10 @@ class Discovery:
                     pass
                 else:
                     self._follow_up(first)
-                self._explorer.tick()
                 for territory in self._explorer.territories:
                     territory.catch_up(_CATCH_UP)
                 self._sweeping.sweep_what_is_due()
+                self._explorer.tick()
                 self._flush()
                 self._keeping.keep_if_due(self._explorer.territories)
             self._keeping.keep(self._explorer.territories)
@@ -253,6 +253,7 @@ class Discovery:
         self._scanning = territory.parent.path
         self._flush()
         self._explorer.explore(territory)
+        self._explorer.tick()
         self._scanning = None
         self._flush()
 
@@ -266,6 +267,7 @@ class Discovery:
             tell = None if progress is None else _teller(progress, path)
             self._explorer.rescan(territory, tell)
         self._explorer.recheck_strays()
+        self._explorer.tick()
         tally = self._explorer.take_tally()
         return ScanSummary(
             new=tally.new,

@@ -21,6 +21,7 @@ from rootsd.host.identity import identify
 from rootsd.host.markers import Rules, child
 from rootsd.host.mounts import mount_points, mounts, unwatchable_kind
 from rootsd.host.probe import probe
+from rootsd.host.processes import WorkedOn
 from rootsd.host.safety import Surroundings
 from rootsd.host.watch.events import Change, Happening, Overflow, Purpose, Watcher
 from rootsd.host.watch.polling import PollingWatcher
@@ -33,12 +34,12 @@ class Explorer:
         self,
         watcher: Watcher,
         surroundings: Surroundings,
-        processes_on: Callable[[bytes], bool],
+        worked_on: WorkedOn,
         monotonic: Callable[[], float],
     ) -> None:
         self._watcher = watcher
         self._told = Told(surroundings)
-        self._candidates = Candidates(watcher, processes_on, monotonic)
+        self._candidates = Candidates(watcher, worked_on, monotonic)
         self._guards = Guards(watcher)
         self._territories: dict[bytes, Territory] = {}
         self._roots: frozenset[bytes] = frozenset()

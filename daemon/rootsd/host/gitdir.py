@@ -20,6 +20,7 @@ from rootsd.host.reader import (
     REF_CAP,
     join,
     names_in,
+    names_of,
     open_folder,
     read_small,
 )
@@ -114,7 +115,7 @@ def git_stage(place: GitPlace) -> Stage | None:
     except OSError:
         return Stage.NO_HEAD
     try:
-        return _stage(place, fd, names_in(b".", fd))
+        return _stage(place, fd, names_of(fd))
     finally:
         os.close(fd)
 

@@ -1,14 +1,17 @@
-"""Tells whether a process of ours is at work making a folder (Linux, from /proc).
+"""Tells which folders a process of ours is at work making (Linux, from /proc).
 
 A process that was stopped, that waits for a password or for a slow server is as quiet as one that
-has finished; only this tells them apart. About 1 ms for 100 processes. Source: proc(5).
+has finished; only this tells them apart. About 1 ms for 100 processes, for however many folders.
+Source: proc(5).
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
+
+WorkedOn = Callable[[Collection[bytes]], frozenset[bytes]]
 
 _TOOLS = (
     b"git",
@@ -30,14 +33,17 @@ _CMDLINE_CAP = 8192
 _FDINFO_CAP = 256
 
 
-def process_at_work_on(folder: bytes) -> bool:
-    """Whether a process of our user is making `folder`.
+def worked_on(folders: Collection[bytes]) -> frozenset[bytes]:
+    """Those of `folders` that a process of our user is making, all from one look.
 
     That is: it names the folder among its arguments; or a VCS or copy tool stands inside it; or it
     clones what must become it; or it holds a file open for writing below it. Where there is no
-    /proc the answer is no, and quiet times alone decide.
+    /proc the answer is none, and quiet times alone decide.
     """
-    return any(_at_work(process, folder) for process in _our_processes())
+    wanted, taken = set(folders), set[bytes]()
+    for process in _our_processes() if wanted else ():
+        taken.update(_worked_on_by(process, wanted))
+    return frozenset(taken)
 
 
 def _our_processes() -> Iterator[bytes]:
@@ -55,50 +61,65 @@ def _our_processes() -> Iterator[bytes]:
             continue
 
 
-def _at_work(process: bytes, folder: bytes) -> bool:
+def _worked_on_by(process: bytes, folders: set[bytes]) -> Iterator[bytes]:
     try:
         with open(process + b"/cmdline", "rb") as file:
             arguments = file.read(_CMDLINE_CAP).split(b"\0")[:-1]
-        if not arguments:
-            # A kernel thread or a zombie.
-            return False
         cwd = os.readlink(process + b"/cwd")
-        return _speaks_of(arguments, cwd, folder) or _writes_below(process, folder + b"/")
     except OSError:
         # It ended, or may not be looked at.
-        return False
+        return
+    if arguments:
+        # Else it is a kernel thread or a zombie.
+        yield from _spoken_of(arguments, cwd, folders)
+        yield from _written_to(process, folders)
 
 
-def _speaks_of(arguments: list[bytes], cwd: bytes, folder: bytes) -> bool:
-    for argument in arguments[1:]:
-        named = argument and not argument.startswith(b"-")
-        if named and os.path.normpath(os.path.join(cwd, argument)) == folder:
-            return True
+def _spoken_of(arguments: list[bytes], cwd: bytes, folders: set[bytes]) -> set[bytes]:
+    named = (arg for arg in arguments[1:] if arg and not arg.startswith(b"-"))
+    found = folders.intersection(os.path.normpath(os.path.join(cwd, arg)) for arg in named)
     clones = b"clone" in arguments
-    if not clones and not os.path.basename(arguments[0]).startswith(_TOOLS):
-        return False
-    if cwd == folder or cwd.startswith(folder + b"/"):
-        return True
-    return clones and cwd == os.path.dirname(folder) and _clones_into(arguments, folder)
+    if clones or os.path.basename(arguments[0]).startswith(_TOOLS):
+        found |= folders.intersection(_with_those_above(cwd))
+    if clones:
+        found |= folders.intersection(_clones_of(arguments, cwd))
+    return found
 
 
-def _clones_into(arguments: list[bytes], folder: bytes) -> bool:
-    """Whether one of the arguments is a source that `git clone` names this folder after."""
-    name = os.path.basename(folder).removesuffix(b".git")
-    sources = (argument.rstrip(b"/").removesuffix(b".git") for argument in arguments)
-    return any(re.split(rb"[/:]", source)[-1] == name for source in sources)
+def _with_those_above(path: bytes) -> Iterator[bytes]:
+    while path.rstrip(b"/"):
+        yield path
+        path = path.rpartition(b"/")[0]
 
 
-def _writes_below(process: bytes, prefix: bytes) -> bool:
-    for number in os.listdir(process + b"/fd"):
+def _clones_of(arguments: list[bytes], cwd: bytes) -> Iterator[bytes]:
+    """The folders that `git clone` names after one of the arguments, if that is the source."""
+    for argument in arguments:
+        source = argument.rstrip(b"/").removesuffix(b".git")
+        name = os.path.join(cwd, re.split(rb"[/:]", source)[-1])
+        yield name
+        yield name + b".git"
+
+
+def _written_to(process: bytes, folders: set[bytes]) -> Iterator[bytes]:
+    """Those of the folders below which the process holds a file open for writing."""
+    try:
+        numbers = os.listdir(process + b"/fd")
+    except OSError:
+        return
+    for number in numbers:
         try:
-            if not os.readlink(process + b"/fd/" + number).startswith(prefix):
-                continue
-            with open(process + b"/fdinfo/" + number, "rb") as file:
-                found = _FLAGS.search(file.read(_FDINFO_CAP))
+            file = os.readlink(process + b"/fd/" + number)
+            holders = folders.intersection(_with_those_above(os.path.dirname(file)))
+            if holders and _is_for_writing(process + b"/fdinfo/" + number):
+                yield from holders
         except OSError:
             # This one was closed meanwhile; the others still count.
             continue
-        if found is not None and int(found[1], 8) & os.O_ACCMODE:
-            return True
-    return False
+
+
+def _is_for_writing(fdinfo: bytes) -> bool:
+    """Whether a descriptor may be written to. Raises OSError if it was closed."""
+    with open(fdinfo, "rb") as file:
+        found = _FLAGS.search(file.read(_FDINFO_CAP))
+    return found is not None and bool(int(found[1], 8) & os.O_ACCMODE)

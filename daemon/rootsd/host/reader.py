@@ -23,6 +23,8 @@ PACKED_REFS_CAP = 4 << 20
 _FILE_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NOCTTY
 _FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
+_ENCODING = sys.getfilesystemencoding()
+_ON_ERROR = sys.getfilesystemencodeerrors()
 
 _OPENAT2 = 437  # on every architecture
 _AT_FDCWD = -100
@@ -131,18 +133,26 @@ def open_folder(path: bytes, dir_fd: int | None = None) -> int:
     return _open(path, _FOLDER_FLAGS, dir_fd)
 
 
-def names_in(path: bytes, dir_fd: int | None = None) -> frozenset[bytes]:
+def names_in(path: bytes) -> frozenset[bytes]:
     """The names in a folder; empty if it cannot be listed."""
     try:
-        fd = open_folder(path, dir_fd)
+        fd = open_folder(path)
     except (OSError, ValueError):
         return frozenset()
     try:
-        return frozenset(map(os.fsencode, os.listdir(fd)))
-    except OSError:
-        return frozenset()
+        return names_of(fd)
     finally:
         os.close(fd)
+
+
+def names_of(fd: int) -> frozenset[bytes]:
+    """The names in the folder open at `fd`; empty if it cannot be listed."""
+    try:
+        names = os.listdir(fd)
+    except OSError:
+        return frozenset()
+    # What os.fsencode does, in a third of the time.
+    return frozenset([name.encode(_ENCODING, _ON_ERROR) for name in names])
 
 
 def join(base: bytes, path: bytes) -> bytes:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rootsd.host.helper.at_work import ask_worked_on, is_worked_on
+from rootsd.host.helper.at_work import ask_worked_on
 from rootsd.host.helper.duties import TERMS, Duty
 from rootsd.host.helper.link import Absent, NoAnswer
 from support.helping import helper_on
@@ -37,8 +37,6 @@ def test_those_are_told_on_which_a_process_is_at_work(tmp_path: Path) -> None:
         assert copying.stdout is not None
         assert copying.stdout.readline() == b"ready\n"
         assert ask_worked_on(helper, [made, other]) == {made}
-        assert is_worked_on(helper, made)
-        assert not is_worked_on(helper, other)
         copying.stdin.close()
 
 

@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from rootsd.host.helper.duties import Duty
 from rootsd.host.helper.link import Helper, NoAnswer, NoHelper
-from rootsd.host.processes import process_at_work_on
+from rootsd.host.processes import worked_on
 
 _SECONDS = 5.0
 
@@ -24,14 +24,9 @@ def ask_worked_on(helper: Helper, folders: Collection[bytes]) -> frozenset[bytes
         return frozenset(folders)
 
 
-def is_worked_on(helper: Helper, folder: bytes) -> bool:
-    """`ask_worked_on` for one."""
-    return bool(ask_worked_on(helper, (folder,)))
-
-
 def answer(question: bytes) -> bytes:
     """In the helper: NUL-separated paths in and out."""
-    return b"\0".join(path for path in _split(question) if process_at_work_on(path))
+    return b"\0".join(worked_on(_split(question)))
 
 
 def _split(joined: bytes) -> frozenset[bytes]:
