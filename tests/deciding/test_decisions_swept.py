@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from rootsd.core.errors import (
-    UnknownProject,
-)
+from rootsd.core.errors import IdentityChanged, NotPresent, UnknownProject
+from rootsd.core.model import Project
 from rootsd.wire.control import Effect, Selection
 from support.decisions import approved, denied, project
 from support.desks import APPROVE, DENY, FORGET, Office, names
 from support.fakes import (
+    HOME,
     SOURCES,
     at,
     lapsed,
     missing,
     path,
 )
+from support.world import UNIDENTIFIABLE, identity
 
 
 async def test_a_glob_overturns_no_denial_and_leaves_out_what_cannot_be_approved() -> None:
@@ -53,6 +56,53 @@ async def test_a_sweep_approves_what_waits_and_tells_what_it_left_out() -> None:
     assert names(done["items"]) == ["p1", "p3"]
     assert done["warnings"] == ["p4 is left out: it holds a denied project"]
     assert await office.world.told() == {path(1), path(3)}
+
+
+def _alike(number: int) -> Project:
+    """On a file system that gives neither a file handle nor a birth time."""
+    known = project(number)
+    return replace(known, sighting=replace(known.sighting, identity=UNIDENTIFIABLE))
+
+
+async def test_what_can_never_be_approved_does_not_stop_the_others() -> None:
+    office = Office(
+        project(1),
+        at(SOURCES + b"/caf\xe9", project(2)),
+        at(HOME + b"/.ssh/x", project(3)),
+        _alike(4),
+    )
+    done = await office.decide(APPROVE, select=Selection.WAITING)
+    assert names(done["items"]) == ["p1"]
+    assert sorted(done["warnings"]) == [
+        "caf\\xe9 is left out: its path is not UTF-8, so clients cannot be told of it",
+        "p4 is left out: its file system does not tell a folder from another one that takes its"
+        " place",
+        "x is left out: /home/ann/.ssh holds secrets and settings",
+    ]
+    with pytest.raises(UnknownProject, match=r"caf.* is left out: .*; p4 is left out: "):
+        await office.decide(APPROVE, select=Selection.WAITING)
+    assert names((await office.decide(APPROVE, "*"))["unchanged"]) == ["p1"]
+    with pytest.raises(NotPresent, match="p4 cannot be approved: its file system"):
+        await office.decide(APPROVE, "p4")
+
+
+async def test_what_changes_at_that_moment_does_not_stop_a_sweep_either() -> None:
+    office = Office(project(1), project(2), project(3), project(4))
+    office.world.disk.folders[path(2)] = identity(20)
+    del office.world.disk.folders[path(3)]
+    done = await office.decide(APPROVE, select=Selection.WAITING)
+    assert names(done["items"]) == ["p1", "p4"]
+    assert done["warnings"] == [f"p{n} is left out: it changed just now" for n in (2, 3)]
+    assert await office.world.told() == {path(1), path(4)}
+    # What is there by now was not among what was swept; it waits for the next time.
+    assert names((await office.decide(APPROVE, select=Selection.WAITING))["items"]) == ["p2"]
+
+
+async def test_a_sweep_of_which_nothing_is_left_is_refused() -> None:
+    office = Office(project(1))
+    office.world.disk.folders[path(1)] = identity(10)
+    with pytest.raises(IdentityChanged):
+        await office.decide(APPROVE, select=Selection.WAITING)
 
 
 async def test_a_sweep_that_denies_leaves_nothing_out() -> None:

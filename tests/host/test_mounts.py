@@ -32,6 +32,9 @@ def test_where_nothing_is_told_there_are_no_points() -> None:
         (b"/home/a", None),
         (b"/home/a/far/x", "fuse.sshfs"),
         (b"/covered/x", None),
+        (b"/bindfs", "fuse"),
+        (b"/windows", None),
+        (b"/host/src", "virtiofs"),
     ],
 )
 def test_the_nearest_mount_above_counts_and_the_last_on_one_point(
@@ -41,6 +44,9 @@ def test_the_nearest_mount_above_counts_and_the_last_on_one_point(
         Mount(b"/", b"ext4"),
         Mount(b"/net", b"nfs4"),
         Mount(b"/home/a/far", b"fuse.sshfs"),
+        Mount(b"/bindfs", b"fuse"),
+        Mount(b"/windows", b"fuseblk"),
+        Mount(b"/host", b"virtiofs"),
         Mount(b"/covered", b"9p"),
         Mount(b"/covered", b"tmpfs"),
     )

@@ -59,6 +59,10 @@ def _is_root() -> bool:
 
 NEEDS = {
     "btrfs": Need(_mounts("btrfs", "mkfs.btrfs"), "apt-get install btrfs-progs"),
+    "bindfs": Need(
+        lambda: Path("/dev/fuse").exists() and shutil.which("bindfs") is not None,
+        "apt-get install bindfs, where there is /dev/fuse",
+    ),
     "checkout": Need((TOP / ".git").exists, "run it in a git checkout"),
     "bubblewrap": Need(_program("bwrap"), "apt-get install bubblewrap"),
     "ext4": Need(_mounts("ext4", "mkfs.ext4"), "apt-get install e2fsprogs"),

@@ -18,6 +18,7 @@ from rootsd.app.discovery_status import ParentState
 from rootsd.core.inputs import Sighted, Unreachable, Vanished
 from rootsd.core.model import Incomplete, Parent
 from rootsd.host import walk
+from rootsd.host.watch import polling
 from support.observed import HANG_S, Observed
 from support.repos import fake_repository, raw
 
@@ -248,4 +249,64 @@ assert "max_user_instances" in state_of(src).remedy
 fake_repository(src / "one")
 observed.wait_for(raw(src / "one"))
 discovery.stop()
+""", tmp_path)  # fmt: skip
+
+
+@pytest.mark.needs("namespaces", "bindfs")
+def test_a_fuse_file_system_is_polled_and_what_is_done_behind_it_is_found(tmp_path: Path) -> None:
+    _watch(OWN_MOUNTS, """
+polling._SHORTEST_S = 0.2
+behind, far, near = top / "behind", top / "far", top / "near"
+fake_repository(behind / "deep" / "one")
+near.mkdir()
+far.mkdir()
+sh("bindfs", behind, far)
+discovery = start(far, near)
+assert state_of(far).state is ParentState.POLLED
+assert state_of(near).state is ParentState.WATCHED
+fake_repository(behind / "deep" / "two")
+observed.wait_for(raw(far / "deep" / "one"), raw(far / "deep" / "two"))
+shutil.rmtree(behind / "deep" / "one")
+observed.wait_for(raw(far / "deep" / "two"))
+# It goes, and comes where there was none before.
+sh("umount", far)
+observed.wait(lambda: observed.all[-1] == Unreachable(raw(far / "deep" / "two")))
+sh("bindfs", behind, near)
+observed.wait(lambda: state_of(near).state is ParentState.POLLED)
+assert state_of(far).state is ParentState.WATCHED
+fake_repository(behind / "three")
+observed.wait_for(raw(near / "deep" / "two"), raw(near / "three"))
+sh("umount", near)
+observed.wait_for()
+observed.wait(lambda: state_of(near).state is ParentState.WATCHED)
+fake_repository(near / "four")
+observed.wait_for(raw(near / "four"))
+discovery.stop()
+""", tmp_path)  # fmt: skip
+
+
+@pytest.mark.needs("namespaces")
+def test_layers_and_memory_are_watched_like_any_disk(tmp_path: Path) -> None:
+    _watch(OWN_MOUNTS, """
+over, memory, lower = top / "over", top / "memory", top / "lower"
+memory.mkdir()
+sh("mount", "-t", "tmpfs", "memory", memory)
+for folder in (over, lower / "deep", memory / "upper", memory / "work", memory / "src"):
+    folder.mkdir(parents=True)
+fake_repository(lower / "one")
+layers = f"lowerdir={lower},upperdir={memory}/upper,workdir={memory}/work"
+sh("mount", "-t", "overlay", "over", "-o", layers, over)
+discovery = start(over, memory / "src")
+fake_repository(over / "deep" / "two")
+fake_repository(memory / "src" / "three")
+made = [raw(over / "deep" / "two"), raw(memory / "src" / "three")]
+observed.wait_for(raw(over / "one"), *made)
+shutil.rmtree(over / "one")
+observed.wait_for(*made)
+(over / "deep" / "two").rename(over / "one")
+observed.wait_for(raw(over / "one"), raw(memory / "src" / "three"))
+assert {report.state for report in observed.status.parents} == {ParentState.WATCHED}
+discovery.stop()
+sh("umount", over)
+sh("umount", memory)
 """, tmp_path)  # fmt: skip

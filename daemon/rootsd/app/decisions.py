@@ -12,11 +12,12 @@ from rootsd.app.ledger import Ledger, Overtaken
 from rootsd.app.references import Resolver, canonical, is_selected
 from rootsd.core.catalog import Catalog
 from rootsd.core.decide import Ground
-from rootsd.core.errors import NameTaken, UnknownProject
+from rootsd.core.errors import NameTaken, OrderRefused, UnknownProject
 from rootsd.core.inputs import Approve, Deny, Forget, ProjectOrder
 from rootsd.core.labels import safe_label
-from rootsd.core.model import UNDECIDED, Actor, Parent, Project, Verdict
+from rootsd.core.model import UNDECIDED, Actor, Parent, Project, ProjectKind, Verdict
 from rootsd.core.paths import contains
+from rootsd.core.step import ALL_ALIKE, is_told_apart
 from rootsd.wire.control import BadRequest, Decide, Decided, DecisionVerb, Effect, Selection
 
 
@@ -49,18 +50,31 @@ class Decisions:
         chosen = await self._choose(request)
         if request.name is not None and len(chosen.projects) != 1:
             raise NameTaken("--as names one project, and several are meant", "rootsd ls")
-        orders = [_order(request, project, actor) for project in chosen.projects]
-        fresh = [order for order in orders if not _is_so_already(chosen.catalog, order)]
-        if request.effect is Effect.DRY_RUN:
-            after = self.ledger.rehearse(fresh).catalog
-        else:
-            after = (await self.ledger.obey(fresh, seen=chosen.projects)).catalog
+        while True:
+            orders = [_order(request, project, actor) for project in chosen.projects]
+            fresh = [order for order in orders if not _is_so_already(chosen.catalog, order)]
+            try:
+                after = await self._applied(request.effect, fresh, chosen.projects)
+                break
+            except OrderRefused:
+                # Of many that nobody named, one that changed just now does not stop the others.
+                steady = chosen.without_changed(self.ledger.catalog)
+                if request.select is Selection.NAMED or not 0 < len(steady) < len(chosen):
+                    raise
+                chosen = steady
         answer = self._decided(chosen, after, {order.path for order in fresh})
         if self.ledger.unsaved and request.effect is Effect.APPLY:
             answer["warnings"].append(
                 "the disk refuses to keep this: it holds until the daemon ends"
             )
         return answer
+
+    async def _applied(
+        self, effect: Effect, orders: Sequence[ProjectOrder], seen: Sequence[Project]
+    ) -> Catalog:
+        if effect is Effect.DRY_RUN:
+            return self.ledger.rehearse(orders).catalog
+        return (await self.ledger.obey(orders, seen=seen)).catalog
 
     def _decided(self, chosen: _Chosen, after: Catalog, changed: set[bytes]) -> Decided:
         parents = self.parents()
@@ -103,14 +117,15 @@ class Decisions:
             if contains(under, project.path) and is_selected(catalog, project, request.select)
         ]
         fitting = tuple(filter(_fitting(catalog, request.verb), selected))
-        if not fitting:
-            raise UnknownProject("nothing is waiting for a decision there", "rootsd ls")
         paths = {project.path for project in fitting}
         warnings = tuple(
-            f"{safe_label(catalog.name_of(p))} is left out: it holds a denied project"
+            _left_out(catalog, p, why)
             for p in selected
-            if p.path not in paths and p.path in catalog.surroundings.holding_denied
+            if p.path not in paths and (why := _obstacle(catalog, p)) is not None
         )
+        if not fitting:
+            nothing = "nothing is waiting for a decision there"
+            raise UnknownProject("; ".join(warnings) or nothing, "rootsd ls")
         return _Chosen(catalog, fitting, warnings)
 
     async def _propose_unknown(self, request: Decide) -> None:
@@ -151,6 +166,21 @@ class _Chosen:
     projects: tuple[Project, ...]
     warnings: tuple[str, ...]
 
+    def __len__(self) -> int:
+        """How many projects there are."""
+        return len(self.projects)
+
+    def without_changed(self, now: Catalog) -> _Chosen:
+        """Those that the disk shows as it did when they were chosen."""
+        steady, warnings = [], [*self.warnings]
+        for project in self.projects:
+            known = now.projects.get(project.path)
+            if known is not None and known.sighting == project.sighting:
+                steady.append(project)
+            else:
+                warnings.append(_left_out(self.catalog, project, "it changed just now"))
+        return _Chosen(self.catalog, tuple(steady), tuple(warnings))
+
 
 def _fitting(catalog: Catalog, verb: DecisionVerb) -> Callable[[Project], bool]:
     """Whether an order that does not name a project may mean it.
@@ -159,10 +189,24 @@ def _fitting(catalog: Catalog, verb: DecisionVerb) -> Callable[[Project], bool]:
     """
     if verb is not DecisionVerb.APPROVE:
         return lambda _: True
-    holding_denied = catalog.surroundings.holding_denied
     return lambda p: (
-        p.path in catalog.roots or (catalog.is_waiting(p) and p.path not in holding_denied)
+        p.path in catalog.roots or (catalog.is_waiting(p) and _obstacle(catalog, p) is None)
     )
+
+
+def _obstacle(catalog: Catalog, project: Project) -> str | None:
+    """Why an approval of a project that waits would be refused, as a sentence."""
+    if project.path in catalog.surroundings.holding_denied:
+        return "it holds a denied project"
+    if project.sighting.kind is ProjectKind.URI:
+        return None
+    if not is_told_apart(project.sighting.identity):
+        return ALL_ALIKE
+    return catalog.places.why_no_root(project.path)
+
+
+def _left_out(catalog: Catalog, project: Project, why: str) -> str:
+    return f"{safe_label(catalog.name_of(project))} is left out: {why}"
 
 
 def _looks_like_a_path(reference: str) -> bool:

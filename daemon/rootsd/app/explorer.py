@@ -38,6 +38,7 @@ class Explorer:
         monotonic: Callable[[], float],
     ) -> None:
         self._watcher = watcher
+        self._polling = PollingWatcher()
         self._told = Told(surroundings)
         self._candidates = Candidates(watcher, worked_on, monotonic)
         self._guards = Guards(watcher)
@@ -109,7 +110,7 @@ class Explorer:
 
     def explore(self, territory: Territory, progress: ProgressSink | None = None) -> None:
         """Build one parent's tree."""
-        territory.explore(Arrival.FOUND, progress)
+        self._build(territory, progress)
         self._guard_parents()
 
     def set_roots(self, paths: frozenset[bytes]) -> None:
@@ -129,7 +130,7 @@ class Explorer:
         if territory.is_current():
             territory.refresh(thorough=False)
         else:
-            territory.explore(Arrival.FOUND)
+            self._build(territory)
 
     def probe(self, path: bytes) -> Observation:
         """One folder now; what is seen is also reported, and the folder known from now on."""
@@ -213,6 +214,11 @@ class Explorer:
                 territory.look_at(folder)
         if folder in self._roots:
             self._report(self._probe(folder))
+
+    def _build(self, territory: Territory, progress: ProgressSink | None = None) -> None:
+        # What is mounted there now may be of another kind than what was.
+        territory.set_watcher(self._watcher_for(territory.parent))
+        territory.explore(Arrival.FOUND, progress)
 
     def _guard_parents(self) -> None:
         """Set the watches above the parents; a parent that changed meanwhile is explored."""
@@ -312,5 +318,5 @@ class Explorer:
 
     def _watcher_for(self, parent: Parent) -> Watcher:
         if unwatchable_kind(parent.path, mounts()) is not None:
-            return PollingWatcher()
+            return self._polling
         return self._watcher

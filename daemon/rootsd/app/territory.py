@@ -67,6 +67,12 @@ class Territory:
         self.rules = rules
         self._walker = Walker(rules, self._arm)
 
+    def set_watcher(self, watcher: Watcher) -> None:
+        """Watch by this one; a tree that another one watches is dropped."""
+        if watcher is not self._watcher:
+            self.abandon()
+            self._watcher = watcher
+
     def __contains__(self, path: bytes) -> bool:
         """Whether a folder is in the tree."""
         return path in self._tree

@@ -37,6 +37,7 @@ from rootsd.core.model import (
     Verdict,
 )
 
+ALL_ALIKE = "its file system does not tell a folder from another one that takes its place"
 _HAZARDS = {
     LapseReason.EXPOSED: "others can write to it or to a folder above it",
     LapseReason.REFUSED_PLACE: "it lies in a place that can never be a root",
@@ -116,6 +117,12 @@ def _why_lapsed(project: Project, seen: Sighting) -> LapseReason | None:
     return None
 
 
+def is_told_apart(identity: Identity | None) -> bool:
+    """Whether a folder of this identity could be told from another one in its place. What has no
+    identity is no folder, or was not looked at."""
+    return identity is None or identity.same_as(identity)
+
+
 def _is_same(one: Identity | None, other: Identity | None) -> bool:
     return one is not None and other is not None and one.same_as(other)
 
@@ -174,6 +181,8 @@ def _approved(project: Project, order: Approve, now: datetime) -> Project:
         )
     if seen.hazard is not None:
         raise NotPresent(f"{shown} cannot be published: {_HAZARDS[seen.hazard]}", "rootsd scan")
+    if not is_told_apart(seen.identity):
+        raise NotPresent(f"{shown} cannot be approved: {ALL_ALIKE}", "rootsd ls")
     shown_then = order.identity
     if seen.kind is not ProjectKind.URI and not (
         shown_then is not None

@@ -18,9 +18,11 @@ _MOUNTINFO = b"/proc/self/mountinfo"
 _ESCAPE = re.compile(rb"\\([0-7]{3})")
 _POINT_FIELD = 4
 
-# inotify sees only what this machine does there; a change made elsewhere never arrives.
+# inotify sees only what is done through the mount; a change made elsewhere never arrives. FUSE is
+# `fuse.NAME`, or only `fuse` where the file system gives no name, as bindfs does.
 _UNWATCHABLE = frozenset(
-    b"nfs nfs4 cifs smb3 smbfs 9p afs ceph glusterfs lustre ncpfs vboxsf prl_fs vmhgfs".split()
+    b"nfs nfs4 cifs smb3 smbfs 9p virtiofs afs coda ceph beegfs orangefs lustre gfs2 ocfs2 ncpfs"
+    b" fuse vboxsf prl_fs vmhgfs".split()
 )
 
 
