@@ -158,12 +158,12 @@ fake_repository(one)
 walk._CLOCK_SLACK_NS = -(10**12)
 asked, mounted = threading.Event(), threading.Event()
 
-def processes_on(path):
+def worked_on(folders):
     asked.set()
     mounted.wait(HANG_S)
-    return False
+    return frozenset()
 
-discovery = start(disk, processes_on=processes_on)
+discovery = start(disk, worked_on=worked_on)
 asked.wait(HANG_S)
 sh("umount", disk)
 sh("mount", device, disk)
