@@ -24,6 +24,7 @@ from rootsd.host.lock import DaemonLock, LockRecord
 from rootsd.host.revisions import REVISIONS_NAME
 from rootsd.host.starter import StartFailed
 from support.repos import fake_repository
+from support.supervising import supervisor
 
 HANG_GUARD = 60
 START = """
@@ -45,13 +46,14 @@ def home(tmp_path: Path) -> Path:
 
 
 @contextmanager
-def running(home: Path, first: str = "pass") -> Iterator[subprocess.Popen[str]]:
-    """A daemon that has said it is ready; `first` is what its process does before."""
+def running(home: Path, first: str = "pass", **more: str) -> Iterator[subprocess.Popen[str]]:
+    """A daemon that has said it is ready; `first` is what its process does before, and `more` is
+    added to its environment."""
     ready, says_ready = os.pipe()
     daemon = subprocess.Popen(
         [sys.executable, "-c", f"{first}\n{START}start({says_ready})"],
         pass_fds=(says_ready,),
-        env={**os.environ, "HOME": str(home)},
+        env={**os.environ, "HOME": str(home), **more},
         stderr=subprocess.PIPE,
         text=True,
     )
@@ -187,6 +189,41 @@ def test_more_connections_than_files_may_be_open_are_said_to_be_too_many(
         assert "allows 900 open files" in ask("status", "--json").stdout
     with running(home):
         assert "open files" not in ask("status", "--json").stdout
+
+
+def test_its_supervisor_is_told_of_its_whole_life(
+    home: Path, rootsd_dir: Path, tmp_path: Path
+) -> None:
+    with supervisor(tmp_path) as supervising:
+        line = {"NOTIFY_SOCKET": supervising.address, "WATCHDOG_USEC": "100000"}
+        with running(home, **line) as daemon:
+            assert supervising.hear() == {"READY": "1"}
+            assert (rootsd_dir / "run" / "pub" / "mcp.sock").is_socket()
+            assert supervising.hear_of("STATUS") == "0 published, 0 pending, 0 connected"
+            for _ in range(3):
+                assert supervising.hear_of("WATCHDOG") == "1"
+            configure(rootsd_dir, "[[parent]\n")  # a reload that fails is over, too
+            for _ in range(2):
+                daemon.send_signal(signal.SIGHUP)
+                assert int(supervising.hear_of("MONOTONIC_USEC"))
+                assert supervising.hear_of("READY") == "1"
+            daemon.terminate()
+            assert supervising.hear_of("STOPPING") == "1"
+            assert daemon.wait(HANG_GUARD) == 0
+
+
+def test_a_watchdog_is_not_fed_by_a_daemon_whose_socket_is_gone(
+    home: Path, rootsd_dir: Path, tmp_path: Path
+) -> None:
+    with supervisor(tmp_path) as supervising:
+        line = {"NOTIFY_SOCKET": supervising.address, "WATCHDOG_USEC": "100000"}
+        with running(home, **line) as daemon:
+            assert supervising.hear_of("WATCHDOG") == "1"
+            (rootsd_dir / "run" / "ctl" / "control.sock").unlink()
+            assert daemon.stderr
+            assert any("the watchdog is not fed" in line for line in daemon.stderr)
+            daemon.terminate()
+            assert daemon.wait(HANG_GUARD) == 0
 
 
 BROKEN = """

@@ -12,7 +12,7 @@ import os
 import signal
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from datetime import UTC, datetime
 from functools import partial
 from importlib import import_module
@@ -30,6 +30,7 @@ from rootsd.app.backups import Backups
 from rootsd.app.collecting import spare_what_is_loaded
 from rootsd.app.control import serve_control
 from rootsd.app.discovery import Senses
+from rootsd.app.health import Health, check_daemon
 from rootsd.app.items import rfc3339
 from rootsd.app.ledger import Ledger
 from rootsd.app.requests import Desk
@@ -50,6 +51,7 @@ from rootsd.host.helper.at_work import ask_worked_on
 from rootsd.host.helper.link import Helper
 from rootsd.host.journal import Journal
 from rootsd.host.lock import DaemonLock, LockRecord
+from rootsd.host.notify import Notifier, notifier
 from rootsd.host.peer import Peer
 from rootsd.host.places import Places
 from rootsd.host.prompt import PromptStream
@@ -93,6 +95,7 @@ def run(places: Places, *, helper: Helper, ready_fd: int | None) -> int:
     )
     state = Path(os.fsdecode(places.state))
     with ExitStack() as stack:
+        supervisor = stack.enter_context(closing(notifier()))
         # The state folder guards the store, the runtime folder the sockets; with unusual
         # environments two daemons can meet in either alone.
         stack.enter_context(DaemonLock.acquire(state, record))
@@ -104,7 +107,7 @@ def run(places: Places, *, helper: Helper, ready_fd: int | None) -> int:
         refused = RefusedPlaces(folders.home_folder(), own)
 
         async def serve() -> int:
-            daemon = Daemon(store, refused, places.config_file, state, helper)
+            daemon = Daemon(store, refused, places.config_file, state, helper, supervisor)
             on_ready = partial(_say_ready, ready_fd, daemon.stop)
             await daemon.serve(config, run_folder, on_ready)
             return daemon.status
@@ -142,6 +145,7 @@ class Daemon:
         config_file: bytes,
         state: Path,
         helper: Helper,
+        supervisor: Notifier,
     ) -> None:
         self._config_file = config_file
         self._places = places
@@ -176,6 +180,8 @@ class Daemon:
         self._session_log = SessionLog(self._journal, __version__, utc_now)
         self._sessions = Sessions(self._session_log, utc_now)
         self._admission: Admission | None = None
+        self._supervisor = supervisor
+        self._can_read = partial(store.events, limit=1)
         self._has_sdk = False
         self._stopping = anyio.Event()
 
@@ -210,6 +216,10 @@ class Daemon:
     async def _serve_until_stopped(
         self, control: Listener, mcp: Listener, config: Config, on_ready: Callable[[], None]
     ) -> None:
+        check = partial(check_daemon, self._ledger, self._can_read, control.path)
+        health = Health(
+            self._supervisor, self._ledger, clients=self._sessions.__len__, check=check
+        )
         async with anyio.create_task_group() as group:
             group.start_soon(self._ledger.keep_saving)
             group.start_soon(self._backups.keep)
@@ -225,8 +235,11 @@ class Daemon:
             spare_what_is_loaded()
             log.info("ready: %d roots published", len(self._ledger.catalog.roots))
             on_ready()
+            self._supervisor.ready()
+            group.start_soon(health.keep_telling)
             await self._stopping.wait()
             log.info("stopping")
+            self._supervisor.stopping()
             group.cancel_scope.cancel()
 
     def about(self) -> DaemonStatus:
@@ -255,12 +268,13 @@ class Daemon:
 
     async def reload(self) -> None:
         """Read the configuration again. Raises BadConfig, and then the old one stays."""
-        config = await to_thread.run_sync(read_config, self._config_file)
-        await self._ledger.set_places(config.limiting(self._places))
-        self._surveyor.set_parents(config.parents)
-        if self._admission:
-            self._admission.cap(config.sessions)
-        log.info("configuration read: %d parents", len(config.parents))
+        with self._supervisor.reload():
+            config = await to_thread.run_sync(read_config, self._config_file)
+            await self._ledger.set_places(config.limiting(self._places))
+            self._surveyor.set_parents(config.parents)
+            if self._admission:
+                self._admission.cap(config.sessions)
+            log.info("configuration read: %d parents", len(config.parents))
 
     def stop(self) -> None:
         """End the daemon."""

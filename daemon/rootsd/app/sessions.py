@@ -105,6 +105,9 @@ class Sessions:
         self._now = now
         self._open: dict[str, Session] = {}
 
+    def __len__(self) -> int:
+        return len(self._open)
+
     @contextmanager
     def opened(self, pid: int) -> Iterator[Session]:
         """Keep a session for as long as the connection lives."""
