@@ -20,13 +20,15 @@ from rootsd.core.errors import (
 from rootsd.core.model import (
     Access,
     Incomplete,
+    Lapse,
     LapseReason,
     Project,
     Rule,
+    Ruling,
     Verdict,
 )
 from rootsd.wire.control import BadRequest, DecisionVerb, Effect, Selection
-from support.decisions import approved, denied, granted, project
+from support.decisions import NOON, approved, denied, granted, project
 from support.desks import APPROVE, DENY, FORGET, Office, names
 from support.fakes import (
     HOME,
@@ -225,3 +227,55 @@ async def test_a_denial_that_the_disk_refuses_is_told_with_a_warning() -> None:
     with pytest.raises(DiskRefuses):
         await office.decide(APPROVE, "p2")
     assert (await office.decide(APPROVE, "p2", effect=Effect.DRY_RUN))["warnings"] == []
+
+
+def _lost(known: Project, access: Access, reason: LapseReason = LapseReason.REPLACED) -> Project:
+    return replace(known, ruling=Ruling(lapse=Lapse(reason, NOON), kept_access=access))
+
+
+@pytest.mark.parametrize("how", ["one by one", "all that lapsed"])
+async def test_an_approval_that_was_lost_comes_back_as_narrow_as_it_was(how: str) -> None:
+    office = Office(_lost(project(1), Access.READ), _lost(project(2), Access.READ_WRITE))
+    if how == "one by one":
+        await office.decide(APPROVE, "p1", "p2")
+    else:
+        await office.decide(APPROVE, select=Selection.LAPSED)
+    roots = office.world.ledger.catalog.roots
+    assert {root.name: root.access for root in roots.values()} == {
+        "p1": Access.READ,
+        "p2": Access.READ_WRITE,
+    }
+    await office.decide(APPROVE, "p1")  # what is approved is changed by approving it again
+    assert office.world.ledger.catalog.roots[path(1)].access is Access.READ_WRITE
+
+
+async def test_what_lapsed_can_be_narrowed_when_it_is_approved_again() -> None:
+    office = Office(_lost(project(1), Access.READ_WRITE))
+    await office.decide(APPROVE, "p1", access=Access.READ)
+    assert office.world.ledger.catalog.roots[path(1)].access is Access.READ
+
+
+async def test_an_approval_can_be_given_an_end_another_one_and_none() -> None:
+    office = Office(project(1))
+    for lasts, expected in ((60, "12:01:00Z"), (120, "12:02:00Z"), (None, None)):
+        done = await office.decide(APPROVE, "p1", lasts=lasts)
+        told = done["items"][0]["expires_at"]
+        assert told == (None if expected is None else f"2026-03-04T{expected}")
+    assert (await office.decide(APPROVE, "p1"))["items"] == []
+    office.world.clock.pass_time(3_600)
+    assert await office.world.told() == {path(1)}
+
+
+async def test_what_ended_is_not_among_what_lapsed() -> None:
+    office = Office(_lost(project(1), Access.READ, LapseReason.EXPIRED), project(2))
+    with pytest.raises(UnknownProject):
+        await office.decide(APPROVE, select=Selection.LAPSED)
+    await office.decide(APPROVE, select=Selection.WAITING)
+    assert await office.world.told() == {path(1), path(2)}
+
+
+@pytest.mark.parametrize("lasts", [0, -1, 10**9, 2**63])
+async def test_an_end_that_makes_no_sense_is_refused(lasts: int) -> None:
+    office = Office(project(1))
+    with pytest.raises(BadRequest, match="ten years"):
+        await office.decide(APPROVE, "p1", lasts=lasts)

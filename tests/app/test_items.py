@@ -16,6 +16,7 @@ from rootsd.core.catalog import Catalog
 from rootsd.core.model import (
     Access,
     Decision,
+    Expiry,
     Incomplete,
     Lapse,
     LapseReason,
@@ -79,6 +80,7 @@ def test_an_approved_project_is_told_in_full() -> None:
         "parent": "/home/ann/src",
         "discovered_at": "2026-03-04T12:00:00Z",
         "decided_at": "2026-03-04T12:00:00Z",
+        "expires_at": None,
         "worktree_of": None,
         "note": None,
     }
@@ -94,6 +96,15 @@ def test_a_pending_project_has_the_name_proposed_for_it_and_no_decision() -> Non
     item = item_of(project(1))
     assert (item["name"], item["verdict"], item["published"]) == ("p1", "pending", False)
     assert (item["decided_at"], item["parent"], item["access"]) == (None, None, "read-write")
+
+
+def test_an_approval_with_an_end_says_when_and_later_that_it_was_so() -> None:
+    end = Expiry(NOON + timedelta(hours=8), "a start", 9)
+    ruling = Ruling(Decision(Verdict.APPROVED, PERSON, NOON, identity(1), expires=end))
+    assert item_of(project(1, ruling))["expires_at"] == "2026-03-04T20:00:00Z"
+    over = item_of(project(1, Ruling(lapse=Lapse(LapseReason.EXPIRED, end.at))))
+    assert (over["lapsed"], over["expires_at"]) == (None, None)
+    assert over["note"] == "its approval ended 2026-03-04T20:00:00Z"
 
 
 def test_an_approval_that_a_rule_gave_has_the_time_of_its_grant() -> None:

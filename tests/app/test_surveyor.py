@@ -23,14 +23,20 @@ from rootsd.core.paths import RefusedPlaces
 from rootsd.host.safety import why_disguised
 from rootsd.wire.control import Progress
 from support.decisions import NOON, PERSON
-from support.fakes import HANG_GUARD, FakeSaver, FakeVerifier
+from support.fakes import HANG_GUARD, FakeSaver, FakeVerifier, no_expiries
 from support.repos import make_repository, raw
 
 
 @asynccontextmanager
 async def surveying(home: Path, *parents: Path) -> AsyncIterator[tuple[Surveyor, Ledger]]:
     places = RefusedPlaces(raw(home))
-    ledger = Ledger(Catalog.of((), (), places, 1), FakeSaver(), FakeVerifier(()), now=lambda: NOON)
+    ledger = Ledger(
+        Catalog.of((), (), places, 1),
+        FakeSaver(),
+        FakeVerifier(()),
+        expiries=no_expiries(),
+        now=lambda: NOON,
+    )
     surveyor = Surveyor(ledger)
     async with anyio.create_task_group() as group:
         group.start_soon(surveyor.take_in)
@@ -138,7 +144,9 @@ async def test_the_death_of_discovery_is_told_in_the_loop(
     monkeypatch.setattr(Explorer, "tick", broken)
     died = anyio.Event()
     catalog = Catalog.of((), (), RefusedPlaces(raw(home)), 1)
-    ledger = Ledger(catalog, FakeSaver(), FakeVerifier(()), now=lambda: NOON)
+    ledger = Ledger(
+        catalog, FakeSaver(), FakeVerifier(()), expiries=no_expiries(), now=lambda: NOON
+    )
     surveyor = Surveyor(ledger, died.set)
     surveyor.start([Parent(raw(home / "src"))])
     with anyio.fail_after(HANG_GUARD):

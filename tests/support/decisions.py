@@ -14,6 +14,7 @@ from rootsd.core.model import (
     Actor,
     ActorKind,
     Decision,
+    Expiry,
     GitEntry,
     Grant,
     Identity,
@@ -67,6 +68,7 @@ decisions = st.builds(
     moments,
     st.none() | identities,
     st.sampled_from(Access),
+    st.none() | st.builds(Expiry, moments, st.text(max_size=8), st.integers(0, 2**63 - 1)),
 )
 rulings = st.builds(
     Ruling,

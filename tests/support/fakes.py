@@ -9,15 +9,17 @@ import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import anyio
 from anyio import from_thread
 
+from rootsd.app.expiries import Expiries
 from rootsd.app.ledger import Ledger
 from rootsd.core.catalog import Catalog
 from rootsd.core.changes import Change, ProjectChange, RuleChange
 from rootsd.core.errors import RootsdError
+from rootsd.core.expiry import Moment
 from rootsd.core.inputs import AddRule, Approve, Deny, Forget, Observation, Sighted, Vanished
 from rootsd.core.model import (
     Identity,
@@ -121,6 +123,50 @@ class FakeVerifier:
         return observations
 
 
+class FakeClock:
+    """Both clocks, which go on only when told; also the alarm, which rings by itself."""
+
+    def __init__(self) -> None:
+        self.wall = NOON
+        self.boot = "this start"
+        self.since_boot_ns = 10**12
+        self.alarm: int | None = None
+        self._changed = anyio.Event()
+
+    def now(self) -> Moment:
+        return Moment(self.wall, self.boot, self.since_boot_ns)
+
+    def set(self, since_boot_ns: int | None) -> None:
+        self.alarm = since_boot_ns
+        self._change()
+
+    async def wait(self) -> None:
+        while self.alarm is None or self.since_boot_ns < self.alarm:
+            await self._changed.wait()
+        self.alarm = None
+
+    def pass_time(self, seconds: int) -> None:
+        """Both clocks go on, as they do while the machine runs or sleeps."""
+        self.wall += timedelta(seconds=seconds)
+        self.since_boot_ns += seconds * 10**9
+        self._change()
+
+    def boot_again(self, seconds: int) -> None:
+        """The machine is off for so long."""
+        self.wall += timedelta(seconds=seconds)
+        self.boot, self.since_boot_ns = "another start", 10**9
+
+    def _change(self) -> None:
+        self._changed.set()
+        self._changed = anyio.Event()
+
+
+def no_expiries() -> Expiries:
+    """For a ledger in which no approval has an end."""
+    clock = FakeClock()
+    return Expiries(clock.now, clock)
+
+
 class World:
     """A ledger and what surrounds it."""
 
@@ -129,7 +175,14 @@ class World:
         self.disk = FakeVerifier(projects)
         next_rule = max((rule.number for rule in rules), default=0) + 1
         catalog = Catalog.of(projects, rules, PLACES, next_rule)
-        self.ledger = Ledger(catalog, self.saver, self.disk, now=lambda: NOON)
+        self.clock = FakeClock()
+        self.ledger = Ledger(
+            catalog,
+            self.saver,
+            self.disk,
+            expiries=Expiries(self.clock.now, self.clock),
+            now=lambda: NOON,
+        )
 
     def published(self) -> set[bytes]:
         """The paths that are published, without a look at the disk."""

@@ -30,6 +30,7 @@ from rootsd.host.probe import probe
 from rootsd.host.safety import Surroundings
 from rootsd.host.verify import RootVerifier
 from support.decisions import NOON, PERSON
+from support.fakes import no_expiries
 from support.repos import fake_repository, raw
 
 _MS_BIND = 4096
@@ -150,7 +151,9 @@ async def _kept(top: Path, way: Way, rounds: int, make: Callable[[], Verifier]) 
     for number in range(rounds):
         if number % 2 == 0:
             verifier = make()  # one that knows nothing yet, and one that has seen much
-        ledger = Ledger(catalog, _KeepsNothing(), verifier, now=lambda: NOON)
+        ledger = Ledger(
+            catalog, _KeepsNothing(), verifier, expiries=no_expiries(), now=lambda: NOON
+        )
         victim.prepare()
         seen = probe(path)
         assert isinstance(seen, Sighted), seen

@@ -34,6 +34,7 @@ FIELDS: dict[str, st.SearchStrategy[Any]] = {
     "cwd": TEXT,
     "effect": st.sampled_from(Effect),
     "last": st.integers(),
+    "lasts": st.none() | st.integers(),
     "name": st.none() | TEXT,
     "parent": st.none() | TEXT,
     "path": TEXT,

@@ -30,6 +30,7 @@ from rootsd.app.backups import Backups
 from rootsd.app.collecting import spare_what_is_loaded
 from rootsd.app.control import serve_control
 from rootsd.app.discovery import Senses
+from rootsd.app.expiries import Expiries
 from rootsd.app.health import Health, check_daemon
 from rootsd.app.items import rfc3339
 from rootsd.app.ledger import Ledger
@@ -45,6 +46,8 @@ from rootsd.core.model import Actor, ActorKind
 from rootsd.core.paths import RefusedPlaces, bytes_of
 from rootsd.host import folders, starter
 from rootsd.host.accept import Acceptor, Heard
+from rootsd.host.alarm import make_alarm
+from rootsd.host.clock import moment
 from rootsd.host.config import Config, read_config
 from rootsd.host.handover import CONTROL, MCP, handed_over
 from rootsd.host.helper.at_work import ask_worked_on
@@ -153,10 +156,12 @@ class Daemon:
         loaded = store.load()
         self._note = loaded.note
         self._verifier = RootVerifier(Surroundings(os.getuid()))
+        self._alarm = make_alarm()
         self._ledger = Ledger(
             Catalog.of(loaded.projects, loaded.rules, places, loaded.next_rule),
             store,
             self._verifier,
+            expiries=Expiries(moment, self._alarm),
             now=utc_now,
             first_revision=first_revision(state, utc_now()),
         )
@@ -197,6 +202,7 @@ class Daemon:
             given = handed_over()
             control = given.get(CONTROL) or listen(run_folder.control_socket)
             mcp = given.get(MCP) or listen(run_folder.mcp_socket)
+            stack.callback(self._alarm.close)
             stack.enter_context(control)
             stack.enter_context(mcp)
             async with anyio.create_task_group() as watch:
@@ -222,6 +228,7 @@ class Daemon:
         )
         async with anyio.create_task_group() as group:
             group.start_soon(self._ledger.keep_saving)
+            group.start_soon(self._ledger.keep_expiring)
             group.start_soon(self._backups.keep)
             group.start_soon(self._surveyor.take_in)
             group.start_soon(self._surveyor.follow_roots)

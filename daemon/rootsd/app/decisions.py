@@ -15,10 +15,28 @@ from rootsd.core.decide import Ground
 from rootsd.core.errors import NameTaken, OrderRefused, UnknownProject
 from rootsd.core.inputs import Approve, Deny, Forget, ProjectOrder
 from rootsd.core.labels import safe_label
-from rootsd.core.model import UNDECIDED, Actor, Parent, Project, ProjectKind, Verdict
+from rootsd.core.model import (
+    UNDECIDED,
+    Access,
+    Actor,
+    Expiry,
+    Parent,
+    Project,
+    ProjectKind,
+    Verdict,
+    narrower,
+)
 from rootsd.core.paths import contains
 from rootsd.core.step import ALL_ALIKE, is_told_apart
-from rootsd.wire.control import BadRequest, Decide, Decided, DecisionVerb, Effect, Selection
+from rootsd.wire.control import (
+    LONGEST_S,
+    BadRequest,
+    Decide,
+    Decided,
+    DecisionVerb,
+    Effect,
+    Selection,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +68,10 @@ class Decisions:
         chosen = await self._choose(request)
         if request.name is not None and len(chosen.projects) != 1:
             raise NameTaken("--as names one project, and several are meant", "rootsd ls")
+        lasts = request.lasts
+        expires = self.ledger.expiries.after(lasts) if lasts is not None else None
         while True:
-            orders = [_order(request, project, actor) for project in chosen.projects]
+            orders = [_order(request, project, actor, expires) for project in chosen.projects]
             fresh = [order for order in orders if not _is_so_already(chosen.catalog, order)]
             try:
                 after = await self._applied(request.effect, fresh, chosen.projects)
@@ -215,6 +235,8 @@ def _looks_like_a_path(reference: str) -> bool:
 
 def _check_words(request: Decide) -> None:
     """Names and tags reach every client: what cannot be read and typed again is refused."""
+    if request.lasts is not None and not 0 < request.lasts <= LONGEST_S:
+        raise BadRequest("an approval lasts from a second to ten years")
     for word in (request.name, *request.tags):
         if word is None:
             continue
@@ -224,7 +246,9 @@ def _check_words(request: Decide) -> None:
             )
 
 
-def _order(request: Decide, project: Project, actor: Actor) -> ProjectOrder:
+def _order(
+    request: Decide, project: Project, actor: Actor, expires: Expiry | None
+) -> ProjectOrder:
     match request.verb:
         case DecisionVerb.APPROVE:
             return Approve(
@@ -233,12 +257,19 @@ def _order(request: Decide, project: Project, actor: Actor) -> ProjectOrder:
                 actor=actor,
                 name=request.name,
                 tags=request.tags,
-                access=request.access,
+                access=_access(request, project),
+                expires=expires,
             )
         case DecisionVerb.DENY:
             return Deny(project.path, actor)
         case DecisionVerb.FORGET:
             return Forget(project.path, actor)
+
+
+def _access(request: Decide, project: Project) -> Access:
+    """What was asked for; an approval that was lost comes back as narrow as it was."""
+    ruling = project.ruling
+    return request.access if ruling.lapse is None else narrower(request.access, ruling.kept_access)
 
 
 def _is_so_already(catalog: Catalog, order: ProjectOrder) -> bool:
@@ -250,6 +281,7 @@ def _is_so_already(catalog: Catalog, order: ProjectOrder) -> bool:
                 catalog.judgements[order.path].ground is Ground.APPROVED
                 and ruling.decision is not None
                 and ruling.decision.access is order.access
+                and ruling.decision.expires == order.expires
                 and order.name in (None, ruling.name)
                 and set(order.tags) <= set(ruling.tags)
             )

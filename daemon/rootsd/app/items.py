@@ -59,6 +59,7 @@ def _item(catalog: Catalog, project: Project, parents: Sequence[Parent]) -> Item
     decided_at = ruling.decision.at if ruling.decision else None
     if decided_at is None and ruling.grants:
         decided_at = ruling.grants[-1].at
+    expires = ruling.decision.expires if ruling.decision else None
     root = catalog.roots.get(project.path)
     is_folder = seen.kind is not ProjectKind.URI
     readable = is_utf8(project.path)
@@ -72,13 +73,14 @@ def _item(catalog: Catalog, project: Project, parents: Sequence[Parent]) -> Item
         verdict=catalog.judgements[project.path].verdict.value,
         presence=seen.presence.value,
         published=root is not None,
-        lapsed=ruling.lapse.reason.value if ruling.lapse else None,
+        lapsed=ruling.lapse.reason.value if ruling.lapse and ruling.is_lapsed else None,
         incomplete=seen.incomplete.value if seen.incomplete else None,
         tags=list(ruling.tags),
         access=ruling.access.value,
         parent=_parent_of(project, parents),
         discovered_at=rfc3339(seen.first_seen),
         decided_at=rfc3339(decided_at) if decided_at else None,
+        expires_at=rfc3339(expires.at) if expires else None,
         worktree_of=text_of(seen.main_checkout) if seen.main_checkout else None,
         note=_note(catalog, project),
     )
@@ -105,6 +107,8 @@ def _note(catalog: Catalog, project: Project) -> str | None:
             return f"{judgement.ground.value}: {text_of(judgement.by)}"
         case Ground.DENY_RULE | Ground.APPROVE_RULE if isinstance(judgement.by, int):
             return f"{judgement.ground.value} {judgement.by}"
+        case Ground.LAPSED if project.ruling.lapse is not None and not project.ruling.is_lapsed:
+            return f"its approval ended {rfc3339(project.ruling.lapse.at)}"
         case Ground.LAPSED if project.ruling.lapse is not None:
             return f"approval lapsed: {project.ruling.lapse.reason.value}"
         case _:

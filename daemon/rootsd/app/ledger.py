@@ -22,10 +22,11 @@ import anyio
 from anyio import to_thread
 
 from rootsd.app.effects import granted_in, granting, only_narrows, without_grants
+from rootsd.app.expiries import Expiries
 from rootsd.core.catalog import Catalog
 from rootsd.core.changes import Change
 from rootsd.core.errors import Busy, RootsdError
-from rootsd.core.inputs import Approve, Input, Observation, Order, Unsafe
+from rootsd.core.inputs import Approve, Fact, Input, Observation, Order, Unsafe
 from rootsd.core.model import Identity, LapseReason, Project, Published, Root
 from rootsd.core.paths import RefusedPlaces
 from rootsd.core.plan import Plan, plan
@@ -67,12 +68,14 @@ class Ledger:
         saver: Saver,
         verifier: Verifier,
         *,
+        expiries: Expiries,
         now: Callable[[], datetime],
         first_revision: int = 1,
     ) -> None:
         self._catalog = catalog
         self._saver = saver
         self._verifier = verifier
+        self.expiries = expiries
         self._now = now
         self._lock = anyio.Lock()
         self._published = Published(first_revision, ())
@@ -81,6 +84,7 @@ class Ledger:
         self._owed: set[bytes] = set()
         self._needs_saving = anyio.Event()
         self._saved = anyio.Event()
+        expiries.follow(catalog)
         if catalog.roots:
             self._publish(catalog.roots)
 
@@ -100,8 +104,8 @@ class Ledger:
         return len(self._unsaved) + len(self._owed)
 
     async def current(self) -> Published:
-        """The published set, each root's folder verified at this moment."""
-        while doubts := self._verifier.verify(self._identities()):
+        """The published set, each root's folder and time verified at this moment."""
+        while doubts := self._doubts():
             before = self._catalog
             await self.observe(doubts)
             # Others may have published while the doubts were taken in: all is verified again,
@@ -109,6 +113,19 @@ class Ledger:
             if self._catalog is before:
                 break
         return self._published
+
+    def _doubts(self) -> Sequence[Fact]:
+        ended = self.expiries.ended(self._catalog)
+        return [*ended, *self._verifier.verify(self._identities())]
+
+    async def keep_expiring(self) -> None:
+        """End what has its time, when that is over. Runs as long as the daemon does."""
+
+        async def look() -> None:
+            await self.current()
+            self.expiries.follow(self._catalog)
+
+        await self.expiries.keep(look)
 
     async def wait_past(self, revision: int) -> Published:
         """Wait until the published set is newer than `revision`, then return it verified."""
@@ -122,8 +139,8 @@ class Ledger:
             await self._changed.wait()
         return self._published
 
-    async def observe(self, observations: Iterable[Observation]) -> None:
-        """Take in what the disk shows."""
+    async def observe(self, observations: Iterable[Fact]) -> None:
+        """Take in what the disk shows, or what has ended."""
         async with self._lock:
             with anyio.CancelScope(shield=True):
                 await self._observe(observations)
@@ -208,7 +225,7 @@ class Ledger:
         self._adopt(made.catalog)
         return made
 
-    async def _observe(self, observations: Iterable[Observation]) -> None:
+    async def _observe(self, observations: Iterable[Fact]) -> None:
         await self._hold(plan(self._catalog, observations, self._now()))
 
     async def _hold(self, made: Plan) -> Plan:
@@ -243,6 +260,7 @@ class Ledger:
         """No await in here: catalogue and published set change as one."""
         before = self._catalog.roots
         self._catalog = catalog
+        self.expiries.follow(catalog)
         if catalog.roots != before:
             self._publish(catalog.roots)
 

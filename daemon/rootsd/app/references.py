@@ -38,7 +38,7 @@ def is_selected(catalog: Catalog, project: Project, select: Selection) -> bool:
         case Selection.WAITING:
             return catalog.is_waiting(project)
         case Selection.LAPSED:
-            return project.ruling.lapse is not None
+            return project.ruling.is_lapsed
         case Selection.PUBLISHED:
             return project.path in catalog.roots
         case Selection.ALL | Selection.NAMED:

@@ -145,7 +145,7 @@ class Desk:
         catalog = self.ledger.catalog
         counts = Counter(j.verdict.value for j in catalog.judgements.values())
         waiting = sum(1 for p in catalog.projects.values() if catalog.is_waiting(p))
-        lapsed = sum(1 for p in catalog.projects.values() if p.ruling.lapse is not None)
+        lapsed = sum(1 for p in catalog.projects.values() if p.ruling.is_lapsed)
         incomplete = sum(1 for p in catalog.projects.values() if p.sighting.incomplete)
         degraded = [*self.host.degraded()]
         if self.ledger.unsaved:

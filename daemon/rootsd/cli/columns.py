@@ -50,6 +50,7 @@ def note_of(item: Mapping[str, Any]) -> str:
         f"incomplete: {item['incomplete']}" if item.get("incomplete") else "",
         item["presence"] if item.get("presence", "present") != "present" else "",
         "read only" if item.get("access") == "read" else "",
+        f"until {item['expires_at']}" if item.get("expires_at") else "",
         " ".join(f"#{tag}" for tag in item.get("tags", ())),
         f"worktree of {home_short(item['worktree_of'])}" if item.get("worktree_of") else "",
         item.get("note") or "",

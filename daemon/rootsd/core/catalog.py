@@ -18,7 +18,7 @@ from rootsd.core.decide import (
     root_of,
     why_denied,
 )
-from rootsd.core.model import Project, Root, Rule, Verdict
+from rootsd.core.model import Decision, Project, Root, Rule, Verdict
 from rootsd.core.paths import RefusedPlaces, ancestors, contains
 
 
@@ -77,6 +77,15 @@ class Catalog:
             if project.sighting.main_checkout is not None:
                 linked[project.sighting.main_checkout].append(project.path)
         return {main: tuple(paths) for main, paths in linked.items()}
+
+    @cached_property
+    def ending(self) -> Mapping[bytes, Decision]:
+        """Path -> the approval there, of those that have an end."""
+        return {
+            project.path: decision
+            for project in self.projects.values()
+            if (decision := project.ruling.decision) is not None and decision.expires is not None
+        }
 
     @cached_property
     def ids(self) -> Mapping[str, bytes]:

@@ -1,6 +1,6 @@
-"""Everything that can change the catalogue: observations (the disk) and orders (a person).
+"""Everything that can change the catalogue: facts (the disk, the clock) and orders (a person).
 
-An observation is a fact and cannot be refused; an order can. Only orders approve.
+A fact cannot be refused; an order can. Only orders approve.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from rootsd.core.model import (
     Access,
     Actor,
+    Expiry,
     Identity,
     Incomplete,
     LapseReason,
@@ -56,7 +57,16 @@ class Unsafe:
     reason: LapseReason
 
 
+@dataclass(frozen=True, slots=True)
+class Expired:
+    """The time of the approval of `path` that was to last until `expires` is over."""
+
+    path: bytes
+    expires: Expiry
+
+
 Observation = Sighted | Vanished | Unreachable | Unsafe
+Fact = Observation | Expired
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +79,7 @@ class Approve:
     name: str | None = None
     tags: tuple[str, ...] = ()
     access: Access = Access.READ_WRITE
+    expires: Expiry | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,4 +117,4 @@ class RemoveRule:
 
 ProjectOrder = Approve | Deny | Forget
 Order = ProjectOrder | AddRule | RemoveRule
-Input = Observation | Order
+Input = Fact | Order

@@ -57,6 +57,11 @@ class Access(StrEnum):
     READ = "read"
 
 
+def narrower(one: Access, other: Access) -> Access:
+    """The one that asks clients for more restraint."""
+    return Access.READ if Access.READ in (one, other) else Access.READ_WRITE
+
+
 class Incomplete(StrEnum):
     """Why a repository is listed but not proposed: it was never finished."""
 
@@ -75,6 +80,7 @@ class LapseReason(StrEnum):
     EXPOSED = "exposed"
     REFUSED_PLACE = "refused place"
     STORE_RESTORED = "store restored"
+    EXPIRED = "expired"
 
 
 class ActorKind(StrEnum):
@@ -171,6 +177,19 @@ class Sighting:
 
 
 @dataclass(frozen=True, slots=True)
+class Expiry:
+    """When an approval ends: `since_boot_ns` nanoseconds after the machine's start `boot`.
+
+    That clock goes on while the machine sleeps, and nobody can set it. `at` is the same moment by
+    the wall clock, for people, and for the time after another start. See `rootsd.core.expiry`.
+    """
+
+    at: datetime
+    boot: str
+    since_boot_ns: int
+
+
+@dataclass(frozen=True, slots=True)
 class Decision:
     """A person's word. An approval is bound to `identity`; a denial to the path alone."""
 
@@ -179,6 +198,7 @@ class Decision:
     at: datetime
     identity: Identity | None = None
     access: Access = Access.READ_WRITE
+    expires: Expiry | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,6 +239,11 @@ class Ruling:
     def access(self) -> Access:
         """What clients are asked to do with the root, if it is published."""
         return self.kept_access if self.decision is None else self.decision.access
+
+    @property
+    def is_lapsed(self) -> bool:
+        """Whether an approval was lost; one that came to its end was not."""
+        return self.lapse is not None and self.lapse.reason is not LapseReason.EXPIRED
 
     @property
     def approves(self) -> bool:

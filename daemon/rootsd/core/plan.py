@@ -21,8 +21,11 @@ from rootsd.core.inputs import (
     AddRule,
     Approve,
     Deny,
+    Expired,
+    Fact,
     Forget,
     Input,
+    ProjectOrder,
     RemoveRule,
     Sighted,
     Unreachable,
@@ -82,7 +85,7 @@ class _Draft:
 
     def take(self, event: Input) -> None:
         match event:
-            case Sighted() | Vanished() | Unreachable() | Unsafe():
+            case Sighted() | Vanished() | Unreachable() | Unsafe() | Expired():
                 self._step(event, Verb.OBSERVED, None)
             case Approve():
                 self._check_approvable(event)
@@ -126,10 +129,7 @@ class _Draft:
         self._overruled.add(path)
         self._approvals.pop(path, None)
 
-    def _step(
-        self, event: Sighted | Vanished | Unreachable | Unsafe | Approve | Deny | Forget,
-        verb: Verb, actor: Actor | None,
-    ) -> None:  # fmt: skip
+    def _step(self, event: Fact | ProjectOrder, verb: Verb, actor: Actor | None) -> None:
         before = self._projects.get(event.path)
         is_new = before is None and isinstance(event, Sighted)
         new_id = self._id_for(event.path) if is_new else ""

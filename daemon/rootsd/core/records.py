@@ -21,6 +21,7 @@ from rootsd.core.model import (
     Actor,
     ActorKind,
     Decision,
+    Expiry,
     GitEntry,
     Grant,
     Identity,
@@ -174,6 +175,7 @@ def _decision(decision: Decision) -> Json:
             "at": to_ns(decision.at),
             "identity": _if(decision.identity, _identity),
             "access": decision.access.value,
+            "expires": _if(decision.expires, _expiry),
         }
     )
 
@@ -185,7 +187,16 @@ def _read_decision(fields: Fields) -> Decision:
         _time(fields, "at"),
         _if(fields.maybe("identity", fields.inner), _read_identity),
         fields.member("access", Access),
+        _if(fields.maybe("expires", fields.inner), _read_expiry),
     )
+
+
+def _expiry(expiry: Expiry) -> Json:
+    return {"at": to_ns(expiry.at), "boot": expiry.boot, "since_boot": expiry.since_boot_ns}
+
+
+def _read_expiry(fields: Fields) -> Expiry:
+    return Expiry(_time(fields, "at"), fields.text("boot"), fields.number("since_boot"))
 
 
 def _grant(grant: Grant) -> Json:

@@ -14,8 +14,9 @@ from rootsd.core.errors import IdentityChanged, NotPresent, UnknownProject
 from rootsd.core.inputs import (
     Approve,
     Deny,
+    Expired,
+    Fact,
     Forget,
-    Observation,
     ProjectOrder,
     Sighted,
     Unreachable,
@@ -44,11 +45,12 @@ _HAZARDS = {
     LapseReason.REPLACED: "it was replaced",
     LapseReason.RETARGETED: "its git data lies elsewhere",
     LapseReason.STORE_RESTORED: "the store was restored",
+    LapseReason.EXPIRED: "its approval ended",
 }
 
 
 def step(
-    project: Project | None, event: Observation | ProjectOrder, new_id: str, now: datetime
+    project: Project | None, event: Fact | ProjectOrder, new_id: str, now: datetime
 ) -> Project | None:
     """`project` after `event`, or None where nothing is left to keep.
 
@@ -67,6 +69,8 @@ def step(
             return _absent(project, Presence.SUSPENDED, now)
         case Unsafe():
             return _hazardous(project, event, now) if project else None
+        case Expired():
+            return _expired(project, event, now) if project else None
         case Approve():
             return _approved(_known(project, event), event, now)
         case Deny():
@@ -161,6 +165,22 @@ def _lapsed(project: Project, reason: LapseReason, now: datetime) -> Project:
     )
 
 
+def _expired(project: Project, event: Expired, now: datetime) -> Project:
+    """Without the approval that had an end; what a rule grants besides has none."""
+    ruling = project.ruling
+    if ruling.decision is None or ruling.decision.expires != event.expires:
+        return project
+    return replace(
+        project,
+        ruling=replace(
+            ruling,
+            decision=None,
+            lapse=Lapse(LapseReason.EXPIRED, now),
+            kept_access=ruling.access,
+        ),
+    )
+
+
 def _known(project: Project | None, order: ProjectOrder) -> Project:
     if project is None:
         raise UnknownProject(
@@ -192,7 +212,9 @@ def _approved(project: Project, order: Approve, now: datetime) -> Project:
         raise IdentityChanged(
             f"{shown} is not the folder you were shown: it was replaced", "rootsd pending"
         )
-    decision = Decision(Verdict.APPROVED, order.actor, now, order.identity, order.access)
+    decision = Decision(
+        Verdict.APPROVED, order.actor, now, order.identity, order.access, order.expires
+    )
     return replace(
         project,
         ruling=Ruling(

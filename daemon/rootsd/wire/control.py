@@ -18,6 +18,7 @@ from rootsd.core.model import Access, Verdict
 from rootsd.wire.sessions import SessionsQuery, SessionView
 
 PROTOCOL = 1
+LONGEST_S = 3650 * 86_400  # of an approval that has an end
 
 
 class BadRequest(RootsdError):
@@ -87,7 +88,8 @@ class Reload:
 class Decide:
     """An order on projects: answers with `Decided`. `name` goes with exactly one project.
 
-    `refs` name projects when `select` is NAMED; else `select` (narrowed by `under`) does.
+    `refs` name projects when `select` is NAMED; else `select` (narrowed by `under`) does. An
+    approval ends after `lasts` seconds, if that is given.
     """
 
     verb: DecisionVerb
@@ -98,6 +100,7 @@ class Decide:
     name: str | None = None
     tags: tuple[str, ...] = ()
     access: Access = Access.READ_WRITE
+    lasts: int | None = None
     effect: Effect = Effect.APPLY
 
 
@@ -149,6 +152,7 @@ class Item(TypedDict):
     parent: str | None
     discovered_at: str
     decided_at: str | None
+    expires_at: str | None
     worktree_of: str | None
     note: str | None
 
@@ -289,6 +293,10 @@ def _number(raw: object) -> int:
     return raw
 
 
+def _number_or_none(raw: object) -> int | None:
+    return None if raw is None else _number(raw)
+
+
 def _texts(raw: object) -> tuple[str, ...]:
     if not isinstance(raw, list):
         raise ValueError("not a list")  # noqa: TRY004 - one class for all forms
@@ -305,6 +313,7 @@ _FORMS: Mapping[str, Callable[[object], object]] = {
     "cwd": _text,
     "effect": _word(Effect),
     "last": _number,
+    "lasts": _number_or_none,
     "name": _text_or_none,
     "parent": _text_or_none,
     "path": _text,

@@ -23,6 +23,7 @@ APPROVED = an_item(verdict="approved", published=True)
         ((".", "--as", "x"), {"refs": ["."], "name": "x"}),
         (("a", "--tag", "t", "--tag", "u"), {"refs": ["a"], "tags": ["t", "u"]}),
         (("a", "--read-only"), {"refs": ["a"], "access": "read"}),
+        (("a", "--for", "1h30m"), {"refs": ["a"], "lasts": 5_400}),
         (("a", "--dry-run"), {"refs": ["a"], "effect": "dry-run"}),
         (("--all",), {"select": "waiting"}),
         (("--under", "~/x"), {"select": "waiting", "under": "~/x"}),
@@ -50,6 +51,7 @@ def test_the_words_become_an_order(
         (("a", "--under", "x"), "not both"),
         (("a", "b", "--as", "x"), "exactly one"),
         (("--all", "--as", "x"), "exactly one"),
+        (("a", "--for", "soon"), "no duration"),
     ],
 )
 def test_words_that_contradict_each_other_are_a_usage_error(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from rootsd.cli.decisions import decide
+from rootsd.cli.durations import Duration
 from rootsd.cli.flags import Command
 from rootsd.cli.session import Session, pass_session
 from rootsd.core.model import Access
@@ -17,6 +18,7 @@ from rootsd.wire.control import Decide, DecisionVerb, Effect, Selection
     epilog=(
         "rootsd approve acme/api\n"
         "rootsd approve . --as api --tag work\n"
+        "rootsd approve beta/api --for 8h --read-only\n"
         "rootsd approve --all --under ~/src/acme --dry-run\n"
         "rootsd approve --lapsed --all"
     ),
@@ -24,6 +26,7 @@ from rootsd.wire.control import Decide, DecisionVerb, Effect, Selection
 @click.argument("refs", nargs=-1, metavar="REF...")
 @click.option("--as", "name", metavar="NAME", help="publish it under this name")
 @click.option("--tag", "tags", multiple=True, metavar="TAG", help="tag it; may be repeated")
+@click.option("--for", "lasts", type=Duration(), metavar="8h", help="end the approval after that")
 @click.option("--read-only", is_flag=True, help="ask clients not to write in it")
 @click.option("--all", "everything", is_flag=True, help="everything that waits for a decision")
 @click.option("--lapsed", is_flag=True, help="everything that was approved before and lapsed")
@@ -36,6 +39,7 @@ def command(  # noqa: PLR0913 - one for each flag
     refs: tuple[str, ...],
     name: str | None,
     tags: tuple[str, ...],
+    lasts: int | None,
     read_only: bool,
     everything: bool,
     lapsed: bool,
@@ -66,6 +70,7 @@ def command(  # noqa: PLR0913 - one for each flag
         name=name,
         tags=tags,
         access=Access.READ if read_only else Access.READ_WRITE,
+        lasts=lasts,
         effect=Effect.DRY_RUN if dry_run else Effect.APPLY,
     )
     decide(session, order)

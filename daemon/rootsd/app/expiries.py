@@ -1,0 +1,70 @@
+"""Ends the approvals that a person gave for a time, at the moment that time is over."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Protocol
+
+from rootsd.core.catalog import Catalog
+from rootsd.core.expiry import Moment, due_ns
+from rootsd.core.inputs import Expired
+from rootsd.core.model import Decision, Expiry
+
+
+class Alarm(Protocol):
+    """Wakes whoever waits at a moment of the clock that counts from the machine's start."""
+
+    def set(self, since_boot_ns: int | None) -> None:
+        """Ring then, or at once where that is over; never where it is None."""
+
+    async def wait(self) -> None:
+        """Wait until it rings."""
+
+
+class Expiries:
+    """Knows what has ended. Each answer asks; the alarm is for those who wait for a change."""
+
+    def __init__(self, now: Callable[[], Moment], alarm: Alarm) -> None:
+        self._now = now
+        self._alarm = alarm
+        # What another start of the machine left is reckoned once: the wall clock may jump later.
+        self._due: dict[Decision, int] = {}
+
+    def after(self, seconds: int) -> Expiry:
+        """The end of an approval that is given now."""
+        return self._now().after(seconds)
+
+    def ended(self, catalog: Catalog) -> list[Expired]:
+        """The approvals whose time is over."""
+        if not catalog.ending:
+            return []
+        now = self._now()
+        return [
+            Expired(path, decision.expires)
+            for path, decision in catalog.ending.items()
+            if decision.expires is not None and self._due_ns(decision, now) <= now.since_boot_ns
+        ]
+
+    def follow(self, catalog: Catalog) -> None:
+        """Ring for the next end in this catalogue."""
+        ending = catalog.ending.values()
+        if not ending:
+            self._due.clear()
+            self._alarm.set(None)
+            return
+        now = self._now()
+        self._due = {decision: self._due_ns(decision, now) for decision in ending}
+        self._alarm.set(min(self._due.values()))
+
+    async def keep(self, look: Callable[[], Awaitable[object]]) -> None:
+        """Have `look` ask what has ended whenever something has. Runs as long as the daemon."""
+        while True:
+            await self._alarm.wait()
+            await look()
+
+    def _due_ns(self, decision: Decision, now: Moment) -> int:
+        known = self._due.get(decision)
+        if known is None:
+            known = due_ns(decision, now)
+        assert known is not None, "only approvals with an end are asked about"
+        return known
