@@ -51,15 +51,39 @@ async def test_the_id_is_free_before_the_answer_is_out() -> None:
 
 async def test_too_many_open_requests_wait_for_an_answer() -> None:
     outlet = Outlet(Lines().take)
-    for number in range(64):
+    for number in range(32):
         await outlet.open(number)
     with anyio.fail_after(HANG_GUARD_S):
         async with anyio.create_task_group() as group:
-            group.start_soon(outlet.open, 64)
+            group.start_soon(outlet.open, 32)
             await anyio.wait_all_tasks_blocked()
-            assert not outlet.is_open(64)
+            assert not outlet.is_open(32)
             await outlet.send(answer(0))
-    assert outlet.is_open(64)
+    assert outlet.is_open(32)
+
+
+async def test_while_an_answer_waits_to_be_read_nothing_more_is_asked_or_made() -> None:
+    may_leave = anyio.Event()
+    begun: list[bytes] = []
+
+    async def wait(line: bytes) -> None:
+        begun.append(line)
+        await may_leave.wait()
+
+    outlet = Outlet(wait)
+    await outlet.open(1)
+    await outlet.open(2)
+    with anyio.fail_after(HANG_GUARD_S):
+        async with anyio.create_task_group() as group:
+            for number in (1, 2):
+                group.start_soon(outlet.send, answer(number))
+            group.start_soon(outlet.open, 3)
+            await anyio.wait_all_tasks_blocked()
+            assert len(begun) == 1
+            assert not outlet.is_open(3)
+            may_leave.set()
+    assert len(begun) == 2
+    assert outlet.is_open(3)
 
 
 @pytest.mark.parametrize(("opened", "cancelled"), [(7, 7), (7, "7"), ("7", 7), ("x", "x")])

@@ -13,8 +13,9 @@ from mcp_types import CONNECTION_CLOSED, ErrorData, JSONRPCError, JSONRPCRespons
 from rootsd.core.labels import safe_label
 from rootsd.wire.jsonrpc import INTERNAL_ERROR, METHOD_NOT_FOUND, Id
 
-# A peer that asks and never reads must not fill the memory with answers that wait.
-_MAX_OPEN = 64
+# A peer that asks and never reads must not fill the memory with answers that wait, nor keep the
+# daemon busy with making them. Streams and calls that wait for a decision are open all the while.
+_MAX_OPEN = 32
 
 # What the SDK says of a handler that raised, in the handshake era: `code=0`, and the exception.
 _SDK_FAULT = 0
@@ -27,16 +28,19 @@ class Outlet:
         self._send = send
         self._open: set[Id] = set()
         self._owed = 0  # open, or its answer is being written
-        self._answered = anyio.Event()
+        self._leaving = 0  # what is being written, or waits for that: nothing where the peer reads
+        self._turn = anyio.Lock(fast_acquire=True)
+        self._moved = anyio.Event()
 
     def is_open(self, id_: Id) -> bool:
         """Whether a request with this id waits for its answer."""
         return id_ in self._open
 
     async def open(self, id_: Id) -> None:
-        """Note a request that the SDK will answer; waits while too many are open."""
-        while self._owed >= _MAX_OPEN:
-            await self._answered.wait()
+        """Note a request that the SDK will answer; waits while too many are open, and while the
+        peer does not read what it was answered before."""
+        while self._leaving or self._owed >= _MAX_OPEN:
+            await self._moved.wait()
         self._open.add(id_)
         self._owed += 1
 
@@ -44,12 +48,12 @@ class Outlet:
         """The SDK leaves a cancelled request without an answer. It takes 7 and "7" for one id."""
         for spelling in [each for each in self._open if str(each) == str(id_)]:
             self._open.discard(spelling)
-            self._settle()
+            self._settle(1)
 
     async def all_answered(self) -> None:
         """Wait until nothing is owed."""
         while self._owed:
-            await self._answered.wait()
+            await self._moved.wait()
 
     async def send(self, item: SessionMessage) -> None:
         """Send what the SDK says. The id is free before the answer leaves: the peer may use it
@@ -65,12 +69,14 @@ class Outlet:
             was_open = True
         if isinstance(message, JSONRPCError):
             message = message.model_copy(update={"error": _in_our_words(message.error)})
+        self._leaving += 1
         try:
-            text = message.model_dump_json(by_alias=True, exclude_unset=True)
-            await self._send(text.encode() + b"\n")
+            async with self._turn:  # as text, answers are large: one of them at a time
+                text = message.model_dump_json(by_alias=True, exclude_unset=True)
+                await self._send(text.encode() + b"\n")
         finally:
-            if was_open:
-                self._settle()
+            self._leaving -= 1
+            self._settle(int(was_open))
 
     async def aclose(self) -> None:
         """One loop ends; the other goes on, and the connection is not the SDK's to close."""
@@ -86,10 +92,10 @@ class Outlet:
     ) -> None:
         await self.aclose()
 
-    def _settle(self) -> None:
-        self._owed -= 1
-        self._answered.set()
-        self._answered = anyio.Event()
+    def _settle(self, number: int) -> None:
+        self._owed -= number
+        self._moved.set()
+        self._moved = anyio.Event()
 
 
 def _in_our_words(error: ErrorData) -> ErrorData:
