@@ -12,9 +12,9 @@ import pytest
 
 from rootsd.app.asking import Asking, Bounds, Wish
 from rootsd.core.errors import Busy, NotPresent
-from rootsd.core.inputs import Observation, Sighted, Vanished
+from rootsd.core.inputs import AddRule, Observation, Order, Sighted, Vanished
 from rootsd.core.model import Project, ProjectKind, Rule, Verdict
-from support.decisions import approved, denied, identity, project
+from support.decisions import PERSON, approved, denied, identity, project
 from support.fakes import HANG_GUARD, HOME, SOURCES, World, approve, deny, path, rule
 
 OTHER = b"/projects/other"
@@ -54,10 +54,18 @@ class Clients:
             raise NotPresent("there is no such folder")
         await self.world.ledger.observe([seen])
 
-    async def ask(self, where: bytes, asker: str = "an agent", reason: str = "to fix it") -> None:
+    async def ask(self, where: bytes, asker: str = "an agent", reason: str = "to fix it") -> Wish:
         """A wish, and all that comes of it."""
-        self.asking.ask(Wish(where, asker, reason))
+        wish = Wish(where, asker, reason)
+        self.asking.ask(wish)
         with anyio.fail_after(HANG_GUARD):
+            await anyio.wait_all_tasks_blocked()
+        return wish
+
+    async def obey(self, *orders: Order) -> None:
+        """A person's orders, and all that comes of them."""
+        with anyio.fail_after(HANG_GUARD):
+            await self.world.ledger.obey(orders)
             await anyio.wait_all_tasks_blocked()
 
     def is_waiting(self, where: bytes) -> bool:
@@ -70,6 +78,7 @@ class Clients:
 async def served(clients: Clients) -> AsyncIterator[Clients]:
     async with anyio.create_task_group() as group:
         group.start_soon(clients.asking.carry_out)
+        group.start_soon(clients.asking.follow_decisions)
         yield clients
         group.cancel_scope.cancel()
 
@@ -150,7 +159,7 @@ async def test_the_note_of_a_folder_that_was_decided_makes_room() -> None:
         await clients.ask(path(2))
         await clients.ask(OTHER)
         assert OTHER not in clients.world.ledger.catalog.projects
-        await clients.world.ledger.obey([deny(1)])
+        await clients.obey(deny(1))
         await clients.ask(OTHER)
         assert clients.is_waiting(OTHER)
         assert clients.asking.note_on(path(1)) is None
@@ -181,3 +190,31 @@ async def test_an_approval_of_what_was_asked_for_is_like_any_other() -> None:
         await clients.ask(path(1))
         await clients.world.ledger.obey([approve(1)])
         assert clients.world.published() == {path(1)}
+
+
+async def test_the_asker_whom_the_person_saw_is_told_of_the_denial_and_nobody_else() -> None:
+    async with served(Clients(project(1), project(2))) as clients:
+        first = await clients.ask(path(1))
+        second = await clients.ask(path(1), "another")
+        elsewhere = await clients.ask(path(2))
+        await clients.obey(deny(1))
+        later = await clients.ask(path(1))
+        told = [wish.is_denied for wish in (first, second, elsewhere, later)]
+        assert told == [True, False, False, False]
+        with anyio.fail_after(HANG_GUARD):
+            await first.denial()
+
+
+async def test_what_is_no_answer_to_the_request_tells_nothing() -> None:
+    inside = path(1) + b"/lib"
+    clients = Clients(project(1))
+    clients.world.disk.folders[inside] = identity(50)
+    async with served(clients):
+        below = await clients.ask(inside)
+        approved_one = await clients.ask(path(1))
+        ruled = await clients.ask(OTHER)
+        assert clients.is_waiting(inside)
+        await clients.obey(AddRule(OTHER, Verdict.DENIED, PERSON))
+        await clients.obey(approve(1))
+        await clients.obey(deny(1))
+        assert [wish.is_denied for wish in (below, approved_one, ruled)] == [False] * 3

@@ -255,3 +255,21 @@ async def test_what_was_approved_in_a_place_that_is_refused_now_lapses() -> None
     await world.ledger.set_places(PLACES)
     await world.ledger.obey([approve(1)])
     assert await world.told() == {path(1), path(3)}
+
+
+async def test_a_change_that_is_not_published_is_noticed_all_the_same() -> None:
+    world = World(project(1))
+    ledger, before, revision = world.ledger, world.ledger.catalog, world.ledger.revision
+    seen: list[object] = []
+
+    async def wait() -> None:
+        seen.append(await ledger.another(before))
+
+    with anyio.fail_after(HANG_GUARD):
+        async with anyio.create_task_group() as group:
+            group.start_soon(wait)
+            await anyio.wait_all_tasks_blocked()
+            assert seen == []
+            await ledger.obey([deny(1)])
+    assert seen == [ledger.catalog]
+    assert ledger.revision == revision

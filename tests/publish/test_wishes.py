@@ -61,6 +61,40 @@ async def test_the_waiting_call_is_answered_by_the_approval() -> None:
     assert answer["result"]["structuredContent"]["revision"] == source.revision
 
 
+async def test_the_waiting_call_is_answered_by_the_denial_and_by_none_that_came_before() -> None:
+    source = FakeSource(API)
+    async with connected(source, limits=FOR_EVER) as peer:
+        await peer.say("tools/call", {**wish("/src/web"), "_meta": META_2026}, id_=7)
+        await anyio.wait_all_tasks_blocked()
+        source.asked.deny()
+        answer = (await peer.hear())["result"]["structuredContent"]
+        assert (answer["approved"], answer["denied"]) == (False, True)
+        assert "said no" in answer["advice"]
+        again = await ask(peer, "/src/web", wait_seconds=0)
+        assert again["structuredContent"]["denied"] is False
+
+
+async def test_an_approval_that_comes_with_a_denial_wins() -> None:
+    source = FakeSource(API)
+    async with connected(source, limits=FOR_EVER) as peer:
+        await peer.say("tools/call", {**wish("/src/web/lib"), "_meta": META_2026}, id_=7)
+        await anyio.wait_all_tasks_blocked()
+        source.asked.deny()
+        source.publish(WEB)
+        answer = (await peer.hear())["result"]["structuredContent"]
+    assert (answer["approved"], answer["denied"], answer["root"]["name"]) == (True, False, "web")
+
+
+async def test_a_source_that_cannot_tell_ends_the_waiting_call_with_its_own_error() -> None:
+    source = FakeSource(API)
+    async with connected(source, limits=FOR_EVER) as peer:
+        await peer.say("tools/call", {**wish("/src/web"), "_meta": META_2026}, id_=7)
+        await anyio.wait_all_tasks_blocked()
+        source.error = Busy("the disk hangs", "rootsd status")
+        source.publish(API)
+        assert (await peer.hear())["error"]["message"] == "the disk hangs"
+
+
 async def test_an_approval_outside_of_the_scope_is_not_told() -> None:
     source = FakeSource(API)
     async with connected(source, limits=AT_ONCE) as peer:

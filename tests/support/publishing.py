@@ -41,6 +41,24 @@ def root(
     return Root(path.encode(), to_uri(path.encode()), label, kind, Access.READ_WRITE, tags)
 
 
+class FakeAsked:
+    """A request that the test denies."""
+
+    def __init__(self) -> None:
+        self._denied = anyio.Event()
+
+    def deny(self) -> None:
+        """The user says no."""
+        self._denied.set()
+
+    @property
+    def is_denied(self) -> bool:
+        return self._denied.is_set()
+
+    async def denial(self) -> None:
+        await self._denied.wait()
+
+
 class FakeSource:
     """A RootsSource whose set is whatever was published last."""
 
@@ -50,6 +68,7 @@ class FakeSource:
         self.error: Exception | None = None
         self.links: dict[bytes, bytes] = {}
         self.wishes: list[tuple[bytes, str, str]] = []
+        self.asked = FakeAsked()
         self.busy: Busy | None = None
 
     @property
@@ -72,10 +91,12 @@ class FakeSource:
             await self._changed.wait()
         return self._published
 
-    def request(self, path: bytes, asker: str, reason: str) -> None:
+    def request(self, path: bytes, asker: str, reason: str) -> FakeAsked:
         if self.busy:
             raise self.busy
         self.wishes.append((path, asker, reason))
+        self.asked = FakeAsked()
+        return self.asked
 
     async def canonical(self, path: bytes) -> bytes:
         """As on a disk where `links` are all the links there are."""

@@ -1,9 +1,10 @@
 """Folders that clients asked for: proposed to the person, with who asked and why; never approved.
 
-Nothing here answers the asker: what came of it shows in the published set alone. A wish is
-dropped without a word where nothing is to be proposed, for instance in a place that can never be a
-root, below a denied folder, or where a rule or a main checkout would approve what was proposed: a
-client must not bring that about. Wishes are kept in memory: after a restart the folder still
+An approval shows in the published set. Beside that an asker hears one thing: that the person, who
+saw its name beside the folder, denied this folder while it waited. A wish is dropped without a
+word where nothing is to be proposed, for instance in a place that can never be a root, below a
+denied folder, or where a rule or a main checkout would approve what was proposed: a client must
+not bring that about. Wishes are kept in memory: after a restart the folder still
 waits for its decision, without the note.
 """
 
@@ -12,7 +13,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import ceil
 
 import anyio
@@ -20,6 +21,7 @@ import anyio
 from rootsd.app.ledger import Ledger
 from rootsd.core.allowance import Allowance
 from rootsd.core.catalog import Catalog
+from rootsd.core.decide import is_denied_by_person
 from rootsd.core.errors import Busy, RootsdError
 from rootsd.core.inputs import Observation, Sighted
 from rootsd.core.labels import safe_label
@@ -46,6 +48,20 @@ class Wish:
     path: bytes
     asker: str
     reason: str
+    _denied: anyio.Event = field(default_factory=anyio.Event, compare=False)
+
+    @property
+    def is_denied(self) -> bool:
+        """Whether the person has denied it, having been asked."""
+        return self._denied.is_set()
+
+    async def denial(self) -> None:
+        """Wait until the person denies it; in most cases for ever."""
+        await self._denied.wait()
+
+    def deny(self) -> None:
+        """Let the asker know."""
+        self._denied.set()
 
 
 class Asking:
@@ -97,10 +113,20 @@ class Asking:
             while self._inbox:
                 await self._carry_out(self._inbox.popleft())
 
+    async def follow_decisions(self) -> None:
+        """Tell askers of denials and drop what was decided, for as long as the daemon runs."""
+        catalog = self._ledger.catalog
+        while True:
+            catalog = await self._ledger.another(catalog)
+            for path, wish in tuple(self._wishes.items()):
+                if _is_denied(path, catalog):
+                    wish.deny()
+                if not _waits(path, catalog):
+                    del self._wishes[path]
+
     async def _carry_out(self, wish: Wish) -> None:
         if not await self._is_waiting(wish.path):
             return
-        self._forget_what_was_decided()
         # Who asked first stays: what the person has read must not turn into something else.
         if wish.path in self._wishes or len(self._wishes) >= self._bounds.waiting:
             return
@@ -111,8 +137,6 @@ class Asking:
     async def _is_waiting(self, path: bytes) -> bool:
         """Whether the folder waits for a decision, proposed now if need be."""
         if path not in self._ledger.catalog.projects:
-            if len(self._wishes) >= self._bounds.waiting:
-                self._forget_what_was_decided()
             if len(self._wishes) >= self._bounds.waiting or not await self._may_propose(path):
                 return False
             try:
@@ -135,9 +159,11 @@ class Asking:
             return _waits(path, after) and after.roots == before.roots
         return False
 
-    def _forget_what_was_decided(self) -> None:
-        catalog = self._ledger.catalog
-        self._wishes = {p: wish for p, wish in self._wishes.items() if _waits(p, catalog)}
+
+def _is_denied(path: bytes, catalog: Catalog) -> bool:
+    """Whether a person denied this very folder; a rule or a folder above it is no answer."""
+    project = catalog.projects.get(path)
+    return project is not None and is_denied_by_person(project)
 
 
 def _waits(path: bytes, catalog: Catalog) -> bool:

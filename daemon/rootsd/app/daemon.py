@@ -233,6 +233,7 @@ class Daemon:
             group.start_soon(self._surveyor.take_in)
             group.start_soon(self._surveyor.follow_roots)
             group.start_soon(self._asking.carry_out)
+            group.start_soon(self._asking.follow_decisions)
             group.start_soon(self._session_log.keep)
             group.start_soon(Acceptor(control.socket, self._serve_control).serve)
             acceptor = Acceptor(mcp.socket, self._serve_mcp)

@@ -80,6 +80,7 @@ class Ledger:
         self._lock = anyio.Lock()
         self._published = Published(first_revision, ())
         self._changed = anyio.Event()
+        self._adopted = anyio.Event()
         self._unsaved: list[Change] = []
         self._owed: set[bytes] = set()
         self._needs_saving = anyio.Event()
@@ -138,6 +139,13 @@ class Ledger:
         while self._published.revision <= revision:
             await self._changed.wait()
         return self._published
+
+    async def another(self, catalog: Catalog) -> Catalog:
+        """Wait until the catalogue is another than `catalog`, whether what is published changed or
+        not; steps may be missed."""
+        while self._catalog is catalog:
+            await self._adopted.wait()
+        return self._catalog
 
     async def observe(self, observations: Iterable[Fact]) -> None:
         """Take in what the disk shows, or what has ended."""
@@ -261,6 +269,8 @@ class Ledger:
         before = self._catalog.roots
         self._catalog = catalog
         self.expiries.follow(catalog)
+        self._adopted.set()
+        self._adopted = anyio.Event()
         if catalog.roots != before:
             self._publish(catalog.roots)
 

@@ -81,6 +81,8 @@ class Supplier:
             self.real_path, path, abandon_on_cancel=True, limiter=self._looks
         )
 
-    def request(self, path: bytes, asker: str, reason: str) -> None:
+    def request(self, path: bytes, asker: str, reason: str) -> Wish:
         """Let the person know that a client wants a folder. Raises Busy where too many do."""
-        self.asking.ask(Wish(path, asker, reason))
+        wish = Wish(path, asker, reason)
+        self.asking.ask(wish)
+        return wish

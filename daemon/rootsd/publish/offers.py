@@ -30,7 +30,7 @@ _ROOT_SCHEMA: dict[str, Any] = {
 }
 _REVISION_SCHEMA: dict[str, Any] = {
     "type": "integer",
-    "description": "Grows with each change of the approved set.",
+    "description": "Grows with each change of the approved set, and never goes back.",
 }
 
 LIST_ROOTS = Tool(
@@ -126,11 +126,15 @@ REQUEST_ROOT = Tool(
                 "type": "boolean",
                 "description": "Whether the folder is, or lies in, an approved one now.",
             },
+            "denied": {
+                "type": "boolean",
+                "description": "Whether the user said no to this request while the call waited.",
+            },
             "root": {**_ROOT_SCHEMA, "type": ["object", "null"]},
             "revision": _REVISION_SCHEMA,
             "advice": {"type": "string", "description": "What to do now."},
         },
-        "required": ["approved", "root", "revision", "advice"],
+        "required": ["approved", "denied", "root", "revision", "advice"],
     },
     annotations=ToolAnnotations(
         read_only_hint=False,

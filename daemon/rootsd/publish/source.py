@@ -11,6 +11,20 @@ from rootsd.core.model import Published
 from rootsd.core.scope import Scope
 
 
+class Asked(Protocol):
+    """A client's request for a folder. It tells of one answer of the user, a no to this request
+    that came after it, and of nothing else; an approval shows in the published set."""
+
+    @property
+    def is_denied(self) -> bool:
+        """Whether the user has said no."""
+        ...
+
+    async def denial(self) -> None:
+        """Wait until the user says no; in most cases for ever."""
+        ...
+
+
 class RootsSource(Protocol):
     """The one supplier of roots; the daemon's ledger implements it, tests a fake."""
 
@@ -32,7 +46,7 @@ class RootsSource(Protocol):
         not exist stays as it was written. `path` holds no NUL."""
         ...
 
-    def request(self, path: bytes, asker: str, reason: str) -> None:
+    def request(self, path: bytes, asker: str, reason: str) -> Asked:
         """Let the user know that a client wants the folder at `path` (canonical) for a root.
 
         Returns at once and alike, whatever lies there; all texts are safe to show. Raises Busy

@@ -77,11 +77,6 @@ class View:
         self.witness.given(published)
         return _narrowed(published, self._scope)
 
-    async def wait_past(self, revision: int) -> Published:
-        """A set after `revision`, changed or not for this connection. Raises MCPError."""
-        await self.source.wait_past(revision)
-        return await self.current()
-
     def news(self, before: Published, after: Published) -> Difference:
         """What this connection is to be told where the source went from `before` to `after`."""
         return difference(

@@ -1,7 +1,8 @@
 """`request_root`: a client asks for a folder, and waits for what the user decides.
 
-The answer tells of roots alone. Whether the folder is there, pending, denied, or a place that can
-never be a root makes no difference to it, nor to the time it takes: a denial is silent.
+The answer tells of roots, and of what the user says to this very request while the call waits.
+Whether the folder is there, pending, denied before, or a place that can never be a root makes no
+difference to it, nor to the time it takes.
 """
 
 from __future__ import annotations
@@ -20,9 +21,11 @@ from rootsd.publish import arguments as given
 from rootsd.publish.arguments import BadArguments
 from rootsd.publish.offers import LONGEST_REASON, LONGEST_WAIT_S
 from rootsd.publish.shapes import JsonObject, item_of
+from rootsd.publish.source import Asked
 from rootsd.publish.view import View
 
 _APPROVED = "The folder is approved: work in it."
+_DENIED = "The user said no. Do not work in the folder, and do not ask for it again."
 _NOT_YET = (
     "The folder is not approved in this session. If it can be approved at all, the user has your"
     " request. Do not work in the folder meanwhile; list_roots shows it once it is approved."
@@ -45,24 +48,27 @@ async def request_root(arguments: Mapping[str, Any], view: View, report: Report)
     wait = given.seconds(arguments, "wait_seconds", patience.usual_s, LONGEST_WAIT_S)
     typed = given.path(arguments)
     _count(view)
+    denied = False
     path = await view.source.canonical(typed)
     published = await view.current()
     if (root := holding(published, path)) is None:
         try:
-            view.source.request(path, view.client, reason)
+            asked = view.source.request(path, view.client, reason)
         except Busy as error:
             raise BadArguments(error.message) from error
         if view.waiting < patience.calls:
             view.waiting += 1
             try:
-                published, root = await _decision(path, view, published, wait, report)
+                published, root = await _decision(path, view, asked, wait, report)
             finally:
                 view.waiting -= 1
+        denied = root is None and asked.is_denied
     return {
         "approved": root is not None,
+        "denied": denied,
         "root": item_of(root) if root else None,
         "revision": published.revision,
-        "advice": _APPROVED if root else _NOT_YET,
+        "advice": _APPROVED if root else _DENIED if denied else _NOT_YET,
     }
 
 
@@ -73,13 +79,16 @@ def _count(view: View) -> None:
 
 
 async def _decision(
-    path: bytes, view: View, published: Published, wait: float, report: Report
+    path: bytes, view: View, asked: Asked, wait: float, report: Report
 ) -> tuple[Published, Root | None]:
-    """Wait until a root holds `path`, or the time is over; the set as it is then."""
+    """Wait until a root holds `path`, the user has said no, or the time is over; the set as it is
+    then."""
     begin = anyio.current_time()
-    while (passed := anyio.current_time() - begin) < wait:
+    published = await view.current()
+    while (passed := anyio.current_time() - begin) < wait and not asked.is_denied:
         with anyio.move_on_after(min(view.patience.progress_s, wait - passed)) as pause:
-            published = await view.wait_past(published.revision)
+            await _news(view, asked, published.revision)
+            published = await view.current()
             if root := holding(published, path):
                 return published, root
         if pause.cancelled_caught:
@@ -87,3 +96,18 @@ async def _decision(
             await report(passed, wait, "waiting for the user to decide")
     published = await view.current()
     return published, holding(published, path)
+
+
+async def _news(view: View, asked: Asked, revision: int) -> None:
+    """Wait until the set is newer than `revision`, or the user has said no."""
+    async with anyio.create_task_group() as group:
+        group.start_soon(_end_at_a_denial, asked, group.cancel_scope)
+        await view.source.wait_past(
+            revision
+        )  # not verified here: that raises, which a group wraps
+        group.cancel_scope.cancel()
+
+
+async def _end_at_a_denial(asked: Asked, waiting: anyio.CancelScope) -> None:
+    await asked.denial()
+    waiting.cancel()
