@@ -12,9 +12,9 @@ import pytest
 from rootsd.app.territory import Territory
 from rootsd.core.inputs import Sighted, Unreachable, Vanished
 from rootsd.core.model import LapseReason, Nested, Parent, Project, ProjectKind, Sighting
-from rootsd.host.watch.events import Overflow
+from rootsd.host.watch.events import Overflow, Purpose, Watched
 from rootsd.host.watch.polling import PollingWatcher
-from support.exploring import World
+from support.exploring import World, run_down
 from support.repos import fake_repository, git, make_repository, raw
 
 pytestmark = pytest.mark.needs("linux")
@@ -164,6 +164,38 @@ def test_a_plain_folder_that_was_named_stays_a_project(world: World, tmp_path: P
     again.know({seen.path: Project(seen.path, "r7k2", sighting)})
     again.recheck_strays()
     assert again.take() == (seen,)
+
+
+class _Swapping(PollingWatcher):
+    """Swaps a folder for a link to another place when the one below it is about to be watched."""
+
+    def __init__(self, swapped: Path, target: Path) -> None:
+        super().__init__()
+        self._swapped = swapped
+        self._target = target
+
+    def watch(self, folder: bytes, purpose: Purpose) -> Watched:
+        if folder == raw(self._swapped / "b") and not self._swapped.is_symlink():
+            self._swapped.rename(self._swapped.with_name("away"))
+            self._swapped.symlink_to(self._target)
+        return super().watch(folder, purpose)
+
+
+def test_a_folder_swapped_for_a_link_amid_the_walk_shows_nothing_of_elsewhere(
+    world: World, tmp_path: Path
+) -> None:
+    secret = fake_repository(tmp_path / "elsewhere" / "b" / "c")
+    (world.top / "a" / "b" / "c").mkdir(parents=True)
+    swapping = _Swapping(world.top / "a", tmp_path / "elsewhere")
+    explorer = world.explorer_on(swapping)
+    (tree,) = explorer.territories
+    assert tree.has_project(raw(world.top / "a" / "b" / "c")), "it was not led astray"
+    run_down(explorer, world.clock)
+    assert explorer.take() == ()
+    world.settle()
+    world.explorer.sweep()
+    assert world.take() == []
+    assert secret.exists()
 
 
 def test_three_files_named_as_in_a_bare_repository_are_no_project(world: World) -> None:

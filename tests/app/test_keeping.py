@@ -144,6 +144,23 @@ def test_under_other_rules_nothing_is_remembered(
     assert {"src", "a", "one"} <= set(listed)
 
 
+def test_of_what_other_groups_could_see_nothing_is_remembered(
+    src: Path,
+    file: Path,
+    later: Callable[[], None],
+    listed: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    fake_repository(src / "a" / "one")
+    later()
+    Life(Parent(raw(src)), file, Clock()).end()
+    for groups, again in ((os.getgroups(), False), ([*os.getgroups(), 4711], True)):
+        monkeypatch.setattr(os, "getgroups", lambda groups=groups: groups)
+        listed.clear()
+        Life(Parent(raw(src)), file, Clock())
+        assert ("one" in listed) is again
+
+
 def test_a_young_stamp_is_not_kept(src: Path, file: Path, listed: list[str]) -> None:
     fake_repository(src / "one")
     Life(Parent(raw(src)), file, Clock()).end()

@@ -15,7 +15,7 @@ from rootsd.app.candidates import Arrival
 from rootsd.app.folders import Folder, Role
 from rootsd.app.tree import Tree
 from rootsd.core.model import Coverage, Parent, ProjectKind
-from rootsd.host.index import KeptTree
+from rootsd.host.index import KeptTree, powers
 from rootsd.host.markers import SKIPPED_BESIDE_A_PROJECT_FILE, Rules, child, is_marker
 from rootsd.host.walk import (
     Listing,
@@ -102,7 +102,7 @@ class Territory:
         top = Place(self.parent.path, self.parent.depth, Zone.OPEN, top=True)
         memory, self._memory = self._memory, None
         there = self._top_id is not None
-        if there and memory is not None and memory.signature == self.rules.signature():
+        if there and memory is not None and memory.signature == self._signature():
             self._plant(memory, top)
         else:
             self._graft(top, None, arrival, progress)
@@ -114,7 +114,10 @@ class Territory:
     def kept(self) -> KeptTree | None:
         """The tree, to be remembered in a later life; None if there is none."""
         top = self._tree.top
-        return top.kept(self.rules.signature()) if top is not None else None
+        return top.kept(self._signature()) if top is not None else None
+
+    def _signature(self) -> bytes:
+        return b"\0".join((powers(), self.rules.signature()))
 
     def is_behind(self) -> bool:
         """Whether remembered projects wait for `catch_up`."""

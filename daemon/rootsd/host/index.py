@@ -35,6 +35,12 @@ _FRONTIER, _REPOSITORIES, _KIND_SHIFT = 1, 2, 2
 _SEPARATOR = b"/"
 
 
+def powers() -> bytes:
+    """What settles, beside the rules, which folders a scan can list: our user and groups."""
+    groups = sorted({os.getegid(), *os.getgroups()})
+    return b" ".join(b"%d" % number for number in (os.geteuid(), *groups))
+
+
 @dataclass(frozen=True, slots=True)
 class Traits:
     """What a folder was: `zone` is that of the folders in it."""
