@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from rootsd.core.model import Rule, Verdict
 from rootsd.core.paths import PathError
-from rootsd.core.rules import checked_pattern, speaking
+from rootsd.core.rules import checked_pattern, literal, matches, speaking
 from support.world import ANN, NOW
 
 
@@ -111,3 +111,14 @@ def test_any_depth_means_what_it_says(pattern: list[str], path: list[str]) -> No
         return bool(parts) and globs[0] in ("*", parts[0]) and fits(globs[1:], parts[1:])
 
     assert _speaks("/" + "/".join(pattern), "/" + "/".join(path)) is fits(pattern, path)
+
+
+@pytest.mark.parametrize(
+    "path", [b"/a*", b"/a?b/[c]", b"/[", b"/]", b"/a[[]b", b"/**", b"/\xff[*"]
+)
+def test_a_literal_pattern_matches_its_path_alone(path: bytes) -> None:
+    pattern = checked_pattern(literal(path))
+    assert matches(pattern, path)
+    assert matches(pattern, path + b"/below")
+    for other in (b"/", b"/ax", b"/a-b/c", b"/c", path + b"x", path.replace(b"*", b"x") + b"y"):
+        assert not matches(pattern, other)

@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import signal
-import sys
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-import anyio
 import pytest
 from anyio import to_thread
-from mcp import Client
-from mcp.client.session import IncomingMessage
-from mcp.client.stdio import StdioServerParameters
 
-from support.person import HANG_GUARD, POWERLESS, Person
-
-URI = "roots://approved"
+from support.clients import legacy_client, modern_client, published
+from support.person import POWERLESS, Person
 
 # The SDK deprecates what its own legacy mode still has to use.
 pytestmark = pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")
@@ -32,74 +23,6 @@ def person(tmp_path: Path) -> Iterator[Person]:
     person = Person(tmp_path)
     yield person
     person.run("down")
-
-
-def bridge(person: Person) -> StdioServerParameters:
-    """What a client's configuration holds; clients hand hardly any environment on."""
-    return StdioServerParameters(
-        command=sys.executable,
-        args=["-m", "rootsd", "bridge"],
-        env={"ROOTSD_DIR": os.environ["ROOTSD_DIR"], "HOME": str(person.home)},
-    )
-
-
-class Told:
-    """Counts the notices that a client gets and lets a test wait for the next."""
-
-    def __init__(self) -> None:
-        self.notices: list[str] = []
-        self._arrived = anyio.Event()
-
-    async def take(self, notice: object) -> None:
-        self.notices.append(type(notice).__name__)
-        self._arrived.set()
-
-    async def take_message(self, message: IncomingMessage) -> None:
-        await self.take(message)
-
-    async def next(self) -> None:
-        with anyio.fail_after(HANG_GUARD):
-            await self._arrived.wait()
-        self._arrived = anyio.Event()
-
-
-@asynccontextmanager
-async def legacy_client(person: Person) -> AsyncIterator[tuple[Client, Told]]:
-    told = Told()
-    async with Client(bridge(person), mode="legacy", message_handler=told.take_message) as client:
-        await client.session.subscribe_resource(URI)
-        yield client, told
-
-
-@asynccontextmanager
-async def modern_client(person: Person) -> AsyncIterator[tuple[Client, Told]]:
-    told = Told()
-
-    async def follow(client: Client) -> None:
-        async with client.listen(resource_subscriptions=[URI]) as events:
-            listening.set()
-            async for event in events:
-                await told.take(event)
-
-    listening = anyio.Event()
-    async with (
-        Client(bridge(person), mode="2026-07-28") as client,
-        anyio.create_task_group() as group,
-    ):
-        group.start_soon(follow, client)
-        await listening.wait()
-        yield client, told
-        group.cancel_scope.cancel()
-
-
-async def published(client: Client) -> list[str]:
-    """The names of the roots by the resource, after seeing that the tool says the same."""
-    contents: Any = (await client.read_resource(URI)).contents[0]
-    by_resource = [root["name"] for root in json.loads(contents.text)["roots"]]
-    answer = await client.call_tool("list_roots", {})
-    structured: Any = answer.structured_content
-    assert [root["name"] for root in structured["roots"]] == by_resource
-    return by_resource
 
 
 async def test_a_clone_is_found_approved_published_and_withdrawn(person: Person) -> None:

@@ -29,7 +29,10 @@ from support.fakes import HANG_GUARD, SOURCES, World
 
 CWD = "/home/ann/src"
 APPROVE, DENY, FORGET = DecisionVerb.APPROVE, DecisionVerb.DENY, DecisionVerb.FORGET
-LINKS = {b"/home/ann/link": b"/home/ann/src/p1"}
+LINKS = {
+    b"/home/ann/link": b"/home/ann/src/p1",
+    b"/home/ann/odd-link": b"/home/ann/src/a[b]c",
+}
 
 
 def real_path(typed: str, cwd: str) -> bytes:

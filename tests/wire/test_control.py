@@ -36,8 +36,10 @@ FIELDS: dict[str, st.SearchStrategy[Any]] = {
     "last": st.integers(),
     "lasts": st.none() | st.integers(),
     "name": st.none() | TEXT,
+    "number": st.integers(),
     "parent": st.none() | TEXT,
     "path": TEXT,
+    "pattern": TEXT,
     "refs": TEXTS,
     "select": st.sampled_from(Selection),
     "tag": st.none() | TEXT,
@@ -66,8 +68,11 @@ def test_what_a_newer_caller_adds_is_ignored(request_: Request) -> None:
 
 @pytest.mark.parametrize("method", METHODS)
 def test_values_that_say_nothing_new_are_left_out(method: str) -> None:
-    required = {f.name: "x" for f in fields(METHODS[method]) if f.default is MISSING}
-    required |= {"verb": "deny"} if "verb" in required else {}
+    required: dict[str, object] = {
+        f.name: "x" for f in fields(METHODS[method]) if f.default is MISSING
+    }
+    forms = {"verb": "deny", "verdict": "denied", "number": 3}
+    required |= {name: value for name, value in forms.items() if name in required}
     assert encode(decode(method, required)) == (method, required)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any, Protocol, assert_never
@@ -14,6 +14,7 @@ from rootsd.app.decisions import Decisions
 from rootsd.app.items import NoteOn, dropped_items_of, items_of, without_note
 from rootsd.app.ledger import Ledger
 from rootsd.app.references import Resolver, canonical, is_selected
+from rootsd.app.rules import Rules
 from rootsd.core.catalog import Catalog
 from rootsd.core.errors import UnknownProject
 from rootsd.core.labels import safe_label
@@ -38,6 +39,7 @@ from rootsd.wire.control import (
     StatusQuery,
     Stop,
 )
+from rootsd.wire.rules import RuleAddition, RuleRemoval, RulesQuery
 from rootsd.wire.sessions import SessionItem, SessionListing, SessionsQuery, SessionView
 
 ProgressSink = Callable[[Progress], None]
@@ -120,8 +122,10 @@ class Desk:
             case Reload():
                 await self.host.reload()
                 return dict(self._status())
-            case Decide():
-                answer = self._decisions().carry_out(request, actor)
+            case RulesQuery():
+                return dict(self._rules().listing())
+            case Decide() | RuleAddition() | RuleRemoval():
+                answer = self._obey(request, actor)
             case CheckQuery():
                 answer = self._check(request)
             case Stop():
@@ -130,6 +134,17 @@ class Desk:
                 assert_never(request)
         return dict(await answer)
 
+    async def _obey(
+        self, order: Decide | RuleAddition | RuleRemoval, actor: Actor
+    ) -> Mapping[str, Any]:
+        match order:
+            case Decide():
+                return await self._decisions().carry_out(order, actor)
+            case RuleAddition():
+                return await self._rules().add(order, actor)
+            case RuleRemoval():
+                return await self._rules().remove(order, actor)
+
     def answered(self, request: Request) -> None:
         """Told once the answer to `request` is out."""
         if isinstance(request, Stop):
@@ -137,6 +152,9 @@ class Desk:
 
     def _decisions(self) -> Decisions:
         return Decisions(self.ledger, self.real_path, self.surveyor.propose, self.surveyor.parents)
+
+    def _rules(self) -> Rules:
+        return Rules(self.ledger, self.real_path, self.surveyor.parents)
 
     def _canonical(self, typed: str, cwd: str) -> bytes:
         return canonical(self.real_path, typed, cwd)

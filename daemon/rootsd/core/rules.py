@@ -16,15 +16,26 @@ from rootsd.core.model import Rule, Verdict
 from rootsd.core.paths import PathError, checked, text_of
 
 _ANY_DEPTH = b"**"
+_SPECIAL = re.compile(rb"[*?\[]")
 _RANGE_OR_ONE = re.compile(r"(.)-(.)|(.)", re.DOTALL)
 
 
 def speaking(rules: Iterable[Rule], path: bytes, verdict: Verdict) -> Rule | None:
     """The first rule with that verdict whose pattern matches `path` or a folder above it."""
     for rule in rules:
-        if rule.verdict is verdict and _compiled(rule.pattern).match(text_of(path)):
+        if rule.verdict is verdict and matches(rule.pattern, path):
             return rule
     return None
+
+
+def matches(pattern: bytes, path: bytes) -> bool:
+    """Whether `pattern` matches `path` or a folder above it."""
+    return _compiled(pattern).match(text_of(path)) is not None
+
+
+def literal(path: bytes) -> bytes:
+    """The pattern that matches this path alone, with what is below it."""
+    return _SPECIAL.sub(rb"[\g<0>]", path)
 
 
 def checked_pattern(pattern: bytes) -> bytes:

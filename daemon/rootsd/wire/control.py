@@ -15,6 +15,7 @@ from typing import Any, TypedDict
 
 from rootsd.core.errors import ErrorCode, RootsdError
 from rootsd.core.model import Access, Verdict
+from rootsd.wire.rules import RuleAddition, RuleRemoval, RulesQuery
 from rootsd.wire.sessions import SessionsQuery, SessionView
 
 PROTOCOL = 1
@@ -117,16 +118,29 @@ class Stop:
 
 
 Request = (
-    StatusQuery | ProjectsQuery | SessionsQuery | ScanOrder | Reload | Decide | CheckQuery | Stop
+    StatusQuery
+    | ProjectsQuery
+    | SessionsQuery
+    | RulesQuery
+    | ScanOrder
+    | Reload
+    | Decide
+    | RuleAddition
+    | RuleRemoval
+    | CheckQuery
+    | Stop
 )
 
 METHODS: Mapping[str, type[Request]] = {
     "status": StatusQuery,
     "projects": ProjectsQuery,
     "sessions": SessionsQuery,
+    "rules": RulesQuery,
     "scan": ScanOrder,
     "reload": Reload,
     "decide": Decide,
+    "rule-add": RuleAddition,
+    "rule-rm": RuleRemoval,
     "check": CheckQuery,
     "stop": Stop,
 }
@@ -315,8 +329,10 @@ _FORMS: Mapping[str, Callable[[object], object]] = {
     "last": _number,
     "lasts": _number_or_none,
     "name": _text_or_none,
+    "number": _number,
     "parent": _text_or_none,
     "path": _text,
+    "pattern": _text,
     "refs": _texts,
     "select": _word(Selection),
     "tag": _text_or_none,

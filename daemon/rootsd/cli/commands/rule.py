@@ -1,0 +1,113 @@
+"""`rootsd rule`: standing orders for paths."""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from rootsd.cli.columns import PROJECT_COLUMNS, age, home_short
+from rootsd.cli.flags import Command, Group
+from rootsd.cli.render import Answer, Column
+from rootsd.cli.session import Session, pass_session
+from rootsd.core.labels import safe_label
+from rootsd.core.model import Verdict
+from rootsd.core.paths import text_of
+from rootsd.wire.rules import RuleAddition, RuleRemoval, RulesQuery
+
+_VERBS = {"approve": Verdict.APPROVED, "deny": Verdict.DENIED}
+_STYLES = {"approve": "green", "deny": "red"}
+_WORDS = {verdict.value: word for word, verdict in _VERBS.items()}
+
+
+def _pattern(rule: Mapping[str, Any]) -> str:
+    encoded = rule["pattern_b64"]
+    return text_of(b64decode(encoded)) if encoded else str(rule["pattern"])
+
+
+_COLUMNS = (
+    Column("RULE", lambda rule: str(rule["number"])),
+    Column("SAYS", lambda rule: _WORDS[rule["verdict"]], style=_STYLES),
+    Column("PATTERN", _pattern, short=lambda rule: home_short(_pattern(rule)), is_path=True),
+    Column("COVERS", lambda rule: str(rule["covers"])),
+    Column("ADDED", lambda rule: rule["added_at"], short=lambda rule: age(rule["added_at"])),
+)
+
+
+@click.group(
+    "rule",
+    cls=Group,
+    invoke_without_command=True,
+    epilog="rootsd rule\nrootsd rule add approve '~/src/acme/**'\nrootsd rule rm 1",
+)
+@click.pass_context
+def command(ctx: click.Context) -> None:
+    """Standing orders for what lies, or comes to lie, below a path; alone, this lists them.
+
+    A clone below an approve rule is published at once, one below a deny rule is never proposed. A
+    deny rule outweighs every approval; your own denial of a folder outweighs an approve rule.
+    """
+    if ctx.invoked_subcommand is None:
+        ctx.invoke(list_)
+
+
+@command.command("ls", cls=Command, epilog="rootsd rule ls --json")
+@pass_session
+def list_(session: Session) -> None:
+    """List the rules, with how many known projects each covers."""
+    listing = session.call(RulesQuery())
+    output = session.output
+    output.show(Answer(listing["items"], listing["revision"], listing["warnings"]), _COLUMNS)
+    if output.on_terminal and not listing["items"]:
+        output.say("There is no rule: rootsd rule add approve '~/src/acme/**'")
+
+
+@command.command(
+    "add",
+    cls=Command,
+    epilog=("rootsd rule add approve '~/src/acme/**'\nrootsd rule add deny '~/src/*/scratch-*'"),
+)
+@click.argument("verb", type=click.Choice(list(_VERBS)))
+@click.argument("glob")
+@pass_session
+def add(session: Session, *, verb: str, glob: str) -> None:
+    """Approve or deny whatever GLOB matches, from now on; prints what it covers now.
+
+    Quote GLOB. *, ? and [...] stay within one component of the path, ** stands for any number of
+    them. What is matched is covered with all that is below it.
+    """
+    ruled = session.call(RuleAddition(_VERBS[verb], glob, session.cwd))
+    number = ruled["rule"]["number"]
+    done = "says" if ruled["is_new"] else "said already"
+    _show(session, ruled)
+    pattern = safe_label(_pattern(ruled["rule"]), limit=None)
+    session.output.say(f"Rule {number} {done}: {verb} {pattern}. {_extent(ruled['rule'])}")
+
+
+@command.command("rm", cls=Command, epilog="rootsd rule\nrootsd rule rm 1")
+@click.argument("number", type=click.IntRange(min=1))
+@pass_session
+def remove(session: Session, *, number: int) -> None:
+    """Take a rule back; prints the projects that it covered, as they are now.
+
+    What it alone had approved or denied waits for your decision again.
+    """
+    ruled = session.call(RuleRemoval(number))
+    _show(session, ruled)
+    pattern = safe_label(_pattern(ruled["rule"]), limit=None)
+    verb = _WORDS[ruled["rule"]["verdict"]]
+    session.output.say(f"Rule {number} is gone: {verb} {pattern}.")
+
+
+def _show(session: Session, ruled: Mapping[str, Any]) -> None:
+    extra = {"rule": ruled["rule"], "is_new": ruled["is_new"]}
+    answer = Answer(ruled["items"], ruled["revision"], ruled["warnings"], extra)
+    session.output.show(answer, PROJECT_COLUMNS)
+
+
+def _extent(rule: Mapping[str, Any]) -> str:
+    if not rule["covers"]:
+        return "It covers nothing yet."
+    return f"It covers {rule['covers']} now."

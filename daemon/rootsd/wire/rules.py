@@ -1,0 +1,66 @@
+"""Standing orders in control requests: who asks for them, and what they cover."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypedDict
+
+from rootsd.core.model import Verdict
+
+if TYPE_CHECKING:
+    from rootsd.wire.control import Item
+
+
+@dataclass(frozen=True, slots=True)
+class RulesQuery:
+    """The rules, in the order in which they were made: `RuleListing`."""
+
+
+@dataclass(frozen=True, slots=True)
+class RuleAddition:
+    """Approve or deny whatever `pattern` matches, from now on: `Ruled`. See `rootsd.core.rules`.
+
+    A pattern may begin with `~/`, or be relative to `cwd`.
+    """
+
+    verdict: Verdict
+    pattern: str
+    cwd: str
+
+
+@dataclass(frozen=True, slots=True)
+class RuleRemoval:
+    """Take rule `number` back, and what it alone had decided: `Ruled`."""
+
+    number: int
+
+
+class RuleItem(TypedDict):
+    """One rule. `pattern` is null and `pattern_b64` set where it is not UTF-8; `covers` tells how
+    many known projects it matches."""
+
+    number: int
+    verdict: str
+    pattern: str | None
+    pattern_b64: str | None
+    covers: int
+    added_at: str
+
+
+class RuleListing(TypedDict):
+    """Rules, oldest first."""
+
+    revision: int
+    items: list[RuleItem]
+    warnings: list[str]
+
+
+class Ruled(TypedDict):
+    """What became of a rule, and the known projects that it matches, as they are now. `is_new`
+    tells an addition that was made from one that was there."""
+
+    revision: int
+    rule: RuleItem
+    is_new: bool
+    items: list[Item]
+    warnings: list[str]

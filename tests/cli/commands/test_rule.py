@@ -1,0 +1,99 @@
+"""`rootsd rule`: from words to an order, and what is told of it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rootsd.core.errors import ErrorCode
+from support.fake_daemon import FakeDaemon, Objection, an_item
+from support.terminal import Shell
+
+
+def a_rule(number: int = 3, **changes: object) -> dict[str, Any]:
+    return {
+        "number": number, "verdict": "approved", "pattern": "/src/**", "pattern_b64": None,
+        "covers": 1, "added_at": "2026-11-20T08:11:02Z", **changes,
+    }  # fmt: skip
+
+
+def ruled(*items: dict[str, Any], **changes: object) -> dict[str, Any]:
+    return {
+        "revision": 8, "rule": a_rule(), "is_new": True, "items": list(items), "warnings": [],
+        **changes,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(("verb", "verdict"), [("approve", "approved"), ("deny", "denied")])
+def test_a_rule_is_added_and_what_it_covers_is_printed(
+    daemon: FakeDaemon, shell: Shell, verb: str, verdict: str
+) -> None:
+    daemon.answers["rule-add"] = ruled(an_item(verdict=verdict))
+    done = shell.run("rule", "add", verb, "~/src/**")
+    assert done.status == 0
+    assert done.out == f"r7k2\tapi\t{verdict}\tgit\t/src/api\t\n"
+    assert done.err == f"Rule 3 says: {verb} /src/**. It covers 1 now.\n"
+    assert daemon.asked("rule-add") == [
+        {"verdict": verdict, "pattern": "~/src/**", "cwd": str(Path.cwd())}
+    ]
+
+
+def test_a_rule_that_is_there_and_covers_nothing_is_told_so(
+    daemon: FakeDaemon, shell: Shell
+) -> None:
+    daemon.answers["rule-add"] = ruled(is_new=False, rule=a_rule(covers=0))
+    done = shell.run("rule", "add", "approve", "/src/**")
+    assert (done.out, done.err) == (
+        "",
+        "Rule 3 said already: approve /src/**. It covers nothing yet.\n",
+    )
+
+
+def test_a_rule_is_removed(daemon: FakeDaemon, shell: Shell) -> None:
+    daemon.answers["rule-rm"] = ruled(an_item(), is_new=False)
+    done = shell.run("rule", "rm", "3")
+    assert done.out.startswith("r7k2\tapi\tpending")
+    assert done.err == "Rule 3 is gone: approve /src/**.\n"
+    assert daemon.asked("rule-rm") == [{"number": 3}]
+
+
+def test_rules_are_listed_and_the_verb_alone_lists_them(daemon: FakeDaemon, shell: Shell) -> None:
+    odd = a_rule(4, verdict="denied", pattern=None, pattern_b64="L3Nydi//Kg==")
+    daemon.answers["rules"] = {"revision": 8, "items": [a_rule(), odd], "warnings": []}
+    expected = (
+        "3\tapprove\t/src/**\t1\t2026-11-20T08:11:02Z\n"
+        "4\tdeny\t/srv/\\xff*\t1\t2026-11-20T08:11:02Z\n"
+    )
+    for words in ((), ("ls",)):
+        assert shell.run("rule", *words).out == expected
+    listed = json.loads(shell.run("rule", "--json").out)
+    assert listed["command"] == "rule"
+    assert [item["number"] for item in listed["items"]] == [3, 4]
+    shown = shell.terminal("rule").out
+    assert "PATTERN" in shown
+    assert "/srv/\\xff*" in shown
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("add",), ("add", "approve"), ("add", "maybe", "/a"), ("rm",), ("rm", "0"), ("rm", "x")],
+)
+def test_words_without_a_meaning_are_a_usage_error(
+    daemon: FakeDaemon, shell: Shell, words: tuple[str, ...]
+) -> None:
+    done = shell.run("rule", *words)
+    assert (done.status, done.out) == (2, "")
+    assert daemon.requests == []
+
+
+def test_a_rule_that_does_not_exist_is_nothing_that_matched(
+    daemon: FakeDaemon, shell: Shell
+) -> None:
+    daemon.answers["rule-rm"] = Objection(
+        ErrorCode.NOTHING_MATCHED, "there is no rule 9", "rootsd rule ls"
+    )
+    done = shell.run("rule", "rm", "9")
+    assert (done.status, done.err) == (5, "error: there is no rule 9\n  try: rootsd rule ls\n")

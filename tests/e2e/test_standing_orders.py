@@ -1,0 +1,73 @@
+"""What is decided for later takes effect with no command typed: by rules, and at an end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from anyio import to_thread
+
+from support.clients import legacy_client, modern_client, published
+from support.person import Person
+
+# The SDK deprecates what its own legacy mode still has to use.
+pytestmark = pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")
+
+
+@pytest.fixture
+def person(tmp_path: Path) -> Iterator[Person]:
+    person = Person(tmp_path)
+    yield person
+    person.run("down")
+
+
+async def test_a_clone_below_an_approve_rule_is_published_with_no_command_typed(
+    person: Person,
+) -> None:
+    person.rootsd("up", str(person.parent))
+    covered = person.items("rule", "add", "approve", f"{person.parent}/acme/**")
+    assert covered == []
+    (person.parent / "acme").mkdir()
+    async with legacy_client(person) as (legacy, told), modern_client(person) as (modern, heard):
+        assert await published(legacy) == []
+        await to_thread.run_sync(person.clone, "acme/fresh")
+        await told.next()
+        await heard.next()
+        assert await published(legacy) == await published(modern) == ["fresh"]
+        await to_thread.run_sync(person.clone, "other")
+        await to_thread.run_sync(person.wait_until_listed, "other", "pending")
+        assert await published(legacy) == ["fresh"]
+        await to_thread.run_sync(person.rootsd, "rule", "rm", "1")
+        await told.next()
+        await heard.next()
+        assert await published(legacy) == await published(modern) == []
+
+
+def test_a_clone_below_a_deny_rule_never_waits_for_a_decision(person: Person) -> None:
+    person.rootsd("up", str(person.parent))
+    (person.parent / "scratch").mkdir()
+    person.rootsd("rule", "add", "deny", f"{person.parent}/scratch/**")
+    person.clone("scratch/one")
+    person.wait_until_listed("one", "ls", "--verdict", "denied")
+    person.clone("two")
+    person.wait_until_listed("two", "pending")
+    assert person.names("pending") == ["two"]
+    assert person.run("approve", "one").returncode == 4
+    assert person.run("check", str(person.parent / "scratch" / "one")).returncode == 4
+    person.rootsd("rule", "rm", "1")
+    assert sorted(person.names("pending")) == ["one", "two"]
+
+
+async def test_an_approval_with_an_end_is_withdrawn_and_clients_are_told(person: Person) -> None:
+    person.clone("one")
+    person.rootsd("up", str(person.parent))
+    async with legacy_client(person) as (legacy, told), modern_client(person) as (modern, heard):
+        await to_thread.run_sync(person.rootsd, "approve", "one", "--for", "3s")
+        await told.next()
+        await heard.next()
+        for client, notices in ((legacy, told), (modern, heard)):
+            while await published(client):
+                await notices.next()
+    (item,) = person.items("pending")
+    assert "its approval ended" in item["note"]
