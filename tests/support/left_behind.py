@@ -27,6 +27,9 @@ def _processes_with(variable: str, start: str) -> list[psutil.Process]:
     for process in psutil.process_iter():
         try:
             value = process.environ().get(variable, "")
+            # Python's own, which ends after the process that used multiprocessing.
+            if any("multiprocessing.resource_tracker" in word for word in process.cmdline()):
+                continue
         except psutil.Error:
             continue  # ended meanwhile, or another user's
         if process.pid != os.getpid() and value.startswith(start):
