@@ -10,47 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from rootsd.app.candidates import Arrival, Candidates, Settled
+from rootsd.app.candidate import Arrival, Settled
+from rootsd.app.candidates import Candidates
 from rootsd.core.model import Incomplete, ProjectKind
-from rootsd.host.watch.events import Change, Happening, Purpose
+from rootsd.host.watch.events import Change, Purpose
+from support.making import Making
 from support.repos import fake_repository, git, make_repository, raw
-from support.watching import Clock, RememberingWatcher
 
 GIT, PROJECT = ProjectKind.GIT, ProjectKind.PROJECT
-
-
-class Making:
-    """Candidates with a clock that is moved by hand and processes as told."""
-
-    def __init__(self) -> None:
-        self.clock = Clock()
-        self.watcher = RememberingWatcher()
-        self.busy = False
-        self.looks: list[frozenset[bytes]] = []
-        self.candidates = Candidates(self.watcher, self.look, self.clock)
-
-    def look(self, folders: Collection[bytes]) -> frozenset[bytes]:
-        """Who is at work: nobody, or somebody on each folder."""
-        self.looks.append(frozenset(folders))
-        return self.looks[-1] if self.busy else frozenset()
-
-    def consider(self, path: Path, kind: ProjectKind, arrival: Arrival) -> Settled | None:
-        return self.candidates.consider(raw(path), kind, arrival)
-
-    def happen(
-        self, folder: Path, name: str, change: Change, moved: bool = False
-    ) -> list[Settled]:
-        at_work = Happening(raw(folder), name.encode(), change, Purpose.AT_WORK, moved)
-        return self.candidates.happened(at_work) + self.candidates.due()
-
-    def wait(self, seconds: float) -> list[Settled]:
-        """Let time pass, looking whenever the candidates want to."""
-        end, settled = self.clock.now + seconds, []
-        while (due := self.candidates.next_due()) is not None and due <= end:
-            self.clock.now = max(self.clock.now, due)
-            settled += self.candidates.due()
-        self.clock.now = end
-        return settled
 
 
 @pytest.fixture
@@ -93,33 +60,6 @@ def test_a_clone_that_was_stopped_is_waited_for(making: Making, clone: Path) -> 
     assert len(making.candidates) == 1
 
 
-def test_a_checkout_whose_git_died_is_given_up_and_still_watched(
-    making: Making, clone: Path
-) -> None:
-    (clone / ".git" / "index").rename(clone / ".git" / "index.lock")
-    making.consider(clone, GIT, Arrival.MADE)
-    assert making.wait(2.9) == []
-    assert making.wait(0.2) == [Settled(raw(clone), GIT, Incomplete.NOT_CHECKED_OUT)]
-    assert making.candidates.next_due() is None
-    assert len(making.candidates) == 0
-    (clone / ".git" / "index.lock").rename(clone / ".git" / "index")
-    assert making.happen(clone / ".git", "index", Change.CAME, moved=True) == [
-        Settled(raw(clone), GIT)
-    ]
-
-
-def test_a_fetch_that_was_killed_is_interrupted(making: Making, tmp_path: Path) -> None:
-    git("init", tmp_path / "one")
-    pack = tmp_path / "one" / ".git" / "objects" / "pack"
-    (pack / "tmp_pack_x").touch()
-    making.consider(tmp_path / "one", GIT, Arrival.MADE)
-    assert making.wait(0.9) == []
-    making.happen(pack, "tmp_pack_x", Change.ALTERED)
-    assert making.wait(0.9) == []
-    expected = Settled(raw(tmp_path / "one"), GIT, Incomplete.INTERRUPTED)
-    assert making.wait(0.2) == [expected]
-
-
 def test_a_broken_repository_is_given_up_by_a_scan_too(making: Making, tmp_path: Path) -> None:
     (tmp_path / "one" / ".git").mkdir(parents=True)
     assert making.consider(tmp_path / "one", GIT, Arrival.FOUND) is None
@@ -154,6 +94,7 @@ def test_what_a_scan_finds_with_a_process_at_work_is_followed_however_old(
 ) -> None:
     git("init", tmp_path / "one")
     git("remote", "add", "origin", "https://example.org/slow", cwd=tmp_path / "one")
+    (tmp_path / "one" / "file").touch()
     making.busy = True
     assert making.consider(tmp_path / "one", GIT, Arrival.FOUND) is None
     making.busy = False
@@ -180,36 +121,6 @@ def test_a_server_that_logs_into_a_new_repository_holds_it_back_not_for_ever(
     making.consider(tmp_path / "one", GIT, Arrival.MADE)
     assert making.wait(9) == []
     assert making.wait(3) == [Settled(raw(tmp_path / "one"), GIT)]
-
-
-def test_a_copy_is_settled_when_all_its_files_are_there(
-    making: Making, clone: Path, tmp_path: Path
-) -> None:
-    copy = tmp_path / "copy"
-    shutil.copytree(clone, copy)
-    last = copy / "d3" / "f3"
-    last.rename(tmp_path / "kept")
-    assert making.consider(copy, GIT, Arrival.MADE) is None
-    assert making.wait(1.0) == []
-    (tmp_path / "kept").rename(last)
-    assert making.wait(1.1) == [Settled(raw(copy), GIT)]
-
-
-def test_a_copy_in_which_files_were_deleted_is_settled_after_a_while(
-    making: Making, clone: Path
-) -> None:
-    (clone / "d3" / "f3").unlink()
-    assert making.consider(clone, GIT, Arrival.MADE) is None
-    assert making.wait(2.9) == []
-    assert making.wait(0.2) == [Settled(raw(clone), GIT)]
-
-
-def test_a_whole_copy_waits_for_the_process_that_makes_it(making: Making, clone: Path) -> None:
-    making.busy = True
-    assert making.consider(clone, GIT, Arrival.MADE) is None
-    assert making.wait(60) == []
-    making.busy = False
-    assert making.wait(2) == [Settled(raw(clone), GIT)]
 
 
 def test_what_was_moved_here_is_whole(making: Making, clone: Path) -> None:
@@ -259,10 +170,11 @@ def test_a_dropped_candidate_is_looked_at_no_more(making: Making, tmp_path: Path
 def test_an_old_repository_of_another_kind_is_settled_by_a_scan(
     making: Making, tmp_path: Path
 ) -> None:
-    (tmp_path / "_darcs").mkdir()
-    darcs = ProjectKind.DARCS
-    assert making.consider(tmp_path, darcs, Arrival.FOUND) is None
-    assert making.wait(3.1) == [Settled(raw(tmp_path), darcs)]
+    (tmp_path / ".pijul" / "pristine").mkdir(parents=True)
+    (tmp_path / ".pijul" / "pristine" / "db").touch()
+    pijul = ProjectKind.PIJUL
+    assert making.consider(tmp_path, pijul, Arrival.FOUND) is None
+    assert making.wait(3.1) == [Settled(raw(tmp_path), pijul)]
 
 
 def test_a_repository_in_use_is_settled_by_a_scan(making: Making, tmp_path: Path) -> None:

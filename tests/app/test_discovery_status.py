@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rootsd.app.candidates import Arrival
+from rootsd.app.candidate import Arrival
 from rootsd.app.discovery_status import ParentState, report_on
 from rootsd.app.territory import Territory
 from rootsd.core.model import Coverage, Parent, ProjectKind

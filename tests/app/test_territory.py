@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rootsd.app.candidates import Arrival
+from rootsd.app.candidate import Arrival
 from rootsd.app.territory import Territory
 from rootsd.core.model import Coverage, Parent, ProjectKind
 from rootsd.host.markers import Rules

@@ -27,7 +27,7 @@ from bench.measuring import (
     times,
     version_of,
 )
-from rootsd.app.candidates import Arrival
+from rootsd.app.candidate import Arrival
 from rootsd.app.territory import Territory
 from rootsd.core.model import Identity, Parent, ProjectKind
 from rootsd.host.identity import identify

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rootsd.core.model import ProjectKind
-from rootsd.host.gitdir import GitPlace, git_stage, locate, locate_bare
+from rootsd.host.gitdir import GitPlace, git_stage, is_git, locate, locate_bare
 from rootsd.host.stages import Stage
 from support.repos import fake_repository, git, make_repository, raw
 
@@ -191,8 +191,14 @@ def test_unborn_states(tmp_path: Path) -> None:
     git("config", "remote.origin.fetch", "+refs/heads/*:refs/remotes/origin/*", cwd=one)
     assert _stage(one) is Stage.NEGOTIATING
     (one / "file").touch()
+    assert _stage(one) is Stage.REMOTE_ALONE
     git("add", ".", cwd=one)
     assert _stage(one) is Stage.STAGED_UNBORN
+
+
+def test_git_kinds() -> None:
+    assert is_git(ProjectKind.GIT_BARE)
+    assert not is_git(ProjectKind.JJ)
 
 
 def test_the_clone_of_an_empty_repository_is_whole(tmp_path: Path) -> None:

@@ -58,6 +58,7 @@ def _is_root() -> bool:
 
 
 NEEDS = {
+    "brz": Need(_program("brz"), "apt-get install brz"),
     "btrfs": Need(_mounts("btrfs", "mkfs.btrfs"), "apt-get install btrfs-progs"),
     "bindfs": Need(
         lambda: Path("/dev/fuse").exists() and shutil.which("bindfs") is not None,
@@ -66,7 +67,9 @@ NEEDS = {
     "checkout": Need((TOP / ".git").exists, "run it in a git checkout"),
     "bubblewrap": Need(_program("bwrap"), "apt-get install bubblewrap"),
     "ext4": Need(_mounts("ext4", "mkfs.ext4"), "apt-get install e2fsprogs"),
+    "darcs": Need(_program("darcs"), "apt-get install darcs"),
     "fd": Need(_program("fdfind", "fd"), "apt-get install fd-find"),
+    "fossil": Need(_program("fossil"), "apt-get install fossil"),
     "hg": Need(_program("hg"), "apt-get install mercurial"),
     "landlock": Need(
         lambda: landlock.version() > 0,
@@ -87,6 +90,9 @@ NEEDS = {
     "systemd": Need(_program("systemctl"), "apt-get install systemd"),
     "systemd-analyze": Need(_program("systemd-analyze"), "apt-get install systemd"),
     "watchman": Need(_program("watchman"), "apt-get install watchman"),
+    "zip": Need(
+        _runs("sh", "-c", "command -v zip && command -v unzip"), "apt-get install zip unzip"
+    ),
 }
 
 

@@ -18,7 +18,7 @@ from enum import StrEnum
 from rootsd.app.discovery import Discovery
 from rootsd.core.inputs import Observation, Sighted
 from rootsd.core.model import Parent
-from rootsd.host.copies import copied_whole
+from rootsd.host.copies import what_lacks
 from rootsd.host.gitdir import locate
 from rootsd.host.landlock import READ, Right, Ruleset
 from rootsd.host.probe import probe
@@ -107,7 +107,7 @@ def main() -> None:
         start = time.perf_counter()
         told[path] = _in_words(probe(path))
         if (place := locate(path)) is not None:
-            told[path] += f" {copied_whole(place)}"
+            told[path] += f" {what_lacks(path, place.kind)}"
         slowest = max(slowest, time.perf_counter() - start)
     grown = _memory_kib() - before
     discovered = _discover(parent)

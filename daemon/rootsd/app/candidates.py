@@ -8,66 +8,19 @@ from __future__ import annotations
 
 import heapq
 import itertools
-import os
-import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from enum import Enum
 
-from rootsd.core.model import Incomplete, ProjectKind
-from rootsd.host.complete import folders_at_work, is_git, state_of, untouched_for
-from rootsd.host.copies import copied_whole
-from rootsd.host.gitdir import SIGNS, locate, locate_bare
-from rootsd.host.markers import marker_in
+from rootsd.app.candidate import OLD_S, Arrival, Candidate, Settled, is_old
+from rootsd.core.model import ProjectKind
+from rootsd.host.complete import folders_at_work, state_of, untouched_for
+from rootsd.host.gitdir import is_git
 from rootsd.host.processes import WorkedOn
-from rootsd.host.reader import names_in
+from rootsd.host.signs import is_telling, is_trace_of_a_maker
 from rootsd.host.stages import Complete, Nothing, Pending, Stage
 from rootsd.host.watch.events import Change, Happening, Purpose, Watched, Watcher
 
-# What a scan finds unchanged for longer than this has been quiet for that long.
-_OLD_S = 10.0
-_MAKERS_TRACES = (b"tmp_pack", b"pack_git2")
-_MAKERS_LOCKS = frozenset((b"wlock", b"lock"))
 _AFTER_A_PROCESS_S = 0.02
 _LONGEST_PAUSE_S = 1.0
-_GIT_MAKES_AT_ONCE = frozenset((ProjectKind.GIT_WORKTREE, ProjectKind.GIT_SUBMODULE))
-
-
-class Arrival(Enum):
-    """How a candidate came to be known; it settles how much its state proves."""
-
-    FOUND = "found by a scan"
-    MOVED = "moved here as a whole"
-    MADE = "made under our eyes"
-
-
-@dataclass(frozen=True, slots=True)
-class Settled:
-    """A candidate's end: what it is, or that it is nothing. `incomplete` if it was given up."""
-
-    path: bytes
-    kind: ProjectKind | None
-    incomplete: Incomplete | None = None
-    main_checkout: bytes | None = None
-
-
-@dataclass(slots=True)
-class _Candidate:
-    path: bytes
-    kind: ProjectKind
-    arrival: Arrival
-    quiet_since: float
-    stage: Stage | None = None
-    stage_since: float = 0.0
-    due: float | None = None
-    pauses: int = 0
-    maker_seen: bool = False
-    given_up: Incomplete | None = None
-    folders: set[bytes] = field(default_factory=set)
-
-    def in_peace_since(self) -> float:
-        """Since when it is in its stage, and nothing happened."""
-        return max(self.quiet_since, self.stage_since)
 
 
 class Candidates:
@@ -85,7 +38,7 @@ class Candidates:
         self._watcher = watcher
         self._worked_on = worked_on
         self._now = monotonic
-        self._all: dict[bytes, _Candidate] = {}
+        self._all: dict[bytes, Candidate] = {}
         self._unsure: dict[bytes, Complete | Pending] = {}
         self._inside: dict[bytes, set[bytes]] = {}
         self._timers: list[tuple[float, int, bytes]] = []
@@ -102,11 +55,11 @@ class Candidates:
         """
         candidate = self._all.get(path)
         if candidate is None:
-            candidate = _Candidate(path, kind, arrival, self._now())
+            candidate = Candidate(path, kind, arrival, self._now())
             if arrival is Arrival.FOUND:
                 if settled := self._settle_at_once(candidate):
                     return settled
-                if (age := untouched_for(path, kind)) > _OLD_S:
+                if (age := untouched_for(path, kind)) > OLD_S:
                     candidate.quiet_since -= age
             self._all[path] = candidate
         candidate.kind = kind
@@ -121,21 +74,21 @@ class Candidates:
             self._forget_watch(happening.folder)
         for path in followed:
             candidate = self._all[path]
-            if _trace_of_a_maker(happening.name):
+            if is_trace_of_a_maker(happening.name):
                 candidate.maker_seen = True
             candidate.quiet_since, candidate.pauses = self._now(), 0
-            if candidate.given_up is not None or _is_telling(happening):
+            if candidate.given_up is not None or is_telling(happening):
                 settled.append(self._judge(candidate))
-            elif candidate.stage is not None:
-                self._look_again(candidate, candidate.stage)
+            else:
+                self._look_again(candidate)
         return [end for end in settled if end is not None]
 
     def disturbed(self, path: bytes) -> None:
         """Something changed in the candidate's own folder: its quiet time starts anew."""
         if (candidate := self._all.get(path)) is not None:
             candidate.quiet_since = self._now()
-            if (state := self._unsure.get(path)) is not None:
-                self._look_again(candidate, _stage_in(state))
+            if path in self._unsure:
+                self._look_again(candidate)
 
     def due(self) -> list[Settled]:
         """Look again at those whose time has come, and at the processes if any is in doubt."""
@@ -162,7 +115,7 @@ class Candidates:
         self._unwatch(candidate)
         return True
 
-    def _settle_at_once(self, candidate: _Candidate) -> Settled | None:
+    def _settle_at_once(self, candidate: Candidate) -> Settled | None:
         """What a scan finds is mostly whole and old: no watch, no waiting."""
         state = state_of(candidate.path, candidate.kind)
         match state:
@@ -171,13 +124,13 @@ class Candidates:
             case Pending(kind=kind, stage=Stage.IN_USE, main_checkout=main):
                 return Settled(candidate.path, kind, None, main)
             case Pending(kind=kind, stage=stage) if not is_git(kind):
-                if stage.wait.outcome is None and _is_old(candidate.path, kind):
+                if stage.wait.outcome is None and is_old(candidate.path, kind):
                     return Settled(candidate.path, kind)
             case Pending() | Nothing():
                 pass
         return None
 
-    def _judge(self, candidate: _Candidate) -> Settled | None:
+    def _judge(self, candidate: Candidate) -> Settled | None:
         self._unsure.pop(candidate.path, None)
         self._watch(candidate)
         state = state_of(candidate.path, candidate.kind)
@@ -185,24 +138,24 @@ class Candidates:
             self.drop(candidate.path)
             return Settled(candidate.path, None)
         candidate.kind = state.kind
-        if isinstance(state, Complete) and _is_believed(candidate):
+        stage = candidate.doubt(state)
+        if stage is None:
             self.drop(candidate.path)
             return Settled(candidate.path, state.kind, None, state.main_checkout)
-        stage = _stage_in(state)
         self._enter(candidate, stage)
         now, since, wait = self._now(), candidate.in_peace_since(), stage.wait
         if wait.patience_s is not None and now >= since + wait.patience_s:
             return self._give_up_waiting(candidate, state)
-        if now >= since + wait.quiet_s or _is_whole_copy(candidate):
+        if now >= since + wait.quiet_s or candidate.is_whole_copy():
             self._unsure[candidate.path] = state
         else:
-            self._look_again(candidate, stage)
+            self._look_again(candidate)
         return None
 
-    def _enter(self, candidate: _Candidate, stage: Stage) -> None:
+    def _enter(self, candidate: Candidate, stage: Stage) -> None:
         if stage is not candidate.stage:
             first = candidate.stage is None
-            candidate.stage, candidate.pauses = stage, 0
+            candidate.stage, candidate.pauses, candidate.grew = stage, 0, not first
             # What was there before we came has been in its stage for as long as it was quiet.
             candidate.stage_since = candidate.quiet_since if first else self._now()
 
@@ -222,15 +175,12 @@ class Candidates:
             if path not in at_work and state_of(path, candidate.kind) == state:
                 settled.append(self._give_up_waiting(candidate, state))
             else:
-                self._look_again(candidate, _stage_in(state))
+                self._look_again(candidate)
         return [end for end in settled if end is not None]
 
-    def _give_up_waiting(self, candidate: _Candidate, state: Complete | Pending) -> Settled | None:
-        stage = _stage_in(state)
-        outcome = stage.wait.outcome
-        if stage is Stage.FILES_BEFORE_INDEX and candidate.maker_seen:
-            # git writes under the lock of the index; without either it was stopped.
-            outcome = Incomplete.NOT_CHECKED_OUT
+    def _give_up_waiting(self, candidate: Candidate, state: Complete | Pending) -> Settled | None:
+        stage = candidate.doubt(state)
+        outcome = None if stage is None else candidate.conclusion(stage)
         if outcome is None:
             self.drop(candidate.path)
             return Settled(candidate.path, candidate.kind, None, state.main_checkout)
@@ -241,10 +191,12 @@ class Candidates:
         candidate.given_up = outcome
         return Settled(candidate.path, candidate.kind, outcome, state.main_checkout)
 
-    def _look_again(self, candidate: _Candidate, stage: Stage) -> None:
+    def _look_again(self, candidate: Candidate) -> None:
         """At the next look that may tell something, at most until the quiet time is over."""
         self._unsure.pop(candidate.path, None)
-        now, wait = self._now(), stage.wait
+        if candidate.stage is None:
+            return  # it is just being considered
+        now, wait = self._now(), candidate.stage.wait
         # No event tells of what is not watched; but who waits long need not look often.
         pause = min(wait.again_s * 2 ** min(candidate.pauses, 8), _LONGEST_PAUSE_S)
         candidate.pauses += 1
@@ -253,7 +205,7 @@ class Candidates:
         candidate.due = now + pause
         heapq.heappush(self._timers, (candidate.due, next(self._turn), candidate.path))
 
-    def _watch(self, candidate: _Candidate) -> None:
+    def _watch(self, candidate: Candidate) -> None:
         for folder in folders_at_work(candidate.path, candidate.kind):
             if folder in candidate.folders:
                 continue
@@ -262,7 +214,7 @@ class Candidates:
                 candidate.folders.add(folder)
                 self._inside.setdefault(folder, set()).add(candidate.path)
 
-    def _unwatch(self, candidate: _Candidate) -> None:
+    def _unwatch(self, candidate: Candidate) -> None:
         for folder in candidate.folders:
             users = self._inside[folder]
             users.discard(candidate.path)
@@ -274,57 +226,3 @@ class Candidates:
         for path in self._inside.pop(folder, ()):
             self._all[path].folders.discard(folder)
         self._watcher.unwatch(folder, Purpose.AT_WORK)
-
-
-def _stage_in(state: Complete | Pending) -> Stage:
-    """What a state is taken for that nobody may believe at once."""
-    if isinstance(state, Pending):
-        return state.stage
-    return Stage.PROJECT_FILE if state.kind is ProjectKind.PROJECT else Stage.COPYING
-
-
-def _is_believed(candidate: _Candidate) -> bool:
-    """Whether a state that is final may be taken at its word."""
-    if candidate.arrival is not Arrival.MADE or candidate.maker_seen:
-        return True
-    return candidate.kind in _GIT_MAKES_AT_ONCE
-
-
-def _is_whole_copy(candidate: _Candidate) -> bool:
-    """Whether a copy has all that its index names, so that it need not be quiet first."""
-    if candidate.stage is not Stage.COPYING or not is_git(candidate.kind):
-        return False
-    bare = candidate.kind is ProjectKind.GIT_BARE
-    place = locate_bare(candidate.path) if bare else locate(candidate.path)
-    return place is not None and copied_whole(place)
-
-
-def _trace_of_a_maker(name: bytes) -> bool:
-    """Whether only a VCS at work makes a file of this name."""
-    return name.endswith(b".lock") or name.startswith(_MAKERS_TRACES) or name in _MAKERS_LOCKS
-
-
-def _is_telling(happening: Happening) -> bool:
-    """Whether a change can end a stage: a rename into place, a lock that goes, a new index."""
-    name = happening.name
-    if not name:
-        return True
-    sign = (
-        name in SIGNS
-        or name in _MAKERS_LOCKS
-        or name.endswith((b".keep", b".lock"))
-        or name.startswith(_MAKERS_TRACES)
-    )
-    if not sign:
-        return False
-    if happening.change is Change.LEFT or happening.moved:
-        return True
-    return happening.change is Change.CAME and name == b"index"
-
-
-def _is_old(path: bytes, kind: ProjectKind) -> bool:
-    marker = marker_in(names_in(path), kind)
-    try:
-        return time.time() - os.lstat(path + b"/" + marker).st_ctime > _OLD_S
-    except OSError:
-        return False

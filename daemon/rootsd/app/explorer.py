@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from rootsd.app.candidates import Arrival, Candidates, Settled
+from rootsd.app.candidate import Arrival, Settled
+from rootsd.app.candidates import Candidates
 from rootsd.app.guards import Guards
 from rootsd.app.strays import Strays, what_became_of
 from rootsd.app.territory import ProgressSink, Territory

@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable
 from typing import Protocol
 
-from rootsd.app.candidates import Arrival
+from rootsd.app.candidate import Arrival
 from rootsd.app.folders import Folder, Role
 from rootsd.app.tree import Tree
 from rootsd.core.model import Coverage, Parent, ProjectKind

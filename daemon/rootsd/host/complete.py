@@ -3,31 +3,31 @@
 from __future__ import annotations
 
 import os
-import re
 import time
+from collections.abc import Mapping
+from types import MappingProxyType
 
 from rootsd.core.model import ProjectKind
-from rootsd.host.gitdir import TEMPORARY, git_stage, locate, locate_bare
+from rootsd.host import foreign
+from rootsd.host.gitdir import git_stage, is_git, locate, locate_bare
 from rootsd.host.markers import VCS_MARKERS
-from rootsd.host.reader import (
-    CONFIG_CAP,
-    PACKED_REFS_CAP,
-    REF_CAP,
-    join,
-    names_in,
-    read_small,
-)
+from rootsd.host.reader import names_in
 from rootsd.host.stages import Complete, Nothing, Pending, Stage, State
 
-_REMOTE = re.compile(rb"^[ \t]*\[remote ", re.MULTILINE)
-_GIT_KINDS = frozenset(
-    (ProjectKind.GIT, ProjectKind.GIT_WORKTREE, ProjectKind.GIT_SUBMODULE, ProjectKind.GIT_BARE)
+# Where the tools write while they make a repository of a kind, from the folder itself.
+_WORKSHOPS: Mapping[ProjectKind, tuple[bytes, ...]] = MappingProxyType(
+    {
+        ProjectKind.GIT_BARE: (b"", b"/objects/pack"),
+        ProjectKind.JJ: (b"/.jj/repo", b"/.jj/working_copy"),
+        ProjectKind.HG: (b"/.hg", b"/.hg/store"),
+        ProjectKind.SAPLING: (b"/.sl", b"/.sl/store"),
+        ProjectKind.SVN: (b"/.svn",),
+        ProjectKind.FOSSIL: (b"",),
+        ProjectKind.BZR: (b"/.bzr", b"/.bzr/checkout", b"/.bzr/repository/upload"),
+        ProjectKind.PIJUL: (b"/.pijul", b"/.pijul/pristine"),
+        ProjectKind.DARCS: (b"/_darcs",),
+    }
 )
-
-
-def is_git(kind: ProjectKind) -> bool:
-    """Whether git itself made a project of this kind."""
-    return kind in _GIT_KINDS
 
 
 def state_of(path: bytes, kind: ProjectKind) -> State:
@@ -43,32 +43,18 @@ def state_of(path: bytes, kind: ProjectKind) -> State:
             return _bare_state(path)
         case ProjectKind.GIT | ProjectKind.GIT_WORKTREE | ProjectKind.GIT_SUBMODULE:
             return _git_state(path)
-        case ProjectKind.JJ:
-            return _of(ProjectKind.JJ, _jj_stage(path))
-        case ProjectKind.HG:
-            return _of(ProjectKind.HG, _hg_stage(path))
         case _:
-            return _other_state(path, kind)
+            if not _has_marker(path, kind):
+                return Nothing()
+            return _of(kind, _foreign_stage(path, kind))
 
 
 def folders_at_work(path: bytes, kind: ProjectKind) -> tuple[bytes, ...]:
     """The folders whose events tell that a project of `kind` at `path` gets on."""
-    match kind:
-        case ProjectKind.PROJECT | ProjectKind.URI:
-            return ()
-        case ProjectKind.JJ:
-            return (path + b"/.jj/repo", path + b"/.jj/working_copy")
-        case ProjectKind.HG:
-            return (path + b"/.hg",)
-        case ProjectKind.SVN:
-            return (path + b"/.svn",)
-        case ProjectKind.GIT_BARE:
-            return (path, path + b"/objects/pack")
-        case _:
-            place = locate(path) if is_git(kind) else None
-            if place is None:
-                return (path,)
-            return (place.folder, place.common + b"/objects/pack")
+    if is_git(kind) and kind is not ProjectKind.GIT_BARE:
+        place = locate(path)
+        return (path,) if place is None else (place.folder, place.common + b"/objects/pack")
+    return tuple(path + inside for inside in _WORKSHOPS.get(kind, ()))
 
 
 def untouched_for(path: bytes, kind: ProjectKind) -> float:
@@ -93,7 +79,7 @@ def _of(kind: ProjectKind, stage: Stage | None) -> State:
 
 def _git_state(path: bytes) -> State:
     if os.path.lexists(path + b"/.jj"):
-        return _of(ProjectKind.JJ, _jj_stage(path))
+        return _of(ProjectKind.JJ, foreign.jj_stage(path))
     place = locate(path)
     if place is None:
         if os.path.lexists(path + b"/.git"):
@@ -111,49 +97,28 @@ def _bare_state(path: bytes) -> State:
     return _of(ProjectKind.GIT_BARE, git_stage(locate_bare(path)))
 
 
-def _jj_stage(path: bytes) -> Stage:
-    """jj holds no lock while it fetches, so that even a whole repository must be quiet first."""
-    repo = path + b"/.jj/repo"
-    if not os.path.isdir(repo):
-        # A second workspace: a file that names the first one's repository.
-        text = read_small(repo, REF_CAP)
-        if not text:
-            return Stage.JJ_STARTING
-        repo = join(path + b"/.jj", text.strip())
-    if not os.path.lexists(repo + b"/store/type"):
-        return Stage.JJ_STARTING
-    working = names_in(path + b"/.jj/working_copy")
-    if b"checkout" not in working or b"working_copy.lock" in working:
-        return Stage.JJ_STARTING
-    if os.path.lexists(repo + b"/git_import_export.lock"):
-        return Stage.JJ_STARTING
-    target = read_small(repo + b"/store/git_target", REF_CAP)
-    if not target:
-        return Stage.JJ
-    git = join(repo + b"/store", target.strip())
-    packs = names_in(git + b"/objects/pack")
-    if any(name.startswith(TEMPORARY) or name.endswith(b".keep") for name in packs):
-        return Stage.FETCHING
-    packed = read_small(git + b"/packed-refs", PACKED_REFS_CAP) or b""
-    fetched = os.path.lexists(git + b"/refs/remotes") or b"refs/remotes" in packed
-    if not fetched and _REMOTE.search(read_small(git + b"/config", CONFIG_CAP) or b""):
-        return Stage.CONNECTING
-    return Stage.JJ
-
-
-def _hg_stage(path: bytes) -> Stage | None:
-    names = names_in(path + b"/.hg")
-    if not names >= {b"requires", b"store"}:
-        return Stage.HG_STARTING
-    if not names.isdisjoint((b"wlock", b"updatestate")):
-        return Stage.HG_LOCKED
-    if os.path.lexists(path + b"/.hg/store/lock"):
-        return Stage.HG_LOCKED
-    return None if b"dirstate" in names else Stage.HG_NO_DIRSTATE
-
-
-def _other_state(path: bytes, kind: ProjectKind) -> State:
+def _has_marker(path: bytes, kind: ProjectKind) -> bool:
     markers = (marker for marker, its_kind in VCS_MARKERS.items() if its_kind is kind)
-    if any(os.path.lexists(path + b"/" + marker) for marker in markers):
-        return Pending(kind, Stage.OTHER)
-    return Nothing()
+    return any(os.path.lexists(path + b"/" + marker) for marker in markers)
+
+
+def _foreign_stage(path: bytes, kind: ProjectKind) -> Stage | None:
+    match kind:
+        case ProjectKind.JJ:
+            return foreign.jj_stage(path)
+        case ProjectKind.HG:
+            return foreign.hg_stage(path + b"/.hg")
+        case ProjectKind.SAPLING:
+            return foreign.hg_stage(path + b"/.sl")
+        case ProjectKind.SVN:
+            return foreign.svn_stage(path + b"/.svn")
+        case ProjectKind.FOSSIL:
+            return foreign.fossil_stage(path)
+        case ProjectKind.BZR:
+            return foreign.bzr_stage(path + b"/.bzr")
+        case ProjectKind.DARCS:
+            return foreign.darcs_stage(path + b"/_darcs")
+        case ProjectKind.PIJUL:
+            return foreign.pijul_stage(path + b"/.pijul")
+        case _:
+            raise AssertionError(f"{kind} is told by git or by a project file")

@@ -1,85 +1,100 @@
-"""Tells whether a repository that git did not make here, a copy, has arrived whole.
+"""Tells whether a repository that its own tool did not make here, a copy, has arrived whole.
 
-`cp`, `tar` and `rsync` leave no lock: HEAD and index may lie there long before the objects and the
-files. Source: gitformat-index(5), gitformat-pack(5).
+`cp`, `tar`, `unzip` and `rsync` leave no lock: HEAD and index may lie there long before the
+objects and the files. So the copy is compared with what it says of itself.
 """
 
 from __future__ import annotations
 
-import hashlib
 import os
+import re
+import stat
+from collections.abc import Iterable
 
-from rootsd.host.gitdir import GitPlace
-from rootsd.host.reader import names_in, read_small, read_tail
+from rootsd.core.model import Incomplete, ProjectKind
+from rootsd.host import gitobjects
+from rootsd.host.foreign import files_of
+from rootsd.host.gitdir import GitPlace, is_git, locate, locate_bare
+from rootsd.host.gitindex import SHA1_SIZE, SHA256_SIZE, BadIndex, Entry, entries_of
+from rootsd.host.reader import CONFIG_CAP, read_small
 
-_INDEX_CAP = 64 << 20
-_SIGNATURE = b"DIRC"
-_TRAILER = 20
-_HEADER = 12
-_FIXED = 62
-_FLAGS_OFFSET = 60
-_MODE_OFFSET = 24
-_EXTENDED = 0x4000
-_SKIP_WORKTREE = 0x4000
-_TYPE_MASK = 0xF000
-_SUBMODULE = 0xE000
-_PARSED_VERSIONS = (2, 3)
+_SHA256 = re.compile(rb"^[ \t]*objectformat[ \t]*=[ \t]*sha256", re.MULTILINE | re.IGNORECASE)
+# Everybody has the empty blob; git makes up what it needs of it.
+_EMPTY_BLOBS = frozenset(
+    map(
+        bytes.fromhex,
+        (
+            "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391",
+            "473a0f4c3be8a93681a267e3b1e9a7dcda1185436fe141f7749120a303721813",
+        ),
+    )
+)
 
 
-def copied_whole(place: GitPlace) -> bool:
-    """Whether each pack fits its index and each entry of the index is there.
+def what_lacks(path: bytes, kind: ProjectKind) -> Incomplete | None:
+    """What a repository names and does not hold; None where all of it is there.
 
-    Takes 0.4 ms for 100 files, 3 ms for 1,000. An index of version 4, whose names are compressed,
-    and one of a SHA-256 repository are taken for whole if their end is.
+    In git: packs that are cut off, an index that is, files of the index, and their objects; the
+    history behind them is not walked. 5 ms for 1,000 files. In the others: the files of the
+    checkout, where its list can be read.
     """
-    packs = place.common + b"/objects/pack/"
-    for name in names_in(packs):
-        if name.endswith(b".pack") and not _pack_fits(packs + name.removesuffix(b".pack")):
-            return False
-    if place.folder == place.work:
-        return True
-    file = place.folder + b"/index"
-    if read_small(file, len(_SIGNATURE)) != _SIGNATURE:
-        return False  # before so much memory goes to what is no index
-    index = read_small(file, _INDEX_CAP)
-    return index is not None and _index_holds(index, place.work)
+    if not is_git(kind):
+        names = files_of(path, kind)
+        return None if _first_missing(path, names) is None else Incomplete.NOT_CHECKED_OUT
+    place = locate_bare(path) if kind is ProjectKind.GIT_BARE else locate(path)
+    return Incomplete.INTERRUPTED if place is None else _what_lacks(place)
 
 
-def _pack_fits(stem: bytes) -> bool:
-    """A pack ends with its checksum, its index with that one and its own."""
-    of_index = read_tail(stem + b".idx", 2 * _TRAILER)
-    of_pack = read_tail(stem + b".pack", _TRAILER)
-    return of_index is not None and of_pack is not None and of_index[:_TRAILER] == of_pack
+def _id_size(place: GitPlace) -> int:
+    config = read_small(place.common + b"/config", CONFIG_CAP) or b""
+    return SHA256_SIZE if _SHA256.search(config) else SHA1_SIZE
 
 
-def _index_holds(index: bytes, work: bytes) -> bool:
-    if len(index) < _HEADER + _TRAILER or not index.startswith(_SIGNATURE):
-        return False
-    trailer = index[-_TRAILER:]
-    # All zeros: index.skipHash.
-    if trailer != bytes(_TRAILER):
-        digest = hashlib.sha1(index[:-_TRAILER], usedforsecurity=False).digest()
-        if digest != trailer:
-            return False
-    version = int.from_bytes(index[4:8], "big")
-    if version not in _PARSED_VERSIONS:
-        return True
-    return all(os.path.lexists(work + b"/" + name) for name in _expected(index))
+def _what_lacks(place: GitPlace) -> Incomplete | None:
+    objects = place.common + b"/objects"
+    id_size = _id_size(place)
+    if not gitobjects.packs_fit(objects, id_size):
+        return Incomplete.INTERRUPTED
+    index = place.folder + b"/index"
+    if place.kind is ProjectKind.GIT_BARE or not os.path.lexists(index):
+        return None
+    try:
+        entries = entries_of(index, id_size)
+    except BadIndex:
+        return Incomplete.INTERRUPTED
+    if _is_half_written(place.work, entries):
+        return Incomplete.NOT_CHECKED_OUT
+    ids = {entry.object_id for entry in entries} - _EMPTY_BLOBS
+    if not gitobjects.are_elsewhere(objects) and not gitobjects.has_all(objects, ids):
+        return Incomplete.INTERRUPTED
+    return None
 
 
-def _expected(index: bytes) -> list[bytes]:
-    """The names that a checkout must have: not those of submodules, not those left out."""
-    names, at, count = [], _HEADER, int.from_bytes(index[8:12], "big")
-    for _ in range(count):
-        flags = int.from_bytes(index[at + _FLAGS_OFFSET : at + _FIXED], "big")
-        extended = bool(flags & _EXTENDED)
-        start = at + _FIXED + (2 if extended else 0)
-        end = index.find(b"\0", start)
-        if end < 0:
-            break
-        more = int.from_bytes(index[at + _FIXED : start], "big")
-        mode = int.from_bytes(index[at + _MODE_OFFSET : at + _MODE_OFFSET + 4], "big")
-        if not more & _SKIP_WORKTREE and mode & _TYPE_MASK != _SUBMODULE:
-            names.append(index[start:end])
-        at += ((end - at) // 8 + 1) * 8
-    return names
+def _is_half_written(work: bytes, entries: Iterable[Entry]) -> bool:
+    """Whether a file of the index is missing, or the one written last is shorter than it says.
+
+    A file that is shorter and not the last was edited before it was copied.
+    """
+    newest, is_short = 0, False
+    for entry in entries:
+        try:
+            found = os.lstat(work + b"/" + entry.name)
+        except (OSError, ValueError):
+            return True
+        if found.st_ctime_ns >= newest:
+            newest = found.st_ctime_ns
+            is_short = (
+                entry.size is not None
+                and stat.S_ISREG(found.st_mode)
+                and found.st_size < entry.size
+            )
+    return is_short
+
+
+def _first_missing(work: bytes, names: Iterable[bytes]) -> bytes | None:
+    for name in names:
+        try:
+            os.lstat(work + b"/" + name)
+        except (OSError, ValueError):
+            return name
+    return None

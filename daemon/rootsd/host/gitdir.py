@@ -30,6 +30,9 @@ LOCKS = frozenset(b"index.lock HEAD.lock config.lock packed-refs.lock shallow.lo
 SIGNS = LOCKS | frozenset(b"HEAD index config packed-refs locked gitdir".split())
 TEMPORARY = (b"tmp_pack_", b"tmp_idx_", b"pack_git2_")
 
+_GIT_KINDS = frozenset(
+    (ProjectKind.GIT, ProjectKind.GIT_WORKTREE, ProjectKind.GIT_SUBMODULE, ProjectKind.GIT_BARE)
+)
 _OBJECT_ID = re.compile(rb"[0-9a-f]{40}(?:[0-9a-f]{24})?\s*$")
 _REMOTE = re.compile(rb"^[ \t]*\[remote ", re.MULTILINE)
 _FETCH = re.compile(rb"^[ \t]*fetch[ \t]*=", re.MULTILINE)
@@ -53,6 +56,11 @@ class GitPlace:
     common: bytes
     kind: ProjectKind
     main_checkout: bytes | None = None
+
+
+def is_git(kind: ProjectKind) -> bool:
+    """Whether git itself made a project of this kind."""
+    return kind in _GIT_KINDS
 
 
 def locate(work: bytes) -> GitPlace | None:
@@ -146,7 +154,8 @@ def _stage(place: GitPlace, fd: int, entries: frozenset[bytes]) -> Stage | None:
         return Stage.NOT_CHECKED_OUT if empty else Stage.FILES_BEFORE_INDEX
     if b"index" in entries:
         return Stage.STAGED_UNBORN
-    return _unborn_stage(head, fd, nothing_fetched=not packs and b"packed-refs" not in entries)
+    nothing_fetched = not packs and b"packed-refs" not in entries
+    return _unborn_stage(head, fd, place, nothing_fetched=nothing_fetched)
 
 
 def _fetch_stage(place: GitPlace, packs: frozenset[bytes], *, was_whole: bool) -> Stage | None:
@@ -166,7 +175,7 @@ def _fetch_stage(place: GitPlace, packs: frozenset[bytes], *, was_whole: bool) -
     return None
 
 
-def _unborn_stage(head: bytes, fd: int, *, nothing_fetched: bool) -> Stage | None:
+def _unborn_stage(head: bytes, fd: int, place: GitPlace, *, nothing_fetched: bool) -> Stage | None:
     config = read_small(b"config", CONFIG_CAP, fd) or b""
     branch = head.removeprefix(b"ref: ").removeprefix(_BRANCH_PREFIX)
     if nothing_fetched and head.startswith(b"ref: " + _BRANCH_PREFIX):
@@ -174,9 +183,12 @@ def _unborn_stage(head: bytes, fd: int, *, nothing_fetched: bool) -> Stage | Non
         section = rb'^[ \t]*\[branch "' + re.escape(branch) + rb'"\][^\[]*^[ \t]*merge[ \t]*='
         if re.search(section, config, re.MULTILINE):
             return None
-    if _REMOTE.search(config):
-        return Stage.NEGOTIATING if _FETCH.search(config) else Stage.CONNECTING
-    return Stage.UNBORN
+    if not _REMOTE.search(config):
+        return Stage.UNBORN
+    # What `git clone` was killed in is empty; who adds a remote by hand mostly has files already.
+    if place.kind is not ProjectKind.GIT_BARE and not names_in(place.work) <= {b".git"}:
+        return Stage.REMOTE_ALONE
+    return Stage.NEGOTIATING if _FETCH.search(config) else Stage.CONNECTING
 
 
 def _read_head(fd: int) -> bytes:

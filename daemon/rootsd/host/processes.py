@@ -27,6 +27,15 @@ _TOOLS = (
     b"7z",
     b"cpio",
     b"mv",
+    b"sl",
+    b"fossil",
+    b"bzr",
+    b"brz",
+    b"pijul",
+    b"darcs",
+    b"pax",
+    b"scp",
+    b"ditto",
 )
 _FLAGS = re.compile(rb"flags:\s+(\d+)")
 _CMDLINE_CAP = 8192

@@ -46,12 +46,13 @@ class Stage(Enum):
     UNBORN = "no commit"
     CONNECTING = "a remote, nothing fetched"
     NEGOTIATING = "a remote, fetch prepared"
+    REMOTE_ALONE = "files and a remote, nothing fetched"
+    SUBMODULES = "submodules being cloned"
     COPYING = "a copy"
-    JJ_STARTING = "jj being set up"
+    SETTLING = "whole, its maker perhaps not done"
+    STARTING = "another VCS being set up"
     JJ = "jj, perhaps at work"
-    HG_STARTING = "hg being set up"
-    HG_LOCKED = "hg at work"
-    HG_NO_DIRSTATE = "hg without a dirstate"
+    HG_NO_PARENT = "hg with no commit checked out"
     OTHER = "another VCS, perhaps at work"
     PROJECT_FILE = "a project file just written"
 
@@ -75,14 +76,15 @@ _WAITS = {
     Stage.NOT_CHECKED_OUT: Wait(0.02, 0.02),
     Stage.STAGED_UNBORN: Wait(0.15, 0.05, patience_s=10.0),
     Stage.UNBORN: Wait(0.02, 0.02, patience_s=10.0),
-    Stage.CONNECTING: Wait(0.5, 0.25),
-    Stage.NEGOTIATING: Wait(0.5, 0.25),
+    Stage.CONNECTING: Wait(0.5, 0.25, Incomplete.INTERRUPTED),
+    Stage.NEGOTIATING: Wait(0.5, 0.25, Incomplete.INTERRUPTED),
+    Stage.REMOTE_ALONE: Wait(0.5, 0.25),
+    Stage.SUBMODULES: Wait(0.5, 0.05, Incomplete.NOT_CHECKED_OUT),
     Stage.COPYING: Wait(3.0, 0.05),
-    Stage.JJ_STARTING: Wait(5.0, 0.1, Incomplete.INTERRUPTED),
+    Stage.SETTLING: Wait(0.1, 0.1),
+    Stage.STARTING: Wait(5.0, 0.1, Incomplete.INTERRUPTED),
     Stage.JJ: Wait(0.25, 0.25),
-    Stage.HG_STARTING: Wait(5.0, 0.1, Incomplete.INTERRUPTED),
-    Stage.HG_LOCKED: Wait(3.0, 0.1),
-    Stage.HG_NO_DIRSTATE: Wait(0.6, 0.2),
+    Stage.HG_NO_PARENT: Wait(0.6, 0.2),
     Stage.OTHER: Wait(3.0, 0.5),
     Stage.PROJECT_FILE: Wait(0.25, 0.25, patience_s=3.0),
 }

@@ -1,0 +1,47 @@
+"""Candidates with a clock that is moved by hand and processes as told."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from pathlib import Path
+
+from rootsd.app.candidate import Arrival, Settled
+from rootsd.app.candidates import Candidates
+from rootsd.core.model import ProjectKind
+from rootsd.host.watch.events import Change, Happening, Purpose
+from support.repos import raw
+from support.watching import Clock, RememberingWatcher
+
+
+class Making:
+    """Candidates with a clock that is moved by hand and processes as told."""
+
+    def __init__(self) -> None:
+        self.clock = Clock()
+        self.watcher = RememberingWatcher()
+        self.busy = False
+        self.looks: list[frozenset[bytes]] = []
+        self.candidates = Candidates(self.watcher, self.look, self.clock)
+
+    def look(self, folders: Collection[bytes]) -> frozenset[bytes]:
+        """Who is at work: nobody, or somebody on each folder."""
+        self.looks.append(frozenset(folders))
+        return self.looks[-1] if self.busy else frozenset()
+
+    def consider(self, path: Path, kind: ProjectKind, arrival: Arrival) -> Settled | None:
+        return self.candidates.consider(raw(path), kind, arrival)
+
+    def happen(
+        self, folder: Path, name: str, change: Change, moved: bool = False
+    ) -> list[Settled]:
+        at_work = Happening(raw(folder), name.encode(), change, Purpose.AT_WORK, moved)
+        return self.candidates.happened(at_work) + self.candidates.due()
+
+    def wait(self, seconds: float) -> list[Settled]:
+        """Let time pass, looking whenever the candidates want to."""
+        end, settled = self.clock.now + seconds, []
+        while (due := self.candidates.next_due()) is not None and due <= end:
+            self.clock.now = max(self.clock.now, due)
+            settled += self.candidates.due()
+        self.clock.now = end
+        return settled
