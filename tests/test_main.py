@@ -59,6 +59,7 @@ def loaded(*words: str, heavy: tuple[str, ...] = HEAVY) -> set[str]:
         ("-q", "pending", "--exit-code", "--count", "--no-color"),
         ("bridge",),
         ("-q", "bridge", "--client", "x"),
+        ("run", "--nonsense"),
     ],
 )
 def test_a_quick_command_loads_nothing_heavy(daemon: FakeDaemon, words: tuple[str, ...]) -> None:
@@ -90,6 +91,9 @@ def test_the_command_line_does_not_load_the_sdk_nor_what_it_does_not_use(
         ("pending",),
         ("bridge", "--help"),
         ("--json", "bridge"),
+        ("run", "--help"),
+        ("run", "--only", "x", "--help", "--", "server"),
+        ("--json", "run", "server"),
     ],
 )
 def test_words_that_need_more_go_to_the_command_line_whole(
@@ -108,6 +112,19 @@ def test_the_bridge_gets_its_words_untouched(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr("rootsd.bridge.main.main", seen.append)
     entry.main()
     assert seen == [["--client", "-v"]]
+
+
+@pytest.mark.parametrize(
+    "words", [("--", "server", "--help"), ("server", "--help"), ("-q", "--", "-v", "--json")]
+)
+def test_the_words_of_a_server_are_its_own(
+    monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    seen: list[list[str]] = []
+    monkeypatch.setattr(sys, "argv", ["rootsd", "run", *words])
+    monkeypatch.setattr("rootsd.relay.main.main", seen.append)
+    entry.main()
+    assert seen == [list(words)]
 
 
 def test_a_quick_command_answers_as_the_full_one_does(daemon: FakeDaemon) -> None:

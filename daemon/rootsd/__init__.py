@@ -6,7 +6,7 @@ in pyproject.toml hold it so.
     cli ──▶ app ──▶ publish ──▶ wire ──▶ core
      │       └────▶ host ───────────────▶ core
      └──▶ wire, and the few doors of host that need no daemon
-    bridge, check ──▶ wire, and the lean half of host: standard library only
+    bridge, relay, check ──▶ wire, and the lean half of host: standard library only
 
 core     decides. Pure: no clock, files, sockets, logging, threads. `step` changes one project,
          `judge` says what the verdict is, `is_published` is the one predicate for what clients
@@ -16,6 +16,9 @@ host     all contact with the operating system: reads, identities, markers, watc
          sockets. It returns facts, "could not read" among them, and never an empty list for an
          error.
 publish  the only place that knows the MCP SDK. Loaded at the first MCP connection.
+bridge   connects one client's pipes to the daemon, whatever becomes of the daemon.
+relay    runs one MCP server inside the approved set: what passes between client and server is
+         sorted by a session without I/O, and one loop of poll(2) holds all pipes.
 app      the daemon: one task group, one writer (`Ledger`), one discovery thread.
 cli      arguments to a control message, a reply to lines. Loaded a command at a time.
 

@@ -1,7 +1,7 @@
 """The console entry point: quick commands run at once, all others through the command line.
 
-`bridge`, `check` and `pending --count` are started by every MCP client and every shell prompt;
-importing click for them would cost more than their work.
+`bridge`, `run`, `check` and `pending --count` are started by every MCP client and every shell
+prompt; importing click for them would cost more than their work.
 """
 
 from __future__ import annotations
@@ -29,6 +29,10 @@ def _dispatch(words: list[str]) -> int:
             from rootsd.bridge import main as bridge
 
             return bridge.main(rest)
+        case ["run", *rest] if _HELP.isdisjoint(_flags_of_run(rest)):
+            from rootsd.relay import main as relay
+
+            return relay.main(rest)
         case ["check", *rest] if (path := _only_path(rest)) is not None:
             from rootsd import check
 
@@ -40,6 +44,11 @@ def _dispatch(words: list[str]) -> int:
     from rootsd.cli import main as command_line
 
     return command_line.main(words)
+
+
+def _flags_of_run(rest: list[str]) -> list[str]:
+    """The words of our own; those after them are the server's."""
+    return rest[: rest.index("--")] if "--" in rest else rest[:1]
 
 
 def _only_path(rest: list[str]) -> str | None:

@@ -242,7 +242,7 @@ async def test_what_was_approved_in_a_place_that_is_refused_now_lapses() -> None
     rules = [rule(Verdict.APPROVED, SOURCES)]
     world = World(approved(1), granted(2), approved(3), denied(4), project(5), rules=rules)
     refused = tuple(path(number) for number in (1, 2, 4, 5))
-    await world.ledger.set_places(replace(PLACES, refused=refused))
+    await world.ledger.set_places(PLACES._replace(refused=refused))
     assert await world.told() == {path(3)}
     for number in (1, 2):
         ruling = world.ledger.catalog.projects[path(number)].ruling

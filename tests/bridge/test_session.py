@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rootsd.bridge.session import RevisionLost, ScopeRefused, Session
+from rootsd.bridge.session import RevisionLost, Session
 from rootsd.core.errors import DaemonUnreachable
-from rootsd.wire.hello import Hello, Scope
+from rootsd.wire.hello import Hello, Scope, ScopeRefused
 from support.bridges import INITIALIZE, fault, notice, reply, request
 
 Message = dict[str, Any]
@@ -203,9 +203,9 @@ def test_a_scope_that_the_next_daemon_refuses_is_not_given_up() -> None:
     session = Session(Hello(scope=Scope(tags=("work",))))
     answer_all(session, session.begin().to_daemon)
     session.lose()
-    hello = messages(session.begin().to_daemon)[0]
+    asked = messages(session.begin().to_daemon)[0]
     with pytest.raises(ScopeRefused, match="no such thing"):
-        hear(session, fault(hello["id"], -32602, "no such thing"))
+        hear(session, fault(asked["id"], -32602, "no such thing"))
 
 
 @pytest.mark.parametrize("answer", [{"protocolVersion": "2024-11-05"}, {}])

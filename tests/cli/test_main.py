@@ -46,6 +46,7 @@ DOCUMENTED = {
     "check": {"--write"},
     "version": set(),
     "bridge": {"--any-uri", "--client", "--only"},
+    "run": {"--advisory-access", "--client-roots", "--env", "--name", "--only"},
     "daemon": {"--ready-fd", "--detach"},
 }
 EVERYWHERE = {

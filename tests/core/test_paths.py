@@ -184,7 +184,7 @@ def test_a_parent_may_hold_the_daemons_own_folders_and_not_lie_in_them() -> None
 
 
 def test_the_configuration_refuses_places_with_what_is_in_them_and_what_holds_them() -> None:
-    places = replace(PLACES, refused=(HOME + b"/src/vault",))
+    places = PLACES._replace(refused=(HOME + b"/src/vault",))
     assert places.why_no_root(HOME + b"/src/vault") == "the configuration refuses it"
     for path in (HOME + b"/src/vault/a", HOME + b"/src"):
         assert places.why_no_root(path) == "the configuration refuses /home/ann/src/vault"

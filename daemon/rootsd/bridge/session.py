@@ -16,7 +16,6 @@ from rootsd.core.errors import ErrorCode, RootsdError
 from rootsd.wire import hello, words
 from rootsd.wire.jsonrpc import (
     INVALID_REQUEST,
-    METHOD_NOT_FOUND,
     Batch,
     Fault,
     Id,
@@ -26,12 +25,6 @@ from rootsd.wire.jsonrpc import (
     encode,
     parse,
 )
-
-
-class ScopeRefused(RootsdError):
-    """The daemon cannot narrow the connection as asked; going on would give more than that."""
-
-    code = ErrorCode.REFUSED
 
 
 class RevisionLost(RootsdError):
@@ -109,7 +102,7 @@ class Session:
     def take(self, line: bytes) -> Step:
         """Look at a line of the daemon, and say what goes to the client.
 
-        Raises ScopeRefused and RevisionLost, after which this connection is of no use.
+        Raises hello.ScopeRefused and RevisionLost, after which this connection is of no use.
         """
         id_ = words.id_of_answer(line)
         if id_ is None:
@@ -201,7 +194,7 @@ class Session:
     def _answered_ourselves(self, role: Role, uri: str, answer: object) -> Step:
         match role, answer:
             case Role.HELLO, Fault() as fault if self._scoped:
-                raise _refusal(fault)
+                raise hello.refusal(fault)
             case Role.HELLO, _ if self._scoped:
                 return self._shake_hands()
             case Role.INITIALIZE, _:
@@ -253,15 +246,3 @@ class Session:
         if first is False and isinstance(notice, Notice):
             return Step(b"".join(words.news_of_stream(notice)))
         return Step(line + b"\n")
-
-
-def _refusal(fault: Fault) -> ScopeRefused:
-    reason = fault.message
-    match fault.data:
-        case {"reason": str() as said}:
-            reason = said
-        case _:
-            pass
-    if fault.code == METHOD_NOT_FOUND:
-        reason = "it is too old"
-    return ScopeRefused(f"the daemon cannot narrow this session: {reason}", "rootsd up")

@@ -40,6 +40,7 @@ VERBS: Mapping[str, Verb] = {
     "check": Verb(LOOK, "where a path stands, told by the exit status"),
     "version": Verb(LOOK, "version of this command and of the daemon"),
     "bridge": Verb(PROGRAMS, "connect an MCP client: the command for its configuration"),
+    "run": Verb(PROGRAMS, "run any MCP server inside the approved set"),
     "daemon": Verb(PROGRAMS, "run the daemon in the foreground"),
 }
 ALIASES = {"allow": "approve", "block": "deny", "revoke": "deny"}

@@ -21,7 +21,8 @@ class Absence:
 
     def __init__(self) -> None:
         self.retry_at = _NEVER
-        self._give_up_at = -_NEVER  # whoever has never had a daemon need not wait for it
+        self.give_up_at = -_NEVER  # whoever has never had a daemon need not wait for it
+        """Until when a daemon that is gone is waited for; see `is_hopeless`."""
         self._pause = _FIRST_PAUSE_S
         self._losses = 0
         self._was_there = False
@@ -38,7 +39,7 @@ class Absence:
         # One loss is nothing: a daemon that was idle, and is restarted.
         wait = _FIRST_PAUSE_S * 2**self._losses if self._losses > 1 else 0.0
         self.retry_at = now + min(wait, _WORST_PAUSE_S)
-        self._give_up_at = self.retry_at + GRACE_S
+        self.give_up_at = self.retry_at + GRACE_S
         self._pause = _FIRST_PAUSE_S
         self._may_start = True
 
@@ -65,7 +66,7 @@ class Absence:
 
     def is_hopeless(self, now: float) -> bool:
         """Whether to tell the client instead of letting it wait."""
-        return now >= self._give_up_at
+        return now >= self.give_up_at
 
     def _longest_pause(self, now: float) -> float:
         return _LONG_PAUSE_S if self.is_hopeless(now) else _PAUSE_S

@@ -8,7 +8,7 @@ import re
 import stat
 import tomllib
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from rootsd.core.errors import BadConfig
@@ -49,7 +49,7 @@ class Config:
 
     def limiting(self, places: RefusedPlaces) -> RefusedPlaces:
         """`places` with what is configured about them."""
-        return replace(places, refused=self.refused, allowed=self.allowed)
+        return places._replace(refused=self.refused, allowed=self.allowed)
 
 
 def read_config(file: bytes) -> Config:
@@ -129,7 +129,7 @@ class _Reader:
             raise self.wrong("roots", None, 'it is written [roots], then refuse = ["~/vault"]')
         self.check_keys(table, _ROOTS_KEYS, None)
         refused, allowed = (self._places(key, table.get(key, [])) for key in _ROOTS_KEYS)
-        self._refused = replace(self._refused, refused=refused, allowed=allowed)
+        self._refused = self._refused._replace(refused=refused, allowed=allowed)
         return refused, allowed
 
     def parent(self, entry: Mapping[str, Any], index: int) -> Parent:

@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from rootsd.wire.jsonrpc import Id, Params, Request
+from rootsd.core.errors import ErrorCode, RootsdError
+from rootsd.wire.jsonrpc import METHOD_NOT_FOUND, Fault, Id, Params, Request
 
 METHOD = "rootsd/hello"
 VERSION = 1
@@ -50,6 +51,12 @@ class Hello(NamedTuple):
 
 class BadHello(ValueError):
     """The parameters are no hello that this version understands; the message says which."""
+
+
+class ScopeRefused(RootsdError):
+    """The daemon cannot narrow the connection as asked; going on would give more than that."""
+
+    code = ErrorCode.REFUSED
 
 
 def scope_of(
@@ -104,6 +111,19 @@ def decode(params: Params) -> Hello:
         (_text(params, "client") or "")[:_CLIENT_LIMIT],
         Scope(_texts(params, "only"), _texts(params, "tags"), _text(params, "cwd"), any_uri),
     )
+
+
+def refusal(fault: Fault) -> ScopeRefused:
+    """The error that stands for a daemon's `fault` in answer to a hello that narrows."""
+    reason = fault.message
+    match fault.data:
+        case {"reason": str() as said}:
+            reason = said
+        case _:
+            pass
+    if fault.code == METHOD_NOT_FOUND:
+        reason = "it is too old"
+    return ScopeRefused(f"the daemon cannot narrow this session: {reason}", "rootsd up")
 
 
 def _text(params: dict[str, Any], field: str) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 
 from rootsd.core.errors import RootsdError
@@ -27,6 +28,8 @@ _NOTICE_OF_FILTER = {
 # How our daemons start their lines; others may write JSON as they like.
 _ANSWER = b'{"jsonrpc":"2.0","id":'
 _NOTICE = b'{"jsonrpc":"2.0","method":'
+_RESULT = b'{"result":'  # and so do servers made with the TypeScript SDK, whose id comes last
+_LAST_ID = re.compile(rb',"id":(-?(?:0|[1-9]\d{0,18})|"[ !#-\[\]-~]*")\}\s*\Z')
 _JSON = json.JSONDecoder()
 _OUTCOMES = (',"result":', ',"error":')
 
@@ -35,17 +38,28 @@ def id_of_answer(line: bytes) -> Id | None:
     """The id of the request that a line answers; None where it answers none."""
     if line.startswith(_NOTICE):
         return None
+    if (id_ := quick_id_of_answer(line)) is not None:
+        return id_
+    message = parse(line)
+    return message.id if isinstance(message, Reply | Fault) else None
+
+
+def quick_id_of_answer(line: bytes) -> Id | None:
+    """The same from the ends of the line alone; None also where they do not tell."""
     if line.startswith(_ANSWER):
         try:
             head = line[len(_ANSWER) : HEAD].decode()
             id_, end = _JSON.raw_decode(head)
         except ValueError:  # a very long id, or a letter that the cut has split
-            pass
-        else:
-            if isinstance(id_, int | str) and head.startswith(_OUTCOMES, end):
-                return id_
-    message = parse(line)
-    return message.id if isinstance(message, Reply | Fault) else None
+            return None
+        known = isinstance(id_, int | str) and not isinstance(id_, bool)
+        return id_ if known and head.startswith(_OUTCOMES, end) else None
+    if not line.startswith(_RESULT):
+        return None
+    # In JSON a quote after a comma begins a string, unless the comma lies in one: then the quote
+    # ends it, and what follows is no colon. So this is a member, and of the outermost object.
+    found = _LAST_ID.search(line, max(0, len(line) - HEAD))
+    return json.loads(found[1]) if found else None
 
 
 def fault_line(id_: Id, error: RootsdError) -> bytes:

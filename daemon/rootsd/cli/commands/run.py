@@ -1,0 +1,73 @@
+"""The help of `rootsd run`; the relay itself is started without the command line."""
+
+from __future__ import annotations
+
+import click
+
+from rootsd.cli.flags import Command
+
+EXAMPLES = """\
+rootsd run -- npx -y @modelcontextprotocol/server-filesystem
+rootsd run --only tag:work -- my-git-server {root}
+rootsd run --env ALLOWED={roots} -- my-server"""
+
+
+@click.command(
+    "run",
+    cls=Command,
+    epilog=EXAMPLES,
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+)
+@click.option(
+    "--only",
+    multiple=True,
+    metavar="NAME|tag:T|cwd",
+    help="tell the server of these roots only: by name, by tag, or the one that holds the working"
+    " directory",
+)
+@click.option(
+    "--client-roots",
+    type=click.Choice(["auto", "narrow", "override"]),
+    help="what the client's own roots are good for: to narrow where they are of use (auto), to"
+    " narrow in any case (narrow), for nothing (override)",
+)
+@click.option(
+    "--advisory-access",
+    is_flag=True,
+    help="also tell the server of roots that are approved for reading only, and trust it",
+)
+@click.option(
+    "--env",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="a variable for the server, in which roots may be named as in its arguments",
+)
+@click.option("--name", metavar="NAME", help="what rootsd sessions calls this server")
+@click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="-- SERVER [ARGUMENT]...")
+def command(
+    only: tuple[str, ...],
+    client_roots: str | None,
+    env: tuple[str, ...],
+    name: str | None,
+    words: tuple[str, ...],
+    *,
+    advisory_access: bool,
+) -> int:
+    """Run an MCP server on standard input and output, inside the approved set.
+
+    Servers that ask their client for roots are told of the approved ones, whatever the client can
+    do, and of every change. For servers that do not ask, name the roots in their command: {roots}
+    stands for all paths (the argument is repeated for each), {root} for the first, {root:NAME} for
+    one; when they change the server is started again, and the client does not notice.
+
+    The client's own roots can only narrow what the server is told of. Everything else passes
+    untouched. Ends with the status of the server.
+    """
+    from rootsd.relay import main as relay
+
+    told = [text for each in only for text in ("--only", each)]
+    told += ["--client-roots", client_roots] if client_roots else []
+    told += ["--advisory-access"] if advisory_access else []
+    told += [text for each in env for text in ("--env", each)]
+    told += ["--name", name] if name else []
+    return relay.main([*told, "--", *words])

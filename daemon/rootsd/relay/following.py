@@ -1,0 +1,111 @@
+"""The relay's own conversation with a daemon: which roots there are, and when they change. Pure.
+
+Lines in, bytes and events out. A client of `mcp.sock` that asks `roots/list` is told of changes
+from then on; nothing else is needed, and a daemon that comes after one that is lost is asked anew.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import NamedTuple
+
+from rootsd.relay.roots import Folder, folders_of
+from rootsd.wire import hello
+from rootsd.wire.jsonrpc import Fault, Id, Notice, Reply, Request, encode, parse
+from rootsd.wire.words import ROOTS_CHANGED
+
+_META = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientCapabilities": {},
+    "io.modelcontextprotocol/clientInfo": {"name": "rootsd run", "version": "1"},
+}
+_HELLO = 0
+_REQUEST_ROOT = "request_root"
+
+
+class Told(NamedTuple):
+    """The roots as they are now; `wishes` is how many questions this answers."""
+
+    folders: tuple[Folder, ...]
+    wishes: int
+
+
+class Following:
+    """One relay's view of the daemon. Feed it each line, and what the connection does."""
+
+    def __init__(self, greeting: hello.Hello) -> None:
+        self.useful = False
+        """Whether this daemon has answered anything."""
+        self._greeting = greeting
+        self._ids = _HELLO
+        self._asked: deque[tuple[Id, int]] = deque()
+        self._open = 0
+
+    def begin(self) -> bytes:
+        """A daemon is connected: what to tell it first."""
+        self.useful = False
+        self._asked.clear()
+        wishes, self._open = self._open, 0
+        return encode(hello.encode(self._greeting, _HELLO)) + self._question(wishes)
+
+    def ask(self) -> bytes:
+        """A server wants to know, and is to be told what is right at this moment."""
+        return self._question(1)
+
+    def wait(self) -> None:
+        """The same where there is no daemon: the next one is asked."""
+        self._open += 1
+
+    def lose(self) -> None:
+        """The daemon is lost."""
+        self._open += sum(wishes for _, wishes in self._asked)
+        self._asked.clear()
+
+    def give_up(self) -> Told:
+        """Nobody can tell: then nothing is known to be approved. An answer that comes later is
+        heard, and grants nothing any more."""
+        wishes = self._open + sum(wishes for _, wishes in self._asked)
+        self._open = 0
+        self._asked = deque((id_, 0) for id_, _ in self._asked)
+        return Told((), wishes)
+
+    @property
+    def waits(self) -> bool:
+        """Whether a daemon owes an answer."""
+        return bool(self._asked)
+
+    def propose(self, path: str, reason: str) -> bytes:
+        """Let the user know of a folder that the client works in."""
+        arguments = {"path": path, "reason": reason, "wait_seconds": 0}
+        params = {"name": _REQUEST_ROOT, "arguments": arguments, "_meta": _META}
+        return encode(Request(self._next_id(), "tools/call", params))
+
+    def take(self, line: bytes) -> tuple[Told | None, bytes]:
+        """Look at a line of the daemon: what it tells, and what to say to it.
+
+        Raises hello.ScopeRefused where it would tell of more than was asked for.
+        """
+        match parse(line):
+            case (Reply(id_) | Fault(id_)) as answer if id_ == _HELLO:
+                self.useful = True
+                if isinstance(answer, Fault) and self._greeting.scope.narrows:
+                    raise hello.refusal(answer)
+            case Notice(method) if method == ROOTS_CHANGED:
+                return None, self._question(0)
+            case (Reply(id_) | Fault(id_)) as answer if self._asked and id_ == self._asked[0][0]:
+                _, wishes = self._asked.popleft()
+                # Where it cannot tell, nothing is known to be approved.
+                result = answer.result if isinstance(answer, Reply) else None
+                return Told(folders_of(result), wishes), b""
+            case _:
+                pass
+        return None, b""
+
+    def _question(self, wishes: int) -> bytes:
+        id_ = self._next_id()
+        self._asked.append((id_, wishes))
+        return encode(Request(id_, "roots/list"))
+
+    def _next_id(self) -> int:
+        self._ids += 1
+        return self._ids

@@ -1,0 +1,62 @@
+"""Bytes in, whole lines out, up to the longest line that a relay takes. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from rootsd.wire.words import HEAD
+
+LONGEST_LINE = 64 << 20
+
+
+class TooLong(NamedTuple):
+    """A line that was dropped; `ends` is its beginning and its end, without what lay between."""
+
+    ends: bytes
+
+
+class Intake:
+    """The lines of one side. Those that come while a line is put together share one copy."""
+
+    def __init__(self, limit: int = LONGEST_LINE) -> None:
+        self._limit = limit
+        self._begun = bytearray()
+        self._dropped: bytes | None = None  # the beginning of a line that is too long
+
+    def take(self, data: bytes) -> Iterator[bytes | TooLong]:
+        """The lines that end in `data`, without their newlines."""
+        head, newline, tail = data.rpartition(b"\n")
+        if newline:
+            first, _, more = head.partition(b"\n")
+            self._begun += first
+            yield self._whole()
+            if len(head) > len(first):
+                yield from more.split(b"\n")
+        self._begun += tail
+        if len(self._begun) > self._limit:
+            self._shorten()
+
+    def rest(self) -> Iterator[bytes | TooLong]:
+        """What came after the last newline, when no more comes."""
+        if self._begun:
+            yield self._whole()
+
+    def raw_rest(self) -> bytes:
+        """The same, where lines mean nothing."""
+        rest = bytes(self._begun)
+        self._begun.clear()
+        return rest
+
+    def _whole(self) -> bytes | TooLong:
+        line, self._begun = self._begun, bytearray()
+        if self._dropped is None and len(line) <= self._limit:
+            return bytes(line)
+        head = self._dropped if self._dropped is not None else bytes(line[:HEAD])
+        self._dropped = None
+        return TooLong(head + bytes(line[-HEAD:]))
+
+    def _shorten(self) -> None:
+        if self._dropped is None:
+            self._dropped = bytes(self._begun[:HEAD])
+        del self._begun[:-HEAD]

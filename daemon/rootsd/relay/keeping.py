@@ -1,0 +1,74 @@
+"""What relays leave for one another below the runtime folder.
+
+An empty folder, and what is known of servers. All of it may be missing at the next start.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from collections.abc import Sequence
+from contextlib import suppress
+
+from rootsd.relay.barrier import Habit
+
+_NOWHERE = b"no-approved-roots"
+_SERVERS = b"servers"
+_LONGEST = 16
+
+
+def nowhere_in(run: bytes) -> bytes:
+    """The path of the folder that stands for "no roots"."""
+    return run + b"/" + _NOWHERE
+
+
+def make_nowhere(run: bytes) -> bool:
+    """Make that folder; whether it is there, ours, empty, and nothing can be put into it."""
+    folder = nowhere_in(run)
+    try:
+        _make(run)
+        with suppress(FileExistsError):
+            os.mkdir(folder, 0o500)
+        found = os.lstat(folder)
+        empty = stat.S_ISDIR(found.st_mode) and not os.listdir(folder)
+    except OSError:
+        return False
+    return empty and found.st_uid == os.geteuid() and not found.st_mode & 0o277
+
+
+class Habits:
+    """Which servers ask for roots as soon as they may, by their command."""
+
+    def __init__(self, run: bytes, words: Sequence[str]) -> None:
+        told = "\0".join(words).encode("utf-8", "surrogateescape")
+        name = hashlib.sha256(told).hexdigest()[:32]
+        self._path = run + b"/" + _SERVERS + b"/" + name.encode()
+
+    def recall(self) -> Habit:
+        """What was seen of it earlier."""
+        try:
+            with open(self._path, "rb") as file:
+                return Habit(file.read(_LONGEST).decode())
+        except (OSError, ValueError):
+            return Habit.UNKNOWN
+
+    def note(self, habit: Habit) -> None:
+        """Keep what was seen this time, if it can be kept."""
+        with suppress(OSError):
+            _make(os.path.dirname(self._path))
+            fresh = b"%s.%d" % (self._path, os.getpid())
+            with open(fresh, "wb") as file:
+                file.write(habit.encode())
+            os.replace(fresh, self._path)
+
+
+def _make(folder: bytes) -> None:
+    """A folder that is closed to others, and those above it that are missing."""
+    try:
+        os.mkdir(folder, 0o700)
+    except FileExistsError:
+        pass
+    except FileNotFoundError:
+        _make(os.path.dirname(folder))
+        os.mkdir(folder, 0o700)

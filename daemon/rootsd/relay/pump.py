@@ -1,0 +1,305 @@
+"""Holds the pipes of a client, of its server and of the daemon, and moves what is in them.
+
+One thread and one poll(2). What comes from one side is read only while there is room for what goes
+to the other, and neither direction ever waits for the other one: with both pipes full, a relay
+that did would stand still for ever.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import select
+import signal
+import sys
+import time
+
+from rootsd.core.errors import RootsdError
+from rootsd.core.paths import text_of
+from rootsd.host.stdio import STDIN, STDOUT, read_stdin, writer_to_stdout
+from rootsd.relay.following import Told
+from rootsd.relay.intake import Intake, TooLong
+from rootsd.relay.link import Link
+from rootsd.relay.outbox import Outbox
+from rootsd.relay.process import CannotStart, Server
+from rootsd.relay.session import Session
+from rootsd.wire.hello import Hello
+
+_MOST_UNSENT = 1 << 20
+_GONE_S = 2.0
+"""How long a server has that is asked to end, before it is told to and then killed."""
+_IDLE_S = 10.0
+"""How long it may stay when its client says no more and waits for nothing."""
+_WHY_PROPOSED = "the MCP client has this folder open"
+_HUNG_UP = select.POLLERR | select.POLLHUP | select.POLLNVAL
+_FORWARDED = (
+    signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2,
+)  # fmt: skip
+
+
+class Pump:
+    """One client, from its first byte to its last. `run` it once.
+
+    `waits`: the first server cannot be started before the roots are known.
+    """
+
+    def __init__(self, session: Session, out: Outbox, greeting: Hello, *, waits: bool) -> None:
+        self._session = session
+        self._out = out
+        self._link = Link(greeting, self._hear)
+        self._waits = waits
+        self._server: Server | None = None
+        self._is_replaced = False
+        self._from_client = Intake()
+        self._from_server = Intake()
+        self._is_opaque: bool | None = None  # not known before the first byte
+        self._write = writer_to_stdout()
+        self._client_speaks = True
+        self._client_listens = True
+        self._force_at = math.inf
+        self._force = signal.SIGTERM
+        self._stopped_by = 0
+        self._wake, self._waker = os.pipe()
+
+    def run(self) -> int:
+        """Pump until the server has ended; the exit status. Raises CannotStart."""
+        self._heed_signals()
+        if not self._waits:
+            self._start()
+        try:
+            while (status := self._status()) is None:
+                self._turn()
+        finally:
+            self._link.close()
+        return status
+
+    def _status(self) -> int | None:
+        """How it ended; None where it goes on."""
+        if self._server is None:
+            if self._stopped_by:
+                return 128 + self._stopped_by
+            return None if self._client_speaks else 0
+        if not self._server.has_ended():
+            return None
+        if self._is_replaced:
+            self._exchange(self._server)
+            return None
+        return self._finish(self._server)
+
+    def _turn(self) -> None:
+        ready = self._ready()
+        now = time.monotonic()
+        # The daemon first: what it takes away counts for all that came at the same time.
+        if now >= self._link.deadline or any(f in ready for f, _ in self._link.interest()):
+            self._link.attend()
+        if self._wake in ready:
+            os.read(self._wake, 1 << 10)
+        if self._server and not self._is_replaced and self._server.stdout in ready:
+            self._take_from_server(self._server)
+        if STDIN in ready:
+            self._take_from_client()
+        if now >= self._session.deadline:
+            self._session.tick(now)
+        self._carry_out()
+        if ready.get(STDOUT, 0) & _HUNG_UP:
+            self._client_listens = False
+        self._see_to_the_end(now)
+
+    def _ready(self) -> dict[int, int]:
+        poll = select.poll()
+        poll.register(self._wake, select.POLLIN)
+        for descriptor, wanted in self._link.interest():
+            poll.register(descriptor, wanted)
+        if self._client_speaks and self._has_room_for_client:
+            poll.register(STDIN, select.POLLIN)
+        if self._client_listens:
+            poll.register(STDOUT, select.POLLOUT if self._out.to_client else 0)
+        server = self._server
+        if server and not self._is_replaced:
+            if server.stdout >= 0 and len(self._out.to_client) < _MOST_UNSENT:
+                poll.register(server.stdout, select.POLLIN)
+            if server.stdin >= 0 and self._out.to_server:
+                poll.register(server.stdin, select.POLLOUT)
+        return dict(poll.poll(self._timeout()))
+
+    @property
+    def _has_room_for_client(self) -> bool:
+        return len(self._out.to_server) + self._session.backlog < _MOST_UNSENT
+
+    def _timeout(self) -> int | None:
+        until = min(self._link.deadline, self._session.deadline, self._force_at)
+        if until == math.inf:
+            return None
+        return math.ceil(max(until - time.monotonic(), 0.0) * 1000)
+
+    # What comes in
+
+    def _hear(self, told: Told) -> None:
+        self._session.told(told, time.monotonic())
+        if self._server is None:
+            self._start()
+
+    def _take_from_client(self) -> None:
+        data = read_stdin()
+        if self._is_opaque is None and (begin := data.lstrip()):
+            self._is_opaque = begin[:1] not in (b"{", b"[")
+            if self._is_opaque:
+                sys.stderr.write(
+                    "rootsd run: the client does not speak JSON; all passes as it is, and the"
+                    " server is told of no roots but those in its command\n"
+                )
+        if self._is_opaque:
+            self._out.to_server += data
+        else:
+            lines = self._from_client.take(data) if data else self._from_client.rest()
+            for line in lines:
+                if isinstance(line, TooLong):
+                    self._session.refuse_line()
+                else:
+                    self._session.from_client(line, time.monotonic())
+        self._client_speaks = bool(data)
+
+    def _take_from_server(self, server: Server) -> None:
+        data = server.read()
+        if data is None:
+            return
+        if not self._client_speaks:
+            self._force_at = math.inf  # it works; the wait begins anew
+        if self._is_opaque:
+            self._out.to_client += self._from_server.raw_rest() + data
+            return
+        for line in self._from_server.take(data) if data else self._from_server.rest():
+            if isinstance(line, TooLong):
+                self._session.lose_answer(line.ends)
+            else:
+                self._session.from_server(line, time.monotonic())
+
+    # What goes out
+
+    def _carry_out(self) -> None:
+        out = self._out
+        while out.questions:
+            out.questions -= 1
+            self._link.ask()
+        for path in out.proposals:
+            self._link.propose(text_of(path), _WHY_PROPOSED)
+        out.proposals.clear()
+        if out.wants_another and self._server:
+            out.wants_another = False
+            self._is_replaced = True
+            self._server.close_stdin()
+            self._force_now(self._server)
+        if self._server and not self._is_replaced and out.to_server:
+            self._server.write(out.to_server)
+        self._hand_down()
+
+    def _hand_down(self) -> None:
+        if not self._client_listens:
+            self._out.to_client.clear()
+        elif self._out.to_client:
+            try:
+                del self._out.to_client[: self._write(self._out.to_client)]
+            except BrokenPipeError:
+                self._client_listens = False
+                self._out.to_client.clear()
+
+    # The lives of servers
+
+    def _start(self) -> None:
+        try:
+            self._server = Server(self._session.start())
+        except CannotStart as error:
+            self._session.ended(error)
+            self._hand_down_all()
+            raise
+        self._force_at, self._force = math.inf, signal.SIGTERM
+        self._session.started(time.monotonic())
+
+    def _exchange(self, old: Server) -> None:
+        old.send(signal.SIGKILL)  # what it has left behind
+        old.reap()
+        self._is_replaced = False
+        self._from_server = Intake()
+        if self._is_opaque:
+            raise CannotStart(
+                "the approved roots have changed, and the server cannot be started again unseen",
+                "restart the MCP server in your client",
+            )
+        self._start()
+
+    def _see_to_the_end(self, now: float) -> None:
+        """End a server whose client has left, or that has hung up and stays."""
+        server = self._server
+        if server is None:
+            return
+        has_hung_up = server.stdout < 0 and not self._is_replaced
+        if not self._client_speaks and not self._out.to_server and not self._session.backlog:
+            server.close_stdin()
+        if self._force_at == math.inf:
+            if not self._client_listens or has_hung_up:
+                server.close_stdin()
+                self._force_at = now + _GONE_S
+            elif not self._client_speaks:
+                self._force_at = now + _IDLE_S
+        if now >= self._force_at:
+            is_owed = self._client_listens and not has_hung_up and self._session.owes
+            if is_owed and not self._is_replaced:
+                self._force_at = now + _IDLE_S
+            else:
+                self._force_now(server)
+
+    def _force_now(self, server: Server) -> None:
+        server.send(self._force)
+        self._force = signal.SIGKILL
+        self._force_at = time.monotonic() + _GONE_S
+
+    def _finish(self, server: Server) -> int:
+        while data := server.read():  # what something that it started may still say is not its own
+            if self._is_opaque:
+                self._out.to_client += self._from_server.raw_rest() + data
+                continue
+            for line in self._from_server.take(data):
+                if isinstance(line, bytes):
+                    self._session.from_server(line, time.monotonic())
+        self._out.to_client += self._from_server.raw_rest()
+        if self._force is signal.SIGKILL:
+            server.send(signal.SIGKILL)
+        status = server.reap()
+        while self._client_speaks and _has_something(STDIN):
+            self._take_from_client()  # what came too late is answered as well
+        how = f"the server has ended with status {status}"
+        self._session.ended(RootsdError(how, "restart the MCP server in your client"))
+        self._hand_down_all()
+        return status
+
+    def _hand_down_all(self) -> None:
+        """Write what is left, as fast as the client reads; a signal ends that."""
+        while True:
+            self._hand_down()
+            if not self._out.to_client or self._stopped_by:
+                return
+            poll = select.poll()
+            poll.register(STDOUT, select.POLLOUT)
+            poll.register(self._wake, select.POLLIN)
+            if any(descriptor == self._wake for descriptor, _ in poll.poll()):
+                os.read(self._wake, 1 << 10)
+
+    def _heed_signals(self) -> None:
+        for end in (self._wake, self._waker):
+            os.set_blocking(end, False)
+        signal.set_wakeup_fd(self._waker, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        for number in _FORWARDED:
+            if signal.getsignal(number) is not signal.SIG_IGN:  # as under nohup(1)
+                signal.signal(number, self._forward)
+
+    def _forward(self, number: int, _: object) -> None:
+        self._stopped_by = number
+        if self._server:
+            self._server.send(number)
+
+
+def _has_something(descriptor: int) -> bool:
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    return bool(poll.poll(0))

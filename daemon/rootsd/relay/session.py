@@ -1,0 +1,278 @@
+"""The lines of one client and of the servers that serve it, one after another. Pure.
+
+Lines in, and an outbox that fills: whoever holds the pipes empties it. What passes does so in the
+order it came in. Calls wait where the server is not ready for them, and what the client says after
+them waits behind them, but for its answers to what the server asks: those may be what the server
+waits for. Times are seconds of a clock that never goes back.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from enum import Enum, auto
+from itertools import count
+
+from rootsd.core.errors import RootsdError
+from rootsd.relay.arguments import Launch
+from rootsd.relay.barrier import Barrier
+from rootsd.relay.following import Told
+from rootsd.relay.intake import LONGEST_LINE
+from rootsd.relay.outbox import Outbox
+from rootsd.relay.renewal import Renewal
+from rootsd.relay.roots import Folder
+from rootsd.relay.supply import Supply
+from rootsd.relay.traffic import Traffic
+from rootsd.wire import splice, words
+from rootsd.wire.jsonrpc import (
+    INVALID_REQUEST,
+    Batch,
+    Fault,
+    Id,
+    Malformed,
+    Message,
+    Notice,
+    Reply,
+    Request,
+    encode,
+    parse,
+)
+
+_CALLS = frozenset({"tools/call", "resources/read", "prompts/get", "completion/complete"})
+_LONG = 1 << 14  # bytes of a line that is looked at from its ends first
+_OWN = "rootsd-run-again-"
+
+Parsed = Message | Batch | Malformed
+_PassOn = Callable[[bytes, Message | Malformed, float], bytes | None]
+
+
+class _Life(Enum):
+    """Where a server is. The first one needs no greeting by the relay."""
+
+    RUNNING = auto()
+    ENDING = auto()
+    GREETED = auto()
+
+
+class Session:
+    """Feed it each line of both sides, what the daemon tells, and what becomes of servers."""
+
+    def __init__(self, supply: Supply, renewal: Renewal, barrier: Barrier, out: Outbox) -> None:
+        self.backlog = 0
+        """How many bytes of the client wait here."""
+        self._supply = supply
+        self._renewal = renewal
+        self._barrier = barrier
+        self._out = out
+        self._traffic = Traffic(supply, barrier, out)
+        self._queue: deque[tuple[bytes, Parsed]] = deque()
+        self._told: tuple[Folder, ...] = ()
+        self._has_narrowed = False
+        self._life = _Life.RUNNING
+        self._numbers = count(1)
+        self._greeting: Id | None = None
+
+    @property
+    def deadline(self) -> float:
+        """When to call `tick`, at the latest."""
+        return min(self._barrier.deadline, self._supply.deadline, self._renewal.deadline)
+
+    def from_client(self, line: bytes, now: float) -> None:
+        """A line of the client, without its newline."""
+        message = parse(line)
+        if isinstance(message, Reply | Fault):
+            passed = self._traffic.from_client(line, message, now)
+            if self._life is not _Life.ENDING:  # whoever asked that is gone
+                self._to_server(passed)
+            self._review(now)
+            self._advance(now)
+            return
+        self._queue.append((line, message))
+        self.backlog += len(line)
+        self._advance(now)
+
+    def from_server(self, line: bytes, now: float) -> None:
+        """A line of the server, without its newline."""
+        if self._may_pass_unread(line):
+            self._out.to_client += line + b"\n"
+            return
+        message = parse(line)
+        if isinstance(message, Batch):
+            self._to_client(self._each_from_server(line, message, now))
+        elif isinstance(message, Reply | Fault) and self._is_own(message.id):
+            self._hear(message, now)
+        else:
+            self._to_client(self._traffic.from_server(line, message, now))
+
+    def told(self, told: Told, now: float) -> None:
+        """The daemon has told what is approved."""
+        self._supply.learn(told.folders)
+        self._review(now)
+        for _ in range(told.wishes):
+            self._supply.grant(now)
+        self._advance(now)
+
+    def tick(self, now: float) -> None:
+        """Do what is due."""
+        self._barrier.tick(now)
+        self._supply.tick(now)
+        self._review(now)
+        if now >= self._renewal.deadline or (self._barrier.stale and self._has_narrowed):
+            self._replace()
+        self._advance(now)
+
+    def start(self) -> Launch:
+        """A server is about to be started: how."""
+        self._told = self._supply.folders
+        self._has_narrowed = False
+        return self._renewal.start(self._told)
+
+    def started(self, now: float) -> None:
+        """It runs. Where another one ran before, it is brought to where that one was."""
+        if self._life is not _Life.ENDING:
+            return
+        self._life = _Life.GREETED
+        handshake = self._traffic.replay.handshake
+        if handshake is None:
+            self._resume(now)
+            return
+        self._greeting = self._next_id()
+        again = splice.put(handshake.decode(), ("id",), f'"{self._greeting}"')
+        self._to_server(again.encode())
+
+    def refuse_line(self) -> None:
+        """The client has sent a line that is too long; its id is not known."""
+
+        text = f"the line is longer than {LONGEST_LINE} bytes"
+        self._out.to_client += encode(Fault(None, INVALID_REQUEST, text))
+
+    def lose_answer(self, ends: bytes) -> None:
+        """The server has; if it was an answer, the client gets another one."""
+        id_ = words.quick_id_of_answer(ends)
+        if id_ is not None:
+            text = f"the answer of the server is longer than {LONGEST_LINE} bytes"
+            self._traffic.refuse(id_, RootsdError(text, "ask for less"))
+
+    @property
+    def owes(self) -> bool:
+        """Whether the client waits for anything but the end of a stream."""
+        return self._traffic.owes
+
+    def ended(self, error: RootsdError) -> None:
+        """The server is gone, and there will be none after it."""
+        self._traffic.fail(error)
+        for _, message in self._queue:
+            members = message.members if isinstance(message, Batch) else (message,)
+            for member in members:
+                self._traffic.ended(member, error)
+        self._queue.clear()
+        self.backlog = 0
+
+    # Towards the server
+
+    def _advance(self, now: float) -> None:
+        while self._queue and self._may_pass(self._queue[0][1]):
+            line, message = self._queue.popleft()
+            self.backlog -= len(line)
+            if isinstance(message, Batch):
+                self._to_server(self._each_from_client(line, message, now))
+            else:
+                self._to_server(self._traffic.from_client(line, message, now))
+            self._review(now)
+
+    def _may_pass(self, message: Parsed) -> bool:
+        if self._life is not _Life.RUNNING or self._traffic.waits:
+            return False
+        if not self._barrier.closed:
+            return True
+        members = message.members if isinstance(message, Batch) else (message,)
+        return not any(isinstance(each, Request) and each.method in _CALLS for each in members)
+
+    def _each_from_client(self, line: bytes, batch: Batch, now: float) -> bytes | None:
+        return _each(line, batch, now, self._traffic.from_client)
+
+    def _to_server(self, line: bytes | None) -> None:
+        if line is not None:
+            self._out.to_server += line + b"\n"
+
+    # Towards the client
+
+    def _may_pass_unread(self, line: bytes) -> bool:
+        """Whether a line is an answer that cannot be about roots, told without reading it all."""
+        if len(line) < _LONG or b"roots" in line or b"\\u" in line:
+            return False
+        id_ = words.quick_id_of_answer(line)
+        return id_ is not None and not self._is_own(id_) and self._traffic.settle(id_)
+
+    def _each_from_server(self, line: bytes, batch: Batch, now: float) -> bytes | None:
+        return _each(line, batch, now, self._traffic.from_server)
+
+    def _to_client(self, line: bytes | None) -> None:
+        if line is not None:
+            self._out.to_client += line + b"\n"
+
+    # Changes of the roots, and of servers
+
+    def _review(self, now: float) -> None:
+        """Tell the server, in the way it can be told, where its roots are others now."""
+        folders = self._supply.folders
+        if folders == self._told:
+            return
+        narrows = not set(self._told) <= set(folders)
+        self._told = folders
+        self._has_narrowed = self._has_narrowed or narrows
+        self._renewal.change(folders, now, narrows=narrows)
+        if self._renewal.is_by_command:
+            if now >= self._renewal.deadline:
+                self._replace()
+        elif self._traffic.has_listed and self._life is _Life.RUNNING:
+            self._out.to_server += encode(Notice(words.ROOTS_CHANGED))
+            self._barrier.change(now)
+
+    def _replace(self) -> None:
+        self._life = _Life.ENDING
+        self._greeting = None
+        self._renewal.hold()
+        self._barrier.open()
+        self._out.to_server.clear()
+        self._out.wants_another = True
+        reason = "the server was started again, as the approved roots have changed"
+        self._traffic.lose(RootsdError(reason, "ask again"))
+
+    def _hear(self, answer: Reply | Fault, now: float) -> None:
+        """An answer to what the relay itself has said to a new server."""
+        if answer.id == self._greeting:
+            self._greeting = None
+            self._resume(now)
+
+    def _resume(self, now: float) -> None:
+        replay = self._traffic.replay
+        self._life = _Life.RUNNING
+        for message in replay.after_handshake(iter(self._next_id, "")):
+            self._out.to_server += encode(message)
+        if replay.initialized:
+            self._barrier.begin(now)
+        self._out.to_server += b"".join(replay.questions())
+        self._out.to_client += b"".join(replay.news())
+        self._review(now)
+        self._advance(now)
+
+    def _next_id(self) -> str:
+        return f"{_OWN}{next(self._numbers)}"
+
+    def _is_own(self, id_: Id | None) -> bool:
+        return isinstance(id_, str) and id_.startswith(_OWN)
+
+
+def _each(line: bytes, batch: Batch, now: float, pass_on: _PassOn) -> bytes | None:
+    """What goes on of a batch: of each member what `pass_on` says."""
+    text = line.decode()
+    places = splice.elements(text)
+    parts = [text[start:end].encode() for start, end in places]
+    passed = [pass_on(*each, now) for each in zip(parts, batch.members, strict=True)]
+    kept = [part for part in passed if part is not None]
+    if len(kept) < len(parts):
+        return b"[" + b",".join(kept) + b"]" if kept else None
+    gaps = [0, *(end for _, end in places)]
+    before = [text[gap:start].encode() for gap, (start, _) in zip(gaps, places, strict=False)]
+    return b"".join(map(bytes.__add__, before, kept)) + text[gaps[-1] :].encode()

@@ -1,0 +1,275 @@
+"""One message at a time: what becomes of it on its way to the other side. Pure.
+
+A message comes with its bytes and goes on as the same bytes, but for those that are about roots,
+and those whose ids the relay has to map. None is returned where nothing goes on.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+
+from rootsd.core.errors import RootsdError
+from rootsd.relay import modern
+from rootsd.relay.barrier import Barrier
+from rootsd.relay.modern import MOST_ROUNDS, Question, Whose, Wrapped
+from rootsd.relay.outbox import Outbox
+from rootsd.relay.replay import Replay
+from rootsd.relay.rounds import Round, Rounds
+from rootsd.relay.supply import Supply
+from rootsd.wire import splice, words
+from rootsd.wire.jsonrpc import Fault, Id, Malformed, Message, Notice, Reply, Request, encode
+
+_DECLARED = {"listChanged": True}
+
+
+class Traffic:
+    """The messages of one client and of the server that it has at the moment."""
+
+    def __init__(self, supply: Supply, barrier: Barrier, out: Outbox) -> None:
+        self.replay = Replay()
+        self.waits = False
+        """Whether a request of the client waits to be given roots, and what follows behind it."""
+        self.has_listed = False
+        """Whether the server was ever told of roots."""
+        self._supply = supply
+        self._barrier = barrier
+        self._out = out
+        self._open: dict[Id, Request] = {}
+        self._rounds = Rounds()
+        self._asked: set[Id] = set()  # by the server, not answered by the client
+        self._stale: set[Id] = set()  # the same of servers that are gone
+        self._renamed: dict[Id, Id] = {}  # ids at the client that are others at the server
+        self._names = 0
+        self._client_has_roots = False
+
+    @property
+    def owes(self) -> bool:
+        """Whether the client waits for anything but the end of a stream."""
+        return any(not self.replay.is_stream(id_) for id_ in self._open)
+
+    def from_client(self, line: bytes, message: Message | Malformed, now: float) -> bytes | None:
+        """What goes to the server."""
+        match message:
+            case Request():
+                return self._request(line, message)
+            case Notice():
+                return self._notice(line, message, now)
+            case Reply() | Fault():
+                return self._answer_to_server(line, message)
+            case Malformed():
+                return line
+
+    def from_server(self, line: bytes, message: Message | Malformed, now: float) -> bytes | None:
+        """What goes to the client."""
+        match message:
+            case Request(id_, "roots/list"):
+                self._barrier.asked(now)
+                self._supply.wish(partial(self._list_roots, id_))
+                return None
+            case Request(id_):
+                return self._question_to_client(line, id_)
+            case Notice() if self.replay.opens_again(message):
+                return b"\n".join(news.rstrip() for news in words.news_of_stream(message)) or None
+            case Notice() | Malformed():
+                return line
+            case Reply() | Fault():
+                return self._answer_to_client(line, message)
+
+    def settle(self, id_: Id) -> bool:
+        """Note an answer of the server that was not read; whether its line may pass as it is."""
+        if self._rounds.has_alias(id_):
+            return False
+        request = self._open.get(id_)
+        if request is not None and request.method in self.replay.LEARNS_FROM:
+            return False
+        self._rounds.end(id_)
+        self._open.pop(id_, None)
+        self.replay.closed(id_)
+        return True
+
+    def lose(self, error: RootsdError) -> None:
+        """The server is gone and another one comes: answer what only this one could, and tell the
+        client that it need not answer what this one asked."""
+        for id_ in tuple(self._open):
+            if not self.replay.asks_again(id_):
+                self.refuse(id_, error)
+        for id_ in self._asked:
+            self._out.to_client += encode(Notice(words.CANCELLED, {"requestId": id_}))
+        self._stale |= self._asked
+        self._asked.clear()
+        self._renamed.clear()
+        self._rounds.clear()
+        self._supply.forget_wishes()
+        self.waits = self.has_listed = False
+
+    def fail(self, error: RootsdError) -> None:
+        """There will be no server any more: answer all that the client waits for."""
+        for id_ in tuple(self._open):
+            self.refuse(id_, error)
+
+    def ended(self, message: Message | Malformed, error: RootsdError) -> None:
+        """Answer what has not even gone to a server."""
+        if isinstance(message, Request):
+            self.refuse(message.id, error)
+
+    # The client's messages
+
+    def _request(self, line: bytes, request: Request) -> bytes | None:
+        self._open[request.id] = request
+        if modern.is_enveloped(request) and request.method != "initialize":
+            return self._enveloped(line, request)
+        if request.method == "initialize":
+            line = self._with_capability(line, request)
+        self.replay.asked(request, line)
+        return line
+
+    def _with_capability(self, line: bytes, request: Request) -> bytes:
+        match request.params:
+            case {"capabilities": {"roots": dict() as declared}}:
+                self._client_has_roots = True
+                if declared == _DECLARED:
+                    return line
+            case _:
+                self._client_has_roots = False
+        match request.params:
+            case {"capabilities": dict()}:
+                way = ("params", "capabilities", "roots")
+                return splice.put(line.decode(), way, json.dumps(_DECLARED)).encode()
+            case _:
+                return line  # the server refuses it
+
+    def _enveloped(self, line: bytes, request: Request) -> bytes | None:
+        text = modern.stamped(line.decode(), request)
+        if modern.may_ask(request):
+            theirs = self._supply.asks_client and modern.declares_roots(request)
+            round_ = Round(request, text, Whose.THEIRS if theirs else Whose.OURS)
+            self._rounds.begin(round_, request.id)
+            if (wrapped := modern.wrapped_in(request)) is not None:
+                self.waits = True
+                if wrapped.whose is Whose.THEIRS:
+                    self._supply.heed(modern.brought(request, wrapped))
+                self._supply.wish(partial(self._send_answered, text, request, wrapped))
+                return None
+        line = text.encode()
+        self.replay.asked(request, line)
+        return line
+
+    def _send_answered(self, text: str, request: Request, wrapped: Wrapped, now: float) -> None:
+        del now
+        answers = {key: self._supply.result() for key in wrapped.keys}
+        self._send(modern.answered(text, request, wrapped, answers))
+        self.waits = False
+
+    def _notice(self, line: bytes, notice: Notice, now: float) -> bytes | None:
+        match notice:
+            case Notice(words.INITIALIZED):
+                self.replay.initialized = True
+                self._barrier.begin(now)
+                if self._client_has_roots:
+                    self._supply.ask_client(now, first=True)
+            case Notice(words.ROOTS_CHANGED):
+                if self._client_has_roots:
+                    self._supply.ask_client(now, first=False)
+                return None
+            case Notice(words.CANCELLED, {"requestId": int() | str() as id_}):
+                return self._cancel(line, id_)
+            case _:
+                pass
+        return line
+
+    def _cancel(self, line: bytes, id_: Id) -> bytes | None:
+        self._open.pop(id_, None)
+        self.replay.closed(id_)
+        at_server = self._rounds.cancel(id_)
+        if at_server is None or at_server == id_:
+            return None if at_server is None else line
+        way = ("params", "requestId")
+        return splice.put(line.decode(), way, json.dumps(at_server)).encode()
+
+    def _answer_to_server(self, line: bytes, answer: Reply | Fault) -> bytes | None:
+        if answer.id is None:
+            return line
+        if self._supply.is_answer(answer):
+            return None
+        if answer.id in self._renamed:
+            return _with_id(line, self._renamed.pop(answer.id))
+        if answer.id in self._asked:
+            self._asked.discard(answer.id)
+        elif answer.id in self._stale:
+            self._stale.discard(answer.id)
+            return None
+        return line
+
+    # The server's messages
+
+    def _list_roots(self, id_: Id, now: float) -> None:
+        result = self._supply.result()
+        self._out.to_server += encode(Reply(id_, result))
+        self._barrier.answered(now, len(result["roots"]))
+        self.has_listed = True
+
+    def _question_to_client(self, line: bytes, id_: Id) -> bytes:
+        if id_ not in self._stale:
+            self._asked.add(id_)
+            return line
+        # The client may still answer the same id for a server that is gone.
+        self._names += 1
+        name = f"rootsd-run-asks-{self._names}"
+        self._renamed[name] = id_
+        self._asked.add(name)
+        return _with_id(line, name)
+
+    def _answer_to_client(self, line: bytes, answer: Reply | Fault) -> bytes | None:
+        if answer.id is None:
+            return line
+        round_ = self._rounds.end(answer.id)
+        if round_ is None:
+            self._close(answer.id, answer)
+            return line
+        id_ = round_.request.id
+        question = modern.question_in(answer.result) if isinstance(answer, Reply) else None
+        if question is not None and question.is_alone and round_.whose is Whose.OURS:
+            if round_.number < MOST_ROUNDS:
+                self._rounds.rest(round_)
+                self._supply.wish(partial(self._send_again, round_, question))
+            else:
+                error = RootsdError("the server asks for roots again and again", "rootsd sessions")
+                self.refuse(id_, error)
+            return None
+        self._close(id_, answer)
+        if id_ != answer.id:
+            line = _with_id(line, id_)
+        if question is None:
+            return line
+        change = modern.shown if round_.whose is Whose.THEIRS else modern.hidden
+        return change(line.decode(), question).encode()
+
+    def _send_again(self, round_: Round, question: Question, now: float) -> None:
+        del now
+        if not self._rounds.is_resting(round_):
+            return  # cancelled meanwhile
+        self._names += 1
+        id_ = f"rootsd-run-{self._names}"
+        answers = {key: self._supply.result() for key in question.keys}
+        self._rounds.begin(round_._replace(number=round_.number + 1), id_)
+        self._send(modern.again(round_.text, round_.request, id_, question, answers))
+
+    def _close(self, id_: Id, answer: Reply | Fault) -> None:
+        request = self._open.pop(id_, None)
+        if request is not None and isinstance(answer, Reply):
+            self.replay.answered(request, answer.result)
+        self.replay.closed(id_)
+
+    def refuse(self, id_: Id, error: RootsdError) -> None:
+        """Answer what the client waits for with `error`."""
+        self._open.pop(id_, None)
+        self.replay.closed(id_)
+        self._out.to_client += words.fault_line(id_, error)
+
+    def _send(self, text: str) -> None:
+        self._out.to_server += text.encode() + b"\n"
+
+
+def _with_id(line: bytes, id_: Id) -> bytes:
+    return splice.put(line.decode(), ("id",), json.dumps(id_)).encode()

@@ -1,0 +1,66 @@
+"""Roots in commands and variables."""
+
+from __future__ import annotations
+
+import pytest
+
+from rootsd.relay.arguments import Command
+from rootsd.relay.roots import Folder
+
+API, WEB = Folder(b"/src/api", "api"), Folder(b"/src/we b", "acme/web")
+
+
+def words(text: str, *folders: Folder) -> list[str]:
+    return list(Command(text.split(), (), "/none").launch(folders).words)
+
+
+@pytest.mark.parametrize(
+    ("typed", "expected"),
+    [
+        ("s", ["s"]),
+        ("s {roots}", ["s", "/src/api", "/src/we b"]),
+        ("s --dir={roots} x", ["s", "--dir=/src/api", "--dir=/src/we b", "x"]),
+        ("s --repository {root}", ["s", "--repository", "/src/api"]),
+        ("s {root:acme/web}/x", ["s", "/src/we b/x"]),
+        ("s {root:api}:{root:gone}", ["s", "/src/api:/none"]),
+        ("s {roots}={root}", ["s", "/src/api=/src/api", "/src/we b=/src/api"]),
+        ("s {} {rootes} {root:} {{root}}", ["s", "{}", "{rootes}", "{root:}", "{/src/api}"]),
+    ],
+)
+def test_roots_take_the_place_of_their_marks(typed: str, expected: list[str]) -> None:
+    assert words(typed, API, WEB) == expected
+
+
+@pytest.mark.parametrize("mark", ["{roots}", "{root}", "{root:api}"])
+def test_where_there_is_no_root_an_empty_folder_stands_for_it(mark: str) -> None:
+    assert words(f"s {mark}") == ["s", "/none"]
+
+
+def test_variables_hold_all_paths_as_in_path() -> None:
+    variables = [("ALL", "{roots}"), ("FILE", "{root}/m.json"), ("ONE", "x{root:api}"), ("P", "p")]
+    command = Command(["s"], variables, "/none")
+    assert command.launch([API, WEB]).environment == {
+        "ALL": "/src/api:/src/we b",
+        "FILE": "/src/api/m.json",
+        "ONE": "x/src/api",
+        "P": "p",
+    }
+    assert command.launch([]).environment["ALL"] == "/none"
+
+
+@pytest.mark.parametrize(
+    ("typed", "variable", "names"),
+    [
+        ("s x", "p", False),
+        ("s {roots}", "p", True),
+        ("s", "{root:x}", True),
+        ("s {rots}", "", False),
+    ],
+)
+def test_a_command_knows_whether_it_names_roots(typed: str, variable: str, names: bool) -> None:
+    assert Command(typed.split(), [("V", variable)], "/none").names_roots is names
+
+
+def test_a_name_cannot_be_a_mark_itself() -> None:
+    sly = Folder(b"/src/{root:api}", "sly")
+    assert words("s {roots}", sly, API) == ["s", "/src/{root:api}", "/src/api"]

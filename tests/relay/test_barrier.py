@@ -1,0 +1,109 @@
+"""When calls are held, and for how long at most."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from rootsd.relay.barrier import Barrier, Habit
+
+
+def test_calls_wait_until_the_server_has_asked_and_settled() -> None:
+    barrier = Barrier()
+    assert not barrier.closed
+    barrier.begin(0.0)
+    assert barrier.closed
+    barrier.asked(0.1)
+    assert barrier.deadline == math.inf, "how long the answer takes is not up to the server"
+    barrier.answered(3.0, roots=1)
+    barrier.tick(3.04)
+    assert barrier.closed
+    barrier.tick(barrier.deadline)
+    assert not barrier.closed
+    assert (barrier.habit, barrier.deadline) == (Habit.ASKS, math.inf)
+
+
+def test_a_server_that_never_asks_is_waited_for_once() -> None:
+    barrier = Barrier()
+    barrier.begin(0.0)
+    barrier.tick(0.99)
+    assert barrier.closed
+    barrier.tick(1.0)
+    assert not barrier.closed
+    assert barrier.habit is Habit.SILENT
+    again = Barrier(barrier.habit)
+    again.begin(0.0)
+    assert not again.closed
+
+
+def test_one_that_is_known_to_ask_gets_more_time() -> None:
+    barrier = Barrier(Habit.ASKS)
+    barrier.begin(0.0)
+    barrier.tick(4.9)
+    assert barrier.closed
+    barrier.tick(5.0)
+    assert (barrier.closed, barrier.habit) == (False, Habit.SILENT)
+
+
+@pytest.mark.parametrize(("when", "habit"), [(0.3, Habit.ASKS), (60.0, Habit.SILENT)])
+def test_what_was_learnt_is_learnt_anew(when: float, habit: Habit) -> None:
+    barrier = Barrier(Habit.SILENT)
+    barrier.begin(0.0)
+    barrier.asked(when)
+    assert barrier.habit is habit
+
+
+def test_more_roots_take_longer_to_look_at() -> None:
+    deadlines = []
+    for roots in (1, 1000):
+        barrier = Barrier()
+        barrier.begin(0.0)
+        barrier.asked(0.0)
+        barrier.answered(0.0, roots)
+        deadlines.append(barrier.deadline)
+    assert deadlines[0] < deadlines[1] < 1.0
+
+
+def test_a_change_holds_calls_of_those_that_read_roots_alone() -> None:
+    barrier = Barrier(Habit.SILENT)
+    barrier.begin(0.0)
+    barrier.change(10.0)
+    assert not barrier.closed
+    barrier.asked(11.0)
+    barrier.answered(11.0, roots=1)
+    assert not barrier.closed, "it asked of its own accord: nothing was promised"
+    barrier.change(20.0)
+    assert barrier.closed
+
+
+def test_a_server_that_does_not_mind_a_change_is_stale_until_it_asks() -> None:
+    barrier = Barrier(Habit.SILENT)
+    barrier.begin(0.0)
+    barrier.asked(11.0)
+    barrier.change(20.0)
+    barrier.tick(21.0)
+    assert (barrier.closed, barrier.stale, barrier.habit) == (False, True, Habit.SILENT)
+    barrier.asked(30.0)
+    assert not barrier.stale
+
+
+def test_a_change_during_the_answer_waits_for_another_question() -> None:
+    barrier = Barrier()
+    barrier.begin(0.0)
+    barrier.asked(0.1)
+    barrier.answered(0.1, roots=1)
+    barrier.change(0.12)
+    barrier.tick(0.2)
+    assert barrier.closed
+    barrier.asked(0.3)
+    barrier.answered(0.3, roots=1)
+    barrier.tick(barrier.deadline)
+    assert not barrier.closed
+
+
+def test_it_can_be_opened_at_once() -> None:
+    barrier = Barrier()
+    barrier.begin(0.0)
+    barrier.open()
+    assert (barrier.closed, barrier.deadline) == (False, math.inf)

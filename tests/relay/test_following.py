@@ -1,0 +1,106 @@
+"""The conversation of a relay with daemons, one after another."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from rootsd.relay.following import Following, Told
+from rootsd.relay.roots import Folder
+from rootsd.wire.hello import Hello, Scope, ScopeRefused
+from support.bridges import Message, fault, notice, reply
+
+API = Folder(b"/src/api", "api")
+LISTED = {
+    "roots": [{"uri": "file:///src/api", "name": "api", "_meta": {"rootsd/access": "read-write"}}]
+}
+CHANGED = notice("notifications/roots/list_changed")
+
+
+def said(data: bytes) -> list[Message]:
+    return [json.loads(line) for line in data.splitlines()]
+
+
+def greeted(following: Following) -> Message:
+    """A daemon comes and takes the hello; its first question."""
+    hello, question = said(following.begin())
+    assert hello["method"] == "rootsd/hello"
+    assert following.take(reply(hello["id"], {})) == (None, b"")
+    return question
+
+
+def test_a_daemon_is_asked_at_once_and_whenever_it_says_that_there_is_news() -> None:
+    following = Following(Hello(client="x", scope=Scope(names=("api",))))
+    assert not following.useful
+    question = greeted(following)
+    assert following.useful
+    assert question["method"] == "roots/list"
+    assert following.take(reply(question["id"], LISTED)) == (Told((API,), 0), b"")
+    nothing, asked = following.take(CHANGED)
+    assert nothing is None
+    (again,) = said(asked)
+    assert following.take(reply(again["id"], {"roots": []})) == (Told((), 0), b"")
+
+
+def test_each_wish_is_granted_by_the_answer_to_its_own_question() -> None:
+    following = Following(Hello())
+    first = greeted(following)
+    wish = said(following.ask())[0]
+    assert following.take(reply(first["id"], LISTED)) == (Told((API,), 0), b"")
+    assert following.take(reply(wish["id"], LISTED)) == (Told((API,), 1), b"")
+    assert following.take(reply(wish["id"], LISTED)) == (None, b""), "answered already"
+
+
+def test_where_the_daemon_cannot_tell_nothing_is_approved() -> None:
+    following = Following(Hello())
+    question = greeted(following)
+    assert following.take(fault(question["id"], -32603)) == (Told((), 0), b"")
+
+
+def test_wishes_outlive_the_daemon_that_was_asked() -> None:
+    following = Following(Hello())
+    greeted(following)
+    following.ask()
+    following.ask()
+    following.lose()
+    following.wait()
+    question = greeted(following)
+    assert following.take(reply(question["id"], LISTED)) == (Told((API,), 3), b"")
+
+
+def test_without_a_daemon_wishes_are_granted_with_nothing() -> None:
+    following = Following(Hello())
+    following.wait()
+    assert following.give_up() == Told((), 1)
+    assert following.give_up() == Told((), 0)
+    question = greeted(following)
+    following.ask()
+    assert following.waits
+    assert following.give_up() == Told((), 1)
+    assert following.take(reply(question["id"], LISTED)) == (Told((API,), 0), b"")
+
+
+def test_a_daemon_that_does_not_know_the_hello_is_used_unless_it_would_tell_too_much() -> None:
+    following = Following(Hello(client="x"))
+    hello, question = said(following.begin())
+    assert following.take(fault(hello["id"], -32601)) == (None, b"")
+    assert following.take(reply(question["id"], LISTED)) == (Told((API,), 0), b"")
+    narrow = Following(Hello(scope=Scope(tags=("work",))))
+    hello, _ = said(narrow.begin())
+    with pytest.raises(ScopeRefused, match="too old"):
+        narrow.take(fault(hello["id"], -32601))
+
+
+def test_a_folder_is_proposed_by_the_tool_that_clients_have() -> None:
+    (asked,) = said(Following(Hello()).propose("/src/new", "why"))
+    assert (asked["method"], asked["params"]["name"]) == ("tools/call", "request_root")
+    arguments = asked["params"]["arguments"]
+    assert arguments == {"path": "/src/new", "reason": "why", "wait_seconds": 0}
+
+
+@pytest.mark.parametrize("line", [b"", b"{}", b"[]", notice("x"), reply(99, LISTED), b"\xff"])
+def test_anything_else_is_nothing(line: bytes) -> None:
+    following = Following(Hello())
+    greeted(following)
+    assert following.take(line) == (None, b"")

@@ -1,0 +1,204 @@
+"""The relay's connection to daemons that come and go."""
+
+from __future__ import annotations
+
+import select
+import time
+
+import pytest
+
+from rootsd.core import absence
+from rootsd.host.reach import Awakening
+from rootsd.relay import link as links
+from rootsd.relay.following import Told
+from rootsd.relay.link import Link
+from rootsd.wire.hello import Hello, Scope
+from support.bridges import HANG_GUARD_S, Daemon, daemons, fault, notice, reply
+
+LISTED = {
+    "roots": [{"uri": "file:///src/api", "name": "api", "_meta": {"rootsd/access": "read-write"}}]
+}
+NONE: dict[str, list[str]] = {"roots": []}
+
+
+@pytest.fixture
+def told() -> list[Told]:
+    return []
+
+
+def turn_until(link: Link, count: int, told: list[Told]) -> list[Told]:
+    """Turn as the pump does until so much was told; what that was."""
+    deadline = time.monotonic() + HANG_GUARD_S
+    while len(told) < count:
+        assert time.monotonic() < deadline, f"only told {told}"
+        poll = select.poll()
+        for descriptor, wanted in link.interest():
+            poll.register(descriptor, wanted)
+        poll.poll(max(0.0, min(link.deadline - time.monotonic(), 1.0)) * 1000)
+        link.attend()
+    return told
+
+
+def names(told: list[Told]) -> list[list[str]]:
+    return [[folder.name for folder in each.folders] for each in told]
+
+
+def greet(daemon: Daemon) -> None:
+    daemon.say(reply(daemon.hear()["id"], {}))
+
+
+def answer(daemon: Daemon, result: object) -> None:
+    asked = daemon.hear()
+    assert asked["method"] == "roots/list"
+    daemon.say(reply(asked["id"], result))
+
+
+def test_what_a_daemon_tells_is_told(told: list[Told]) -> None:
+    def tells(daemon: Daemon) -> None:
+        greet(daemon)
+        answer(daemon, LISTED)
+        daemon.say(notice("notifications/roots/list_changed"))
+        answer(daemon, NONE)
+        answer(daemon, LISTED)
+        daemon.rest()
+
+    with daemons(tells):
+        link = Link(Hello(client="x"), told.append)
+        assert names(turn_until(link, 2, told)) == [["api"], []]
+        link.ask()
+        turn_until(link, 3, told)
+        assert [each.wishes for each in told] == [0, 0, 1]
+        link.close()
+
+
+def test_a_daemon_that_is_lost_is_followed_by_the_next_and_no_wish_is_forgotten(
+    told: list[Told],
+) -> None:
+    def dies(daemon: Daemon) -> None:
+        greet(daemon)
+        answer(daemon, LISTED)
+        assert daemon.hear()["method"] == "roots/list"
+
+    def lives(daemon: Daemon) -> None:
+        greet(daemon)
+        answer(daemon, NONE)
+        daemon.rest()
+
+    with daemons(dies, lives):
+        link = Link(Hello(), told.append)
+        turn_until(link, 1, told)
+        link.ask()
+        assert names(turn_until(link, 2, told)) == [["api"], []]
+        assert told[1].wishes == 1
+        link.close()
+
+
+def test_where_none_comes_back_nothing_is_approved_any_more(
+    told: list[Told], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(absence, "GRACE_S", 0.2)
+
+    def dies(daemon: Daemon) -> None:
+        greet(daemon)
+        answer(daemon, LISTED)
+
+    with daemons(dies):
+        link = Link(Hello(), told.append)
+        turn_until(link, 1, told)
+    assert names(turn_until(link, 2, told)) == [["api"], []]
+    link.ask()
+    assert [each.wishes for each in told] == [0, 0, 1]
+    assert "rootsd up" in capsys.readouterr().err
+
+
+def test_a_daemon_that_hangs_is_as_good_as_none_until_it_answers(
+    told: list[Told], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(links, "GRACE_S", 0.2)
+
+    def hangs(daemon: Daemon) -> None:
+        greet(daemon)
+        answer(daemon, LISTED)
+        late = daemon.hear()
+        assert daemon.hear()["method"] == "go on"
+        daemon.say(reply(late["id"], LISTED))
+        daemon.rest()
+
+    with daemons(hangs):
+        link = Link(Hello(), told.append)
+        turn_until(link, 1, told)
+        link.ask()
+        assert turn_until(link, 2, told)[1] == Told((), 1)
+        assert link._connection
+        link._connection.sendall(notice("go on"))
+        turn_until(link, 3, told)
+        assert (names(told)[2], told[2].wishes) == (["api"], 0)
+        link.close()
+
+
+def test_where_none_was_ever_started_that_is_told_at_once_and_one_that_comes_is_found(
+    told: list[Told], capsys: pytest.CaptureFixture[str]
+) -> None:
+    begin = time.monotonic()
+    link = Link(Hello(), told.append)
+    link.ask()
+    assert turn_until(link, 1, told) == [Told((), 1)]
+    assert time.monotonic() - begin < absence.GRACE_S
+    assert "rootsd up" in capsys.readouterr().err
+
+    def comes(daemon: Daemon) -> None:
+        greet(daemon)
+        answer(daemon, LISTED)
+        daemon.rest()
+
+    with daemons(comes):
+        assert names(turn_until(link, 2, told)) == [[], ["api"]]
+        link.close()
+
+
+def test_a_daemon_that_cannot_narrow_is_not_listened_to(
+    told: list[Told], capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuses(daemon: Daemon) -> None:
+        hello = daemon.hear()
+        daemon.say(fault(hello["id"], -32601), reply(daemon.hear()["id"], LISTED))
+
+    with daemons(refuses):
+        link = Link(Hello(scope=Scope(names=("api",))), told.append)
+        assert turn_until(link, 1, told) == [Told((), 0)]
+        assert "cannot narrow" in capsys.readouterr().err
+        assert list(link.interest()) == []
+        link.ask()
+        assert told == [Told((), 0), Told((), 1)]
+
+
+def test_a_folder_is_proposed_to_a_daemon_that_is_there(told: list[Told]) -> None:
+    seen: list[str] = []
+
+    def listens(daemon: Daemon) -> None:
+        greet(daemon)
+        answer(daemon, LISTED)
+        seen.append(daemon.hear()["params"]["arguments"]["path"])
+
+    link = Link(Hello(), told.append)
+    link.propose("/early", "why")
+    with daemons(listens):
+        turn_until(link, 1, told)
+        link.propose("/src/new", "why")
+        link.close()
+    assert seen == ["/src/new"]
+
+
+def test_starting_a_daemon_takes_no_longer_than_one_is_waited_for(
+    told: list[Told], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(absence, "GRACE_S", 0.2)
+    monkeypatch.setattr(links, "Awakening", _Endless)
+    link = Link(Hello(), told.append)
+    assert turn_until(link, 1, told) == [Told((), 0)]
+
+
+class _Endless(Awakening):
+    def has_ended(self) -> bool:
+        super().has_ended()
+        return False

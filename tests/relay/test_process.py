@@ -1,0 +1,116 @@
+"""A server's process and its pipes."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import sys
+from collections.abc import Iterator
+
+import psutil
+import pytest
+
+from rootsd.relay.arguments import Launch
+from rootsd.relay.process import CannotStart, Server
+from support.bridges import HANG_GUARD_S
+from support.relays import is_gone
+
+MUCH = 4_000_000
+
+
+@pytest.fixture
+def servers() -> Iterator[list[Server]]:
+    started: list[Server] = []
+    yield started
+    for server in started:
+        server.send(signal.SIGKILL)
+        server.reap()
+
+
+def start(servers: list[Server], program: str, **environment: str) -> Server:
+    server = Server(Launch((sys.executable, "-c", program), environment))
+    servers.append(server)
+    return server
+
+
+def heard(server: Server) -> bytes:
+    """All that the server says, to the end."""
+    said = b""
+    while server.stdout >= 0:
+        assert select.select([server.stdout], [], [], HANG_GUARD_S)[0], "it says nothing"
+        said += server.read() or b""
+    return said
+
+
+def ended(server: Server) -> int:
+    os.waitid(os.P_PID, server._process.pid, os.WEXITED | os.WNOWAIT)
+    assert server.has_ended()
+    return server.reap()
+
+
+def test_it_has_our_environment_and_what_is_added(
+    servers: list[Server], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("INHERITED", "1")
+    program = "import os; print(os.environ['INHERITED'], os.environ['ADDED'])"
+    assert heard(start(servers, program, ADDED="2")) == b"1 2\n"
+
+
+def test_what_it_does_not_take_stays_and_nothing_blocks(servers: list[Server]) -> None:
+    server = start(servers, "import sys; print(len(sys.stdin.read()))")
+    data = bytearray(MUCH)
+    while data:
+        server.write(data)
+        select.select([], [server.stdin], [], HANG_GUARD_S)
+    server.close_stdin()
+    assert server.stdin == -1
+    server.write(bytearray(b"nobody hears that"))
+    assert heard(server) == b"%d\n" % MUCH
+    assert server.read() == b""
+    assert ended(server) == 0
+
+
+def test_where_nothing_is_said_nothing_is_read(servers: list[Server]) -> None:
+    server = start(servers, "import sys; sys.stdin.read()")
+    assert server.read() is None
+    assert not server.has_ended()
+    server.close_stdin()
+    assert ended(server) == 0
+    assert server.has_ended()
+
+
+def test_writing_to_one_that_hung_up_is_no_error(servers: list[Server]) -> None:
+    server = start(servers, "import os; os.close(0); print(1, flush=True); os.read(1, 1)")
+    assert select.select([server.stdout], [], [], HANG_GUARD_S)[0]
+    data = bytearray(b"x")
+    server.write(data)
+    assert not data
+    assert server.stdin == -1
+
+
+def test_a_signal_reaches_what_it_has_started_as_well_and_its_number_is_told(
+    servers: list[Server],
+) -> None:
+    program = (
+        "import subprocess, sys, signal; p = subprocess.Popen([sys.executable, '-c', 'import"
+        " signal; signal.pause()']); print(p.pid, flush=True); signal.pause()"
+    )
+    server = start(servers, program)
+    select.select([server.stdout], [], [], HANG_GUARD_S)
+    child = psutil.Process(int(server.read() or b"0"))
+    assert os.getpgid(child.pid) != os.getpgid(0)
+    server.send(signal.SIGKILL)
+    assert ended(server) == 128 + signal.SIGKILL
+    assert is_gone(child)
+    server.send(signal.SIGTERM)  # nobody is meant any more
+
+
+@pytest.mark.parametrize(
+    ("word", "status"), [("/not/there", 127), ("/etc/passwd", 126), ("nul\0", 126)]
+)
+def test_one_that_cannot_be_started_says_why(word: str, status: int) -> None:
+    with pytest.raises(CannotStart, match="cannot be started") as caught:
+        Server(Launch((word,), {}))
+    assert caught.value.status == status
+    assert caught.value.remedy

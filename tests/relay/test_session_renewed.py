@@ -1,0 +1,211 @@
+"""Servers that are started again, and clients that do not notice."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from support.bridges import META_2026, notice, reply, request
+from support.relaying import API, DOCS, WEB, Desk, call, call_2026
+
+WORDS = ("server", "{roots}")
+
+
+def renewed(desk: Desk, capabilities: object = None) -> list[dict[str, object]]:
+    """Start the next server; what it is told before and after its handshake."""
+    desk.raw_to_server()
+    desk.another()
+    greeting, *early = desk.to_server()
+    assert greeting["method"] == "initialize"
+    assert greeting["params"]["capabilities"] == {"roots": {"listChanged": True}}
+    assert early == []
+    desk.server(reply(greeting["id"], {"capabilities": capabilities or {}}))
+    return desk.to_server()
+
+
+def test_what_is_added_starts_one_server_once_nothing_more_is_added() -> None:
+    desk = Desk(API, words=WORDS)
+    desk.shake_hands()
+    for number in range(10):
+        desk.approve(API, *[WEB._replace(path=b"/src/%d" % n) for n in range(number + 1)])
+        desk.wait(0.1)
+        assert not desk.out.wants_another
+    desk.wait(1.0)
+    launch = desk.another()
+    assert len(launch.words) == 12
+
+
+def test_what_is_taken_away_is_taken_at_once_with_all_that_is_under_way() -> None:
+    desk = Desk(API, WEB, words=WORDS)
+    desk.shake_hands()
+    desk.wait(2)
+    desk.client(call(1), request(2, "tools/list"))
+    desk.approve(API)
+    assert desk.out.wants_another
+    (failed,) = desk.to_client()
+    assert (failed["id"], failed["error"]["code"]) == (1, -32603)
+    assert "started again" in failed["error"]["message"]
+    told = renewed(desk)
+    assert [each["method"] for each in told] == ["notifications/initialized", "tools/list"]
+    assert desk.launch.words == ("server", "/src/api")
+    told_client = [each.get("method") for each in desk.to_client()]
+    assert told_client == ["notifications/tools/list_changed"], "the answer to initialize is ours"
+
+
+def test_calls_wait_for_the_next_server() -> None:
+    desk = Desk(API, WEB, words=WORDS)
+    desk.shake_hands()
+    desk.wait(2)
+    desk.approve(API)
+    desk.client(call(5), request(6, "tools/list"))
+    told = renewed(desk)
+    assert [each.get("id") for each in told] == [None, 5, 6], "it is known to read no roots"
+    assert desk.session.backlog == 0
+
+
+def test_level_and_subscriptions_are_told_again_and_their_answers_kept() -> None:
+    desk = Desk(API, words=WORDS)
+    desk.shake_hands()
+    desk.client(
+        request(1, "logging/setLevel", {"level": "debug"}),
+        request(2, "resources/subscribe", {"uri": "x://1"}),
+        request(3, "resources/subscribe", {"uri": "x://2"}),
+        request(4, "resources/subscribe", {"uri": "x://refused"}),
+        request(5, "resources/unsubscribe", {"uri": "x://2"}),
+    )
+    desk.server(*(reply(id_, {}) for id_ in (1, 2, 3, 5)))
+    desk.server(b'{"jsonrpc":"2.0","id":4,"error":{"code":1,"message":"no"}}')
+    desk.raw_to_client()
+    desk.approve()
+    told = renewed(desk)
+    assert [each["method"] for each in told] == [
+        "notifications/initialized", "logging/setLevel", "resources/subscribe",
+    ]  # fmt: skip
+    assert told[2]["params"] == {"uri": "x://1"}
+    desk.server(*(reply(each["id"], {}) for each in told[1:]))
+    assert [each["method"] for each in desk.to_client()] == [
+        "notifications/tools/list_changed", "notifications/resources/updated",
+    ]  # fmt: skip
+
+
+def test_streams_are_opened_again_unseen_and_told_that_all_may_have_changed() -> None:
+    desk = Desk(API, words=WORDS)
+    wanted = {"toolsListChanged": True}
+    listen = request(1, "subscriptions/listen", {"_meta": META_2026, "notifications": wanted})
+    desk.client(listen)
+    opened = {"_meta": {"io.modelcontextprotocol/subscriptionId": 1}, "notifications": wanted}
+    acknowledged = notice("notifications/subscriptions/acknowledged", opened)
+    desk.server(acknowledged)
+    assert desk.raw_to_client() == acknowledged
+    desk.approve()
+    assert desk.to_client() == [], "the stream goes on"
+    desk.raw_to_server()
+    desk.another()
+    (again,) = desk.to_server()
+    assert (again["method"], again["id"]) == ("subscriptions/listen", 1)
+    desk.server(acknowledged)
+    (news,) = desk.to_client()
+    assert news["method"] == "notifications/tools/list_changed"
+    desk.client(notice("notifications/cancelled", {"requestId": 1}))
+    desk.approve(WEB)
+    desk.wait(1)
+    desk.raw_to_server()
+    desk.another()
+    assert desk.to_server() == []
+
+
+def test_in_2026_there_is_no_handshake_to_repeat() -> None:
+    desk = Desk(API, WEB, words=WORDS)
+    desk.client(call_2026(1))
+    desk.approve(API)
+    (failed,) = desk.to_client()
+    assert failed["id"] == 1
+    desk.raw_to_server()
+    desk.client(call_2026(2))
+    desk.another()
+    assert [each["id"] for each in desk.to_server()] == [2]
+
+
+def test_a_handshake_that_nobody_answered_goes_to_the_next_server() -> None:
+    desk = Desk(API, words=WORDS)
+    desk.client(request(0, "initialize", {"capabilities": {}}))
+    desk.approve()
+    assert desk.to_client() == []
+    desk.raw_to_server()
+    desk.another()
+    (again,) = desk.to_server()
+    assert again["id"] == 0
+    desk.server(reply(0, {"capabilities": {}}))
+    assert [each["id"] for each in desk.to_client()] == [0]
+
+
+def test_what_the_old_server_asked_is_called_off_and_no_answer_reaches_the_new_one() -> None:
+    desk = Desk(API, words=WORDS)
+    desk.shake_hands({"sampling": {}})
+    desk.raw_to_client()
+    desk.server(request(0, "sampling/createMessage", {"n": 1}))
+    desk.raw_to_client()
+    desk.approve()
+    cancelled = desk.to_client()
+    assert [each["method"] for each in cancelled] == ["notifications/cancelled"]
+    assert cancelled[0]["params"] == {"requestId": 0}
+    desk.raw_to_server()
+    desk.another()
+    (greeting,) = desk.to_server()
+    desk.server(reply(greeting["id"], {"capabilities": {}}))
+    desk.raw_to_server()
+    desk.raw_to_client()
+    desk.server(request(0, "sampling/createMessage", {"n": 2}))
+    (asked,) = desk.to_client()
+    assert asked["id"] != 0, "the client may still answer the other one"
+    desk.client(reply(0, {"n": 1}))
+    assert desk.to_server() == []
+    desk.client(reply(asked["id"], {"n": 2}))
+    (answer,) = desk.to_server()
+    assert (answer["id"], answer["result"]) == (0, {"n": 2})
+
+
+def test_roots_that_change_while_a_server_starts_start_another() -> None:
+    desk = Desk(API, WEB, DOCS, words=WORDS)
+    desk.shake_hands()
+    desk.approve(API, WEB)
+    desk.raw_to_server()
+    desk.approve(API)
+    assert desk.another().words == ("server", "/src/api")
+    (greeting,) = desk.to_server()
+    desk.approve()
+    assert desk.another().words == ("server", "/run/nowhere")
+    (second,) = desk.to_server()
+    assert second["id"] != greeting["id"]
+    desk.server(reply(second["id"], {"capabilities": {}}))
+    assert [each["method"] for each in desk.to_server()] == ["notifications/initialized"]
+
+
+def test_a_wish_of_a_server_that_is_gone_is_not_granted_to_the_next_one() -> None:
+    desk = Desk(API, words=WORDS)
+    desk.shake_hands()
+    desk.is_daemon_there = False
+    desk.server(request(3, "roots/list"))
+    desk.approve()
+    desk.raw_to_server()
+    desk.another()
+    (greeting,) = desk.to_server()
+    desk.is_daemon_there = True
+    desk.server(reply(greeting["id"], {"capabilities": {}}))
+    assert all("result" not in each for each in desk.to_server())
+    desk.server(request(9, "roots/list"))
+    (answer,) = desk.to_server()
+    assert answer["id"] == 9
+
+
+@pytest.mark.parametrize("order", [True, False])
+def test_a_server_that_reads_roots_besides_is_asked_by_its_command_alone(order: bool) -> None:
+    desk = Desk(API, words=WORDS)
+    desk.shake_hands()
+    desk.list_roots()
+    desk.approve(API, WEB) if order else desk.approve()
+    assert desk.to_server() == []
+    desk.wait(1)
+    told = renewed(desk)
+    assert json.dumps(told).count("initialized") == 1

@@ -1,0 +1,163 @@
+"""A session of `rootsd run` without pipes: a test says what each side says, and when."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from rootsd.relay.arguments import Command, Launch
+from rootsd.relay.barrier import Barrier, Habit
+from rootsd.relay.following import Told
+from rootsd.relay.narrowing import Access, ClientRoots, Narrowing
+from rootsd.relay.outbox import Outbox
+from rootsd.relay.renewal import Renewal
+from rootsd.relay.roots import Folder
+from rootsd.relay.session import Session
+from rootsd.relay.supply import Supply
+from support.bridges import META_2026, Message, notice, reply, request
+
+NOWHERE = b"/run/nowhere"
+API, WEB, DOCS = (
+    Folder(path, path[5:].decode()) for path in (b"/src/api", b"/src/web", b"/src/docs")
+)
+
+
+def known(path: bytes) -> bytes | None:
+    """The real path of a folder where all folders exist but those called `gone`."""
+    return None if b"gone" in path else path
+
+
+class Desk:
+    """Both sides of a session, the daemon, and the clock. The server has been started."""
+
+    def __init__(
+        self,
+        *approved: Folder,
+        words: Sequence[str] = ("server",),
+        use: ClientRoots = ClientRoots.AUTO,
+        access: Access = Access.WRITABLE,
+        here: bytes | None = None,
+        habit: Habit = Habit.UNKNOWN,
+        canonical: Callable[[bytes], bytes | None] = known,
+        nowhere: bytes | None = NOWHERE,
+    ) -> None:
+        self.now = 100.0
+        self.out = Outbox()
+        self.barrier = Barrier(habit)
+        self.approved = approved
+        self.is_daemon_there = True
+        command = Command(words, (), NOWHERE.decode())
+        supply = Supply(Narrowing(use, access, here), self.out, canonical, nowhere)
+        self.session = Session(supply, Renewal(command), self.barrier, self.out)
+        self.session.told(Told(approved, 0), self.now)
+        self.launch: Launch = self.session.start()
+        self.session.started(self.now)
+
+    def client(self, *lines: bytes) -> None:
+        """The client says these lines."""
+        for line in lines:
+            self.session.from_client(line.removesuffix(b"\n"), self.now)
+        self._ask_daemon()
+
+    def server(self, *lines: bytes) -> None:
+        """The server says these lines."""
+        for line in lines:
+            self.session.from_server(line.removesuffix(b"\n"), self.now)
+        self._ask_daemon()
+
+    def approve(self, *approved: Folder) -> None:
+        """The daemon tells that these are the roots now."""
+        self.approved = approved
+        self.session.told(Told(approved, 0), self.now)
+        self._ask_daemon()
+
+    def wait(self, seconds: float) -> None:
+        """So much time passes, and what is due in it is done."""
+        until = self.now + seconds
+        while (due := max(self.session.deadline, self.now)) <= until:
+            before = self.session.deadline
+            self.now = due
+            self.session.tick(self.now)
+            self._ask_daemon()
+            assert self.session.deadline != before, "what was due is still due"
+        self.now = until
+
+    def another(self) -> Launch:
+        """End the server and start the one that the session wants."""
+        assert self.out.wants_another, "it wants no other server"
+        self.out.wants_another = False
+        self.launch = self.session.start()
+        self.session.started(self.now)
+        return self.launch
+
+    def raw_to_client(self) -> bytes:
+        data = bytes(self.out.to_client)
+        self.out.to_client.clear()
+        return data
+
+    def raw_to_server(self) -> bytes:
+        data = bytes(self.out.to_server)
+        self.out.to_server.clear()
+        return data
+
+    def to_client(self) -> list[Message]:
+        """The messages that the client gets, since the last time it was asked."""
+        return messages(self.raw_to_client())
+
+    def to_server(self) -> list[Message]:
+        """The same of the server."""
+        return messages(self.raw_to_server())
+
+    def shake_hands(self, capabilities: Mapping[str, Any] | None = None) -> None:
+        """Up to `initialized`, in the handshake era. Both sides have read all, but for what a
+        client that has roots is asked."""
+        info = {"name": "a test", "version": "1"}
+        params = {
+            "protocolVersion": "2025-11-25",
+            "capabilities": capabilities or {},
+            "clientInfo": info,
+        }
+        self.client(request(0, "initialize", params))
+        told = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {"listChanged": True}}}
+        self.server(reply(0, told))
+        self.client(notice("notifications/initialized"))
+        self.raw_to_server()
+        if "roots" not in (capabilities or {}):
+            self.raw_to_client()
+
+    def list_roots(self, id_: object = 0) -> list[str]:
+        """The server asks for roots: the paths that it is told, settled."""
+        self.server(request(id_, "roots/list"))
+        (answer,) = self.to_server()
+        assert answer["id"] == id_
+        self.wait(1.0)
+        return paths(answer["result"])
+
+    def _ask_daemon(self) -> None:
+        while self.out.questions and self.is_daemon_there:
+            self.out.questions -= 1
+            self.session.told(Told(self.approved, 1), self.now)
+
+
+def messages(data: bytes) -> list[Message]:
+    """The messages in whole lines."""
+    assert data.endswith(b"\n") or not data
+    return [json.loads(line) for line in data.splitlines()]
+
+
+def paths(result: Mapping[str, Any]) -> list[str]:
+    """The paths in an answer to `roots/list`."""
+    return [root["uri"].removeprefix("file://") for root in result["roots"]]
+
+
+def call(id_: object, name: str = "look", **params: object) -> bytes:
+    """A call of a tool in the handshake era."""
+    return request(id_, "tools/call", {"name": name, "arguments": {}, **params})
+
+
+def call_2026(id_: object, name: str = "look", *, roots: bool = False, **params: object) -> bytes:
+    """The same in 2026-07-28, from a client that has roots or has not."""
+    capabilities = "io.modelcontextprotocol/clientCapabilities"
+    meta = {**META_2026, capabilities: {"roots": {}} if roots else {}}
+    return request(id_, "tools/call", {"name": name, "arguments": {}, "_meta": meta, **params})

@@ -1,0 +1,95 @@
+"""An MCP server of a few lines that starts at once: a program for tests of `rootsd run`.
+
+It asks for roots after the handshake and after each change, as server-filesystem does, and allows
+what lies in them; it tells how many there are when they have changed. Its one tool does what its
+name says:
+
+    echo            the arguments
+    allowed PATH    whether PATH lies in a root
+    started         its process, its words and a variable
+    big N           N letters
+    exit N          ends with that status, without an answer
+    hang            no answer, ever
+    flood N         N notices, then the answer
+    spawn           starts a process that would outlive it; its number
+
+Run: python -I -S scripted_server.py [--deaf] [--stubborn] [WORD…]
+--deaf: never asks for roots. --stubborn: minds neither the end of its input nor SIGTERM.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from typing import Any
+
+PATHS: list[str] = []
+
+
+def write(**message: Any) -> None:  # noqa: ANN401
+    sys.stdout.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
+    sys.stdout.flush()
+
+
+def answer(id_: Any, result: Any) -> None:  # noqa: ANN401
+    write(id=id_, result=result)
+
+
+def call(id_: Any, name: str, value: Any) -> None:  # noqa: ANN401
+    if name == "echo":
+        answer(id_, value)
+    elif name == "allowed":
+        answer(id_, any(value == path or value.startswith(path + "/") for path in PATHS))
+    elif name == "started":
+        told = {"pid": os.getpid(), "words": sys.argv[1:], "roots": os.environ.get("ROOTS")}
+        answer(id_, told)
+    elif name == "big":
+        answer(id_, "x" * value)
+    elif name == "exit":
+        sys.stderr.write("bye\n")
+        os._exit(value)
+    elif name == "flood":
+        for number in range(value):
+            write(method="notifications/message", params={"data": number, "pad": "x" * 2000})
+        answer(id_, {})
+    elif name == "spawn":
+        child = subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"])
+        answer(id_, child.pid)
+
+
+def handle(message: dict[str, Any]) -> None:
+    method, params = message.get("method"), message.get("params") or {}
+    if method == "initialize":
+        result = {
+            "protocolVersion": "2025-11-25",
+            "capabilities": {"tools": {"listChanged": True}},
+        }
+        answer(message["id"], {**result, "serverInfo": {"name": "scripted", "version": "1"}})
+    elif method in ("notifications/initialized", "notifications/roots/list_changed"):
+        if "--deaf" not in sys.argv:
+            write(id=0, method="roots/list")
+    elif method is None and message["id"] == 0:
+        had_some = bool(PATHS)
+        PATHS[:] = [root["uri"].removeprefix("file://") for root in message["result"]["roots"]]
+        if had_some:  # the first ones are no news
+            write(method="notifications/message", params={"data": len(PATHS)})
+    elif method == "tools/call":
+        call(message["id"], params["name"], params.get("arguments"))
+    elif "id" in message and method is not None:
+        answer(message["id"], {})
+
+
+def main() -> None:
+    if "--stubborn" in sys.argv:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    for line in sys.stdin:
+        handle(json.loads(line))
+    while "--stubborn" in sys.argv:
+        signal.pause()
+
+
+if __name__ == "__main__":
+    main()
