@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from urllib.parse import unquote_to_bytes, urlsplit
 
 import pytest
@@ -195,8 +194,8 @@ def test_the_configuration_refuses_places_with_what_is_in_them_and_what_holds_th
 
 def test_the_configuration_allows_what_is_refused_by_default_and_not_all_of_it() -> None:
     own = HOME + b"/state/rootsd"
-    places = replace(
-        PLACES, allowed=(b"/", HOME + b"/.config/nvim", b"/etc/site", own), refused=(b"/srv/no",)
+    places = PLACES._replace(
+        allowed=(b"/", HOME + b"/.config/nvim", b"/etc/site", own), refused=(b"/srv/no",)
     )
     for path in (HOME + b"/.config/nvim", b"/etc/site/a", b"/usr/src/linux"):
         assert PLACES.why_no_root(path) is not None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from rootsd.cli import configfile
@@ -105,7 +104,7 @@ def _refused(session: Session) -> RefusedPlaces:
     places = session.places
     own = [places.config, places.state, places.log, folders.run_folder().path]
     all_but_own = read_config(places.config_file).limiting(RefusedPlaces(canonical("~")))
-    return replace(all_but_own, own=tuple(os.path.realpath(folder) for folder in own))
+    return all_but_own._replace(own=tuple(os.path.realpath(folder) for folder in own))
 
 
 def _written(path: bytes) -> str:
