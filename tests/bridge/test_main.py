@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
+from anyio import to_thread
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters
+from mcp.client.subscriptions import ResourceUpdated
+from mcp_types import ResourceTemplateReference
 
 from rootsd.bridge.main import greeting_of, main
 from rootsd.wire.hello import Hello, Scope
-from support.bridges import HANG_GUARD_S, PING, run
+from support.bridges import HANG_GUARD_S, INITIALIZE, META_2026, PING, bridge, notice, run
 from support.publishing import FakeSource, root
 from support.serving import published
+
+APPROVED = "roots://approved"
 
 
 @pytest.mark.parametrize(
@@ -72,16 +81,87 @@ def bridged(*flags: str) -> StdioServerParameters:
     )
 
 
-@pytest.mark.parametrize("mode", ["legacy", "auto", "2026-07-28"])
-async def test_an_sdk_client_works_through_it_in_every_mode(
-    mode: str,
+@asynccontextmanager
+async def told_of(client: Client, notices: Notices) -> AsyncIterator[None]:
+    """Subscribed to the set, as the client's era has it; hears of one change before it ends."""
+    with anyio.fail_after(HANG_GUARD_S):
+        if client.protocol_version < "2026-07-28":
+            await client.session.subscribe_resource(APPROVED)
+            yield
+            await notices.updated.wait()
+        else:
+            async with client.listen(resource_subscriptions=[APPROVED]) as stream:
+                yield
+                assert await anext(aiter(stream)) == ResourceUpdated(uri=APPROVED)
+
+
+class Notices:
+    """What a client of the handshake era is told."""
+
+    def __init__(self) -> None:
+        self.updated = anyio.Event()
+
+    async def take(self, message: object) -> None:
+        if type(message).__name__ == "ResourceUpdatedNotification":
+            self.updated.set()
+
+
+async def text_of(client: Client, uri: str) -> Any:  # noqa: ANN401
+    contents: Any = (await client.read_resource(uri)).contents[0]
+    return json.loads(contents.text)
+
+
+@pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")
+@pytest.mark.parametrize(
+    ("mode", "version"),
+    [("legacy", "2025-11-25"), ("auto", "2026-07-28"), ("2026-07-28", "2026-07-28")],
+)
+async def test_an_sdk_client_uses_all_that_is_offered_in_every_mode(
+    mode: str, version: str
 ) -> None:
+    notices = Notices()
     source = FakeSource(root("/src/api"))
-    with published(source), anyio.fail_after(HANG_GUARD_S):
-        async with Client(bridged("--client", "a test"), mode=mode) as client:
+    parameters = bridged("--client", "a test")
+    with published(source) as roots, anyio.fail_after(HANG_GUARD_S):
+        async with Client(parameters, mode=mode, message_handler=notices.take) as client:
+            assert client.protocol_version == version
+            assert [tool.name for tool in (await client.list_tools()).tools] == [
+                "list_roots", "resolve_root", "request_root",
+            ]  # fmt: skip
             listed = await client.call_tool("list_roots", {})
             assert listed.structured_content["roots"][0]["name"] == "api"
-            assert len((await client.list_resources()).resources) == 2
+            found = await client.call_tool("resolve_root", {"path": "/src/api/x"})
+            assert found.structured_content["relative"] == "x"
+            wish = {"path": "/src/web", "reason": "to fix it", "wait_seconds": 0}
+            asked = await client.call_tool("request_root", wish)
+            assert asked.structured_content["approved"] is False
+            uris = [each.uri for each in (await client.list_resources()).resources]
+            assert uris == [APPROVED, "roots://root/api"]
+            templates = (await client.list_resource_templates()).resource_templates
+            assert [each.uri_template for each in templates] == ["roots://root/{+name}"]
+            reference = ResourceTemplateReference(uri="roots://root/{+name}")
+            completed = await client.complete(reference, {"name": "name", "value": "a"})
+            assert completed.completion.values == ["api"]
+            async with told_of(client, notices):
+                await to_thread.run_sync(roots.set, root("/src/web"))
+            assert (await text_of(client, APPROVED))["roots"][0]["uri"] == "file:///src/web"
+            assert (await text_of(client, "roots://root/web"))["path"] == "/src/web"
+    assert [asker for _, asker, _ in source.wishes] == ["a test"]
+
+
+def test_a_client_that_probes_and_then_shakes_hands_is_served_in_both_eras() -> None:
+    listing = {"name": "list_roots", "arguments": {}}
+    with published(FakeSource(root("/src/api"))), bridge() as client:
+        probed = client.ask("probe", "server/discover", {"_meta": META_2026})
+        assert probed["result"]["supportedVersions"] == ["2026-07-28"]
+        greeted = client.ask(0, "initialize", INITIALIZE)
+        assert greeted["result"]["protocolVersion"] == "2025-11-25"
+        client.say(notice("notifications/initialized"))
+        old = client.ask(1, "tools/call", listing)["result"]
+        new = client.ask(2, "tools/call", {**listing, "_meta": META_2026})["result"]
+        assert old["structuredContent"] == new["structuredContent"]
+        assert ("resultType" in old, new["resultType"]) == (False, "complete")
+        assert client.leave() == 0
 
 
 @pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable
+
+import pytest
 
 from rootsd.host.folders import run_folder
 from support.bridges import (
+    HANG_GUARD_S,
     INITIALIZE,
     META_2026,
+    Converse,
     Daemon,
     answer_pings,
     bridge,
@@ -167,4 +172,46 @@ def test_a_client_that_leaves_does_not_wait_for_a_daemon_that_never_accepts() ->
     """The socket of the second one is there, as a supervisor holds it, and nobody behind it."""
     with bridge() as client, daemons(vanish_with(PONG, after=1)):
         assert client.ask(1, "ping")["result"] == {}
+        assert client.leave() == 0
+
+
+def narrow(daemon: Daemon) -> None:
+    for _ in ("hello", "initialize"):
+        daemon.say(reply(daemon.hear()["id"], {"protocolVersion": "2025-11-25"}))
+
+
+@pytest.mark.parametrize(
+    ("flags", "first", "method"),
+    [((), shake_hands, "initialize"), (("--only", "api"), narrow, "rootsd/hello")],
+)
+def test_a_client_that_leaves_does_not_wait_for_a_daemon_that_never_answers(
+    flags: tuple[str, ...], first: Converse, method: str
+) -> None:
+    asked = threading.Event()
+
+    def hang(daemon: Daemon) -> None:
+        assert daemon.hear()["method"] == method
+        asked.set()
+        daemon.rest()
+
+    with bridge(*flags) as client, daemons(first, hang):
+        client.ask(0, "initialize", INITIALIZE)
+        if not flags:
+            client.say(notice("notifications/initialized"))
+        assert asked.wait(HANG_GUARD_S)
+        assert client.leave() == 0
+
+
+def test_a_client_that_is_gone_altogether_is_owed_nothing() -> None:
+    asked = threading.Event()
+
+    def hang(daemon: Daemon) -> None:
+        daemon.line()
+        asked.set()
+        daemon.rest()
+
+    with bridge() as client, daemons(hang):
+        client.say(request(1, "ping"))
+        assert asked.wait(HANG_GUARD_S)
+        client.stdout.close()
         assert client.leave() == 0

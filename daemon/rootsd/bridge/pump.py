@@ -87,10 +87,12 @@ class Pump:
     def _turn(self) -> None:
         if self._is_away and time.monotonic() >= self._absence.retry_at:
             self._attempt()
-        for descriptor, _ in self._ready():
+        for descriptor, event in self._ready():
             if descriptor == STDIN:
                 self._take(read_stdin())
             elif descriptor == STDOUT:
+                if event & ~select.POLLOUT and not self._down:
+                    raise BrokenPipeError
                 self._hand_down()
             elif self._awakening and descriptor == self._awakening.fileno():
                 self._watch(self._awakening)
@@ -110,6 +112,8 @@ class Pump:
             interest.append((STDIN, select.POLLIN))
         if self._down:
             interest.append((STDOUT, select.POLLOUT))
+        elif not self._client_speaks:
+            interest.append((STDOUT, 0))  # that it is closed, too, is told all the same
         if self._awakening:
             interest.append((self._awakening.fileno(), select.POLLIN))
         # Registered for nothing, a hang-up would wake us again and again.
@@ -132,8 +136,10 @@ class Pump:
         """Whether there is room for what the client says."""
         if not self._client_speaks:
             return False
-        if self._connection:
-            return self._passes and not self._up
+        if self._passes:
+            return not self._up
+        # Also while a daemon is told what the last one knew: it may never answer, and the client
+        # may leave.
         return len(self._down) < _CHUNK and not self._session.full
 
     def _timeout(self) -> float | None:
