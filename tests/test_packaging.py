@@ -57,13 +57,13 @@ def test_wheel_holds_the_package_and_the_service_files(wheel: Path) -> None:
         str(path.relative_to(TOP / "daemon")) for path in (TOP / "daemon").rglob("*.py")
     } | {"rootsd/py.typed"}
     info = f"rootsd-{rootsd.__version__}"
-    shared = {
-        f"{info}.data/data/share/rootsd/{path.relative_to(TOP)}"
+    templates = {
+        f"rootsd/share/{path.relative_to(TOP)}"
         for folder in ("systemd", "launchd")
         for path in (TOP / folder).rglob("*")
         if path.is_file()
     }
-    assert modules | shared == {name for name in names if ".dist-info/" not in name}
+    assert modules | templates == {name for name in names if ".dist-info/" not in name}
     assert f"{info}.dist-info/licenses/LICENSE" in names
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import plistlib
-import shutil
+import re
 import subprocess
 from pathlib import Path
 from xml.parsers.expat import ExpatError
 
 import pytest
+
+from rootsd.cli.units import Settings, systemd_units
 
 TOP = Path(__file__).parent.parent
 SYSTEMD = TOP / "systemd"
@@ -19,22 +21,27 @@ UNITS = sorted(path for path in SYSTEMD.rglob("*") if path.is_file())
 # systemd.unit(5), systemd.service(5), systemd.socket(5), systemd.exec(5), systemd.kill(5) and
 # systemd.resource-control(5) of systemd 252: the keys that we use.
 KEYS = {
-    "Unit": {"Description", "StartLimitBurst", "StartLimitIntervalSec"},
+    "Unit": {
+        "After", "ConditionPathExists", "Description", "Requires", "StartLimitBurst",
+        "StartLimitIntervalSec",
+    },
     "Install": {"WantedBy"},
     "Socket": {
         "Backlog", "DirectoryMode", "FileDescriptorName", "ListenStream", "RemoveOnStop",
         "Service", "SocketMode",
     },
     "Service": {
-        "CapabilityBoundingSet", "ExecStart", "InaccessiblePaths", "KeyringMode", "LimitCORE",
-        "LimitNOFILE", "LockPersonality", "MemoryDenyWriteExecute", "MemoryHigh", "MemoryMax",
+        "CapabilityBoundingSet", "Environment", "ExecReload", "ExecStart", "InaccessiblePaths",
+        "KeyringMode", "LimitCORE", "LimitNOFILE", "LockPersonality", "MemoryDenyWriteExecute",
+        "MemoryHigh", "MemoryMax",
         "NoNewPrivileges", "NotifyAccess", "PrivateDevices", "PrivateNetwork", "PrivateUsers",
         "ProtectClock", "ProtectControlGroups", "ProtectHome", "ProtectHostname",
         "ProtectKernelLogs", "ProtectKernelModules", "ProtectKernelTunables", "ProtectSystem",
-        "ReadWritePaths", "Restart", "RestartSec", "RestrictAddressFamilies",
-        "RestrictNamespaces", "RestrictRealtime", "RestrictSUIDSGID", "SystemCallArchitectures",
-        "SystemCallErrorNumber", "SystemCallFilter", "TasksMax", "TimeoutStartSec",
-        "TimeoutStopSec", "Type", "UMask", "WatchdogSec",
+        "ReadWritePaths", "Restart", "RestartPreventExitStatus", "RestartSec",
+        "RestrictAddressFamilies",
+        "RestrictNamespaces", "RestrictRealtime", "RestrictSUIDSGID", "Sockets",
+        "SystemCallArchitectures", "SystemCallErrorNumber", "SystemCallFilter", "TasksMax",
+        "TimeoutStartSec", "TimeoutStopSec", "Type", "UMask", "WatchdogSec",
     },
 }  # fmt: skip
 
@@ -46,6 +53,7 @@ LEFT_OFF = {"PrivateTmp", "RuntimeDirectory", "StateDirectory"}
 LAUNCHD_TYPES: dict[str, type] = {
     "Label": str,
     "ProgramArguments": list,
+    "EnvironmentVariables": dict,
     "RunAtLoad": bool,
     "KeepAlive": dict,
     "ProcessType": str,
@@ -94,13 +102,15 @@ def test_the_units_are_the_ones_that_the_installer_expects() -> None:
     assert [str(unit.relative_to(SYSTEMD)) for unit in UNITS] == [
         "rootsd-control.socket",
         "rootsd.service",
+        "rootsd.service.d/10-sockets.conf",
+        "rootsd.service.d/15-places.conf",
         "rootsd.service.d/20-namespaces.conf",
         "rootsd.socket",
     ]
 
 
 def test_the_service_runs_the_daemon_of_the_installation() -> None:
-    assert _values(SYSTEMD / "rootsd.service", "ExecStart") == ["@PREFIX@/bin/rootsd daemon"]
+    assert _values(SYSTEMD / "rootsd.service", "ExecStart") == ["@ROOTSD@ daemon"]
 
 
 def test_the_service_works_without_its_sockets() -> None:
@@ -149,7 +159,7 @@ def test_plist_survives_a_round_trip() -> None:
 def test_agent_is_kept_alive_until_it_ends_well() -> None:
     agent = plistlib.loads(PLIST.read_bytes())
     assert agent["Label"] == PLIST.stem
-    assert agent["ProgramArguments"] == ["@PREFIX@/bin/rootsd", "daemon"]
+    assert agent["ProgramArguments"] == ["@ROOTSD@", "daemon"]
     assert agent["RunAtLoad"] is True
     assert agent["KeepAlive"] == {"SuccessfulExit": False}
     assert agent["ProcessType"] == "Background"
@@ -166,17 +176,34 @@ def test_a_broken_plist_is_found(right: bytes, wrong: bytes, error: type[Excepti
 
 
 @pytest.fixture
-def installed(tmp_path: Path) -> Path:
-    """The units as an installer leaves them, with a program that exists."""
-    units = tmp_path / "units"
-    shutil.copytree(SYSTEMD, units)
-    program = tmp_path / "prefix" / "bin" / "rootsd"
-    program.parent.mkdir(parents=True)
+def program(tmp_path: Path) -> Path:
+    """A program that exists, in an awkward place."""
+    program = tmp_path / "my tools, 100% é" / "rootsd"
+    program.parent.mkdir()
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)
-    service = units / "rootsd.service"
-    service.write_text(service.read_text().replace("@PREFIX@", str(program.parent.parent)))
-    return units
+    return program
+
+
+def _install(folder: Path, program: Path, *, strict: bool = False) -> Path:
+    """The units as `rootsd service install` leaves them."""
+    settings = Settings(
+        command=program,
+        environment={"XDG_STATE_HOME": "/a state"},
+        writable=(Path("/var/tmp"),),
+        stopped=folder / "stopped",
+        log=folder / "log",
+        strict=strict,
+    )
+    for name, text in systemd_units(settings).items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    return folder
+
+
+@pytest.fixture
+def installed(tmp_path: Path, program: Path) -> Path:
+    return _install(tmp_path / "units", program, strict=True)
 
 
 def _verified(units: Path) -> str:
@@ -204,3 +231,28 @@ def test_systemd_finds_a_planted_fault(installed: Path) -> None:
     service = installed / "rootsd.service"
     service.write_text(service.read_text().replace("Type=notify", "Type=announce"))
     assert "announce" in _verified(installed)
+
+
+def _exposure(units: Path) -> float:
+    """How exposed systemd finds the service: 0 is best, 10 worst."""
+    run = subprocess.run(
+        ["systemd-analyze", "security", "--user", "--offline=true", "--no-pager",
+         str(units / "rootsd.service")],
+        capture_output=True, text=True, check=False,
+        env={**os.environ, "HOME": str(units), "XDG_RUNTIME_DIR": str(units)},
+    )  # fmt: skip
+    found = re.search(r"Overall exposure level for rootsd.service: ([0-9.]+)", run.stdout)
+    assert found, run.stdout + run.stderr
+    return float(found[1])
+
+
+@pytest.mark.needs("systemd-analyze")
+def test_each_tier_reaches_its_score(tmp_path: Path, program: Path) -> None:
+    """A score proves no effect; tests/e2e/test_service_hardening.py looks at those."""
+    plain = _install(tmp_path / "plain", program)
+    strict = _install(tmp_path / "strict", program, strict=True)
+    bare = _install(tmp_path / "bare", program)
+    (bare / "rootsd.service").write_text("[Service]\nExecStart=/bin/true\n")
+    assert _exposure(plain) <= 6.0
+    assert _exposure(strict) <= 1.5
+    assert _exposure(bare) > 9

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -16,6 +17,7 @@ from rootsd.core.errors import Busy, ErrorCode
 from rootsd.host import starter
 from rootsd.host.starter import Recipe, StartFailed
 from support.fake_daemon import FakeDaemon, a_status
+from support.service import PID, Desktop
 
 SESSION = Session(Flags(quiet=True))
 
@@ -72,6 +74,73 @@ def test_a_daemon_of_another_version_is_replaced(
     lifecycle.make_run(SESSION)
     assert len(launched) == 1
     assert process.wait(60) != 0
+
+
+def test_a_newer_daemon_goes_on(
+    daemon: FakeDaemon, launched: list[Recipe], capsys: pytest.CaptureFixture[str]
+) -> None:
+    daemon.answers |= {"status": running("99.0"), "reload": running()}
+    lifecycle.make_run(SESSION)
+    assert [method for method, _ in daemon.requests] == ["status", "reload"]
+    assert launched == []
+    assert "version 99.0, newer than this command" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("no_input", [True, False])
+def test_on_a_terminal_an_older_daemon_is_replaced_only_if_the_person_agrees(
+    daemon: FakeDaemon,
+    launched: list[Recipe],
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    no_input: bool,
+) -> None:
+    asked: list[str] = []
+
+    def refuse(question: str, **_: object) -> bool:
+        asked.append(question)
+        return False
+
+    stopped: list[Session] = []
+    monkeypatch.setattr(lifecycle, "stop", stopped.append)
+    monkeypatch.setattr("click.confirm", refuse)
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True)
+    daemon.answers |= {"status": running("0.0.1"), "reload": running()}
+    lifecycle.make_run(Session(Flags(quiet=True, no_input=no_input)))
+    assert bool(asked) is not no_input
+    assert bool(stopped) is no_input
+    assert launched == []
+
+
+def test_an_installed_service_is_started_instead(
+    launched: list[Recipe], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desktop = Desktop(tmp_path, monkeypatch)
+    desktop.units.mkdir(parents=True)
+    (desktop.units / "rootsd.service").touch()
+    is_running = iter((False, True))
+    monkeypatch.setattr("rootsd.cli.client.is_running", lambda: next(is_running))
+    with desktop.daemon() as daemon:
+        lifecycle.make_run(Session(Flags(quiet=True)))
+        assert daemon.asked("reload") == [{}]
+    assert desktop.recorder.orders()[-1] == "systemctl --user start rootsd.service"
+    assert launched == []
+
+
+def test_the_end_of_a_service_is_told_by_its_pid(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desktop = Desktop(tmp_path, monkeypatch)
+    assert lifecycle.end(SESSION) is None
+    desktop.units.mkdir(parents=True)
+    (desktop.units / "rootsd.service").touch()
+    desktop.service_runs()
+    assert lifecycle.end(SESSION) == PID
+    assert desktop.recorder.orders() == ["systemctl --user stop rootsd.service"]
+
+
+def test_a_daemon_that_never_comes_up_is_told() -> None:
+    with pytest.raises(StartFailed, match="not ready after 0 s"):
+        lifecycle.await_daemon(0.0)
 
 
 def test_a_daemon_that_somebody_else_started_meanwhile_will_do(

@@ -7,11 +7,12 @@ import socket
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import closing, suppress
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from rootsd.core.errors import BadConfig
 from rootsd.host.notify import Notifier, notifier
 from support.supervising import Supervisor, abstract_supervisor, supervisor
 
@@ -20,7 +21,7 @@ from support.supervising import Supervisor, abstract_supervisor, supervisor
 def line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Supervisor, Notifier]]:
     with supervisor(tmp_path) as listening:
         monkeypatch.setenv("NOTIFY_SOCKET", listening.address)
-        with closing(notifier()) as telling:
+        with notifier() as telling:
             yield listening, telling
 
 
@@ -61,7 +62,7 @@ def test_a_status_is_one_line_whatever_it_holds(line: tuple[Supervisor, Notifier
 def test_a_name_outside_the_file_system_is_reached(monkeypatch: pytest.MonkeyPatch) -> None:
     with abstract_supervisor() as listening:
         monkeypatch.setenv("NOTIFY_SOCKET", listening.address)
-        with closing(notifier()) as telling:
+        with notifier() as telling:
             telling.ready()
         assert listening.hear() == {"READY": "1"}
 
@@ -98,7 +99,7 @@ def test_a_beat_is_half_of_the_watchdogs_time_if_it_is_ours(
     monkeypatch.setenv("NOTIFY_SOCKET", line[0].address)
     monkeypatch.setenv("WATCHDOG_USEC", usec)
     monkeypatch.setenv("WATCHDOG_PID", str(os.getpid()) if pid == "own" else pid)
-    with closing(notifier()) as telling:
+    with notifier() as telling:
         assert telling.beat == beat
 
 
@@ -128,9 +129,20 @@ def test_one_that_has_gone_meanwhile_is_noted_and_no_error(
 ) -> None:
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
     theirs.close()
-    with closing(Notifier(ours)) as telling:
+    with Notifier(ours) as telling:
         telling.ready()
     assert "cannot be told" in caplog.text
+
+
+def test_an_expected_failure_is_told_and_a_bug_is_not(
+    line: tuple[Supervisor, Notifier], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listening, _ = line
+    for error in (ZeroDivisionError(), BadConfig("config.toml: line 3")):
+        monkeypatch.setenv("NOTIFY_SOCKET", listening.address)
+        with suppress(ZeroDivisionError, BadConfig), notifier():
+            raise error
+    assert listening.hear() == {"STATUS": "config.toml: line 3"}
 
 
 def test_after_its_end_nothing_is_told(line: tuple[Supervisor, Notifier]) -> None:

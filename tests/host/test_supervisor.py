@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from rootsd.host import manager as host_manager
 from rootsd.host import supervisor
 from rootsd.host.starter import StartFailed
 
@@ -20,7 +21,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.delenv("ROOTSD_DIR")
     monkeypatch.setenv("HOME", str(home))
     runtime = tmp_path / "run"
-    monkeypatch.setattr(supervisor, "USER_RUNTIME", runtime)
+    monkeypatch.setattr(host_manager, "USER_RUNTIME", runtime)
     (runtime / str(os.getuid()) / "systemd").mkdir(parents=True)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     return home
@@ -75,11 +76,10 @@ def test_places_of_ones_own_have_no_service(
 
 
 def test_a_service_that_does_not_start_says_why(home: Path, tmp_path: Path) -> None:
-    manager(tmp_path, "systemctl", "echo Job failed. >&2; exit 1")
+    manager(tmp_path, "systemctl", "[ $2 = show ] || { echo Job failed. >&2; exit 1; }")
     unit(home / ".config")
-    with pytest.raises(StartFailed, match=r"Job failed\.") as caught:
+    with pytest.raises(StartFailed, match="Job failed"):
         supervisor.start_service({})
-    assert caught.value.remedy == "systemctl --user start rootsd.service"
 
 
 def test_a_manager_that_is_not_there_is_an_error(
@@ -101,4 +101,4 @@ def test_on_a_mac_the_agent_is_started(
     agents.mkdir(parents=True)
     (agents / "org.rootsd.daemon.plist").touch()
     assert supervisor.start_service({})
-    assert told.read_text().startswith(f"kickstart gui/{os.getuid()}/org.rootsd.daemon")
+    assert f"kickstart gui/{os.getuid()}/org.rootsd.daemon" in told.read_text()

@@ -17,6 +17,7 @@ from pathlib import Path
 from rootsd.host import landlock
 
 TOP = Path(__file__).parent.parent.parent
+_SYSTEMD = "/lib/systemd/systemd"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +89,10 @@ NEEDS = {
     "setpriv": Need(_program("setpriv"), "apt-get install util-linux"),
     "svn": Need(_program("svn", "svnadmin"), "apt-get install subversion"),
     "systemd": Need(_program("systemctl"), "apt-get install systemd"),
+    "systemd-user": Need(
+        _runs("unshare", "--mount", "--pid", "--cgroup", "--fork", "test", "-x", _SYSTEMD),
+        "run it as root on Linux, after apt-get install systemd util-linux",
+    ),
     "systemd-analyze": Need(_program("systemd-analyze"), "apt-get install systemd"),
     "watchman": Need(_program("watchman"), "apt-get install watchman"),
     "zip": Need(

@@ -12,7 +12,7 @@ import os
 import signal
 import time
 from collections.abc import Callable
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from functools import partial
 from importlib import import_module
@@ -98,7 +98,7 @@ def run(places: Places, *, helper: Helper, ready_fd: int | None) -> int:
     )
     state = Path(os.fsdecode(places.state))
     with ExitStack() as stack:
-        supervisor = stack.enter_context(closing(notifier()))
+        supervisor = stack.enter_context(notifier())
         # The state folder guards the store, the runtime folder the sockets; with unusual
         # environments two daemons can meet in either alone.
         stack.enter_context(DaemonLock.acquire(state, record))

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import os
+import select
+import sys
+import time
+
 from rootsd import __version__
 from rootsd.cli import client
 from rootsd.cli.session import Session
 from rootsd.core.errors import Busy, DaemonUnreachable
-from rootsd.host import starter
+from rootsd.core.labels import safe_label
+from rootsd.host import starter, supervisor
 from rootsd.wire.control import Reload, StatusQuery, Stop
+
+_LOOK_AGAIN_S = 0.05
 
 
 def make_run(session: Session) -> None:
@@ -15,12 +23,16 @@ def make_run(session: Session) -> None:
     recipe = starter.recipe_here(session.places.log)
     starter.remember(recipe)
     if client.is_running():
-        version = session.call(StatusQuery())["daemon"]["version"]
-        if version == __version__:
+        if not _is_to_be_replaced(session):
             session.call(Reload())
             return
-        session.output.say(f"The daemon is of version {version}; starting {__version__} instead.")
         stop(session)
+    if service := supervisor.installed(os.environ):
+        service.start()
+        await_daemon()
+        session.call(Reload())  # a bridge may have woken it before the configuration was written
+        session.output.say("The daemon runs as a service now.")
+        return
     with starter.one_at_a_time():
         if client.is_running():  # a bridge has started one meanwhile
             session.call(Reload())
@@ -38,6 +50,30 @@ def reload_if_running(session: Session) -> bool:
     return True
 
 
+def await_daemon(patience: float = starter.PATIENCE) -> None:
+    """Return when a daemon takes connections. systemd has waited for that already; launchd starts
+    a program and tells no more. Raises StartFailed."""
+    deadline = time.monotonic() + patience
+    while not client.is_running():
+        if time.monotonic() > deadline:
+            raise starter.StartFailed(
+                f"the daemon is not ready after {patience:.0f} s", "rootsd service logs"
+            )
+        select.select((), (), (), _LOOK_AGAIN_S)
+
+
+def end(session: Session) -> int | None:
+    """Stop the daemon and what would start it again; its process id, None where none ran.
+
+    Raises RootsdError.
+    """
+    pid = None
+    if service := supervisor.installed(os.environ):
+        pid = service.state().pid
+        service.stop()
+    return stop(session) or pid
+
+
 def stop(session: Session) -> int | None:
     """End the daemon and wait until it is gone; its process id, None where none ran.
 
@@ -52,3 +88,34 @@ def stop(session: Session) -> int | None:
     except DaemonUnreachable:
         return None
     return pid
+
+
+def _is_to_be_replaced(session: Session) -> bool:
+    """Whether the daemon that runs is older than this command, and a person does not object."""
+    version = session.call(StatusQuery())["daemon"]["version"]
+    if version == __version__:
+        return False
+    shown = safe_label(version)
+    if _numbers(version) > _numbers(__version__):
+        session.output.warn(
+            [f"the daemon is of version {shown}, newer than this command; it goes on"]
+        )
+        return False
+    is_asked = not (session.flags.no_input or session.flags.json) and sys.stdin.isatty()
+    if is_asked and not _confirmed(shown):
+        return False
+    session.output.say(f"The daemon is of version {shown}; starting {__version__} instead.")
+    return True
+
+
+def _confirmed(version: str) -> bool:
+    import click
+
+    question = f"The daemon is of version {version}. Start {__version__} instead?"
+    return click.confirm(question, default=True, err=True)
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    """The release numbers of a version, for comparing; none where it has no such form."""
+    release = version.partition("+")[0].split(".")
+    return tuple(int(part) for part in release if part.isdecimal())

@@ -27,6 +27,7 @@ SET_UP, DECIDE, LOOK, PROGRAMS = "Set up", "Decide", "Look", "For programs"
 VERBS: Mapping[str, Verb] = {
     "up": Verb(SET_UP, "watch folders, make the daemon run, show what is there"),
     "down": Verb(SET_UP, "stop the daemon until the next up"),
+    "service": Verb(SET_UP, "have systemd or launchd run the daemon"),
     "parent": Verb(SET_UP, "the folders in which projects are found"),
     "scan": Verb(SET_UP, "look through the parents now"),
     "pending": Verb(DECIDE, "what waits for your decision"),

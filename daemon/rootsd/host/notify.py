@@ -11,7 +11,10 @@ import socket
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import TracebackType
+from typing import Self
 
+from rootsd.core.errors import RootsdError
 from rootsd.core.labels import safe_label
 
 log = logging.getLogger(__name__)
@@ -67,6 +70,19 @@ class Notifier:
         if self._channel is not None:
             self._channel.close()
             self._channel = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if isinstance(error, RootsdError):
+            self.status(error.message)  # where whoever started us can read why there is nobody
+        self.close()
 
     def _tell(self, message: str) -> None:
         if self._channel is None:

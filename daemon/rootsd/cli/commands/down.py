@@ -21,7 +21,7 @@ def command(session: Session) -> None:
     from rootsd.host import starter
 
     starter.forbid()  # first, or a bridge would start the next one at once
-    pid = lifecycle.stop(session)
+    pid = lifecycle.end(session)
     output = session.output
     if output.is_json:
         output.object(Answer(extra={"stopped": pid}))

@@ -1,0 +1,49 @@
+"""Removes what lasts: decisions, configuration, logs."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+from rootsd.cli import lifecycle
+from rootsd.cli.session import Session
+from rootsd.core.errors import RootsdError
+from rootsd.core.labels import safe_label
+from rootsd.host import folders, starter
+from rootsd.host.lock import DaemonLock, LockRecord
+
+
+class NotRemoved(RootsdError):
+    """A folder is still there."""
+
+
+def purge(session: Session) -> list[Path]:
+    """Remove every folder of the daemon's own; those that were there.
+
+    Under the lock, so that no daemon loses its store while it runs. Raises Busy, NotRemoved.
+    """
+    lifecycle.end(session)
+    places = session.places
+    named = (places.config, places.log, places.state, *(f.path for f in folders.run_folders()))
+    own = dict.fromkeys([*(Path(os.fsdecode(name)) for name in named), starter.start_folder()])
+    present = [folder for folder in own if folder.is_dir() and not folder.is_symlink()]
+    state = Path(os.fsdecode(places.state))
+    if state in present:
+        with DaemonLock.acquire(state, LockRecord(os.getpid(), "purge", {})):
+            _remove(state)
+    for folder in present:
+        _remove(folder)
+    return present
+
+
+def _remove(folder: Path) -> None:
+    try:
+        shutil.rmtree(folder)
+    except FileNotFoundError:
+        pass  # it lay in one of the others
+    except OSError as error:
+        shown = safe_label(str(folder), limit=None)
+        raise NotRemoved(f"{shown} cannot be removed: {error.strerror}", f"ls -la {shown}") from (
+            error
+        )

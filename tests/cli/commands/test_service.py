@@ -1,0 +1,157 @@
+"""`rootsd service` and its verbs; systemctl is a recorder."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from rootsd.cli import units
+from rootsd.host import starter
+from rootsd.host.manager import Finished
+from support.service import PID, Desktop
+from support.terminal import Shell
+
+
+@pytest.fixture
+def desktop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desktop:
+    return Desktop(tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def installed(desktop: Desktop, shell: Shell) -> Desktop:
+    """A desktop whose service is installed and runs."""
+    with desktop.daemon():
+        assert shell.run("service", "install").status == 0
+    desktop.service_runs()
+    desktop.recorder.told.clear()
+    return desktop
+
+
+def test_install_ends_with_the_status(desktop: Desktop, shell: Shell) -> None:
+    with desktop.daemon():
+        done = shell.run("service", "install")
+    assert done.status == 0
+    assert f"The service is installed in {desktop.units}." in done.err
+    assert done.out.startswith("daemon\t")
+
+
+def test_a_rehearsal_tells_all_and_does_nothing(desktop: Desktop, shell: Shell) -> None:
+    done = shell.run("service", "install", "--strict", "--dry-run")
+    written = [line for line in done.out.splitlines() if line.startswith("write ")]
+    assert len(written) == len(units.PLAIN) + 1
+    assert "run systemctl --user daemon-reload\n" in done.out
+    assert "rootsd-control.socket\n" in done.out
+    assert (desktop.recorder.orders(), desktop.units.exists()) == ([], False)
+    steps = json.loads(shell.run("service", "install", "--dry-run", "--json").out)["steps"]
+    assert f"write {desktop.units}/rootsd.service" in steps
+
+
+def test_a_rehearsal_of_nothing_new_keeps_what_is_there(installed: Desktop, shell: Shell) -> None:
+    out = shell.run("service", "install", "--dry-run").out
+    assert f"keep {installed.units}/rootsd.service\n" in out
+    assert "write " not in out
+
+
+def test_print_shows_what_install_writes(desktop: Desktop, shell: Shell) -> None:
+    printed = shell.run("service", "print")
+    files = json.loads(shell.run("service", "print", "--json").out)["files"]
+    with desktop.daemon():
+        shell.run("service", "install")
+    assert [file["path"] for file in files] == [str(desktop.units / name) for name in units.PLAIN]
+    for file in files:
+        assert Path(file["path"]).read_text() == file["text"]
+        assert f"# {file['path']}\n{file['text']}" in printed.out
+
+
+def test_without_a_user_manager_print_works_and_install_says_what_to_do(
+    desktop: Desktop, shell: Shell
+) -> None:
+    desktop.recorder.answers["systemctl"] = Finished(1, "", "Failed to connect to bus")
+    assert shell.run("service", "print").status == 0
+    done = shell.run("service", "install")
+    assert done.status == 1
+    assert "rootsd service print" in done.err
+    assert "Traceback" not in done.err
+
+
+def test_status_tells_how_it_stands(installed: Desktop, shell: Shell) -> None:
+    done = shell.run("service", "status")
+    assert (done.status, done.err) == (0, "")
+    assert f"active\tactive\nenabled\tyes\nsockets\tyes\nstrict\tno\npid\t{PID}\n" in done.out
+    whole = json.loads(shell.run("service", "status", "--json").out)
+    assert (whole["active"], whole["enabled"], whole["pid"]) == ("active", True, PID)
+
+
+def test_status_of_one_that_does_not_run_fails(installed: Desktop, shell: Shell) -> None:
+    installed.service_runs("failed", pid=0)
+    assert shell.run("service", "status").status == 69
+
+
+def test_status_tells_of_files_of_another_version(installed: Desktop, shell: Shell) -> None:
+    file = installed.units / "rootsd.service"
+    file.write_text(file.read_text().replace("WatchdogSec=15s", "WatchdogSec=16s"))
+    assert "rootsd service install" in shell.run("service", "status").err
+
+
+@pytest.mark.parametrize("verb", ["start", "stop", "restart", "status", "logs", "uninstall"])
+def test_what_is_not_installed_says_how_to(desktop: Desktop, shell: Shell, verb: str) -> None:
+    done = shell.run("service", verb)
+    assert (done.status, done.out) == (5, "")
+    assert done.err.endswith("  try: rootsd service install\n")
+
+
+@pytest.mark.parametrize("verb", ["start", "stop", "restart"])
+def test_json_names_the_daemon(installed: Desktop, shell: Shell, verb: str) -> None:
+    with installed.daemon():
+        done = shell.run("service", verb, "--json")
+    assert done.status == 0
+    assert json.loads(done.out)["daemon"]["pid"] == PID
+    assert any(f"--user {verb} " in line for line in installed.recorder.orders())
+
+
+def test_logs_become_the_journal(
+    installed: Desktop, shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    become: list[list[str]] = []
+    monkeypatch.setattr(os, "execvp", lambda name, words: become.append(words))
+    shell.run("service", "logs", "-f")
+    assert become == [["journalctl", "--user-unit=rootsd.service", "--lines=100", "--follow"]]
+
+
+def test_logs_without_a_journal_are_no_traceback(
+    installed: Desktop, shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    done = shell.run("service", "logs")
+    assert done.status == 1
+    assert "journalctl cannot be run" in done.err
+
+
+def test_uninstall_keeps_decisions_and_says_where(installed: Desktop, shell: Shell) -> None:
+    decisions = installed.state / "decisions.db"
+    decisions.touch()
+    done = shell.run("service", "uninstall")
+    assert done.status == 0
+    assert f"removed {installed.units}/rootsd.service\n" in done.err
+    assert f"Decisions are kept in {installed.state}" in done.err
+    assert decisions.exists()
+
+
+def test_with_purge_they_go_too_and_twice_is_no_harm(installed: Desktop, shell: Shell) -> None:
+    whole = json.loads(shell.run("service", "uninstall", "--purge", "--json").out)
+    assert str(installed.state) in whole["removed"]
+    assert not installed.state.exists()
+    assert not installed.units.exists()
+    assert shell.run("service", "uninstall", "--purge").status == 0
+
+
+def test_down_stops_the_service_and_its_sockets(installed: Desktop, shell: Shell) -> None:
+    done = shell.run("down")
+    assert (done.status, done.err) == (0, f"The daemon (pid {PID}) has ended.\n")
+    assert installed.recorder.orders() == [
+        "systemctl --user stop rootsd.socket rootsd-control.socket rootsd.service"
+    ]
+    assert (starter.start_folder() / starter.STOPPED_NAME).exists()

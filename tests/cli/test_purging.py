@@ -1,0 +1,60 @@
+"""Removing what lasts."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from rootsd.cli import purging
+from rootsd.cli.session import Session
+from rootsd.core.errors import Busy
+from rootsd.host.lock import DaemonLock, LockRecord
+
+
+@pytest.fixture
+def places(rootsd_dir: Path) -> list[Path]:
+    """Folders with something in them, as they are after a while."""
+    made = [rootsd_dir / name for name in ("config", "state", "run")]
+    for folder in made:
+        folder.mkdir(parents=True, mode=0o700)
+        (folder / "file").touch()
+    (rootsd_dir / "state" / "log").mkdir()
+    return made
+
+
+def test_every_folder_of_ours_goes_and_nothing_beside_it(
+    places: list[Path], rootsd_dir: Path
+) -> None:
+    (rootsd_dir / "mine").touch()
+    gone = purging.purge(Session())
+    assert set(places) <= set(gone)
+    assert os.listdir(rootsd_dir) == ["mine"]
+    assert purging.purge(Session()) == []
+
+
+def test_the_store_of_a_daemon_that_runs_stays(places: list[Path], rootsd_dir: Path) -> None:
+    holder = LockRecord(os.getpid(), "test", {})
+    with DaemonLock.acquire(rootsd_dir / "state", holder), pytest.raises(Busy):
+        purging.purge(Session())
+    assert all((folder / "file").exists() for folder in places)
+
+
+def test_a_link_in_the_place_of_a_folder_is_not_followed(rootsd_dir: Path, tmp_path: Path) -> None:
+    (tmp_path / "precious").touch()
+    rootsd_dir.mkdir()
+    (rootsd_dir / "config").symlink_to(tmp_path)
+    assert purging.purge(Session()) == []
+    assert (tmp_path / "precious").exists()
+
+
+def test_what_cannot_be_removed_is_told(
+    places: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(folder: Path) -> None:
+        raise PermissionError(13, "Permission denied", str(folder))
+
+    monkeypatch.setattr("shutil.rmtree", refuse)
+    with pytest.raises(purging.NotRemoved, match="Permission denied"):
+        purging.purge(Session())

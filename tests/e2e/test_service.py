@@ -1,0 +1,148 @@
+"""The service under a real `systemd --user`, with nothing but what the README says."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+
+from support import pipx_like
+from support.user_manager import HOME, RUNTIME, UserManager
+
+pytestmark = pytest.mark.needs("systemd-user")
+
+UNITS = HOME / ".config/systemd/user"
+SERVICE = UNITS / "rootsd.service"
+
+
+def approve(user: UserManager, name: str) -> None:
+    """A repository of that name below ~/src, published."""
+    user.succeed("git", "init", "-q", f"{HOME}/src/{name}")
+    user.succeed("rootsd", "up", f"{HOME}/src")
+    user.succeed("rootsd", "approve", f"{HOME}/src/{name}")
+
+
+def published(user: UserManager) -> list[str]:
+    items = json.loads(user.succeed("rootsd", "ls", "--published", "--json"))["items"]
+    return [item["name"] for item in items]
+
+
+def files(user: UserManager) -> set[str]:
+    """All that lies in the home but the sources."""
+    found = user.succeed("find", str(HOME), "-path", f"{HOME}/src", "-prune", "-o", "-print")
+    return set(found.splitlines())
+
+
+def is_socket(user: UserManager, name: str) -> bool:
+    return user.path(RUNTIME / "rootsd" / name).is_socket()
+
+
+def test_from_the_wheel_to_nothing_left(user: UserManager) -> None:
+    before = files(user)
+    approve(user, "api")
+    background = json.loads(user.succeed("rootsd", "status", "--json"))["daemon"]["pid"]
+
+    said = user.run("rootsd", "service", "install")
+    assert said.returncode == 0, said.stderr
+    assert "The service is installed" in said.stderr
+    pid = int(user.shown("rootsd.service", "MainPID"))
+    assert pid not in (0, background)
+    assert published(user) == ["api"]
+    text = user.path(SERVICE).read_text()
+    assert f"ExecStart={pipx_like.LINK} daemon\n" in text
+    assert user.shown("rootsd.service", "StatusText") == "1 published, 0 pending, 0 connected"
+    assert user.shown("rootsd.service", "UnitFileState") == "enabled"
+    units = sorted(path for path in user.path(UNITS).rglob("*.s*") if not path.is_symlink())
+    verified = user.run("systemd-analyze", "--user", "verify", "--man=no", *(
+        str(UNITS / path.name) for path in units if path.is_file()
+    ))  # fmt: skip
+    assert (verified.returncode, "rootsd" in verified.stderr) == (0, False), verified.stderr
+
+    assert user.run("rootsd", "service", "install").returncode == 0
+    assert int(user.shown("rootsd.service", "MainPID")) == pid
+
+    state = json.loads(user.succeed("rootsd", "service", "status", "--json"))
+    assert (state["active"], state["sockets"], state["warnings"]) == ("active", True, [])
+
+    user.succeed("rootsd", "service", "uninstall")
+    assert user.run("systemctl", "--user", "is-active", "rootsd.service").stdout == "inactive\n"
+    assert not is_socket(user, "pub/mcp.sock")
+    places = (f"{HOME}/.local/state", f"{HOME}/.config/rootsd")
+    left = {path for path in files(user) - before if not path.startswith(places)}
+    assert left <= {f"{HOME}/.config"}
+    user.succeed("rootsd", "up")
+    assert published(user) == ["api"]  # decisions were kept
+    user.succeed("rootsd", "service", "uninstall", "--purge")
+    assert files(user) - before <= {f"{HOME}/.config", f"{HOME}/.local/state"}
+    assert not user.path(RUNTIME / "rootsd").exists()
+
+
+def test_a_client_starts_it_and_a_stopped_one_stays_down(user: UserManager) -> None:
+    approve(user, "api")
+    user.succeed("rootsd", "service", "install")
+
+    user.systemctl("stop", "rootsd.service")
+    assert published(user) == ["api"]  # the socket started it
+    assert user.shown("rootsd.service", "Result") == "success"
+
+    user.succeed("rootsd", "down")
+    for _ in range(2):
+        assert user.run("rootsd", "ls").returncode == 69
+        user.systemctl("start", "rootsd.service", "rootsd.socket")  # as a login does
+        assert user.shown("rootsd.service", "ActiveState") == "inactive"
+        assert not is_socket(user, "pub/mcp.sock")
+    bridge = user.run("rootsd", "bridge", said='{"jsonrpc":"2.0","id":1,"method":"ping"}\n')
+    assert "rootsd up" in bridge.stdout
+
+    user.succeed("rootsd", "up")
+    assert user.shown("rootsd.service", "ActiveState") == "active"
+    user.succeed("rootsd", "service", "stop")
+    assert user.run("rootsd", "service", "status").returncode == 69
+    user.succeed("rootsd", "service", "start")
+    assert published(user) == ["api"]
+
+
+def test_a_reload_reads_the_configuration_in_the_same_process(user: UserManager) -> None:
+    approve(user, "api")
+    user.succeed("rootsd", "service", "install")
+    pid = user.shown("rootsd.service", "MainPID")
+    user.succeed("mkdir", f"{HOME}/work")
+    config = user.path(HOME / ".config/rootsd/config.toml")
+    config.write_text(config.read_text() + f'\n[[parent]]\npath = "{HOME}/work"\n')
+    user.systemctl("reload", "rootsd.service")
+    for _ in range(100):
+        status = json.loads(user.succeed("rootsd", "status", "--json"))
+        if len(status["parents"]) == 2:
+            break
+    assert [parent["path"] for parent in status["parents"]] == [f"{HOME}/src", f"{HOME}/work"]
+    assert user.shown("rootsd.service", "MainPID") == pid
+    assert user.shown("rootsd.service", "ActiveState") == "active"
+
+
+def test_a_configuration_that_is_broken_is_said_and_not_tried_for_ever(user: UserManager) -> None:
+    approve(user, "api")
+    config = user.path(HOME / ".config/rootsd/config.toml")
+    whole = config.read_text()
+    config.write_text("[[parent]\n")
+    user.succeed("rootsd", "down")
+    done = user.run("rootsd", "service", "install")
+    assert done.returncode != 0
+    assert "config.toml" in done.stderr
+    assert "Traceback" not in done.stderr
+    config.write_text(whole)
+    user.succeed("rootsd", "service", "install")
+    assert published(user) == ["api"]
+
+
+def test_without_a_bus_it_says_what_to_do(user: UserManager) -> None:
+    shutil.rmtree(user.path(RUNTIME / "systemd"))
+    done = user.run("rootsd", "service", "install")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "enable-linger" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert "ExecStart=" in user.succeed("rootsd", "service", "print")
+    assert not user.path(UNITS).exists()
+    user.succeed("git", "init", "-q", f"{HOME}/src/api")
+    user.succeed("rootsd", "up", f"{HOME}/src")  # works without a service
+    user.succeed("rootsd", "down")

@@ -1,0 +1,87 @@
+"""rootsd installed as pipx and uv do it: an environment of its own, and a link on the PATH."""
+
+from __future__ import annotations
+
+import ensurepip
+import importlib.util
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from support.user_manager import HOME, UserManager
+
+TOP = Path(__file__).parent.parent.parent
+ENVIRONMENT = HOME / ".local/share/pipx/venvs/rootsd"
+LINK = HOME / ".local/bin/rootsd"
+_SOURCES = ("daemon", "systemd", "launchd", "pyproject.toml", "README.md", "LICENSE")
+
+
+def built_wheel(folder: Path, version: str | None = None) -> Path:
+    """A wheel of this checkout, of another version where one is named; made below `folder`."""
+    source = TOP
+    if version is not None:
+        source = folder / "source"
+        for name in _SOURCES:
+            if (TOP / name).is_dir():
+                shutil.copytree(TOP / name, source / name)
+            else:
+                shutil.copy(TOP / name, source / name)
+        init = source / "daemon/rootsd/__init__.py"
+        lines = init.read_text().splitlines(keepends=True)
+        init.write_text("".join(
+            f'__version__ = "{version}"\n' if line.startswith("__version__") else line
+            for line in lines
+        ))  # fmt: skip
+    made = folder / "dist"
+    subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", made],
+        cwd=source, check=True, capture_output=True,
+    )  # fmt: skip
+    (wheel,) = made.glob("rootsd-*.whl")
+    return wheel
+
+
+def install(user: UserManager, wheel: Path) -> None:
+    """Install `wheel`, or upgrade to it; its dependencies are those of our environment."""
+    packages = next(entry for entry in sys.path if entry.endswith("/site-packages"))
+    python = str(ENVIRONMENT / "bin/python")
+    user.succeed(_interpreter(), "-m", "venv", "--without-pip", str(ENVIRONMENT))
+    words = ["--no-deps", "--no-index", "--quiet", "--disable-pip-version-check"]
+    copy = user.path(Path("/tmp")) / wheel.name
+    shutil.copy(wheel, copy)
+    user.succeed(
+        *_pip(packages), "--python", python, "install", "--force-reinstall", *words,
+        f"/tmp/{wheel.name}",
+    )  # fmt: skip
+    copy.unlink()
+    purelib = user.succeed(
+        python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"
+    ).strip()
+    user.run("tee", f"{purelib}/dependencies.pth", said=f"{packages}\n")
+    user.succeed("mkdir", "-p", str(LINK.parent))
+    user.succeed("ln", "-sf", str(ENVIRONMENT / "bin/rootsd"), str(LINK))
+
+
+def keep(user: UserManager, folder: Path) -> None:
+    """Copy the home, with owners and links."""
+    subprocess.run(["cp", "-a", user.path(HOME), folder], check=True)
+
+
+def put_back(user: UserManager, folder: Path) -> None:
+    """Copy what `keep` kept into the home of another user."""
+    subprocess.run(["cp", "-a", f"{folder}/.", user.path(HOME)], check=True)
+
+
+def _interpreter() -> str:
+    """The interpreter behind our environment."""
+    return f"{sys.base_prefix}/bin/python{sys.version_info[0]}.{sys.version_info[1]}"
+
+
+def _pip(packages: str) -> list[str]:
+    """The pip of our environment, else the one that comes with Python."""
+    if importlib.util.find_spec("pip") is not None:
+        run = "from runpy import run_module; run_module('pip', run_name='__main__')"
+        return [_interpreter(), "-c", f"import sys; sys.path.insert(0, {packages!r}); {run}"]
+    (bundled,) = Path(ensurepip.__file__).parent.glob("_bundled/pip-*.whl")
+    return [_interpreter(), f"{bundled}/pip"]

@@ -1,0 +1,69 @@
+"""The usual places in a home of the test's own; service managers record what they are told."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from rootsd import __version__
+from rootsd.host import folders, manager, supervisor
+from rootsd.host.folders import RunFolder
+from rootsd.host.launchd import Launchd
+from rootsd.host.manager import Finished, Run, Supervisor
+from rootsd.host.systemd import Systemd
+from support.fake_daemon import FakeDaemon, a_status
+from support.managing import Recorder
+
+PID = 4121
+
+
+class Desktop:
+    """One user's session: a home, a recorder instead of systemctl or launchctl, maybe a daemon.
+
+    What would end a daemon is noted in `stopped` instead.
+    """
+
+    def __init__(self, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.home = home
+        self.units = home / ".config/systemd/user"
+        self.agents = home / "Library/LaunchAgents"
+        self.state = home / ".local/state/rootsd"
+        self.recorder = Recorder()
+        self.recorder.answers["systemctl --user is-active"] = Finished(3)
+        monkeypatch.delenv("ROOTSD_DIR")
+        monkeypatch.setenv("HOME", str(home))
+        monkeypatch.setattr(manager, "USER_RUNTIME", home / "user")
+        (home / "user" / str(os.getuid()) / "systemd").mkdir(parents=True)
+        run = RunFolder(bytes(home / "run"))
+        monkeypatch.setattr(folders, "run_folders", lambda: (run,))
+        self._managing: Supervisor = Systemd(home, "", self.recorder)
+        self.stopped: list[object] = []
+        monkeypatch.setattr("rootsd.cli.lifecycle.stop", self.stopped.append)
+        monkeypatch.setattr(supervisor, "here", self._here)
+
+    def _here(self, environment: object, run: Run | None = None) -> Supervisor:
+        if run is not None:  # a rehearsal
+            return Systemd(self.home, "", run)
+        return self._managing
+
+    def is_a_mac(self) -> None:
+        """Have launchd instead of systemd."""
+        self._managing = Launchd(self.home, self.recorder)
+
+    def service_runs(self, active: str = "active", pid: int = PID) -> None:
+        """What systemctl tells of the service from now on."""
+        self.recorder.answers["systemctl --user is-active"] = Finished(0)
+        shown = f"ActiveState={active}\nUnitFileState=enabled\nMainPID={pid}\nResult=success\n"
+        self.recorder.answers["systemctl --user show rootsd.service"] = Finished(0, shown)
+
+    @contextmanager
+    def daemon(self, version: str = __version__, pid: int = PID) -> Iterator[FakeDaemon]:
+        """A daemon that answers, whoever started it."""
+        with FakeDaemon(self.home) as daemon:
+            about = {"version": version, "pid": pid, "since": "2026-11-20T08:11:02Z"}
+            daemon.answers |= {"status": a_status(daemon=about), "reload": a_status(daemon=about)}
+            yield daemon

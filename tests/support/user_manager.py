@@ -1,0 +1,128 @@
+"""A real `systemd --user` for a test: a user of its own, an empty home, nothing left afterwards.
+
+Everything happens in namespaces of its own (`user_manager.sh`); `run` enters them. Needs root, to
+set the stage; what runs on it does so as an ordinary user without any capability.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+UID = 64001
+HOME = Path("/home/user")
+RUNTIME = Path(f"/run/user/{UID}")
+HANG_GUARD_S = 120
+_STAGE = Path(__file__).with_suffix(".sh")
+_numbers = itertools.count(1)
+
+Finished = subprocess.CompletedProcess[str]
+
+
+@dataclass(frozen=True, slots=True)
+class UserManager:
+    """One that runs. `inside` is a process in its namespaces."""
+
+    inside: int
+
+    def command(self, *words: str, environment: dict[str, str] | None = None) -> list[str]:
+        """The words that run `words` as the user, with the environment of a login shell."""
+        variables = {
+            "HOME": str(HOME),
+            "USER": "user",
+            "LANG": "C.UTF-8",
+            "PATH": f"{HOME}/.local/bin:/usr/local/bin:/usr/bin:/bin",
+            "XDG_RUNTIME_DIR": str(RUNTIME),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            **(environment or {}),
+        }
+        return [
+            "nsenter", f"--target={self.inside}", "--mount", "--pid", "--cgroup", f"--wdns={HOME}",
+            "setpriv", f"--reuid={UID}", f"--regid={UID}", "--clear-groups",
+            "env", "-i", *(f"{name}={value}" for name, value in variables.items()), *words,
+        ]  # fmt: skip
+
+    def run(
+        self, *words: str, environment: dict[str, str] | None = None, said: str | None = None
+    ) -> Finished:
+        """Run a program there, whatever comes of it; `said` is its standard input."""
+        return subprocess.run(
+            self.command(*words, environment=environment),
+            input=said,
+            stdin=subprocess.DEVNULL if said is None else None,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=HANG_GUARD_S,
+        )
+
+    def succeed(self, *words: str) -> str:
+        """Run a program there and let it succeed; what it printed."""
+        done = self.run(*words)
+        assert done.returncode == 0, f"{words}: {done.returncode}\n{done.stdout}{done.stderr}"
+        return done.stdout
+
+    def systemctl(self, *words: str) -> str:
+        """`systemctl --user`, which succeeds."""
+        return self.succeed("systemctl", "--user", *words)
+
+    def shown(self, unit: str, name: str) -> str:
+        """A property of a unit."""
+        return self.systemctl("show", unit, f"--property={name}", "--value").strip()
+
+    def path(self, inside: Path) -> Path:
+        """Where a path of the user is seen from out here, by root."""
+        return Path(f"/proc/{self.inside}/root{inside}")
+
+
+@contextmanager
+def user_manager(kept: Sequence[Path]) -> Iterator[UserManager]:
+    """A manager that runs; the folders `kept` can be read there, at their own paths."""
+    group = f"rootsd-test-{os.getpid()}-{next(_numbers)}"
+    stage = subprocess.Popen(
+        ["unshare", "--mount", "--pid", "--fork", "--cgroup", "--kill-child", "--mount-proc",
+         "bash", str(_STAGE)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={**os.environ, "TEST_UID": str(UID), "GROUP": group,
+             "KEPT": " ".join(str(folder) for folder in kept)},
+    )  # fmt: skip
+    try:
+        assert stage.stdout
+        assert stage.stdout.readline() == b"ready\n", "systemd --user does not come up"
+        (inside,) = Path(f"/proc/{stage.pid}/task/{stage.pid}/children").read_text().split()
+        yield UserManager(int(inside))
+    finally:
+        stage.communicate(timeout=HANG_GUARD_S)
+        _remove_group(group)
+
+
+def interpreter_folders() -> list[Path]:
+    """What a Python like ours needs of the machine, and the packages of our environment."""
+    packages = next(Path(entry) for entry in sys.path if entry.endswith("/site-packages"))
+    return [Path(sys.base_prefix), packages] if sys.base_prefix != "/usr" else [packages]
+
+
+def _remove_group(name: str) -> None:
+    """Remove the control group, from the leaves on."""
+    for line in Path("/proc/self/mountinfo").read_text().splitlines():
+        if " - cgroup2 " in line:
+            mounted = Path(line.split()[4])
+            own = next(
+                line.removeprefix("0::").strip()
+                for line in Path("/proc/self/cgroup").read_text().splitlines()
+                if line.startswith("0::")
+            )
+            top = mounted / own.lstrip("/") / name
+            for folder in sorted(top.rglob("*/"), key=lambda path: -len(path.parts)):
+                if folder.is_dir():
+                    folder.rmdir()
+            if top.is_dir():
+                top.rmdir()
+            return
