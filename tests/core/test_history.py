@@ -26,7 +26,7 @@ from rootsd.core.history import (
     rule_subject,
     verified,
 )
-from rootsd.core.model import UNDECIDED, LapseReason, Rule, Ruling, Verdict
+from rootsd.core.model import UNDECIDED, Access, LapseReason, Rule, Ruling, Verdict
 from rootsd.core.records import RuledProject
 from support.decisions import (
     NOON,
@@ -204,13 +204,18 @@ def test_the_fold_is_the_last_event_of_each_subject() -> None:
 
 
 def test_distrust_takes_back_approvals_and_keeps_denials() -> None:
+    careful = replace(approved(1).ruling, kept_access=Access.READ_WRITE)
+    decision = careful.decision
+    assert decision is not None
+    careful = replace(careful, decision=replace(decision, access=Access.READ))
     changes = [
-        decide(approved(1)),
+        decide(replace(approved(1), ruling=careful)),
         decide(granted(2)),
         decide(denied(3)),
         add(rule(1, Verdict.APPROVED)),
         add(rule(2, Verdict.DENIED)),
     ]
+    accesses = {approved(1).path: Access.READ, granted(2).path: Access.READ_WRITE}
     events = events_for(changes, NOON, START)
     taken_back = distrust(fold(events), after(60))
     state = fold(verified([*events, *taken_back]))
@@ -223,6 +228,7 @@ def test_distrust_takes_back_approvals_and_keeps_denials() -> None:
         assert lapsed.ruling.lapse is not None
         assert lapsed.ruling.lapse.reason is LapseReason.STORE_RESTORED
         assert lapsed.ruling.name is not None
+        assert lapsed.ruling.kept_access is accesses[name]
     assert outcomes[denied(3).path] == RuledProject(
         "r3", denied(3).sighting.kind, denied(3).ruling
     )

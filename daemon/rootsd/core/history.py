@@ -217,7 +217,13 @@ def _without_approval(ruling: Ruling, at: datetime) -> Ruling:
     if not approved and not ruling.grants:
         return ruling
     lapse = Lapse(LapseReason.STORE_RESTORED, at)
-    return replace(ruling, decision=None if approved else decision, grants=(), lapse=lapse)
+    return replace(
+        ruling,
+        decision=None if approved else decision,
+        grants=(),
+        lapse=lapse,
+        kept_access=ruling.access,
+    )
 
 
 def _chained(drafts: Iterable[_Draft], at: datetime, head: Head) -> list[Event]:

@@ -1,0 +1,175 @@
+"""A ledger over a real store and real folders in a process of its own, which can be killed.
+
+Each order is answered by a line once it is acknowledged, and by another with all that holds then:
+what is told to clients after a look at the folders, and what is stored.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, NoReturn
+
+import anyio
+
+from rootsd.app.ledger import Ledger, Verifier
+from rootsd.core.catalog import Catalog
+from rootsd.core.errors import RootsdError
+from rootsd.core.inputs import AddRule, Approve, Deny, Observation, Order, RemoveRule, Sighted
+from rootsd.core.model import Identity, ProjectKind, Verdict
+from rootsd.core.paths import RefusedPlaces, bytes_of, text_of
+from rootsd.host.probe import probe
+from rootsd.host.safety import Surroundings
+from rootsd.host.store import Store
+from rootsd.host.verify import RootVerifier
+from support.decisions import NOON, PERSON
+from support.fakes import no_expiries
+
+DONE = "done\n"
+State = dict[str, Any]
+
+
+class Memory(StrEnum):
+    """How an approved folder is known again."""
+
+    IDENTITY = "identity"
+    PATH = "path"  # the control: whatever lies there
+
+
+class _Trusting:
+    """Takes whatever lies at a path for what was approved."""
+
+    def verify(self, roots: Mapping[bytes, Identity]) -> Sequence[Observation]:
+        return [seen for path in roots if not isinstance(seen := look(path), Sighted)]
+
+    def verify_more(self, roots: Mapping[bytes, Identity]) -> Sequence[Observation]:
+        return self.verify(roots)
+
+
+def look(path: bytes) -> Observation:
+    """What a program sees that knows folders by their path."""
+    if not os.path.isdir(path):
+        return probe(path)
+    return Sighted(path, ProjectKind.GIT, Identity(b"", 1, path, None, 0))
+
+
+@dataclass
+class Keeper:
+    """Starts the process, gives it orders, kills it. Forks: one thread only."""
+
+    state: Path
+    paths: Sequence[str]
+    memory: Memory
+    pid: int = 0
+
+    def start(self) -> State:
+        """Start, or start again; what holds then."""
+        # Pipes: what was written to one can be read after the writer was killed.
+        orders, self._orders = os.pipe()
+        answers, writing = os.pipe()
+        self.pid = os.fork()
+        if self.pid == 0:
+            os.close(self._orders)
+            os.close(answers)
+            self._live(orders, writing)
+        os.close(orders)
+        os.close(writing)
+        self._answers = os.fdopen(answers)
+        return self._state()
+
+    def order(self, *words: str) -> State:
+        """Give an order; what holds once it was carried out, or refused."""
+        self.send(*words)
+        assert self._answers.readline() == DONE, "the keeper died"
+        return self._state()
+
+    def send(self, *words: str) -> None:
+        """Give an order and wait for nothing."""
+        os.write(self._orders, json.dumps(words).encode() + b"\n")
+
+    def kill(self) -> bool:
+        """End it in the midst of whatever it does; whether it had acknowledged the last order."""
+        os.kill(self.pid, signal.SIGKILL)
+        os.waitpid(self.pid, 0)
+        os.close(self._orders)
+        with self._answers as answers:
+            return answers.readline() == DONE
+
+    def _state(self) -> State:
+        line = self._answers.readline()
+        assert line, "the keeper died"
+        state: State = json.loads(line)
+        return state
+
+    def _live(self, orders: int, answers: int) -> NoReturn:
+        status = 1
+        try:
+            anyio.run(self._serve, orders, answers)
+            status = 0
+        finally:
+            os._exit(status)
+
+    async def _serve(self, orders: int, answers: int) -> None:
+        with closing(Store.open(self.state, lambda: NOON)) as store:
+            loaded = store.load()
+            catalog = Catalog.of(
+                loaded.projects, loaded.rules, RefusedPlaces(b"/nobody"), loaded.next_rule
+            )
+            surroundings = Surroundings(os.getuid())
+            is_own = self.memory is Memory.IDENTITY
+            verifier: Verifier = RootVerifier(surroundings) if is_own else _Trusting()
+            expiries = no_expiries()
+            ledger = Ledger(catalog, store, verifier, expiries=expiries, now=lambda: NOON)
+            see = probe if is_own else look
+            with os.fdopen(orders) as lines:
+                os.write(answers, await self._told(ledger, store, see))
+                for line in lines:
+                    with suppress(RootsdError):
+                        await ledger.obey(_orders(ledger.catalog, *json.loads(line)))
+                    os.write(answers, DONE.encode())
+                    os.write(answers, await self._told(ledger, store, see))
+
+    async def _told(
+        self, ledger: Ledger, store: Store, see: Callable[[bytes], Observation]
+    ) -> bytes:
+        before = {text_of(root.path) for root in (await ledger.current()).roots}
+        await ledger.observe([see(bytes_of(path)) for path in self.paths])
+        after = {text_of(root.path) for root in (await ledger.current()).roots}
+        stored = store.load()
+        verdicts = {
+            text_of(p.path): p.ruling.decision.verdict
+            for p in stored.projects
+            if p.ruling.decision is not None
+        }
+        state: State = {
+            "told": [sorted(before), sorted(after)],
+            "approved": sorted(p for p, v in verdicts.items() if v is Verdict.APPROVED),
+            "denied": sorted(p for p, v in verdicts.items() if v is Verdict.DENIED),
+            "rules": sorted(rule.number for rule in stored.rules),
+            "seq": len(store.events()),
+        }
+        return json.dumps(state).encode() + b"\n"
+
+
+def _orders(catalog: Catalog, verb: str, what: str) -> list[Order]:
+    path = bytes_of(what)
+    match verb:
+        case "approve":
+            known = catalog.projects.get(path)
+            return [Approve(path, known.sighting.identity if known else None, PERSON)]
+        case "deny":
+            return [Deny(path, PERSON)]
+        case "rule approve":
+            return [AddRule(path, Verdict.APPROVED, PERSON)]
+        case "rule deny":
+            return [AddRule(path, Verdict.DENIED, PERSON)]
+        case "rule rm":
+            return [RemoveRule(int(what), PERSON)]
+        case _:
+            return []  # only a look

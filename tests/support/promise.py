@@ -1,0 +1,71 @@
+"""What a person was promised about their folders, said a second time, from the contract alone.
+
+A folder is known by its number, so that another one in its place is another one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+LINK = -1
+
+
+@dataclass
+class Promise:
+    """`lies` tells what lies at each path; `rules` are by number: the folder covered, and whether
+    it is approved. `doubted` are paths about which a lost part of the history may have said no."""
+
+    lies: dict[str, int] = field(default_factory=dict)
+    approved: dict[str, int] = field(default_factory=dict)
+    denied: set[str] = field(default_factory=set)
+    rules: dict[int, tuple[str, bool]] = field(default_factory=dict)
+    doubted: set[str] = field(default_factory=set)
+    next_rule: int = 1
+
+    def approve(self, path: str) -> None:
+        """Refused, and without effect, where a deny rule covers the path."""
+        if not self._ruled(path, approve=False):
+            self.denied.discard(path)
+            self.doubted.discard(path)
+            self.approved[path] = self.lies[path]
+
+    def deny(self, path: str) -> None:
+        self.approved.pop(path, None)
+        self.doubted.discard(path)
+        self.denied.add(path)
+
+    def add_rule(self, folder: str, *, approve: bool) -> None:
+        self.rules[self.next_rule] = (folder, approve)
+        self.next_rule += 1
+
+    def remove_rule(self, number: int) -> None:
+        del self.rules[number]
+
+    def look(self) -> None:
+        """What is found replaced has lost its approval, also if the first folder comes back."""
+        for path, number in list(self.approved.items()):
+            if self.lies.get(path, number) != number:
+                del self.approved[path]
+
+    def lose_the_end_of(self, old: Promise) -> None:
+        """The store is an older one, and knows that it is."""
+        self.approved, self.denied = {}, set(old.denied)
+        self.rules = {n: rule for n, rule in old.rules.items() if not rule[1]}
+        self.doubted, self.next_rule = set(self.lies) | set(old.lies), old.next_rule
+
+    def may_be_told(self) -> set[str]:
+        """The folders that clients may be told of."""
+        return {path for path, number in self.lies.items() if number != LINK and self._yes(path)}
+
+    def must_be_told(self) -> set[str]:
+        """Those that they have to be told of, since nobody could have said no."""
+        return {p for p in self.may_be_told() if p in self.approved or p not in self.doubted}
+
+    def _yes(self, path: str) -> bool:
+        if path in self.denied or self._ruled(path, approve=False):
+            return False
+        return path in self.approved or self._ruled(path, approve=True)
+
+    def _ruled(self, path: str, *, approve: bool) -> bool:
+        rules = self.rules.values()
+        return any(yes is approve and f"{path}/".startswith(f"{folder}/") for folder, yes in rules)

@@ -1,0 +1,294 @@
+"""Hypothesis tries to have a client told of what a person did not approve: the real ledger, store,
+verifier and probe, with real folders, links, mounts and kills, against `support.promise`.
+
+A program, to be run where it may mount: `python -m support.trials EXAMPLES STEPS MEMORY CHOICE`
+mounts a tmpfs in the working directory; CHOICE is `fixed` or `random`. It prints how many steps
+each kind had.
+"""
+
+from __future__ import annotations
+
+import copy
+import ctypes
+import itertools
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    rule,
+    run_state_machine_as_test,
+)
+
+from rootsd.host.opening import DATABASE_NAME
+from support.keeper import Keeper, Memory, State
+from support.promise import LINK, Promise
+from support.repos import fake_repository
+from support.stores import small_reserve
+
+_MS_BIND = 4096
+_MNT_DETACH = 2
+_LONGEST_SPIN = 60_000  # rounds of a loop, some ms: into the midst of an order, or past its end
+_libc = ctypes.CDLL(None, use_errno=True)
+_numbers = itertools.count(1)
+_tops = itertools.count(1)
+steps: Counter[str] = Counter()
+
+NAMES = ("a", "b", "acme/c", "acme/d")
+RULES = ("acme", "a", "b")
+MOST_RULES = 3
+slots = st.sampled_from(NAMES)
+numbers = st.integers(0, 11)
+orders = st.sampled_from(["approve", "deny", "rule approve", "rule deny"])
+verdicts = st.sampled_from(["approve", "deny"])
+
+
+class Trials(RuleBasedStateMachine):
+    """Does what people, programs and power cuts do, and looks at what is told after each."""
+
+    memory = Memory.IDENTITY
+
+    @initialize()
+    def begin(self) -> None:
+        self.top = Path.cwd() / "disk" / str(next(_tops))
+        (self.top / "src" / "acme").mkdir(parents=True)
+        self.pool = self.top / "pool"
+        self.pool.mkdir()
+        self.promise = Promise()
+        self.below: dict[str, int] = {}
+        self.copied: tuple[Promise, int] | None = None
+        paths = [self.path(name) for name in NAMES]
+        self.keeper = Keeper(self.top / "state", paths, self.memory)
+        self.check(self.keeper.start())
+        for name in NAMES[:3]:
+            self.put(name)
+        self.look()
+
+    def path(self, name: str) -> str:
+        return os.fspath(self.top / "src" / name)
+
+    def lies(self, name: str) -> int | None:
+        return self.promise.lies.get(self.path(name))
+
+    def put(self, name: str) -> None:
+        fake_repository(Path(self.path(name)))
+        self.promise.lies[self.path(name)] = next(_numbers)
+
+    def look(self) -> None:
+        self.check(self.keeper.order("look", ""))
+
+    def check(self, state: State) -> None:
+        """The invariant of the contract, at both looks of the keeper."""
+        at_once, later = (set(told) for told in state["told"])
+        assert at_once <= self.promise.may_be_told(), f"told at once: {at_once}"
+        self.promise.look()
+        may, must = self.promise.may_be_told(), self.promise.must_be_told()
+        assert must <= later <= may, f"told {later}, must be {must}, may be {may}"
+        self.state = state
+        assert self.stored() == self.promised(self.promise)
+
+    def stored(self) -> tuple[object, ...]:
+        return tuple(self.state[key] for key in ("approved", "denied", "rules"))
+
+    def promised(self, promise: Promise) -> tuple[object, ...]:
+        return sorted(promise.approved), sorted(promise.denied), sorted(promise.rules)
+
+    def one_of(self, names: Iterable[str], number: int) -> str | None:
+        """What is drawn does not depend on how things stand, since a kill may leave either."""
+        fitting = sorted(names)
+        return fitting[number % len(fitting)] if fitting else None
+
+    def folders(self) -> list[str]:
+        return [name for name in NAMES if (self.lies(name) or LINK) != LINK]
+
+    def movable(self) -> list[str]:
+        return [n for n in NAMES if self.lies(n) is not None and n not in self.below]
+
+    # What a person says
+
+    @rule(number=numbers, verb=verdicts)
+    def decide(self, number: int, verb: str) -> None:
+        if (name := self.one_of(self.folders(), number)) is None:
+            return
+        steps[verb] += 1
+        self.say(self.promise, verb, self.path(name))
+        self.check(self.keeper.order(verb, self.path(name)))
+
+    @rule(name=st.sampled_from(RULES), verb=verdicts)
+    def make_or_take_back_a_rule(self, name: str, verb: str) -> None:
+        if len(self.promise.rules) < MOST_RULES:
+            steps[f"rule {verb}"] += 1
+            self.say(self.promise, f"rule {verb}", self.path(name))
+            self.check(self.keeper.order(f"rule {verb}", self.path(name)))
+            return
+        steps["rule rm"] += 1
+        number = min(self.promise.rules)
+        self.promise.remove_rule(number)
+        self.check(self.keeper.order("rule rm", str(number)))
+
+    def say(self, promise: Promise, verb: str, what: str) -> None:
+        match verb:
+            case "approve":
+                promise.approve(what)
+            case "deny":
+                promise.deny(what)
+            case _:
+                promise.add_rule(what, approve=verb == "rule approve")
+
+    # What happens to folders
+
+    @rule(number=numbers)
+    def delete(self, number: int) -> None:
+        if name := self.one_of(self.movable(), number):
+            steps["delete"] += 1
+            self.remove(name)
+            self.look()
+
+    @rule(number=numbers)
+    def make_anew(self, number: int) -> None:
+        if name := self.one_of(set(NAMES) - set(self.below), number):
+            steps["recreate"] += 1
+            if self.lies(name) is not None:
+                self.remove(name)
+            self.put(name)
+            self.look()
+
+    def remove(self, name: str) -> None:
+        path = Path(self.path(name))
+        path.unlink() if path.is_symlink() else shutil.rmtree(path)
+        del self.promise.lies[self.path(name)]
+
+    @rule(number=numbers, to=slots)
+    def move_or_swap(self, number: int, to: str) -> None:
+        name = self.one_of(set(self.movable()) - {to}, number)
+        if name is None or to in self.below:
+            return
+        lies, here, there = self.promise.lies, self.path(name), self.path(to)
+        if self.lies(to) is None:
+            steps["move"] += 1
+            os.rename(here, there)
+            lies[there] = lies.pop(here)
+        else:
+            steps["swap"] += 1
+            between = os.fspath(self.top / "between")
+            for source, target in ((here, between), (there, here), (between, there)):
+                os.rename(source, target)
+            lies[here], lies[there] = lies[there], lies[here]
+        self.look()
+
+    @rule(number=numbers, to=slots)
+    def swap_for_a_link(self, number: int, to: str) -> None:
+        if name := self.one_of(set(self.movable()) - {to}, number):
+            steps["swap for a link"] += 1
+            path = Path(self.path(name))
+            path.rename(self.pool / str(next(_numbers)))
+            path.symlink_to(self.path(to))
+            self.promise.lies[self.path(name)] = LINK
+            self.look()
+
+    @rule(number=numbers)
+    def mount_over_or_unmount(self, number: int) -> None:
+        name = self.one_of(set(self.folders()) - set(self.below), number)
+        if self.below and (name is None or number % 2):
+            steps["unmount"] += 1
+            self.unmount()
+        elif name is not None:
+            steps["mount over"] += 1
+            self.mount_over(name)
+        self.look()
+
+    def mount_over(self, name: str) -> None:
+        number = next(_numbers)
+        other = os.fsencode(fake_repository(self.pool / str(number)))
+        if _libc.mount(other, os.fsencode(self.path(name)), None, _MS_BIND, None) != 0:
+            raise OSError(ctypes.get_errno(), "the mount was refused")
+        self.below[name] = self.promise.lies[self.path(name)]
+        self.promise.lies[self.path(name)] = number
+
+    def unmount(self) -> None:
+        name, number = self.below.popitem()
+        _libc.umount2(os.fsencode(self.path(name)), _MNT_DETACH)
+        self.promise.lies[self.path(name)] = number
+
+    # What happens to the daemon and its store
+
+    @rule(number=numbers, verb=orders, spin=st.integers(0, _LONGEST_SPIN))
+    def kill_amid_an_order(self, number: int, verb: str, spin: int) -> None:
+        if (name := self.one_of(self.folders(), number)) is None:
+            return
+        steps["kill"] += 1
+        self.keeper.send(verb, self.path(name))
+        for _ in range(spin):
+            pass
+        acknowledged = self.keeper.kill()
+        obeyed = copy.deepcopy(self.promise)
+        self.say(obeyed, verb, self.path(name))
+        self.state = self.keeper.start()
+        if acknowledged or self.stored() == self.promised(obeyed):
+            steps["killed after the order"] += 1
+            self.promise = obeyed
+        self.check(self.state)
+
+    @rule()
+    def copy_or_restore_the_store(self) -> None:
+        store = self.top / "state" / DATABASE_NAME
+        if self.copied is None:
+            steps["copy the store"] += 1
+            shutil.copy(store, self.top / "copy")
+            self.copied = copy.deepcopy(self.promise), self.state["seq"]
+            return
+        steps["restore the store"] += 1
+        old, seq = self.copied
+        self.keeper.kill()
+        shutil.copy(self.top / "copy", store)
+        if seq != self.state["seq"]:
+            self.promise.lose_the_end_of(old)
+        self.copied = None
+        self.check(self.keeper.start())
+
+    def teardown(self) -> None:
+        if not hasattr(self, "keeper"):
+            return
+        self.keeper.kill()
+        while self.below:
+            self.unmount()
+        shutil.rmtree(self.top)
+
+
+def main() -> None:
+    """See the module's text."""
+    examples, count = int(sys.argv[1]), int(sys.argv[2])
+    Trials.memory = Memory(sys.argv[3])
+    is_own = Trials.memory is Memory.IDENTITY  # of the control any failure will do
+    disk = Path.cwd() / "disk"
+    disk.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "tmpfs", disk], check=True)
+    disk.chmod(0o755)
+    with small_reserve():
+        run_state_machine_as_test(
+            Trials,
+            settings=settings(
+                max_examples=examples,
+                stateful_step_count=count,
+                derandomize=sys.argv[4] == "fixed",
+                database=None,
+                deadline=None,
+                suppress_health_check=list(HealthCheck),
+                report_multiple_bugs=False,
+                phases=[Phase.generate, *([Phase.shrink] if is_own else [])],
+            ),
+        )
+    print(json.dumps(steps))  # noqa: T201 - this is what the test reads
+
+
+if __name__ == "__main__":
+    main()
