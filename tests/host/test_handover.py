@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import socket
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -133,4 +135,43 @@ def test_a_descriptor_that_is_not_open_is_refused(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("LISTEN_FDS", "1")
     monkeypatch.setenv("LISTEN_FDNAMES", "mcp")
     with pytest.raises(BadHandover):
+        handed_over()
+
+
+def of_launchd(monkeypatch: pytest.MonkeyPatch, **held: list[int]) -> None:
+    """As if this were macOS, and launchd held these."""
+    monkeypatch.setattr(sys, "platform", "darwin")
+    monkeypatch.setattr(handover, "activated", lambda name: held.get(name, []))
+
+
+def test_launchd_hands_over_by_name_and_what_it_lacks_is_opened_here(
+    unheard: socket.socket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    of_launchd(monkeypatch, mcp=[os.dup(unheard.fileno())])
+    given = handed_over()
+    assert list(given) == ["mcp"]
+    with given["mcp"] as listener:
+        assert listener.path == os.fsencode(unheard.getsockname())
+    assert Path(unheard.getsockname()).is_socket()
+
+
+def test_launchd_is_held_to_the_same_rules(
+    unheard: socket.socket, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    of_launchd(monkeypatch, mcp=[os.dup(unheard.fileno()), 900])
+    with pytest.raises(BadHandover, match="2 sockets called mcp"):
+        handed_over()
+    (folder / "s").chmod(0o666)
+    of_launchd(monkeypatch, control=[os.dup(unheard.fileno())])
+    with pytest.raises(BadHandover, match="open to other users"):
+        handed_over()
+
+
+def test_an_error_of_launchd_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: str) -> list[int]:
+        raise OSError(errno.EALREADY, "already")
+
+    of_launchd(monkeypatch)
+    monkeypatch.setattr(handover, "activated", refuse)
+    with pytest.raises(BadHandover, match="already"):
         handed_over()

@@ -1,4 +1,5 @@
-"""Listening sockets that the supervisor opened before it started us: sd_listen_fds(3).
+"""Listening sockets that the supervisor opened before it started us: sd_listen_fds(3), and
+launch_activate_socket(3) on macOS.
 
 Clients then wait instead of being refused while the daemon restarts, and it can start on demand.
 """
@@ -8,8 +9,10 @@ from __future__ import annotations
 import os
 import socket
 import stat
+import sys
 
 from rootsd.core.errors import ErrorCode, RootsdError
+from rootsd.host.activation import activated
 from rootsd.host.sockets import Listener
 
 FIRST_FD = 3
@@ -27,8 +30,30 @@ class BadHandover(RootsdError):
 def handed_over() -> dict[str, Listener]:
     """The listeners that were handed to this process, by name; what is missing we open ourselves.
 
-    Takes the variables out of the environment, as no child is meant by them. Raises BadHandover.
+    Only once in a process. Raises BadHandover.
     """
+    return _of_launchd() if sys.platform == "darwin" else _of_systemd()
+
+
+def _of_launchd() -> dict[str, Listener]:
+    given: dict[str, Listener] = {}
+    for name in _NAMES:
+        try:
+            fds = activated(name)
+        except OSError as error:
+            raise BadHandover(f"{name}: {error.strerror}", "launchctl print gui/$UID") from error
+        if len(fds) > 1:
+            raise BadHandover(
+                f"{len(fds)} sockets called {name} were handed over, not one",
+                "set one SockPathName for it in the property list",
+            )
+        if fds:
+            given[name] = _listener(name, fds[0])
+    return given
+
+
+def _of_systemd() -> dict[str, Listener]:
+    # Out of the environment: no child is meant by them.
     pid, number, names = (os.environ.pop(variable, "") for variable in _VARIABLES)
     if pid != str(os.getpid()) or not number.isdecimal():
         return {}
@@ -57,7 +82,11 @@ def _listener(name: str, fd: int) -> Listener:
             f"{name} is no listening unix socket with a path",
             "set ListenStream= in the socket unit to an absolute path",
         )
-    _check_private(name, path)
+    try:
+        _check_private(name, path)
+    except BadHandover:
+        listening.close()
+        raise
     listening.settimeout(0)
     return Listener(listening, path, keeps_name=True)
 
