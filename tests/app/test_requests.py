@@ -37,6 +37,7 @@ from rootsd.wire.control import (
     StatusQuery,
     Stop,
 )
+from rootsd.wire.facts import ShowQuery
 from rootsd.wire.sessions import SessionsQuery, SessionView
 from support.decisions import NOON, PERSON, approved, denied, granted, identity, project
 from support.desks import CWD, Office, names
@@ -142,7 +143,21 @@ async def test_projects_are_listed_as_they_are_asked_for(
     listing = await office.ask(ProjectsQuery(CWD, **more))
     assert list(listing) == list(Listing.__annotations__)
     assert names(listing["items"]) == listed
-    assert all(list(item) == list(Item.__annotations__) for item in listing["items"])
+    assert all(set(item) == Item.__required_keys__ for item in listing["items"])
+
+
+async def test_what_is_shown_is_what_the_references_mean_with_its_facts() -> None:
+    office = Office(*EVERYTHING)
+
+    async def facts_of(projects: Sequence[Project]) -> list[dict[str, Any]]:
+        return [{"branch": f"of {project.id}"} for project in projects]
+
+    office.desk = replace(office.desk, facts_of=facts_of)
+    first, second = sorted(p.id for p in EVERYTHING if p.path.startswith(b"/"))[:2]
+    listing = await office.ask(ShowQuery(CWD, (second, first)))
+    assert [item["branch"] for item in listing["items"]] == [f"of {second}", f"of {first}"]
+    with pytest.raises(UnknownProject):
+        await office.ask(ShowQuery(CWD, ("none",)))
 
 
 async def test_a_reference_that_fits_nothing_or_several_is_an_error_in_a_listing() -> None:

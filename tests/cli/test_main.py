@@ -51,6 +51,7 @@ DOCUMENTED = {
     "rule ls": set(),
     "rule rm": set(),
     "ls": {"--verdict", "--published", "--tag", "--paths", "-0"},
+    "show": set(),
     "sessions": {"--history", "--last"},
     "check": {"--write"},
     "version": set(),

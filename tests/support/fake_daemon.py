@@ -111,7 +111,9 @@ def an_item(name: str = "api", **changes: object) -> dict[str, Any]:
         "uri": f"file:///src/{name}", "kind": "git", "verdict": "pending", "presence": "present",
         "published": False, "lapsed": None, "incomplete": None, "tags": [],
         "access": "read-write", "parent": "/src", "discovered_at": "2026-11-20T08:11:02Z",
-        "decided_at": None, "expires_at": None, "worktree_of": None, "note": None, **changes,
+        "decided_at": None, "expires_at": None, "origin": None, "branch": None,
+        "worktree_of": None, "declared_names": None, "project_files": None, "findings": None,
+        "note": None, **changes,
     }  # fmt: skip
 
 

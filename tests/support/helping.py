@@ -22,6 +22,11 @@ fd, module, reach, at_once, memory = sys.argv[1:]
 terms = Terms(module, Reach[reach], at_once=int(at_once), memory=int(memory))
 serve(socket.socket(fileno=int(fd)), {Duty.AT_WORK: terms})
 """
+_SERVE_ALL = """
+import socket, sys
+from rootsd.host.helper.server import serve
+serve(socket.socket(fileno=int(sys.argv[1])))
+"""
 
 
 def terms_of_tests(
@@ -34,11 +39,24 @@ def terms_of_tests(
 @contextmanager
 def helper_on(terms: Terms) -> Iterator[Link]:
     """A helper that knows one duty, `ASKED`, on these terms."""
+    with _helper(
+        _SERVE, terms.module, terms.reach.name, str(terms.at_once), str(terms.memory)
+    ) as link:
+        yield link
+
+
+@contextmanager
+def real_helper() -> Iterator[Link]:
+    """A helper as the daemon has it, with all duties."""
+    with _helper(_SERVE_ALL) as link:
+        yield link
+
+
+@contextmanager
+def _helper(program: str, *words: str) -> Iterator[Link]:
     ours, theirs = socket.socketpair()
-    numbers = [str(theirs.fileno()), terms.module, terms.reach.name]
-    numbers += [str(terms.at_once), str(terms.memory)]
     process = subprocess.Popen(
-        [sys.executable, "-c", _SERVE, *numbers],
+        [sys.executable, "-c", program, str(theirs.fileno()), *words],
         pass_fds=[theirs.fileno()],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     )

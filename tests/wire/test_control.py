@@ -71,7 +71,7 @@ def test_values_that_say_nothing_new_are_left_out(method: str) -> None:
     required: dict[str, object] = {
         f.name: "x" for f in fields(METHODS[method]) if f.default is MISSING
     }
-    forms = {"verb": "deny", "verdict": "denied", "number": 3}
+    forms = {"verb": "deny", "verdict": "denied", "number": 3, "refs": ["x"]}
     required |= {name: value for name, value in forms.items() if name in required}
     assert encode(decode(method, required)) == (method, required)
 

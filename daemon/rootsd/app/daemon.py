@@ -31,6 +31,7 @@ from rootsd.app.collecting import spare_what_is_loaded
 from rootsd.app.control import serve_control
 from rootsd.app.discovery import Senses
 from rootsd.app.expiries import Expiries
+from rootsd.app.facts import Sight
 from rootsd.app.health import Health, check_daemon
 from rootsd.app.items import rfc3339
 from rootsd.app.ledger import Ledger
@@ -153,6 +154,7 @@ class Daemon:
         self._config_file = config_file
         self._places = places
         self._helper = helper
+        self._sight = Sight(helper)
         loaded = store.load()
         self._note = loaded.note
         self._verifier = RootVerifier(Surroundings(os.getuid()))
@@ -296,7 +298,14 @@ class Daemon:
 
     async def _serve_control(self, stream: SocketStream, peer: Peer, heard: Heard) -> None:
         heard()
-        desk = Desk(self._ledger, self._surveyor, self, real_path, self._asking.note_on)
+        desk = Desk(
+            self._ledger,
+            self._surveyor,
+            self,
+            real_path,
+            self._asking.note_on,
+            self._sight.facts_of,
+        )
         await serve_control(stream, desk, Actor(ActorKind.PERSON, f"pid {peer.pid}"))
 
     async def _serve_mcp(self, stream: SocketStream, peer: Peer, heard: Heard) -> None:

@@ -81,7 +81,12 @@ def _item(catalog: Catalog, project: Project, parents: Sequence[Parent]) -> Item
         discovered_at=rfc3339(seen.first_seen),
         decided_at=rfc3339(decided_at) if decided_at else None,
         expires_at=rfc3339(expires.at) if expires else None,
+        origin=None,
+        branch=None,
         worktree_of=text_of(seen.main_checkout) if seen.main_checkout else None,
+        declared_names=None,
+        project_files=None,
+        findings=None,
         note=_note(catalog, project),
     )
 

@@ -6,11 +6,12 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import Any, Protocol, assert_never
+from typing import Any, Protocol, assert_never, cast
 
 from anyio import to_thread
 
 from rootsd.app.decisions import Decisions
+from rootsd.app.facts import FactsOf, no_facts
 from rootsd.app.items import NoteOn, dropped_items_of, items_of, without_note
 from rootsd.app.ledger import Ledger
 from rootsd.app.references import Resolver, canonical, is_selected
@@ -39,6 +40,7 @@ from rootsd.wire.control import (
     StatusQuery,
     Stop,
 )
+from rootsd.wire.facts import ShowQuery
 from rootsd.wire.rules import RuleAddition, RuleRemoval, RulesQuery
 from rootsd.wire.sessions import SessionItem, SessionListing, SessionsQuery, SessionView
 
@@ -104,6 +106,7 @@ class Desk:
     host: Host
     real_path: Callable[[str, str], bytes]
     note_on: NoteOn = without_note
+    facts_of: FactsOf = no_facts
 
     async def answer(
         self, request: Request, actor: Actor, progress: ProgressSink | None = None
@@ -113,7 +116,7 @@ class Desk:
         match request:
             case StatusQuery():
                 return dict(self._status())
-            case ProjectsQuery():
+            case ProjectsQuery() | ShowQuery():
                 answer = self._projects(request)
             case SessionsQuery():
                 answer = self._sessions(request)
@@ -188,7 +191,9 @@ class Desk:
             warnings=[],
         )
 
-    async def _projects(self, query: ProjectsQuery) -> Listing:
+    async def _projects(self, query: ProjectsQuery | ShowQuery) -> Listing:
+        if isinstance(query, ShowQuery):
+            return await self._show(query)
         # The two belong together: whoever follows from this revision on misses nothing.
         revision = (await self.ledger.current()).revision
         catalog = self.ledger.catalog
@@ -213,6 +218,15 @@ class Desk:
             items=items_of(catalog, chosen, self.surveyor.parents(), self.note_on),
             warnings=[],
         )
+
+    async def _show(self, query: ShowQuery) -> Listing:
+        revision, catalog = self.ledger.revision, self.ledger.catalog
+        resolver = Resolver(catalog, lambda typed: self._canonical(typed, query.cwd))
+        chosen = await to_thread.run_sync(resolver.all, query.refs)
+        items = items_of(catalog, chosen, self.surveyor.parents(), self.note_on)
+        for item, facts in zip(items, await self.facts_of(chosen), strict=True):
+            cast("dict[str, Any]", item).update(facts)
+        return Listing(revision=revision, items=items, warnings=[])
 
     async def _sessions(self, query: SessionsQuery) -> SessionListing:
         if query.view is SessionView.OPEN:

@@ -37,6 +37,7 @@ VERBS: Mapping[str, Verb] = {
     "rule": Verb(DECIDE, "approve or deny what comes to lie below a path"),
     "status": Verb(LOOK, "daemon, parents, counts, connections"),
     "ls": Verb(LOOK, "list projects"),
+    "show": Verb(LOOK, "all that a decision on a project should rest on"),
     "sessions": Verb(LOOK, "which MCP clients connect, and what each was given"),
     "check": Verb(LOOK, "where a path stands, told by the exit status"),
     "version": Verb(LOOK, "version of this command and of the daemon"),

@@ -15,6 +15,7 @@ from typing import Any, TypedDict
 
 from rootsd.core.errors import ErrorCode, RootsdError
 from rootsd.core.model import Access, Verdict
+from rootsd.wire.facts import Facts, MoreFacts, ShowQuery
 from rootsd.wire.rules import RuleAddition, RuleRemoval, RulesQuery
 from rootsd.wire.sessions import SessionsQuery, SessionView
 
@@ -120,6 +121,7 @@ class Stop:
 Request = (
     StatusQuery
     | ProjectsQuery
+    | ShowQuery
     | SessionsQuery
     | RulesQuery
     | ScanOrder
@@ -134,6 +136,7 @@ Request = (
 METHODS: Mapping[str, type[Request]] = {
     "status": StatusQuery,
     "projects": ProjectsQuery,
+    "show": ShowQuery,
     "sessions": SessionsQuery,
     "rules": RulesQuery,
     "scan": ScanOrder,
@@ -147,7 +150,7 @@ METHODS: Mapping[str, type[Request]] = {
 _NAMES = {form: name for name, form in METHODS.items()}
 
 
-class Item(TypedDict):
+class Item(Facts, MoreFacts):
     """One project in `rootsd/1`. Times are RFC 3339 UTC; `path` is null where it is not UTF-8."""
 
     id: str

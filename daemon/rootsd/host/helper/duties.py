@@ -16,6 +16,8 @@ class Duty(IntEnum):
     """The questions; the numbers go over the channel."""
 
     AT_WORK = 1
+    FACTS = 2
+    HISTORY = 3
 
 
 class Reach(Enum):
@@ -43,4 +45,6 @@ class Terms:
 
 TERMS: Mapping[Duty, Terms] = {
     Duty.AT_WORK: Terms("rootsd.host.helper.at_work", Reach.PROCESSES, at_once=1),
+    Duty.FACTS: Terms("rootsd.host.helper.facts", Reach.FILES, at_once=2),
+    Duty.HISTORY: Terms("rootsd.host.helper.history", Reach.FILES, at_once=2, memory=96 << 20),
 }

@@ -1,0 +1,63 @@
+"""What a person is shown of a project beside its decision, and the request for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypedDict
+
+
+@dataclass(frozen=True, slots=True)
+class ShowQuery:
+    """Projects with all that is to be seen of them: `Listing`. `refs` as in `ProjectsQuery`."""
+
+    cwd: str
+    refs: tuple[str, ...]
+
+
+class FoundInside(TypedDict):
+    """Something that a person should know: `concern` is `sensitive`, `executed` or `nested`.
+
+    `path` is relative to the project; `detail` says which setting, or what kind is nested.
+    """
+
+    concern: str
+    path: str
+    detail: str
+
+
+class Size(TypedDict):
+    """What a project takes on the disk; at least so much unless it was looked through `whole`."""
+
+    bytes: int
+    files: int
+    whole: bool
+
+
+class LastCommit(TypedDict):
+    """The commit that is checked out; its summary is text that anybody may have written."""
+
+    id: str
+    at: str
+    summary: str
+
+
+class Facts(TypedDict):
+    """What is read from a project itself: null where nobody looked, or nothing could be seen.
+
+    It is looked for only in answer to a `ShowQuery`.
+    """
+
+    origin: str | None
+    branch: str | None
+    declared_names: list[str] | None
+    project_files: list[str] | None
+    findings: list[FoundInside] | None
+
+
+class MoreFacts(TypedDict, total=False):
+    """What else is there in answer to a `ShowQuery`."""
+
+    findings_left_out: int
+    ecosystems: list[str]
+    size: Size
+    last_commit: LastCommit | None

@@ -1,0 +1,70 @@
+"""`rootsd show`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from support.fake_daemon import FakeDaemon, a_listing, an_item
+from support.terminal import Shell
+
+FULL = an_item(
+    origin="https://example.org/api",
+    branch="main",
+    declared_names=["api", "\x1b[31mred"],
+    project_files=["Cargo.toml"],
+    findings=[
+        {"concern": "sensitive", "path": ".env", "detail": ""},
+        {"concern": "executed", "path": ".git/config", "detail": "core.fsmonitor"},
+        {"concern": "of a later version", "path": "x\ty", "detail": ""},
+    ],
+    findings_left_out=3,
+    ecosystems=["rust"],
+    size={"bytes": 1536, "files": 1, "whole": False},
+    last_commit={"id": "0123456789abcdef", "at": "2026-11-20T08:11:02Z", "summary": "Say\nit"},
+)
+
+
+def test_all_that_is_known_a_line_each(daemon: FakeDaemon, shell: Shell) -> None:
+    daemon.answers["show"] = a_listing(FULL, an_item("web"))
+    done = shell.run("show", "api", "web")
+    one, two = done.out.split("\n\n")
+    assert one.split("\n") == [
+        "name\tapi",
+        "id\tr7k2",
+        "path\t/src/api",
+        "kind\tgit",
+        "verdict\tpending",
+        "found\t2026-11-20T08:11:02Z",
+        "origin\thttps://example.org/api",
+        "branch\tmain",
+        "last commit\t0123456789 2026-11-20T08:11:02Z: Say\\u{a}it",
+        "calls itself\tapi, \\u{1b}[31mred",
+        "files\tCargo.toml",
+        "ecosystems\trust",
+        "size\tat least 1.5 KiB in 1 file",
+        "sensitive\t.env",
+        "agents run\t.git/config (core.fsmonitor)",
+        "of a later version\tx\\u{9}y",
+        "and\t3 more findings",
+    ]
+    assert two.startswith("name\tweb\n")
+    assert daemon.asked("show") == [{"cwd": str(Path.cwd()), "refs": ["api", "web"]}]
+
+
+def test_a_person_gets_columns_and_ages(daemon: FakeDaemon, shell: Shell) -> None:
+    daemon.answers["show"] = a_listing(an_item(verdict="approved", published=True, decided_at="x"))
+    out = shell.terminal("show", "api").out
+    assert "name        api (r7k2)" in out
+    assert "verdict     approved, published" in out
+    assert " ago" in out
+
+
+def test_json_is_one_object(daemon: FakeDaemon, shell: Shell) -> None:
+    daemon.answers["show"] = a_listing(FULL)
+    told = json.loads(shell.run("show", "api", "--json").out)
+    assert (told["schema"], told["command"], told["items"]) == ("rootsd/1", "show", [FULL])
+
+
+def test_without_a_reference_it_is_a_usage_error(shell: Shell) -> None:
+    assert shell.run("show").status == 2
