@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rootsd.relay.barrier import Habit
-from rootsd.relay.keeping import Habits, make_nowhere, nowhere_in
+from rootsd.relay.keeping import Habits, make_nowhere
 
 
 @pytest.fixture
@@ -18,32 +18,36 @@ def run(tmp_path: Path) -> Path:
 
 
 def test_the_empty_folder_is_made_with_what_is_missing_above_it(run: Path) -> None:
-    assert make_nowhere(bytes(run))
-    assert make_nowhere(bytes(run))
-    folder = Path(os.fsdecode(nowhere_in(bytes(run))))
-    assert stat.S_IMODE(folder.stat().st_mode) == 0o500
+    folder = make_nowhere(bytes(run))
+    assert folder
+    assert make_nowhere(bytes(run)) == folder
+    assert stat.S_IMODE(os.stat(folder).st_mode) == 0o500
     assert stat.S_IMODE(run.stat().st_mode) == 0o700
 
 
-def test_a_folder_that_is_not_empty_or_could_be_filled_stands_for_nothing(run: Path) -> None:
-    folder = Path(os.fsdecode(nowhere_in(bytes(run))))
-    folder.mkdir(parents=True)
-    assert not make_nowhere(bytes(run)), "it can be written"
-    (folder / "x").touch()
-    folder.chmod(0o500)
-    assert not make_nowhere(bytes(run)), "it is not empty"
+def test_a_folder_that_is_not_empty_or_could_be_filled_is_not_taken(run: Path) -> None:
+    first = make_nowhere(bytes(run))
+    assert first
+    os.chmod(first, 0o700)
+    second = make_nowhere(bytes(run))
+    assert second != first, "it can be written"
+    Path(os.fsdecode(first), "x").touch()
+    os.chmod(first, 0o500)
+    assert make_nowhere(bytes(run)) == second, "it is not empty"
 
 
-def test_a_link_stands_for_nothing(run: Path, tmp_path: Path) -> None:
-    run.mkdir(parents=True)
+def test_a_link_is_not_taken(run: Path, tmp_path: Path) -> None:
+    first = make_nowhere(bytes(run))
+    assert first
+    os.rmdir(first)
     (tmp_path / "empty").mkdir(mode=0o500)
-    Path(os.fsdecode(nowhere_in(bytes(run)))).symlink_to(tmp_path / "empty")
-    assert not make_nowhere(bytes(run))
+    os.symlink(tmp_path / "empty", first)
+    assert make_nowhere(bytes(run)) != first
 
 
 def test_nothing_is_made_where_nothing_can_be(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    assert not make_nowhere(bytes(tmp_path / "file" / "run"))
+    assert make_nowhere(bytes(tmp_path / "file" / "run")) is None
     Habits(bytes(tmp_path / "file" / "run"), ["s"]).note(Habit.ASKS)
 
 

@@ -62,6 +62,21 @@ def test_a_server_that_reads_no_roots_has_them_in_its_command_and_is_started_aga
         assert client.leave() == 0
 
 
+def test_a_server_that_ends_for_want_of_roots_comes_back_with_them() -> None:
+    with published(FakeSource(API)) as roots, relay("--deaf", "--picky", "{root}") as client:
+        client.shake_hands()
+        assert client.call(1, "echo", 7) == 7
+        roots.set()
+        client.start_call(2, "hang")  # until it is ended, or refused by the relay
+        client.answer()
+        client.start_call(3, "hang")
+        assert "no folder is approved" in client.answer()["error"]["message"]
+        roots.set(WEB)
+        assert client.hear()["method"] == "notifications/tools/list_changed"
+        assert client.call(4, "started")["words"][-1] == "/src/web"
+        assert client.leave() == 0
+
+
 def test_without_a_daemon_nothing_is_approved_and_the_user_is_told() -> None:
     with relay() as client:
         client.shake_hands()

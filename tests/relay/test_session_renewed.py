@@ -209,3 +209,29 @@ def test_a_server_that_reads_roots_besides_is_asked_by_its_command_alone(order: 
     desk.wait(1)
     told = renewed(desk)
     assert json.dumps(told).count("initialized") == 1
+
+
+def test_a_server_that_ends_for_want_of_roots_is_not_the_end() -> None:
+    desk = Desk(API, words=WORDS)
+    desk.shake_hands()
+    desk.client(request(1, "tools/list"))
+    desk.approve()
+    desk.raw_to_server()
+    desk.another()
+    desk.raw_to_client()
+    assert desk.session.waits_for_roots()
+    desk.client(call(2), request(3, "tools/list"), notice("notifications/x"), reply("old", {}))
+    refused = desk.to_client()
+    assert [each["id"] for each in refused] == [1, 2, 3]
+    assert "no folder is approved" in refused[0]["error"]["message"]
+    desk.raw_to_server()
+    desk.approve(WEB)
+    desk.wait(1)
+    told = renewed(desk)
+    assert [each["method"] for each in told] == ["notifications/initialized"]
+    assert desk.launch.words == ("server", "/src/web")
+
+
+def test_one_that_ends_with_roots_or_without_a_wish_for_them_has_ended() -> None:
+    assert not Desk(API, words=WORDS).session.waits_for_roots()
+    assert not Desk().session.waits_for_roots()

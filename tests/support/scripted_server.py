@@ -13,8 +13,9 @@ name says:
     flood N         N notices, then the answer
     spawn           starts a process that would outlive it; its number
 
-Run: python -I -S scripted_server.py [--deaf] [--stubborn] [WORD…]
---deaf: never asks for roots. --stubborn: minds neither the end of its input nor SIGTERM.
+Run: python -I -S scripted_server.py [--deaf] [--picky] [--stubborn] [WORD…]
+--deaf: never asks for roots. --picky: ends where its last word is no root. --stubborn: minds
+neither the end of its input nor SIGTERM.
 """
 
 from __future__ import annotations
@@ -83,6 +84,8 @@ def handle(message: dict[str, Any]) -> None:
 
 
 def main() -> None:
+    if "--picky" in sys.argv and "no-approved-roots" in sys.argv[-1]:
+        sys.exit(4)
     if "--stubborn" in sys.argv:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     for line in sys.stdin:

@@ -14,27 +14,27 @@ from contextlib import suppress
 from rootsd.relay.barrier import Habit
 
 _NOWHERE = b"no-approved-roots"
+_MOST_NOWHERES = 100
 _SERVERS = b"servers"
 _LONGEST = 16
 
 
-def nowhere_in(run: bytes) -> bytes:
-    """The path of the folder that stands for "no roots"."""
-    return run + b"/" + _NOWHERE
-
-
-def make_nowhere(run: bytes) -> bool:
-    """Make that folder; whether it is there, ours, empty, and nothing can be put into it."""
-    folder = nowhere_in(run)
-    try:
-        _make(run)
-        with suppress(FileExistsError):
-            os.mkdir(folder, 0o500)
-        found = os.lstat(folder)
-        empty = stat.S_ISDIR(found.st_mode) and not os.listdir(folder)
-    except OSError:
-        return False
-    return empty and found.st_uid == os.geteuid() and not found.st_mode & 0o277
+def make_nowhere(run: bytes) -> bytes | None:
+    """The folder that stands for "no roots": ours, empty, and nothing can be put into it (but by
+    root, who then gets another one). None where there is none and none can be made."""
+    for number in range(_MOST_NOWHERES):
+        folder = run + b"/" + _NOWHERE + (b"-%d" % number if number else b"")
+        try:
+            _make(run)
+            with suppress(FileExistsError):
+                os.mkdir(folder, 0o500)
+            found = os.lstat(folder)
+            empty = stat.S_ISDIR(found.st_mode) and not os.listdir(folder)
+        except OSError:
+            return None
+        if empty and found.st_uid == os.geteuid() and not found.st_mode & 0o277:
+            return folder
+    return None
 
 
 class Habits:

@@ -14,7 +14,7 @@ from rootsd.core.exits import Exit, exit_of
 from rootsd.host.folders import run_folder
 from rootsd.relay.arguments import Command
 from rootsd.relay.barrier import Barrier
-from rootsd.relay.keeping import Habits, make_nowhere, nowhere_in
+from rootsd.relay.keeping import Habits, make_nowhere
 from rootsd.relay.link import complain
 from rootsd.relay.naming import name_of
 from rootsd.relay.narrowing import Access, ClientRoots, Narrowing
@@ -122,8 +122,10 @@ def _scope_of(order: Order) -> Scope:
 
 def _run(order: Order, scope: Scope) -> int:
     run = run_folder().path
-    nowhere = nowhere_in(run) if make_nowhere(run) else None
-    command = Command(order.words, order.environment, os.fsdecode(nowhere_in(run)))
+    nowhere = make_nowhere(run)
+    # A path that is not there is as good for a command as an empty folder, if need be.
+    named = os.fsdecode(nowhere or run + b"/nowhere")
+    command = Command(order.words, order.environment, named)
     out = Outbox()
     narrowing = Narrowing(order.client_roots, order.access, _working_directory())
     supply = Supply(narrowing, out, _canonical, nowhere)

@@ -84,6 +84,10 @@ class Pump:
         if self._is_replaced:
             self._exchange(self._server)
             return None
+        if self._client_speaks and not self._stopped_by and self._session.waits_for_roots():
+            self._server.reap()
+            self._server = None
+            return None
         return self._finish(self._server)
 
     def _turn(self) -> None:
@@ -136,7 +140,8 @@ class Pump:
 
     def _hear(self, told: Told) -> None:
         self._session.told(told, time.monotonic())
-        if self._server is None:
+        if self._waits:
+            self._waits = False
             self._start()
 
     def _take_from_client(self) -> None:
@@ -184,11 +189,15 @@ class Pump:
         for path in out.proposals:
             self._link.propose(text_of(path), _WHY_PROPOSED)
         out.proposals.clear()
-        if out.wants_another and self._server:
+        if out.wants_another:
             out.wants_another = False
-            self._is_replaced = True
-            self._server.close_stdin()
-            self._force_now(self._server)
+            if self._server:
+                self._is_replaced = True
+                self._server.close_stdin()
+                self._force_now(self._server)
+            elif not self._waits:
+                self._from_server = Intake()
+                self._start()
         if self._server and not self._is_replaced and out.to_server:
             self._server.write(out.to_server)
         self._hand_down()

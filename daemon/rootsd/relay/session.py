@@ -41,6 +41,7 @@ from rootsd.wire.jsonrpc import (
 _CALLS = frozenset({"tools/call", "resources/read", "prompts/get", "completion/complete"})
 _LONG = 1 << 14  # bytes of a line that is looked at from its ends first
 _OWN = "rootsd-run-again-"
+_NO_ROOTS = RootsdError("no folder is approved for this server", "rootsd pending")
 
 Parsed = Message | Batch | Malformed
 _PassOn = Callable[[bytes, Message | Malformed, float], bytes | None]
@@ -52,6 +53,8 @@ class _Life(Enum):
     RUNNING = auto()
     ENDING = auto()
     GREETED = auto()
+    ABSENT = auto()
+    """It does not run without a root, and there is none."""
 
 
 class Session:
@@ -82,7 +85,7 @@ class Session:
         message = parse(line)
         if isinstance(message, Reply | Fault):
             passed = self._traffic.from_client(line, message, now)
-            if self._life is not _Life.ENDING:  # whoever asked that is gone
+            if self._life in (_Life.RUNNING, _Life.GREETED):  # else whoever asked that is gone
                 self._to_server(passed)
             self._review(now)
             self._advance(now)
@@ -129,7 +132,7 @@ class Session:
 
     def started(self, now: float) -> None:
         """It runs. Where another one ran before, it is brought to where that one was."""
-        if self._life is not _Life.ENDING:
+        if self._life is _Life.RUNNING:
             return
         self._life = _Life.GREETED
         handshake = self._traffic.replay.handshake
@@ -158,9 +161,24 @@ class Session:
         """Whether the client waits for anything but the end of a stream."""
         return self._traffic.owes
 
+    def waits_for_roots(self) -> bool:
+        """The server has ended by itself: whether that is for want of roots, so that the client
+        need not be left alone."""
+        if self._supply.folders or not self._renewal.is_by_command:
+            return False
+        self._life = _Life.ABSENT
+        self._barrier.open()
+        self._traffic.fail(_NO_ROOTS)
+        self._traffic.lose(_NO_ROOTS)
+        self._refuse_queue(_NO_ROOTS)
+        return True
+
     def ended(self, error: RootsdError) -> None:
         """The server is gone, and there will be none after it."""
         self._traffic.fail(error)
+        self._refuse_queue(error)
+
+    def _refuse_queue(self, error: RootsdError) -> None:
         for _, message in self._queue:
             members = message.members if isinstance(message, Batch) else (message,)
             for member in members:
@@ -171,6 +189,8 @@ class Session:
     # Towards the server
 
     def _advance(self, now: float) -> None:
+        if self._life is _Life.ABSENT:
+            self._refuse_queue(_NO_ROOTS)
         while self._queue and self._may_pass(self._queue[0][1]):
             line, message = self._queue.popleft()
             self.backlog -= len(line)

@@ -1,0 +1,269 @@
+"""`rootsd run` with real servers, a real daemon, and clients that do all sorts of things.
+
+Each server is asked for what lies in an approved folder, and in one that is not. A folder is
+denied while it is in use, and the very next call on it must fail.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from anyio import to_thread
+from mcp import Client
+from mcp.client.stdio import StdioServerParameters
+from mcp_types import (
+    CreateMessageResult,
+    ElicitResult,
+    ErrorData,
+    ListRootsResult,
+    Root,
+    TextContent,
+)
+
+from support.person import Person
+from support.sizes import Sizes
+from support.tried import LISTING, SERVERS, Server, Takes, said
+
+HANG_GUARD_S = 120
+PATIENCE = 100
+
+pytestmark = [
+    pytest.mark.needs("npm"),
+    # The SDK deprecates what its own legacy mode still has to use.
+    pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning"),
+]
+
+
+@pytest.fixture
+def person(tmp_path: Path) -> Iterator[Person]:
+    """Has approved alpha and beta, and not gamma."""
+    person = Person(tmp_path)
+    for name in ("alpha", "beta", "gamma"):
+        person.clone(name)
+    person.rootsd("up", str(person.parent))
+    person.rootsd("approve", "alpha", "beta")
+    yield person
+    person.run("down")
+
+
+class Callbacks:
+    """What a client answers that is asked for roots."""
+
+    def __init__(self, own: Path) -> None:
+        self._own = own
+
+    async def empty(self, _: object) -> ListRootsResult:
+        return ListRootsResult(roots=[])
+
+    async def refusing(self, _: object) -> ErrorData:
+        return ErrorData(code=-32601, message="Roots not supported")
+
+    async def silent(self, _: object) -> ListRootsResult:
+        await anyio.Event().wait()
+        raise AssertionError("it never answers")
+
+    async def owning(self, _: object) -> ListRootsResult:
+        return ListRootsResult(roots=[Root.model_validate({"uri": self._own.as_uri()})])
+
+
+CLIENTS = ("without", "empty", "refusing", "silent", "owning")
+
+
+@asynccontextmanager
+async def client_of(
+    person: Person,
+    words: list[str],
+    *,
+    flags: tuple[str, ...] = (),
+    kind: str = "without",
+    mode: str = "legacy",
+    **more: Any,  # noqa: ANN401
+) -> AsyncIterator[Client]:
+    """A client of such a kind, whose own folder is alpha."""
+    parameters = StdioServerParameters(
+        command=sys.executable,
+        args=["-m", "rootsd", "run", *flags, "--", *words],
+        env={name: os.environ[name] for name in ("ROOTSD_DIR", "PATH")}
+        | {"HOME": str(person.home)},
+        cwd="/",
+    )
+    if kind != "without":
+        more["list_roots_callback"] = getattr(Callbacks(person.parent / "alpha"), kind)
+    async with Client(parameters, mode=mode, **more) as client:
+        yield client
+
+
+async def order(person: Person, *words: str) -> None:
+    await to_thread.run_sync(person.rootsd, *words)
+
+
+async def until_open(person: Person, server: Server, client: Client, folder: Path) -> None:
+    """Ask until the folder is open: what is added may take a moment."""
+    for _ in range(PATIENCE):
+        if await server.is_open(client, folder):
+            return
+        await order(person, "status")  # a process, so this is no spin
+    raise AssertionError(f"{folder} never opened")
+
+
+async def use(person: Person, server: Server, kind: str) -> None:
+    """What is approved is open at the first call, and what is not never is."""
+    alpha, beta, gamma = (person.parent / name for name in ("alpha", "beta", "gamma"))
+    only_alpha = server.takes is Takes.ONE or kind == "owning"
+    async with client_of(person, server.command(), flags=server.flags, kind=kind) as client:
+        assert await server.is_open(client, alpha), "the first call of all"
+        assert await server.is_open(client, beta) is not only_alpha
+        assert not await server.is_open(client, gamma)
+        await order(person, "deny", "alpha")
+        assert not await server.is_open(client, alpha), "the very next call"
+        await order(person, "approve", "alpha")
+        await until_open(person, server, client, alpha)
+        assert not await server.is_open(client, gamma)
+
+
+@pytest.mark.parametrize("name", SERVERS)
+async def test_only_what_is_approved_reaches_the_server(
+    name: str, person: Person, sizes: Sizes
+) -> None:
+    few = (CLIENTS[list(SERVERS).index(name) % len(CLIENTS)],)
+    with anyio.fail_after(HANG_GUARD_S):
+        for kind in sizes.pick(test=few, check=CLIENTS, soak=CLIENTS):
+            await use(person, SERVERS[name], kind)
+
+
+async def test_the_first_call_works_every_time(person: Person, sizes: Sizes) -> None:
+    server = SERVERS["server-filesystem"]
+    with anyio.fail_after(10 * HANG_GUARD_S):
+        for _ in range(sizes.pick(test=5, check=100, soak=1000)):
+            async with client_of(person, server.command()) as client:
+                assert await server.is_open(client, person.parent / "beta")
+
+
+async def test_the_next_call_after_a_denial_fails_every_time(person: Person, sizes: Sizes) -> None:
+    server, folder = SERVERS["server-filesystem"], person.parent / "beta"
+    with anyio.fail_after(10 * HANG_GUARD_S):
+        async with client_of(person, server.command()) as client:
+            for _ in range(sizes.pick(test=5, check=100, soak=1000)):
+                await until_open(person, server, client, folder)
+                await order(person, "deny", "beta")
+                assert not await server.is_open(client, folder)
+                await order(person, "approve", "beta")
+
+
+async def test_without_the_barrier_the_first_call_would_fail(person: Person) -> None:
+    """What the server does to a client that has roots and no relay."""
+    server, folder = SERVERS["server-filesystem"], person.parent / "beta"
+    command, *words = server.command()
+    own: Any = Callbacks(folder).owning
+    parameters = StdioServerParameters(command=command, args=words)
+    outcomes = set()
+    with anyio.fail_after(HANG_GUARD_S):
+        for _ in range(5):
+            async with Client(parameters, mode="legacy", list_roots_callback=own) as client:
+                outcomes.add(await server.is_open(client, folder))
+    assert False in outcomes
+
+
+@pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
+async def test_what_else_a_server_asks_is_the_clients_to_answer(person: Person, mode: str) -> None:
+    """Elicitation, sampling and roots in one call; in 2026-07-28 in one request."""
+    asked: list[object] = []
+
+    async def elicited(_: object, params: Any) -> ElicitResult:  # noqa: ANN401
+        asked.append(params.message)
+        return ElicitResult(action="accept", content={"sure": True})
+
+    async def sampled(_: object, params: Any) -> CreateMessageResult:  # noqa: ANN401
+        asked.append((params.messages[0].content.text, params.max_tokens))
+        text = TextContent(text="well")
+        return CreateMessageResult(role="assistant", content=text, model="m")
+
+    callbacks: Any = {"elicitation_callback": elicited, "sampling_callback": sampled}
+    words = [sys.executable, str(LISTING)]
+    roots = " ".join((person.parent / name).as_uri() for name in ("alpha", "beta"))
+    with anyio.fail_after(HANG_GUARD_S):
+        async with client_of(person, words, mode=mode, **callbacks) as client:
+            for times in (1, 2, 3):
+                assert await said(client, "ask_all") == f"True well {roots}"
+                assert asked.count("sure?") == asked.count(("what do you think?", 77)) == times
+                assert len(asked) == 2 * times
+
+
+@pytest.mark.parametrize("mode", ["legacy", "auto", "2026-07-28"])
+async def test_a_server_of_the_sdk_has_the_roots_of_the_moment_in_every_mode(
+    person: Person, mode: str
+) -> None:
+    server = SERVERS["SDK server with ListRoots"]
+    with anyio.fail_after(HANG_GUARD_S):
+        async with client_of(person, server.command(), mode=mode) as client:
+            assert await server.is_open(client, person.parent / "alpha")
+            await order(person, "deny", "alpha")
+            assert not await server.is_open(client, person.parent / "alpha")
+            assert await server.is_open(client, person.parent / "beta")
+
+
+async def test_roots_for_reading_are_withheld_from_a_server_that_could_write(
+    person: Person,
+) -> None:
+    server = SERVERS["server-filesystem"]
+    await order(person, "approve", "--read-only", "gamma")
+    with anyio.fail_after(HANG_GUARD_S):
+        for flags, is_open in (((), False), (("--advisory-access",), True)):
+            async with client_of(person, server.command(), flags=flags) as client:
+                assert await server.is_open(client, person.parent / "alpha")
+                assert await server.is_open(client, person.parent / "gamma") is is_open
+
+
+async def test_a_folder_of_the_client_that_is_not_approved_waits_for_a_decision(
+    person: Person,
+) -> None:
+    server = SERVERS["server-filesystem"]
+    folder = person.clone("delta")
+    own: Any = Callbacks(folder).owning
+    await to_thread.run_sync(person.wait_until_listed, "delta", "pending")
+    with anyio.fail_after(HANG_GUARD_S):
+        async with client_of(person, server.command(), list_roots_callback=own) as client:
+            assert not await server.is_open(client, folder)
+            assert not await server.is_open(client, person.parent / "alpha"), "it is not theirs"
+            (waiting,) = [i for i in person.items("pending") if i["name"] == "delta"]
+            assert "run: mcp-server-filesystem asks for it" in str(waiting["note"])
+            await order(person, "approve", "delta")
+            await until_open(person, server, client, folder)
+
+
+async def test_a_daemon_that_is_killed_is_followed_by_another_and_the_client_notices_nothing(
+    person: Person,
+) -> None:
+    server = SERVERS["server-filesystem"]
+    with anyio.fail_after(HANG_GUARD_S):
+        async with client_of(person, server.command()) as client:
+            assert await server.is_open(client, person.parent / "alpha")
+            os.kill(person.daemon_pid(), 9)
+            assert await server.is_open(client, person.parent / "alpha")
+            await to_thread.run_sync(person.rootsd, "up")
+            await order(person, "deny", "alpha")
+            for _ in range(PATIENCE):  # the relay may still be on its way to the new daemon
+                if not await server.is_open(client, person.parent / "alpha"):
+                    break
+                await to_thread.run_sync(person.rootsd, "status")
+            else:
+                raise AssertionError("the denial never arrived")
+
+
+async def test_sessions_show_the_server_its_scope_and_what_it_was_told(person: Person) -> None:
+    server = SERVERS["server-filesystem"]
+    flags = ("--only", "alpha", "--only", "gamma")
+    with anyio.fail_after(HANG_GUARD_S):
+        async with client_of(person, server.command(), flags=flags) as client:
+            assert await server.is_open(client, person.parent / "alpha")
+            (session,) = await to_thread.run_sync(person.items, "sessions")
+    assert session["client"] == "run: mcp-server-filesystem"
+    assert session["scope"] == ["alpha", "gamma"]
+    assert session["given"][-1]["roots"] == 1
