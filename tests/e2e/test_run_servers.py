@@ -41,16 +41,29 @@ pytestmark = [
 ]
 
 
-@pytest.fixture
-def person(tmp_path: Path) -> Iterator[Person]:
-    """Has approved alpha and beta, and not gamma."""
-    person = Person(tmp_path)
-    for name in ("alpha", "beta", "gamma"):
+class Resident(Person):
+    """Has one daemon for all tests of this file."""
+
+    def environment(self) -> dict[str, str]:
+        return {**super().environment(), "ROOTSD_DIR": str(self.home / "dir")}
+
+
+@pytest.fixture(scope="module")
+def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Resident]:
+    person = Resident(tmp_path_factory.mktemp("house"))
+    for name in ("alpha", "beta", "gamma", "delta"):
         person.clone(name)
     person.rootsd("up", str(person.parent))
-    person.rootsd("approve", "alpha", "beta")
     yield person
     person.run("down")
+
+
+@pytest.fixture
+def person(house: Resident) -> Resident:
+    """Has approved alpha and beta, and neither gamma nor delta."""
+    house.rootsd("forget", "gamma", "delta")
+    house.rootsd("approve", "alpha", "beta")
+    return house
 
 
 class Callbacks:
@@ -90,8 +103,7 @@ async def client_of(
     parameters = StdioServerParameters(
         command=sys.executable,
         args=["-m", "rootsd", "run", *flags, "--", *words],
-        env={name: os.environ[name] for name in ("ROOTSD_DIR", "PATH")}
-        | {"HOME": str(person.home)},
+        env={name: person.environment()[name] for name in ("HOME", "PATH", "ROOTSD_DIR")},
         cwd="/",
     )
     if kind != "without":
@@ -196,7 +208,7 @@ async def test_what_else_a_server_asks_is_the_clients_to_answer(person: Person, 
                 assert len(asked) == 2 * times
 
 
-@pytest.mark.parametrize("mode", ["legacy", "auto", "2026-07-28"])
+@pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
 async def test_a_server_of_the_sdk_has_the_roots_of_the_moment_in_every_mode(
     person: Person, mode: str
 ) -> None:
@@ -225,7 +237,7 @@ async def test_a_folder_of_the_client_that_is_not_approved_waits_for_a_decision(
     person: Person,
 ) -> None:
     server = SERVERS["server-filesystem"]
-    folder = person.clone("delta")
+    folder = person.parent / "delta"
     own: Any = Callbacks(folder).owning
     await to_thread.run_sync(person.wait_until_listed, "delta", "pending")
     with anyio.fail_after(HANG_GUARD_S):
@@ -263,7 +275,7 @@ async def test_sessions_show_the_server_its_scope_and_what_it_was_told(person: P
     with anyio.fail_after(HANG_GUARD_S):
         async with client_of(person, server.command(), flags=flags) as client:
             assert await server.is_open(client, person.parent / "alpha")
-            (session,) = await to_thread.run_sync(person.items, "sessions")
+            (session,) = (each for each in person.items("sessions") if each["scope"])
     assert session["client"] == "run: mcp-server-filesystem"
     assert session["scope"] == ["alpha", "gamma"]
     assert session["given"][-1]["roots"] == 1
