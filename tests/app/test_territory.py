@@ -82,6 +82,21 @@ def test_a_new_deep_path_is_walked_and_watched(land: Land) -> None:
     assert land.watched() == {".", "acme", "beta", "beta/x"}
 
 
+def test_what_comes_before_a_watch_is_renewed_is_listed(
+    land: Land, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another folder may be at the path by now: until it is watched, nothing is told of it."""
+    watch = land.watcher.watch
+
+    def late(folder: bytes, purpose: Purpose) -> Watched:
+        fake_repository(land.top / "acme" / "web")
+        return watch(folder, purpose)
+
+    monkeypatch.setattr(land.watcher, "watch", late)
+    land.territory.look_at(raw(land.top / "acme"))
+    assert ("acme/web", GIT, MADE) in land.told()
+
+
 def test_what_was_moved_in_is_said_to_have_been_moved(land: Land) -> None:
     fake_repository(land.top / "beta" / "web")
     land.changed(land.top, "beta", moved=True)

@@ -36,6 +36,8 @@ def test_what_a_copy_has_as_well_is_no_trace(name: bytes) -> None:
         (b"held", LEFT, False, True),
         (b"README", LEFT, False, False),
         (b"config", ALTERED, False, False),
+        (b".git", ALTERED, False, True),
+        (b".git", CAME, False, False),
         (b"", Change.ITSELF, False, True),
     ],
 )

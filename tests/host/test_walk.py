@@ -179,6 +179,24 @@ def test_what_is_made_in_a_folder_at_rest_before_it_is_watched_is_listed(tmp_pat
     assert raw(tmp_path / "late0") in {place.path for place in listing.below}
 
 
+def test_a_folder_that_is_armed_already_is_listed_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed: list[bytes] = []
+    scandir = os.scandir
+
+    def count(path: bytes) -> object:
+        listed.append(path)
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", count)
+    armed: list[bytes] = []
+    walker = Walker(Rules.of(Parent(raw(tmp_path))), armed.append)
+    place = Place(raw(tmp_path), 4, top=True)
+    assert walker.look(place, armed=True) == walker.look(place)
+    assert (len(listed), len(armed)) == (3, 1)
+
+
 def test_a_folder_on_another_device_is_not_armed(tmp_path: Path) -> None:
     armed: list[bytes] = []
     other = tmp_path.stat().st_dev + 1

@@ -238,8 +238,12 @@ class Territory:
 
     def _relist(self, folder: Folder, arrival: Arrival) -> None:
         before = settled_before()
+        was_watched = folder.role is Role.FRONTIER
+        if was_watched:
+            # Another folder may be there by now.
+            self._arm(folder.place.path)
         try:
-            listing = self._walker.look(folder.place, before)
+            listing = self._walker.look(folder.place, before, armed=was_watched)
         except (FileNotFoundError, NotADirectoryError):
             listing = None
         except OSError:

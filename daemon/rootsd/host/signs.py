@@ -17,10 +17,13 @@ def is_trace_of_a_maker(name: bytes) -> bool:
 
 
 def is_telling(happening: Happening) -> bool:
-    """Whether a change can end a stage: a rename into place, a lock that goes, a new index."""
+    """Whether a change can end a stage: a rename into place, a lock that goes, a new index, or
+    that a `.git` file is written, which was read while it was empty."""
     name = happening.name
     if not name:
         return True
+    if name == b".git":
+        return happening.change is Change.ALTERED
     if name not in SIGNS and not name.endswith(b".keep") and not is_trace_of_a_maker(name):
         return False
     if happening.change is Change.LEFT or happening.moved:

@@ -132,12 +132,17 @@ class Walker:
         self._arm = arm
         self._device = device
 
-    def look(self, place: Place, before: int | None = None) -> Listing | None:
+    def look(
+        self, place: Place, before: int | None = None, *, armed: bool = False
+    ) -> Listing | None:
         """List one folder; None if another file system or no folder lies there by now.
 
-        `before` is `settled_before()` of the walk's start. Raises OSError if it cannot be listed.
+        `before` is `settled_before()` of the walk's start; `armed` says that the caller has
+        called `arm` for it, so that it need not be listed again for what came before the watch.
+        Raises OSError if it cannot be listed.
         """
-        return self._look(place, settled_before() if before is None else before, self._arm)
+        before = settled_before() if before is None else before
+        return self._look(place, before, None if armed else self._arm)
 
     def _look(self, place: Place, before: int, arm: Arm | None) -> Listing | None:
         path = place.path

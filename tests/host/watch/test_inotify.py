@@ -76,6 +76,21 @@ def test_files_of_no_meaning_are_not_told(ears: Ears, tmp_path: Path) -> None:
     assert ears.upto(tmp_path / "end") == []
 
 
+def test_a_folder_that_is_at_work_tells_every_file_until_it_is_given_up(
+    ears: Ears, tmp_path: Path
+) -> None:
+    ears.watcher.watch(raw(tmp_path), FRONTIER)
+    for _ in range(2):
+        ears.watcher.watch(raw(tmp_path), AT_WORK)
+    (tmp_path / "file").touch()
+    assert Happening(raw(tmp_path), b"file", Change.CAME, AT_WORK) in ears.upto(tmp_path / "a")
+    ears.watcher.unwatch(raw(tmp_path), AT_WORK)
+    ears.upto(tmp_path / "b")
+    (tmp_path / "other").touch()
+    assert ears.upto(tmp_path / "c") == []
+    assert ears.watcher._fd.at_work == set()
+
+
 def test_what_happens_deeper_is_not_told(ears: Ears, tmp_path: Path) -> None:
     (tmp_path / "one").mkdir()
     ears.watcher.watch(raw(tmp_path), FRONTIER)

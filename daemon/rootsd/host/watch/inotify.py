@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from watchdog.observers.inotify_c import (
+    DEFAULT_EVENT_BUFFER_SIZE,
     CallbackId,
     InotifyConstants,
     InotifyEvent,
@@ -69,6 +70,31 @@ class _Registration:
     id: CallbackId
 
 
+class _Reader(InotifyFD):
+    """watchdog's reader, which drops at once what cannot matter: a storm of files in a folder.
+
+    In a folder that is `at_work` every file matters. What comes between the kernel's watch and its
+    entry there may be dropped, as what came before the watch.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.at_work: set[WatchDescriptor] = set()
+
+    def read_events(
+        self, *, event_buffer_size: int = DEFAULT_EVENT_BUFFER_SIZE
+    ) -> list[InotifyEvent]:
+        """The next events, those of folders, markers and places at work."""
+        return [
+            event
+            for event in super().read_events(event_buffer_size=event_buffer_size)
+            if not event.name
+            or event.mask & _C.IN_ISDIR
+            or event.wd in self.at_work
+            or is_marker(event.name)
+        ]
+
+
 class InotifyWatcher:
     """A `Watcher` on inotify. Raises OSError if the user's instances are used up (EMFILE).
 
@@ -79,7 +105,7 @@ class InotifyWatcher:
     """
 
     def __init__(self, post: Post, budget: int | None = None) -> None:
-        self._fd = InotifyFD()
+        self._fd = _Reader()
         self._budget = _own_share() if budget is None else budget
         self._ids = itertools.count(1)
         self._listeners = {purpose: _Listener(self, purpose, post) for purpose in Purpose}
@@ -124,6 +150,8 @@ class InotifyWatcher:
             self._release(booking, before)
         self._registered[booking] = _Registration(wd, identifier)
         self._bookings.setdefault(wd, {})[booking] = None
+        if purpose is Purpose.AT_WORK:
+            self._fd.at_work.add(wd)
         return Watched.YES
 
     def unwatch(self, folder: bytes, purpose: Purpose) -> None:
@@ -148,9 +176,14 @@ class InotifyWatcher:
         bookings = self._bookings.pop(wd, {})
         for booking in bookings:
             del self._registered[booking]
+        self._note_work(wd)
         return tuple(
             Happening(folder, b"", Change.ITSELF, purpose) for folder, purpose in bookings
         )
+
+    def _note_work(self, wd: WatchDescriptor) -> None:
+        if all(purpose is not Purpose.AT_WORK for _, purpose in self._bookings.get(wd, ())):
+            self._fd.at_work.discard(wd)
 
     def _release(self, booking: _Booking, registration: _Registration) -> None:
         del self._registered[booking]
@@ -158,6 +191,7 @@ class InotifyWatcher:
         del bookings[booking]
         if not bookings:
             del self._bookings[registration.wd]
+        self._note_work(registration.wd)
         self._fd.remove_callbacks([(registration.wd, registration.id)])
 
 
@@ -188,7 +222,7 @@ class _Listener:
         self._mask = _MASKS[purpose]
 
     def on_event(self, event: InotifyEvent) -> None:
-        """Drop at once what cannot matter: a storm of files in a frontier folder is not ours."""
+        """Hand it over if it may matter for this purpose."""
         mask = event.mask
         if not mask & self._mask:
             return
