@@ -46,7 +46,7 @@ def install(user: UserManager, wheel: Path) -> None:
     """Install `wheel`, or upgrade to it; its dependencies are those of our environment."""
     packages = next(entry for entry in sys.path if entry.endswith("/site-packages"))
     python = str(ENVIRONMENT / "bin/python")
-    user.succeed(_interpreter(), "-m", "venv", "--without-pip", str(ENVIRONMENT))
+    user.succeed(interpreter(), "-m", "venv", "--without-pip", str(ENVIRONMENT))
     words = ["--no-deps", "--no-index", "--quiet", "--disable-pip-version-check"]
     copy = user.path(Path("/tmp")) / wheel.name
     shutil.copy(wheel, copy)
@@ -73,7 +73,7 @@ def put_back(user: UserManager, folder: Path) -> None:
     subprocess.run(["cp", "-a", f"{folder}/.", user.path(HOME)], check=True)
 
 
-def _interpreter() -> str:
+def interpreter() -> str:
     """The interpreter behind our environment."""
     return f"{sys.base_prefix}/bin/python{sys.version_info[0]}.{sys.version_info[1]}"
 
@@ -82,6 +82,6 @@ def _pip(packages: str) -> list[str]:
     """The pip of our environment, else the one that comes with Python."""
     if importlib.util.find_spec("pip") is not None:
         run = "from runpy import run_module; run_module('pip', run_name='__main__')"
-        return [_interpreter(), "-c", f"import sys; sys.path.insert(0, {packages!r}); {run}"]
+        return [interpreter(), "-c", f"import sys; sys.path.insert(0, {packages!r}); {run}"]
     (bundled,) = Path(ensurepip.__file__).parent.glob("_bundled/pip-*.whl")
-    return [_interpreter(), f"{bundled}/pip"]
+    return [interpreter(), f"{bundled}/pip"]

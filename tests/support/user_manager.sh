@@ -56,11 +56,12 @@ chown -R "$uid:$uid" "/sys/fs/cgroup/$GROUP"
         SYSTEMD_LOG_TARGET=console DBUS_SESSION_BUS_ADDRESS="unix:path=$runtime/bus" \
         /lib/systemd/systemd --user >"$runtime/manager.log" 2>&1
 ) &
-for _ in $(seq 200); do
+for _ in $(seq 500); do
     if [ -S "$runtime/systemd/private" ]; then
         echo ready
-        break
+        exec cat >/dev/null
     fi
     sleep 0.02
 done
-cat >/dev/null
+cat "$runtime/manager.log" >&2
+exit 1

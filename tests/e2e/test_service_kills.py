@@ -1,0 +1,198 @@
+"""A daemon of the service that is killed, hangs or is stopped is replaced, and nobody is refused.
+
+The sockets are held by systemd: whoever connects meanwhile waits. MCP clients behind a bridge do
+not even notice.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+
+import pytest
+
+from support.bridges import INITIALIZE, Client, notice, request
+from support.sizes import Sizes
+from support.user_manager import HOME, RUNTIME, UserManager
+
+pytestmark = pytest.mark.needs("systemd-user")
+
+HANG_GUARD_S = 60
+BRIDGES = 8
+UNITS = HOME / ".config/systemd/user"
+
+# Connects to the socket itself, which a bridge would try again, until its input ends. The daemon
+# may be killed while it answers: then the connection breaks off, and is no refusal.
+KNOCKER = """
+import json, socket, sys, threading
+seen = {"answered": 0, "broken off": 0, "refused": 0}
+enough = threading.Event()
+threading.Thread(target=lambda: (sys.stdin.read(), enough.set()), daemon=True).start()
+while not enough.is_set():
+    with socket.socket(socket.AF_UNIX) as knocking:
+        knocking.settimeout(60)
+        try:
+            knocking.connect(sys.argv[1])
+        except (ConnectionRefusedError, FileNotFoundError):
+            seen["refused"] += 1
+            enough.wait(0.01)
+            continue
+        try:
+            knocking.sendall(b'{"jsonrpc":"2.0","id":1,"method":"roots/list"}\\n')
+            seen["answered" if knocking.recv(65536) else "broken off"] += 1
+        except ConnectionError:
+            seen["broken off"] += 1
+print(json.dumps(seen))
+"""
+
+# Blocks the event loop as a bug would, at a signal that nothing else uses.
+HANGING = """
+import signal, threading
+signal.signal(signal.SIGUSR1, lambda *_: threading.Event().wait())
+"""
+
+
+@dataclass
+class Asker:
+    """An MCP client behind a bridge that asks for the roots all the time."""
+
+    client: Client
+    answers: list[list[str]] = field(default_factory=list)
+    wrong: list[object] = field(default_factory=list)
+    news: threading.Event = field(default_factory=threading.Event)
+    is_over: bool = False
+
+    def begin(self) -> None:
+        """Shake hands."""
+        assert "result" in self.client.ask(0, "initialize", INITIALIZE)
+        self.client.say(notice("notifications/initialized"))
+
+    def keep_asking(self) -> None:
+        """Until `is_over`; each answer is looked at."""
+        while not self.is_over:
+            number = len(self.answers) + 1
+            self.client.say(request(number, "roots/list"))
+            while (answer := self.client.hear()).get("id") != number:
+                if "id" in answer:
+                    self.wrong.append(answer)
+            roots = answer.get("result", {}).get("roots")
+            self.answers.append([root["name"] for root in roots] if roots is not None else [])
+            if self.answers[-1] != ["api"]:
+                self.wrong.append(answer)
+            self.news.set()
+
+    def wait_for_more(self, before: int) -> None:
+        """Return when a question that was put after the first `before` answers is answered."""
+        while len(self.answers) < before + 2:
+            self.news.clear()
+            if len(self.answers) < before + 2:
+                assert self.news.wait(HANG_GUARD_S), "a bridge does not come back"
+
+
+@contextmanager
+def asking(user: UserManager, bridges: int = 1) -> Iterator[list[Asker]]:
+    """Bridges whose clients ask until the block ends."""
+    askers: list[Asker] = []
+    threads: list[threading.Thread] = []
+    pipe = subprocess.PIPE
+    with ExitStack() as stack:
+        for _ in range(bridges):
+            command = user.command("rootsd", "bridge")
+            process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe)
+            stack.enter_context(process)
+            stack.callback(process.kill)
+            askers.append(Asker(Client(process)))
+        for asker in askers:
+            asker.begin()
+            threads.append(threading.Thread(target=asker.keep_asking))
+            threads[-1].start()
+        try:
+            yield askers
+        finally:
+            for asker in askers:
+                asker.is_over = True
+            for thread in threads:
+                thread.join(HANG_GUARD_S)
+
+
+@contextmanager
+def knocking(user: UserManager) -> Iterator[dict[str, int]]:
+    """Somebody who connects again and again; what came of it is there after the block."""
+    seen: dict[str, int] = {}
+    command = user.command("python3", "-c", KNOCKER, f"{RUNTIME}/rootsd/pub/mcp.sock")
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    try:
+        yield seen
+    finally:
+        out, _ = process.communicate(timeout=HANG_GUARD_S)
+        seen.update(json.loads(out))
+
+
+def prepare(user: UserManager) -> None:
+    """One repository, published by the service."""
+    user.succeed("git", "init", "-q", f"{HOME}/src/api")
+    user.succeed("rootsd", "up", f"{HOME}/src")
+    user.succeed("rootsd", "approve", f"{HOME}/src/api")
+    user.succeed("rootsd", "service", "install")
+
+
+def kill(user: UserManager, signal: str = "KILL") -> str:
+    """Send a signal to the daemon; its pid."""
+    pid = user.shown("rootsd.service", "MainPID")
+    user.run("kill", f"-{signal}", pid)
+    return pid
+
+
+def test_killed_again_and_again_under_clients_it_refuses_nobody_and_tells_nothing_wrong(
+    user: UserManager, sizes: Sizes
+) -> None:
+    kills = sizes.pick(test=3, check=100, soak=1000)
+    prepare(user)
+    override = "[Unit]\nStartLimitIntervalSec=0\n"  # we kill it more often than it may fail
+    user.run("tee", str(UNITS / "rootsd.service.d/90-test.conf"), said=override)
+    user.systemctl("daemon-reload")
+    with knocking(user) as seen, asking(user, BRIDGES) as askers:
+        for _ in range(kills):
+            before = [len(asker.answers) for asker in askers]
+            kill(user)
+            for asker, answered in zip(askers, before, strict=True):
+                asker.wait_for_more(answered)
+    assert [asker.wrong for asker in askers] == [[]] * BRIDGES
+    assert seen["refused"] == 0
+    assert seen["answered"] >= kills
+    assert int(user.shown("rootsd.service", "NRestarts")) + 1 >= kills
+
+
+def test_without_the_sockets_clients_are_refused_meanwhile(user: UserManager) -> None:
+    """The control: whoever counts refusals above does see them."""
+    prepare(user)
+    user.systemctl("disable", "--now", "rootsd.socket", "rootsd-control.socket")
+    user.succeed("rm", str(UNITS / "rootsd.service.d/10-sockets.conf"))
+    user.systemctl("daemon-reload")
+    user.systemctl("restart", "rootsd.service")
+    with knocking(user) as seen:
+        kill(user)
+        user.succeed("rootsd", "service", "restart")
+    assert seen["refused"] > 0
+
+
+@pytest.mark.parametrize("fault", ["hang", "stop"])
+def test_one_that_hangs_is_replaced_by_the_watchdog(user: UserManager, fault: str) -> None:
+    prepare(user)
+    user.run("tee", str(HOME / "sitecustomize.py"), said=HANGING)
+    override = f"[Service]\nWatchdogSec=1s\nEnvironment=PYTHONPATH={HOME}\n"
+    user.run("tee", str(UNITS / "rootsd.service.d/90-test.conf"), said=override)
+    user.systemctl("daemon-reload")
+    user.succeed("rootsd", "service", "restart")
+    with asking(user) as askers:
+        before = [len(asker.answers) for asker in askers]
+        pid = kill(user, "USR1" if fault == "hang" else "STOP")
+        for asker, answered in zip(askers, before, strict=True):
+            asker.wait_for_more(answered)
+    assert user.shown("rootsd.service", "MainPID") not in (pid, "0")
+    assert user.shown("rootsd.service", "NRestarts") == "1"
+    assert [asker.wrong for asker in askers] == [[]]

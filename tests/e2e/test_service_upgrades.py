@@ -1,0 +1,145 @@
+"""Versions meet: what is installed over the service that runs, and what an older one finds."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+import rootsd
+from support import pipx_like
+from support.bridges import INITIALIZE, Client, notice
+from support.user_manager import HOME, UserManager
+
+pytestmark = pytest.mark.needs("systemd-user")
+
+NEXT = "99.0.0"
+STORE = HOME / ".local/state/rootsd/decisions.db"
+USER_VERSION = 60  # its offset in the header of an SQLite file: sqlite.org/fileformat2.html
+DROP_INS = HOME / ".config/systemd/user/rootsd.service.d"
+
+
+@pytest.fixture(scope="module")
+def next_wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return pipx_like.built_wheel(tmp_path_factory.mktemp("next"), NEXT)
+
+
+@pytest.fixture
+def prepared(user: UserManager) -> UserManager:
+    """One repository, published by the service of this version."""
+    user.succeed("git", "init", "-q", f"{HOME}/src/api")
+    user.succeed("rootsd", "up", f"{HOME}/src")
+    user.succeed("rootsd", "approve", f"{HOME}/src/api")
+    user.succeed("rootsd", "service", "install")
+    return user
+
+
+@contextmanager
+def bridge(user: UserManager) -> Iterator[Client]:
+    pipe = subprocess.PIPE
+    command = user.command("rootsd", "bridge")
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe) as process:
+        client = Client(process)
+        assert "result" in client.ask("hello", "initialize", INITIALIZE)
+        client.say(notice("notifications/initialized"))
+        try:
+            yield client
+        finally:
+            process.kill()
+
+
+def roots(client: Client, id_: str) -> list[str]:
+    """The names that the session is told; notices before them are passed over."""
+    answer = client.ask(id_, "roots/list")
+    while answer.get("id") != id_:
+        answer = client.hear()
+    return [root["name"] for root in answer["result"]["roots"]]
+
+
+def daemon(user: UserManager) -> dict[str, object]:
+    status: dict[str, object] = json.loads(user.succeed("rootsd", "status", "--json"))["daemon"]
+    return status
+
+
+def test_a_newer_command_replaces_the_daemon_under_a_session_and_an_older_one_does_not(
+    prepared: UserManager, installation: Path, next_wheel: Path
+) -> None:
+    user = prepared
+    with bridge(user) as client:
+        assert roots(client, "before") == ["api"]
+        first = daemon(user)
+        pipx_like.install(user, next_wheel)
+        assert roots(client, "meanwhile") == ["api"]
+        assert daemon(user) == first  # nothing is restarted behind anybody's back
+
+        said = user.run("rootsd", "up")
+        assert said.returncode == 0, said.stderr
+        assert f"is of version {rootsd.__version__}; starting {NEXT} instead" in said.stderr
+        second = daemon(user)
+        assert (second["version"], user.shown("rootsd.service", "ActiveState")) == (NEXT, "active")
+        assert int(user.shown("rootsd.service", "MainPID")) == second["pid"]
+        assert roots(client, "after") == ["api"]
+        assert "version" not in user.succeed("rootsd", "service", "status")
+
+        user.succeed("rm", "-rf", str(pipx_like.ENVIRONMENT))
+        pipx_like.put_back(user, installation)
+        said = user.run("rootsd", "up")
+        assert said.returncode == 0, said.stderr
+        assert "newer than this command" in said.stderr
+        assert daemon(user) == second
+        assert roots(client, "at last") == ["api"]
+
+
+def test_a_store_of_a_newer_version_is_refused_untouched_and_said_once(
+    prepared: UserManager,
+) -> None:
+    user = prepared
+    user.succeed("rootsd", "down")
+    store = user.path(STORE)
+    with store.open("r+b") as stream:
+        stream.seek(USER_VERSION)
+        stream.write((4711).to_bytes(4, "big"))
+    before = {file.name: file.read_bytes() for file in store.parent.glob("decisions*")}
+    done = user.run("rootsd", "service", "start")
+    assert done.returncode != 0
+    assert "newer" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert user.shown("rootsd.service", "NRestarts") == "0"
+    assert {file.name: file.read_bytes() for file in store.parent.glob("decisions*")} == before
+
+
+def test_what_a_background_daemon_was_told_holds_for_a_strict_service(
+    prepared: UserManager,
+) -> None:
+    user = prepared
+    user.succeed("rootsd", "service", "install", "--strict")
+    assert user.shown("rootsd.service", "PrivateUsers") == "yes"
+    names = user.succeed("rootsd", "ls", "--published").split("\t")
+    assert "api" in names
+    user.succeed("git", "init", "-q", f"{HOME}/src/other")
+    user.succeed("rootsd", "approve", f"{HOME}/src/other")
+    user.succeed("rootsd", "service", "install", "--no-strict")
+    assert user.shown("rootsd.service", "PrivateUsers") == "no"
+    with bridge(user) as client:
+        assert sorted(roots(client, "1")) == ["api", "other"]
+
+
+def test_strictness_that_this_system_cannot_give_is_taken_out_again(
+    prepared: UserManager,
+) -> None:
+    user = prepared
+    # Without namespaces of its own nothing looks at it, with them it ends in 226/NAMESPACE.
+    impossible = "[Service]\nReadWritePaths=/nowhere/at/all\n"
+    user.run("tee", str(DROP_INS / "90-test.conf"), said=impossible)
+    done = user.run("rootsd", "service", "install", "--strict")
+    assert done.returncode == 0, done.stderr
+    assert "does not start with --strict, and runs without" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert user.shown("rootsd.service", "ActiveState") == "active"
+    assert sorted(path.name for path in user.path(DROP_INS).iterdir()) == [
+        "10-sockets.conf", "90-test.conf",
+    ]  # fmt: skip
