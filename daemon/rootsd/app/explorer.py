@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from rootsd.app.candidate import Arrival, Settled
 from rootsd.app.candidates import Candidates
 from rootsd.app.guards import Guards
+from rootsd.app.hints import Hints
+from rootsd.app.linked import Linked, is_skipped
 from rootsd.app.strays import Strays, what_became_of
 from rootsd.app.territory import ProgressSink, Territory
 from rootsd.app.told import Tally, Told
@@ -24,7 +26,7 @@ from rootsd.host.mounts import mount_points, mounts, unwatchable_kind
 from rootsd.host.probe import probe
 from rootsd.host.processes import WorkedOn
 from rootsd.host.safety import Surroundings
-from rootsd.host.watch.events import Change, Happening, Overflow, Purpose, Watcher
+from rootsd.host.watch.events import Happening, Overflow, Watcher
 from rootsd.host.watch.polling import PollingWatcher
 
 
@@ -43,6 +45,7 @@ class Explorer:
         self._told = Told(surroundings)
         self._candidates = Candidates(watcher, worked_on, monotonic)
         self._guards = Guards(watcher)
+        self._linked = Linked(watcher)
         self._territories: dict[bytes, Territory] = {}
         self._roots: frozenset[bytes] = frozenset()
         self._strays = Strays(self._probe)
@@ -152,36 +155,28 @@ class Explorer:
                 territory.sweep()
             else:
                 self.explore(territory)
+        for path in self._roots:
+            # The first worktree of a repository makes the folder that is watched from then on.
+            self._follow_links(path)
         self.recheck_strays()
 
     # What happens
 
     def happened(self, batch: Iterable[Happening | Overflow]) -> None:
         """Follow up a batch of hints; many about one entry cost no more than one."""
-        entries: dict[tuple[bytes, bytes], tuple[bool, bool]] = {}
-        folders: dict[bytes, None] = {}
-        overflow = False
-        for item in batch:
-            if isinstance(item, Overflow):
-                overflow = True
-                continue
-            if item.purpose is Purpose.AT_WORK:
-                self._settle(self._candidates.happened(item))
-                continue
-            if item.purpose is Purpose.ABOVE and not self._leads_to_a_parent(item):
-                continue
-            if item.change is Change.ITSELF or item.purpose is not Purpose.FRONTIER:
-                folders[item.folder] = None
-                continue
-            left, moved = entries.get((item.folder, item.name), (False, False))
-            went = item.change is Change.LEFT
-            entries[item.folder, item.name] = (left or went, (moved and not went) or item.moved)
-            self._candidates.disturbed(item.folder)
-        if overflow:
+        hints = Hints.of(batch, self._leads_to_a_parent)
+        for item in hints.at_work:
+            self._settle(self._candidates.happened(item))
+        for folder, _ in hints.entries:
+            self._candidates.disturbed(folder)
+        if hints.overflow:
             self.all_may_have_changed()
-        for folder in folders:
+        for folder in hints.links:
+            if (main := self._linked.owner(folder)) is not None:
+                self._follow_links(main)
+        for folder in hints.folders:
             self._itself_changed(folder)
-        for (folder, name), (left, moved) in entries.items():
+        for (folder, name), (left, moved) in hints.entries.items():
             for territory in self._territories.values():
                 territory.entry_changed(folder, name, left=left, moved=moved)
 
@@ -253,6 +248,7 @@ class Explorer:
         self._candidates.drop(path)
         if path not in self._told:
             return
+        self._report_all(self._strays.look_at(self._strays_among(self._linked.drop(path))))
         self._strays.lost(path)
         became = what_became_of(path, self._parent_of(path), self._told.identity(path))
         if became is not None:
@@ -272,6 +268,24 @@ class Explorer:
                 self._report(self._probe(end.path))
                 continue
             self._report(Sighted(end.path, end.kind, identity, end.incomplete, end.main_checkout))
+            if end.kind in (ProjectKind.GIT, ProjectKind.GIT_BARE):
+                self._follow_links(end.path)
+
+    def _follow_links(self, main: bytes) -> None:
+        """Take in the worktrees of a repository that no tree holds, and look at those gone."""
+        trees, gone = self._linked.look(main)
+        for path in sorted(trees):
+            holder = self._territories.get(self._parent_of(path) or b"")
+            if holder is None or self._in_a_tree(path) or is_skipped(path, holder.parent):
+                continue
+            self._strays.know((path,))
+            settled = self._candidates.consider(path, ProjectKind.GIT, Arrival.FOUND)
+            if settled is not None:
+                self._settle([settled])
+        self._report_all(self._strays.look_at(self._strays_among(gone)))
+
+    def _strays_among(self, paths: Iterable[bytes]) -> list[bytes]:
+        return [path for path in paths if path in self._told and not self._in_a_tree(path)]
 
     def _doubt(self, path: bytes) -> None:
         """A marker was listed and is not to be seen: it went, or is none, or is out of reach."""

@@ -59,16 +59,17 @@ class Strays:
 
     def look_at_all(self) -> list[Observation]:
         """What each of them is now."""
-        return self._look_at(self._all)
+        return self.look_at(self._all)
 
     def look_below_the_lost(self) -> list[Observation]:
         """What became of those that lay below what was lost since the last call."""
         uncovered, self._uncovered = self._uncovered, set()
         if not uncovered:
             return []
-        return self._look_at(p for p in self._all if not uncovered.isdisjoint(ancestors(p)))
+        return self.look_at(p for p in self._all if not uncovered.isdisjoint(ancestors(p)))
 
-    def _look_at(self, paths: Iterable[bytes]) -> list[Observation]:
+    def look_at(self, paths: Iterable[bytes]) -> list[Observation]:
+        """What each of these is now."""
         return [self._seen(path) for path in sorted(paths)]
 
     def _seen(self, path: bytes) -> Observation:

@@ -36,6 +36,7 @@ _GIT_KINDS = frozenset(
 _OBJECT_ID = re.compile(rb"[0-9a-f]{40}(?:[0-9a-f]{24})?\s*$")
 _REMOTE = re.compile(rb"^[ \t]*\[remote ", re.MULTILINE)
 _FETCH = re.compile(rb"^[ \t]*fetch[ \t]*=", re.MULTILINE)
+_BARE = re.compile(rb"^[ \t]*bare[ \t]*=[ \t]*true", re.MULTILINE | re.IGNORECASE)
 _WORKTREE_SETTING = re.compile(rb"^[ \t]*worktree[ \t]*=", re.MULTILINE)
 _KEEP = re.compile(rb"(?:fetch|receive|index)-pack (\d+) on (.*)")
 _GIT_FILE = b"gitdir: "
@@ -133,7 +134,7 @@ def _stage(place: GitPlace, fd: int, entries: frozenset[bytes]) -> Stage | None:
     if not head or entries.isdisjoint((b"objects", b"commondir")):
         return Stage.NO_HEAD
     resolved = _resolves(head, place, fd, entries)
-    bare = place.kind is ProjectKind.GIT_BARE
+    bare = place.kind is ProjectKind.GIT_BARE or (b"index" not in entries and _says_bare(fd))
     whole = resolved and (bare or b"index" in entries)
     if LOCKS & entries:
         if whole:
@@ -156,6 +157,11 @@ def _stage(place: GitPlace, fd: int, entries: frozenset[bytes]) -> Stage | None:
         return Stage.STAGED_UNBORN
     nothing_fetched = not packs and b"packed-refs" not in entries
     return _unborn_stage(head, fd, place, nothing_fetched=nothing_fetched)
+
+
+def _says_bare(fd: int) -> bool:
+    """Whether what lies behind a `.git` is a bare repository all the same, for worktrees."""
+    return _BARE.search(read_small(b"config", CONFIG_CAP, fd) or b"") is not None
 
 
 def _fetch_stage(place: GitPlace, packs: frozenset[bytes], *, was_whole: bool) -> Stage | None:

@@ -19,6 +19,8 @@ class Purpose(Enum):
     """The folder itself: its owner and mode, its removal, its move."""
     ABOVE = 4
     """The nearest folder above a parent that is missing: what comes and goes in it."""
+    LINKS = 5
+    """Where a repository keeps its links to worktrees: what comes and goes in it."""
 
 
 class Watched(Enum):

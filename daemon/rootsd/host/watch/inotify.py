@@ -44,6 +44,7 @@ _MASKS = {
     Purpose.AT_WORK: _COME | _LEAVE | _C.IN_CLOSE_WRITE | _SELF,
     Purpose.ROOT: _C.IN_ATTRIB | _SELF,
     Purpose.ABOVE: _COME | _LEAVE | _SELF | _C.IN_ATTRIB,
+    Purpose.LINKS: _COME | _LEAVE | _SELF,
 }
 # IN_MASK_ADD: one folder may be watched for two purposes, and the kernel keeps one mask for both.
 _HOW = _C.IN_ONLYDIR | _C.IN_DONT_FOLLOW | _C.IN_EXCL_UNLINK | _C.IN_MASK_ADD
@@ -241,7 +242,7 @@ class _Listener:
         match self._purpose:
             case Purpose.FRONTIER:
                 return is_folder or is_marker(name)
-            case Purpose.AT_WORK:
+            case Purpose.AT_WORK | Purpose.LINKS:
                 return True
             case Purpose.ABOVE:
                 return is_folder
