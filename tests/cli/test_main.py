@@ -46,6 +46,7 @@ DOCUMENTED = {
     },
     "deny": {"--dry-run"},
     "forget": {"--dry-run"},
+    "add": {"--name"},
     "rule": set(),
     "rule add": set(),
     "rule ls": set(),

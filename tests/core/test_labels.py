@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import sys
 import unicodedata
 
@@ -7,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rootsd.core.labels import safe_label
+from rootsd.core.labels import safe_json, safe_label
 
 # Written from the standards, not from the code: UAX #9 (explicit bidi), DerivedCoreProperties'
 # Default_Ignorable_Code_Point, and what draws nothing although it counts as a letter or symbol.
@@ -109,3 +110,17 @@ def test_names_that_differ_in_more_than_normal_form_have_different_labels(a: str
 def test_a_name_is_cut_at_64_characters() -> None:
     assert safe_label("x" * 64) == "x" * 64
     assert safe_label("x" * 65) == "x" * 63 + "…"
+
+
+@given(st.text() | st.binary().map(lambda raw: raw.decode("utf-8", "surrogateescape")))
+def test_safe_json_says_the_same_and_shows_nothing_that_deceives(text: str) -> None:
+    for ascii_only in (True, False):
+        shown = safe_json(json.dumps({text: [text]}, ensure_ascii=ascii_only))
+        assert json.loads(shown) == {text: [text]}
+        assert shown.isprintable()
+        assert not any(unicodedata.category(char) in ("Cf", "Mn", "Me") for char in shown)
+
+
+def test_safe_json_leaves_what_can_be_read() -> None:
+    assert safe_json('["größe 日本 \\\\ \\n"]') == '["größe 日本 \\\\ \\n"]'
+    assert safe_json('["\u202e\x7f\U000e0041"]') == '["\\u202e\\u007f\\udb40\\udc41"]'

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from anyio import to_thread
+from mcp import Client
 
-from support.clients import legacy_client, modern_client, published
+from support.clients import URI, bridge, legacy_client, modern_client, published
 from support.person import Person
 
 # The SDK deprecates what its own legacy mode still has to use.
@@ -71,3 +74,20 @@ async def test_an_approval_with_an_end_is_withdrawn_and_clients_are_told(person:
                 await notices.next()
     (item,) = person.items("pending")
     assert "its approval ended" in item["note"]
+
+
+async def test_a_uri_added_by_hand_is_told_in_tools_and_as_a_root_only_to_who_takes_any(
+    person: Person,
+) -> None:
+    person.rootsd("up", str(person.parent))
+    person.rootsd("add", "https://API.example.com/v1", "--name", "api")
+    assert person.names("pending") == ["api"]
+    person.rootsd("approve", "api")
+    for words, shown in (((), []), (("--any-uri",), ["https://api.example.com/v1"])):
+        async with Client(bridge(person, *words), mode="legacy") as client:
+            tool: Any = (await client.call_tool("list_roots", {})).structured_content
+            assert [root["uri"] for root in tool["roots"]] == ["https://api.example.com/v1"]
+            contents: Any = (await client.read_resource(URI)).contents[0]
+            assert [root["uri"] for root in json.loads(contents.text)["roots"]] == shown
+    person.rootsd("forget", "api")
+    assert person.names("ls") == []

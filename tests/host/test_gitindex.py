@@ -9,7 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rootsd.host.gitindex import SHA1_SIZE, SHA256_SIZE, BadIndex, entries_of
+from rootsd.host.gitindex import (
+    INDEX_CAP,
+    MOST_ENTRIES,
+    SHA1_SIZE,
+    SHA256_SIZE,
+    BadIndex,
+    entries_of,
+)
 from support.repos import git, make_repository, raw
 from support.ways import Origins
 
@@ -79,3 +86,44 @@ def test_no_bytes_do_more_than_fail(
     file.write_bytes(b"DIRC" + version.to_bytes(4, "big") + data + bytes(20))
     with suppress(BadIndex):
         entries_of(raw(file), SHA1_SIZE)
+
+
+def _index(version: int, entries: list[bytes]) -> bytes:
+    """An index with these entries, each from its flags on, and no checksum."""
+    stat_and_id = bytes(24) + (0o100644).to_bytes(4, "big") + bytes(12 + SHA1_SIZE)
+    body = b"".join(stat_and_id + entry for entry in entries)
+    head = b"DIRC" + version.to_bytes(4, "big") + len(entries).to_bytes(4, "big")
+    return head + body + bytes(SHA1_SIZE)
+
+
+def _plain(name: bytes) -> bytes:
+    length = 62 + len(name)
+    return bytes(2) + name + bytes(8 - length % 8)
+
+
+def _entries(tmp_path: Path, data: bytes) -> list[bytes]:
+    (tmp_path / "index").write_bytes(data)
+    return [entry.name for entry in entries_of(raw(tmp_path / "index"), SHA1_SIZE)]
+
+
+def test_compressed_names_that_grow_without_end_are_no_names(tmp_path: Path) -> None:
+    grows = [bytes(2) + b"\0" + b"a" * 60 + b"\0"] * 60
+    assert len(_entries(tmp_path, _index(4, grows))) == 60
+    with pytest.raises(BadIndex, match="longer than any path"):
+        _entries(tmp_path, _index(4, grows * 1_500))
+
+
+def test_so_many_entries_are_left_unread(tmp_path: Path) -> None:
+    name = _plain(b"a")
+    assert len(_entries(tmp_path, _index(2, [name] * MOST_ENTRIES))) == MOST_ENTRIES
+    assert _entries(tmp_path, _index(2, [name] * (MOST_ENTRIES + 1))) == []
+    huge = _index(2, [_plain(b"a" * 1000)] * 40_000)
+    assert len(huge) > INDEX_CAP
+    assert _entries(tmp_path, huge) == []
+
+
+@pytest.mark.parametrize("name", [b"../a", b"a/../../b", b"/etc/passwd", b".."])
+def test_a_name_that_leads_out_of_the_checkout_is_no_name(tmp_path: Path, name: bytes) -> None:
+    assert _entries(tmp_path, _index(2, [_plain(b"a..b/..c")])) == [b"a..b/..c"]
+    with pytest.raises(BadIndex, match="leads out"):
+        _entries(tmp_path, _index(2, [_plain(name)]))

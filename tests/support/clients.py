@@ -19,11 +19,11 @@ from support.person import HANG_GUARD, Person
 URI = "roots://approved"
 
 
-def bridge(person: Person) -> StdioServerParameters:
+def bridge(person: Person, *words: str) -> StdioServerParameters:
     """What a client's configuration holds; clients hand hardly any environment on."""
     return StdioServerParameters(
         command=sys.executable,
-        args=["-m", "rootsd", "bridge"],
+        args=["-m", "rootsd", "bridge", *words],
         env={"ROOTSD_DIR": os.environ["ROOTSD_DIR"], "HOME": str(person.home)},
     )
 

@@ -46,6 +46,7 @@ FIELDS: dict[str, st.SearchStrategy[Any]] = {
     "tags": TEXTS,
     "under": st.none() | TEXT,
     "verb": st.sampled_from(DecisionVerb),
+    "what": TEXT,
     "view": st.sampled_from(SessionView),
     "verdict": st.none() | st.sampled_from(Verdict),
 }

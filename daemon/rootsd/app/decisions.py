@@ -13,7 +13,7 @@ from rootsd.app.references import Resolver, canonical, is_selected
 from rootsd.core.catalog import Catalog
 from rootsd.core.decide import Ground
 from rootsd.core.errors import NameTaken, OrderRefused, UnknownProject
-from rootsd.core.inputs import Approve, Deny, Forget, ProjectOrder
+from rootsd.core.inputs import Approve, Deny, Forget, Verdicts
 from rootsd.core.labels import safe_label
 from rootsd.core.model import (
     UNDECIDED,
@@ -28,6 +28,7 @@ from rootsd.core.model import (
 )
 from rootsd.core.paths import contains
 from rootsd.core.step import ALL_ALIKE, is_told_apart
+from rootsd.core.uris import looks_like_a_uri
 from rootsd.wire.control import (
     LONGEST_S,
     BadRequest,
@@ -90,7 +91,7 @@ class Decisions:
         return answer
 
     async def _applied(
-        self, effect: Effect, orders: Sequence[ProjectOrder], seen: Sequence[Project]
+        self, effect: Effect, orders: Sequence[Verdicts], seen: Sequence[Project]
     ) -> Catalog:
         if effect is Effect.DRY_RUN:
             return self.ledger.rehearse(orders).catalog
@@ -230,7 +231,7 @@ def _left_out(catalog: Catalog, project: Project, why: str) -> str:
 
 
 def _looks_like_a_path(reference: str) -> bool:
-    return reference in (".", "..") or "/" in reference
+    return (reference in (".", "..") or "/" in reference) and not looks_like_a_uri(reference)
 
 
 def _check_words(request: Decide) -> None:
@@ -238,17 +239,19 @@ def _check_words(request: Decide) -> None:
     if request.lasts is not None and not 0 < request.lasts <= LONGEST_S:
         raise BadRequest("an approval lasts from a second to ten years")
     for word in (request.name, *request.tags):
-        if word is None:
-            continue
-        if safe_label(word) != word or word in (".", "..") or word.startswith("/"):
-            raise BadRequest(
-                f"{safe_label(word)} is no name and no tag: up to 64 visible characters, no path"
-            )
+        if word is not None:
+            check_word(word)
 
 
-def _order(
-    request: Decide, project: Project, actor: Actor, expires: Expiry | None
-) -> ProjectOrder:
+def check_word(word: str) -> None:
+    """Raise BadRequest for what can be no name and no tag."""
+    if safe_label(word) != word or word in (".", "..") or word.startswith("/"):
+        raise BadRequest(
+            f"{safe_label(word)} is no name and no tag: up to 64 visible characters, no path"
+        )
+
+
+def _order(request: Decide, project: Project, actor: Actor, expires: Expiry | None) -> Verdicts:
     match request.verb:
         case DecisionVerb.APPROVE:
             return Approve(
@@ -272,7 +275,7 @@ def _access(request: Decide, project: Project) -> Access:
     return request.access if ruling.lapse is None else narrower(request.access, ruling.kept_access)
 
 
-def _is_so_already(catalog: Catalog, order: ProjectOrder) -> bool:
+def _is_so_already(catalog: Catalog, order: Verdicts) -> bool:
     ruling = catalog.projects[order.path].ruling
     match order:
         case Approve():
@@ -288,4 +291,5 @@ def _is_so_already(catalog: Catalog, order: ProjectOrder) -> bool:
         case Deny():
             return ruling.decision is not None and ruling.decision.verdict is Verdict.DENIED
         case Forget():
-            return ruling == UNDECIDED
+            is_uri = catalog.projects[order.path].sighting.kind is ProjectKind.URI
+            return ruling == UNDECIDED and not is_uri  # which to forget is to drop

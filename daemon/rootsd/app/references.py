@@ -12,7 +12,8 @@ from rootsd.core.catalog import Catalog
 from rootsd.core.errors import AmbiguousReference, UnknownProject
 from rootsd.core.labels import safe_label
 from rootsd.core.model import Project
-from rootsd.core.paths import text_of
+from rootsd.core.paths import bytes_of, text_of
+from rootsd.core.uris import looks_like_a_uri
 from rootsd.wire.control import BadRequest, Selection
 
 _GLOB = frozenset("*?[")
@@ -72,7 +73,8 @@ class Resolver:
         for path in (named, meant):
             if path is not None:
                 return catalog.projects[path]
-        if (project := catalog.projects.get(self.real_path(reference))) is not None:
+        where = bytes_of(reference) if looks_like_a_uri(reference) else self.real_path(reference)
+        if (project := catalog.projects.get(where)) is not None:
             return project
         return self._by_ending(reference)
 

@@ -10,6 +10,7 @@ from typing import Any, Protocol, assert_never, cast
 
 from anyio import to_thread
 
+from rootsd.app.adding import Adding
 from rootsd.app.decisions import Decisions
 from rootsd.app.facts import FactsOf, no_facts
 from rootsd.app.items import NoteOn, dropped_items_of, items_of, without_note
@@ -21,6 +22,7 @@ from rootsd.core.errors import UnknownProject
 from rootsd.core.labels import safe_label
 from rootsd.core.model import Actor, Parent, Presence, Project, Verdict
 from rootsd.core.paths import contains
+from rootsd.wire.adding import Addition
 from rootsd.wire.control import (
     BadRequest,
     Checked,
@@ -127,7 +129,7 @@ class Desk:
                 return dict(self._status())
             case RulesQuery():
                 return dict(self._rules().listing())
-            case Decide() | RuleAddition() | RuleRemoval():
+            case Decide() | Addition() | RuleAddition() | RuleRemoval():
                 answer = self._obey(request, actor)
             case CheckQuery():
                 answer = self._check(request)
@@ -138,11 +140,13 @@ class Desk:
         return dict(await answer)
 
     async def _obey(
-        self, order: Decide | RuleAddition | RuleRemoval, actor: Actor
+        self, order: Decide | Addition | RuleAddition | RuleRemoval, actor: Actor
     ) -> Mapping[str, Any]:
         match order:
             case Decide():
                 return await self._decisions().carry_out(order, actor)
+            case Addition():
+                return await self._adding().add(order, actor)
             case RuleAddition():
                 return await self._rules().add(order, actor)
             case RuleRemoval():
@@ -155,6 +159,9 @@ class Desk:
 
     def _decisions(self) -> Decisions:
         return Decisions(self.ledger, self.real_path, self.surveyor.propose, self.surveyor.parents)
+
+    def _adding(self) -> Adding:
+        return Adding(self.ledger, self.real_path, self.surveyor.propose, self.surveyor.parents)
 
     def _rules(self) -> Rules:
         return Rules(self.ledger, self.real_path, self.surveyor.parents)

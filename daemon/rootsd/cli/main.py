@@ -34,6 +34,7 @@ VERBS: Mapping[str, Verb] = {
     "approve": Verb(DECIDE, "publish projects to MCP clients"),
     "deny": Verb(DECIDE, "never publish projects, and take them back"),
     "forget": Verb(DECIDE, "back to undecided"),
+    "add": Verb(DECIDE, "propose a folder or a URI by hand"),
     "rule": Verb(DECIDE, "approve or deny what comes to lie below a path"),
     "status": Verb(LOOK, "daemon, parents, counts, connections"),
     "ls": Verb(LOOK, "list projects"),

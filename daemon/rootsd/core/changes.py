@@ -15,6 +15,7 @@ class Verb(StrEnum):
     APPROVED = "approved"
     DENIED = "denied"
     FORGOTTEN = "forgotten"
+    RENAMED = "renamed"
     GRANTED = "granted"
     WITHDRAWN = "withdrawn"
     LAPSED = "lapsed"

@@ -99,6 +99,15 @@ class Forget:
 
 
 @dataclass(frozen=True, slots=True)
+class Rename:
+    """Call the project `name`, now and once it is published."""
+
+    path: bytes
+    name: str
+    actor: Actor
+
+
+@dataclass(frozen=True, slots=True)
 class AddRule:
     """A standing order; `verdict` is approved or denied."""
 
@@ -115,6 +124,7 @@ class RemoveRule:
     actor: Actor
 
 
-ProjectOrder = Approve | Deny | Forget
+Verdicts = Approve | Deny | Forget
+ProjectOrder = Verdicts | Rename
 Order = ProjectOrder | AddRule | RemoveRule
 Input = Fact | Order

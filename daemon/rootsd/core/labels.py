@@ -45,6 +45,28 @@ def safe_label(name: bytes | str, limit: int | None = _LIMIT) -> str:
     return label if limit is None or len(label) <= limit else label[: limit - 1] + "…"
 
 
+def safe_json(text: str) -> str:
+    """JSON `text` with the same characters written as JSON's own escapes.
+
+    Whoever parses it gets what `text` says, and who shows it as it is, a terminal or a model, is
+    not deceived.
+    """
+    if text.isascii() and "\x7f" not in text:
+        return text
+    return "".join(_json_escape(char) if _misleads(char) else char for char in text)
+
+
+def _misleads(char: str) -> bool:
+    """Of JSON, whose own backslashes stay; marks, because a stack of them hides what is near."""
+    return char != "\\" and (_must_escape(char) or unicodedata.category(char) in ("Mn", "Me"))
+
+
+def _json_escape(char: str) -> str:
+    units = char.encode("utf-16-be", "surrogatepass")
+    pairs = zip(units[::2], units[1::2], strict=True)
+    return "".join(f"\\u{high:02x}{low:02x}" for high, low in pairs)
+
+
 def _escaped(text: str) -> str:
     shown: list[str] = []
     marks = _MAX_MARKS  # a mark with no letter to stand on would sit on what is printed before it

@@ -27,6 +27,7 @@ from rootsd.core.inputs import (
     Input,
     ProjectOrder,
     RemoveRule,
+    Rename,
     Sighted,
     Unreachable,
     Unsafe,
@@ -100,6 +101,9 @@ class _Draft:
             case Forget():
                 self._step(event, Verb.FORGOTTEN, event.actor)
                 self._overrule(event.path)
+            case Rename():
+                self._check_free(event.name, event.path)
+                self._step(event, Verb.RENAMED, event.actor)
             case AddRule():
                 self._add_rule(event)
             case RemoveRule():
@@ -176,13 +180,16 @@ class _Draft:
         if project is None:
             return order
         name = order.name or project.ruling.name or self._proposal(order.path)
+        self._check_free(name, order.path)
+        return replace(order, name=name)
+
+    def _check_free(self, name: str, path: bytes) -> None:
         holder = self._holder(name)
-        if holder not in (None, order.path):
+        if holder not in (None, path):
             where = safe_label(holder or b"", limit=None)
             raise NameTaken(
                 f"the name {safe_label(name)} belongs to {where}", "rootsd approve REF --as NAME"
             )
-        return replace(order, name=name)
 
     def _holder(self, name: str) -> bytes | None:
         """The project whose name was frozen as `name`."""

@@ -18,6 +18,7 @@ from rootsd.core.inputs import (
     Fact,
     Forget,
     ProjectOrder,
+    Rename,
     Sighted,
     Unreachable,
     Unsafe,
@@ -71,14 +72,22 @@ def step(
             return _hazardous(project, event, now) if project else None
         case Expired():
             return _expired(project, event, now) if project else None
-        case Approve():
-            return _approved(_known(project, event), event, now)
-        case Deny():
-            return _denied(_known(project, event), event, now)
-        case Forget():
-            return _forgotten(_known(project, event))
         case _:
-            assert_never(event)
+            return _ordered(_known(project, event), event, now)
+
+
+def _ordered(project: Project, order: ProjectOrder, now: datetime) -> Project | None:
+    match order:
+        case Approve():
+            return _approved(project, order, now)
+        case Deny():
+            return _denied(project, order, now)
+        case Forget():
+            return _forgotten(project)
+        case Rename():
+            return replace(project, ruling=replace(project.ruling, name=order.name))
+        case _:
+            assert_never(order)
 
 
 def _sighted(project: Project | None, event: Sighted, new_id: str, now: datetime) -> Project:
@@ -234,6 +243,7 @@ def _denied(project: Project, order: Deny, now: datetime) -> Project:
 
 
 def _forgotten(project: Project) -> Project | None:
-    if project.sighting.presence is Presence.MISSING:
+    """What is not on the disk (any more) is dropped: nothing would ever find it again."""
+    if project.sighting.presence is Presence.MISSING or project.sighting.kind is ProjectKind.URI:
         return None
     return replace(project, ruling=UNDECIDED)

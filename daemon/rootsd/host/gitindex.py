@@ -1,7 +1,8 @@
 """Reads git's index: what a checkout must hold, by the bytes alone.
 
 Sources: gitformat-index(5) for versions 2 to 4; a SHA-256 repository has ids and a checksum of
-32 bytes. All sizes in the file are claims, and nothing is made larger than the file is.
+32 bytes. All sizes in the file are claims. An index of very many files is left unread, which costs
+a look at whether a copy is whole and nothing else.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ from dataclasses import dataclass
 
 from rootsd.host.reader import read_small
 
-INDEX_CAP = 64 << 20
+INDEX_CAP = 32 << 20
+MOST_ENTRIES = 100_000
+_LONGEST_NAME = 4096  # PATH_MAX; compressed names can each be as long as the one before
 SHA1_SIZE, SHA256_SIZE = 20, 32
 
 _SIGNATURE = b"DIRC"
@@ -47,19 +50,25 @@ class Entry:
 def entries_of(file: bytes, id_size: int) -> list[Entry]:
     """The files that must be in the checkout: not submodules, not what is left out of it.
 
-    Empty for a split index. `id_size` is how many bytes an object id has. Raises BadIndex.
+    Empty for a split index and for one that is too large. `id_size` is how many bytes an object id
+    has. Raises BadIndex.
     """
     if read_small(file, len(_SIGNATURE)) != _SIGNATURE:
         raise BadIndex("no index")  # before so much memory goes to what is none
     data = read_small(file, INDEX_CAP) or b""
+    if len(data) == INDEX_CAP:
+        return []
     if len(data) < _HEADER + id_size or not _is_whole(data, id_size):
         raise BadIndex("its checksum is of something else")
     version = int.from_bytes(data[4:8], "big")
     if version not in _VERSIONS:
         return []
+    count = int.from_bytes(data[8:12], "big")
+    if MOST_ENTRIES < count <= len(data) // (_STAT_SIZE + id_size):
+        return []
     found, end = [], len(data) - id_size
     at, name = _HEADER, b""
-    for _ in range(int.from_bytes(data[8:12], "big")):
+    for _ in range(count):
         if at + _STAT_SIZE + id_size + 2 > end:
             raise BadIndex("it counts more entries than it holds")
         entry, at, name = _entry(data, at, id_size, name if version == _COMPRESSED else None)
@@ -95,7 +104,11 @@ def _entry(
     stop = data.find(b"\0", start)
     if stop < 0:
         raise BadIndex("a name without an end")
+    if len(kept) + stop - start > _LONGEST_NAME:
+        raise BadIndex("a name longer than any path")
     name = kept + data[start:stop]
+    if name.startswith(b"/") or (b".." in name and b".." in name.split(b"/")):
+        raise BadIndex("a name that leads out of the checkout")
     following = stop + 1 if before is not None else at + ((stop - at) // 8 + 1) * 8
     mode = int.from_bytes(data[at + _MODE_OFFSET : at + _MODE_OFFSET + 4], "big") & _TYPE_MASK
     if more & (_SKIP_WORKTREE | _INTENT_TO_ADD) or mode == _SUBMODULE:

@@ -6,7 +6,7 @@ import json
 from typing import Any
 from urllib.parse import quote, unquote
 
-from rootsd.core.labels import safe_label
+from rootsd.core.labels import safe_json, safe_label
 from rootsd.core.model import Published, Root
 from rootsd.core.paths import bytes_of, text_of
 from rootsd.core.scope import Uris, is_folder, mcp_roots
@@ -69,7 +69,7 @@ def listing_of(published: Published) -> JsonObject:
 @shared(size=4)
 def listing_text(published: Published) -> str:
     """`listing_of` as JSON, for clients older than structured results."""
-    return _compact(listing_of(published))
+    return compact(listing_of(published))
 
 
 @shared(size=4)
@@ -94,13 +94,14 @@ def roots_result(published: Published, uris: Uris) -> JsonObject:
 @shared(size=4)
 def approved_text(published: Published, uris: Uris) -> str:
     """The text of `roots://approved`: the result of `roots/list`, and the revision."""
-    return _compact(roots_result(published, uris) | {"revision": published.revision})
+    return compact(roots_result(published, uris) | {"revision": published.revision})
 
 
 def root_text(root: Root) -> str:
     """The text of a root's own resource."""
-    return _compact(item_of(root))
+    return compact(item_of(root))
 
 
-def _compact(value: JsonObject) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+def compact(value: JsonObject) -> str:
+    """`value` as the text that a client, and perhaps its model, reads."""
+    return safe_json(json.dumps(value, ensure_ascii=False, separators=(",", ":")))

@@ -5,7 +5,6 @@ What is pending, denied or unknown looks the same from here: outside.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -25,7 +24,14 @@ from rootsd.publish import arguments as given
 from rootsd.publish.arguments import BadArguments
 from rootsd.publish.offers import LIST_ROOTS, REQUEST_ROOT, RESOLVE_ROOT, TOOLS
 from rootsd.publish.paging import whole
-from rootsd.publish.shapes import JsonObject, item_of, listing_of, listing_text, root_called
+from rootsd.publish.shapes import (
+    JsonObject,
+    compact,
+    item_of,
+    listing_of,
+    listing_text,
+    root_called,
+)
 from rootsd.publish.view import Context, View
 from rootsd.publish.wishes import request_root
 from rootsd.wire.jsonrpc import INVALID_PARAMS
@@ -61,7 +67,7 @@ async def call_tool(ctx: Context, params: CallToolRequestParams) -> CallToolResu
                 )
     except BadArguments as error:
         return CallToolResult(content=[TextContent(text=str(error))], is_error=True)
-    return _result(found, json.dumps(found, ensure_ascii=False))
+    return _result(found, compact(found))
 
 
 def _result(structured: JsonObject, text: str) -> CallToolResult:

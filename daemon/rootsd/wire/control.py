@@ -15,6 +15,7 @@ from typing import Any, TypedDict
 
 from rootsd.core.errors import ErrorCode, RootsdError
 from rootsd.core.model import Access, Verdict
+from rootsd.wire.adding import Addition
 from rootsd.wire.facts import Facts, MoreFacts, ShowQuery
 from rootsd.wire.rules import RuleAddition, RuleRemoval, RulesQuery
 from rootsd.wire.sessions import SessionsQuery, SessionView
@@ -127,6 +128,7 @@ Request = (
     | ScanOrder
     | Reload
     | Decide
+    | Addition
     | RuleAddition
     | RuleRemoval
     | CheckQuery
@@ -142,6 +144,7 @@ METHODS: Mapping[str, type[Request]] = {
     "scan": ScanOrder,
     "reload": Reload,
     "decide": Decide,
+    "add": Addition,
     "rule-add": RuleAddition,
     "rule-rm": RuleRemoval,
     "check": CheckQuery,
@@ -343,5 +346,6 @@ _FORMS: Mapping[str, Callable[[object], object]] = {
     "under": _text_or_none,
     "verb": _word(DecisionVerb),
     "view": _word(SessionView),
+    "what": _text,
     "verdict": lambda raw: None if raw is None else Verdict(_text(raw)),
 }

@@ -13,7 +13,7 @@ from rootsd.cli.flags import Command
 from rootsd.cli.render import Answer
 from rootsd.cli.session import Session, pass_session
 from rootsd.core.labels import safe_label
-from rootsd.core.model import Verdict
+from rootsd.core.model import ProjectKind, Verdict
 from rootsd.core.paths import bytes_of
 from rootsd.wire.control import ProjectsQuery, Selection
 
@@ -77,6 +77,8 @@ def command(
 def _write_paths(items: Sequence[Mapping[str, Any]], *, nul: bool, for_terminal: bool) -> None:
     """The paths byte for byte. A terminal gets them made safe; a line cannot hold a newline."""
     for item in items:
+        if item["kind"] == ProjectKind.URI:
+            continue
         path = path_of(item)
         if for_terminal:
             sys.stdout.write(safe_label(path, limit=None) + "\n")

@@ -1,0 +1,39 @@
+"""`rootsd add`."""
+
+from __future__ import annotations
+
+import click
+
+from rootsd.cli.columns import PROJECT_COLUMNS
+from rootsd.cli.flags import Command
+from rootsd.cli.render import Answer
+from rootsd.cli.session import Session, pass_session
+from rootsd.core.labels import safe_label
+from rootsd.wire.adding import Addition
+
+
+@click.command(
+    "add",
+    cls=Command,
+    epilog="rootsd add ~/notes --name notes\nrootsd add https://api.example.com/v1",
+)
+@click.argument("what", metavar="PATH|URI")
+@click.option("--name", metavar="NAME", help="call it so")
+@pass_session
+def command(session: Session, *, what: str, name: str | None) -> None:
+    """Propose a folder that no scan finds, or a URI; it waits for your decision.
+
+    A URI is no folder: clients see it in tools and resources, and among MCP's roots, which have to
+    be files, only where their bridge was started with --any-uri. forget takes it away again.
+    """
+    added = session.call(Addition(what, session.cwd, name))
+    output = session.output
+    extra = {"is_new": added["is_new"]}
+    answer = Answer(added["items"], added["revision"], added["warnings"], extra)
+    output.show(answer, PROJECT_COLUMNS)
+    (item,) = added["items"]
+    shown = safe_label(item["name"])
+    if not added["is_new"]:
+        output.say(f"{shown} is known already: it is {item['verdict']}.")
+    if item["verdict"] == "pending":
+        output.say(f"It waits for your decision: rootsd approve {item['id']}")

@@ -1,0 +1,57 @@
+"""URIs that a person adds by hand: roots that are no folders, such as `https://api.example.com/v1`.
+
+They reach clients and models as they stand, so only one plain form is taken (RFC 3986).
+"""
+
+from __future__ import annotations
+
+import re
+
+_LONGEST = 2048
+_WHOLE = re.compile(
+    r"[a-z][a-z0-9+.-]{0,31}://"
+    r"(?:(?P<user>[^/@?#]*)@)?"
+    r"(?P<host>[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?"
+    r"(?P<path>/[^?#]*)?"
+    r"(?:\?[^#]*)?",
+    re.ASCII,
+)
+_PLAIN = re.compile(r"(?:[A-Za-z0-9._~:/?@!$&'()*+,;=\[\]-]|%[0-9A-Fa-f]{2})*", re.ASCII)
+_ORIGIN = re.compile(r"^[^/]*//[^/?#]*")
+# `file:` is what folders are for, and `roots:` is ours.
+_NO_ROOTS = frozenset(["file", "roots", "javascript", "data", "vbscript", "about", "blob"])
+
+
+class UriError(ValueError):
+    """What cannot be a root by its URI; the message says why."""
+
+
+def looks_like_a_uri(text: str) -> bool:
+    """Whether a person who typed this meant a URI and no path."""
+    return re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", text, re.ASCII) is not None
+
+
+def checked_uri(text: str) -> str:
+    """The URI with its scheme and host in small letters. Raises UriError."""
+    if len(text) > _LONGEST:
+        raise UriError(f"it is longer than {_LONGEST} characters")
+    if not _PLAIN.fullmatch(text):
+        raise UriError("it holds a character that a URI writes as %XX, or a fragment")
+    uri = _ORIGIN.sub(lambda origin: _with_small_host(origin[0]), text)
+    scheme = uri.partition(":")[0]
+    if scheme in _NO_ROOTS:
+        raise UriError(f"{scheme}: can be no root; a folder is added by its path")
+    found = _WHOLE.fullmatch(uri)
+    if found is None:
+        raise UriError("it is not of the form https://host/path")
+    if ":" in (found["user"] or ""):
+        raise UriError("it holds a password, which every client would be told")
+    if {".", ".."} & set((found["path"] or "").split("/")):
+        raise UriError("its path has a . or .. in it, which clients resolve")
+    return uri
+
+
+def _with_small_host(origin: str) -> str:
+    scheme, _, authority = origin.partition("//")
+    user, at, host = authority.rpartition("@")
+    return f"{scheme.lower()}//{user}{at}{host.lower()}"

@@ -1,0 +1,38 @@
+"""`rootsd add`: from words to a request, and what is told of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.fake_daemon import FakeDaemon, an_item
+from support.terminal import Shell
+
+
+def added(item: dict[str, Any], **changes: object) -> dict[str, Any]:
+    return {"revision": 7, "items": [item], "is_new": True, "warnings": [], **changes}
+
+
+@pytest.mark.parametrize("what", ["~/notes", "https://api.example.com/v1"])
+def test_what_was_added_waits_and_the_next_command_is_named(
+    daemon: FakeDaemon, shell: Shell, what: str
+) -> None:
+    daemon.answers["add"] = added(an_item())
+    done = shell.run("add", what, "--name", "api")
+    assert done.out == "r7k2\tapi\tpending\tgit\t/src/api\t\n"
+    assert done.err == "It waits for your decision: rootsd approve r7k2\n"
+    assert daemon.asked("add") == [{"what": what, "cwd": str(Path.cwd()), "name": "api"}]
+
+
+def test_what_is_known_already_is_told_with_how_it_stands(
+    daemon: FakeDaemon, shell: Shell
+) -> None:
+    daemon.answers["add"] = added(an_item(verdict="denied"), is_new=False)
+    assert shell.run("add", ".").err == "api is known already: it is denied.\n"
+
+
+def test_it_wants_to_know_what(daemon: FakeDaemon, shell: Shell) -> None:
+    assert shell.run("add").status == 2
+    assert daemon.requests == []

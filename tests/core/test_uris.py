@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+import re
+from urllib.parse import urlsplit
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rootsd.core.uris import UriError, checked_uri, looks_like_a_uri
+
+
+@pytest.mark.parametrize(
+    ("typed", "uri"),
+    [
+        ("https://api.example.com/v1", None),
+        ("HTTPS://API.Example.com/V1?q=A", "https://api.example.com/V1?q=A"),
+        ("https://example.com", None),
+        ("ssh://git@example.com:22/a.git", None),
+        ("SSH://Git@Example.com/a", "ssh://Git@example.com/a"),
+        ("s3://bucket/key%20with/space", None),
+        ("http://[2001:DB8::1]:8080/", "http://[2001:db8::1]:8080/"),
+        ("https://a/..b/c..", None),
+    ],
+)
+def test_a_plain_uri_is_taken_in_one_form(typed: str, uri: str | None) -> None:
+    assert checked_uri(typed) == (uri or typed)
+    assert checked_uri(checked_uri(typed)) == checked_uri(typed)
+
+
+@pytest.mark.parametrize(
+    ("typed", "why"),
+    [
+        ("file:///etc/passwd", "by its path"),
+        ("FILE://localhost/etc", "by its path"),
+        ("roots://approved", "can be no root"),
+        ("javascript://x/%0aalert(1)", "can be no root"),
+        ("https:///v1", "form"),
+        ("https://", "form"),
+        ("mailto:ann@example.com", "form"),
+        ("https://ann:secret@example.com/", "password"),
+        ("https://example.com/a/../b", "clients resolve"),
+        ("https://example.com/.", "clients resolve"),
+        ("https://example.com/#a", "fragment"),
+        ("https://example.com/a b", "character"),
+        ("https://example.com/\n", "character"),
+        ("https://example.com/\x1b[m", "character"),
+        ("https://example.com/\u202e", "character"),
+        ("https://exämple.com/", "character"),
+        ("https://example.com/%zz", "character"),
+        ("https://example.com:port/", "form"),
+        ("https://-example.com/", "form"),
+        ("https://example.com/" + "a" * 2048, "longer"),
+        ("1https://example.com", "form"),
+        ("", "form"),
+    ],
+)
+def test_what_clients_could_take_for_something_else_is_refused(typed: str, why: str) -> None:
+    with pytest.raises(UriError, match=why):
+        checked_uri(typed)
+
+
+@given(st.from_regex(r"[a-z]{1,5}://[ -~]{0,30}", fullmatch=True))
+def test_whatever_is_taken_is_ascii_and_says_the_same_to_python(text: str) -> None:
+    try:
+        uri = checked_uri(text)
+    except UriError:
+        return
+    assert re.fullmatch(r"[!-~]+", uri)
+    assert urlsplit(uri).geturl().rstrip("?") == uri.rstrip("?")
+    assert urlsplit(uri).hostname
+
+
+def test_paths_do_not_look_like_uris() -> None:
+    for path in ("/a", "./https://x", "a/b", "C:/a", "~/a", "", "://a", "ä://b"):
+        assert not looks_like_a_uri(path)
+    assert looks_like_a_uri("FILE:///a")
