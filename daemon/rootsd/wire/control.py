@@ -17,6 +17,7 @@ from rootsd.core.errors import ErrorCode, RootsdError
 from rootsd.core.model import Access, Verdict
 from rootsd.wire.adding import Addition
 from rootsd.wire.facts import Facts, MoreFacts, ShowQuery
+from rootsd.wire.forms import number, number_or_none, text, text_or_none, texts, word
 from rootsd.wire.rules import RuleAddition, RuleRemoval, RulesQuery
 from rootsd.wire.sessions import SessionsQuery, SessionView
 
@@ -297,55 +298,25 @@ def _decoded(name: str, raw: object) -> object:
         raise BadRequest(f"the value of {name} is not of its form: {error}") from error
 
 
-def _text(raw: object) -> str:
-    if not isinstance(raw, str):
-        raise ValueError("not a string")  # noqa: TRY004 - one class for all forms
-    return raw
-
-
-def _text_or_none(raw: object) -> str | None:
-    return None if raw is None else _text(raw)
-
-
-def _number(raw: object) -> int:
-    if isinstance(raw, bool) or not isinstance(raw, int):
-        raise ValueError("not a whole number")  # noqa: TRY004 - one class for all forms
-    return raw
-
-
-def _number_or_none(raw: object) -> int | None:
-    return None if raw is None else _number(raw)
-
-
-def _texts(raw: object) -> tuple[str, ...]:
-    if not isinstance(raw, list):
-        raise ValueError("not a list")  # noqa: TRY004 - one class for all forms
-    return tuple(_text(item) for item in raw)
-
-
-def _word(enum: type[StrEnum]) -> Callable[[object], StrEnum]:
-    return lambda raw: enum(_text(raw))
-
-
 # A field of one name has one form in every request.
 _FORMS: Mapping[str, Callable[[object], object]] = {
-    "access": _word(Access),
-    "cwd": _text,
-    "effect": _word(Effect),
-    "last": _number,
-    "lasts": _number_or_none,
-    "name": _text_or_none,
-    "number": _number,
-    "parent": _text_or_none,
-    "path": _text,
-    "pattern": _text,
-    "refs": _texts,
-    "select": _word(Selection),
-    "tag": _text_or_none,
-    "tags": _texts,
-    "under": _text_or_none,
-    "verb": _word(DecisionVerb),
-    "view": _word(SessionView),
-    "what": _text,
-    "verdict": lambda raw: None if raw is None else Verdict(_text(raw)),
+    "access": word(Access),
+    "cwd": text,
+    "effect": word(Effect),
+    "last": number,
+    "lasts": number_or_none,
+    "name": text_or_none,
+    "number": number,
+    "parent": text_or_none,
+    "path": text,
+    "pattern": text,
+    "refs": texts,
+    "select": word(Selection),
+    "tag": text_or_none,
+    "tags": texts,
+    "under": text_or_none,
+    "verb": word(DecisionVerb),
+    "view": word(SessionView),
+    "what": text,
+    "verdict": lambda raw: None if raw is None else Verdict(text(raw)),
 }

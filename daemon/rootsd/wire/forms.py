@@ -1,0 +1,42 @@
+"""The forms of single values in control requests. Each raises ValueError for what has another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import StrEnum
+
+
+def text(raw: object) -> str:
+    """A string."""
+    if not isinstance(raw, str):
+        raise ValueError("not a string")  # noqa: TRY004 - one class for all forms
+    return raw
+
+
+def text_or_none(raw: object) -> str | None:
+    """A string or null."""
+    return None if raw is None else text(raw)
+
+
+def number(raw: object) -> int:
+    """A whole number, which a bool is not."""
+    if isinstance(raw, bool) or not isinstance(raw, int):
+        raise ValueError("not a whole number")  # noqa: TRY004 - one class for all forms
+    return raw
+
+
+def number_or_none(raw: object) -> int | None:
+    """A whole number or null."""
+    return None if raw is None else number(raw)
+
+
+def texts(raw: object) -> tuple[str, ...]:
+    """A list of strings."""
+    if not isinstance(raw, list):
+        raise ValueError("not a list")  # noqa: TRY004 - one class for all forms
+    return tuple(text(item) for item in raw)
+
+
+def word(enum: type[StrEnum]) -> Callable[[object], StrEnum]:
+    """What reads a member of `enum` by its value."""
+    return lambda raw: enum(text(raw))
