@@ -16,7 +16,6 @@ from pathlib import Path
 
 import pytest
 
-from rootsd.app.daemon import real_path
 from rootsd.host import starter
 from rootsd.host.connect import connect
 from rootsd.host.folders import run_folder
@@ -291,14 +290,6 @@ def test_before_anybody_speaks_mcp_the_sdk_is_not_loaded(home: Path) -> None:
         if maps.exists():
             assert "pydantic_core" not in maps.read_text()
         assert ask("status").returncode == 0
-
-
-def test_typed_paths_become_canonical(tmp_path: Path) -> None:
-    (tmp_path / "real").mkdir()
-    (tmp_path / "link").symlink_to("real")
-    assert real_path("link/x", str(tmp_path)) == os.fsencode(tmp_path / "real" / "x")
-    assert real_path("..", str(tmp_path / "real")) == os.fsencode(tmp_path)
-    assert real_path("/etc/../etc", "/") == b"/etc"
 
 
 def test_what_was_decided_is_backed_up_at_the_next_start(home: Path, rootsd_dir: Path) -> None:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from posixpath import join, normpath
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rootsd.app import references
 from rootsd.app.references import Resolver, canonical, is_selected
 from rootsd.core.catalog import Catalog
 from rootsd.core.errors import AmbiguousReference, RootsdError, UnknownProject
@@ -183,3 +186,11 @@ def test_a_selection_means_what_its_name_says(select: Selection) -> None:
     projects = [API, lapsed(WEB), TOOL, BLOCKED]
     catalog = Catalog.of(projects, (), PLACES, 1)
     assert [p for p in projects if is_selected(catalog, p, select)] == SELECTIONS[select]
+
+
+def test_typed_paths_become_canonical(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    assert references.real_path("link/x", str(tmp_path)) == os.fsencode(tmp_path / "real" / "x")
+    assert references.real_path("..", str(tmp_path / "real")) == os.fsencode(tmp_path)
+    assert references.real_path("/etc/../etc", "/") == b"/etc"

@@ -7,7 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from rootsd.host.mounts import Mount, MountWatch, mount_points, mounts, unwatchable_kind
+from rootsd.host.mounts import (
+    Mount,
+    MountWatch,
+    innermost,
+    mount_points,
+    mounts,
+    remote_points,
+    unwatchable_kind,
+)
 from support.subjects import OWN_MOUNTS, run_python
 
 pytestmark = pytest.mark.needs("linux")
@@ -51,6 +59,34 @@ def test_the_nearest_mount_above_counts_and_the_last_on_one_point(
         Mount(b"/covered", b"tmpfs"),
     )
     assert unwatchable_kind(path, found) == kind
+
+
+def test_the_innermost_of_the_remote_mounts_holds_a_path() -> None:
+    points = remote_points((Mount(b"/", b"ext4"), Mount(b"/n", b"nfs"), Mount(b"/n/f", b"fuse.x")))
+    assert points == (b"/n", b"/n/f")
+    assert innermost(points, b"/n/f/src") == b"/n/f"
+    assert innermost(points, b"/n/other") == b"/n"
+    assert innermost(points, b"/name") is None
+
+
+TABLE = """
+import os, subprocess, sys
+from rootsd.host.mounts import MountTable, mount_points
+table, target = MountTable(), os.fsencode(sys.argv[1])
+before = table.now()
+print(target in mount_points(before), table.now() is before)
+subprocess.run(["mount", "-t", "tmpfs", "none", target], check=True)
+print(target in mount_points(table.now()), table.remote())
+table.close()
+subprocess.run(["umount", target], check=True)
+print(target in mount_points(table.now()))
+"""
+
+
+@pytest.mark.needs("namespaces")
+def test_a_table_is_read_again_when_something_was_mounted(tmp_path: Path) -> None:
+    told = "False True\nTrue ()\nTrue\n"
+    assert run_python(OWN_MOUNTS, TABLE, tmp_path) == (told, "")
 
 
 MOUNT = """

@@ -105,10 +105,10 @@ class FakeVerifier:
         self.says: list[Observation] = []
         self.asked: list[Mapping[bytes, Identity]] = []
 
-    def verify_more(self, roots: Mapping[bytes, Identity]) -> Sequence[Observation]:
+    async def verify_more(self, roots: Mapping[bytes, Identity]) -> Sequence[Observation]:
         return self._look(roots)
 
-    def verify(self, roots: Mapping[bytes, Identity]) -> Sequence[Observation]:
+    async def verify(self, roots: Mapping[bytes, Identity]) -> Sequence[Observation]:
         self.asked.append(roots)
         return self._look(roots)
 

@@ -6,51 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from support.subjects import OWN_MOUNTS, UNPRIVILEGED, run_python
+from support.subjects import OWN_MOUNTS, UNPRIVILEGED
+from support.watched import watch
 
 pytestmark = pytest.mark.needs("linux")
-
-_BEGIN = """
-import os, shutil, subprocess, sys, threading
-from pathlib import Path
-from rootsd.app.discovery import Discovery, Senses
-from rootsd.app.discovery_status import ParentState
-from rootsd.core.inputs import Sighted, Unreachable, Vanished
-from rootsd.core.model import Incomplete, Parent
-from rootsd.host import walk
-from rootsd.host.watch import polling
-from support.observed import HANG_S, Observed
-from support.repos import fake_repository, raw
-
-top = Path(sys.argv[1])
-observed = Observed()
-
-def start(*parents, **senses):
-    senses = Senses(**senses)
-    discovery = Discovery(
-        report=observed.report, on_status=observed.on_status, senses=senses
-    )
-    discovery.start([Parent(raw(parent)) for parent in parents], {})
-    discovery.scan(None).result(HANG_S)
-    return discovery
-
-def state_of(parent):
-    (found,) = (report for report in observed.status.parents if report.path == raw(parent))
-    return found
-
-def sh(*command):
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-"""
-
-
-def _watch(wrapper: tuple[str, ...], code: str, top: Path) -> None:
-    assert run_python(wrapper, _BEGIN + code + "\nprint('done')", top) == ("done\n", "")
 
 
 @pytest.mark.needs("namespaces")
 def test_a_parent_that_is_unmounted_suspends_and_returns_by_itself(tmp_path: Path) -> None:
     """An image keeps its identity; a tmpfs would be another file system."""
-    _watch(OWN_MOUNTS, """
+    watch(OWN_MOUNTS, """
 image, disk = top / "image", top / "disk"
 image.write_bytes(b"")
 os.truncate(image, 8_000_000)
@@ -79,7 +44,7 @@ sh("umount", disk)
 
 @pytest.mark.needs("namespaces")
 def test_what_a_parent_is_covered_by_counts_and_what_it_covers_returns(tmp_path: Path) -> None:
-    _watch(OWN_MOUNTS, """
+    watch(OWN_MOUNTS, """
 src = top / "src"
 fake_repository(src / "one")
 fake_repository(src / "two")
@@ -101,7 +66,7 @@ discovery.stop()
 
 @pytest.mark.needs("namespaces")
 def test_a_bind_mount_and_links_in_a_circle_make_no_second_project(tmp_path: Path) -> None:
-    _watch(OWN_MOUNTS, """
+    watch(OWN_MOUNTS, """
 src, again = top / "src", top / "src" / "again"
 one = fake_repository(src / "a" / "one")
 (src / "a" / "loop").symlink_to(src)
@@ -123,7 +88,7 @@ discovery.stop()
 
 @pytest.mark.needs("namespaces")
 def test_two_parents_that_are_one_folder_both_hear_of_what_happens_there(tmp_path: Path) -> None:
-    _watch(OWN_MOUNTS, """
+    watch(OWN_MOUNTS, """
 src, again = top / "src", top / "again"
 (src / "a").mkdir(parents=True)
 again.mkdir()
@@ -141,9 +106,9 @@ sh("umount", again)
 
 
 @pytest.mark.needs("namespaces", "ext4")
-def test_an_unmount_and_mount_that_are_heard_of_at_once_end_no_watch(tmp_path: Path) -> None:
+def test_an_unmount_and_mount_that_are_heard_of_at_once_end_nowatch(tmp_path: Path) -> None:
     """The folders are the same before and after, and what was stopped half-way may go on."""
-    _watch(OWN_MOUNTS, """
+    watch(OWN_MOUNTS, """
 image, disk, one = top / "image", top / "disk", top / "disk" / "one"
 image.write_bytes(b"")
 os.truncate(image, 8_000_000)
@@ -182,7 +147,7 @@ sh("losetup", "--detach", device)
 
 @pytest.mark.needs("setpriv")
 def test_a_parent_without_permission_is_suspended_and_not_gone(tmp_path: Path) -> None:
-    _watch(UNPRIVILEGED, """
+    watch(UNPRIVILEGED, """
 src = top / "src"
 one = raw(fake_repository(src / "one"))
 discovery = start(src)
@@ -205,7 +170,7 @@ discovery.stop()
 
 @pytest.mark.needs("setpriv")
 def test_a_repository_that_can_be_listed_and_not_entered_is_suspended(tmp_path: Path) -> None:
-    _watch(UNPRIVILEGED, """
+    watch(UNPRIVILEGED, """
 one = fake_repository(top / "src" / "one")
 discovery = start(top / "src")
 (seen,) = observed.all
@@ -220,7 +185,7 @@ discovery.stop()
 @pytest.mark.needs("setpriv", "namespaces")
 def test_at_the_kernel_s_limit_of_watches_the_parent_is_polled(tmp_path: Path) -> None:
     """A user namespace has a limit of its own, which harms nobody else."""
-    _watch(("unshare", "--user", "--map-root-user"), """
+    watch(("unshare", "--user", "--map-root-user"), """
 Path("/proc/sys/user/max_inotify_watches").write_text("40")
 src = top / "src"
 for number in range(60):
@@ -239,7 +204,7 @@ discovery.stop()
 
 @pytest.mark.needs("namespaces")
 def test_without_an_inotify_instance_parents_are_polled(tmp_path: Path) -> None:
-    _watch(("unshare", "--user", "--map-root-user"), """
+    watch(("unshare", "--user", "--map-root-user"), """
 Path("/proc/sys/user/max_inotify_instances").write_text("0")
 src = top / "src"
 src.mkdir()
@@ -249,64 +214,4 @@ assert "max_user_instances" in state_of(src).remedy
 fake_repository(src / "one")
 observed.wait_for(raw(src / "one"))
 discovery.stop()
-""", tmp_path)  # fmt: skip
-
-
-@pytest.mark.needs("namespaces", "bindfs")
-def test_a_fuse_file_system_is_polled_and_what_is_done_behind_it_is_found(tmp_path: Path) -> None:
-    _watch(OWN_MOUNTS, """
-polling._SHORTEST_S = 0.2
-behind, far, near = top / "behind", top / "far", top / "near"
-fake_repository(behind / "deep" / "one")
-near.mkdir()
-far.mkdir()
-sh("bindfs", behind, far)
-discovery = start(far, near)
-assert state_of(far).state is ParentState.POLLED
-assert state_of(near).state is ParentState.WATCHED
-fake_repository(behind / "deep" / "two")
-observed.wait_for(raw(far / "deep" / "one"), raw(far / "deep" / "two"))
-shutil.rmtree(behind / "deep" / "one")
-observed.wait_for(raw(far / "deep" / "two"))
-# It goes, and comes where there was none before.
-sh("umount", far)
-observed.wait(lambda: observed.all[-1] == Unreachable(raw(far / "deep" / "two")))
-sh("bindfs", behind, near)
-observed.wait(lambda: state_of(near).state is ParentState.POLLED)
-assert state_of(far).state is ParentState.WATCHED
-fake_repository(behind / "three")
-observed.wait_for(raw(near / "deep" / "two"), raw(near / "three"))
-sh("umount", near)
-observed.wait_for()
-observed.wait(lambda: state_of(near).state is ParentState.WATCHED)
-fake_repository(near / "four")
-observed.wait_for(raw(near / "four"))
-discovery.stop()
-""", tmp_path)  # fmt: skip
-
-
-@pytest.mark.needs("namespaces")
-def test_layers_and_memory_are_watched_like_any_disk(tmp_path: Path) -> None:
-    _watch(OWN_MOUNTS, """
-over, memory, lower = top / "over", top / "memory", top / "lower"
-memory.mkdir()
-sh("mount", "-t", "tmpfs", "memory", memory)
-for folder in (over, lower / "deep", memory / "upper", memory / "work", memory / "src"):
-    folder.mkdir(parents=True)
-fake_repository(lower / "one")
-layers = f"lowerdir={lower},upperdir={memory}/upper,workdir={memory}/work"
-sh("mount", "-t", "overlay", "over", "-o", layers, over)
-discovery = start(over, memory / "src")
-fake_repository(over / "deep" / "two")
-fake_repository(memory / "src" / "three")
-made = [raw(over / "deep" / "two"), raw(memory / "src" / "three")]
-observed.wait_for(raw(over / "one"), *made)
-shutil.rmtree(over / "one")
-observed.wait_for(*made)
-(over / "deep" / "two").rename(over / "one")
-observed.wait_for(raw(over / "one"), raw(memory / "src" / "three"))
-assert {report.state for report in observed.status.parents} == {ParentState.WATCHED}
-discovery.stop()
-sh("umount", over)
-sh("umount", memory)
 """, tmp_path)  # fmt: skip

@@ -11,7 +11,7 @@ import logging
 import os
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from functools import partial
@@ -35,6 +35,8 @@ from rootsd.app.facts import Sight
 from rootsd.app.health import Health, check_daemon
 from rootsd.app.items import rfc3339
 from rootsd.app.ledger import Ledger
+from rootsd.app.patience import Patience
+from rootsd.app.references import real_path
 from rootsd.app.requests import Desk
 from rootsd.app.session_history import history
 from rootsd.app.session_log import GENERATION_BYTES, SessionLog
@@ -44,10 +46,11 @@ from rootsd.app.surveyor import Surveyor
 from rootsd.core.catalog import Catalog
 from rootsd.core.errors import DaemonUnreachable, RootsdError
 from rootsd.core.model import Actor, ActorKind
-from rootsd.core.paths import RefusedPlaces, bytes_of
+from rootsd.core.paths import RefusedPlaces
 from rootsd.host import folders, starter
 from rootsd.host.accept import Acceptor, Heard
 from rootsd.host.alarm import make_alarm
+from rootsd.host.answering import Answering
 from rootsd.host.clock import moment
 from rootsd.host.config import Config, read_config
 from rootsd.host.handover import CONTROL, MCP, handed_over
@@ -55,6 +58,7 @@ from rootsd.host.helper.at_work import ask_worked_on
 from rootsd.host.helper.link import Helper
 from rootsd.host.journal import Journal
 from rootsd.host.lock import DaemonLock, LockRecord
+from rootsd.host.mounts import MountTable
 from rootsd.host.notify import Notifier, notifier
 from rootsd.host.peer import Peer
 from rootsd.host.places import Places
@@ -157,12 +161,14 @@ class Daemon:
         self._sight = Sight(helper)
         loaded = store.load()
         self._note = loaded.note
-        self._verifier = RootVerifier(Surroundings(os.getuid()))
+        self._mounted = MountTable()
+        self._answering = Answering(self._mounted.remote)
+        look = partial(RootVerifier, Surroundings(os.getuid()))
         self._alarm = make_alarm()
         self._ledger = Ledger(
             Catalog.of(loaded.projects, loaded.rules, places, loaded.next_rule),
             store,
-            self._verifier,
+            Patience(look, self._mounted.remote, self._doubt),
             expiries=Expiries(moment, self._alarm),
             now=utc_now,
             first_revision=first_revision(state, utc_now()),
@@ -173,6 +179,7 @@ class Daemon:
             self._discovery_died,
             state / _INDEX_FILE,
             Senses(worked_on=partial(ask_worked_on, helper)),
+            self._answering,
         )
         self.status = 0
         self._asking = Asking(
@@ -181,7 +188,7 @@ class Daemon:
             propose=self._surveyor.propose,
             clock=time.monotonic,
         )
-        self._supplier = Supplier(self._ledger, os.path.realpath, self._asking)
+        self._supplier = Supplier(self._ledger, self._answering.real_path, self._asking)
         self._since = utc_now()
         self._journal = Journal(state / _SESSIONS_FILE, GENERATION_BYTES)
         self._session_log = SessionLog(self._journal, __version__, utc_now)
@@ -205,6 +212,7 @@ class Daemon:
             control = given.get(CONTROL) or listen(run_folder.control_socket)
             mcp = given.get(MCP) or listen(run_folder.mcp_socket)
             stack.callback(self._alarm.close)
+            stack.callback(self._mounted.close)
             stack.enter_context(control)
             stack.enter_context(mcp)
             async with anyio.create_task_group() as watch:
@@ -290,6 +298,9 @@ class Daemon:
         """End the daemon."""
         self._stopping.set()
 
+    def _doubt(self, paths: Sequence[bytes]) -> None:
+        self._surveyor.doubt(paths)
+
     def _discovery_died(self) -> None:
         # A daemon that sees nothing any more must not go on as if nothing ever changed.
         log.critical("a bug ended discovery (traceback above); stopping, to be started again")
@@ -298,14 +309,9 @@ class Daemon:
 
     async def _serve_control(self, stream: SocketStream, peer: Peer, heard: Heard) -> None:
         heard()
-        desk = Desk(
-            self._ledger,
-            self._surveyor,
-            self,
-            real_path,
-            self._asking.note_on,
-            self._sight.facts_of,
-        )
+        found = partial(real_path, resolve=self._answering.real_path)
+        note_on, facts_of = self._asking.note_on, self._sight.facts_of
+        desk = Desk(self._ledger, self._surveyor, self, found, note_on, facts_of)
         await serve_control(stream, desk, Actor(ActorKind.PERSON, f"pid {peer.pid}"))
 
     async def _serve_mcp(self, stream: SocketStream, peer: Peer, heard: Heard) -> None:
@@ -336,11 +342,6 @@ class Daemon:
                     await self.reload()
                 except RootsdError as error:
                     log.error("%s", error)  # noqa: TRY400 - an expected error needs no traceback
-
-
-def real_path(typed: str, cwd: str) -> bytes:
-    """The canonical path of what a person typed in `cwd`: symlinks followed, `..` resolved."""
-    return os.path.realpath(os.path.join(bytes_of(cwd), bytes_of(os.path.expanduser(typed))))
 
 
 def utc_now() -> datetime:

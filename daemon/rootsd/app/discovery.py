@@ -42,6 +42,8 @@ _BATCH = 4_096
 # Remembered projects looked at between two looks into the queue: 5 ms.
 _CATCH_UP = 64
 
+_LAST_LOOK_S = 10.0
+
 T = TypeVar("T")
 Report = Callable[[Sequence[Observation]], None]
 StatusSink = Callable[[DiscoveryStatus], None]
@@ -135,6 +137,10 @@ class Discovery:
         """
         return self._ask(partial(self._scan, parent, progress))
 
+    def doubt(self, paths: Sequence[bytes]) -> None:
+        """Somebody could not see these: look again, and report what is seen in any case."""
+        self._queue.put(_Order(partial(self._explorer.doubt, paths)))
+
     def probe(self, path: bytes) -> Future[Observation]:
         """Look at one folder, inside or outside every parent; it is reported, too."""
         return self._ask(lambda: self._explorer.probe(path))
@@ -152,9 +158,12 @@ class Discovery:
 
         self._queue.put(_Order(end))
         if self._thread.ident is not None:
-            self._thread.join()
+            # It may look at a file system that just then stopped to answer; a daemon that was told
+            # to stop does not wait for that.
+            self._thread.join(_LAST_LOOK_S)
         self._mounts.stop()
         self._watcher.stop()
+        self._explorer.close()
 
     # From other threads into the queue
 

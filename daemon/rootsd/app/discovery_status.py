@@ -66,9 +66,7 @@ class ScanSummary:
 
 def report_on(territory: Territory, *, scanning: bool) -> ParentReport:
     """How one parent stands."""
-    state, reason, remedy = _state_of(territory)
-    if scanning:
-        state, reason, remedy = ParentState.SCANNING, "", ""
+    state, reason, remedy = (ParentState.SCANNING, "", "") if scanning else _state_of(territory)
     return ParentReport(
         path=territory.parent.path,
         state=state,
@@ -81,9 +79,11 @@ def report_on(territory: Territory, *, scanning: bool) -> ParentReport:
 
 
 def _state_of(territory: Territory) -> tuple[ParentState, str, str]:
+    if territory.limit is Watched.SILENT:
+        return ParentState.UNREADABLE, "its file system does not answer", ""
     path = os.fsdecode(territory.parent.path)
     if territory.coverage is Coverage.NONE:
-        if os.path.isdir(territory.parent.path):
+        if territory.is_there:
             return ParentState.UNREADABLE, "it cannot be read", f"chmod u+rx {path}"
         return ParentState.MISSING, "it is not there", f"rootsd parent rm {path}"
     match territory.limit:

@@ -15,19 +15,18 @@ from rootsd.app.guards import Guards
 from rootsd.app.hints import Hints
 from rootsd.app.linked import Linked, is_skipped
 from rootsd.app.strays import Strays, what_became_of
+from rootsd.app.terrain import Terrain
 from rootsd.app.territory import ProgressSink, Territory
 from rootsd.app.told import Tally, Told
 from rootsd.core.inputs import Observation, Sighted, Unreachable, Vanished
 from rootsd.core.model import Parent, Project, ProjectKind
 from rootsd.core.paths import contains
 from rootsd.host.identity import identify
-from rootsd.host.markers import Rules, child
-from rootsd.host.mounts import mount_points, mounts, unwatchable_kind
+from rootsd.host.markers import child
 from rootsd.host.probe import probe
 from rootsd.host.processes import WorkedOn
 from rootsd.host.safety import Surroundings
 from rootsd.host.watch.events import Happening, Overflow, Watcher
-from rootsd.host.watch.polling import PollingWatcher
 
 
 class Explorer:
@@ -41,7 +40,7 @@ class Explorer:
         monotonic: Callable[[], float],
     ) -> None:
         self._watcher = watcher
-        self._polling = PollingWatcher()
+        self._terrain = Terrain(watcher)
         self._told = Told(surroundings)
         self._candidates = Candidates(watcher, worked_on, monotonic)
         self._guards = Guards(watcher)
@@ -63,6 +62,10 @@ class Explorer:
     def candidates(self) -> Candidates:
         """The projects being made."""
         return self._candidates
+
+    def close(self) -> None:
+        """Give back what is held; nothing else is called after that."""
+        self._terrain.close()
 
     def has_anything(self) -> bool:
         """Whether there is anything to sweep."""
@@ -102,19 +105,19 @@ class Explorer:
             del self._territories[territory.parent.path]
             territory.abandon()
         fresh = [
-            Territory(parent, self._rules(parent, wanted), self._watcher_for(parent), self)
+            Territory(parent, self._terrain.rules(parent, wanted), self._watcher, self)
             for path, parent in wanted.items()
             if path not in self._territories
         ]
         for territory in self._territories.values():
             # A parent inside another one is that one's business no more, or again.
-            self._set_stops(territory, wanted)
+            self._terrain.set_stops(territory, wanted)
         self._territories |= {territory.parent.path: territory for territory in fresh}
         return fresh
 
     def explore(self, territory: Territory, progress: ProgressSink | None = None) -> None:
         """Build one parent's tree."""
-        self._build(territory, progress)
+        self._terrain.build(territory, progress)
         self._guard_parents()
 
     def set_roots(self, paths: frozenset[bytes]) -> None:
@@ -124,17 +127,17 @@ class Explorer:
 
     def rescan(self, territory: Territory, progress: ProgressSink | None = None) -> None:
         """Look at every folder of a parent, whatever was told of it."""
-        if territory.is_current():
+        if self._terrain.stands(territory):
             territory.refresh(thorough=True, progress=progress)
         else:
             self.explore(territory, progress)
 
     def revisit(self, territory: Territory) -> None:
         """Look at every folder of a parent whose stamp is not the one it had."""
-        if territory.is_current():
+        if self._terrain.stands(territory):
             territory.refresh(thorough=False)
         else:
-            self._build(territory)
+            self._terrain.build(territory)
 
     def probe(self, path: bytes) -> Observation:
         """One folder now; what is seen is also reported, and the folder known from now on."""
@@ -144,6 +147,15 @@ class Explorer:
         self._report(observation)
         return observation
 
+    def doubt(self, paths: Iterable[bytes]) -> None:
+        """Somebody could not see these as they were told: look, and say what is seen now."""
+        known = [path for path in paths if path in self._told]
+        for path in known:
+            self._told.unsay(path)
+            self._report(self._probe(path))
+        # What is out of reach by now is looked at again with them.
+        self._strays.know(path for path in known if path in self._told)
+
     def recheck_strays(self) -> None:
         """Look at what is known though no tree holds it."""
         self._report_all(self._strays.look_at_all())
@@ -151,7 +163,7 @@ class Explorer:
     def sweep(self) -> None:
         """Look at what no watch tells of."""
         for territory in self._territories.values():
-            if territory.is_current():
+            if self._terrain.stands(territory):
                 territory.sweep()
             else:
                 self.explore(territory)
@@ -189,8 +201,8 @@ class Explorer:
     def mounts_changed(self) -> None:
         """Something was mounted or unmounted, perhaps on, above or below a parent."""
         for territory in self._territories.values():
-            self._set_stops(territory, self._territories)
-            if not territory.is_current():
+            self._terrain.set_stops(territory, self._territories)
+            if not self._terrain.stands(territory):
                 self.explore(territory)
         self.recheck_strays()
 
@@ -202,7 +214,7 @@ class Explorer:
         self._guards.renew(folder)
         if any(contains(folder, parent) for parent in self._territories):
             # Watches first: those that they replace may have had something to tell.
-            self._guards.set_parents(self._territories)
+            self._set_guards()
             for territory in self._territories.values():
                 self.revisit(territory)
         for territory in self._territories.values():
@@ -211,24 +223,15 @@ class Explorer:
         if folder in self._roots:
             self._report(self._probe(folder))
 
-    def _build(self, territory: Territory, progress: ProgressSink | None = None) -> None:
-        # What is mounted there now may be of another kind than what was.
-        territory.set_watcher(self._watcher_for(territory.parent))
-        territory.explore(Arrival.FOUND, progress)
-
     def _guard_parents(self) -> None:
         """Set the watches above the parents; a parent that changed meanwhile is explored."""
-        self._guards.set_parents(self._territories)
+        self._set_guards()
         for territory in self._territories.values():
-            if not territory.is_current():
+            if not self._terrain.stands(territory):
                 self.revisit(territory)
 
-    def _set_stops(self, territory: Territory, parents: Iterable[bytes]) -> None:
-        rules = self._rules(territory.parent, parents)
-        changed = rules.stops ^ territory.rules.stops
-        territory.set_rules(rules)
-        for folder in {os.path.dirname(path) for path in changed}:
-            territory.look_at(folder)
+    def _set_guards(self) -> None:
+        self._guards.set_parents(filter(self._terrain.answers, self._territories))
 
     # What the trees tell (rootsd.app.territory.Sink)
 
@@ -250,6 +253,9 @@ class Explorer:
             return
         self._report_all(self._strays.look_at(self._strays_among(self._linked.drop(path))))
         self._strays.lost(path)
+        if not self._terrain.answers(path):
+            self._report(Unreachable(path))
+            return
         became = what_became_of(path, self._parent_of(path), self._told.identity(path))
         if became is not None:
             self._report(became)
@@ -314,6 +320,8 @@ class Explorer:
     # Helpers
 
     def _probe(self, path: bytes) -> Observation:
+        if not self._terrain.answers(path):
+            return Unreachable(path)
         return probe(path, self._parent_of(path), self._told.filesystem(path))
 
     def _parent_of(self, path: bytes) -> bytes | None:
@@ -326,12 +334,3 @@ class Explorer:
 
     def _in_a_tree(self, path: bytes) -> bool:
         return any(territory.has_project(path) for territory in self._territories.values())
-
-    def _rules(self, parent: Parent, parents: Iterable[bytes]) -> Rules:
-        stops = {*parents, *mount_points(mounts())}
-        return Rules.of(parent, (path for path in stops if contains(parent.path, path)))
-
-    def _watcher_for(self, parent: Parent) -> Watcher:
-        if unwatchable_kind(parent.path, mounts()) is not None:
-            return self._polling
-        return self._watcher

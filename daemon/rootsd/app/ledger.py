@@ -50,12 +50,13 @@ class Saver(Protocol):
 
 
 class Verifier(Protocol):
-    """Looks at folders; reports those that are not what was approved, or is about to be."""
+    """Looks at folders; reports those that are not what was approved, or is about to be. It waits
+    for no file system that does not answer: what lies there is out of reach."""
 
-    def verify(self, roots: Mapping[bytes, Identity]) -> Sequence[Observation]:
+    async def verify(self, roots: Mapping[bytes, Identity]) -> Sequence[Observation]:
         """What is to be known about `roots` before anybody is told of them; empty if all hold."""
 
-    def verify_more(self, roots: Mapping[bytes, Identity]) -> Sequence[Observation]:
+    async def verify_more(self, roots: Mapping[bytes, Identity]) -> Sequence[Observation]:
         """The same of some that are about to be approved, beside those that are published."""
 
 
@@ -106,18 +107,16 @@ class Ledger:
 
     async def current(self) -> Published:
         """The published set, each root's folder and time verified at this moment."""
-        while doubts := self._doubts():
+        while True:
+            published = self._published
+            seen = await self._verifier.verify(self._identities())
             before = self._catalog
-            await self.observe(doubts)
-            # Others may have published while the doubts were taken in: all is verified again,
-            # until a look tells nothing that is not known.
-            if self._catalog is before:
-                break
-        return self._published
-
-    def _doubts(self) -> Sequence[Fact]:
-        ended = self.expiries.ended(self._catalog)
-        return [*ended, *self._verifier.verify(self._identities())]
+            if doubts := [*self.expiries.ended(before), *seen]:
+                await self.observe(doubts)
+            # Others may have published meanwhile: all is verified again, until a look tells
+            # nothing that is not known.
+            if self._catalog is before and self._published is published:
+                return published
 
     async def keep_expiring(self) -> None:
         """End what has its time, when that is over. Runs as long as the daemon does."""
@@ -225,7 +224,7 @@ class Ledger:
         approvals = [order for order in orders if isinstance(order, Approve)]
         if approvals:
             chosen = {order.path: order.identity for order in approvals if order.identity}
-            await self._observe(self._verifier.verify_more(chosen))
+            await self._observe(await self._verifier.verify_more(chosen))
         made = plan(self._catalog, orders, self._now())
         if only_narrows(self._catalog, made):
             return await self._hold(made)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,11 @@ from rootsd.core.uris import looks_like_a_uri
 from rootsd.wire.control import BadRequest, Selection
 
 _GLOB = frozenset("*?[")
+
+
+def real_path(typed: str, cwd: str, resolve: Callable[[bytes], bytes] = os.path.realpath) -> bytes:
+    """The canonical path of what a person typed in `cwd`: symlinks followed, `..` resolved."""
+    return resolve(os.path.join(bytes_of(cwd), bytes_of(os.path.expanduser(typed))))
 
 
 def canonical(real_path: Callable[[str, str], bytes], typed: str, cwd: str) -> bytes:

@@ -25,6 +25,7 @@ from rootsd.core.inputs import Observation, Sighted, Unreachable, Unsafe, Vanish
 from rootsd.core.labels import safe_label
 from rootsd.core.model import Parent
 from rootsd.core.paths import text_of
+from rootsd.host.answering import Answering
 from rootsd.host.probe import probe
 from rootsd.host.safety import why_disguised
 from rootsd.wire.control import ParentStatus, Progress
@@ -43,7 +44,7 @@ class Surveyor:
     """Runs discovery for the ledger. Make it on the event loop's thread.
 
     `on_death` is called there if a bug ended discovery; `index` is the file where discovery keeps
-    what makes the next start quick.
+    what makes the next start quick; `answering` tells what cannot be looked at now.
     """
 
     def __init__(
@@ -52,6 +53,7 @@ class Surveyor:
         on_death: Callable[[], None] = _nobody_cares,
         index: Path | None = None,
         senses: Senses | None = None,
+        answering: Answering | None = None,
     ) -> None:
         self._ledger = ledger
         self._loop = asyncio.get_running_loop()
@@ -62,6 +64,7 @@ class Surveyor:
             on_death=lambda: self._on_loop(on_death),
             index=index,
         )
+        self._answering = answering or Answering()
         self._parents: tuple[Parent, ...] = ()
         self._status = DiscoveryStatus()
         self._inbox: list[Observation] = []
@@ -83,6 +86,10 @@ class Surveyor:
         """Watch these parents from now on."""
         self._parents = tuple(parents)
         self._discovery.set_parents(self._parents)
+
+    def doubt(self, paths: Sequence[bytes]) -> None:
+        """Look at these again: somebody could not see them as they were reported."""
+        self._discovery.doubt(paths)
 
     def parents(self) -> Sequence[Parent]:
         """The parents in force."""
@@ -116,7 +123,9 @@ class Surveyor:
 
     async def look(self, path: bytes) -> Observation:
         """What lies at `path` now; nothing is taken in. Whoever waits for it may be cancelled."""
-        return await to_thread.run_sync(probe, path, abandon_on_cancel=True, limiter=self._looks)
+        return await to_thread.run_sync(
+            self._probe, path, abandon_on_cancel=True, limiter=self._looks
+        )
 
     async def propose(self, path: bytes) -> None:
         """Look at one folder and take it into the catalogue.
@@ -126,7 +135,7 @@ class Surveyor:
         shown = safe_label(path, limit=None)
         reason = self._ledger.catalog.places.why_no_root(path)
         if reason is None:
-            reason = await to_thread.run_sync(why_disguised, path, limiter=self._looks)
+            reason = await to_thread.run_sync(self._why_disguised, path, limiter=self._looks)
         if reason is not None:
             raise RefusedPlace(f"{shown} can never be a root: {reason}")
         seen = await self._result_of(self._discovery.probe(path))
@@ -139,6 +148,12 @@ class Surveyor:
                 raise NotPresent(f"{shown} cannot be read", f"ls -ld {shown}")
             case Unsafe():
                 raise RefusedPlace(f"{shown} cannot be published: {seen.reason.value}")
+
+    def _probe(self, path: bytes) -> Observation:
+        return probe(path) if self._answering.answers(path) else Unreachable(path)
+
+    def _why_disguised(self, path: bytes) -> str | None:
+        return why_disguised(path) if self._answering.answers(path) else None
 
     def parent_status(self, catalog: Catalog) -> list[ParentStatus]:
         """How each parent stands."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from rootsd.app.explorer import Explorer
+from rootsd.host.watch.events import Watched
 from rootsd.host.watch.polling import sweep_interval
 
 ROOTS_SWEEP_S = 60.0
@@ -39,7 +40,9 @@ class Sweeping:
             if now >= self._parents[path]:
                 self._explorer.revisit(territory)
                 end = self._now()
-                self._parents[path] = end + sweep_interval(end - now)
+                # To find out that somebody does not answer takes time, and no work.
+                cost = end - now if territory.limit is not Watched.SILENT else 0.0
+                self._parents[path] = end + sweep_interval(cost)
         if now >= self._roots:
             self._explorer.sweep()
             self._roots = self._now() + ROOTS_SWEEP_S

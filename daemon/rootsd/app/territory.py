@@ -82,6 +82,11 @@ class Territory:
         return len(self._tree)
 
     @property
+    def is_there(self) -> bool:
+        """Whether a folder was at the parent's path when it was explored."""
+        return self._top_id is not None
+
+    @property
     def coverage(self) -> Coverage:
         """How much of the parent can be read."""
         return self._tree.coverage
@@ -148,6 +153,11 @@ class Territory:
         if self._tree.top is not None:
             self._drop(self._tree.top)
             self._tree = Tree()
+
+    def silence(self) -> None:
+        """Its file system does not answer: nothing below can be told, until it is explored."""
+        self.abandon()
+        self.limit = Watched.SILENT
 
     def is_current(self) -> bool:
         """Whether the folder at the parent's path is the one that the tree was built from."""

@@ -70,6 +70,10 @@ class Told:
         elif isinstance(observation, Sighted):
             self._seen[path] = observation.identity
 
+    def unsay(self, path: bytes) -> None:
+        """Others know better by now: the next thing said of it is handed out in any case."""
+        self._reported.pop(path, None)
+
     def take(self) -> tuple[Observation, ...]:
         """What is to be handed out since the last call, in order."""
         taken, self._outbox = tuple(self._outbox), []

@@ -15,6 +15,7 @@ from rootsd.core.errors import BadConfig
 from rootsd.core.labels import safe_label
 from rootsd.core.model import Nested, Parent
 from rootsd.core.paths import RefusedPlaces, bytes_of
+from rootsd.host.answering import Answering
 from rootsd.host.safety import why_disguised
 
 MAX_DEPTH = 64
@@ -103,13 +104,16 @@ def parse_config(text: str, file: bytes) -> Config:
 
 
 def canonical(typed: str) -> bytes:
-    """The canonical path of `typed`: `~` expanded, absolute, symlinks followed as far as it is."""
-    return os.path.realpath(bytes_of(os.path.expanduser(typed)))
+    """The canonical path of `typed`: `~` expanded, absolute, symlinks followed as far as it is,
+    and as far as file systems answer."""
+    absolute = os.path.join(os.getcwdb(), bytes_of(os.path.expanduser(typed)))
+    return Answering().real_path(absolute)
 
 
 def why_no_parent(places: RefusedPlaces, path: bytes) -> str | None:
     """Why `path` can never be a parent, by its name or by what it is; None if nothing does."""
-    return places.why_no_parent(path) or why_disguised(path)
+    reason = places.why_no_parent(path)
+    return reason or (why_disguised(path) if Answering().answers(path) else None)
 
 
 class _Reader:

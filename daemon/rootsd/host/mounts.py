@@ -11,8 +11,10 @@ import os
 import re
 import select
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+
+from rootsd.core.paths import contains
 
 _MOUNTINFO = b"/proc/self/mountinfo"
 _ESCAPE = re.compile(rb"\\([0-7]{3})")
@@ -64,9 +66,63 @@ def unwatchable_kind(path: bytes, found: tuple[Mount, ...] | None) -> str | None
         # Of several on one point the last covers the others.
         if holds and (best is None or len(mount.point) >= len(best.point)):
             best = mount
-    if best is None or not (best.kind in _UNWATCHABLE or best.kind.startswith(b"fuse.")):
-        return None
-    return os.fsdecode(best.kind)
+    return os.fsdecode(best.kind) if best is not None and _is_remote(best) else None
+
+
+def remote_points(found: tuple[Mount, ...] | None) -> tuple[bytes, ...]:
+    """Where file systems are mounted that depend on another machine or program, which may not
+    answer."""
+    return tuple(mount.point for mount in found or () if _is_remote(mount))
+
+
+def _is_remote(mount: Mount) -> bool:
+    return mount.kind in _UNWATCHABLE or mount.kind.startswith(b"fuse.")
+
+
+def innermost(points: Iterable[bytes], path: bytes) -> bytes | None:
+    """Which of the points holds `path`; the innermost of several."""
+    return max((point for point in points if contains(point, path)), key=len, default=None)
+
+
+class MountTable:
+    """What is mounted, read again only after it changed: to ask costs a microsecond.
+
+    May be used by several threads.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._poll = select.poll()
+        try:
+            self._fd: int | None = os.open(_MOUNTINFO, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            self._fd = None
+        else:
+            self._poll.register(self._fd, select.POLLPRI)
+        self._read()
+
+    def now(self) -> tuple[Mount, ...] | None:
+        """As `mounts`."""
+        with self._lock:
+            if self._fd is not None and self._poll.poll(0):
+                self._read()
+            return self._found
+
+    def remote(self) -> tuple[bytes, ...]:
+        """As `remote_points`."""
+        self.now()
+        return self._remote
+
+    def _read(self) -> None:
+        self._found = mounts()
+        self._remote = remote_points(self._found)
+
+    def close(self) -> None:
+        """Close what it holds; what was mounted then is told from now on."""
+        with self._lock:
+            if self._fd is not None:
+                os.close(self._fd)
+                self._fd = None
 
 
 class MountWatch:

@@ -40,6 +40,8 @@ class RootVerifier:
         self._roots: dict[bytes, _Known] = {}
         self._above: dict[bytes, _Seen] = {}
         self._settled_before = 0
+        # Grows with each look at a folder, so that others can tell whether there is progress.
+        self.looks = 0
 
     def verify(self, roots: Mapping[bytes, Identity]) -> list[Observation]:
         """What is to be known about `roots` (path to approved identity) before they are told.
@@ -60,6 +62,7 @@ class RootVerifier:
         observations: list[Observation] = []
         lstat, known_roots = os.lstat, self._roots
         for path, identity in roots.items():
+            self.looks += 1
             try:
                 found = lstat(path)
             except OSError:
@@ -117,6 +120,7 @@ class RootVerifier:
     def _ancestors_changed(self) -> bool:
         lstat = os.lstat
         for path, known in self._above.items():
+            self.looks += 1
             try:
                 found = lstat(path)
             except OSError:

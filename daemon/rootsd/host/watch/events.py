@@ -32,6 +32,7 @@ class Watched(Enum):
     LIMIT = "the limit of watches is reached"
     NO_INSTANCE = "the user's inotify instances are used up"
     UNSUPPORTED = "cannot be watched here"
+    SILENT = "the file system does not answer"
 
 
 class Change(Enum):

@@ -1,0 +1,48 @@
+"""Begins what tests of watching do in another process, e.g. in a namespace of its own.
+
+The code has `top`, an empty folder; `observed`, what was reported; `start`, which makes a
+discovery of some parents and waits for their scan; `state_of` a parent; `sh`, to run a program.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from support.subjects import run_python
+
+_BEGIN = """
+import os, shutil, signal, subprocess, sys, threading
+from pathlib import Path
+from rootsd.app.discovery import Discovery, Senses
+from rootsd.app.discovery_status import ParentState
+from rootsd.core.inputs import Sighted, Unreachable, Vanished
+from rootsd.core.model import Incomplete, Parent
+from rootsd.host import walk
+from rootsd.host.watch import polling
+from support.observed import HANG_S, Observed
+from support.repos import fake_repository, raw
+
+top = Path(sys.argv[1])
+observed = Observed()
+
+def start(*parents, **senses):
+    senses = Senses(**senses)
+    discovery = Discovery(
+        report=observed.report, on_status=observed.on_status, senses=senses
+    )
+    discovery.start([Parent(raw(parent)) for parent in parents], {})
+    discovery.scan(None).result(HANG_S)
+    return discovery
+
+def state_of(parent):
+    (found,) = (report for report in observed.status.parents if report.path == raw(parent))
+    return found
+
+def sh(*command):
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+"""
+
+
+def watch(wrapper: tuple[str, ...], code: str, top: Path) -> None:
+    """Run `code` below `wrapper`, after what every such test begins with; it must end well."""
+    assert run_python(wrapper, _BEGIN + code + "\nprint('done')", top) == ("done\n", "")
