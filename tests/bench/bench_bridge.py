@@ -28,7 +28,6 @@ from support.sizes import Sizes
 ROOTS = 20
 TESTS = Path(__file__).parent.parent
 PLAIN, BRIDGE = "SDK server on stdio", "rootsd bridge"
-MIN_START, MAX_CALL, MAX_MB = 8.0, 1.05, 15 * 1.048576
 
 HANDSHAKE = request(0, "initialize", INITIALIZE)
 DISCOVERY = request(0, "server/discover", {"_meta": META_2026})
@@ -102,13 +101,11 @@ def test_start_to_first_answer(
         name: (lambda words=words: start(words, opening)) for name, words in commands.items()
     }
     took = interleaved(rounds, starts)
-    ratio = took[PLAIN] / took[BRIDGE]
     table(
         f"Start to first answer, {era}",
         ("", "median ms", "bridge is faster"),
         [(name, ms, times(ms, took[BRIDGE])) for name, ms in took.items()],
     )
-    assert ratio >= MIN_START
 
 
 @pytest.mark.parametrize("era", CALLS)
@@ -127,7 +124,6 @@ def test_a_call_and_memory(commands: dict[str, list[str]], sizes: Sizes, era: st
         took = interleaved(rounds, calls)
         held = {name: memory(client.process.pid).rss_mb for name, client in clients.items()}
     show_calls(f"by hand, {era}", took, held)
-    assert held[BRIDGE] <= MAX_MB
 
 
 @pytest.mark.parametrize("mode", CALLS)
@@ -152,7 +148,6 @@ async def test_a_call_of_the_sdk_client(
                 assert not answer.is_error
     took = {name: statistics.median(each) for name, each in measured.items()}
     show_calls(f"by the SDK's client, {mode}", took, {})
-    assert took[BRIDGE] <= MAX_CALL * took[PLAIN]
 
 
 def show_calls(how: str, took: dict[str, float], held: dict[str, float]) -> None:
