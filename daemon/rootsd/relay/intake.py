@@ -48,6 +48,11 @@ class Intake:
         self._begun.clear()
         return rest
 
+    @property
+    def begun(self) -> bytearray:
+        """What has come of a line that lacks its end; not to be changed."""
+        return self._begun
+
     def _whole(self) -> bytes | TooLong:
         line, self._begun = self._begun, bytearray()
         if self._dropped is None and len(line) <= self._limit:

@@ -17,6 +17,7 @@ import time
 from rootsd.core.errors import RootsdError
 from rootsd.core.paths import text_of
 from rootsd.host.stdio import STDIN, STDOUT, read_stdin, writer_to_stdout
+from rootsd.relay.downstream import Downstream
 from rootsd.relay.following import Told
 from rootsd.relay.intake import Intake, TooLong
 from rootsd.relay.link import Link
@@ -51,11 +52,9 @@ class Pump:
         self._server: Server | None = None
         self._is_replaced = False
         self._from_client = Intake()
-        self._from_server = Intake()
         self._is_opaque: bool | None = None  # not known before the first byte
-        self._write = writer_to_stdout()
+        self._down = Downstream(session, out, writer_to_stdout())
         self._client_speaks = True
-        self._client_listens = True
         self._force_at = math.inf
         self._force = signal.SIGTERM
         self._stopped_by = 0
@@ -87,6 +86,7 @@ class Pump:
         if self._client_speaks and not self._stopped_by and self._session.waits_for_roots():
             self._server.reap()
             self._server = None
+            self._down.cut(keep=False)
             return None
         return self._finish(self._server)
 
@@ -106,7 +106,7 @@ class Pump:
             self._session.tick(now)
         self._carry_out()
         if ready.get(STDOUT, 0) & _HUNG_UP:
-            self._client_listens = False
+            self._down.is_heard = False
         self._see_to_the_end(now)
 
     def _ready(self) -> dict[int, int]:
@@ -116,11 +116,11 @@ class Pump:
             poll.register(descriptor, wanted)
         if self._client_speaks and self._has_room_for_client:
             poll.register(STDIN, select.POLLIN)
-        if self._client_listens:
-            poll.register(STDOUT, select.POLLOUT if self._out.to_client else 0)
+        if self._down.is_heard:
+            poll.register(STDOUT, select.POLLOUT if self._down.unsent else 0)
         server = self._server
         if server and not self._is_replaced:
-            if server.stdout >= 0 and len(self._out.to_client) < _MOST_UNSENT:
+            if server.stdout >= 0 and self._down.unsent < _MOST_UNSENT:
                 poll.register(server.stdout, select.POLLIN)
             if server.stdin >= 0 and self._out.to_server:
                 poll.register(server.stdin, select.POLLOUT)
@@ -147,7 +147,7 @@ class Pump:
     def _take_from_client(self) -> None:
         data = read_stdin()
         if self._is_opaque is None and (begin := data.lstrip()):
-            self._is_opaque = begin[:1] not in (b"{", b"[")
+            self._is_opaque = self._down.is_raw = begin[:1] not in (b"{", b"[")
             if self._is_opaque:
                 sys.stderr.write(
                     "rootsd run: the client does not speak JSON; all passes as it is, and the"
@@ -170,14 +170,7 @@ class Pump:
             return
         if not self._client_speaks:
             self._force_at = math.inf  # it works; the wait begins anew
-        if self._is_opaque:
-            self._out.to_client += self._from_server.raw_rest() + data
-            return
-        for line in self._from_server.take(data) if data else self._from_server.rest():
-            if isinstance(line, TooLong):
-                self._session.lose_answer(line.ends)
-            else:
-                self._session.from_server(line, time.monotonic())
+        self._down.take(data)
 
     # What goes out
 
@@ -189,28 +182,27 @@ class Pump:
         for path in out.proposals:
             self._link.propose(text_of(path), _WHY_PROPOSED)
         out.proposals.clear()
-        if out.wants_another:
+        if out.wants_another and self._may_replace:
             out.wants_another = False
             if self._server:
                 self._is_replaced = True
                 self._server.close_stdin()
                 self._force_now(self._server)
             elif not self._waits:
-                self._from_server = Intake()
                 self._start()
         if self._server and not self._is_replaced and out.to_server:
             self._server.write(out.to_server)
-        self._hand_down()
+        self._down.hand_down()
 
-    def _hand_down(self) -> None:
-        if not self._client_listens:
-            self._out.to_client.clear()
-        elif self._out.to_client:
-            try:
-                del self._out.to_client[: self._write(self._out.to_client)]
-            except BrokenPipeError:
-                self._client_listens = False
-                self._out.to_client.clear()
+    @property
+    def _may_replace(self) -> bool:
+        """Whether no line is under way that would be cut; one that takes long is."""
+        if not self._down.streams:
+            return True
+        now = time.monotonic()
+        if self._force_at == math.inf:
+            self._force_at = now + _GONE_S
+        return now >= self._force_at
 
     # The lives of servers
 
@@ -228,7 +220,7 @@ class Pump:
         old.send(signal.SIGKILL)  # what it has left behind
         old.reap()
         self._is_replaced = False
-        self._from_server = Intake()
+        self._down.cut(keep=False)
         if self._is_opaque:
             raise CannotStart(
                 "the approved roots have changed, and the server cannot be started again unseen",
@@ -245,13 +237,13 @@ class Pump:
         if not self._client_speaks and not self._out.to_server and not self._session.backlog:
             server.close_stdin()
         if self._force_at == math.inf:
-            if not self._client_listens or has_hung_up:
+            if not self._down.is_heard or has_hung_up:
                 server.close_stdin()
                 self._force_at = now + _GONE_S
             elif not self._client_speaks:
                 self._force_at = now + _IDLE_S
         if now >= self._force_at:
-            is_owed = self._client_listens and not has_hung_up and self._session.owes
+            is_owed = self._down.is_heard and not has_hung_up and self._session.owes
             if is_owed and not self._is_replaced:
                 self._force_at = now + _IDLE_S
             else:
@@ -263,14 +255,9 @@ class Pump:
         self._force_at = time.monotonic() + _GONE_S
 
     def _finish(self, server: Server) -> int:
-        while data := server.read():  # what something that it started may still say is not its own
-            if self._is_opaque:
-                self._out.to_client += self._from_server.raw_rest() + data
-                continue
-            for line in self._from_server.take(data):
-                if isinstance(line, bytes):
-                    self._session.from_server(line, time.monotonic())
-        self._out.to_client += self._from_server.raw_rest()
+        while data := server.read():  # not what something that it started may still say
+            self._down.take(data)
+        self._down.cut(keep=True)
         if self._force is signal.SIGKILL:
             server.send(signal.SIGKILL)
         status = server.reap()
@@ -284,8 +271,8 @@ class Pump:
     def _hand_down_all(self) -> None:
         """Write what is left, as fast as the client reads; a signal ends that."""
         while True:
-            self._hand_down()
-            if not self._out.to_client or self._stopped_by:
+            self._down.hand_down()
+            if not self._down.unsent or self._stopped_by:
                 return
             poll = select.poll()
             poll.register(STDOUT, select.POLLOUT)

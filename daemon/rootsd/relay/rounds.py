@@ -43,6 +43,13 @@ class Rounds:
             self._aliases.pop(round_.request.id, None)
         return round_
 
+    def __bool__(self) -> bool:
+        return bool(self._rounds)
+
+    def __contains__(self, id_: Id) -> bool:
+        """Whether the server may ask for more in its answer to `id_`."""
+        return id_ in self._rounds
+
     def has_alias(self, id_: Id) -> bool:
         """Whether what the server knows as `id_` has another id at the client."""
         round_ = self._rounds.get(id_)

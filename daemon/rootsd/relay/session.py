@@ -8,12 +8,13 @@ waits for. Times are seconds of a clock that never goes back.
 
 from __future__ import annotations
 
+import re
 from collections import deque
-from collections.abc import Callable
 from enum import Enum, auto
 from itertools import count
 
 from rootsd.core.errors import RootsdError
+from rootsd.relay import batches
 from rootsd.relay.arguments import Launch
 from rootsd.relay.barrier import Barrier
 from rootsd.relay.following import Told
@@ -40,11 +41,11 @@ from rootsd.wire.jsonrpc import (
 
 _CALLS = frozenset({"tools/call", "resources/read", "prompts/get", "completion/complete"})
 _LONG = 1 << 14  # bytes of a line that is looked at from its ends first
+_COMPLETE = re.compile(rb'"result": ?\{"resultType": ?"complete"')
 _OWN = "rootsd-run-again-"
 _NO_ROOTS = RootsdError("no folder is approved for this server", "rootsd pending")
 
 Parsed = Message | Batch | Malformed
-_PassOn = Callable[[bytes, Message | Malformed, float], bytes | None]
 
 
 class _Life(Enum):
@@ -101,11 +102,28 @@ class Session:
             return
         message = parse(line)
         if isinstance(message, Batch):
-            self._to_client(self._each_from_server(line, message, now))
+            self._to_client(batches.passed(line, message, now, self._traffic.from_server))
         elif isinstance(message, Reply | Fault) and self._is_own(message.id):
             self._hear(message, now)
         else:
             self._to_client(self._traffic.from_server(line, message, now))
+
+    def may_stream(self, begun: bytes) -> bool:
+        """Whether a long line of the server may go to the client as it comes, before its end is
+        there: told by how it has `begun`. If so, tell `streamed` afterwards."""
+        if self._life is not _Life.RUNNING:
+            return False
+        id_ = words.quick_id_of_answer(begun)
+        if id_ is None:
+            return begun.startswith(words.RESULT) and self._traffic.reads_no_answer
+        complete = _COMPLETE.search(begun, 0, words.HEAD) is not None
+        return not self._is_own(id_) and self._traffic.may_stream(id_, is_complete=complete)
+
+    def streamed(self, ends: bytes) -> None:
+        """Such a line is over; `ends` are its beginning and its end."""
+        id_ = words.quick_id_of_answer(ends)
+        if id_ is not None:
+            self._traffic.settle(id_)
 
     def told(self, told: Told, now: float) -> None:
         """The daemon has told what is approved."""
@@ -195,7 +213,7 @@ class Session:
             line, message = self._queue.popleft()
             self.backlog -= len(line)
             if isinstance(message, Batch):
-                self._to_server(self._each_from_client(line, message, now))
+                self._to_server(batches.passed(line, message, now, self._traffic.from_client))
             else:
                 self._to_server(self._traffic.from_client(line, message, now))
             self._review(now)
@@ -207,9 +225,6 @@ class Session:
             return True
         members = message.members if isinstance(message, Batch) else (message,)
         return not any(isinstance(each, Request) and each.method in _CALLS for each in members)
-
-    def _each_from_client(self, line: bytes, batch: Batch, now: float) -> bytes | None:
-        return _each(line, batch, now, self._traffic.from_client)
 
     def _to_server(self, line: bytes | None) -> None:
         if line is not None:
@@ -223,9 +238,6 @@ class Session:
             return False
         id_ = words.quick_id_of_answer(line)
         return id_ is not None and not self._is_own(id_) and self._traffic.settle(id_)
-
-    def _each_from_server(self, line: bytes, batch: Batch, now: float) -> bytes | None:
-        return _each(line, batch, now, self._traffic.from_server)
 
     def _to_client(self, line: bytes | None) -> None:
         if line is not None:
@@ -282,17 +294,3 @@ class Session:
 
     def _is_own(self, id_: Id | None) -> bool:
         return isinstance(id_, str) and id_.startswith(_OWN)
-
-
-def _each(line: bytes, batch: Batch, now: float, pass_on: _PassOn) -> bytes | None:
-    """What goes on of a batch: of each member what `pass_on` says."""
-    text = line.decode()
-    places = splice.elements(text)
-    parts = [text[start:end].encode() for start, end in places]
-    passed = [pass_on(*each, now) for each in zip(parts, batch.members, strict=True)]
-    kept = [part for part in passed if part is not None]
-    if len(kept) < len(parts):
-        return b"[" + b",".join(kept) + b"]" if kept else None
-    gaps = [0, *(end for _, end in places)]
-    before = [text[gap:start].encode() for gap, (start, _) in zip(gaps, places, strict=False)]
-    return b"".join(map(bytes.__add__, before, kept)) + text[gaps[-1] :].encode()

@@ -76,6 +76,20 @@ class Traffic:
             case Reply() | Fault():
                 return self._answer_to_client(line, message)
 
+    @property
+    def reads_no_answer(self) -> bool:
+        """Whether no answer that may come has to be read."""
+        learns = self.replay.LEARNS_FROM
+        return not self._rounds and all(r.method not in learns for r in self._open.values())
+
+    def may_stream(self, id_: Id, *, is_complete: bool) -> bool:
+        """Whether the answer to a request goes on as it is; `is_complete` where it says that it
+        asks for nothing."""
+        request = self._open.get(id_)
+        if request is None or request.method in self.replay.LEARNS_FROM:
+            return False
+        return not self._rounds.has_alias(id_) and (is_complete or id_ not in self._rounds)
+
     def settle(self, id_: Id) -> bool:
         """Note an answer of the server that was not read; whether its line may pass as it is."""
         if self._rounds.has_alias(id_):

@@ -25,13 +25,13 @@ _NOTICE_OF_FILTER = {
     "promptsListChanged": "notifications/prompts/list_changed",
     "resourcesListChanged": RESOURCES_CHANGED,
 }
-# How our daemons start their lines; others may write JSON as they like.
-_ANSWER = b'{"jsonrpc":"2.0","id":'
+# How our daemons and most servers start a notice and an answer; others may do as they like.
 _NOTICE = b'{"jsonrpc":"2.0","method":'
-_RESULT = b'{"result":'  # and so do servers made with the TypeScript SDK, whose id comes last
-_LAST_ID = re.compile(rb',"id":(-?(?:0|[1-9]\d{0,18})|"[ !#-\[\]-~]*")\}\s*\Z')
-_JSON = json.JSONDecoder()
-_OUTCOMES = (',"result":', ',"error":')
+RESULT = b'{"result":'
+"""So do servers made with the TypeScript SDK start an answer; its id comes last."""
+_ID = rb'(-?(?:0|[1-9][0-9]{0,18})|"[ !#-\[\]-~]*")'
+_FIRST_ID = re.compile(rb'\{"jsonrpc": ?"2.0", ?"id": ?' + _ID + rb', ?"(?:result|error)":')
+_LAST_ID = re.compile(rb', ?"id": ?' + _ID + rb"\}\s*\Z")
 
 
 def id_of_answer(line: bytes) -> Id | None:
@@ -46,20 +46,19 @@ def id_of_answer(line: bytes) -> Id | None:
 
 def quick_id_of_answer(line: bytes) -> Id | None:
     """The same from the ends of the line alone; None also where they do not tell."""
-    if line.startswith(_ANSWER):
-        try:
-            head = line[len(_ANSWER) : HEAD].decode()
-            id_, end = _JSON.raw_decode(head)
-        except ValueError:  # a very long id, or a letter that the cut has split
-            return None
-        known = isinstance(id_, int | str) and not isinstance(id_, bool)
-        return id_ if known and head.startswith(_OUTCOMES, end) else None
-    if not line.startswith(_RESULT):
+    if found := _FIRST_ID.match(line, 0, HEAD):
+        return _id_in(found[1])
+    if not line.startswith(RESULT):
         return None
     # In JSON a quote after a comma begins a string, unless the comma lies in one: then the quote
     # ends it, and what follows is no colon. So this is a member, and of the outermost object.
     found = _LAST_ID.search(line, max(0, len(line) - HEAD))
-    return json.loads(found[1]) if found else None
+    return _id_in(found[1]) if found else None
+
+
+def _id_in(text: bytes) -> Id:
+    id_: Id = json.loads(text)
+    return id_
 
 
 def fault_line(id_: Id, error: RootsdError) -> bytes:

@@ -1,0 +1,188 @@
+"""What a client pays for `rootsd run`, against the same server without it: a call, many at a time,
+a result of 5 MB, start, and memory. Client and servers speak by hand, so that nothing of an SDK's
+client is in the figures.
+
+Run: make bench ARGS='-k bench_relay'
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+
+import pytest
+
+from bench.measuring import memory, table
+from support.bridges import INITIALIZE, environment, notice, request
+from support.publishing import FakeSource, root
+from support.relays import SCRIPTED, RelayClient, command
+from support.serving import published
+from support.sizes import Sizes
+from support.tried import npm
+
+ALONE, RUN = "the server alone", "rootsd run"
+BULK = 5_000_000
+FLIGHT = 1_000
+MAX_ADDED_US, MAX_BULK, MAX_MB = 200.0, 1.2, 28.0
+
+pytestmark = pytest.mark.needs("npm")
+
+
+@pytest.fixture(autouse=True)
+def roots() -> Iterator[None]:
+    with published(FakeSource(*(root(f"/src/project-{number}") for number in range(20)))):
+        yield
+
+
+@contextmanager
+def process(words: list[str]) -> Iterator[RelayClient]:
+    pipe = subprocess.PIPE
+    quiet = subprocess.DEVNULL
+    with subprocess.Popen(words, stdin=pipe, stdout=pipe, stderr=quiet, env=environment()) as it:
+        try:
+            yield RelayClient(it)
+        finally:
+            it.kill()
+
+
+def commands(server: list[str]) -> dict[str, list[str]]:
+    return {ALONE: server, RUN: command(*server)}
+
+
+def shake_hands(client: RelayClient) -> None:
+    """As clients do; then the server is given the roots, by the relay or by this."""
+    client.say(request("i", "initialize", INITIALIZE))
+    while client.hear().get("id") != "i":
+        continue
+    client.say(notice("notifications/initialized"))
+
+
+def ready(stack: ExitStack, server: list[str]) -> dict[str, RelayClient]:
+    clients = {}
+    for name, words in commands(server).items():
+        clients[name] = stack.enter_context(process(words))
+        shake_hands(clients[name])
+    return clients
+
+
+def interleaved(rounds: int, actions: Mapping[str, Callable[[], float]]) -> dict[str, list[float]]:
+    """What the actions measure, all taking turns; a first round warms up."""
+    measured: dict[str, list[float]] = {name: [] for name in actions}
+    for number in range(rounds + 1):
+        for name, action in actions.items():
+            taken = action()
+            if number:
+                measured[name].append(taken)
+    return measured
+
+
+def answer_to(client: RelayClient, id_: object) -> bytes:
+    """The line that answers; others are passed over."""
+    mark = json.dumps(id_).encode()
+    while True:
+        line = client.stdout.readline()
+        assert line, "the server has ended"
+        if b'"id":' + mark in line or b'"id": ' + mark in line:
+            return line
+
+
+def a_call(client: RelayClient, line: bytes) -> float:
+    begin = time.perf_counter()
+    client.say(line)
+    answer_to(client, "c")
+    return (time.perf_counter() - begin) * 1e6
+
+
+def test_a_call_and_memory(sizes: Sizes) -> None:
+    rounds = sizes.pick(test=1_000, check=3_000, soak=10_000)
+    line = request("c", "tools/call", {"name": "echo", "arguments": {"message": "hi"}})
+    with ExitStack() as stack:
+        clients = ready(stack, npm("mcp-server-everything")())
+        for client in clients.values():
+            a_call(client, line)
+        calls = {name: (lambda it=client: a_call(it, line)) for name, client in clients.items()}
+        took = {name: statistics.median(all_) for name, all_ in interleaved(rounds, calls).items()}
+        held = memory(clients[RUN].process.pid)
+    added = took[RUN] - took[ALONE]
+    table(
+        "A call of server-everything's echo",
+        ("", "median us", "added us", "RSS MB", "PSS MB"),
+        [(ALONE, took[ALONE], "", "", ""), (RUN, took[RUN], added, held.rss_mb, held.pss_mb)],
+    )
+    assert added <= MAX_ADDED_US
+    assert held.rss_mb <= MAX_MB
+
+
+def test_a_large_result(sizes: Sizes) -> None:
+    rounds = sizes.pick(test=15, check=30, soak=100)
+    line = request("c", "tools/call", {"name": "big", "arguments": BULK})
+    with ExitStack() as stack:
+        clients = ready(stack, [*SCRIPTED, "--deaf"])
+        calls = {name: (lambda it=client: a_call(it, line)) for name, client in clients.items()}
+        took = {name: statistics.median(all_) for name, all_ in interleaved(rounds, calls).items()}
+    ratio = took[RUN] / took[ALONE]
+    table(
+        f"A result of {BULK / 1e6:.0f} MB",
+        ("", "median ms", "against alone"),
+        [(name, us / 1e3, f"{us / took[ALONE]:.2f} x") for name, us in took.items()],
+    )
+    assert ratio <= MAX_BULK
+
+
+def many(client: RelayClient) -> float:
+    """Milliseconds until so many calls are answered that were all made at once."""
+    lines = b"".join(
+        request(f"m{n}", "tools/call", {"name": "echo", "arguments": {"message": str(n)}})
+        for n in range(FLIGHT)
+    )
+    begin = time.perf_counter()
+    writer = threading.Thread(target=client.say, args=(lines,))
+    writer.start()
+    seen = {client.answer()["id"] for _ in range(FLIGHT)}
+    writer.join()
+    assert len(seen) == FLIGHT
+    return (time.perf_counter() - begin) * 1e3
+
+
+def test_a_thousand_calls_in_flight(sizes: Sizes) -> None:
+    rounds = sizes.pick(test=5, check=15, soak=50)
+    with ExitStack() as stack:
+        clients = ready(stack, npm("mcp-server-everything")())
+        for client in clients.values():
+            a_call(
+                client, request("c", "tools/call", {"name": "echo", "arguments": {"message": ""}})
+            )
+        calls = {name: (lambda it=client: many(it)) for name, client in clients.items()}
+        took = {name: statistics.median(all_) for name, all_ in interleaved(rounds, calls).items()}
+    table(
+        f"{FLIGHT} calls in flight",
+        ("", "median ms", "against alone"),
+        [(name, ms, f"{ms / took[ALONE]:.2f} x") for name, ms in took.items()],
+    )
+
+
+def a_start(words: list[str]) -> float:
+    begin = time.perf_counter()
+    with process(words) as client:
+        client.say(request("c", "initialize", INITIALIZE))
+        answer_to(client, "c")
+        return (time.perf_counter() - begin) * 1e3
+
+
+def test_start_to_first_answer(sizes: Sizes) -> None:
+    rounds = sizes.pick(test=10, check=30, soak=60)
+    starts = {
+        name: (lambda it=words: a_start(it))
+        for name, words in commands(npm("mcp-server-everything")()).items()
+    }
+    took = {name: statistics.median(all_) for name, all_ in interleaved(rounds, starts).items()}
+    table(
+        "Start to first answer of server-everything",
+        ("", "median ms", "added ms"),
+        [(ALONE, took[ALONE], ""), (RUN, took[RUN], took[RUN] - took[ALONE])],
+    )
