@@ -59,7 +59,7 @@ class Server:
         self._stdout = self._process.stdout
         for pipe in (self._stdin, self._stdout):
             os.set_blocking(pipe.fileno(), False)
-            _widen(pipe.fileno())
+            widen(pipe.fileno())
 
     @property
     def stdin(self) -> int:
@@ -127,7 +127,7 @@ class Server:
         return 128 - status if status < 0 else status
 
 
-def _widen(pipe: int) -> None:
+def widen(pipe: int) -> None:
     """Megabytes come in fewer turns; the kernel may refuse, and macOS does it by itself."""
     if sys.platform == "linux":
         with suppress(OSError):

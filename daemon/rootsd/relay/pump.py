@@ -22,7 +22,7 @@ from rootsd.relay.following import Told
 from rootsd.relay.intake import Intake, TooLong
 from rootsd.relay.link import Link
 from rootsd.relay.outbox import Outbox
-from rootsd.relay.process import CannotStart, Server
+from rootsd.relay.process import CannotStart, Server, widen
 from rootsd.relay.session import Session
 from rootsd.wire.hello import Hello
 
@@ -63,6 +63,7 @@ class Pump:
     def run(self) -> int:
         """Pump until the server has ended; the exit status. Raises CannotStart."""
         self._heed_signals()
+        widen(STDOUT)
         if not self._waits:
             self._start()
         try:
