@@ -12,10 +12,12 @@ import anyio
 from anyio.abc import SocketStream
 
 from rootsd.app.control import REFUSED, serve_control
+from rootsd.app.gate import ChallengeNeeded
 from rootsd.app.requests import ProgressSink
-from rootsd.core.errors import AmbiguousReference, UnknownProject
+from rootsd.core.errors import AmbiguousReference, CallerRefused, UnknownProject
 from rootsd.core.model import Actor, ActorKind
 from rootsd.wire.control import CheckQuery, Progress, Request, ScanOrder, StatusQuery, Stop
+from rootsd.wire.guarding import Challenge, LogQuery
 from rootsd.wire.lines import LineReader
 
 ME = Actor(ActorKind.PERSON, "a test")
@@ -45,6 +47,16 @@ class FakeDesk:
             progress(Progress(folders=2, projects=1, parent="/src"))
             await self.may_finish.wait()
         return {"revision": 7}
+
+
+async def admit(request: Request, typed: str | None) -> Actor:
+    """Lets everybody in; of whoever asks for the log, a word is wanted."""
+    if isinstance(request, LogQuery):
+        if typed is None:
+            raise ChallengeNeeded("confirm it", Challenge(lines=["log"], word="bada"))
+        if typed != "bada":
+            raise CallerRefused("that is not the word", "rootsd status")
+    return ME
 
 
 class Caller:
@@ -77,7 +89,7 @@ async def connected(desk: FakeDesk) -> AsyncIterator[Caller]:
     near = await SocketStream.from_socket(ours)
     far = await SocketStream.from_socket(theirs)
     async with anyio.create_task_group() as group, near, far:
-        group.start_soon(serve_control, near, desk, ME)
+        group.start_soon(serve_control, near, desk, admit)
         yield Caller(far)
         group.cancel_scope.cancel()
 
@@ -151,3 +163,15 @@ async def test_a_notice_gets_no_answer() -> None:
         await caller.send('{"jsonrpc":"2.0","method":"status"}')
         assert (await caller.call("status"))["id"] == 1
     assert len(desk.asked) == 1
+
+
+async def test_a_word_that_is_wanted_is_asked_for_and_counts_when_it_is_right() -> None:
+    async with connected(FakeDesk()) as caller:
+        asked = await caller.call("log")
+        assert asked["error"]["data"]["code"] == "refused"
+        assert asked["error"]["data"]["challenge"] == {"lines": ["log"], "word": "bada"}
+        wrong = await caller.call("log", typed="dada")
+        assert wrong["error"]["message"] == "that is not the word"
+        assert "challenge" not in wrong["error"]["data"]
+        assert (await caller.call("log", typed=1))["error"]["data"]["code"] == "usage"
+        assert (await caller.call("log", typed="bada"))["result"] == {"revision": 7}

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from rootsd.cli import client
+from rootsd.cli import client, terminal
+from rootsd.core.callers import Guard
 from rootsd.core.errors import DaemonUnreachable, ErrorCode, RootsdError
 from rootsd.wire.control import CheckQuery, Progress, ScanOrder, StatusQuery
+from rootsd.wire.guarding import SetGuard
 from support.fake_daemon import FakeDaemon, Objection, a_scan, a_status
 
 
@@ -64,3 +67,39 @@ def test_a_long_socket_path_is_no_obstacle(
     with FakeDaemon(folder) as daemon:
         daemon.answers["status"] = a_status()
         assert client.call(StatusQuery())["revision"] == 7
+
+
+def _challenging(params: dict[str, Any]) -> dict[str, Any]:
+    if "typed" not in params:
+        objection = Objection(ErrorCode.REFUSED, "confirm it")
+        objection.data["challenge"] = {"lines": ["guard off"], "word": "bada"}
+        raise objection
+    return {"guard": params["typed"]}
+
+
+def test_a_challenge_is_answered_by_what_is_typed_on_the_same_connection(
+    daemon: FakeDaemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[object] = []
+
+    def typed_at(challenge: object) -> str:
+        asked.append(challenge)
+        return "bada"
+
+    daemon.answers["set-guard"] = _challenging
+    monkeypatch.setattr(terminal, "typed_at", typed_at)
+    assert client.call(SetGuard(Guard.OFF)) == {"guard": "bada"}
+    assert asked == [{"lines": ["guard off"], "word": "bada"}]
+    assert daemon.asked("set-guard") == [{"guard": "off"}, {"guard": "off", "typed": "bada"}]
+
+
+def test_where_nobody_may_or_can_be_asked_the_order_is_refused(
+    daemon: FakeDaemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    daemon.answers["set-guard"] = _challenging
+    monkeypatch.setattr(terminal, "typed_at", lambda challenge: None)
+    for asking in client.Asking:
+        with pytest.raises(RootsdError, match="confirm it") as caught:
+            client.call(SetGuard(Guard.OFF), asking=asking)
+        assert caught.value.code is ErrorCode.REFUSED
+    assert daemon.asked("set-guard") == [{"guard": "off"}] * 2

@@ -16,6 +16,8 @@ from support.terminal import Shell
 # What the issue that made this promises; --help, -h and the global flags are everywhere.
 DOCUMENTED = {
     "up": {"--foreground"},
+    "guard": set(),
+    "log": {"--last"},
     "down": set(),
     "status": set(),
     "service": set(),

@@ -10,7 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rootsd.core.changes import Change, ProjectChange, RuleChange, Verb
+from rootsd.core.callers import Guard
+from rootsd.core.changes import (
+    Attempt,
+    Change,
+    GuardChange,
+    Note,
+    ProjectChange,
+    RuleChange,
+    Verb,
+)
 from rootsd.core.fields import BadRecord
 from rootsd.core.history import (
     START,
@@ -46,6 +55,8 @@ from support.decisions import (
     see,
 )
 
+NOTES: list[Note] = [GuardChange(Guard.OFF, PERSON), Attempt("approve \u2022", PERSON)]
+
 
 @st.composite
 def histories(draw: st.DrawFn) -> list[Event]:
@@ -58,7 +69,8 @@ def histories(draw: st.DrawFn) -> list[Event]:
         RuleChange(1, None, new, draw(st.sampled_from(Verb)), PERSON)
         for new in draw(st.lists(st.none() | rules, max_size=2))
     ]
-    return events_for(changes, NOON, START)
+    notes: list[Note] = draw(st.lists(st.sampled_from(NOTES), max_size=2))
+    return events_for([*changes, *notes], NOON, START)
 
 
 @given(histories())
@@ -246,6 +258,8 @@ def test_after_distrust_nothing_is_approved_and_a_second_time_changes_nothing(
                 assert not _approves(ruling)
             case Rule(verdict=verdict):
                 assert verdict is Verdict.DENIED
+            case Guard():
+                pytest.fail("who may decide is no longer known for sure")
             case None:
                 pytest.fail("an event without an outcome does not stand")
     assert distrust(state, NOON) == []

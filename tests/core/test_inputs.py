@@ -15,7 +15,7 @@ def test_no_fact_says_who_and_every_order_does() -> None:
 
 
 def test_the_daemon_itself_is_no_actor() -> None:
-    assert {kind.value for kind in ActorKind} == {"person", "rule", "main checkout"}
+    assert {kind.value for kind in ActorKind} == {"person", "rule", "main checkout", "caller"}
 
 
 def test_an_approval_lets_write_unless_it_says_otherwise() -> None:

@@ -105,10 +105,12 @@ def test_a_parent_that_cannot_be_one_is_refused_and_nothing_is_written(
         "root": Path("/"),
         "above home": person.home.parent,
     }[kind]
+    config = rootsd_dir / "config" / "config.toml"
+    before = config.read_bytes()
     done = person.run("up", str(bad))
     assert done.returncode != 0
     assert str(bad) in done.stderr
-    assert not (rootsd_dir / "config" / "config.toml").exists()
+    assert config.read_bytes() == before
 
 
 def test_a_second_daemon_is_refused_and_names_the_first(person: Person) -> None:

@@ -8,11 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from rootsd.core.callers import Guard
 from rootsd.core.errors import BadConfig, ErrorCode
 from rootsd.core.model import Nested, Parent
 from rootsd.core.paths import RefusedPlaces
 from rootsd.host.config import (
     MAX_BYTES,
+    Approval,
     Config,
     SessionCaps,
     canonical,
@@ -96,7 +98,7 @@ def test_a_path_that_is_not_utf8_survives_being_made_canonical(tmp_path: Path) -
     ("text", "line", "key", "said"),
     [
         ("parnet = 1", 1, "parnet", "did you mean parent?"),
-        ("[zzz]\na = 1", 1, "zzz", "known are parent, roots, sessions"),
+        ("[zzz]\na = 1", 1, "zzz", "known are approval, parent, roots, sessions"),
         ("[[parent]]\npath = '/srv/a'\n\n# x\n[[parent]]\npaht = '/srv/b'", 6, "paht", "path?"),
         ("[[parent]]\npath = '/srv/a'\ndept = 3", 3, "dept", "did you mean depth?"),
         ("[[parent]]\ndepth = 3", 1, "path", "needs a path"),
@@ -215,3 +217,26 @@ def test_places_are_refused_and_allowed_for_roots_and_for_parents(home: Path) ->
 def test_what_is_wrong_about_places_is_named(text: str, message: str) -> None:
     with pytest.raises(BadConfig, match=message):
         parse_config(text, FILE)
+
+
+def test_who_may_decide_is_read() -> None:
+    text = '[approval]\nguard = "terminal"\nagents = ["mine"]\nmarkers = ["MINE=1"]\n'
+    assert parse_config(text, FILE).approval == Approval(Guard.TERMINAL, ("mine",), ("MINE=1",))
+    assert parse_config("", FILE).approval == Approval(Guard.AGENTS)
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "what"),
+    [
+        ('[approval]\nguard = "on"', "guard", "none of agents, terminal, off"),
+        ('[approval]\nagents = "mine"', "agents", "not a list of names"),
+        ('[approval]\nmarkers = [""]', "markers", "not a list of names"),
+        ("[approval]\nguards = 1", "guards", "did you mean guard"),
+        ("approval = 1", "approval", "it is written [approval]"),
+    ],
+)
+def test_what_makes_no_sense_about_it_is_named(text: str, key: str, what: str) -> None:
+    with pytest.raises(BadConfig) as caught:
+        parse_config(text, FILE)
+    assert f"key {key}" in caught.value.message
+    assert what in caught.value.message

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from rootsd.core.callers import Guard
+from rootsd.core.changes import Attempt, GuardChange, Note
 from rootsd.core.errors import ErrorCode
 from rootsd.core.history import START, events_for
 from rootsd.host import migrate as migrate_module
@@ -22,6 +24,7 @@ from rootsd.host.database import (
     journal_of,
     read_events,
     read_number,
+    read_records,
     transaction,
     write_events,
 )
@@ -38,8 +41,9 @@ from rootsd.host.migrate import (
     migrate,
     refuse_newer,
 )
-from support.decisions import NOON, approved, decide
+from support.decisions import NOON, PERSON, approved, decide, denied
 
+NEWEST = len(MIGRATIONS)
 LATER = (*MIGRATIONS, ("ALTER TABLE sighting ADD COLUMN origin TEXT", "CREATE TABLE extra(a)"))
 
 
@@ -82,10 +86,29 @@ def test_a_later_version_keeps_what_is_stored_and_is_backed_up_first(db: Databas
         write_events(db, events)
     versions: list[int] = []
     migrate(db, lambda: versions.append(read_number(db, "user_version")), LATER)
-    assert versions == [1]
-    assert read_number(db, "user_version") == 2
+    assert versions == [NEWEST]
+    assert read_number(db, "user_version") == NEWEST + 1
     assert list(read_events(db)) == events
-    assert layout(db) == layout_of(2, LATER)
+    assert layout(db) == layout_of(NEWEST + 1, LATER)
+
+
+def test_the_first_version_is_brought_to_one_that_takes_settings_and_attempts(
+    db: Database,
+) -> None:
+    migrate(db, _never, MIGRATIONS[:1])
+    events = events_for([decide(approved(1)), decide(denied(2))], NOON, START)
+    with transaction(db):
+        write_events(db, events)
+    migrate(db, lambda: None)
+    notes: list[Note] = [GuardChange(Guard.TERMINAL, PERSON), Attempt("approve it", PERSON)]
+    more = events_for(notes, NOON, events[-1].head)
+    with transaction(db):
+        write_events(db, more)
+    assert list(read_events(db)) == [*events, *more]
+    assert list(read_records(db)) == [*events, more[0]]
+    assert layout(db) == layout_of(NEWEST)
+    with pytest.raises(sqlite3.IntegrityError, match="append-only"):
+        db.execute("DELETE FROM event")
 
 
 def test_a_migration_that_fails_leaves_the_version_before_it(db: Database) -> None:
@@ -93,8 +116,8 @@ def test_a_migration_that_fails_leaves_the_version_before_it(db: Database) -> No
     broken = (*MIGRATIONS, ("CREATE TABLE extra(a)", "CREATE TABLE event(a)"))
     with pytest.raises(sqlite3.OperationalError, match="already exists"):
         migrate(db, lambda: None, broken)
-    assert read_number(db, "user_version") == 1
-    assert layout(db) == layout_of(1)
+    assert read_number(db, "user_version") == NEWEST
+    assert layout(db) == layout_of(NEWEST)
 
 
 def test_a_failed_backup_stops_the_migration(db: Database) -> None:
@@ -105,14 +128,16 @@ def test_a_failed_backup_stops_the_migration(db: Database) -> None:
 
     with pytest.raises(DiskFull):
         migrate(db, fail, LATER)
-    assert read_number(db, "user_version") == 1
+    assert read_number(db, "user_version") == NEWEST
 
 
 def test_a_newer_version_is_refused_and_not_touched(db: Database, file: Path) -> None:
     migrate(db, _never, LATER)
     db.close()
     before = file.read_bytes(), file.stat().st_mtime_ns
-    with pytest.raises(NewerStore, match="version 2, written by a newer rootsd") as caught:
+    with pytest.raises(
+        NewerStore, match=f"version {NEWEST + 1}, written by a newer rootsd"
+    ) as caught:
         refuse_newer(file)
     assert caught.value.code is ErrorCode.BAD_CONFIG
     assert caught.value.remedy
@@ -144,7 +169,7 @@ def test_the_database_of_another_program_is_not_migrated(db: Database, foreign: 
 def test_a_lost_trigger_shows_in_the_layout(db: Database) -> None:
     migrate(db, _never)
     db.execute("DROP TRIGGER event_no_delete")
-    assert layout(db) != layout_of(1)
+    assert layout(db) != layout_of(NEWEST)
 
 
 def test_the_reserve_is_free_pages_and_a_long_journal(db: Database, file: Path) -> None:
@@ -157,7 +182,7 @@ def test_the_reserve_is_free_pages_and_a_long_journal(db: Database, file: Path) 
     sizes = file.stat().st_size, journal.stat().st_size
     assert fill_reserve(db, file)
     assert (file.stat().st_size, journal.stat().st_size) == sizes
-    assert layout(db) == layout_of(1)
+    assert layout(db) == layout_of(NEWEST)
 
 
 def test_decisions_use_the_reserve_before_the_file_grows(db: Database, file: Path) -> None:
@@ -197,7 +222,7 @@ def test_no_room_for_the_reserve_is_not_an_error(db: Database, file: Path) -> No
     migrate(db, _never)
     db.execute(f"PRAGMA max_page_count = {read_number(db, 'page_count') + 9}")
     assert not fill_reserve(db, file)
-    assert layout(db) == layout_of(1)
+    assert layout(db) == layout_of(NEWEST)
     with transaction(db):
         write_events(db, events_for([decide(approved(1))], NOON, START))
 
@@ -218,9 +243,9 @@ def test_a_crash_amid_filling_the_reserve_leaves_nothing_behind(
     with pytest.raises(KeyboardInterrupt):
         fill_reserve(db, file)
     monkeypatch.undo()
-    assert layout(db) != layout_of(1)
+    assert layout(db) != layout_of(NEWEST)
     migrate(db, _never)
-    assert layout(db) == layout_of(1)
+    assert layout(db) == layout_of(NEWEST)
 
 
 def test_no_room_for_the_journal_is_not_an_error_and_takes_no_free_pages(
@@ -230,9 +255,10 @@ def test_no_room_for_the_journal_is_not_an_error_and_takes_no_free_pages(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     migrate(db, _never)
+    free = read_number(db, "freelist_count")
     monkeypatch.setattr(os, "pwrite", fail)
     assert not fill_reserve(db, file)
-    assert read_number(db, "freelist_count") == 0
+    assert read_number(db, "freelist_count") == free
 
 
 def test_a_journal_with_zeros_behind_it_still_rolls_back(db: Database, file: Path) -> None:

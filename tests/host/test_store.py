@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from rootsd.core.changes import ProjectChange, Verb
+from rootsd.core.callers import Guard
+from rootsd.core.changes import Attempt, GuardChange, Note, ProjectChange, Verb
 from rootsd.core.errors import RootsdError
 from rootsd.core.history import fold, verified
 from rootsd.core.model import Presence, Project, ProjectKind, Sighting, Verdict
@@ -22,6 +23,7 @@ from rootsd.host.private import NotPrivate
 from rootsd.host.store import Loaded, Store
 from support.decisions import (
     NOON,
+    PERSON,
     add,
     after,
     approved,
@@ -45,9 +47,24 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_a_new_store_is_empty_and_private(folder: Path) -> None:
-    assert load(folder) == Loaded((), (), 1, "")
+    assert load(folder) == Loaded((), (), 1, "", is_new=True)
     assert folder.stat().st_mode & 0o777 == 0o700
     assert {path.stat().st_mode & 0o777 for path in folder.iterdir()} == {0o600}
+
+
+def test_the_guard_and_refused_attempts_are_there_after_a_restart(folder: Path) -> None:
+    notes: list[Note] = [
+        GuardChange(Guard.OFF, PERSON),
+        Attempt("approve it", PERSON),
+        GuardChange(Guard.TERMINAL, PERSON),
+    ]
+    with closing(Store.open(folder)) as store:
+        for note in notes:
+            store.append([note], NOON)
+        assert [event.verb for event in store.last_events(2)] == ["refused", "guard set"]
+        assert len(store.last_events(9)) == 3
+    loaded = load(folder)
+    assert (loaded.guard, loaded.is_new) == (Guard.TERMINAL, False)
 
 
 def test_what_was_appended_is_there_after_a_restart(folder: Path) -> None:

@@ -8,9 +8,11 @@ from typing import Any
 
 import anyio
 
+from rootsd.app.chronicle import Chronicle
 from rootsd.app.requests import Desk, ProgressSink, ScanCost
 from rootsd.core.catalog import Catalog
 from rootsd.core.errors import NotPresent
+from rootsd.core.history import Event
 from rootsd.core.inputs import Observation, Sighted
 from rootsd.core.model import Parent, Project, ProjectKind, Rule
 from rootsd.core.paths import bytes_of, contains
@@ -26,6 +28,7 @@ from rootsd.wire.control import (
 from rootsd.wire.sessions import SessionItem
 from support.decisions import PERSON
 from support.fakes import HANG_GUARD, SOURCES, World
+from support.street import Street
 
 CWD = "/home/ann/src"
 APPROVE, DENY, FORGET = DecisionVerb.APPROVE, DecisionVerb.DENY, DecisionVerb.FORGET
@@ -135,7 +138,16 @@ class Office:
         self.world = World(*projects, rules=rules)
         self.surveyor = FakeSurveyor(self.world)
         self.host = FakeHost()
-        self.desk = Desk(self.world.ledger, self.surveyor, self.host, real_path)
+        self.events: list[Event] = []
+        self.street = Street()
+        self.gate = self.street.gate(self.world.ledger.note)
+        self.desk = Desk(
+            self.world.ledger,
+            self.surveyor,
+            self.host,
+            Chronicle(self.world.ledger, self.gate, lambda last: self.events[-last:]),
+            real_path=real_path,
+        )
 
     async def ask(self, request: Request) -> dict[str, Any]:
         """The answer of the desk."""

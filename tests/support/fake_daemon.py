@@ -25,7 +25,9 @@ class Objection(Exception):
         self, code: ErrorCode, message: str, remedy: str = "", choices: tuple[str, ...] = ()
     ) -> None:
         super().__init__(message)
-        self.data = {"code": code.value, "remedy": remedy, "choices": list(choices)}
+        self.data: dict[str, Any] = {
+            "code": code.value, "remedy": remedy, "choices": list(choices),
+        }  # fmt: skip
 
 
 class FakeDaemon:
@@ -98,10 +100,13 @@ class FakeDaemon:
 
     def _outcome(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
         answer = self.answers[method]
-        if isinstance(answer, Objection):
-            return {"error": {"code": -32000, "message": str(answer), "data": answer.data}}
-        assert not isinstance(answer, Exception)
-        return {"result": answer(params) if callable(answer) else answer}
+        try:
+            if isinstance(answer, Exception):
+                raise answer
+            return {"result": answer(params) if callable(answer) else answer}
+        except Objection as objection:
+            error = {"code": -32000, "message": str(objection), "data": objection.data}
+            return {"error": error}
 
 
 def an_item(name: str = "api", **changes: object) -> dict[str, Any]:
@@ -134,6 +139,8 @@ def a_status(**changes: object) -> dict[str, Any]:
         "counts": {"published": 2, "approved": 2, "waiting": 1, "denied": 0, "lapsed": 0,
                    "incomplete": 0, "projects": 3},
         "sessions": [{"client": "claude-code", "pid": 99, "since": "2026-11-20T09:00:00Z"}],
+        "guard": "agents",
+        "refused": None,
         "degraded": [],
         "warnings": [],
         **changes,

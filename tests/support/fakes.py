@@ -17,7 +17,7 @@ from anyio import from_thread
 from rootsd.app.expiries import Expiries
 from rootsd.app.ledger import Ledger
 from rootsd.core.catalog import Catalog
-from rootsd.core.changes import Change, ProjectChange, RuleChange
+from rootsd.core.changes import Attempt, Change, GuardChange, Note, ProjectChange, RuleChange
 from rootsd.core.errors import RootsdError
 from rootsd.core.expiry import Moment
 from rootsd.core.inputs import AddRule, Approve, Deny, Forget, Observation, Sighted, Vanished
@@ -52,14 +52,14 @@ class FakeSaver:
     def __init__(self, projects: Sequence[Project] = (), rules: Sequence[Rule] = ()) -> None:
         self.projects = {p.path: p for p in projects}
         self.rules = {rule.number: rule for rule in rules}
-        self.batches: list[tuple[Change, ...]] = []
+        self.batches: list[tuple[Change | Note, ...]] = []
         self.refusing = False
         self.look_around: Callable[[], None] = lambda: None
         self._may_go_on = threading.Event()
         self._may_go_on.set()
         self._busy = anyio.Event()
 
-    def append(self, changes: Sequence[Change], at: datetime) -> None:
+    def append(self, changes: Sequence[Change | Note], at: datetime) -> None:
         from_thread.run_sync(self._enter)
         assert self._may_go_on.wait(HANG_GUARD), "nobody let the saver go on"
         if self.refusing:
@@ -69,7 +69,7 @@ class FakeSaver:
         for change in changes:
             self._take_in(change)
 
-    def _take_in(self, change: Change) -> None:
+    def _take_in(self, change: Change | Note) -> None:
         match change:
             case ProjectChange(path=path, after=after):
                 self.projects.pop(path, None)
@@ -79,6 +79,8 @@ class FakeSaver:
                 self.rules.pop(number, None)
                 if rule is not None:
                     self.rules[number] = rule
+            case GuardChange() | Attempt():
+                pass
 
     def _enter(self) -> None:
         self.look_around()

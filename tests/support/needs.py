@@ -76,6 +76,8 @@ NEEDS = {
         lambda: landlock.version() > 0,
         "run it on a Linux kernel with Landlock in the list of lsm= (5.13 or newer)",
     ),
+    "make": Need(_program("make"), "apt-get install make"),
+    "tmux": Need(_program("tmux"), "apt-get install tmux"),
     "linux": Need(_is_linux, "run it on Linux"),
     "namespaces": Need(
         _runs("unshare", "--mount", "--pid", "--fork", "true"),

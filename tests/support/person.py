@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from support.unguarded import set_guard
+
 HANG_GUARD = 60
 PATIENCE = 200
 
@@ -21,11 +23,12 @@ POWERLESS = ("setpriv", "--bounding-set=-all", "--inh-caps=-all")
 class Person:
     """Has a folder of sources, `parent`, and a repository elsewhere to clone from."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, guard: str = "off") -> None:
         self.home = home
         self.origin = home / "elsewhere" / "origin"
         self.parent = home / "src"
         self.parent.mkdir(parents=True)
+        set_guard(guard)
         self.origin.mkdir(parents=True)
         self.git("init", "-q", str(self.origin))
         (self.origin / "README").write_text("hello\n")

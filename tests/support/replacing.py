@@ -22,7 +22,7 @@ import anyio
 from rootsd.app.ledger import Ledger, Verifier
 from rootsd.app.patience import Patience
 from rootsd.core.catalog import Catalog
-from rootsd.core.changes import Change
+from rootsd.core.changes import Change, Note
 from rootsd.core.inputs import Approve, Deny, Forget, Observation, Sighted, Vanished
 from rootsd.core.model import Identity, Verdict
 from rootsd.core.paths import RefusedPlaces
@@ -92,7 +92,7 @@ class _ByInode:
 class _KeepsNothing:
     """Only what is in memory matters here."""
 
-    def append(self, changes: Sequence[Change], at: datetime) -> None:
+    def append(self, changes: Sequence[Change | Note], at: datetime) -> None:
         """Keep nothing."""
 
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rootsd.core.callers import Guard
 from rootsd.core.model import Access, Verdict
 from rootsd.wire.control import (
     METHODS,
@@ -33,6 +34,8 @@ FIELDS: dict[str, st.SearchStrategy[Any]] = {
     "access": st.sampled_from(Access),
     "cwd": TEXT,
     "effect": st.sampled_from(Effect),
+    "guard": st.sampled_from(Guard),
+    "is_look": st.booleans(),
     "last": st.integers(),
     "lasts": st.none() | st.integers(),
     "name": st.none() | TEXT,
@@ -72,7 +75,7 @@ def test_values_that_say_nothing_new_are_left_out(method: str) -> None:
     required: dict[str, object] = {
         f.name: "x" for f in fields(METHODS[method]) if f.default is MISSING
     }
-    forms = {"verb": "deny", "verdict": "denied", "number": 3, "refs": ["x"]}
+    forms = {"verb": "deny", "verdict": "denied", "number": 3, "refs": ["x"], "guard": "off"}
     required |= {name: value for name, value in forms.items() if name in required}
     assert encode(decode(method, required)) == (method, required)
 

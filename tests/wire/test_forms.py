@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from rootsd.core.model import Verdict
-from rootsd.wire.forms import number, number_or_none, text, text_or_none, texts, word
+from rootsd.wire.forms import number, number_or_none, text, text_or_none, texts, truth, word
 
 Form = Callable[[object], object]
 
@@ -18,6 +18,7 @@ Form = Callable[[object], object]
         (number, 3, 3),
         (number_or_none, None, None),
         (texts, ["a", ""], ("a", "")),
+        (truth, True, True),
         (word(Verdict), "denied", Verdict.DENIED),
     ],
 )
@@ -28,11 +29,12 @@ def test_a_value_of_its_form_is_taken(form: Form, raw: object, value: object) ->
 @pytest.mark.parametrize(
     ("form", "raw"),
     [
+        (truth, 1), (truth, "true"),
         (text, 1), (text, None), (text_or_none, []), (number, True), (number, "1"), (number, 1.0),
         (number_or_none, "1"), (texts, "ab"), (texts, [1]), (word(Verdict), "maybe"),
         (word(Verdict), 1),
     ],
 )  # fmt: skip
 def test_a_value_of_another_form_is_refused(form: Form, raw: object) -> None:
-    with pytest.raises(ValueError, match=r"not|none|valid"):
+    with pytest.raises(ValueError, match=r"not|none|valid|neither"):
         form(raw)

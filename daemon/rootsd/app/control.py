@@ -7,16 +7,19 @@ when the reader is slow; an answer never is.
 from __future__ import annotations
 
 import logging
+from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
 import anyio
 from anyio.abc import ByteStream
 
+from rootsd.app.gate import ChallengeNeeded
 from rootsd.app.requests import ProgressSink
 from rootsd.core.errors import AmbiguousReference, RootsdError
 from rootsd.core.model import Actor
 from rootsd.wire import jsonrpc
-from rootsd.wire.control import Progress, Request, decode
+from rootsd.wire.control import BadRequest, Progress, Request, decode
+from rootsd.wire.guarding import TYPED
 from rootsd.wire.lines import REQUEST_LIMIT, LineReader, LineTooLong
 
 log = logging.getLogger(__name__)
@@ -40,11 +43,16 @@ class Answering(Protocol):
         """Told once the answer to `request` is out."""
 
 
-async def serve_control(stream: ByteStream, desk: Answering, actor: Actor) -> None:
+Admit = Callable[[Request, str | None], Awaitable[Actor]]
+"""Who asks, if that may be answered; the text is what was typed at a challenge. Raises
+CallerRefused."""
+
+
+async def serve_control(stream: ByteStream, desk: Answering, admit: Admit) -> None:
     """Answer requests on `stream`, one after the other, until the peer is gone; then close it."""
     async with stream:
         try:
-            await _serve(stream, desk, actor)
+            await _serve(stream, desk, admit)
         except LineTooLong as error:
             fault = jsonrpc.Fault(None, jsonrpc.INVALID_REQUEST, str(error))
             await stream.send(jsonrpc.encode(fault))
@@ -52,30 +60,37 @@ async def serve_control(stream: ByteStream, desk: Answering, actor: Actor) -> No
             log.debug("a control connection broke off")
 
 
-async def _serve(stream: ByteStream, desk: Answering, actor: Actor) -> None:
+async def _serve(stream: ByteStream, desk: Answering, admit: Admit) -> None:
     reader = LineReader(_LINE_LIMIT)
     async for data in stream:
         reader.feed(data)
         while (line := reader.pop()) is not None:
-            await _answer(stream, desk, actor, line)
+            await _answer(stream, desk, admit, line)
 
 
-async def _answer(stream: ByteStream, desk: Answering, actor: Actor, line: bytes) -> None:
+async def _answer(stream: ByteStream, desk: Answering, admit: Admit, line: bytes) -> None:
     message = jsonrpc.parse(line)
     if isinstance(message, jsonrpc.Malformed):
         await stream.send(jsonrpc.encode(message.fault))
     if not isinstance(message, jsonrpc.Request):
         return
     try:
-        request = decode(
-            message.method, message.params if isinstance(message.params, dict) else {}
-        )
+        params = message.params if isinstance(message.params, dict) else {}
+        request = decode(message.method, params)
+        actor = await admit(request, _typed(params))
         result = await _carried_out(stream, desk, actor, request)
     except RootsdError as error:
         await stream.send(jsonrpc.encode(_fault(message.id, error)))
         return
     await stream.send(jsonrpc.encode(jsonrpc.Reply(message.id, result)))
     desk.answered(request)
+
+
+def _typed(params: dict[str, Any]) -> str | None:
+    typed = params.get(TYPED)
+    if typed is not None and not isinstance(typed, str):
+        raise BadRequest(f"the value of {TYPED} is not of its form: not a string")
+    return typed
 
 
 async def _carried_out(
@@ -122,4 +137,6 @@ def _fault(id_: jsonrpc.Id, error: RootsdError) -> jsonrpc.Fault:
     data: dict[str, Any] = {"code": error.code.value, "remedy": error.remedy}
     if isinstance(error, AmbiguousReference):
         data["choices"] = list(error.choices)
+    if isinstance(error, ChallengeNeeded):
+        data["challenge"] = error.challenge
     return jsonrpc.Fault(id_, REFUSED, error.message, data)

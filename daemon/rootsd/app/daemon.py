@@ -25,11 +25,13 @@ from anyio.abc import SocketStream, TaskStatus
 
 from rootsd import __version__
 from rootsd.app.admission import Admission
+from rootsd.app.arrival import tell_launcher
 from rootsd.app.asking import Asking
 from rootsd.app.backups import Backups
+from rootsd.app.chronicle import Chronicle
 from rootsd.app.collecting import spare_what_is_loaded
-from rootsd.app.control import serve_control
 from rootsd.app.discovery import Senses
+from rootsd.app.door import Door, lacking, open_gate
 from rootsd.app.expiries import Expiries
 from rootsd.app.facts import Sight
 from rootsd.app.health import Health, check_daemon
@@ -44,10 +46,9 @@ from rootsd.app.sessions import Sessions
 from rootsd.app.supplier import Supplier
 from rootsd.app.surveyor import Surveyor
 from rootsd.core.catalog import Catalog
-from rootsd.core.errors import DaemonUnreachable, RootsdError
-from rootsd.core.model import Actor, ActorKind
+from rootsd.core.errors import RootsdError
 from rootsd.core.paths import RefusedPlaces
-from rootsd.host import folders, starter
+from rootsd.host import folders
 from rootsd.host.accept import Acceptor, Heard
 from rootsd.host.alarm import make_alarm
 from rootsd.host.answering import Answering
@@ -76,10 +77,6 @@ log = logging.getLogger(__name__)
 _BROKEN = 1
 _INDEX_FILE = "discovery.index"
 _SESSIONS_FILE = "sessions.ndjson"
-_WITHOUT_HELPER = (
-    "whether a copy is finished is told by quiet times alone; rootsd down && rootsd up brings it "
-    "back"
-)
 _LOG_FORMAT = "%(asctime)s %(levelname)s %(message)s"
 
 
@@ -116,28 +113,11 @@ def run(places: Places, *, helper: Helper, ready_fd: int | None) -> int:
 
         async def serve() -> int:
             daemon = Daemon(store, refused, places.config_file, state, helper, supervisor)
-            on_ready = partial(_say_ready, ready_fd, daemon.stop)
+            on_ready = partial(tell_launcher, ready_fd, daemon.stop)
             await daemon.serve(config, run_folder, on_ready)
             return daemon.status
 
         return anyio.run(serve)
-
-
-def _say_ready(ready_fd: int | None, stop: Callable[[], None]) -> None:
-    """Tell whoever launched this daemon; end it where `down` came meanwhile.
-
-    `down` leaves its mark and then stops the daemon that accepts. This one accepts, and then
-    looks for the mark: so one of the two notices the other.
-    """
-    if ready_fd is None:
-        return
-    try:
-        starter.ensure_allowed()
-    except DaemonUnreachable as error:
-        starter.say_failed(ready_fd, error)
-        stop()
-    else:
-        starter.say_ready(ready_fd)
 
 
 class Daemon:
@@ -193,11 +173,25 @@ class Daemon:
         self._journal = Journal(state / _SESSIONS_FILE, GENERATION_BYTES)
         self._session_log = SessionLog(self._journal, __version__, utc_now)
         self._sessions = Sessions(self._session_log, utc_now)
+        self._is_new = loaded.is_new
+        self._gate = open_gate(
+            loaded.guard, helper, self._ledger.note, self._sessions.pids, utc_now
+        )
+        self._door = self._make_door(store)
         self._admission: Admission | None = None
         self._supervisor = supervisor
         self._can_read = partial(store.events, limit=1)
         self._has_sdk = False
         self._stopping = anyio.Event()
+
+    def _make_door(self, store: Store) -> Door:
+        chronicle = Chronicle(self._ledger, self._gate, store.last_events)
+        found = partial(real_path, resolve=self._answering.real_path)
+        note_on, facts_of = self._asking.note_on, self._sight.facts_of
+        return Door(
+            self._gate,
+            Desk(self._ledger, self._surveyor, self, chronicle, note_on, facts_of, found),
+        )
 
     async def serve(
         self, config: Config, run_folder: folders.RunFolder, on_ready: Callable[[], None]
@@ -207,6 +201,7 @@ class Daemon:
         # configuration, or a newer version, may refuse places that were none to refuse then.
         await self._ledger.set_places(config.limiting(self._places))
         await self._ledger.current()
+        await self._gate.begin(config.approval, is_new=self._is_new)
         with ExitStack() as stack:
             given = handed_over()
             control = given.get(CONTROL) or listen(run_folder.control_socket)
@@ -245,6 +240,7 @@ class Daemon:
             group.start_soon(self._asking.carry_out)
             group.start_soon(self._asking.follow_decisions)
             group.start_soon(self._session_log.keep)
+            group.start_soon(self._gate.keep_remembering)
             group.start_soon(Acceptor(control.socket, self._serve_control).serve)
             acceptor = Acceptor(mcp.socket, self._serve_mcp)
             self._admission = Admission(acceptor, config.sessions)
@@ -280,8 +276,7 @@ class Daemon:
         """What does not work as it should."""
         note = [self._note] if self._note else []
         admission = self._admission.degraded() if self._admission else []
-        trouble = self._helper.trouble()
-        helper = [f"{trouble}: {_WITHOUT_HELPER}"] if trouble else []
+        helper = lacking(self._helper)
         return [*note, *admission, *helper, *self._backups.degraded(), *self._surveyor.degraded()]
 
     async def reload(self) -> None:
@@ -290,6 +285,7 @@ class Daemon:
             config = await to_thread.run_sync(read_config, self._config_file)
             await self._ledger.set_places(config.limiting(self._places))
             self._surveyor.set_parents(config.parents)
+            self._gate.know(config.approval)
             if self._admission:
                 self._admission.cap(config.sessions)
             log.info("configuration read: %d parents", len(config.parents))
@@ -309,16 +305,14 @@ class Daemon:
 
     async def _serve_control(self, stream: SocketStream, peer: Peer, heard: Heard) -> None:
         heard()
-        found = partial(real_path, resolve=self._answering.real_path)
-        note_on, facts_of = self._asking.note_on, self._sight.facts_of
-        desk = Desk(self._ledger, self._surveyor, self, found, note_on, facts_of)
-        await serve_control(stream, desk, Actor(ActorKind.PERSON, f"pid {peer.pid}"))
+        await self._door.serve(stream, peer)
 
     async def _serve_mcp(self, stream: SocketStream, peer: Peer, heard: Heard) -> None:
         # The SDK takes 60 MB and half a second: a daemon that nobody speaks MCP with does
         # without, and the others are answered meanwhile.
         publishing = await self._publishing()
         with self._sessions.opened(peer.pid) as session:
+            self._gate.somebody_connected()
             end = await publishing.serve_session(
                 PromptStream(stream), self._supplier, witness=session, heard=heard
             )

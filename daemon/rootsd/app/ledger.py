@@ -24,7 +24,7 @@ from anyio import to_thread
 from rootsd.app.effects import granted_in, granting, only_narrows, without_grants
 from rootsd.app.expiries import Expiries
 from rootsd.core.catalog import Catalog
-from rootsd.core.changes import Change
+from rootsd.core.changes import Change, Note
 from rootsd.core.errors import Busy, RootsdError
 from rootsd.core.inputs import Approve, Fact, Input, Observation, Order, Unsafe
 from rootsd.core.model import Identity, LapseReason, Project, Published, Root
@@ -45,7 +45,7 @@ class Overtaken(Busy):
 class Saver(Protocol):
     """The store, as the ledger needs it; called in a worker thread."""
 
-    def append(self, changes: Sequence[Change], at: datetime) -> object:
+    def append(self, changes: Sequence[Change | Note], at: datetime) -> object:
         """Make `changes` durable, all or none. Raises RootsdError where the disk refuses."""
 
 
@@ -165,6 +165,12 @@ class Ledger:
                 made = await self._obey(orders, seen)
         return made
 
+    async def note(self, note: Note) -> None:
+        """Make durable what no catalogue holds. Raises what the store raised."""
+        async with self._lock:
+            with anyio.CancelScope(shield=True):
+                await self._save((note,))
+
     async def set_places(self, places: RefusedPlaces) -> None:
         """Refuse these places from now on; what was approved in one of them lapses."""
         async with self._lock:
@@ -255,7 +261,7 @@ class Ledger:
         self._adopt(made.catalog)
         return made
 
-    async def _save(self, changes: Sequence[Change]) -> None:
+    async def _save(self, changes: Sequence[Change | Note]) -> None:
         waiting = [*self._unsaved, *changes]
         if waiting:
             await to_thread.run_sync(self._saver.append, waiting, self._now())

@@ -11,11 +11,12 @@ from typing import Any, Protocol, assert_never, cast
 from anyio import to_thread
 
 from rootsd.app.adding import Adding
+from rootsd.app.chronicle import Chronicle
 from rootsd.app.decisions import Decisions
 from rootsd.app.facts import FactsOf, no_facts
 from rootsd.app.items import NoteOn, dropped_items_of, items_of, without_note
 from rootsd.app.ledger import Ledger
-from rootsd.app.references import Resolver, canonical, is_selected
+from rootsd.app.references import Resolver, canonical, is_selected, real_path
 from rootsd.app.rules import Rules
 from rootsd.core.catalog import Catalog
 from rootsd.core.errors import UnknownProject
@@ -43,6 +44,7 @@ from rootsd.wire.control import (
     Stop,
 )
 from rootsd.wire.facts import ShowQuery
+from rootsd.wire.guarding import GuardQuery, LogQuery, SetGuard
 from rootsd.wire.rules import RuleAddition, RuleRemoval, RulesQuery
 from rootsd.wire.sessions import SessionItem, SessionListing, SessionsQuery, SessionView
 
@@ -100,24 +102,25 @@ class Host(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Desk:
-    """Answers control requests. `real_path(typed, cwd)` touches the disk: called in a thread.
-    `note_on` says who asked for a folder."""
+    """Answers control requests. `note_on` says who asked for a folder; `real_path(typed, cwd)`
+    touches the disk: called in a thread."""
 
     ledger: Ledger
     surveyor: Surveyor
     host: Host
-    real_path: Callable[[str, str], bytes]
+    chronicle: Chronicle
     note_on: NoteOn = without_note
     facts_of: FactsOf = no_facts
+    real_path: Callable[[str, str], bytes] = real_path
 
-    async def answer(
+    async def answer(  # noqa: C901 - a case for each request
         self, request: Request, actor: Actor, progress: ProgressSink | None = None
     ) -> dict[str, Any]:
         """The answer to `request`. Raises RootsdError."""
         answer: Awaitable[Any]
         match request:
             case StatusQuery():
-                return dict(self._status())
+                return dict(self._status(request))
             case ProjectsQuery() | ShowQuery():
                 answer = self._projects(request)
             case SessionsQuery():
@@ -126,13 +129,15 @@ class Desk:
                 answer = self._scan(request, progress)
             case Reload():
                 await self.host.reload()
-                return dict(self._status())
-            case RulesQuery():
-                return dict(self._rules().listing())
+                return dict(self._status(StatusQuery()))
             case Decide() | Addition() | RuleAddition() | RuleRemoval():
                 answer = self._obey(request, actor)
             case CheckQuery():
                 answer = self._check(request)
+            case RulesQuery():
+                return dict(self._rules().listing())
+            case GuardQuery() | SetGuard() | LogQuery():
+                answer = self.chronicle.answer(request, actor)
             case Stop():
                 return {}
             case _:
@@ -169,7 +174,7 @@ class Desk:
     def _canonical(self, typed: str, cwd: str) -> bytes:
         return canonical(self.real_path, typed, cwd)
 
-    def _status(self) -> Status:
+    def _status(self, query: StatusQuery) -> Status:
         catalog = self.ledger.catalog
         counts = Counter(j.verdict.value for j in catalog.judgements.values())
         waiting = sum(1 for p in catalog.projects.values() if catalog.is_waiting(p))
@@ -180,6 +185,7 @@ class Desk:
             degraded.append(
                 f"the disk refuses {self.ledger.unsaved} changes; they hold until the daemon ends"
             )
+        guard, refused = self.chronicle.standing(is_look=query.is_look)
         return Status(
             revision=self.ledger.revision,
             daemon=self.host.about(),
@@ -194,6 +200,8 @@ class Desk:
                 "projects": len(catalog.projects),
             },
             sessions=self.host.sessions(),
+            guard=guard.value,
+            refused=refused,
             degraded=degraded,
             warnings=[],
         )

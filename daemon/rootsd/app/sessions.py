@@ -120,6 +120,10 @@ class Sessions:
             del self._open[session.id]
             self._account.closed(session, session.end)
 
+    def pids(self) -> set[int]:
+        """The processes that hold a session."""
+        return {session.pid for session in self._open.values()} - {0}
+
     def status(self) -> list[SessionStatus]:
         """Every open session, for `status`."""
         return [

@@ -6,18 +6,32 @@ import json
 import sys
 import time
 from collections.abc import Callable, Mapping
+from enum import Enum, auto
 from typing import Any, cast
 
+from rootsd.cli import terminal
 from rootsd.core.errors import DaemonUnreachable
 from rootsd.host import rpc
 from rootsd.wire.control import Progress, Request, ScanOrder, encode
+from rootsd.wire.guarding import TYPED
 
 PATIENCE = 60.0  # seconds between two lines of the daemon; a scan may take as long as it takes
 
 ProgressSink = Callable[[Progress], None]
 
 
-def call(request: Request, on_progress: ProgressSink | None = None) -> dict[str, Any]:
+class Asking(Enum):
+    """Whether a person may be asked to type a word, where the daemon wants one."""
+
+    ALLOWED = auto()
+    FORBIDDEN = auto()
+
+
+def call(
+    request: Request,
+    on_progress: ProgressSink | None = None,
+    asking: Asking = Asking.ALLOWED,
+) -> dict[str, Any]:
     """The daemon's answer; `on_progress` gets each notice of a scan.
 
     Raises DaemonUnreachable where no daemon answers, rpc.DaemonError with its objection.
@@ -25,13 +39,26 @@ def call(request: Request, on_progress: ProgressSink | None = None) -> dict[str,
     method, params = encode(request)
     with rpc.connect_control() as channel:
         channel.settimeout(None if isinstance(request, ScanOrder) else PATIENCE)
-        return rpc.ask(channel, method, params, _notices(on_progress))
+        try:
+            return rpc.ask(channel, method, params, _notices(on_progress))
+        except rpc.DaemonError as error:
+            if error.challenge is None or asking is Asking.FORBIDDEN:
+                raise
+            typed = terminal.typed_at(error.challenge)
+            if typed is None:
+                raise
+        # On the same connection: the word counts for it alone.
+        return rpc.ask(channel, method, {**params, TYPED: typed}, _notices(on_progress))
 
 
-def call_aloud(request: Request, on_progress: ProgressSink | None = None) -> dict[str, Any]:
+def call_aloud(
+    request: Request,
+    on_progress: ProgressSink | None = None,
+    asking: Asking = Asking.ALLOWED,
+) -> dict[str, Any]:
     """`call`, telling on stderr what was asked and how long the answer took."""
     started = time.monotonic()
-    answer = call(request, on_progress)
+    answer = call(request, on_progress, asking)
     took = (time.monotonic() - started) * 1000
     method, params = encode(request)
     sys.stderr.write(f"asked the daemon: {method} {json.dumps(params)} ({took:.1f} ms)\n")

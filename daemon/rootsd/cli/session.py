@@ -53,9 +53,9 @@ class Session:
         """The daemon's answer to `request`. Raises RootsdError."""
         from rootsd.cli import client
 
-        if self.flags.verbose:
-            return client.call_aloud(request, on_progress)
-        return client.call(request, on_progress)
+        asking = client.Asking.FORBIDDEN if self.flags.no_input else client.Asking.ALLOWED
+        ask = client.call_aloud if self.flags.verbose else client.call
+        return ask(request, on_progress, asking)
 
     def scan(self, parent: str | None = None) -> dict[str, Any]:
         """Have the daemon scan, with a line of progress where a person looks on."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from rootsd.core.callers import Guard
 from rootsd.core.model import UNDECIDED, Actor, Project, Rule
 
 
@@ -21,6 +22,8 @@ class Verb(StrEnum):
     LAPSED = "lapsed"
     RULE_ADDED = "rule added"
     RULE_REMOVED = "rule removed"
+    GUARD_SET = "guard set"
+    REFUSED = "refused"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,4 +55,25 @@ class RuleChange:
     actor: Actor
 
 
+@dataclass(frozen=True, slots=True)
+class GuardChange:
+    """Who may decide, from now on."""
+
+    after: Guard
+    actor: Actor
+    verb: Verb = Verb.GUARD_SET
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """An order that was refused to whoever gave it: `what` it was, in words safe to show."""
+
+    what: str
+    actor: Actor
+    verb: Verb = Verb.REFUSED
+
+
 Change = ProjectChange | RuleChange
+"""What changes the catalogue."""
+Note = GuardChange | Attempt
+"""What the history tells, too, and no catalogue holds."""

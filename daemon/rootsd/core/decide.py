@@ -123,7 +123,7 @@ def _why_approved(project: Project, around: Surroundings) -> Judgement | None:
                 main = project.sighting.main_checkout
                 if main is not None and around.approved(main):
                     return Judgement(Verdict.APPROVED, Ground.MAIN_CHECKOUT, main)
-            case ActorKind.PERSON:
+            case ActorKind.PERSON | ActorKind.CALLER:
                 continue
             case _:
                 assert_never(grant.actor.kind)

@@ -19,7 +19,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 
-from rootsd.core.changes import Change, ProjectChange, RuleChange, Verb
+from rootsd.core.callers import Guard
+from rootsd.core.changes import Attempt, Change, GuardChange, Note, ProjectChange, RuleChange, Verb
 from rootsd.core.fields import BadRecord
 from rootsd.core.model import (
     UNDECIDED,
@@ -34,9 +35,11 @@ from rootsd.core.model import (
 from rootsd.core.records import (
     RuledProject,
     decode_actor,
+    decode_guard,
     decode_project,
     decode_rule,
     encode_actor,
+    encode_guard,
     encode_project,
     encode_rule,
     from_ns,
@@ -53,11 +56,14 @@ class SubjectKind(StrEnum):
 
     PROJECT = "project"
     RULE = "rule"
+    SETTING = "setting"
+    ATTEMPT = "attempt"
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What an event is about: a project by its path, a rule by its number in decimal digits."""
+    """What an event is about: a project by its path, a rule by its number in decimal digits, a
+    setting by its name; a refused attempt, which has no outcome, by what it was."""
 
     kind: SubjectKind
     key: bytes
@@ -72,6 +78,7 @@ class Head:
 
 
 START = Head(0, bytes(32))
+GUARD = Subject(SubjectKind.SETTING, b"guard")
 MAX_DIGITS = 18
 _to_json = json.JSONEncoder(separators=(",", ":")).encode
 
@@ -103,7 +110,7 @@ class Event:
         """Who ordered it; None for what the daemon saw, as a lapse. Raises BadRecord."""
         return decode_actor(self.actor)
 
-    def outcome(self) -> RuledProject | Rule | None:
+    def outcome(self) -> RuledProject | Rule | Guard | None:
         """What was decided about the subject from then on. Raises BadRecord."""
         if self.body is None:
             return None
@@ -112,6 +119,10 @@ class Event:
                 return decode_project(self.body)
             case SubjectKind.RULE:
                 return decode_rule(rule_number(self.subject), self.body)
+            case SubjectKind.SETTING:
+                return decode_guard(self.body)
+            case SubjectKind.ATTEMPT:
+                raise BadRecord("an attempt has no outcome")
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +145,7 @@ def rule_number(subject: Subject) -> int:
     return int(subject.key)
 
 
-def events_for(changes: Iterable[Change], at: datetime, head: Head) -> list[Event]:
+def events_for(changes: Iterable[Change | Note], at: datetime, head: Head) -> list[Event]:
     """The events that record the decisions among `changes`, chained to `head`."""
     return _chained([draft for change in changes for draft in _drafts(change)], at, head)
 
@@ -166,7 +177,8 @@ def distrust(state: Fold, at: datetime) -> list[Event]:
     """The events that take back every approval, for a history whose end may be lost: a decision
     in the lost part may have taken any of them back.
 
-    Approvals and grants lapse, approve rules are removed, denials and deny rules stay.
+    Approvals and grants lapse, approve rules are removed, denials and deny rules stay; the guard
+    is the usual one again.
     """
     drafts: list[_Draft] = []
     for subject, last in state.standing.items():
@@ -178,6 +190,8 @@ def distrust(state: Fold, at: datetime) -> list[Event]:
                     drafts.append(_Draft(None, Verb.LAPSED, subject, body))
             case Rule(verdict=Verdict.APPROVED):
                 drafts.append(_Draft(None, Verb.RULE_REMOVED, subject, None))
+            case Guard():
+                drafts.append(_Draft(None, Verb.GUARD_SET, subject, None))
             case _:
                 pass
     return _chained(drafts, at, state.head)
@@ -193,11 +207,16 @@ class _Draft:
     body: str | None
 
 
-def _drafts(change: Change) -> Iterator[_Draft]:
+def _drafts(change: Change | Note) -> Iterator[_Draft]:
     match change:
         case RuleChange(number=number, after=after):
             body = encode_rule(after) if after else None
             yield _Draft(change.actor, change.verb, rule_subject(number), body)
+        case GuardChange(after=guard):
+            yield _Draft(change.actor, change.verb, GUARD, encode_guard(guard))
+        case Attempt(what=what):
+            subject = Subject(SubjectKind.ATTEMPT, what.encode("utf-8", "surrogateescape"))
+            yield _Draft(change.actor, change.verb, subject, None)
         case ProjectChange() if change.is_decision:
             subject = Subject(SubjectKind.PROJECT, change.path)
             yield _Draft(change.actor, change.verb, subject, _project_body(change.after))

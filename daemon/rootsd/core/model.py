@@ -84,11 +84,13 @@ class LapseReason(StrEnum):
 
 
 class ActorKind(StrEnum):
-    """Who gave an order. The daemon itself is never an actor."""
+    """Who gave an order, or tried to. The daemon itself is never an actor."""
 
     PERSON = "person"
     RULE = "rule"
     MAIN_CHECKOUT = "main checkout"
+    CALLER = "caller"
+    """Somebody whose order was refused."""
 
 
 @dataclass(frozen=True, slots=True)

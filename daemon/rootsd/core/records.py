@@ -15,6 +15,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TypeVar
 
+from rootsd.core.callers import Guard
 from rootsd.core.fields import BadRecord, Fields
 from rootsd.core.model import (
     Access,
@@ -88,6 +89,16 @@ def decode_rule(number: int, text: str) -> Rule:
         _read_actor(fields.inner("actor")),
         _time(fields, "at"),
     )
+
+
+def encode_guard(guard: Guard) -> str:
+    """The text of the guard."""
+    return _canonical({"guard": guard.value})
+
+
+def decode_guard(text: str) -> Guard:
+    """The guard that `text` holds."""
+    return Fields.parse(text).member("guard", Guard)
 
 
 def encode_sighting(sighting: Sighting) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from rootsd.core.callers import Guard
 from rootsd.core.errors import BadConfig
 from rootsd.core.labels import safe_label
 from rootsd.core.model import Nested, Parent
@@ -22,7 +23,8 @@ MAX_DEPTH = 64
 MAX_BYTES = 1 << 20
 _ROOTS_KEYS = ("refuse", "allow")
 MOST_CONNECTIONS = 1 << 16
-_TOP_KEYS = ("parent", "roots", "sessions")
+_TOP_KEYS = ("approval", "parent", "roots", "sessions")
+_APPROVAL_KEYS = ("guard", "agents", "markers")
 _PARENT_KEYS = ("path", "depth", "skip", "nested")
 _SESSION_KEYS = ("max_connections", "max_connections_per_process")
 _HEADER = re.compile(r"\s*\[\[\s*[\"']?parent[\"']?\s*\]\]")
@@ -37,6 +39,16 @@ class SessionCaps:
 
 
 @dataclass(frozen=True, slots=True)
+class Approval:
+    """Who may decide: the guard of a store that is made anew, and agents beside those known, by
+    the names of their processes and the variables that they set."""
+
+    guard: Guard = Guard.AGENTS
+    agents: tuple[str, ...] = ()
+    markers: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Config:
     """What the user configured. All paths are canonical, symlinks followed.
 
@@ -47,6 +59,7 @@ class Config:
     refused: tuple[bytes, ...] = ()
     allowed: tuple[bytes, ...] = ()
     sessions: SessionCaps = SessionCaps()
+    approval: Approval = Approval()
 
     def limiting(self, places: RefusedPlaces) -> RefusedPlaces:
         """`places` with what is configured about them."""
@@ -100,7 +113,8 @@ def parse_config(text: str, file: bytes) -> Config:
     for index, parent in enumerate(parents):
         if any(parent.path == earlier.path for earlier in parents[:index]):
             raise reader.wrong("path", index, "this folder is a parent already, further up")
-    return Config(parents, refused, allowed, reader.sessions(tables.get("sessions", {})))
+    sessions = reader.sessions(tables.get("sessions", {}))
+    return Config(parents, refused, allowed, sessions, reader.approval(tables.get("approval", {})))
 
 
 def canonical(typed: str) -> bytes:
@@ -164,6 +178,19 @@ class _Reader:
                 raise self.wrong(key, None, whole)
         return SessionCaps(**table)
 
+    def approval(self, table: object) -> Approval:
+        """Who may decide. Raises BadConfig."""
+        if not isinstance(table, dict):
+            raise self.wrong("approval", None, 'it is written [approval], then guard = "agents"')
+        self.check_keys(table, _APPROVAL_KEYS, None)
+        try:
+            guard = Guard(str(table.get("guard", Guard.AGENTS.value)))
+        except ValueError:
+            words = ", ".join(member.value for member in Guard)
+            raise self.wrong("guard", None, f"it is none of {words}") from None
+        agents, markers = (self._names(key, table.get(key, [])) for key in _APPROVAL_KEYS[1:])
+        return Approval(guard, agents, markers)
+
     def check_keys(
         self, table: Mapping[str, Any], known: Collection[str], index: int | None
     ) -> None:
@@ -178,6 +205,11 @@ class _Reader:
         """The error about `key` in the `index`-th parent, or at the top where that is None."""
         where = f"{_shown(self._file)}, line {self._line_of(key, index)}"
         return BadConfig(f"{where}, key {safe_label(key)}: {what}", _edit(self._file))
+
+    def _names(self, key: str, raw: object) -> tuple[str, ...]:
+        if not isinstance(raw, list) or not all(isinstance(item, str) and item for item in raw):
+            raise self.wrong(key, None, 'it is not a list of names: ["my-agent"]')
+        return tuple(raw)
 
     def _places(self, key: str, raw: object) -> tuple[bytes, ...]:
         if not isinstance(raw, list):

@@ -47,6 +47,30 @@ MIGRATIONS: Migrations = (
         " path BLOB NOT NULL PRIMARY KEY, id TEXT NOT NULL, body TEXT NOT NULL,"
         " digest BLOB NOT NULL CHECK(length(digest) = 32)) STRICT, WITHOUT ROWID",
     ),
+    # Settings and refused attempts: two more kinds of subject. A CHECK cannot be altered, so the
+    # tables are made anew; no CHECK this time, since the program refuses what it does not know.
+    (
+        "CREATE TABLE kept AS SELECT kind, key, body, seq FROM record",
+        "DROP TABLE record",
+        "CREATE TABLE events("
+        " seq INTEGER PRIMARY KEY, at INTEGER NOT NULL, actor TEXT NOT NULL, verb TEXT NOT NULL,"
+        " kind TEXT NOT NULL, key BLOB NOT NULL, body TEXT,"
+        " prev BLOB NOT NULL CHECK(length(prev) = 32),"
+        " hash BLOB NOT NULL UNIQUE CHECK(length(hash) = 32)) STRICT",
+        "INSERT INTO events SELECT seq, at, actor, verb, kind, key, body, prev, hash FROM event",
+        "DROP TABLE event",
+        "ALTER TABLE events RENAME TO event",
+        "CREATE TRIGGER event_no_update BEFORE UPDATE ON event"
+        " BEGIN SELECT RAISE(ABORT, 'event is append-only'); END",
+        "CREATE TRIGGER event_no_delete BEFORE DELETE ON event"
+        " BEGIN SELECT RAISE(ABORT, 'event is append-only'); END",
+        "CREATE TABLE record("
+        " kind TEXT NOT NULL, key BLOB NOT NULL,"
+        " body TEXT NOT NULL, seq INTEGER NOT NULL REFERENCES event(seq),"
+        " PRIMARY KEY(kind, key)) STRICT, WITHOUT ROWID",
+        "INSERT INTO record SELECT kind, key, body, seq FROM kept",
+        "DROP TABLE kept",
+    ),
 )
 
 # A thousand denials take 800 KiB: so much is always left when the disk fills up. The journal holds

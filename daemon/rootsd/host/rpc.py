@@ -21,7 +21,10 @@ RESTART = "rootsd down && rootsd up"
 
 
 class DaemonError(RootsdError):
-    """What the daemon answered instead of a result. `choices` are what could have been meant."""
+    """What the daemon answered instead of a result. `choices` are what could have been meant;
+    `challenge` is what has to be typed on a terminal first (wire.guarding.Challenge), or None."""
+
+    challenge: dict[str, Any] | None = None
 
     def __init__(self, message: str, remedy: str, code: ErrorCode, choices: list[str]) -> None:
         super().__init__(message, remedy)
@@ -110,12 +113,16 @@ def _error(error: dict[str, Any]) -> DaemonError:
     except ValueError:  # a word of a newer daemon
         code = ErrorCode.FAILED
     choices = data.get("choices")
-    return DaemonError(
+    explained = DaemonError(
         str(error.get("message", "the daemon failed")),
         str(data.get("remedy", "")),
         code,
         [str(choice) for choice in choices] if isinstance(choices, list) else [],
     )
+    challenge = data.get("challenge")
+    if isinstance(challenge, dict) and isinstance(challenge.get("lines"), list):
+        explained.challenge = challenge
+    return explained
 
 
 def _hung_up() -> DaemonUnreachable:

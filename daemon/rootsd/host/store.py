@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from rootsd.core.changes import Change, ProjectChange
+from rootsd.core.callers import Guard
+from rootsd.core.changes import Change, Note, ProjectChange
 from rootsd.core.history import START, Event, Head, events_for
 from rootsd.core.labels import safe_label
 from rootsd.core.model import Presence, Project, ProjectKind, Rule, Sighting
@@ -41,12 +42,15 @@ def _utc_now() -> datetime:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """What a store holds. `note` says what the start had to put right, or is empty."""
+    """What a store holds. `note` says what the start had to put right, or is empty; `guard` is
+    None where nobody has set it yet; `is_new` where there never was a decision."""
 
     projects: tuple[Project, ...]
     rules: tuple[Rule, ...]
     next_rule: int
     note: str = ""
+    guard: Guard | None = None
+    is_new: bool = False
 
 
 class Store:
@@ -80,6 +84,7 @@ class Store:
         with one that shows it missing: a scan has to find it again before it is published."""
         rules: list[Rule] = []
         projects: dict[bytes, Project] = {}
+        guard: Guard | None = None
         with explained(self._file):
             for path, project_id, sighting in read_sightings(self._db):
                 projects[path] = Project(path, project_id, sighting)
@@ -87,6 +92,8 @@ class Store:
                 match event.outcome():
                     case Rule() as rule:
                         rules.append(rule)
+                    case Guard() as guard:
+                        pass
                     case RuledProject() as ruled:
                         path = event.subject.key
                         known = projects.get(path)
@@ -95,9 +102,10 @@ class Store:
                     case None:
                         raise StoreDamaged(f"event {event.seq} has a record and no outcome")
             next_rule = read_next_rule(self._db)
-        return Loaded(tuple(projects.values()), tuple(rules), next_rule, self._note)
+            is_new = read_head(self._db) == START
+        return Loaded(tuple(projects.values()), tuple(rules), next_rule, self._note, guard, is_new)
 
-    def append(self, changes: Sequence[Change], at: datetime) -> int | None:
+    def append(self, changes: Sequence[Change | Note], at: datetime) -> int | None:
         """Store `changes` in one transaction. When this returns they are on the disk.
 
         Gives the number of the last decision among them, or None where nothing was decided.
@@ -120,6 +128,11 @@ class Store:
         """The decisions after number `after`, oldest first, at most `limit`."""
         with self._in_use():
             return tuple(read_events(self._db, after, limit))
+
+    def last_events(self, count: int) -> tuple[Event, ...]:
+        """The newest `count` decisions, oldest first."""
+        with self._in_use():
+            return tuple(read_events(self._db, max(0, read_head(self._db).seq - count)))
 
     def backup_due_in(self, at: datetime) -> timedelta:
         """How long from `at` until the newest backup is a day old. Raises NotPrivate."""

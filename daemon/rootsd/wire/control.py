@@ -13,11 +13,21 @@ from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import Any, TypedDict
 
+from rootsd.core.callers import Guard
 from rootsd.core.errors import ErrorCode, RootsdError
 from rootsd.core.model import Access, Verdict
 from rootsd.wire.adding import Addition
 from rootsd.wire.facts import Facts, MoreFacts, ShowQuery
-from rootsd.wire.forms import number, number_or_none, text, text_or_none, texts, word
+from rootsd.wire.forms import (
+    number,
+    number_or_none,
+    text,
+    text_or_none,
+    texts,
+    truth,
+    word,
+)
+from rootsd.wire.guarding import GuardQuery, LogQuery, RefusedStatus, SetGuard
 from rootsd.wire.rules import RuleAddition, RuleRemoval, RulesQuery
 from rootsd.wire.sessions import SessionsQuery, SessionView
 
@@ -58,7 +68,12 @@ class Effect(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class StatusQuery:
-    """The daemon, its parents, counts, connections, and what is degraded: `Status`."""
+    """The daemon, its parents, counts, connections, and what is degraded: `Status`.
+
+    `is_look`: a person is shown it, so that what was refused before is no news afterwards.
+    """
+
+    is_look: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +148,9 @@ Request = (
     | RuleAddition
     | RuleRemoval
     | CheckQuery
+    | GuardQuery
+    | SetGuard
+    | LogQuery
     | Stop
 )
 
@@ -149,6 +167,9 @@ METHODS: Mapping[str, type[Request]] = {
     "rule-add": RuleAddition,
     "rule-rm": RuleRemoval,
     "check": CheckQuery,
+    "guard": GuardQuery,
+    "set-guard": SetGuard,
+    "log": LogQuery,
     "stop": Stop,
 }
 _NAMES = {form: name for name, form in METHODS.items()}
@@ -260,6 +281,8 @@ class Status(TypedDict):
     parents: list[ParentStatus]
     counts: dict[str, int]
     sessions: list[SessionStatus]
+    guard: str
+    refused: RefusedStatus | None
     degraded: list[str]
     warnings: list[str]
 
@@ -303,6 +326,8 @@ _FORMS: Mapping[str, Callable[[object], object]] = {
     "access": word(Access),
     "cwd": text,
     "effect": word(Effect),
+    "guard": word(Guard),
+    "is_look": truth,
     "last": number,
     "lasts": number_or_none,
     "name": text_or_none,

@@ -30,6 +30,13 @@ def number_or_none(raw: object) -> int | None:
     return None if raw is None else number(raw)
 
 
+def truth(raw: object) -> bool:
+    """True or false."""
+    if not isinstance(raw, bool):
+        raise ValueError("neither true nor false")  # noqa: TRY004 - one class for all forms
+    return raw
+
+
 def texts(raw: object) -> tuple[str, ...]:
     """A list of strings."""
     if not isinstance(raw, list):

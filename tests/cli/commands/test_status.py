@@ -38,6 +38,7 @@ def test_a_pipe_gets_lines_that_begin_with_what_they_are(daemon: FakeDaemon, she
         "count\tprojects\t3",
         "session\tcursor\t9\t2026-11-20T09:00:00Z",
         "session\t?\t9\t2026-11-20T09:00:00Z",
+        "guard\tagents",
         "degraded\tthe watch limit is reached",
     ]
     assert done.err == "warning: mind\n"
@@ -64,6 +65,26 @@ def test_a_terminal_gets_a_line_for_each_topic_and_the_next_command(
         "clients   cursor (2), a\\u{1b}[2J",
         "degraded  the watch limit is reached",
     ]
+
+
+def test_refused_orders_and_another_guard_are_told(daemon: FakeDaemon, shell: Shell) -> None:
+    refused = {
+        "count": 2, "at": "2026-11-20T09:00:00Z", "what": "approve \x1b", "by": "pid 7, claude",
+        "why": "Claude Code started it (claude, pid 7)",
+    }  # fmt: skip
+    daemon.answers["status"] = a_status(guard="off", refused=refused)
+    lines = shell.terminal("status").out.splitlines()
+    assert "guard     off" in lines
+    told = next(line for line in lines if line.startswith("refused "))
+    assert told.startswith("refused   2 orders, the last ")
+    assert told.endswith(
+        ": approve \\u{1b}, since Claude Code started it (claude, pid 7)   → rootsd log"
+    )
+    assert daemon.asked("status")[-1] == {"is_look": True}
+    rows = shell.run("status").out.splitlines()
+    assert "guard\toff" in rows
+    assert any(row.startswith("refused\t2\t2026-11-20T09:00:00Z\tapprove ") for row in rows)
+    assert daemon.asked("status")[-1] == {}
 
 
 def test_an_empty_daemon_says_what_to_do(daemon: FakeDaemon, shell: Shell) -> None:

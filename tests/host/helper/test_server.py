@@ -6,23 +6,48 @@ import os
 import select
 import socket
 import struct
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from rootsd.host.helper.duties import TERMS, Duty
+from rootsd.host.helper.duties import Duty
 from rootsd.host.helper.link import Link, NoAnswer, NoHelper
-from support.helping import ASKED, SECONDS, helper_on, terms_of_tests
+from support.helping import ASKED, SECONDS, helper_on, real_helper, terms_of_tests
 
 
-def _hang_telling(link: Link, fifo: Path, seconds: float) -> None:
-    with pytest.raises(NoAnswer):
-        link.ask(ASKED, b"tell:" + bytes(fifo), seconds)
+class Hanging:
+    """A worker that hangs until its deadline; `pid` is its process."""
 
+    def __init__(self, link: Link, pool: Executor, folder: Path, seconds: float) -> None:
+        # Who is held up for longer than the deadline does not get so far as to hang.
+        for patience in (seconds, 10 * seconds, 100 * seconds):
+            fifo = folder / f"fifo-{patience}"
+            os.mkfifo(fifo)
+            reading = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
+            self._given_up = pool.submit(self._ask, link, fifo, patience)
+            told = self._told(reading)
+            os.close(reading)
+            if told:
+                self.pid = int(told)
+                return
+        raise AssertionError("the worker never began")
 
-def _pid_told(fifo: Path) -> int:
-    return int(fifo.read_bytes())
+    def wait(self) -> None:
+        """Until the asker has been told that there is no answer."""
+        self._given_up.result(SECONDS)
+
+    @staticmethod
+    def _ask(link: Link, fifo: Path, seconds: float) -> None:
+        with pytest.raises(NoAnswer):
+            link.ask(ASKED, b"tell:" + bytes(fifo), seconds)
+
+    def _told(self, reading: int) -> bytes:
+        while not self._given_up.done():
+            if select.select([reading], [], [], 0.1)[0] and (told := os.read(reading, 16)):
+                return told
+        return b""
 
 
 def _ends(pid: int) -> bool:
@@ -41,46 +66,38 @@ def _ends(pid: int) -> bool:
 def test_one_that_hangs_is_killed_at_its_deadline_while_others_are_answered(
     tmp_path: Path,
 ) -> None:
-    os.mkfifo(tmp_path / "fifo")
     with helper_on(terms_of_tests(at_once=2)) as link, ThreadPoolExecutor(1) as pool:
-        hanging = pool.submit(_hang_telling, link, tmp_path / "fifo", 1.0)
-        pid = _pid_told(tmp_path / "fifo")
+        hanging = Hanging(link, pool, tmp_path, 1.0)
         assert link.ask(ASKED, b"echo:meanwhile", SECONDS) == b"meanwhile"
-        hanging.result(60)
+        hanging.wait()
         assert link.ask(ASKED, b"echo:afterwards", SECONDS) == b"afterwards"
-        assert _ends(pid)
+        assert _ends(hanging.pid)
 
 
 def test_who_waits_for_a_free_worker_is_dropped_at_the_deadline(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "fifo")
     with helper_on(terms_of_tests(at_once=1)) as link, ThreadPoolExecutor(1) as pool:
-        hanging = pool.submit(_hang_telling, link, tmp_path / "fifo", SECONDS)
-        _pid_told(tmp_path / "fifo")
+        hanging = Hanging(link, pool, tmp_path, SECONDS)
         with pytest.raises(NoAnswer, match="no answer"):
             link.ask(ASKED, b"echo:", 0.2)
         assert link.trouble() is None
         link.close()
-        hanging.result(60)
+        hanging.wait()
 
 
 def test_who_waits_is_answered_once_the_one_before_is_killed(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "fifo")
     with helper_on(terms_of_tests(at_once=1)) as link, ThreadPoolExecutor(1) as pool:
-        hanging = pool.submit(_hang_telling, link, tmp_path / "fifo", 0.5)
-        _pid_told(tmp_path / "fifo")
+        hanging = Hanging(link, pool, tmp_path, 0.5)
         assert link.ask(ASKED, b"echo:patience", SECONDS) == b"patience"
-        hanging.result(60)
+        hanging.wait()
 
 
 @pytest.mark.needs("linux")
 def test_its_workers_end_with_it(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "fifo")
     with helper_on(terms_of_tests()) as link, ThreadPoolExecutor(1) as pool:
-        hanging = pool.submit(_hang_telling, link, tmp_path / "fifo", SECONDS)
-        pid = _pid_told(tmp_path / "fifo")
+        hanging = Hanging(link, pool, tmp_path, SECONDS)
         link.close()
-        hanging.result(60)
-    assert _ends(pid)
+        hanging.wait()
+    assert _ends(hanging.pid)
 
 
 def test_signals_to_all_of_a_service_do_not_end_it() -> None:
@@ -107,7 +124,8 @@ def test_garbage_on_the_channel_is_no_question(garbage: bytes) -> None:
             assert link.ask(ASKED, b"echo:", SECONDS) == b""
 
 
-def test_every_duty_has_a_module_that_answers() -> None:
-    assert TERMS.keys() == set(Duty)
-    with helper_on(TERMS[Duty.AT_WORK]) as link:
-        assert link.ask(Duty.AT_WORK, b"", SECONDS) == b""
+@pytest.mark.parametrize("duty", list(Duty))
+def test_every_duty_has_a_module_that_answers(duty: Duty) -> None:
+    with real_helper() as link, suppress(NoAnswer):
+        link.ask(duty, b"", SECONDS)
+    assert link.trouble() == "the helper process was ended"

@@ -11,6 +11,7 @@ from rootsd.cli.columns import age, home_short
 from rootsd.cli.flags import Command
 from rootsd.cli.render import Answer
 from rootsd.cli.session import Session, pass_session
+from rootsd.core.callers import Guard
 from rootsd.core.labels import safe_label
 from rootsd.wire.control import StatusQuery
 
@@ -25,7 +26,7 @@ _MAX_NAMES = 5
 @pass_session
 def command(session: Session) -> None:
     """Show the daemon, its parents, counts, connections, and what is degraded."""
-    show(session, session.call(StatusQuery()))
+    show(session, session.call(StatusQuery(is_look=session.output.on_terminal)))
 
 
 def show(session: Session, status: Mapping[str, Any]) -> None:
@@ -47,7 +48,11 @@ def answer_of(status: Mapping[str, Any]) -> Answer:
     return Answer(
         revision=status["revision"],
         warnings=status["warnings"],
-        extra={part: status[part] for part in parts},
+        extra={
+            **{part: status[part] for part in parts},
+            # A daemon of before the upgrade says neither.
+            **{part: status.get(part) for part in ("guard", "refused")},
+        },
     )
 
 
@@ -73,6 +78,10 @@ def _lines(status: Mapping[str, Any]) -> Iterator[str]:
     hint = "                              → rootsd pending" if counts["waiting"] else ""
     yield f"pending   {counts['waiting']}{hint}"
     yield f"clients   {_clients(status['sessions'])}"
+    if (guard := status.get("guard", Guard.AGENTS)) != Guard.AGENTS:
+        yield f"guard     {guard}"
+    if refused := status.get("refused"):
+        yield f"refused   {_refused(refused)}   → rootsd log"
     for sentence in status["degraded"]:
         yield f"degraded  {safe_label(sentence, limit=None)}"
 
@@ -90,8 +99,21 @@ def _rows(status: Mapping[str, Any]) -> Iterator[list[str]]:
         yield ["count", word, str(count)]
     for client in status["sessions"]:
         yield ["session", safe_label(client["client"] or "?"), str(client["pid"]), client["since"]]
+    if guard := status.get("guard"):
+        yield ["guard", guard]
+    if refused := status.get("refused"):
+        words = (safe_label(refused[key], limit=None) for key in ("what", "by", "why"))
+        yield ["refused", str(refused["count"]), refused["at"], *words]
     for sentence in status["degraded"]:
         yield ["degraded", safe_label(sentence, limit=None)]
+
+
+def _refused(refused: Mapping[str, Any]) -> str:
+    """`2 orders, the last 3m ago: approve api, since Goose started it (goose, pid 7)`."""
+    count = refused["count"]
+    many = f"{count} orders, the last" if count > 1 else "an order,"
+    what, why = (safe_label(refused[key], limit=None) for key in ("what", "why"))
+    return f"{many} {age(refused['at'])}: {what}, since {why}"
 
 
 def _clients(sessions: list[Mapping[str, Any]]) -> str:

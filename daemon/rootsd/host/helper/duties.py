@@ -18,6 +18,7 @@ class Duty(IntEnum):
     AT_WORK = 1
     FACTS = 2
     HISTORY = 3
+    LINEAGES = 4
 
 
 class Reach(Enum):
@@ -47,4 +48,5 @@ TERMS: Mapping[Duty, Terms] = {
     Duty.AT_WORK: Terms("rootsd.host.helper.at_work", Reach.PROCESSES, at_once=1),
     Duty.FACTS: Terms("rootsd.host.helper.facts", Reach.FILES, at_once=2),
     Duty.HISTORY: Terms("rootsd.host.helper.history", Reach.FILES, at_once=2, memory=96 << 20),
+    Duty.LINEAGES: Terms("rootsd.host.helper.callers", Reach.PROCESSES, at_once=2),
 }

@@ -1,0 +1,80 @@
+"""Who may decide, and what was decided or refused: requests and answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypedDict
+
+from rootsd.core.callers import Guard
+
+
+@dataclass(frozen=True, slots=True)
+class GuardQuery:
+    """Who may decide: `GuardStatus`."""
+
+
+@dataclass(frozen=True, slots=True)
+class SetGuard:
+    """Let `guard` judge callers from now on, an order like any other: `GuardStatus`."""
+
+    guard: Guard
+
+
+@dataclass(frozen=True, slots=True)
+class LogQuery:
+    """The `last` decisions and refused attempts: `LogListing`."""
+
+    last: int = 50
+
+
+class GuardStatus(TypedDict):
+    """`guard` is a word of `core.callers.Guard`."""
+
+    revision: int
+    guard: str
+    warnings: list[str]
+
+
+class LogItem(TypedDict):
+    """One event. `path` is null where it is not about a project, or not UTF-8; `what` tells of it
+    in words that are safe to show, `actor` and `by` who ordered it, null for what was seen."""
+
+    seq: int
+    at: str
+    verb: str
+    actor: str | None
+    by: str | None
+    path: str | None
+    path_b64: str | None
+    what: str
+
+
+class LogListing(TypedDict):
+    """Events, oldest first."""
+
+    revision: int
+    items: list[LogItem]
+    warnings: list[str]
+
+
+class Challenge(TypedDict):
+    """What has to be typed on the caller's terminal before an order is followed: `word`, below
+    the `lines` that say what is at stake and why it is asked. Sent back as `TYPED`."""
+
+    lines: list[str]
+    word: str
+
+
+class RefusedStatus(TypedDict):
+    """The orders that were refused since somebody looked last; `what`, `by` and `why` are those of
+    the newest."""
+
+    count: int
+    at: str
+    what: str
+    by: str
+    why: str
+
+
+TYPED = "typed"
+"""The parameter, beside those of an order, that answers a challenge on the same connection."""

@@ -1,0 +1,26 @@
+"""`rootsd guard`."""
+
+from __future__ import annotations
+
+import json
+
+from support.fake_daemon import FakeDaemon
+from support.terminal import Shell
+
+
+def test_it_tells_and_sets_who_may_decide(daemon: FakeDaemon, shell: Shell) -> None:
+    daemon.answers["guard"] = {"revision": 7, "guard": "agents", "warnings": []}
+    daemon.answers["set-guard"] = {"revision": 7, "guard": "terminal", "warnings": []}
+    done = shell.run("guard")
+    assert (done.status, done.out) == (0, "agents\n")
+    assert "agents that can be seen may not decide" in done.err
+    done = shell.run("guard", "terminal")
+    assert (done.status, done.out) == (0, "terminal\n")
+    assert daemon.asked("set-guard") == [{"guard": "terminal"}]
+    assert json.loads(shell.run("guard", "--json").out)["guard"] == "agents"
+
+
+def test_what_is_no_guard_is_a_usage_error(shell: Shell) -> None:
+    done = shell.run("guard", "on")
+    assert done.status == 2
+    assert "agents" in done.err

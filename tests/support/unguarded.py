@@ -1,0 +1,16 @@
+"""A daemon that lets everybody decide: tests give orders from below all sorts of MCP hosts."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+NO_GUARD = '[approval]\nguard = "off"\n'
+
+
+def set_guard(guard: str = "off") -> None:
+    """Configure the daemon of this test's ROOTSD_DIR, whose store is not made yet, so."""
+    folder = Path(os.environ["ROOTSD_DIR"], "config")
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / "config.toml"
+    file.write_text(NO_GUARD.replace("off", guard) + (file.read_text() if file.exists() else ""))
