@@ -36,10 +36,8 @@ lint: .venv/.ready  ## ruff, formatting, mypy --strict, import contracts
 	@$(BIN)/lint-imports >.venv/lint-imports.log || { cat .venv/lint-imports.log; exit 1; }
 	@echo "ruff, formatting, mypy and import contracts: no findings"
 
-# The harnesses of tests/store and tests/trust join when they have been run whole at this size on a
-# quiet machine; `make test` runs them at small sizes.
 CHECKED := tests/app tests/bridge tests/core tests/deciding tests/e2e tests/host tests/publish \
-	tests/watching tests/wire
+	tests/store tests/trust tests/watching tests/wire
 
 check: .venv/.ready  ## the sized tests as large as CI runs them
 	@$(PYTEST) -q -m sized --sizes=check -o faulthandler_timeout=900 $(CHECKED)

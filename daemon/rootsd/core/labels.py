@@ -8,9 +8,12 @@ Letters that merely look alike stay: show the path beside the name.
 
 from __future__ import annotations
 
+import re
 import unicodedata
 
 _MAX_MARKS = 2
+# JSON has no other characters outside of ASCII's visible ones but spaces and line ends of its own.
+_NOT_PLAIN = re.compile(r"[^\x00-\x7e]+")
 _LIMIT = 64
 # What PEP 383 makes of bytes that are not UTF-8: 0x80 to 0xFF as lone surrogates.
 _SURROGATE_BYTES = (0xDC80, 0xDCFF)
@@ -51,14 +54,13 @@ def safe_json(text: str) -> str:
     Whoever parses it gets what `text` says, and who shows it as it is, a terminal or a model, is
     not deceived.
     """
-    if text.isascii() and "\x7f" not in text:
-        return text
-    return "".join(_json_escape(char) if _misleads(char) else char for char in text)
+    return _NOT_PLAIN.sub(lambda run: "".join(map(_json_char, run[0])), text)
 
 
-def _misleads(char: str) -> bool:
-    """Of JSON, whose own backslashes stay; marks, because a stack of them hides what is near."""
-    return char != "\\" and (_must_escape(char) or unicodedata.category(char) in ("Mn", "Me"))
+def _json_char(char: str) -> str:
+    """Marks are written out, too: a stack of them hides what is near."""
+    is_hidden = _must_escape(char) or unicodedata.category(char) in ("Mn", "Me")
+    return _json_escape(char) if is_hidden else char
 
 
 def _json_escape(char: str) -> str:

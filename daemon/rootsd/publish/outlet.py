@@ -10,7 +10,7 @@ import anyio
 from mcp.shared.message import SessionMessage
 from mcp_types import CONNECTION_CLOSED, ErrorData, JSONRPCError, JSONRPCResponse
 
-from rootsd.core.labels import safe_label
+from rootsd.core.labels import safe_json, safe_label
 from rootsd.wire.jsonrpc import INTERNAL_ERROR, METHOD_NOT_FOUND, Id
 
 # A peer that asks and never reads must not fill the memory with answers that wait, nor keep the
@@ -72,7 +72,7 @@ class Outlet:
         self._leaving += 1
         try:
             async with self._turn:  # as text, answers are large: one of them at a time
-                text = message.model_dump_json(by_alias=True, exclude_unset=True)
+                text = safe_json(message.model_dump_json(by_alias=True, exclude_unset=True))
                 await self._send(text.encode() + b"\n")
         finally:
             self._leaving -= 1
