@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from rootsd.wire.control import Checked
+    from rootsd.wire.standing import Checked
 
 PATIENCE = 10.0  # seconds; a daemon that hangs must not hang the prompt
 

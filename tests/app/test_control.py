@@ -16,9 +16,10 @@ from rootsd.app.gate import ChallengeNeeded
 from rootsd.app.requests import ProgressSink
 from rootsd.core.errors import AmbiguousReference, CallerRefused, UnknownProject
 from rootsd.core.model import Actor, ActorKind
-from rootsd.wire.control import CheckQuery, Progress, Request, ScanOrder, StatusQuery, Stop
+from rootsd.wire.control import Progress, Request, ScanOrder, StatusQuery, Stop
 from rootsd.wire.guarding import Challenge, LogQuery
 from rootsd.wire.lines import LineReader
+from rootsd.wire.standing import CheckQuery
 
 ME = Actor(ActorKind.PERSON, "a test")
 

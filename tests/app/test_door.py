@@ -19,7 +19,6 @@ from rootsd.host.peer import Peer
 from rootsd.wire.adding import Addition
 from rootsd.wire.control import (
     METHODS,
-    CheckQuery,
     Decide,
     Effect,
     ProjectsQuery,
@@ -34,6 +33,7 @@ from rootsd.wire.facts import ShowQuery
 from rootsd.wire.guarding import GuardQuery, LogQuery, SetGuard
 from rootsd.wire.rules import RuleAddition, RuleRemoval, RulesQuery
 from rootsd.wire.sessions import SessionsQuery
+from rootsd.wire.standing import CheckQuery, WhyQuery
 from support.decisions import approved, project
 from support.desks import APPROVE, CWD, DENY, FORGET, Office
 from support.fakes import HANG_GUARD
@@ -44,7 +44,7 @@ ORDERS: list[Request] = [
     RuleAddition(Verdict.APPROVED, "/x", CWD), Addition("/x", CWD, "api"),
 ]  # fmt: skip
 LOOKS: list[Request] = [
-    StatusQuery(), ProjectsQuery(CWD), SessionsQuery(), ScanOrder(), Reload(), CheckQuery("/"),
+    StatusQuery(), ProjectsQuery(CWD), SessionsQuery(), ScanOrder(), Reload(), CheckQuery("/"), WhyQuery("/"),
     ShowQuery(CWD, ("p1",)), GuardQuery(), LogQuery(), RulesQuery(), Stop(), Addition("/x", CWD),
     Decide(APPROVE, CWD, ("p1",), effect=Effect.DRY_RUN),
 ]  # fmt: skip

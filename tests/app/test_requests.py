@@ -22,8 +22,6 @@ from rootsd.core.model import (
 )
 from rootsd.wire.control import (
     BadRequest,
-    Checked,
-    CheckQuery,
     DecisionVerb,
     Item,
     Listing,
@@ -258,71 +256,6 @@ async def test_a_scan_reports_its_progress() -> None:
     office.surveyor.finds = [sight(1)]
     await office.desk.answer(ScanOrder(), PERSON, reports.append)
     assert [report["projects"] for report in reports] == [1]
-
-
-INSIDE = at(path(1) + b"/in", approved(2))
-
-
-@pytest.mark.parametrize(
-    ("projects", "where", "published", "verdict", "root"),
-    [
-        ([approved(1)], "/home/ann/src/p1", True, "approved", "p1"),
-        ([approved(1)], "/home/ann/src/p1/deep/file", True, "approved", "p1"),
-        ([approved(1)], "/home/ann/link/file", True, "approved", "p1"),
-        ([approved(1)], "/home/ann/src/p10", False, None, None),
-        ([approved(1)], "/home/ann/src", False, None, None),
-        ([project(1)], "/home/ann/src/p1/x", False, "pending", None),
-        ([lapsed(project(1))], "/home/ann/src/p1", False, "pending", None),
-        ([denied(1)], "/home/ann/src/p1/x", False, "denied", None),
-        ([denied(1), INSIDE], "/home/ann/src/p1/in/x", False, "denied", None),
-        ([suspended(approved(1))], "/home/ann/src/p1", False, "pending", None),
-        ([approved(1), replace(INSIDE, ruling=denied(2).ruling)], "/home/ann/src/p1", False,
-         "pending", None),
-        ([], "/", False, None, None),
-    ],
-)  # fmt: skip
-async def test_where_a_path_stands(
-    projects: Sequence[Project],
-    where: str,
-    published: bool,
-    verdict: str | None,
-    root: str | None,
-) -> None:
-    checked = await Office(*projects).ask(CheckQuery(where))
-    assert list(checked) == list(Checked.__annotations__)
-    access = "read-write" if published else None
-    assert checked == {
-        "published": published, "verdict": verdict, "root": root, "access": access,
-    }  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("outer", "inner", "access"),
-    [
-        (approved(1), read_only(INSIDE), "read"),
-        (read_only(approved(1)), INSIDE, "read-write"),
-    ],
-)
-async def test_where_roots_lie_in_each_other_the_innermost_speaks(
-    outer: Project, inner: Project, access: str
-) -> None:
-    office = Office(outer, inner)
-    checked = await office.ask(CheckQuery("/home/ann/src/p1/in/file"))
-    assert (checked["root"], checked["access"]) == ("p2", access)
-    assert (await office.ask(CheckQuery("/home/ann/src/p1/file")))["root"] == "p1"
-
-
-async def test_a_check_looks_at_the_folder_of_the_root_first() -> None:
-    office = Office(approved(1))
-    office.world.disk.folders[path(1)] = identity(10)
-    checked = await office.ask(CheckQuery("/home/ann/src/p1"))
-    assert (checked["published"], checked["verdict"]) == (False, "pending")
-
-
-@pytest.mark.parametrize("where", ["src/p1", "", ".", "/a\0b", "/\ud800"])
-async def test_only_an_absolute_path_is_checked(where: str) -> None:
-    with pytest.raises(BadRequest):
-        await Office(approved(1)).ask(CheckQuery(where))
 
 
 async def test_sessions_are_the_open_ones_or_the_last_with_their_history() -> None:

@@ -57,6 +57,7 @@ DOCUMENTED = {
     "show": set(),
     "sessions": {"--history", "--last"},
     "check": {"--write"},
+    "why": set(),
     "version": set(),
     "bridge": {"--any-uri", "--client", "--only"},
     "run": {"--advisory-access", "--client-roots", "--env", "--name", "--only"},

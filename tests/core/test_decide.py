@@ -2,8 +2,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from rootsd.core.decide import (
     Ground,
@@ -13,6 +16,7 @@ from rootsd.core.decide import (
     is_published,
     judge,
     root_of,
+    voices,
 )
 from rootsd.core.model import (
     Access,
@@ -102,6 +106,36 @@ def test_a_judgement_says_what_spoke(
     ruling: Ruling, surroundings: Surroundings, judgement: Judgement
 ) -> None:
     assert judge(project(ruling, LINKED), surroundings) == judgement
+
+
+def some(*values: object) -> st.SearchStrategy[Any]:
+    return st.sampled_from(values)
+
+
+@given(
+    ruling=st.builds(
+        Ruling,
+        some(None, APPROVED, DENIED, replace(APPROVED, identity=identity(2))),
+        st.lists(some(BY_RULE, BY_MAIN, BY_PERSON, replace(BY_RULE, identity=identity(2)))).map(
+            tuple
+        ),
+        some(None, LAPSE),
+    ),
+    surroundings=st.builds(
+        around,
+        some(ALLOW, FORBID),
+        denied=some(None, b"/", b"/w", b"/v"),
+        holding=st.booleans(),
+        approved=some({MAIN}.__contains__, frozenset().__contains__),
+    ),
+)
+def test_the_first_voice_is_the_verdict_and_all_are_in_the_order_of_precedence(
+    ruling: Ruling, surroundings: Surroundings
+) -> None:
+    known = project(ruling, LINKED)
+    spoken = [voice.ground for voice in voices(known, surroundings)]
+    assert spoken[0] is judge(known, surroundings).ground
+    assert spoken == [ground for ground in Ground if ground in spoken]
 
 
 @pytest.mark.parametrize("above", [b"/w/a", b"/w", b"/"])

@@ -15,7 +15,6 @@ from rootsd.core.model import Access, Verdict
 from rootsd.wire.control import (
     METHODS,
     BadRequest,
-    CheckQuery,
     Decide,
     DecisionVerb,
     Effect,
@@ -26,6 +25,7 @@ from rootsd.wire.control import (
     encode,
 )
 from rootsd.wire.sessions import SessionView
+from rootsd.wire.standing import CheckQuery
 
 # As os.fsdecode makes them: bytes that are not UTF-8 are lone surrogates.
 TEXT = st.binary(max_size=20).map(lambda raw: raw.decode("utf-8", "surrogateescape"))

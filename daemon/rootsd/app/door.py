@@ -28,7 +28,6 @@ from rootsd.host.peer import Peer
 from rootsd.host.visitor import Visitor
 from rootsd.wire.adding import Addition
 from rootsd.wire.control import (
-    CheckQuery,
     Decide,
     Effect,
     ProjectsQuery,
@@ -43,6 +42,7 @@ from rootsd.wire.facts import ShowQuery
 from rootsd.wire.guarding import GuardQuery, LogQuery, SetGuard
 from rootsd.wire.rules import RuleAddition, RuleRemoval, RulesQuery
 from rootsd.wire.sessions import SessionsQuery
+from rootsd.wire.standing import CheckQuery, WhyQuery
 
 log = logging.getLogger(__name__)
 
@@ -97,7 +97,7 @@ def order_in(request: Request, desk: Desk) -> Order | None:
             return _plain(f"rule rm {number}")
         case Decide() | StatusQuery() | ProjectsQuery() | ShowQuery() | SessionsQuery():
             return None
-        case Addition() | CheckQuery() | ScanOrder() | Reload() | Stop():
+        case Addition() | CheckQuery() | WhyQuery() | ScanOrder() | Reload() | Stop():
             return None
         case RulesQuery() | GuardQuery() | LogQuery():
             return None

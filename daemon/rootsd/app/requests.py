@@ -18,16 +18,14 @@ from rootsd.app.items import NoteOn, dropped_items_of, items_of, without_note
 from rootsd.app.ledger import Ledger
 from rootsd.app.references import Resolver, canonical, is_selected, real_path
 from rootsd.app.rules import Rules
+from rootsd.app.standing import Standing
 from rootsd.core.catalog import Catalog
 from rootsd.core.errors import UnknownProject
 from rootsd.core.labels import safe_label
-from rootsd.core.model import Actor, Parent, Presence, Project, Verdict
+from rootsd.core.model import Actor, Parent, Presence, Project
 from rootsd.core.paths import contains
 from rootsd.wire.adding import Addition
 from rootsd.wire.control import (
-    BadRequest,
-    Checked,
-    CheckQuery,
     DaemonStatus,
     Decide,
     Listing,
@@ -47,6 +45,7 @@ from rootsd.wire.facts import ShowQuery
 from rootsd.wire.guarding import GuardQuery, LogQuery, SetGuard
 from rootsd.wire.rules import RuleAddition, RuleRemoval, RulesQuery
 from rootsd.wire.sessions import SessionItem, SessionListing, SessionsQuery, SessionView
+from rootsd.wire.standing import CheckQuery, WhyQuery
 
 ProgressSink = Callable[[Progress], None]
 
@@ -113,7 +112,7 @@ class Desk:
     facts_of: FactsOf = no_facts
     real_path: Callable[[str, str], bytes] = real_path
 
-    async def answer(  # noqa: C901 - a case for each request
+    async def answer(
         self, request: Request, actor: Actor, progress: ProgressSink | None = None
     ) -> dict[str, Any]:
         """The answer to `request`. Raises RootsdError."""
@@ -121,10 +120,15 @@ class Desk:
         match request:
             case StatusQuery():
                 return dict(self._status(request))
-            case ProjectsQuery() | ShowQuery():
-                answer = self._projects(request)
-            case SessionsQuery():
-                answer = self._sessions(request)
+            case (
+                ProjectsQuery()
+                | ShowQuery()
+                | SessionsQuery()
+                | RulesQuery()
+                | CheckQuery()
+                | WhyQuery()
+            ):
+                answer = self._look_up(request)
             case ScanOrder():
                 answer = self._scan(request, progress)
             case Reload():
@@ -132,10 +136,6 @@ class Desk:
                 return dict(self._status(StatusQuery()))
             case Decide() | Addition() | RuleAddition() | RuleRemoval():
                 answer = self._obey(request, actor)
-            case CheckQuery():
-                answer = self._check(request)
-            case RulesQuery():
-                return dict(self._rules().listing())
             case GuardQuery() | SetGuard() | LogQuery():
                 answer = self.chronicle.answer(request, actor)
             case Stop():
@@ -143,6 +143,22 @@ class Desk:
             case _:
                 assert_never(request)
         return dict(await answer)
+
+    async def _look_up(
+        self,
+        query: ProjectsQuery | ShowQuery | SessionsQuery | RulesQuery | CheckQuery | WhyQuery,
+    ) -> Mapping[str, Any]:
+        match query:
+            case ProjectsQuery() | ShowQuery():
+                return await self._projects(query)
+            case SessionsQuery():
+                return await self._sessions(query)
+            case RulesQuery():
+                return self._rules().listing()
+            case CheckQuery():
+                return await self._standing().check(query)
+            case WhyQuery():
+                return await self._standing().why(query)
 
     async def _obey(
         self, order: Decide | Addition | RuleAddition | RuleRemoval, actor: Actor
@@ -170,6 +186,9 @@ class Desk:
 
     def _rules(self) -> Rules:
         return Rules(self.ledger, self.real_path, self.surveyor.parents)
+
+    def _standing(self) -> Standing:
+        return Standing(self.ledger, self.real_path, self.surveyor.parents, self.note_on)
 
     def _canonical(self, typed: str, cwd: str) -> bytes:
         return canonical(self.real_path, typed, cwd)
@@ -274,28 +293,6 @@ class Desk:
             seconds=round(cost.seconds, 3),
             warnings=[],
         )
-
-    async def _check(self, query: CheckQuery) -> Checked:
-        if not query.path.startswith("/"):
-            raise BadRequest(f"{safe_label(query.path, limit=None)} is no absolute path")
-        path = await to_thread.run_sync(self._canonical, query.path, "/")
-        published = await self.ledger.current()
-        holding = [root for root in published.roots if contains(root.path, path)]
-        if holding:
-            root = max(holding, key=lambda root: len(root.path))  # the innermost speaks
-            return Checked(
-                published=True,
-                verdict=Verdict.APPROVED.value,
-                root=root.name,
-                access=root.access.value,
-            )
-        catalog = self.ledger.catalog
-        project = catalog.holding(path)
-        verdict = catalog.judgements[project.path].verdict if project else None
-        if verdict is Verdict.APPROVED:
-            # Approved and yet not published: out of reach, so there is nothing to rely on.
-            verdict = Verdict.PENDING
-        return Checked(published=False, verdict=verdict, root=None, access=None)
 
 
 def _is_selected(catalog: Catalog, project: Project, query: ProjectsQuery) -> bool:

@@ -43,6 +43,7 @@ VERBS: Mapping[str, Verb] = {
     "log": Verb(LOOK, "what was decided, and which orders were refused"),
     "sessions": Verb(LOOK, "which MCP clients connect, and what each was given"),
     "check": Verb(LOOK, "where a path stands, told by the exit status"),
+    "why": Verb(LOOK, "what speaks for and against a path, and what decides"),
     "version": Verb(LOOK, "version of this command and of the daemon"),
     "bridge": Verb(PROGRAMS, "connect an MCP client: the command for its configuration"),
     "run": Verb(PROGRAMS, "run any MCP server inside the approved set"),

@@ -1,7 +1,8 @@
 """The one decision function, and the one predicate for what is published.
 
 `judge` says what the verdict on a project is and on what ground, with the rest of the catalogue
-as its surroundings. `is_published` answers "may clients see this?" for everyone who asks.
+as its surroundings; `voices` what else speaks for or against it. `is_published` answers "may
+clients see this?" for everyone who asks.
 
 Precedence, the same at every depth: a person's denial, of the folder or of one above it; a deny
 rule; a person's approval whose identity holds; an approve rule; the main checkout of a linked
@@ -11,10 +12,9 @@ below it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import assert_never
 
 from rootsd.core.model import (
     ActorKind,
@@ -74,27 +74,37 @@ _LAPSED = Judgement(Verdict.PENDING, Ground.LAPSED)
 
 def judge(project: Project, around: Surroundings) -> Judgement:
     """The verdict on `project` as things stand."""
-    denial = why_denied(project, around)
-    if denial is not None:
-        return denial
-    approval = _why_approved(project, around)
-    if approval is None:
-        return _LAPSED if project.ruling.lapse else _PENDING
-    if project.path in around.holding_denied:
-        return Judgement(Verdict.PENDING, Ground.HOLDS_DENIED)
-    return approval
+    return next(voices(project, around))
 
 
 def why_denied(project: Project, around: Surroundings) -> Judgement | None:
     """The denial that stands on `project`, if one does."""
+    return next(_denials(project, around), None)
+
+
+def voices(project: Project, around: Surroundings) -> Iterator[Judgement]:
+    """Everything that speaks for or against `project`, by precedence: the first is the verdict."""
+    yield from _denials(project, around)
+    is_withheld = project.path in around.holding_denied
+    for approval in _approvals(project, around):
+        if is_withheld:
+            is_withheld = False
+            yield Judgement(Verdict.PENDING, Ground.HOLDS_DENIED)
+        yield approval
+    yield _LAPSED if project.ruling.lapse else _PENDING
+
+
+def _denials(project: Project, around: Surroundings) -> Iterator[Judgement]:
     if is_denied_by_person(project):
-        return Judgement(Verdict.DENIED, Ground.DENIED, project.path)
+        yield Judgement(Verdict.DENIED, Ground.DENIED, project.path)
     if around.denied and project.sighting.kind is not ProjectKind.URI:
         for folder in ancestors(project.path):
             if folder in around.denied:
-                return Judgement(Verdict.DENIED, Ground.DENIED_ABOVE, folder)
+                yield Judgement(Verdict.DENIED, Ground.DENIED_ABOVE, folder)
+                break  # the nearest, which is the one to take back
     rule = speaking(around.rules, project.path, Verdict.DENIED)
-    return Judgement(Verdict.DENIED, Ground.DENY_RULE, rule.number) if rule else None
+    if rule is not None:
+        yield Judgement(Verdict.DENIED, Ground.DENY_RULE, rule.number)
 
 
 def is_denied_by_person(project: Project) -> bool:
@@ -103,31 +113,22 @@ def is_denied_by_person(project: Project) -> bool:
     return decision is not None and decision.verdict is Verdict.DENIED
 
 
-def _why_approved(project: Project, around: Surroundings) -> Judgement | None:
-    decision = project.ruling.decision
+def _approvals(project: Project, around: Surroundings) -> Iterator[Judgement]:
+    ruling, seen = project.ruling, project.sighting
+    decision = ruling.decision
     if (
         decision is not None
         and decision.verdict is Verdict.APPROVED
-        and _holds(decision.identity, project.sighting)
+        and _holds(decision.identity, seen)
     ):
-        return Judgement(Verdict.APPROVED, Ground.APPROVED)
-    for grant in project.ruling.grants:
-        if not _holds(grant.identity, project.sighting):
-            continue
-        match grant.actor.kind:
-            case ActorKind.RULE:
-                rule = approving_rule(project, around)
-                if rule is not None:
-                    return Judgement(Verdict.APPROVED, Ground.APPROVE_RULE, rule.number)
-            case ActorKind.MAIN_CHECKOUT:
-                main = project.sighting.main_checkout
-                if main is not None and around.approved(main):
-                    return Judgement(Verdict.APPROVED, Ground.MAIN_CHECKOUT, main)
-            case ActorKind.PERSON | ActorKind.CALLER:
-                continue
-            case _:
-                assert_never(grant.actor.kind)
-    return None
+        yield Judgement(Verdict.APPROVED, Ground.APPROVED, project.path)
+    givers = {grant.actor.kind for grant in ruling.grants if _holds(grant.identity, seen)}
+    if ActorKind.RULE in givers and (rule := approving_rule(project, around)) is not None:
+        yield Judgement(Verdict.APPROVED, Ground.APPROVE_RULE, rule.number)
+    if ActorKind.MAIN_CHECKOUT in givers:
+        main = seen.main_checkout
+        if main is not None and around.approved(main):
+            yield Judgement(Verdict.APPROVED, Ground.MAIN_CHECKOUT, main)
 
 
 def approving_rule(project: Project, around: Surroundings) -> Rule | None:

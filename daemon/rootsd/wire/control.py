@@ -30,6 +30,7 @@ from rootsd.wire.forms import (
 from rootsd.wire.guarding import GuardQuery, LogQuery, RefusedStatus, SetGuard
 from rootsd.wire.rules import RuleAddition, RuleRemoval, RulesQuery
 from rootsd.wire.sessions import SessionsQuery, SessionView
+from rootsd.wire.standing import CheckQuery, WhyQuery
 
 PROTOCOL = 1
 LONGEST_S = 3650 * 86_400  # of an approval that has an end
@@ -124,13 +125,6 @@ class Decide:
 
 
 @dataclass(frozen=True, slots=True)
-class CheckQuery:
-    """Where `path` (absolute) stands: `Checked`."""
-
-    path: str
-
-
-@dataclass(frozen=True, slots=True)
 class Stop:
     """End the daemon cleanly; answered before it goes."""
 
@@ -148,6 +142,7 @@ Request = (
     | RuleAddition
     | RuleRemoval
     | CheckQuery
+    | WhyQuery
     | GuardQuery
     | SetGuard
     | LogQuery
@@ -167,6 +162,7 @@ METHODS: Mapping[str, type[Request]] = {
     "rule-add": RuleAddition,
     "rule-rm": RuleRemoval,
     "check": CheckQuery,
+    "why": WhyQuery,
     "guard": GuardQuery,
     "set-guard": SetGuard,
     "log": LogQuery,
@@ -235,15 +231,6 @@ class Progress(TypedDict):
     folders: int
     projects: int
     parent: str
-
-
-class Checked(TypedDict):
-    """`verdict` is null where the path is not known; `published` tells whether it is in a root."""
-
-    published: bool
-    verdict: str | None
-    root: str | None
-    access: str | None
 
 
 class DaemonStatus(TypedDict):

@@ -8,7 +8,7 @@ from rootsd.check import absolute, status_of
 from rootsd.cli.flags import Command
 from rootsd.cli.render import Answer
 from rootsd.cli.session import Session, pass_session
-from rootsd.wire.control import CheckQuery
+from rootsd.wire.standing import CheckQuery
 
 
 @click.command(

@@ -1,0 +1,64 @@
+"""`rootsd why`: what speaks for and against a path, in the order that decides."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from rootsd.check import absolute
+from rootsd.cli.columns import VERDICT_STYLES, home_short, path_of
+from rootsd.cli.flags import Command
+from rootsd.cli.render import Answer, Column
+from rootsd.cli.session import Session, pass_session
+from rootsd.core.exits import Exit
+from rootsd.core.labels import safe_label
+from rootsd.wire.standing import WhyQuery
+
+_DECIDES = {True: "decides", False: ""}
+_COLUMNS = (
+    Column("GROUND", lambda voice: voice["ground"]),
+    Column("SAYS", lambda voice: voice["verdict"] or "-", style=VERDICT_STYLES),
+    Column("", lambda voice: _DECIDES[voice["decides"]]),
+    Column(
+        "BY",
+        lambda voice: voice["by"] or "",
+        short=lambda voice: home_short(voice["by"] or ""),
+        is_path=True,
+    ),
+)
+
+
+@click.command("why", cls=Command, epilog="rootsd why .\nrootsd why ~/src/api/main.py --json")
+@click.argument("path")
+@pass_session
+def command(session: Session, *, path: str) -> int:
+    """Tell why a path is published or not: all that speaks for and against its project.
+
+    What comes first in the list outweighs what comes after; "decides" marks the verdict. Ends
+    with 5 where no project is known at or above the path.
+    """
+    why = session.call(WhyQuery(absolute(path)))
+    output = session.output
+    extra = {name: why[name] for name in ("path", "published", "voices", "obstacles")}
+    if output.is_json:
+        output.object(Answer(why["items"], why["revision"], why["warnings"], extra))
+    else:
+        output.show(Answer(why["voices"], why["revision"], why["warnings"]), _COLUMNS)
+        output.say(_summary(why))
+    return Exit.OK if why["items"] else Exit.NOTHING_MATCHED
+
+
+def _summary(why: Mapping[str, Any]) -> str:
+    path = safe_label(home_short(why["path"]), limit=None)
+    if not why["items"]:
+        return f"{path} is not published: {'; '.join(why['obstacles'])}."
+    item = why["items"][0]
+    name = safe_label(item["name"])
+    is_itself = path_of(item) == why["path"]
+    subject = f"{path} is {name}" if is_itself else f"{path} lies in {name}"
+    if why["published"]:
+        return f"{subject}, which clients are told of."
+    reasons = [f"it is {item['verdict']}"] if item["verdict"] != "approved" else []
+    return f"{subject}, which no client is told of: {'; '.join([*reasons, *why['obstacles']])}."

@@ -1,0 +1,80 @@
+"""`rootsd why`: the voices as a table, lines or JSON, and a sentence that sums them up."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from support.fake_daemon import FakeDaemon, an_item
+from support.terminal import Shell
+
+VOICES = [
+    {"ground": "deny rule", "verdict": None, "by": None, "decides": False},
+    {"ground": "approved", "verdict": "approved", "by": "/src/\x1b[2Japi", "decides": True},
+]
+
+
+def why(**changes: object) -> dict[str, Any]:
+    return {
+        "revision": 8, "path": "/src/api", "published": True, "voices": VOICES, "obstacles": [],
+        "items": [an_item(verdict="approved")], "warnings": [], **changes,
+    }  # fmt: skip
+
+
+def test_on_a_pipe_each_voice_is_a_line(daemon: FakeDaemon, shell: Shell) -> None:
+    daemon.answers["why"] = why()
+    done = shell.run("why", "/src/api")
+    assert done.status == 0
+    assert done.out == ("deny rule\t-\t\t\napproved\tapproved\tdecides\t/src/\\u{1b}[2Japi\n")
+    assert done.err == "/src/api is api, which clients are told of.\n"
+    assert daemon.asked("why") == [{"path": "/src/api"}]
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"path": "/src/api/x"}, "/src/api/x lies in api, which clients are told of."),
+        (
+            {"published": False, "items": [an_item(verdict="pending")]},
+            "/src/api is api, which no client is told of: it is pending.",
+        ),
+        (
+            {"published": False, "obstacles": ["it is suspended"]},
+            "/src/api is api, which no client is told of: it is suspended.",
+        ),
+    ],
+)
+def test_a_sentence_sums_it_up(
+    daemon: FakeDaemon, shell: Shell, changes: dict[str, Any], sentence: str
+) -> None:
+    daemon.answers["why"] = why(**changes)
+    assert shell.run("why", "/src/api").err == f"{sentence}\n"
+
+
+def test_a_path_that_no_project_holds_ends_with_nothing_matched(
+    daemon: FakeDaemon, shell: Shell
+) -> None:
+    obstacles = ["no project is known at or above it", "it is your home folder"]
+    daemon.answers["why"] = why(items=[], voices=[], published=False, obstacles=obstacles)
+    done = shell.run("why", "/src/api")
+    assert (done.status, done.out) == (5, "")
+    assert done.err == (
+        "/src/api is not published: no project is known at or above it; it is your home folder.\n"
+    )
+
+
+def test_json_holds_all_of_it(daemon: FakeDaemon, shell: Shell) -> None:
+    daemon.answers["why"] = why()
+    told = json.loads(shell.run("why", ".", "--json").out)
+    assert (told["command"], told["published"], told["voices"]) == ("why", True, VOICES)
+    assert [item["name"] for item in told["items"]] == ["api"]
+
+
+def test_on_a_terminal_it_is_a_table(daemon: FakeDaemon, shell: Shell) -> None:
+    daemon.answers["why"] = why()
+    shown = shell.terminal("why", "/src/api").out
+    assert "GROUND" in shown
+    assert "decides" in shown
+    assert "\x1b[2J" not in shown
