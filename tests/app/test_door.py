@@ -44,7 +44,8 @@ ORDERS: list[Request] = [
     RuleAddition(Verdict.APPROVED, "/x", CWD), Addition("/x", CWD, "api"),
 ]  # fmt: skip
 LOOKS: list[Request] = [
-    StatusQuery(), ProjectsQuery(CWD), SessionsQuery(), ScanOrder(), Reload(), CheckQuery("/"), WhyQuery("/"),
+    StatusQuery(), ProjectsQuery(CWD), SessionsQuery(), ScanOrder(), Reload(), CheckQuery("/"),
+    WhyQuery("/"),
     ShowQuery(CWD, ("p1",)), GuardQuery(), LogQuery(), RulesQuery(), Stop(), Addition("/x", CWD),
     Decide(APPROVE, CWD, ("p1",), effect=Effect.DRY_RUN),
 ]  # fmt: skip
