@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rootsd.app.explorer import Explorer
-from rootsd.app.sweeping import ROOTS_SWEEP_S, Sweeping
+from rootsd.app.sweeping import ROOTS_SHARE, ROOTS_SWEEP_S, Sweeping
 from rootsd.core.inputs import Sighted
 from rootsd.core.model import Parent
 from rootsd.host.safety import Surroundings
@@ -65,6 +65,26 @@ def test_where_everything_is_watched_only_roots_are_swept(
     assert sweeping.due() == clock.now + ROOTS_SWEEP_S
     sweeping.put_off(10.0)
     assert sweeping.due() == clock.now + ROOTS_SWEEP_S + 10.0
+
+
+def test_a_sweep_that_takes_long_comes_seldom(
+    tmp_path: Path,
+    clock: Clock,
+    explorer_on: Callable[[Watcher, Path], Explorer],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    explorer = explorer_on(RememberingWatcher(), tmp_path)
+    sweeping = Sweeping(explorer, clock)
+
+    def take_half_a_second() -> None:
+        clock.now += 0.5
+
+    monkeypatch.setattr(explorer, "sweep", take_half_a_second)
+    clock.now += ROOTS_SWEEP_S
+    sweeping.sweep_what_is_due()
+    due = sweeping.due()
+    assert due is not None
+    assert due - clock.now == pytest.approx(0.5 / ROOTS_SHARE)
 
 
 def test_a_parent_that_is_dropped_is_swept_no_more(

@@ -1,5 +1,6 @@
 """From start to watching, completeness checks done, and the watches that takes, against watchdog
-(recursive, with a filter), watchfiles and watchman.
+(recursive, with a filter), watchfiles and watchman; a restart from the kept index against fd; and
+how soon the daemon answers while it scans.
 
 Run: make bench ARGS='-k bench_start'
 """
@@ -7,6 +8,7 @@ Run: make bench ARGS='-k bench_start'
 from __future__ import annotations
 
 import os
+import shutil
 import statistics
 import time
 from collections.abc import Callable, Iterable
@@ -18,7 +20,19 @@ from threading import Event
 import pytest
 
 from bench.forest import Forest, Plan, make_forest
-from bench.measuring import NOT_HERE, memory, package_version, table, times, watches
+from bench.measuring import (
+    NOT_HERE,
+    fd_program,
+    memory,
+    package_version,
+    pause,
+    percentile,
+    run_quietly,
+    table,
+    timed,
+    times,
+    watches,
+)
 from bench.peers import bearable, has_watchman, library_peer, watchman
 from bench.running import await_state, daemon, start
 from rootsd.app.discovery import Discovery
@@ -30,6 +44,7 @@ from support.sizes import Sizes
 HANG_GUARD_S = 120
 OURS = "rootsd: discovery, all checks"
 PROCESS = "rootsd: the daemon, from its start"
+RESTARTED = "rootsd: the daemon, from its restart"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +57,12 @@ class Started:
     rss_mb: float | None
 
 
-def discovery(forest: Forest) -> Started:
-    """Our scan, watches and checks in this process; asserts that everything was found."""
+def discovery(forest: Forest, index: Path | None = None) -> Started:
+    """Our scan, watches and checks in this process; asserts that everything was found.
+
+    With an `index` that an earlier start left the trees are taken from there, and compared with
+    the disk.
+    """
     seen: set[bytes] = set()
     watching = Event()
     held: list[int] = []
@@ -57,7 +76,7 @@ def discovery(forest: Forest) -> Started:
             watching.set()
 
     begin = time.perf_counter()
-    ours = Discovery(report=report, on_status=note)
+    ours = Discovery(report=report, on_status=note, index=index)
     ours.start([Parent(forest.top)], {})
     assert watching.wait(HANG_GUARD_S)
     took = time.perf_counter() - begin
@@ -78,8 +97,11 @@ def whole(forest: Forest) -> set[bytes]:
     return git | forest.loose
 
 
-def process(forest: Forest) -> Started:
-    """The whole daemon: interpreter, imports, store, sockets, scan."""
+def process(forest: Forest, *, again: bool) -> Started:
+    """The whole daemon: interpreter, imports, store, sockets, scan, as if for the first time, or
+    `again`, with what the last one left."""
+    if not again:
+        shutil.rmtree(os.environ["ROOTSD_DIR"], ignore_errors=True)
     begin = time.perf_counter()
     running = start(Path(forest.top.decode()))
     try:
@@ -111,7 +133,8 @@ def test_start_to_watching(tmp_path: Path, sizes: Sizes) -> None:
     bearable(Path(forest.top.decode()))
     contestants: dict[str, Callable[[], Started]] = {
         OURS: partial(discovery, forest),
-        PROCESS: partial(process, forest),
+        PROCESS: partial(process, forest, again=False),
+        RESTARTED: partial(process, forest, again=True),
     }
     for name in ("watchdog", "watchfiles"):
         version = package_version(name)
@@ -162,4 +185,50 @@ def test_watches_for_the_large_forest(forest: Forest) -> None:
         f"Large: {len(forest.repositories):,} repositories, {forest.folders:,} folders",
         ("", "start to watching, ms", "watches", "folders for each watch"),
         [(OURS, took.seconds * 1e3, held, times(forest.folders, held))],
+    )
+
+
+@pytest.mark.needs("linux")
+def test_a_restart_from_the_kept_index(forest: Forest, tmp_path: Path, sizes: Sizes) -> None:
+    rounds = sizes.pick(test=5, check=9, soak=9)
+    pause(3)  # what is younger is always listed again
+    index = tmp_path / "index"
+    discovery(forest, index)
+    assert index.stat().st_size > 0
+    fd = fd_program()
+    command = [fd or "", "-HI", "-g", ".git", "--prune", os.fsdecode(forest.top)]
+    ours, theirs = [], []
+    for _ in range(rounds):
+        ours.append(discovery(forest, index).seconds * 1e3)
+        if fd is not None:
+            theirs.append(timed(partial(run_quietly, command)).wall_ms)
+    rows: list[tuple[object, ...]] = [("rootsd: discovery", statistics.median(ours), "1.0 x")]
+    if theirs:
+        ratio = times(statistics.median(theirs), statistics.median(ours))
+        rows.append((" ".join(command[1:-1]), statistics.median(theirs), ratio))
+    table(
+        f"Restart from the kept index to watching: {len(forest.repositories):,} repositories",
+        ("", "ms", "against ours"),
+        rows,
+    )
+
+
+@pytest.mark.needs("linux")
+def test_status_is_answered_while_all_is_scanned(forest: Forest) -> None:
+    took: list[float] = []
+    running = start(Path(forest.top.decode()))
+    try:
+        state = ""
+        while state != "watched":
+            begin = time.perf_counter()
+            (parent,) = running.ask("status")["parents"]
+            took.append((time.perf_counter() - begin) * 1e3)
+            state = parent["state"]
+            pause(0.005)
+    finally:
+        running.close()
+    table(
+        f"`status` during the first scan of {len(forest.repositories):,} repositories, ms",
+        ("", "asked", "median", "p99", "max"),
+        [("rootsd", len(took), statistics.median(took), percentile(took, 0.99), max(took))],
     )

@@ -1,4 +1,5 @@
-"""CPU that a watcher takes while 24,000 files are written inside one repository.
+"""CPU that a watcher takes while 24,000 files are written inside one repository, and that the
+daemon takes while they are written beside the repositories, into folders that it watches.
 
 Run: make bench ARGS='-k bench_storm'
 """
@@ -68,3 +69,22 @@ def test_a_storm_inside_a_repository(small_forest: Forest, tmp_path: Path, sizes
     )
     if not has_watchman():
         print(f"watchman: {NOT_HERE}")
+
+
+@pytest.mark.needs("linux")
+def test_a_storm_below_a_parent(small_forest: Forest, sizes: Sizes) -> None:
+    rounds = sizes.pick(test=1, check=3, soak=5)
+    src = Path(small_forest.top.decode())
+    spent = wrote = 0.0
+    with daemon(src) as ours:
+        for number in range(rounds):
+            wait_until_calm(ours.pid)
+            before = cpu_seconds(ours.pid)
+            wrote += storm(src / "docs", number)
+            wait_until_calm(ours.pid)
+            spent += cpu_seconds(ours.pid) - before
+    table(
+        f"{FILES:,} files written in 120 folders below a parent in {wrote / rounds:.1f} s",
+        ("", "CPU s", "us for each file"),
+        [("rootsd", spent / rounds, 1e6 * spent / rounds / FILES)],
+    )

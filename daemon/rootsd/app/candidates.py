@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
+import math
 from collections.abc import Callable
 
 from rootsd.app.candidate import OLD_S, Arrival, Candidate, Settled, is_old
@@ -21,6 +22,7 @@ from rootsd.host.watch.events import Change, Happening, Purpose, Watched, Watche
 
 _AFTER_A_PROCESS_S = 0.02
 _LONGEST_PAUSE_S = 1.0
+_BEAT_S = 0.1
 
 
 class Candidates:
@@ -203,6 +205,9 @@ class Candidates:
         left = candidate.in_peace_since() + wait.quiet_s - now
         pause = max(pause, _AFTER_A_PROCESS_S) if left <= 0 else min(pause, left)
         candidate.due = now + pause
+        if pause >= _BEAT_S:
+            # Many that wait are looked at together: one wake-up, one look at the processes.
+            candidate.due = math.ceil(candidate.due / _BEAT_S) * _BEAT_S
         heapq.heappush(self._timers, (candidate.due, next(self._turn), candidate.path))
 
     def _watch(self, candidate: Candidate) -> None:

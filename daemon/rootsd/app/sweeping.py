@@ -9,6 +9,8 @@ from rootsd.host.watch.events import Watched
 from rootsd.host.watch.polling import sweep_interval
 
 ROOTS_SWEEP_S = 60.0
+# Of a core, over time: 10 ms in a minute. A root that is published has a watch of its own.
+ROOTS_SHARE = 0.01 / 60.0
 
 
 class Sweeping:
@@ -45,4 +47,5 @@ class Sweeping:
                 self._parents[path] = end + sweep_interval(cost)
         if now >= self._roots:
             self._explorer.sweep()
-            self._roots = self._now() + ROOTS_SWEEP_S
+            end = self._now()
+            self._roots = end + max(ROOTS_SWEEP_S, (end - now) / ROOTS_SHARE)
