@@ -131,10 +131,15 @@ def watches(pid: int) -> tuple[int, int]:
     """How many inotify watches a process holds, and in how many instances."""
     held = instances = 0
     for descriptor in Path(f"/proc/{pid}/fd").iterdir():
-        if descriptor.is_symlink() and os.readlink(descriptor) == "anon_inode:inotify":
-            instances += 1
+        try:
+            if os.readlink(descriptor) != "anon_inode:inotify":
+                continue
             text = Path(f"/proc/{pid}/fdinfo/{descriptor.name}").read_text()
-            held += text.count("inotify wd:")
+        except FileNotFoundError:
+            # It was closed meanwhile.
+            continue
+        instances += 1
+        held += text.count("inotify wd:")
     return held, instances
 
 
