@@ -61,6 +61,15 @@ def test_a_session_is_shown_with_its_scope_and_how_many_roots_it_was_given() -> 
     ]
 
 
+def test_what_a_relay_told_its_server_is_shown_as_it_was_last() -> None:
+    sessions = no_sessions()
+    with sessions.opened(10) as session:
+        assert sessions.items()[0]["told"] is None
+        session.told(2, ("api", "web"))
+        session.told(1, ("web",))
+        assert sessions.items()[0]["told"] == {"roots": 1, "names": ["web"]}
+
+
 def test_no_two_sessions_have_one_id() -> None:
     sessions = no_sessions()
     with sessions.opened(10) as one, sessions.opened(10) as other:

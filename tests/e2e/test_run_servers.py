@@ -279,3 +279,13 @@ async def test_sessions_show_the_server_its_scope_and_what_it_was_told(person: P
     assert session["client"] == "run: mcp-server-filesystem"
     assert session["scope"] == ["alpha", "gamma"]
     assert session["given"][-1]["roots"] == 1
+    assert session["told"] == {"roots": 1, "names": ["alpha"]}
+
+
+async def test_sessions_show_what_was_withheld_from_the_server(person: Person) -> None:
+    server = SERVERS["server-filesystem"]
+    with anyio.fail_after(HANG_GUARD_S):
+        async with client_of(person, server.command(), kind="owning") as client:
+            assert await server.is_open(client, person.parent / "alpha")
+            (session,) = person.items("sessions")
+    assert (session["given"][-1]["roots"], session["told"]["names"]) == (2, ["alpha"])

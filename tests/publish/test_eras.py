@@ -32,6 +32,16 @@ async def test_a_peer_that_asks_for_roots_gets_mcp_roots_and_then_notices() -> N
         assert (await peer.ask("roots/list"))["result"] == {"roots": []}
 
 
+async def test_what_a_relay_has_told_its_server_is_noted_in_safe_words() -> None:
+    async with connected(FakeSource(root("/src/api"))) as peer:
+        await peer.say("rootsd/told", {"roots": 2, "names": ["api", "b\x1b[2J"]})
+        await peer.say("rootsd/told", {"roots": "x"})
+        assert "result" in await peer.ask("roots/list")
+        ((roots, names),) = peer.seen.passed_on
+        assert (roots, names[0]) == (2, "api")
+        assert "\x1b" not in names[1]
+
+
 async def test_roots_that_are_no_folders_are_left_out_of_mcp_roots() -> None:
     source = FakeSource(API, root("https://a.example/v1", name="docs", kind=ProjectKind.URI))
     async with connected(source) as peer:

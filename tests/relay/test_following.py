@@ -104,3 +104,11 @@ def test_anything_else_is_nothing(line: bytes) -> None:
     following = Following(Hello())
     greeted(following)
     assert following.take(line) == (None, b"")
+
+
+def test_what_the_server_was_told_is_told_to_every_daemon() -> None:
+    following = Following(Hello())
+    (told,) = said(following.report(["api", "web"]))
+    assert told["method"] == "rootsd/told"
+    assert told["params"] == {"roots": 2, "names": ["api", "web"]}
+    assert said(following.begin())[-1] == told

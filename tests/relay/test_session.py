@@ -318,3 +318,13 @@ def test_nothing_is_asked_of_a_client_that_is_ignored() -> None:
     desk = Desk(API, use=ClientRoots.OVERRIDE)
     desk.shake_hands({"roots": {"listChanged": True}})
     assert [each["id"] for each in messages(desk.raw_to_client())] == [0]
+
+
+def test_what_the_server_was_told_is_noted() -> None:
+    desk = Desk(API, WEB, here=b"/src/web")
+    desk.shake_hands()
+    assert desk.out.told is None
+    desk.list_roots()
+    assert desk.out.told == ("web",)
+    started = Desk(API, words=("server", "{roots}"))
+    assert started.out.told == ("api",)

@@ -99,6 +99,7 @@ def a_session(id_: str) -> SessionItem:
         until=None,
         end=None,
         given=[],
+        told=None,
     )
 
 

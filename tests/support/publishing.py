@@ -153,12 +153,16 @@ class Notes:
         self.names: list[str] = []
         self.scopes: list[Scope] = []
         self.sets: list[Published] = []
+        self.passed_on: list[tuple[int, tuple[str, ...]]] = []
 
     def named(self, name: str) -> None:
         self.names.append(name)
 
     def scoped(self, scope: Scope) -> None:
         self.scopes.append(scope)
+
+    def told(self, roots: int, names: tuple[str, ...]) -> None:
+        self.passed_on.append((roots, names))
 
     def given(self, published: Published) -> None:
         self.sets.append(published)

@@ -6,7 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rootsd.wire.hello import BadHello, Hello, Scope, decode, encode, scope_of
+from rootsd.wire.hello import (
+    BadHello,
+    Hello,
+    Scope,
+    Told,
+    decode,
+    decode_told,
+    encode,
+    encode_told,
+    scope_of,
+)
 from rootsd.wire.jsonrpc import Params
 
 TEXTS = st.lists(st.text()).map(tuple)
@@ -67,3 +77,19 @@ def test_words_become_a_scope() -> None:
 def test_a_tag_without_a_name_is_no_word() -> None:
     with pytest.raises(ValueError, match="tag:"):
         scope_of(["tag:"], lambda: "/", any_uri=False)
+
+
+def test_what_a_relay_tells_of_its_server_is_bounded() -> None:
+    names = tuple(str(n) * 200 for n in range(100))
+    told = decode_told(encode_told(Told(100, names)).params)
+    assert told is not None
+    assert (told.roots, len(told.names), len(told.names[0])) == (100, 20, 128)
+
+
+@pytest.mark.parametrize(
+    "params",
+    [None, [], {}, {"roots": 1}, {"roots": True, "names": []}, {"roots": 0, "names": ["x"]},
+     {"roots": 1, "names": [1]}, {"roots": "1", "names": []}],
+)  # fmt: skip
+def test_what_it_tells_and_is_not_in_order_is_nothing(params: Params) -> None:
+    assert decode_told(params) is None

@@ -91,6 +91,7 @@ class _Record:
             until=rfc3339(self.until) if self.until else None,
             end=self.end,
             given=self.given,
+            told=None,
         )
 
 

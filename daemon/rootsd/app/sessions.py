@@ -14,7 +14,7 @@ from rootsd.core.model import Published
 from rootsd.core.paths import text_of
 from rootsd.core.scope import EVERYTHING, Scope, Uris, narrow
 from rootsd.wire.control import SessionStatus
-from rootsd.wire.sessions import GivenSet, SessionItem
+from rootsd.wire.sessions import GivenSet, SessionItem, ToldServer
 
 
 class Account(Protocol):
@@ -51,6 +51,7 @@ class Session:
     end: str = "closed by rootsd"
     last: Published | None = None
     last_at: datetime | None = None
+    passed_on: ToldServer | None = None
 
     def named(self, name: str) -> None:
         """Note what the peer calls itself."""
@@ -61,6 +62,10 @@ class Session:
         """Note what the peer narrowed itself to."""
         self.scope = scope
         self.account.scoped(self)
+
+    def told(self, roots: int, names: tuple[str, ...]) -> None:
+        """Note what a relay has told its server of."""
+        self.passed_on = ToldServer(roots=roots, names=list(names))
 
     def given(self, published: Published) -> None:
         """Note what the peer was given, where it is not what it had."""
@@ -79,6 +84,7 @@ class Session:
             until=None,
             end=None,
             given=self._newest(),
+            told=self.passed_on,
         )
 
     def _newest(self) -> list[GivenSet]:

@@ -186,6 +186,9 @@ class Eras:
                 for inlet in tuple(self._inlets.values()):
                     await inlet.send(_sdk_notice(notice.method, {"requestId": id_}))
                 self._outlet.cancel(id_)
+            case Notice(hello.TOLD, params) if (told := hello.decode_told(params)) is not None:
+                names = tuple(safe_label(name) for name in told.names)
+                self._view.witness.told(told.roots, names)
             case _:
                 pass  # unknown notices are ignored, as JSON-RPC has it
 

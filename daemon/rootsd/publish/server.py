@@ -45,6 +45,9 @@ class _Nobody:
     def scoped(self, scope: Scope) -> None:
         pass
 
+    def told(self, roots: int, names: tuple[str, ...]) -> None:
+        pass
+
     def given(self, published: Published) -> None:
         pass
 

@@ -66,6 +66,11 @@ class Witness(Protocol):
         """What the connection narrowed itself to; told at most once, before it is given a root."""
         ...
 
+    def told(self, roots: int, names: tuple[str, ...]) -> None:
+        """How many roots a relay has told its server of, and the first names; it may have been
+        given more."""
+        ...
+
     def given(self, published: Published) -> None:
         """The set that an answer is made from, the scope still to apply; told for each answer."""
         ...

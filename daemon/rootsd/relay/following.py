@@ -7,6 +7,7 @@ from then on; nothing else is needed, and a daemon that comes after one that is 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from rootsd.relay.roots import Folder, folders_of
@@ -40,13 +41,14 @@ class Following:
         self._ids = _HELLO
         self._asked: deque[tuple[Id, int]] = deque()
         self._open = 0
+        self._told: bytes = b""
 
     def begin(self) -> bytes:
         """A daemon is connected: what to tell it first."""
         self.useful = False
         self._asked.clear()
         wishes, self._open = self._open, 0
-        return encode(hello.encode(self._greeting, _HELLO)) + self._question(wishes)
+        return encode(hello.encode(self._greeting, _HELLO)) + self._question(wishes) + self._told
 
     def ask(self) -> bytes:
         """A server wants to know, and is to be told what is right at this moment."""
@@ -73,6 +75,11 @@ class Following:
     def waits(self) -> bool:
         """Whether a daemon owes an answer."""
         return bool(self._asked)
+
+    def report(self, names: Sequence[str]) -> bytes:
+        """Say what the server was told, to this daemon and to those after it."""
+        self._told = encode(hello.encode_told(hello.Told(len(names), tuple(names))))
+        return self._told
 
     def propose(self, path: str, reason: str) -> bytes:
         """Let the user know of a folder that the client works in."""

@@ -84,6 +84,12 @@ class Link:
                 self._absence.asked(time.monotonic())
             self._tell(self._following.give_up())
 
+    def report(self, names: tuple[str, ...]) -> None:
+        """Say what the server was told."""
+        notice = self._following.report(names)
+        if self._connection is not None:
+            self._say(self._connection, notice)
+
     def propose(self, path: str, reason: str) -> None:
         """Let the user know of a folder that is not approved."""
         if self._connection is not None:

@@ -13,5 +13,7 @@ class Outbox:
         """How often the daemon is to be asked for the roots; each answer grants one wish."""
         self.proposals: list[bytes] = []
         """Folders that the user is to hear of."""
+        self.told: tuple[str, ...] | None = None
+        """The names of the roots that the server was told of last."""
         self.wants_another = False
         """Whether the server is to be ended, and another one started."""

@@ -51,6 +51,7 @@ class Pump:
         self._waits = waits
         self._server: Server | None = None
         self._is_replaced = False
+        self._told: tuple[str, ...] | None = None
         self._from_client = Intake()
         self._is_opaque: bool | None = None  # not known before the first byte
         self._down = Downstream(session, out, writer_to_stdout())
@@ -180,6 +181,9 @@ class Pump:
         while out.questions:
             out.questions -= 1
             self._link.ask()
+        if out.told != self._told and out.told is not None:
+            self._told = out.told
+            self._link.report(out.told)
         for path in out.proposals:
             self._link.propose(text_of(path), _WHY_PROPOSED)
         out.proposals.clear()

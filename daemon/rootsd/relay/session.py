@@ -146,6 +146,8 @@ class Session:
         """A server is about to be started: how."""
         self._told = self._supply.folders
         self._has_narrowed = False
+        if self._renewal.is_by_command:
+            self._supply.note_told()
         return self._renewal.start(self._told)
 
     def started(self, now: float) -> None:

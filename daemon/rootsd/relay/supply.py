@@ -49,9 +49,14 @@ class Supply:
         """Whether the client's own roots are of interest."""
         return self._narrowing.use is not ClientRoots.OVERRIDE
 
+    def note_told(self) -> None:
+        """The server is told of the roots now."""
+        self._out.told = tuple(folder.name for folder in self.folders)
+
     def result(self) -> dict[str, Any]:
         """The answer to `roots/list`. Never an empty list, which some servers ignore: one that
         has roots keeps them then."""
+        self.note_told()
         if not self.folders and self._nowhere is not None:
             return roots_result([Folder(self._nowhere, "no approved roots")])
         return roots_result(self.folders)

@@ -12,12 +12,15 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from rootsd.core.errors import ErrorCode, RootsdError
-from rootsd.wire.jsonrpc import METHOD_NOT_FOUND, Fault, Id, Params, Request
+from rootsd.wire.jsonrpc import METHOD_NOT_FOUND, Fault, Id, Notice, Params, Request
 
 METHOD = "rootsd/hello"
+TOLD = "rootsd/told"
+"""The notice by which a relay says what its server was told: it may be less than it was given."""
 VERSION = 1
 
 _CLIENT_LIMIT = 128
+_MOST_TOLD = 20
 _TAG, _CWD = "tag:", "cwd"
 _FIELDS = frozenset({"version", "client", "only", "tags", "cwd", "any_uri"})
 
@@ -92,6 +95,32 @@ def encode(hello: Hello, id_: Id) -> Request:
     if hello.scope.any_uri:
         params["any_uri"] = True
     return Request(id_, METHOD, params)
+
+
+class Told(NamedTuple):
+    """How many roots a relay has told its server of, and the names of the first of them."""
+
+    roots: int
+    names: tuple[str, ...] = ()
+
+
+def encode_told(told: Told) -> Notice:
+    """The notice of it; bounded, as the daemon reads no long lines."""
+    names = [name[:_CLIENT_LIMIT] for name in told.names[:_MOST_TOLD]]
+    return Notice(TOLD, {"roots": told.roots, "names": names})
+
+
+def decode_told(params: Params) -> Told | None:
+    """What such a notice says; None where it is not in order."""
+    match params:
+        case {"roots": int() as roots, "names": list() as names} if (
+            not isinstance(roots, bool)
+            and roots >= len(names)
+            and all(isinstance(name, str) for name in names)
+        ):
+            return Told(roots, tuple(names[:_MOST_TOLD]))
+        case _:
+            return None
 
 
 def decode(params: Params) -> Hello:

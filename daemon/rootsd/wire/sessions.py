@@ -35,11 +35,19 @@ class GivenSet(TypedDict):
     lost_count: int
 
 
+class ToldServer(TypedDict):
+    """The roots that a relay says its server was told of: how many, and the first names."""
+
+    roots: int
+    names: list[str]
+
+
 class SessionItem(TypedDict):
     """One session. Times are RFC 3339 UTC; `until` and `end` are null while it is open.
 
     `scope` are the words it was opened with: names, `tag:T`, `cwd:PATH`, `any-uri`; none means
     all. `given` is oldest first, and of an open session outside of the history the newest alone.
+    `told` is null but for the open session of a relay that has told its server of roots.
     """
 
     id: str
@@ -50,6 +58,7 @@ class SessionItem(TypedDict):
     until: str | None
     end: str | None
     given: list[GivenSet]
+    told: ToldServer | None
 
 
 class SessionListing(TypedDict):

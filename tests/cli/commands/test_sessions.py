@@ -52,6 +52,11 @@ def test_open_sessions_are_lines_in_a_pipe(daemon: FakeDaemon, shell: Shell) -> 
     assert daemon.asked("sessions") == [{}]
 
 
+def test_of_a_relay_it_is_shown_what_its_server_was_told(daemon: FakeDaemon, shell: Shell) -> None:
+    daemon.answers["sessions"] = answers(a_session(told={"roots": 1, "names": ["api"]}))
+    assert shell.run("sessions").out.endswith("\t1 of 2\n")
+
+
 def test_the_history_is_a_line_for_each_thing_that_happened(
     daemon: FakeDaemon, shell: Shell
 ) -> None:

@@ -27,7 +27,10 @@ def _scope(item: Mapping[str, Any]) -> str:
 
 
 def _roots(item: Mapping[str, Any]) -> str:
-    return str(item["given"][-1]["roots"]) if item["given"] else "none yet"
+    """How many it was given; of a relay, how many of them its server was told."""
+    given = str(item["given"][-1]["roots"]) if item["given"] else "none yet"
+    told = item.get("told")  # an older daemon does not tell
+    return f"{told['roots']} of {given}" if told else given
 
 
 _WHO = (
@@ -64,6 +67,9 @@ _HISTORY = (
 @pass_session
 def command(session: Session, *, history: bool, last: int) -> None:
     """List the connections of MCP clients, and what they were given.
+
+    Of a server that runs inside the approved set (`rootsd run`), ROOTS tells of how many of those
+    that it was given it was told: `2 of 3`.
 
     In a pipe the columns are id, client, pid, scope, since and number of roots; with --history
     they are time, id, client, scope, and what happened: opened, + gained, - lost, ended.
