@@ -50,7 +50,10 @@ class Resident(Person):
 
 @pytest.fixture(scope="module")
 def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Resident]:
-    person = Resident(tmp_path_factory.mktemp("house"))
+    home = tmp_path_factory.mktemp("house")
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("ROOTSD_DIR", str(home / "dir"))
+        person = Resident(home)
     for name in ("alpha", "beta", "gamma", "delta"):
         person.clone(name)
     person.rootsd("up", str(person.parent))
