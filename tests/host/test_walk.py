@@ -64,8 +64,20 @@ def test_nested_repositories_or_members_are_found_if_asked_for(tmp_path: Path) -
     _project(tmp_path / "one" / "packages" / "a")
     vcs = _scan(tmp_path, Parent(raw(tmp_path), nested=Nested.VCS))
     assert set(_found(vcs, tmp_path)) == {"one", "one/libs/two"}
+    _project(tmp_path / "one" / "examples" / "b")
+    (tmp_path / "one" / "package.json").write_text('{"workspaces": ["packages/*"]}')
     members = _scan(tmp_path, Parent(raw(tmp_path), nested=Nested.MEMBERS))
     assert set(_found(members, tmp_path)) == {"one", "one/libs/two", "one/packages/a"}
+
+
+def test_members_of_a_workspace_without_a_repository_and_of_one_in_another(tmp_path: Path) -> None:
+    outer, inner = _project(tmp_path / "outer"), fake_repository(tmp_path / "outer" / "inner")
+    (outer / "Cargo.toml").write_text('[workspace]\nmembers = ["crates/*"]\n')
+    (inner / "go.work").write_text("use ./tool\n")
+    for member in ("outer/crates/a", "outer/other/b", "outer/inner/tool", "outer/inner/crates/c"):
+        _project(tmp_path / member)
+    found = _found(_scan(tmp_path, Parent(raw(tmp_path), nested=Nested.MEMBERS)), tmp_path)
+    assert set(found) == {"outer", "outer/inner", "outer/crates/a", "outer/inner/tool"}
 
 
 def test_the_topmost_project_folder_is_found_and_repositories_inside_it(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from enum import Enum
 from rootsd.core.model import ProjectKind
 from rootsd.host.index import NO_STAMP, KeptTree, Traits
 from rootsd.host.markers import child
-from rootsd.host.walk import Place, Stamp
+from rootsd.host.walk import Place, Proposed, Stamp, Zone
 
 
 class Role(Enum):
@@ -31,7 +31,7 @@ class Folder:
         self.kids: dict[bytes, Folder] = {}
         self.role = Role.UNREADABLE
         self.project: ProjectKind | None = None
-        self.zone = place.zone
+        self.zone: Proposed = place.zone
         self.stamp: Stamp | None = None
 
     @classmethod
@@ -63,8 +63,11 @@ class Folder:
                 # The one that holds it finds it again, or finds that it can be read.
                 tree.doubt(above)
                 continue
-            traits = Traits(folder.project, folder.zone, folder.role is Role.FRONTIER)
-            numbers[path] = tree.add(above, os.path.basename(path), traits, folder.stamp)
+            # The members of a workspace are not kept: its files are read again.
+            zone = folder.zone if isinstance(folder.zone, Zone) else Zone.REPOSITORIES
+            stamp = folder.stamp if zone is folder.zone else None
+            traits = Traits(folder.project, zone, folder.role is Role.FRONTIER)
+            numbers[path] = tree.add(above, os.path.basename(path), traits, stamp)
         return tree
 
     def all(self) -> Iterator[Folder]:

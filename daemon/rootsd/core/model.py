@@ -302,7 +302,7 @@ class Published:
 
 
 class Nested(StrEnum):
-    """What is proposed below a repository: nothing, repositories, or workspace members."""
+    """What is proposed below a project: nothing, repositories, or these and workspace members."""
 
     NONE = "none"
     VCS = "vcs"

@@ -45,6 +45,9 @@ SKIPPED = frozenset(
 ) | (VCS_NAMES - {b".git"})
 SKIPPED_BESIDE_A_PROJECT_FILE = frozenset(b"target build dist vendor".split())
 
+# No project file, but it names the members of a workspace.
+_PNPM = b"pnpm-workspace.yaml"
+
 # Never part of a file name, so that many names can be searched as one text.
 _SEPARATOR = b"/"
 _HIDDEN = b"."
@@ -91,7 +94,7 @@ def has_project_file(names: frozenset[bytes] | set[bytes]) -> bool:
 
 def is_marker(name: bytes) -> bool:
     """Whether the coming or going of `name` can change what its folder is."""
-    if name in VCS_NAMES or name in BARE_NAMES or name in PROJECT_FILES:
+    if name in VCS_NAMES or name in BARE_NAMES or name in PROJECT_FILES or name == _PNPM:
         return True
     return _PROJECT_ENDING.search(name + _SEPARATOR) is not None
 

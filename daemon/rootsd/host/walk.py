@@ -1,9 +1,10 @@
 """Walks the inside of a parent once, pruned at repositories, and tells what it saw.
 
 Plain single-threaded `os.scandir` over bytes paths is within 1.4 times a C program that does the
-same; threads and raw getdents64 only add cost. Names and d_type decide, no file is opened. The
-one stat goes to frontier folders, after their listing: a change time (ctime, which nobody can set
-back) older than the walk proves that the listing is of that state.
+same; threads and raw getdents64 only add cost. Names and d_type decide, no file is opened but
+those in which a workspace names its members, where they are asked for. The one stat goes to
+frontier folders, after their listing: a change time (ctime, which nobody can set back) older than
+the walk proves that the listing is of that state.
 
 Folders are listed by path; by descriptor it would cost a third more. Whoever swaps one for a link
 meanwhile makes the walk list names elsewhere, and no more: each project is looked at again without
@@ -28,6 +29,7 @@ from rootsd.host.markers import (
     has_project_file,
     repository_kind,
 )
+from rootsd.host.members import Members, members_of
 
 # How far the clock that stamps folders may lag behind the one that we read.
 _CLOCK_SLACK_NS = 2 * 10**9
@@ -45,6 +47,10 @@ class Zone(Enum):
     REPOSITORIES = "repositories"
 
 
+# In a workspace: repositories, and its members.
+Proposed = Zone | Members
+
+
 # Tuples: a walk makes one of these for each folder, and a frozen dataclass takes three times as
 # long to make.
 class Place(NamedTuple):
@@ -56,7 +62,7 @@ class Place(NamedTuple):
 
     path: bytes
     left: int
-    zone: Zone = Zone.OPEN
+    zone: Proposed = Zone.OPEN
     top: bool = False
 
 
@@ -71,7 +77,7 @@ class Listing(NamedTuple):
     place: Place
     kind: ProjectKind | None
     below: tuple[Place, ...]
-    zone: Zone
+    zone: Proposed
     frontier: bool = False
     stamp: Stamp | None = None
 
@@ -149,16 +155,9 @@ class Walker:
         with os.scandir(path) as found:
             entries = list(found)
         names = {entry.name for entry in entries}
-        kind, zone = None, place.zone
-        if not VCS_NAMES.isdisjoint(names) or names >= BARE_NAMES:
-            kind = repository_kind(names)
-            if not place.top:
-                nested = self._rules.nested
-                if nested is Nested.NONE:
-                    return Listing(place, kind, (), zone)
-                zone = Zone.REPOSITORIES if nested is Nested.VCS else Zone.OPEN
-        elif zone is Zone.OPEN and not place.top and has_project_file(names):
-            kind, zone = ProjectKind.PROJECT, Zone.REPOSITORIES
+        kind, zone = self._judged(place, names)
+        if zone is None:
+            return Listing(place, kind, (), place.zone)
         if self._device is not None and os.lstat(path).st_dev != self._device:
             return None
         if arm is not None:
@@ -174,8 +173,33 @@ class Walker:
         below = self._below(place, entries, names, zone) if place.left > 0 else ()
         return Listing(place, kind, below, zone, frontier=True, stamp=stamp)
 
+    def _judged(
+        self, place: Place, names: set[bytes]
+    ) -> tuple[ProjectKind | None, Proposed | None]:
+        """What project a folder is, if any, and what is proposed in it; None: not entered."""
+        zone = place.zone
+        if not VCS_NAMES.isdisjoint(names) or names >= BARE_NAMES:
+            kind = repository_kind(names)
+            if place.top:
+                return kind, zone
+            if self._rules.nested is Nested.NONE:
+                return kind, None
+            return kind, self._inside(place.path, names)
+        if isinstance(zone, Members):
+            is_member = place.path in zone and has_project_file(names)
+            return ProjectKind.PROJECT if is_member else None, zone
+        if zone is Zone.OPEN and not place.top and has_project_file(names):
+            return ProjectKind.PROJECT, self._inside(place.path, names)
+        return None, zone
+
+    def _inside(self, path: bytes, names: set[bytes]) -> Proposed:
+        """What is proposed below a project."""
+        if self._rules.nested is not Nested.MEMBERS:
+            return Zone.REPOSITORIES
+        return members_of(path, names) or Zone.REPOSITORIES
+
     def _below(
-        self, place: Place, entries: list[os.DirEntry[bytes]], names: set[bytes], zone: Zone
+        self, place: Place, entries: list[os.DirEntry[bytes]], names: set[bytes], zone: Proposed
     ) -> tuple[Place, ...]:
         """The folders in a folder that are to be entered."""
         rules, path, left = self._rules, place.path, place.left - 1

@@ -36,7 +36,7 @@ _skip = click.option(
 _nested = click.option(
     "--nested",
     type=click.Choice([member.value for member in Nested]),
-    help="what is proposed inside a repository (default none)",
+    help="what is proposed inside a project: repositories, and workspace members (default none)",
 )
 
 
