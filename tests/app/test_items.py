@@ -103,6 +103,17 @@ def test_a_pending_project_has_the_name_proposed_for_it_and_no_decision() -> Non
     assert (item["decided_at"], item["parent"], item["access"]) == (None, None, "read-write")
 
 
+def test_a_project_that_was_moved_says_what_it_was() -> None:
+    ruling = Ruling(
+        Decision(Verdict.APPROVED, PERSON, NOON, identity(1)), name="api", tags=("work",)
+    )
+    before = seen(project(1, ruling), presence=Presence.MISSING, absent_since=NOON)
+    moved = replace(project(2), sighting=replace(project(2).sighting, identity=identity(1)))
+    note = item_of(moved, before)["note"]
+    assert note == "moved from /home/ann/src/p1, was approved as api #work"
+    assert item_of(project(2), before)["note"] is None
+
+
 def test_an_approval_with_an_end_says_when_and_later_that_it_was_so() -> None:
     end = Expiry(NOON + timedelta(hours=8), "a start", 9)
     ruling = Ruling(Decision(Verdict.APPROVED, PERSON, NOON, identity(1), expires=end))

@@ -152,3 +152,27 @@ def test_only_an_approved_checkout_that_is_none_itself_speaks_for_worktrees() ->
     assert [speaks(path) for path in (API, LIB, b"/v/1", b"/v/nothing")] == [
         True, False, False, False,
     ]  # fmt: skip
+
+
+def test_a_moved_folder_is_told_by_its_identity_and_by_nothing_else() -> None:
+    catalog = after(
+        NOTHING_KNOWN, seen(b"/w/a", 1), Approve(b"/w/a", identity(1), ANN, name="api")
+    )
+    catalog = plan(catalog, [Vanished(b"/w/a"), seen(b"/w/b", 1), seen(b"/w/c", 2)], NOW).catalog
+    before = catalog.moved_from(catalog.projects[b"/w/b"])
+    assert before is not None
+    assert before.path == b"/w/a"
+    assert catalog.moved_from(catalog.projects[b"/w/c"]) is None
+    assert catalog.moved_from(catalog.projects[b"/w/a"]) is None
+    assert b"/w/b" not in catalog.roots
+
+
+def test_what_is_still_there_out_of_reach_or_was_never_decided_was_not_moved() -> None:
+    approval = Approve(b"/w/a", identity(1), ANN)
+    for first, then in (
+        ((seen(b"/w/a", 1), approval), seen(b"/w/a", 1)),
+        ((seen(b"/w/a", 1), approval), Unreachable(b"/w/a")),
+        ((seen(b"/w/a", 1),), Vanished(b"/w/a")),
+    ):
+        catalog = plan(after(NOTHING_KNOWN, *first), [then, seen(b"/w/b", 1)], NOW).catalog
+        assert catalog.moved_from(catalog.projects[b"/w/b"]) is None

@@ -116,5 +116,15 @@ def _note(catalog: Catalog, project: Project) -> str | None:
             return f"its approval ended {rfc3339(project.ruling.lapse.at)}"
         case Ground.LAPSED if project.ruling.lapse is not None:
             return f"approval lapsed: {project.ruling.lapse.reason.value}"
+        case Ground.UNDECIDED if (before := catalog.moved_from(project)) is not None:
+            return _as_it_was(catalog, before)
         case _:
             return None
+
+
+def _as_it_was(catalog: Catalog, before: Project) -> str:
+    """Where a project was before it was moved, and what it was then."""
+    decision = before.ruling.decision
+    was = [decision.verdict.value] if decision is not None else []
+    was += [f"as {catalog.name_of(before)}", *(f"#{tag}" for tag in before.ruling.tags)]
+    return f"moved from {text_of(before.path)}, was {' '.join(was)}"

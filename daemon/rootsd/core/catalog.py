@@ -18,8 +18,10 @@ from rootsd.core.decide import (
     root_of,
     why_denied,
 )
-from rootsd.core.model import Decision, Project, Root, Rule, Verdict
+from rootsd.core.model import UNDECIDED, Decision, Identity, Presence, Project, Root, Rule, Verdict
 from rootsd.core.paths import RefusedPlaces, ancestors, contains
+
+_Inode = tuple[bytes, int, int]
 
 
 @dataclass(frozen=True)
@@ -103,6 +105,31 @@ class Catalog:
         unnamed = (p.path for p in self.projects.values() if p.ruling.name is None)
         return names.propose(unnamed, self.frozen_names)
 
+    @cached_property
+    def _away(self) -> Mapping[_Inode, tuple[Project, ...]]:
+        """What was decided about and is not there now, by what any directory has."""
+        away: dict[_Inode, list[Project]] = defaultdict(list)
+        for project in self.projects.values():
+            seen = project.sighting
+            gone = seen.presence is Presence.MISSING
+            if gone and seen.identity is not None and project.ruling != UNDECIDED:
+                away[_inode_of(seen.identity)].append(project)
+        return {inode: tuple(projects) for inode, projects in away.items()}
+
+    def moved_from(self, project: Project) -> Project | None:
+        """What a project that nothing was decided about was before its folder was moved here.
+
+        A hint for a person, who decides anew: an approval binds to the path, too.
+        """
+        identity = project.sighting.identity
+        if identity is None or project.ruling != UNDECIDED:
+            return None
+        candidates = self._away.get(_inode_of(identity), ())
+        same = (
+            p for p in candidates if p.sighting.identity and p.sighting.identity.same_as(identity)
+        )
+        return next(same, None)
+
     def name_of(self, project: Project) -> str:
         """The frozen name, else the proposed one."""
         return project.ruling.name or self.proposed_names[project.path]
@@ -180,3 +207,8 @@ def _is_approved_checkout(
     if project is None or project.sighting.main_checkout is not None:
         return False
     return judge(project, around).verdict is Verdict.APPROVED
+
+
+def _inode_of(identity: Identity) -> _Inode:
+    """What two identities have in common where they are the same, and others may."""
+    return identity.filesystem, identity.inode, identity.owner
