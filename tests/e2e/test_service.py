@@ -135,6 +135,23 @@ def test_a_configuration_that_is_broken_is_said_and_not_tried_for_ever(user: Use
     assert published(user) == ["api"]
 
 
+def test_one_that_cannot_start_is_given_up_and_clients_are_told_why(user: UserManager) -> None:
+    approve(user, "api")
+    user.succeed("rootsd", "service", "install")
+    few = "[Unit]\nStartLimitBurst=3\n"  # as the unit has it, but sooner
+    user.run("tee", str(UNITS / "rootsd.service.d/90-test.conf"), said=few)
+    user.systemctl("daemon-reload")
+    user.path(HOME / ".config/rootsd/config.toml").write_text("[[parent]\n")
+    user.run("kill", "-KILL", user.shown("rootsd.service", "MainPID"))
+    bridge = user.run("rootsd", "bridge", said='{"jsonrpc":"2.0","id":1,"method":"ping"}\n')
+    assert "config.toml" in bridge.stdout
+    assert user.shown("rootsd.service", "ActiveState") == "failed"
+    assert user.shown("rootsd.socket", "Result") == "service-start-limit-hit"
+    up = user.run("rootsd", "up")
+    assert up.returncode != 0
+    assert "config.toml" in up.stderr
+
+
 def test_without_a_bus_it_says_what_to_do(user: UserManager) -> None:
     shutil.rmtree(user.path(RUNTIME / "systemd"))
     done = user.run("rootsd", "service", "install")

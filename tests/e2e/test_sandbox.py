@@ -1,0 +1,81 @@
+"""The sandbox of the README, typed as it stands there, lets an agent read and not decide."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from support.bridges import INITIALIZE, notice, request
+from support.user_manager import HOME, RUNTIME, Finished, UserManager
+
+pytestmark = pytest.mark.needs("systemd-user", "bubblewrap")
+
+README = Path(__file__).parent.parent.parent / "README.md"
+AGENT = "-- claude"
+
+
+def recipe() -> str:
+    """The lines of the README that start an agent."""
+    blocks = README.read_text().split("```console\n")[1:]
+    (block,) = (text.partition("```")[0] for text in blocks if "bwrap" in text)
+    assert block.rstrip().endswith(AGENT)
+    return "\n".join(line.removeprefix("$ ") for line in block.splitlines())
+
+
+@pytest.fixture
+def prepared(user: UserManager) -> UserManager:
+    """Two repositories, one of them published by the service."""
+    for name in ("api", "secret"):
+        user.succeed("git", "init", "-q", f"{HOME}/src/{name}")
+    user.succeed("rootsd", "up", f"{HOME}/src")
+    user.succeed("rootsd", "approve", f"{HOME}/src/api")
+    user.succeed("rootsd", "service", "install")
+    return user
+
+
+def sandboxed(user: UserManager, command: str, said: str | None = None) -> Finished:
+    script = recipe().replace(AGENT, f"-- {command}")
+    assert AGENT not in script
+    return user.run("bash", "-euc", script, said=said)
+
+
+def published(user: UserManager) -> list[str]:
+    items = json.loads(user.succeed("rootsd", "ls", "--published", "--json"))["items"]
+    return [item["name"] for item in items]
+
+
+def test_an_agent_in_it_is_told_the_roots(prepared: UserManager) -> None:
+    lines = (
+        request("hello", "initialize", INITIALIZE),
+        notice("notifications/initialized"),
+        request("roots", "roots/list"),
+    )
+    done = sandboxed(prepared, "rootsd bridge", b"".join(lines).decode())
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    (told,) = (answer["result"] for answer in answers if answer.get("id") == "roots")
+    assert [root["name"] for root in told["roots"]] == ["api"]
+
+
+def test_it_cannot_decide_or_end_anything(prepared: UserManager) -> None:
+    pid = prepared.shown("rootsd.service", "MainPID")
+    sockets = prepared.path(RUNTIME / "rootsd/pub")
+    before = [(entry.name, entry.inode()) for entry in os.scandir(sockets)]
+    for attempt in (
+        f"rootsd approve {HOME}/src/secret",
+        f"rootsd up {HOME}/src",
+        "rootsd down",
+        "rootsd service uninstall",
+        "systemctl --user stop rootsd.service",
+    ):
+        done = sandboxed(prepared, attempt)
+        assert "bwrap:" not in done.stderr
+        assert published(prepared) == ["api"], attempt
+        assert prepared.shown("rootsd.service", "MainPID") == pid, attempt
+        # A daemon of its own, in the place of ours, would tell others what the agent likes.
+        assert [(entry.name, entry.inode()) for entry in os.scandir(sockets)] == before, attempt
+    # The control: it is the sandbox that stood in the way.
+    prepared.succeed("rootsd", "approve", f"{HOME}/src/secret")
+    assert published(prepared) == ["api", "secret"]
