@@ -37,7 +37,7 @@ lint: .venv/.ready  ## ruff, formatting, mypy --strict, import contracts
 	@echo "ruff, formatting, mypy and import contracts: no findings"
 
 CHECKED := tests/app tests/bridge tests/core tests/deciding tests/e2e tests/host tests/publish \
-	tests/store tests/trust tests/watching tests/wire
+	tests/relay tests/store tests/trust tests/watching tests/wire
 
 check: .venv/.ready  ## the sized tests as large as CI runs them
 	@$(PYTEST) -q -m sized --sizes=check -o faulthandler_timeout=900 $(CHECKED)
