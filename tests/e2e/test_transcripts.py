@@ -50,7 +50,15 @@ def _as_sent(tool: Any) -> Step:  # noqa: ANN401
 
 
 def in_some_order(messages: list[Step]) -> list[str]:
-    return sorted(json.dumps(message, sort_keys=True) for message in messages)
+    said = (json.loads(json.dumps(message), object_hook=_with_text_read) for message in messages)
+    return sorted(json.dumps(message, sort_keys=True) for message in said)
+
+
+def _with_text_read(content: Step) -> Step:
+    """Structured results are repeated as JSON in a text, whose spelling says nothing."""
+    if content.get("type") == "text" and str(content["text"]).startswith("{"):
+        return {**content, "text": json.loads(content["text"])}
+    return content
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
