@@ -32,7 +32,16 @@ def suite(tmp_path: Path) -> Suite:
         (tests / "test_planted.py").write_text(text)
         environment = {name: value for name, value in os.environ.items() if name != "CI"}
         return subprocess.run(
-            [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *options],
+            # A base of its own: else each run would first clear away what earlier ones left.
+            [
+                sys.executable,
+                "-m",
+                "pytest",
+                "-p",
+                "no:cacheprovider",
+                f"--basetemp={tmp_path / 'base'}",
+                *options,
+            ],
             cwd=tmp_path,
             env=environment | variables,
             capture_output=True,
