@@ -111,7 +111,7 @@ class FakeHost:
         self.told: list[str] = []
 
     def about(self) -> DaemonStatus:
-        return DaemonStatus(version="1.2.3", pid=4, since="2026-03-04T12:00:00Z")
+        return DaemonStatus(version="1.2.3", pid=4, since="2026-03-04T12:00:00Z", confined="none")
 
     def sessions(self) -> list[SessionStatus]:
         return [SessionStatus(client="an editor", pid=5, since="2026-03-04T12:00:00Z")]

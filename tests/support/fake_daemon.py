@@ -131,7 +131,8 @@ def a_status(**changes: object) -> dict[str, Any]:
     """A `Status` with one parent, 2 published, 1 waiting."""
     return {
         "revision": 7,
-        "daemon": {"version": "0.1.0", "pid": 4121, "since": "2026-11-20T08:11:02Z"},
+        "daemon": {"version": "0.1.0", "pid": 4121, "since": "2026-11-20T08:11:02Z",
+                   "confined": "landlock"},
         "parents": [
             {"path": "/src", "depth": 4, "nested": "none", "state": "watching", "note": None,
              "projects": 3}

@@ -54,6 +54,7 @@ from rootsd.host.alarm import make_alarm
 from rootsd.host.answering import Answering
 from rootsd.host.clock import moment
 from rootsd.host.config import Config, read_config
+from rootsd.host.confine import Confinement, confine
 from rootsd.host.handover import CONTROL, MCP, handed_over
 from rootsd.host.helper.at_work import ask_worked_on
 from rootsd.host.helper.link import Helper
@@ -111,8 +112,11 @@ def run(places: Places, *, helper: Helper, ready_fd: int | None) -> int:
         own = (places.config, places.state, places.log, run_folder.path)
         refused = RefusedPlaces(folders.home_folder(), own)
 
+        confined = confine((places.state, run_folder.path))
+
         async def serve() -> int:
             daemon = Daemon(store, refused, places.config_file, state, helper, supervisor)
+            daemon.confined = confined
             on_ready = partial(tell_launcher, ready_fd, daemon.stop)
             await daemon.serve(config, run_folder, on_ready)
             return daemon.status
@@ -162,6 +166,7 @@ class Daemon:
             self._answering,
         )
         self.status = 0
+        self.confined: tuple[Confinement, str | None] = (Confinement.NONE, None)
         self._asking = Asking(
             self._ledger,
             look=self._surveyor.look,
@@ -257,8 +262,9 @@ class Daemon:
             group.cancel_scope.cancel()
 
     def about(self) -> DaemonStatus:
-        """Version, pid, start."""
-        return DaemonStatus(version=__version__, pid=os.getpid(), since=rfc3339(self._since))
+        """Version, pid, start, confinement."""
+        since, confined = rfc3339(self._since), self.confined[0].value
+        return DaemonStatus(version=__version__, pid=os.getpid(), since=since, confined=confined)
 
     def sessions(self) -> list[SessionStatus]:
         """The MCP connections."""
@@ -274,7 +280,7 @@ class Daemon:
 
     def degraded(self) -> list[str]:
         """What does not work as it should."""
-        note = [self._note] if self._note else []
+        note = [text for text in (self._note, self.confined[1]) if text]
         admission = self._admission.degraded() if self._admission else []
         helper = lacking(self._helper)
         return [*note, *admission, *helper, *self._backups.degraded(), *self._surveyor.degraded()]

@@ -78,7 +78,7 @@ class Host(Protocol):
     """The running daemon, as requests need it."""
 
     def about(self) -> DaemonStatus:
-        """Version, pid, start."""
+        """Version, pid, start, confinement."""
 
     def sessions(self) -> list[SessionStatus]:
         """The MCP connections."""

@@ -234,9 +234,12 @@ class Progress(TypedDict):
 
 
 class DaemonStatus(TypedDict):
+    """`confined` is a word of `host.confine.Confinement`."""
+
     version: str
     pid: int
     since: str
+    confined: str
 
 
 class ParentStatus(TypedDict):

@@ -67,7 +67,9 @@ def _lines(status: Mapping[str, Any]) -> Iterator[str]:
     """For a person: a topic a line."""
     daemon, counts = status["daemon"], status["counts"]
     started = age(daemon["since"])
-    yield f"daemon    running {daemon['version']}, pid {daemon['pid']}, started {started}"
+    confined = ", confined" if daemon.get("confined") == "landlock" else ""
+    who = f"{daemon['version']}, pid {daemon['pid']}"
+    yield f"daemon    running {who}, started {started}{confined}"
     if not status["parents"]:
         yield "parents   none                           → rootsd up ~/src"
     for number, parent in enumerate(status["parents"]):
