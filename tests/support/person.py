@@ -28,7 +28,7 @@ class Person:
         self.origin = home / "elsewhere" / "origin"
         self.parent = home / "src"
         self.parent.mkdir(parents=True)
-        set_guard(guard)
+        set_guard(Path(self.environment()["ROOTSD_DIR"]), guard)
         self.origin.mkdir(parents=True)
         self.git("init", "-q", str(self.origin))
         (self.origin / "README").write_text("hello\n")

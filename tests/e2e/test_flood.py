@@ -1,0 +1,98 @@
+"""Idle, slow, huge and churning clients at once, and an honest one among them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+
+from rootsd.core.errors import RootsdError
+from rootsd.host.connect import connect
+from support import flood
+from support.person import Person
+from support.sizes import Sizes
+
+pytestmark = pytest.mark.needs("linux")
+
+PATIENCE = 60
+MOST_LOG_LINES = 100
+MOST_RSS_MB = 256
+HELLO = {
+    "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-06-18", "capabilities": {},
+        "clientInfo": {"name": "honest", "version": "1"},
+    },
+}  # fmt: skip
+
+
+@contextmanager
+def _attack(kind: str, path: Path) -> Iterator[None]:
+    command = [sys.executable, flood.__file__, kind, str(path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as attacker:
+        assert attacker.stdin is not None
+        assert attacker.stdout is not None
+        assert attacker.stdout.readline() == b"ready\n"
+        yield
+        assert attacker.poll() is None, "it gave up"
+        attacker.stdin.close()
+
+
+def _is_answered(path: Path) -> bool:
+    """Whether a client that connects anew, as a bridge does, gets its first answer."""
+    try:
+        with connect(bytes(path), patience=PATIENCE) as client:
+            client.settimeout(PATIENCE)
+            client.sendall(json.dumps(HELLO).encode() + b"\n")
+            return b"serverInfo" in client.makefile("rb").readline()
+    except (OSError, RootsdError):
+        return False
+
+
+def _rss_mb(pid: int) -> float:
+    status = Path(f"/proc/{pid}/status").read_text()
+    return int(status.partition("VmRSS:")[2].split()[0]) / 1024
+
+
+@pytest.fixture
+def person(tmp_path: Path) -> Iterator[Person]:
+    person = Person(tmp_path)
+    yield person
+    person.run("down")
+
+
+def test_an_honest_client_is_answered_through_a_flood(
+    person: Person, rootsd_dir: Path, sizes: Sizes
+) -> None:
+    seconds = sizes.pick(test=3, check=30, soak=3600)
+    person.rootsd("up", str(person.parent))
+    path = rootsd_dir / "run" / "pub" / "mcp.sock"
+    pid = person.daemon_pid()
+    assert _is_answered(path)
+    waits: list[float] = []
+    failures = 0
+    half_way = 0.0
+    with ExitStack() as attackers:
+        for kind in flood.ATTACKS:
+            attackers.enter_context(_attack(kind, path))
+        start = time.monotonic()
+        while (now := time.monotonic()) - start < seconds or not waits:
+            if not half_way and now - start > seconds / 2:
+                half_way = _rss_mb(pid)
+            failures += not _is_answered(path)
+            waits.append(time.monotonic() - now)
+        rss = _rss_mb(pid)
+    waits.sort()
+    median, longest = waits[len(waits) // 2] * 1000, waits[-1] * 1000
+    told = f"{len(waits)} answers, median {median:.0f} ms, longest {longest:.0f} ms"
+    print(f"{told}, {failures} failures, RSS {half_way:.0f} then {rss:.0f} MB")  # noqa: T201
+    assert failures == 0
+    assert rss < MOST_RSS_MB
+    assert person.daemon_pid() == pid
+    log = (rootsd_dir / "state" / "log" / "daemon.log").read_text().splitlines()
+    assert len(log) < MOST_LOG_LINES
