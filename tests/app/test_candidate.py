@@ -10,7 +10,7 @@ import pytest
 from rootsd.app.candidate import Arrival, Candidate, is_old
 from rootsd.core.model import Incomplete, ProjectKind
 from rootsd.host.stages import Complete, Pending, Stage
-from support.repos import fake_repository, raw
+from support.repos import fake_repository, git, raw
 
 GIT, HG, PROJECT = ProjectKind.GIT, ProjectKind.HG, ProjectKind.PROJECT
 PARTLY = Incomplete.NOT_CHECKED_OUT
@@ -81,3 +81,14 @@ def test_a_marker_grows_old(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(time, "time", lambda: later)
     assert is_old(raw(tmp_path), GIT)
     assert not is_old(raw(tmp_path / "none"), GIT)
+
+
+def test_an_index_before_its_branch_is_a_part_if_anything_of_it_lacks(tmp_path: Path) -> None:
+    repository = tmp_path / "one"
+    git("init", repository)
+    (repository / "file").touch()
+    git("add", ".", cwd=repository)
+    candidate = _candidate(repository)
+    assert candidate.conclusion(Stage.STAGED_UNBORN) is None
+    (repository / "file").unlink()
+    assert candidate.conclusion(Stage.STAGED_UNBORN) is PARTLY

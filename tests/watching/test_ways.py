@@ -213,20 +213,26 @@ def _is_same(compared: filecmp.dircmp[str]) -> bool:
 
 def _head(repository: Path) -> str | None:
     """The commit, if all that belongs to it is there."""
+    told = ""
     for check in (["fsck", "--connectivity-only"], ["rev-parse", "HEAD"]):
         done = subprocess.run(
             ["git", *check], cwd=repository, capture_output=True, text=True, check=False
         )
-    return done.stdout if done.returncode == 0 else None
+        if done.returncode:
+            return None
+        told = done.stdout
+    return told
 
 
-def _is_like_init(to: Path) -> bool:
-    """Killed before it was told apart from `git init`: no commit, no remote, no file."""
+def _is_like_another_way(to: Path) -> bool:
+    """Killed when it was, file by file, what `git init` or `git clone --no-checkout` makes."""
     config = to / ".git" / "config"
     bare = to / "config"
     text = next((file.read_text() for file in (config, bare) if file.exists()), None)
     objects = [*to.glob(".git/objects/*/*"), *to.glob("objects/*/*")]
-    return text is not None and "[remote" not in text and not objects
+    if text is not None and "[remote" not in text and not objects:
+        return True
+    return {entry.name for entry in to.iterdir()} == {".git"} and _head(to) is not None
 
 
 def _settled_after_kills(workshop: Workshop, watch: Watch, made: list[tuple[Way, Path]]) -> None:
@@ -250,7 +256,7 @@ def test_what_is_killed_is_never_proposed_as_whole(workshop: Workshop, sizes: Si
         proposed = [(way, to) for way, to in made if raw(to) in watch.whole_at]
         broken = [
             to.name for way, to in proposed
-            if not _is_whole(workshop, way, to) and not _is_like_init(to)
+            if not _is_whole(workshop, way, to) and not _is_like_another_way(to)
         ]  # fmt: skip
         assert not broken
         live = watch.live()

@@ -95,11 +95,11 @@ class Candidate:
             case Stage.FILES_BEFORE_INDEX:
                 # git writes them under the lock of the index; without either it was stopped.
                 return Incomplete.NOT_CHECKED_OUT
-            case Stage.NOT_CHECKED_OUT:
-                # Seen to grow, but by no lock: no `git clone --no-checkout`.
+            case Stage.NOT_CHECKED_OUT | Stage.REMOTE_ALONE:
+                # Seen to grow, but by no lock: no `git clone --no-checkout`, no `git init`.
                 copied = self.grew and not self.maker_seen
                 return Incomplete.NOT_CHECKED_OUT if copied else None
-            case Stage.COPYING | Stage.SETTLING:
+            case Stage.COPYING | Stage.SETTLING | Stage.STAGED_UNBORN:
                 # So does a copy of a checkout without some of its files: git's next lock tells.
                 lacking = what_lacks(self.path, self.kind)
                 if lacking is None and self._lacks_submodules():
