@@ -27,7 +27,7 @@ up: .venv/.ready  ## watch PARENT (default: the folder that holds this checkout)
 	@sh tools/up.sh
 
 test: .venv/.ready  ## all tests at their small sizes, at most 5 minutes on 2 cores
-	@$(PYTEST) -q $(ARGS)
+	@$(if $(ARGS),$(PYTEST) -q $(ARGS),sh tools/test.sh)
 
 lint: .venv/.ready  ## ruff, formatting, mypy --strict, import contracts
 	@$(BIN)/ruff check --quiet

@@ -101,7 +101,7 @@ def test_a_full_disk_still_takes_denials(
 ) -> None:
     # A decision takes btrfs a tenth of a second, the others a tenth of that.
     check = 150 if file_system is BTRFS else 1_000
-    wanted = sizes.pick(test=150, check=check, soak=1_000)
+    wanted = sizes.pick(test=40, check=check, soak=1_000)
     expected = f"0 {wanted} {wanted} {wanted} '' \n"
     assert _on_full_disk(file_system, tmp_path, wanted) == expected
 
