@@ -36,11 +36,8 @@ lint: .venv/.ready  ## ruff, formatting, mypy --strict, import contracts
 	@$(BIN)/lint-imports >.venv/lint-imports.log || { cat .venv/lint-imports.log; exit 1; }
 	@echo "ruff, formatting, mypy and import contracts: no findings"
 
-CHECKED := tests/app tests/bridge tests/core tests/deciding tests/e2e tests/host tests/publish \
-	tests/relay tests/store tests/trust tests/watching tests/wire
-
 check: .venv/.ready  ## the sized tests as large as CI runs them
-	@$(PYTEST) -q -m sized --sizes=check -o faulthandler_timeout=900 $(CHECKED)
+	@sh tools/test.sh -m sized --sizes=check -o faulthandler_timeout=900 --ignore=tests/bench
 
 soak: .venv/.ready  ## the sized tests at their largest; may take hours
 	@$(PYTEST) -m sized --sizes=soak -o faulthandler_timeout=7200
