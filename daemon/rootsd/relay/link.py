@@ -118,6 +118,7 @@ class Link:
         self._connection = connection
         self._absence.connected()
         self._has_given_up = False
+        self._error = None
         self._lines = LineReader(_LONGEST_ANSWER)
         self._say(connection, self._following.begin())
         self._answer_until = time.monotonic() + GRACE_S
@@ -137,6 +138,8 @@ class Link:
 
     def _miss(self, error: RootsdError) -> None:
         self._absence.missed(time.monotonic())
+        if self._has_given_up and self._error is None:
+            complain(error)  # all was given up while the reason was not known
         self._error = error
 
     def _give_up(self) -> None:
