@@ -9,7 +9,8 @@ import pytest
 from rootsd.core.errors import NameTaken, NotPresent
 from rootsd.core.model import Verdict
 from rootsd.wire.adding import Addition
-from rootsd.wire.control import BadRequest, Selection
+from rootsd.wire.projects import Selection
+from rootsd.wire.request import BadRequest
 from support.decisions import approved, identity, project
 from support.desks import APPROVE, CWD, DENY, FORGET, Office
 from support.fakes import path

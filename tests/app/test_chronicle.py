@@ -9,8 +9,8 @@ from rootsd.core.callers import Guard
 from rootsd.core.changes import Attempt, GuardChange, ProjectChange, Verb
 from rootsd.core.history import START, distrust, events_for, fold
 from rootsd.core.model import Actor, ActorKind, Verdict
-from rootsd.wire.control import StatusQuery
 from rootsd.wire.guarding import GuardQuery, LogQuery, RefusedStatus, SetGuard
+from rootsd.wire.running import StatusQuery
 from support.decisions import NOON, PERSON, add, approved, decide, rule
 from support.desks import Office
 

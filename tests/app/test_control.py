@@ -13,12 +13,14 @@ from anyio.abc import SocketStream
 
 from rootsd.app.control import REFUSED, serve_control
 from rootsd.app.gate import ChallengeNeeded
-from rootsd.app.requests import ProgressSink
+from rootsd.app.register import Call
 from rootsd.core.errors import AmbiguousReference, CallerRefused, UnknownProject
 from rootsd.core.model import Actor, ActorKind
-from rootsd.wire.control import Progress, Request, ScanOrder, StatusQuery, Stop
 from rootsd.wire.guarding import Challenge, LogQuery
 from rootsd.wire.lines import LineReader
+from rootsd.wire.request import Request
+from rootsd.wire.running import StatusQuery, Stop
+from rootsd.wire.scans import Progress, ScanOrder
 from rootsd.wire.standing import CheckQuery
 
 ME = Actor(ActorKind.PERSON, "a test")
@@ -35,10 +37,9 @@ class FakeDesk:
     def answered(self, request: Request) -> None:
         self.answers_out.append(request)
 
-    async def answer(
-        self, request: Request, actor: Actor, progress: ProgressSink | None = None
-    ) -> dict[str, Any]:
-        self.asked.append((request, actor))
+    async def answer(self, request: Request, call: Call) -> dict[str, Any]:
+        self.asked.append((request, call.actor))
+        progress = call.progress
         if isinstance(request, Stop):
             raise UnknownProject("no such thing", "rootsd ls")
         if isinstance(request, CheckQuery):

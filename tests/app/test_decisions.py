@@ -27,7 +27,9 @@ from rootsd.core.model import (
     Ruling,
     Verdict,
 )
-from rootsd.wire.control import BadRequest, DecisionVerb, Effect, Selection
+from rootsd.wire.deciding import DecisionVerb, Effect
+from rootsd.wire.projects import Selection
+from rootsd.wire.request import BadRequest
 from support.decisions import NOON, approved, denied, granted, project
 from support.desks import APPROVE, DENY, FORGET, Office, names
 from support.fakes import (

@@ -11,27 +11,21 @@ import anyio
 import pytest
 from anyio.abc import SocketStream
 
-from rootsd.app.door import Door, lacking, look_by, order_in
+from rootsd.app.door import Door, lacking, look_by
 from rootsd.core.callers import Guard
 from rootsd.core.model import Verdict
 from rootsd.host.helper.link import Absent
 from rootsd.host.peer import Peer
 from rootsd.wire.adding import Addition
-from rootsd.wire.control import (
-    METHODS,
-    Decide,
-    Effect,
-    ProjectsQuery,
-    Reload,
-    Request,
-    ScanOrder,
-    Selection,
-    StatusQuery,
-    Stop,
-)
+from rootsd.wire.control import METHODS
+from rootsd.wire.deciding import Decide, Effect
 from rootsd.wire.facts import ShowQuery
 from rootsd.wire.guarding import GuardQuery, LogQuery, SetGuard
+from rootsd.wire.projects import ProjectsQuery, Selection
+from rootsd.wire.request import Request
 from rootsd.wire.rules import RuleAddition, RuleRemoval, RulesQuery
+from rootsd.wire.running import Reload, StatusQuery, Stop
+from rootsd.wire.scans import ScanOrder
 from rootsd.wire.sessions import SessionsQuery
 from rootsd.wire.standing import CheckQuery, WhyQuery
 from support.decisions import approved, project
@@ -54,12 +48,12 @@ LOOKS: list[Request] = [
 def test_every_request_is_an_order_or_is_not() -> None:
     assert {type(request) for request in (*ORDERS, *LOOKS)} == set(METHODS.values())
     desk = Office().desk
-    assert all(order_in(request, desk) is not None for request in ORDERS)
-    assert all(order_in(request, desk) is None for request in LOOKS)
+    assert all(desk.order_in(request) is not None for request in ORDERS)
+    assert all(desk.order_in(request) is None for request in LOOKS)
 
 
 async def stakes_of(request: Request, office: Office) -> list[str]:
-    order = order_in(request, office.desk)
+    order = office.desk.order_in(request)
     assert order is not None
     return list(await order.stakes())
 
@@ -95,11 +89,11 @@ async def test_a_folder_that_is_not_known_yet_is_named_as_it_was_typed() -> None
 
 
 def test_what_was_ordered_is_told_in_words() -> None:
-    order = order_in(Decide(DENY, CWD, ("a\x1b", "b")), Office().desk)
+    order = Office().desk.order_in(Decide(DENY, CWD, ("a\x1b", "b")))
     assert order is not None
     assert order.words == "deny a\\u{1b} b"
     swept = replace(Decide(APPROVE, CWD), select=Selection.LAPSED, under="/x")
-    order = order_in(swept, Office().desk)
+    order = Office().desk.order_in(swept)
     assert order is not None
     assert order.words == "approve --lapsed --under /x"
 

@@ -10,7 +10,8 @@ from dataclasses import replace
 import anyio
 import pytest
 
-from rootsd.app.gate import ChallengeNeeded, Gate, Order, Visit
+from rootsd.app.gate import ChallengeNeeded, Gate, Visit
+from rootsd.app.register import Order
 from rootsd.core.callers import Guard
 from rootsd.core.changes import Attempt, GuardChange, Note
 from rootsd.core.errors import CallerRefused

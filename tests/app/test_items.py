@@ -28,7 +28,7 @@ from rootsd.core.model import (
     Ruling,
     Verdict,
 )
-from rootsd.wire.control import Item
+from rootsd.wire.projects import Item
 from support.decisions import NOON, PERSON, approved, denied, granted, identity, project
 from support.fakes import HOME, PLACES, SOURCES, at, path, rule
 

@@ -20,7 +20,8 @@ from rootsd.core.catalog import Catalog
 from rootsd.core.errors import AmbiguousReference, RootsdError, UnknownProject
 from rootsd.core.model import Lapse, LapseReason, Project, Ruling
 from rootsd.core.paths import bytes_of
-from rootsd.wire.control import BadRequest, Selection
+from rootsd.wire.projects import Selection
+from rootsd.wire.request import BadRequest
 from support.decisions import NOON, approved, denied, project
 from support.fakes import PLACES, SOURCES, at
 

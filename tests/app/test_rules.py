@@ -9,7 +9,7 @@ import pytest
 
 from rootsd.core.errors import RefusedPlace, UnknownRule
 from rootsd.core.model import Verdict
-from rootsd.wire.control import BadRequest
+from rootsd.wire.request import BadRequest
 from rootsd.wire.rules import RuleAddition, RuleRemoval, RulesQuery
 from support.decisions import approved, denied, project
 from support.desks import CWD, Office, names

@@ -17,7 +17,7 @@ from rootsd.core.model import (
     Project,
     Verdict,
 )
-from rootsd.wire.control import BadRequest
+from rootsd.wire.request import BadRequest
 from rootsd.wire.standing import Checked, CheckQuery, Why, WhyQuery
 from support.decisions import NOON, PERSON, approved, denied, granted, identity, project
 from support.desks import Office

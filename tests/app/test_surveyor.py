@@ -21,7 +21,7 @@ from rootsd.core.inputs import Approve, Sighted, Vanished
 from rootsd.core.model import Parent, ProjectKind
 from rootsd.core.paths import RefusedPlaces
 from rootsd.host.safety import why_disguised
-from rootsd.wire.control import Progress
+from rootsd.wire.scans import Progress
 from support.decisions import NOON, PERSON
 from support.fakes import HANG_GUARD, FakeSaver, FakeVerifier, no_expiries
 from support.repos import make_repository, raw

@@ -11,8 +11,9 @@ import pytest
 from rootsd.cli import client, terminal
 from rootsd.core.callers import Guard
 from rootsd.core.errors import DaemonUnreachable, ErrorCode, RootsdError
-from rootsd.wire.control import Progress, ScanOrder, StatusQuery
 from rootsd.wire.guarding import SetGuard
+from rootsd.wire.running import StatusQuery
+from rootsd.wire.scans import Progress, ScanOrder
 from rootsd.wire.standing import CheckQuery
 from support.fake_daemon import FakeDaemon, Objection, a_scan, a_status
 

@@ -9,7 +9,7 @@ import pytest
 from rootsd.cli.decisions import decide
 from rootsd.cli.flags import Flags
 from rootsd.cli.session import Session
-from rootsd.wire.control import Decide, DecisionVerb, Effect
+from rootsd.wire.deciding import Decide, DecisionVerb, Effect
 from support.fake_daemon import FakeDaemon, a_decision, an_item
 
 APPROVED = an_item(verdict="approved", published=True)

@@ -8,7 +8,7 @@ import pytest
 
 from rootsd.cli.flags import Flags
 from rootsd.cli.progress import ProgressLine
-from rootsd.wire.control import Progress
+from rootsd.wire.scans import Progress
 
 
 def notice(folders: int = 1204, parent: str = "/src") -> Progress:

@@ -18,7 +18,7 @@ from rootsd.core.model import (
     LapseReason,
     Verdict,
 )
-from rootsd.wire.control import Selection
+from rootsd.wire.projects import Selection
 from support.decisions import approved, identity, project
 from support.desks import APPROVE, FORGET, Office, names
 from support.fakes import (

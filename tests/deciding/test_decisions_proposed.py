@@ -13,7 +13,9 @@ from rootsd.core.model import (
     ProjectKind,
     Verdict,
 )
-from rootsd.wire.control import BadRequest, DecisionVerb, Effect, Selection
+from rootsd.wire.deciding import DecisionVerb, Effect
+from rootsd.wire.projects import Selection
+from rootsd.wire.request import BadRequest
 from support.decisions import identity, project
 from support.desks import APPROVE, DENY, FORGET, Office, names
 from support.fakes import (

@@ -8,7 +8,8 @@ import pytest
 
 from rootsd.core.errors import IdentityChanged, NotPresent, UnknownProject
 from rootsd.core.model import Project
-from rootsd.wire.control import Effect, Selection
+from rootsd.wire.deciding import Effect
+from rootsd.wire.projects import Selection
 from support.decisions import approved, denied, project
 from support.desks import APPROVE, DENY, FORGET, Office, names
 from support.fakes import (

@@ -9,22 +9,19 @@ from typing import Any
 import anyio
 
 from rootsd.app.chronicle import Chronicle
-from rootsd.app.requests import Desk, ProgressSink, ScanCost
+from rootsd.app.desk import Desk, Means
+from rootsd.app.register import Call, ProgressSink
+from rootsd.app.scans import ScanCost
 from rootsd.core.catalog import Catalog
 from rootsd.core.errors import NotPresent
 from rootsd.core.history import Event
 from rootsd.core.inputs import Observation, Sighted
 from rootsd.core.model import Parent, Project, ProjectKind, Rule
 from rootsd.core.paths import bytes_of, contains
-from rootsd.wire.control import (
-    DaemonStatus,
-    Decide,
-    DecisionVerb,
-    ParentStatus,
-    Progress,
-    Request,
-    SessionStatus,
-)
+from rootsd.wire.deciding import Decide, DecisionVerb
+from rootsd.wire.request import Request
+from rootsd.wire.running import DaemonStatus, ParentStatus, SessionStatus
+from rootsd.wire.scans import Progress
 from rootsd.wire.sessions import SessionItem
 from support.decisions import PERSON
 from support.fakes import HANG_GUARD, SOURCES, World
@@ -142,7 +139,7 @@ class Office:
         self.events: list[Event] = []
         self.street = Street()
         self.gate = self.street.gate(self.world.ledger.note)
-        self.desk = Desk(
+        self.means = Means(
             self.world.ledger,
             self.surveyor,
             self.host,
@@ -150,10 +147,15 @@ class Office:
             real_path=real_path,
         )
 
+    @property
+    def desk(self) -> Desk:
+        """The desk, with the means as they are."""
+        return Desk(self.means)
+
     async def ask(self, request: Request) -> dict[str, Any]:
         """The answer of the desk."""
         with anyio.fail_after(HANG_GUARD):
-            return await self.desk.answer(request, PERSON)
+            return await self.desk.answer(request, Call(PERSON))
 
     async def decide(
         self,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from rootsd.wire.control import decode, encode
+from rootsd.wire.control import decode
 from rootsd.wire.facts import ShowQuery
+from rootsd.wire.request import encode
 
 
 def test_the_request_travels() -> None:

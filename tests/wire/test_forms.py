@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from rootsd.core.model import Verdict
-from rootsd.wire.forms import number, number_or_none, text, text_or_none, texts, truth, word
+from rootsd.wire.forms import number, optional, text, texts, truth, word
 
 Form = Callable[[object], object]
 
@@ -14,9 +14,9 @@ Form = Callable[[object], object]
     ("form", "raw", "value"),
     [
         (text, "a", "a"),
-        (text_or_none, None, None),
+        (optional(text), None, None),
         (number, 3, 3),
-        (number_or_none, None, None),
+        (optional(number), None, None),
         (texts, ["a", ""], ("a", "")),
         (truth, True, True),
         (word(Verdict), "denied", Verdict.DENIED),
@@ -30,8 +30,9 @@ def test_a_value_of_its_form_is_taken(form: Form, raw: object, value: object) ->
     ("form", "raw"),
     [
         (truth, 1), (truth, "true"),
-        (text, 1), (text, None), (text_or_none, []), (number, True), (number, "1"), (number, 1.0),
-        (number_or_none, "1"), (texts, "ab"), (texts, [1]), (word(Verdict), "maybe"),
+        (text, 1), (text, None), (optional(text), []), (number, True), (number, "1"),
+        (number, 1.0),
+        (optional(number), "1"), (texts, "ab"), (texts, [1]), (word(Verdict), "maybe"),
         (word(Verdict), 1),
     ],
 )  # fmt: skip

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from anyio import to_thread
 
@@ -11,13 +12,14 @@ from rootsd.app.decisions import check_word
 from rootsd.app.items import items_of
 from rootsd.app.ledger import Ledger
 from rootsd.app.references import canonical
+from rootsd.app.register import Entry, Order, order, plain
 from rootsd.core.inputs import Rename, Sighted
 from rootsd.core.labels import safe_label
 from rootsd.core.model import Actor, Parent, ProjectKind
 from rootsd.core.paths import bytes_of
 from rootsd.core.uris import UriError, checked_uri, looks_like_a_uri
 from rootsd.wire.adding import Added, Addition
-from rootsd.wire.control import BadRequest
+from rootsd.wire.request import BadRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +30,10 @@ class Adding:
     real_path: Callable[[str, str], bytes]
     propose: Callable[[bytes], Awaitable[None]]
     parents: Callable[[], Sequence[Parent]]
+
+    def entries(self) -> Iterable[Entry[Any]]:
+        """What is answered here."""
+        return (order(Addition, self.add, _order_in),)
 
     async def add(self, request: Addition, actor: Actor) -> Added:
         """Propose it. Raises BadRequest for what is neither, and what `propose` raises."""
@@ -60,3 +66,8 @@ class Adding:
 
     def _name(self, path: bytes) -> str | None:
         return self.ledger.catalog.projects[path].ruling.name
+
+
+def _order_in(request: Addition) -> Order | None:
+    """To propose decides nothing; to name does."""
+    return plain(f"add {request.what} --name {request.name}") if request.name else None

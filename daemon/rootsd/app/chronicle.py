@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from rootsd.app.gate import Gate
 from rootsd.app.items import rfc3339
 from rootsd.app.ledger import Ledger
+from rootsd.app.register import Entry, look, order, plain
 from rootsd.core.callers import Guard
 from rootsd.core.history import Event, SubjectKind
 from rootsd.core.labels import safe_label
@@ -36,21 +38,27 @@ class Chronicle:
     gate: Gate
     last_events: Callable[[int], Sequence[Event]]
 
-    async def answer(
-        self, request: GuardQuery | SetGuard | LogQuery, actor: Actor
-    ) -> GuardStatus | LogListing:
-        """The answer to `request`. Raises RootsdError."""
-        match request:
-            case LogQuery(last=last):
-                events = await self.ledger.undisturbed(partial(self.last_events, last))
-                return LogListing(
-                    revision=self.ledger.revision, items=log_items(events), warnings=[]
-                )
-            case SetGuard(guard=guard):
-                await self.gate.set_guard(guard, actor)
-            case GuardQuery():
-                pass
-        return GuardStatus(revision=self.ledger.revision, guard=self.gate.guard.value, warnings=[])
+    def entries(self) -> Iterable[Entry[Any]]:
+        """What is answered here."""
+        return (
+            look(LogQuery, self.log),
+            look(GuardQuery, self.guard),
+            order(SetGuard, self.set_guard, lambda r: plain(f"guard {r.guard.value}")),
+        )
+
+    async def log(self, query: LogQuery) -> LogListing:
+        """The last events."""
+        events = await self.ledger.undisturbed(partial(self.last_events, query.last))
+        return LogListing(revision=self.ledger.revision, items=log_items(events), warnings=[])
+
+    async def guard(self, _: GuardQuery) -> GuardStatus:
+        """Who may decide."""
+        return self._guard_status()
+
+    async def set_guard(self, request: SetGuard, actor: Actor) -> GuardStatus:
+        """Let another guard judge. Raises what the store raises."""
+        await self.gate.set_guard(request.guard, actor)
+        return self._guard_status()
 
     def standing(self, *, is_look: bool) -> tuple[Guard, RefusedStatus | None]:
         """Who may decide, and what was refused since somebody looked."""
@@ -58,6 +66,9 @@ class Chronicle:
         if is_look:
             self.gate.looked()
         return self.gate.guard, refused
+
+    def _guard_status(self) -> GuardStatus:
+        return GuardStatus(revision=self.ledger.revision, guard=self.gate.guard.value, warnings=[])
 
 
 def log_items(events: Sequence[Event]) -> list[LogItem]:

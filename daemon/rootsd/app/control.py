@@ -14,13 +14,15 @@ import anyio
 from anyio.abc import ByteStream
 
 from rootsd.app.gate import ChallengeNeeded
-from rootsd.app.requests import ProgressSink
+from rootsd.app.register import Call
 from rootsd.core.errors import AmbiguousReference, RootsdError
 from rootsd.core.model import Actor
 from rootsd.wire import jsonrpc
-from rootsd.wire.control import BadRequest, Progress, Request, decode
+from rootsd.wire.control import decode
 from rootsd.wire.guarding import TYPED
 from rootsd.wire.lines import REQUEST_LIMIT, LineReader, LineTooLong
+from rootsd.wire.request import BadRequest, Request
+from rootsd.wire.scans import Progress
 
 log = logging.getLogger(__name__)
 
@@ -34,9 +36,7 @@ _LINE_LIMIT = 64 * REQUEST_LIMIT
 class Answering(Protocol):
     """Whoever answers requests: the desk."""
 
-    async def answer(
-        self, request: Request, actor: Actor, progress: ProgressSink | None = None
-    ) -> dict[str, Any]:
+    async def answer(self, request: Request, call: Call) -> dict[str, Any]:
         """The answer to `request`. Raises RootsdError."""
 
     def answered(self, request: Request) -> None:
@@ -102,7 +102,7 @@ async def _carried_out(
     async with anyio.create_task_group() as group:
         group.start_soon(notices.send_each)
         try:
-            result = await desk.answer(request, actor, notices.put)
+            result = await desk.answer(request, Call(actor, notices.put))
         except RootsdError as error:
             refusal = error  # a task group would wrap what it lets through
         group.cancel_scope.cancel()

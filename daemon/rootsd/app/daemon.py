@@ -30,6 +30,7 @@ from rootsd.app.asking import Asking
 from rootsd.app.backups import Backups
 from rootsd.app.chronicle import Chronicle
 from rootsd.app.collecting import spare_what_is_loaded
+from rootsd.app.desk import Desk, Means
 from rootsd.app.discovery import Senses
 from rootsd.app.door import Door, lacking, open_gate
 from rootsd.app.expiries import Expiries
@@ -39,7 +40,6 @@ from rootsd.app.items import rfc3339
 from rootsd.app.ledger import Ledger
 from rootsd.app.patience import Patience
 from rootsd.app.references import real_path
-from rootsd.app.requests import Desk
 from rootsd.app.session_history import history
 from rootsd.app.session_log import GENERATION_BYTES, SessionLog
 from rootsd.app.sessions import Sessions
@@ -70,7 +70,7 @@ from rootsd.host.safety import Surroundings
 from rootsd.host.sockets import Listener, listen
 from rootsd.host.store import Store
 from rootsd.host.verify import RootVerifier
-from rootsd.wire.control import DaemonStatus, SessionStatus
+from rootsd.wire.running import DaemonStatus, SessionStatus
 from rootsd.wire.sessions import SessionItem
 
 log = logging.getLogger(__name__)
@@ -193,10 +193,8 @@ class Daemon:
         chronicle = Chronicle(self._ledger, self._gate, store.last_events)
         found = partial(real_path, resolve=self._answering.real_path)
         note_on, facts_of = self._asking.note_on, self._sight.facts_of
-        return Door(
-            self._gate,
-            Desk(self._ledger, self._surveyor, self, chronicle, note_on, facts_of, found),
-        )
+        means = Means(self._ledger, self._surveyor, self, chronicle, note_on, facts_of, found)
+        return Door(self._gate, Desk(means))
 
     async def serve(
         self, config: Config, run_folder: folders.RunFolder, on_ready: Callable[[], None]

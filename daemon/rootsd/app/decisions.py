@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
 from anyio import to_thread
 
 from rootsd.app.items import dropped_items_of, items_of
 from rootsd.app.ledger import Ledger, Overtaken
 from rootsd.app.references import Resolver, canonical, is_selected
+from rootsd.app.register import WORDS_LIMIT, Entry, Order, order
 from rootsd.core.catalog import Catalog
 from rootsd.core.decide import Ground
 from rootsd.core.errors import NameTaken, OrderRefused, UnknownProject
@@ -19,6 +22,7 @@ from rootsd.core.model import (
     UNDECIDED,
     Access,
     Actor,
+    ActorKind,
     Expiry,
     Parent,
     Project,
@@ -29,15 +33,12 @@ from rootsd.core.model import (
 from rootsd.core.paths import contains
 from rootsd.core.step import ALL_ALIKE, is_told_apart
 from rootsd.core.uris import looks_like_a_uri
-from rootsd.wire.control import (
-    LONGEST_S,
-    BadRequest,
-    Decide,
-    Decided,
-    DecisionVerb,
-    Effect,
-    Selection,
-)
+from rootsd.wire.deciding import LONGEST_S, Decide, Decided, DecisionVerb, Effect
+from rootsd.wire.projects import Selection
+from rootsd.wire.request import BadRequest
+
+_MOST_STAKES = 20
+_NOBODY = Actor(ActorKind.PERSON)  # of a rehearsal, which leaves nothing behind
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,10 @@ class Decisions:
     propose: Callable[[bytes], Awaitable[None]]
     parents: Callable[[], Sequence[Parent]]
 
+    def entries(self) -> Iterable[Entry[Any]]:
+        """What is answered here."""
+        return (order(Decide, self.carry_out, self._order_in),)
+
     async def carry_out(self, request: Decide, actor: Actor) -> Decided:
         """Decide what the request names. Raises RootsdError, and then nothing was decided."""
         _check_words(request)
@@ -64,6 +69,28 @@ class Decisions:
                 return await self._carry_out(request, actor)
             except Overtaken:
                 continue  # whoever came first may have left less to do, or to be refused
+
+    def _order_in(self, request: Decide) -> Order | None:
+        if request.effect is Effect.DRY_RUN:
+            return None
+        return Order(_words(request), partial(self._stakes, request))
+
+    async def _stakes(self, request: Decide) -> Sequence[str]:
+        """What would be decided about, by path. Raises RootsdError where the order cannot be."""
+        try:
+            would = await self.carry_out(replace(request, effect=Effect.DRY_RUN), _NOBODY)
+        except UnknownProject:
+            # A folder that is not known yet; or nothing, which it will be told afterwards.
+            paths = [safe_label(f"{ref} (in {request.cwd})", limit=None) for ref in request.refs]
+        else:
+            items = [*would["items"], *would["unchanged"]]
+            paths = [
+                safe_label(item["path"] or item["uri"] or item["name"], limit=None)
+                for item in items
+            ]
+        more = len(paths) - _MOST_STAKES
+        lines = [f"{request.verb.value} {path}" for path in paths[:_MOST_STAKES]]
+        return [*lines, f"and {more} more"] if more > 0 else lines
 
     async def _carry_out(self, request: Decide, actor: Actor) -> Decided:
         chosen = await self._choose(request)
@@ -201,6 +228,13 @@ class _Chosen:
             else:
                 warnings.append(_left_out(self.catalog, project, "it changed just now"))
         return _Chosen(self.catalog, tuple(steady), tuple(warnings))
+
+
+def _words(request: Decide) -> str:
+    what = request.refs if request.select is Selection.NAMED else (f"--{request.select.value}",)
+    under = () if request.under is None else ("--under", request.under)
+    words = " ".join((request.verb.value, *what, *under))
+    return safe_label(words, WORDS_LIMIT)
 
 
 def _fitting(catalog: Catalog, verb: DecisionVerb) -> Callable[[Project], bool]:

@@ -8,12 +8,12 @@ from __future__ import annotations
 import logging
 import secrets
 from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
 import anyio
 
+from rootsd.app.register import Order
 from rootsd.core.agents import KNOWN_AGENTS, Agent, further_agents
 from rootsd.core.callers import (
     Caller,
@@ -62,15 +62,6 @@ class Visitor(Protocol):
 
     def has_gone(self) -> bool:
         """Whether it has ended, for sure."""
-
-
-@dataclass(frozen=True, slots=True)
-class Order:
-    """What is asked for: `verb` and `subjects` in words, `stakes` the lines that a person is to
-    read before it is confirmed."""
-
-    words: str
-    stakes: Callable[[], Awaitable[Sequence[str]]]
 
 
 class Gate:

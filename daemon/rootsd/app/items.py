@@ -10,7 +10,7 @@ from rootsd.core.catalog import Catalog
 from rootsd.core.decide import Ground
 from rootsd.core.model import Parent, Presence, Project, ProjectKind, Verdict
 from rootsd.core.paths import contains, is_utf8, text_of, to_uri
-from rootsd.wire.control import Item
+from rootsd.wire.projects import Item
 
 NoteOn = Callable[[bytes], str | None]
 

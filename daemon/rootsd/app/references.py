@@ -15,7 +15,8 @@ from rootsd.core.labels import safe_label
 from rootsd.core.model import Project
 from rootsd.core.paths import bytes_of, text_of
 from rootsd.core.uris import looks_like_a_uri
-from rootsd.wire.control import BadRequest, Selection
+from rootsd.wire.projects import Selection
+from rootsd.wire.request import BadRequest
 
 _GLOB = frozenset("*?[")
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import re
 from base64 import b64encode
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from anyio import to_thread
 
 from rootsd.app.items import items_of, rfc3339
 from rootsd.app.ledger import Ledger
+from rootsd.app.register import Entry, Order, look, order, plain
 from rootsd.core.catalog import Catalog
 from rootsd.core.errors import RefusedPlace, UnknownRule
 from rootsd.core.inputs import AddRule, RemoveRule
@@ -19,8 +21,8 @@ from rootsd.core.labels import safe_label
 from rootsd.core.model import Actor, Parent, Project, Rule, Verdict
 from rootsd.core.paths import bytes_of, is_utf8, text_of
 from rootsd.core.rules import checked_pattern, literal, matches
-from rootsd.wire.control import BadRequest
-from rootsd.wire.rules import RuleAddition, Ruled, RuleItem, RuleListing, RuleRemoval
+from rootsd.wire.request import BadRequest
+from rootsd.wire.rules import RuleAddition, Ruled, RuleItem, RuleListing, RuleRemoval, RulesQuery
 
 _GLOB = re.compile(rb"[*?\[]")
 
@@ -33,7 +35,15 @@ class Rules:
     real_path: Callable[[str, str], bytes]
     parents: Callable[[], Sequence[Parent]]
 
-    def listing(self) -> RuleListing:
+    def entries(self) -> Iterable[Entry[Any]]:
+        """What is answered here."""
+        return (
+            look(RulesQuery, self.listing),
+            order(RuleAddition, self.add, _addition),
+            order(RuleRemoval, self.remove, lambda r: plain(f"rule rm {r.number}")),
+        )
+
+    async def listing(self, _: RulesQuery) -> RuleListing:
         """All rules."""
         catalog = self.ledger.catalog
         items = [_item(rule, _covered(rule, catalog)) for rule in catalog.rules]
@@ -97,6 +107,11 @@ class Rules:
             raise BadRequest(
                 f"{shown} is no pattern: {error}", "rootsd rule add --help"
             ) from error
+
+
+def _addition(request: RuleAddition) -> Order:
+    word = "approve" if request.verdict is Verdict.APPROVED else "deny"
+    return plain(f"rule add {word} {request.pattern}")
 
 
 def _same(catalog: Catalog, verdict: Verdict, pattern: bytes) -> Rule | None:

@@ -13,7 +13,7 @@ from rootsd.app.items import rfc3339
 from rootsd.core.model import Published
 from rootsd.core.paths import text_of
 from rootsd.core.scope import EVERYTHING, Scope, Uris, narrow
-from rootsd.wire.control import SessionStatus
+from rootsd.wire.running import SessionStatus
 from rootsd.wire.sessions import GivenSet, SessionItem, ToldServer
 
 

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from anyio import to_thread
 
 from rootsd.app.items import NoteOn, items_of
 from rootsd.app.ledger import Ledger
 from rootsd.app.references import canonical
+from rootsd.app.register import Entry, look
 from rootsd.core.catalog import Catalog
 from rootsd.core.decide import Ground, Judgement, voices
 from rootsd.core.labels import safe_label
 from rootsd.core.model import Parent, Presence, Project, Verdict
 from rootsd.core.paths import contains, is_utf8, text_of
-from rootsd.wire.control import BadRequest
+from rootsd.wire.request import BadRequest
 from rootsd.wire.standing import Checked, CheckQuery, Voice, Why, WhyQuery
 
 # Either is only there where nothing else speaks: they are an end, and no voice of their own.
@@ -30,6 +32,10 @@ class Standing:
     real_path: Callable[[str, str], bytes]
     parents: Callable[[], Sequence[Parent]]
     note_on: NoteOn
+
+    def entries(self) -> Iterable[Entry[Any]]:
+        """What is answered here."""
+        return look(CheckQuery, self.check), look(WhyQuery, self.why)
 
     async def check(self, query: CheckQuery) -> Checked:
         """Whether the path lies in a root, as the disk shows it now. Raises BadRequest where it

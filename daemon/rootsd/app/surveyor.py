@@ -18,7 +18,8 @@ from anyio import to_thread
 from rootsd.app.discovery import Discovery, Senses
 from rootsd.app.discovery_status import DiscoveryStatus, ParentState, ScanProgress
 from rootsd.app.ledger import Ledger
-from rootsd.app.requests import ProgressSink, ScanCost
+from rootsd.app.register import ProgressSink
+from rootsd.app.scans import ScanCost
 from rootsd.core.catalog import Catalog
 from rootsd.core.errors import NotPresent, RefusedPlace
 from rootsd.core.inputs import Observation, Sighted, Unreachable, Unsafe, Vanished
@@ -28,7 +29,8 @@ from rootsd.core.paths import text_of
 from rootsd.host.answering import Answering
 from rootsd.host.probe import probe
 from rootsd.host.safety import why_disguised
-from rootsd.wire.control import ParentStatus, Progress
+from rootsd.wire.running import ParentStatus
+from rootsd.wire.scans import Progress
 
 T = TypeVar("T")
 

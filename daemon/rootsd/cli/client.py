@@ -12,8 +12,9 @@ from typing import Any, cast
 from rootsd.cli import terminal
 from rootsd.core.errors import DaemonUnreachable
 from rootsd.host import rpc
-from rootsd.wire.control import Progress, Request, ScanOrder, encode
 from rootsd.wire.guarding import TYPED
+from rootsd.wire.request import Request, encode
+from rootsd.wire.scans import Progress, ScanOrder
 
 PATIENCE = 60.0  # seconds between two lines of the daemon; a scan may take as long as it takes
 

@@ -8,7 +8,7 @@ from rootsd.cli.columns import NAME, PATH, PROJECT_COLUMNS, VERDICT
 from rootsd.cli.render import Answer
 from rootsd.cli.session import Session
 from rootsd.core.labels import safe_label
-from rootsd.wire.control import Decide, DecisionVerb, Effect
+from rootsd.wire.deciding import Decide, DecisionVerb, Effect
 
 # A sentence each, not a table: no titles.
 _TOLD = tuple(replace(column, title="") for column in (VERDICT, NAME, PATH))

@@ -6,7 +6,7 @@ import re
 
 import click
 
-from rootsd.wire.control import LONGEST_S
+from rootsd.wire.deciding import LONGEST_S
 
 _UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 7 * 86_400}
 _WHOLE = re.compile(r"(?:[0-9]{1,9}[smhdw]){1,5}", re.ASCII)

@@ -12,7 +12,7 @@ from typing import Self, TextIO
 from rootsd.cli.columns import home_short
 from rootsd.cli.flags import Flags
 from rootsd.core.labels import safe_label
-from rootsd.wire.control import Progress
+from rootsd.wire.scans import Progress
 
 REDRAW_SECONDS = 0.1
 _CLEAR = "\r\x1b[K"

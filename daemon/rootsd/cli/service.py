@@ -21,7 +21,7 @@ from rootsd.host.launchd import Launchd
 from rootsd.host.manager import Supervisor
 from rootsd.host.private import ensure_private_folder
 from rootsd.host.starter import StartFailed
-from rootsd.wire.control import StatusQuery
+from rootsd.wire.running import StatusQuery
 
 # What platformdirs looks at; a service manager may not know what a shell's startup file sets.
 PLACE_VARIABLES = ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME")

@@ -14,7 +14,8 @@ from rootsd.cli.flags import Flags
 from rootsd.cli.render import Output
 from rootsd.core.errors import RootsdError
 from rootsd.core.paths import text_of
-from rootsd.wire.control import Progress, Request
+from rootsd.wire.request import Request
+from rootsd.wire.scans import Progress
 
 if TYPE_CHECKING:
     from rootsd.host.places import Places
@@ -60,7 +61,7 @@ class Session:
     def scan(self, parent: str | None = None) -> dict[str, Any]:
         """Have the daemon scan, with a line of progress where a person looks on."""
         from rootsd.cli.progress import ProgressLine
-        from rootsd.wire.control import ScanOrder
+        from rootsd.wire.scans import ScanOrder
 
         with ProgressLine.for_flags(self.flags) as line:
             return self.call(ScanOrder(parent), line.show)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypedDict
+from typing import ClassVar, TypedDict
 
-if TYPE_CHECKING:
-    from rootsd.wire.control import Item
+from rootsd.wire.projects import Item
+from rootsd.wire.request import Request
 
 
 @dataclass(frozen=True, slots=True)
-class Addition:
+class Addition(Request):
     """Propose `what`, a path (relative ones are to `cwd`) or a URI, under `name` if that is given:
     `Added`. It waits for a decision like all that is found."""
+
+    method: ClassVar[str] = "add"
 
     what: str
     cwd: str

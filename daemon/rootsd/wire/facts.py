@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypedDict
+from typing import ClassVar, TypedDict
+
+from rootsd.wire.request import Request
 
 
 @dataclass(frozen=True, slots=True)
-class ShowQuery:
+class ShowQuery(Request):
     """Projects with all that is to be seen of them: `Listing`. `refs` as in `ProjectsQuery`."""
+
+    method: ClassVar[str] = "show"
 
     cwd: str
     refs: tuple[str, ...]

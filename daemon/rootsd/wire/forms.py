@@ -13,21 +13,11 @@ def text(raw: object) -> str:
     return raw
 
 
-def text_or_none(raw: object) -> str | None:
-    """A string or null."""
-    return None if raw is None else text(raw)
-
-
 def number(raw: object) -> int:
     """A whole number, which a bool is not."""
     if isinstance(raw, bool) or not isinstance(raw, int):
         raise ValueError("not a whole number")  # noqa: TRY004 - one class for all forms
     return raw
-
-
-def number_or_none(raw: object) -> int | None:
-    """A whole number or null."""
-    return None if raw is None else number(raw)
 
 
 def truth(raw: object) -> bool:
@@ -47,3 +37,8 @@ def texts(raw: object) -> tuple[str, ...]:
 def word(enum: type[StrEnum]) -> Callable[[object], StrEnum]:
     """What reads a member of `enum` by its value."""
     return lambda raw: enum(text(raw))
+
+
+def optional(form: Callable[[object], object]) -> Callable[[object], object]:
+    """What reads null as None, and all else as `form` does."""
+    return lambda raw: None if raw is None else form(raw)

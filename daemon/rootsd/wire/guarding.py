@@ -3,26 +3,33 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypedDict
+from typing import ClassVar, TypedDict
 
 from rootsd.core.callers import Guard
+from rootsd.wire.request import Request
 
 
 @dataclass(frozen=True, slots=True)
-class GuardQuery:
+class GuardQuery(Request):
     """Who may decide: `GuardStatus`."""
 
+    method: ClassVar[str] = "guard"
+
 
 @dataclass(frozen=True, slots=True)
-class SetGuard:
+class SetGuard(Request):
     """Let `guard` judge callers from now on, an order like any other: `GuardStatus`."""
+
+    method: ClassVar[str] = "set-guard"
 
     guard: Guard
 
 
 @dataclass(frozen=True, slots=True)
-class LogQuery:
+class LogQuery(Request):
     """The `last` decisions and refused attempts: `LogListing`."""
+
+    method: ClassVar[str] = "log"
 
     last: int = 50
 

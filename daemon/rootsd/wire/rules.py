@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypedDict
+from typing import ClassVar, TypedDict
 
 from rootsd.core.model import Verdict
-
-if TYPE_CHECKING:
-    from rootsd.wire.control import Item
+from rootsd.wire.projects import Item
+from rootsd.wire.request import Request
 
 
 @dataclass(frozen=True, slots=True)
-class RulesQuery:
+class RulesQuery(Request):
     """The rules, in the order in which they were made: `RuleListing`."""
 
+    method: ClassVar[str] = "rules"
+
 
 @dataclass(frozen=True, slots=True)
-class RuleAddition:
+class RuleAddition(Request):
     """Approve or deny whatever `pattern` matches, from now on: `Ruled`. See `rootsd.core.rules`.
 
     A pattern may begin with `~/`, or be relative to `cwd`.
     """
+
+    method: ClassVar[str] = "rule-add"
 
     verdict: Verdict
     pattern: str
@@ -29,8 +32,10 @@ class RuleAddition:
 
 
 @dataclass(frozen=True, slots=True)
-class RuleRemoval:
+class RuleRemoval(Request):
     """Take rule `number` back, and what it alone had decided: `Ruled`."""
+
+    method: ClassVar[str] = "rule-rm"
 
     number: int
 

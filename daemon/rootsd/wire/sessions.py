@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TypedDict
+from typing import ClassVar, TypedDict
+
+from rootsd.wire.request import Request
 
 
 class SessionView(StrEnum):
@@ -15,8 +17,10 @@ class SessionView(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class SessionsQuery:
+class SessionsQuery(Request):
     """MCP sessions, as `SessionListing`; of the history, the `last` ones that began."""
+
+    method: ClassVar[str] = "sessions"
 
     view: SessionView = SessionView.OPEN
     last: int = 50

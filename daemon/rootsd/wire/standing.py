@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypedDict
+from typing import ClassVar, TypedDict
 
-if TYPE_CHECKING:
-    from rootsd.wire.control import Item
+from rootsd.wire.projects import Item
+from rootsd.wire.request import Request
 
 
 @dataclass(frozen=True, slots=True)
-class CheckQuery:
+class CheckQuery(Request):
     """Where `path` (absolute) stands: `Checked`."""
+
+    method: ClassVar[str] = "check"
 
     path: str
 
 
 @dataclass(frozen=True, slots=True)
-class WhyQuery:
+class WhyQuery(Request):
     """What speaks for and against the project that holds `path` (absolute): `Why`."""
+
+    method: ClassVar[str] = "why"
 
     path: str
 

@@ -9,7 +9,8 @@ from rootsd.cli.durations import Duration
 from rootsd.cli.flags import Command
 from rootsd.cli.session import Session, pass_session
 from rootsd.core.model import Access
-from rootsd.wire.control import Decide, DecisionVerb, Effect, Selection
+from rootsd.wire.deciding import Decide, DecisionVerb, Effect
+from rootsd.wire.projects import Selection
 
 
 @click.command(

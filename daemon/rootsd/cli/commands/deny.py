@@ -7,7 +7,7 @@ import click
 from rootsd.cli.decisions import decide
 from rootsd.cli.flags import Command
 from rootsd.cli.session import Session, pass_session
-from rootsd.wire.control import Decide, DecisionVerb, Effect
+from rootsd.wire.deciding import Decide, DecisionVerb, Effect
 
 
 @click.command(

@@ -15,7 +15,7 @@ from rootsd.cli.session import Session, pass_session
 from rootsd.core.labels import safe_label
 from rootsd.core.model import ProjectKind, Verdict
 from rootsd.core.paths import bytes_of
-from rootsd.wire.control import ProjectsQuery, Selection
+from rootsd.wire.projects import ProjectsQuery, Selection
 
 
 @click.command(

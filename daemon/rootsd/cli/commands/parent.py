@@ -15,7 +15,7 @@ from rootsd.core.errors import DaemonUnreachable
 from rootsd.core.labels import safe_label
 from rootsd.core.model import Nested, Parent
 from rootsd.core.paths import text_of
-from rootsd.wire.control import StatusQuery
+from rootsd.wire.running import StatusQuery
 
 _COLUMNS = (
     Column("PATH", lambda p: p["path"], short=lambda p: home_short(p["path"]), is_path=True),

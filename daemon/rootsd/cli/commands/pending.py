@@ -13,7 +13,7 @@ from rootsd.cli.flags import Command
 from rootsd.cli.render import Answer
 from rootsd.cli.session import Session, pass_session
 from rootsd.core.exits import Exit
-from rootsd.wire.control import ProjectsQuery, Selection
+from rootsd.wire.projects import ProjectsQuery, Selection
 
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/@+-]*")
 

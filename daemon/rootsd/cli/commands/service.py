@@ -14,7 +14,7 @@ from rootsd.cli.session import Session, pass_session
 from rootsd.core.errors import DaemonUnreachable, RootsdError
 from rootsd.core.exits import Exit
 from rootsd.core.labels import safe_label
-from rootsd.wire.control import StatusQuery
+from rootsd.wire.running import StatusQuery
 
 _strict = click.option(
     "--strict/--no-strict",

@@ -13,7 +13,7 @@ from rootsd.cli.render import Answer
 from rootsd.cli.session import Session, pass_session
 from rootsd.core.callers import Guard
 from rootsd.core.labels import safe_label
-from rootsd.wire.control import StatusQuery
+from rootsd.wire.running import StatusQuery
 
 _MAX_NAMES = 5
 

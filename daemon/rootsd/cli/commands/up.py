@@ -12,7 +12,7 @@ from rootsd.cli.flags import Command
 from rootsd.cli.session import Session, pass_session
 from rootsd.core.errors import ErrorCode, RootsdError
 from rootsd.core.labels import safe_label
-from rootsd.wire.control import StatusQuery
+from rootsd.wire.running import StatusQuery
 
 
 class NoParent(RootsdError):

@@ -9,7 +9,7 @@ from rootsd.cli.flags import Command
 from rootsd.cli.render import Answer
 from rootsd.cli.session import Session, pass_session
 from rootsd.core.errors import DaemonUnreachable
-from rootsd.wire.control import StatusQuery
+from rootsd.wire.running import StatusQuery
 
 
 @click.command(

@@ -1,0 +1,70 @@
+"""Projects as the public `rootsd/1` schema has them, and the request for them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import ClassVar, TypedDict
+
+from rootsd.core.model import Verdict
+from rootsd.wire.facts import Facts, MoreFacts
+from rootsd.wire.request import Request
+
+
+class Selection(StrEnum):
+    """Which projects are meant where no reference names them."""
+
+    NAMED = "named"
+    ALL = "all"
+    WAITING = "waiting"
+    LAPSED = "lapsed"
+    PUBLISHED = "published"
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectsQuery(Request):
+    """Projects, as `Listing`. `refs` are names, ids, paths or globs; relative ones are to `cwd`.
+
+    With refs, one that fits nothing or several raises; `select`, `verdict` and `tag` narrow.
+    """
+
+    method: ClassVar[str] = "projects"
+
+    cwd: str
+    refs: tuple[str, ...] = ()
+    select: Selection = Selection.ALL
+    verdict: Verdict | None = None
+    tag: str | None = None
+    under: str | None = None
+
+
+class Item(Facts, MoreFacts):
+    """One project in `rootsd/1`. Times are RFC 3339 UTC; `path` is null where it is not UTF-8."""
+
+    id: str
+    name: str
+    path: str | None
+    path_b64: str | None
+    uri: str | None
+    kind: str
+    verdict: str
+    presence: str
+    published: bool
+    lapsed: str | None
+    incomplete: str | None
+    tags: list[str]
+    access: str
+    parent: str | None
+    discovered_at: str
+    decided_at: str | None
+    expires_at: str | None
+    worktree_of: str | None
+    note: str | None
+
+
+class Listing(TypedDict):
+    """Projects in the order they are to be shown."""
+
+    revision: int
+    items: list[Item]
+    warnings: list[str]

@@ -1,0 +1,79 @@
+"""The daemon itself, in control requests: how it stands, its configuration, its end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, TypedDict
+
+from rootsd.wire.guarding import RefusedStatus
+from rootsd.wire.request import Request
+
+
+@dataclass(frozen=True, slots=True)
+class StatusQuery(Request):
+    """The daemon, its parents, counts, connections, and what is degraded: `Status`.
+
+    `is_look`: a person is shown it, so that what was refused before is no news afterwards.
+    """
+
+    method: ClassVar[str] = "status"
+
+    is_look: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Reload(Request):
+    """Read the configuration again: answers with `Status`."""
+
+    method: ClassVar[str] = "reload"
+
+
+@dataclass(frozen=True, slots=True)
+class Stop(Request):
+    """End the daemon cleanly; answered before it goes."""
+
+    method: ClassVar[str] = "stop"
+
+
+class DaemonStatus(TypedDict):
+    """`confined` is a word of `host.confine.Confinement`."""
+
+    version: str
+    pid: int
+    since: str
+    confined: str
+
+
+class ParentStatus(TypedDict):
+    """`state` is a word of `app.discovery_status.ParentState`; `note` says why."""
+
+    path: str
+    depth: int
+    nested: str
+    state: str
+    note: str | None
+    projects: int
+
+
+class SessionStatus(TypedDict):
+    client: str | None
+    pid: int
+    since: str
+
+
+class Status(TypedDict):
+    """The whole of `status --json` below its envelope.
+
+    `counts` has `published`, `approved`, `waiting` (what `rootsd pending` lists), `denied`,
+    `lapsed`, `incomplete` and `projects`.
+    """
+
+    revision: int
+    daemon: DaemonStatus
+    parents: list[ParentStatus]
+    counts: dict[str, int]
+    sessions: list[SessionStatus]
+    guard: str
+    refused: RefusedStatus | None
+    degraded: list[str]
+    warnings: list[str]
