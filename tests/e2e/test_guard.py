@@ -293,12 +293,21 @@ def test_a_guard_of_terminals_asks_a_person_and_no_pipe_can_answer(street: Stree
 
 def test_without_the_helper_an_order_needs_a_terminal_and_a_word(street: Street) -> None:
     person, stage = street.person, street.stage
-    daemon = person.daemon_pid()
-    (helper,) = (
-        int(pid) for pid in Path(f"/proc/{daemon}/task/{daemon}/children").read_text().split()
-    )
+    keeper = _child_of(person.daemon_pid())
+    helper = _child_of(keeper)
+    os.kill(helper, 9)
+    assert stage.play(*APPROVE).status == 0, "another helper is started"
+    assert stage.play(*ROOTSD, "forget", "one").status == 0
+    helper = _child_of(keeper)
+    os.kill(keeper, 9)
     os.kill(helper, 9)
     assert "helper process" in person.rootsd("status")
     assert stage.play(*APPROVE).status == 7
     asked = stage.play_on_terminal(*APPROVE, typed=[("to go on: ", "{word}\n")])
     assert asked.status == 0, asked.output
+
+
+def _child_of(pid: int) -> int:
+    """The only one there is."""
+    (child,) = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return int(child)

@@ -6,8 +6,11 @@ import os
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
 
 from rootsd.host.helper.duties import Duty, Reach, Terms
 from rootsd.host.helper.link import Link
@@ -16,16 +19,19 @@ ASKED = Duty.AT_WORK
 SECONDS = 60.0
 _SERVE = """
 import socket, sys
+from functools import partial
 from rootsd.host.helper.duties import Duty, Reach, Terms
+from rootsd.host.helper.keeper import keep
 from rootsd.host.helper.server import serve
-fd, module, reach, at_once, memory = sys.argv[1:]
+fd, module, reach, at_once, memory, *pauses = sys.argv[1:]
 terms = Terms(module, Reach[reach], at_once=int(at_once), memory=int(memory))
-serve(socket.socket(fileno=int(fd)), {Duty.AT_WORK: terms})
+helper = partial(serve, terms={Duty.AT_WORK: terms})
+keep(socket.socket(fileno=int(fd)), helper, [float(pause) for pause in pauses])
 """
 _SERVE_ALL = """
 import socket, sys
-from rootsd.host.helper.server import serve
-serve(socket.socket(fileno=int(sys.argv[1])))
+from rootsd.host.helper.keeper import keep
+keep(socket.socket(fileno=int(sys.argv[1])))
 """
 
 
@@ -36,24 +42,45 @@ def terms_of_tests(
     return Terms("support.answering", reach, at_once=at_once, memory=memory)
 
 
+class Kept(NamedTuple):
+    """A helper, and the process that keeps it."""
+
+    link: Link
+    keeper: int
+
+    def helper_pid(self) -> int:
+        """The helper that is there now, once there is one."""
+        deadline = time.monotonic() + SECONDS
+        children = Path(f"/proc/{self.keeper}/task/{self.keeper}/children")
+        while not (pids := children.read_text().split()):
+            assert time.monotonic() < deadline, "no helper was started"
+        return int(pids[0])
+
+
 @contextmanager
 def helper_on(terms: Terms) -> Iterator[Link]:
     """A helper that knows one duty, `ASKED`, on these terms."""
-    with _helper(
-        _SERVE, terms.module, terms.reach.name, str(terms.at_once), str(terms.memory)
-    ) as link:
-        yield link
+    with kept_helper(terms) as kept:
+        yield kept.link
+
+
+@contextmanager
+def kept_helper(terms: Terms, *pauses_s: float) -> Iterator[Kept]:
+    """The same, with its keeper, which makes these pauses before it starts another."""
+    words = (terms.module, terms.reach.name, str(terms.at_once), str(terms.memory))
+    with _helper(_SERVE, *words, *map(str, pauses_s or (0.0,))) as kept:
+        yield kept
 
 
 @contextmanager
 def real_helper() -> Iterator[Link]:
     """A helper as the daemon has it, with all duties."""
-    with _helper(_SERVE_ALL) as link:
-        yield link
+    with _helper(_SERVE_ALL) as kept:
+        yield kept.link
 
 
 @contextmanager
-def _helper(program: str, *words: str) -> Iterator[Link]:
+def _helper(program: str, *words: str) -> Iterator[Kept]:
     ours, theirs = socket.socketpair()
     process = subprocess.Popen(
         [sys.executable, "-c", program, str(theirs.fileno()), *words],
@@ -63,7 +90,7 @@ def _helper(program: str, *words: str) -> Iterator[Link]:
     theirs.close()
     link = Link(ours, process.pid)
     try:
-        yield link
+        yield Kept(link, process.pid)
     finally:
         link.close()
         process.returncode = 0  # the link has waited for it

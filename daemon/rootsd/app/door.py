@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 _LACKING = (
     "whether a copy is finished is told by quiet times alone, and every order has to be confirmed "
-    "on a terminal; rootsd down && rootsd up brings it back"
+    "on a terminal; if that lasts, rootsd down && rootsd up brings it back"
 )
 _LOOKER = Actor(ActorKind.PERSON)
 

@@ -6,16 +6,16 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 
 import pytest
 
 from rootsd.host.helper import link as link_module
 from rootsd.host.helper.duties import Duty
 from rootsd.host.helper.link import Absent, Link, NoAnswer, NoHelper
-from support.helping import ASKED, SECONDS, helper_on, terms_of_tests
+from support.helping import ASKED, SECONDS, helper_on, kept_helper, terms_of_tests
 
 
 @pytest.fixture
@@ -59,31 +59,70 @@ def test_a_worker_that_hangs_is_given_up_at_its_deadline(link: Link) -> None:
     assert link.ask(ASKED, b"echo:still there", SECONDS) == b"still there"
 
 
-def test_a_helper_that_was_killed_is_missed_at_once(link: Link) -> None:
-    assert link.trouble() is None
-    os.kill(link.pid, signal.SIGKILL)
-    os.waitid(os.P_PID, link.pid, os.WEXITED | os.WNOWAIT)
-    assert link.trouble() == "the helper process ended"
-    with pytest.raises(NoHelper, match="ended"):
-        link.ask(ASKED, b"echo:", SECONDS)
+def test_a_helper_that_was_killed_is_replaced() -> None:
+    with kept_helper(terms_of_tests()) as kept:
+        for _ in range(5):
+            before = kept.helper_pid()
+            os.kill(before, signal.SIGKILL)
+            while kept.helper_pid() == before:
+                pass
+            assert _asked_again(kept.link, b"echo:another") == b"another"
+            assert kept.link.trouble() is None
 
 
-def test_a_helper_killed_amid_a_question_answers_neither_that_nor_another(link: Link) -> None:
+def test_while_there_is_none_it_is_said_and_asked_nothing() -> None:
+    with kept_helper(terms_of_tests(), SECONDS) as kept:
+        assert kept.link.ask(ASKED, b"echo:", SECONDS) == b""
+        os.kill(kept.helper_pid(), signal.SIGKILL)
+        while kept.link.trouble() is None:
+            pass
+        assert "another one is being started" in (kept.link.trouble() or "")
+        with pytest.raises(NoHelper, match="was lost"):
+            kept.link.ask(ASKED, b"echo:", SECONDS)
+
+
+def test_a_helper_killed_amid_a_question_fails_that_one_and_answers_the_next(link: Link) -> None:
     with pytest.raises(NoAnswer):
         link.ask(ASKED, b"orphan:", SECONDS)
-    with suppress(ChildProcessError):  # the link may have noticed, and waited for it
-        os.waitid(os.P_PID, link.pid, os.WEXITED | os.WNOWAIT)
-    with pytest.raises(NoHelper, match="ended"):
-        link.ask(ASKED, b"echo:", SECONDS)
+    assert _asked_again(link, b"echo:still there") == b"still there"
 
 
-def test_a_helper_that_hangs_is_killed(link: Link, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(link_module, "_GRACE_S", 0.2)
-    assert link.ask(ASKED, b"echo:", SECONDS) == b""
-    os.kill(link.pid, signal.SIGSTOP)
-    with pytest.raises(NoHelper, match="hung and was killed"):
-        link.ask(ASKED, b"echo:", 0.1)
-    assert link.trouble() == "the helper process hung and was killed"
+def test_a_helper_that_hangs_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    with kept_helper(terms_of_tests()) as kept:
+        assert kept.link.ask(ASKED, b"echo:", SECONDS) == b""
+        monkeypatch.setattr(link_module, "_GRACE_S", 0.2)
+        hanging = kept.helper_pid()
+        os.kill(hanging, signal.SIGSTOP)
+        with pytest.raises(NoAnswer, match="hung and is replaced"):
+            kept.link.ask(ASKED, b"echo:", 0.1)
+        monkeypatch.undo()
+        while kept.helper_pid() == hanging:
+            pass
+        assert _asked_again(kept.link, b"echo:another") == b"another"
+
+
+def test_where_the_keeper_was_killed_the_helper_goes_on_until_it_is_lost_itself() -> None:
+    with kept_helper(terms_of_tests()) as kept:
+        helper = kept.helper_pid()
+        os.kill(kept.keeper, signal.SIGKILL)
+        os.waitid(os.P_PID, kept.keeper, os.WEXITED | os.WNOWAIT)
+        assert kept.link.ask(ASKED, b"echo:still there", SECONDS) == b"still there"
+        os.kill(helper, signal.SIGKILL)
+        while kept.link.trouble() is None:
+            pass
+        assert kept.link.trouble() == "the helper process ended"
+        with pytest.raises(NoHelper, match="ended"):
+            kept.link.ask(ASKED, b"echo:", SECONDS)
+
+
+def _asked_again(link: Link, question: bytes) -> bytes:
+    """The answer, once there is a helper again."""
+    deadline = time.monotonic() + SECONDS
+    while True:
+        try:
+            return link.ask(ASKED, question, SECONDS)
+        except NoAnswer:
+            assert time.monotonic() < deadline
 
 
 def test_after_its_end_there_is_no_helper(link: Link) -> None:

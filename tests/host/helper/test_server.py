@@ -100,14 +100,6 @@ def test_its_workers_end_with_it(tmp_path: Path) -> None:
     assert _ends(hanging.pid)
 
 
-def test_signals_to_all_of_a_service_do_not_end_it() -> None:
-    with helper_on(terms_of_tests()) as link:
-        assert link.ask(ASKED, b"echo:", SECONDS) == b""
-        for number in (1, 2, 15):
-            os.kill(link.pid, number)
-        assert link.ask(ASKED, b"echo:still", SECONDS) == b"still"
-
-
 @pytest.mark.parametrize("garbage", [b"x", struct.pack("!II", 99, 1000)])
 def test_garbage_on_the_channel_is_no_question(garbage: bytes) -> None:
     with helper_on(terms_of_tests()) as link:

@@ -11,7 +11,7 @@ import pytest
 from rootsd.host import landlock
 from rootsd.host.helper.duties import Reach
 from rootsd.host.helper.link import NoAnswer
-from support.helping import ASKED, SECONDS, helper_on, terms_of_tests
+from support.helping import ASKED, SECONDS, helper_on, kept_helper, terms_of_tests
 
 TCP_SINCE = 4
 ANY_REACH = pytest.mark.parametrize("reach", list(Reach))
@@ -59,10 +59,10 @@ def test_it_has_no_descriptor_but_its_own() -> None:
 
 
 def test_each_question_has_a_process_of_its_own() -> None:
-    with helper_on(terms_of_tests()) as link:
-        pids = {link.ask(ASKED, b"pid:", SECONDS) for _ in range(3)}
+    with kept_helper(terms_of_tests()) as kept:
+        pids = {kept.link.ask(ASKED, b"pid:", SECONDS) for _ in range(3)}
         assert len(pids) == 3
-        assert b"%d" % link.pid not in pids
+        assert b"%d" % kept.helper_pid() not in pids
 
 
 @pytest.mark.needs("landlock")

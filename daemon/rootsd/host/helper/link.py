@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import select
 import signal
 import socket
 import threading
@@ -12,18 +11,21 @@ from typing import Protocol
 
 from rootsd.core.errors import RootsdError
 from rootsd.host.helper.duties import Duty
+from rootsd.host.helper.keeper import HUNG, be_keeper
 from rootsd.host.helper.protocol import (
     ANSWER_LIMIT,
     Garbled,
     Outcome,
+    Sign,
     read_to_end,
     send_header,
     unframe,
 )
-from rootsd.host.helper.server import be_helper
 
 # Beyond the deadline, by which it closes every connection: only a helper that hangs takes longer.
 _GRACE_S = 5.0
+_SIGNS = 4096
+_AWAY = "the helper process was lost, and another one is being started"
 
 
 class NoAnswer(RootsdError):
@@ -31,7 +33,7 @@ class NoAnswer(RootsdError):
 
 
 class NoHelper(NoAnswer):
-    """There is no helper, and there will be none until the daemon is started again."""
+    """There is no helper at the moment."""
 
 
 class Helper(Protocol):
@@ -66,13 +68,15 @@ class Absent:
 
 
 class Link:
-    """A helper process and the channel to it."""
+    """The channel to a helper, and the keeper that starts another where one is lost."""
 
-    def __init__(self, channel: socket.socket, pid: int) -> None:
-        self.pid = pid
+    def __init__(self, channel: socket.socket, keeper: int) -> None:
+        """`keeper` is a child of this process."""
+        self._keeper = keeper
         self._channel = channel
         self._lock = threading.Lock()
-        self._trouble: str | None = None
+        self._away: str | None = None  # why there is none at the moment
+        self._end: str | None = None  # why there will be none any more
 
     def ask(self, duty: Duty, question: bytes, seconds: float) -> bytes:
         """The answer, within `seconds`; waits for it, in any thread. Raises NoAnswer."""
@@ -88,31 +92,46 @@ class Link:
     def trouble(self) -> str | None:
         """Why there is no helper; None where there is."""
         with self._lock:
-            if self._trouble is None and self._hung_up():
-                self._lose("ended")
-            return self._trouble
+            return self._trouble()
 
     def close(self) -> None:
         """End the helper, and with it its workers."""
         with self._lock:
-            if self._trouble is None:
+            if self._end is None:
                 with suppress(OSError):
                     self._channel.shutdown(socket.SHUT_WR)
                     self._channel.settimeout(_GRACE_S)
-                    self._channel.recv(1)  # nothing comes: it returns when the helper has ended
+                    while self._channel.recv(_SIGNS):
+                        pass  # it ends when both have
                 self._lose("was ended")
+
+    def _trouble(self) -> str | None:
+        if self._end is None:
+            self._heed_signs()
+        return self._end or self._away
+
+    def _heed_signs(self) -> None:
+        try:
+            while signs := self._channel.recv(_SIGNS, socket.MSG_DONTWAIT):
+                is_away = signs.endswith(Sign.LOST)
+                self._away = _AWAY if is_away else None
+            self._lose("ended")
+        except BlockingIOError:
+            pass
+        except OSError:
+            self._lose("ended")
 
     def _hand_over(self, duty: Duty, seconds: float, reply: socket.socket) -> None:
         with self._lock:
-            if self._trouble is None:
-                try:
-                    send_header(self._channel, duty, seconds, reply)
-                except BlockingIOError:
-                    raise NoAnswer("the helper has too much to do") from None
-                except OSError:
-                    self._lose("ended")
-            if self._trouble is not None:
-                raise NoHelper(self._trouble)
+            if trouble := self._trouble():
+                raise NoHelper(trouble)
+            try:
+                send_header(self._channel, duty, seconds, reply)
+            except BlockingIOError:
+                raise NoAnswer("the helper has too much to do") from None
+            except OSError:
+                self._lose("ended")
+                raise NoHelper(self._end or "") from None
 
     def _answer(
         self, ours: socket.socket, question: bytes, seconds: float
@@ -124,33 +143,39 @@ class Link:
             return unframe(read_to_end(ours, ANSWER_LIMIT))
         except TimeoutError as error:
             with self._lock:
-                self._lose("hung and was killed")
-            raise NoHelper(self._trouble or "") from error
+                self._replace()
+            raise NoAnswer("the helper hung and is replaced") from error
         except (Garbled, OSError) as error:
             if trouble := self.trouble():
                 raise NoHelper(trouble) from error
             raise NoAnswer(f"the helper had no answer within {seconds:g} s") from error
 
-    def _hung_up(self) -> bool:
-        poll = select.poll()
-        poll.register(self._channel, 0)  # told of its closing whatever is asked for
-        return bool(poll.poll(0))
+    def _replace(self) -> None:
+        """It takes no question any more; under the lock."""
+        if self._end is None:
+            if os.waitid(os.P_PID, self._keeper, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+                self._lose("hung")  # and there is nobody to start another
+            else:
+                os.kill(self._keeper, HUNG)
 
     def _lose(self, what_happened: str) -> None:
         """Do without from now on; under the lock."""
-        if self._trouble is not None:
+        if self._end is not None:
             return
-        self._trouble = f"the helper process {what_happened}"
+        self._end = f"the helper process {what_happened}"
         with suppress(ProcessLookupError):
-            os.kill(self.pid, signal.SIGKILL)
+            os.kill(self._keeper, signal.SIGKILL)
         self._channel.close()
         with suppress(ChildProcessError):
-            os.waitpid(self.pid, 0)
+            os.waitpid(self._keeper, 0)
 
 
 def start_helper() -> Helper:
-    """Fork the helper; `Absent` where that fails. To be called before there is a second thread, a
-    lock that the helper must not keep, or a confinement that it must not share."""
+    """Fork the keeper of a helper; `Absent` where that fails.
+
+    To be called before there is a second thread, a lock that the helper must not keep, or a
+    confinement that it must not share.
+    """
     ours, theirs = socket.socketpair()
     try:
         pid = os.fork()
@@ -159,6 +184,6 @@ def start_helper() -> Helper:
         theirs.close()
         return Absent(error.strerror or str(error))
     if not pid:
-        be_helper(theirs)
+        be_keeper(theirs)
     theirs.close()
     return Link(ours, pid)

@@ -3,13 +3,14 @@
 On the channel, a stream socket pair: for each question a header of fixed size, and with it one end
 of another socket pair. On that: the question up to its end, then the answer, and no more. So the
 helper never reads a question nor waits for a reader, and an answer that is cut off shows as such.
+The other way the channel carries single bytes: whether there is a helper at the moment.
 """
 
 from __future__ import annotations
 
 import socket
 import struct
-from enum import IntEnum
+from enum import Enum, IntEnum
 
 from rootsd.host.helper.duties import Duty
 
@@ -21,6 +22,13 @@ _FRAME = struct.Struct("!BI")
 
 class Garbled(Exception):
     """What came is not what this protocol says."""
+
+
+class Sign(bytes, Enum):
+    """What the keeper tells the daemon of its helper."""
+
+    STARTED = b"+"
+    LOST = b"-"
 
 
 class Outcome(IntEnum):

@@ -11,13 +11,11 @@ import os
 import select
 import signal
 import socket
-import sys
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from typing import NoReturn
 
 from rootsd.host.helper.duties import TERMS, Duty, Terms
 from rootsd.host.helper.protocol import Garbled, receive_header
@@ -46,9 +44,6 @@ class _Worker:
 
 def serve(channel: socket.socket, terms: Mapping[Duty, Terms] = TERMS) -> None:
     """Answer what comes over `channel` until its other end is closed."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        # Sent to all of the terminal's or the service's processes; the daemon decides.
-        signal.signal(number, signal.SIG_IGN)
     answers = {duty: import_module(each.module).answer for duty, each in terms.items()}
     gc.freeze()
     gc.disable()  # a collection would copy the pages that each worker shares
@@ -163,20 +158,3 @@ class _Server:
             for request in late:
                 queue.remove(request)
                 request.reply.close()
-
-
-def be_helper(channel: socket.socket) -> NoReturn:
-    """Turn this process, fresh from fork(2), into the helper; it never returns."""
-    status = 1
-    try:
-        nowhere = os.open(os.devnull, os.O_RDWR)
-        os.dup2(nowhere, 0)
-        os.dup2(nowhere, 1)
-        # The rest is the daemon's: locks it will let go of, a pipe that says it is ready.
-        close_all_but({0, 1, 2, channel.fileno()})
-        serve(channel)
-        status = 0
-    except BaseException:  # noqa: BLE001 - nothing of the daemon's may run in this process
-        sys.excepthook(*sys.exc_info())
-    finally:
-        os._exit(status)
