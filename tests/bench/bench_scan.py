@@ -43,6 +43,7 @@ FRONTIER = "rootsd: rescan, nothing changed, frontier"
 RESCAN = "rootsd: rescan, nothing changed, with repository roots"
 VERIFY = "rootsd: check of all repositories as roots"
 C_WALK = "C walk, one thread"
+C_ASKING = "C walk, one thread, lists no checkout either"
 FD = "fd -HI -g .git --prune"
 C_SOURCE = Path(__file__).with_name("cwalk.c")
 
@@ -109,22 +110,22 @@ class Contest:
         self.territory.refresh(thorough=True)
 
 
-def c_walk(folder: Path) -> Path | None:
-    """The C walk, compiled into `folder`; None where there is no compiler."""
+def c_walks(folder: Path) -> dict[str, Path]:
+    """The C walks, compiled into `folder`; none where there is no compiler."""
     compiler = shutil.which("cc")
     if compiler is None:
-        return None
-    program = folder / "cwalk"
-    subprocess.run([compiler, "-O2", "-o", program, C_SOURCE], check=True)
-    return program
+        return {}
+    programs = {C_WALK: folder / "cwalk", C_ASKING: folder / "cwalk-asking"}
+    for name, program in programs.items():
+        define = ["-DASK_FIRST"] if name == C_ASKING else []
+        subprocess.run([compiler, "-O2", *define, "-o", program, C_SOURCE], check=True)
+    return programs
 
 
 def others(top: bytes, folder: Path) -> dict[str, list[str]]:
     """The command lines of the programs to compare with, if installed."""
     src = os.fsdecode(top)
-    commands = {}
-    if program := c_walk(folder):
-        commands[C_WALK] = [str(program), src, "4"]
+    commands = {name: [str(program), src, "4"] for name, program in c_walks(folder).items()}
     if fd := fd_program():
         commands[FD] = [fd, "-HI", "-g", ".git", "--prune", src]
         skips = [word for name in ("node_modules", ".venv", "target") for word in ("-E", name)]
@@ -142,8 +143,8 @@ def check_c_walk(command: list[str], forest: Forest) -> None:
 def compete(contest: Contest, folder: Path, rounds: int) -> dict[str, Cost]:
     """The median cost of each contestant; the programs' answers are checked as far as they go."""
     commands = others(contest.forest.top, folder)
-    if C_WALK in commands:
-        check_c_walk(commands[C_WALK], contest.forest)
+    for name in commands.keys() & {C_WALK, C_ASKING}:
+        check_c_walk(commands[name], contest.forest)
     actions: dict[str, Callable[[], object]] = {
         SCAN: contest.scan,
         FRONTIER: contest.compare_frontier,

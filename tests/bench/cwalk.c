@@ -2,6 +2,9 @@
  * each, and decides by names and d_type alone; no project files, no skips but the usual ones.
  *
  * cc -O2 -o cwalk cwalk.c && ./cwalk FOLDER DEPTH      prints: repositories, folders opened
+ *
+ * With -DASK_FIRST it asks each folder for `.git` and `.jj` before it lists it, and lists no
+ * repository of git's: as our own scan does.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -49,10 +52,34 @@ static void push(const char *above, const char *name, int left)
     stack = place;
 }
 
+#ifdef ASK_FIRST
+static int is_git_checkout(const struct place *place)
+{
+    int is_git = 0;
+    char *name = malloc(strlen(place->path) + sizeof "/.git");
+    if (!name)
+        exit(1);
+    sprintf(name, "%s/.git", place->path);
+    if (!access(name, F_OK)) {
+        sprintf(name, "%s/.jj", place->path);
+        is_git = faccessat(AT_FDCWD, name, F_OK, AT_SYMLINK_NOFOLLOW) &&
+                 !access(place->path, R_OK);
+    }
+    free(name);
+    return is_git;
+}
+#endif
+
 static void list(const struct place *place)
 {
     struct place *before = stack;
     int is_repository = 0, bare = 0;
+#ifdef ASK_FIRST
+    if (is_git_checkout(place)) {
+        repositories++;
+        return;
+    }
+#endif
     int fd = open(place->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     DIR *folder = fd < 0 ? NULL : fdopendir(fd);
     if (!folder)

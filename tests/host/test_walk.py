@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import itertools
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from rootsd.core.model import Coverage, Nested, Parent, ProjectKind
 from rootsd.host.markers import Rules
-from rootsd.host.walk import Place, Scan, Walker, has_stamp, stamp_of
+from rootsd.host.walk import Listing, Place, Scan, Walker, Zone, has_stamp, stamp_of
 from support.repos import fake_repository, raw
 from support.subjects import UNPRIVILEGED, run_python
 
@@ -30,6 +31,19 @@ def _found(scan: Scan, top: Path) -> dict[str, ProjectKind]:
         for listing in scan.listings
         if listing.kind is not None
     }
+
+
+def _listed(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+    """The folders that are listed from now on."""
+    listed: list[bytes] = []
+    scandir = os.scandir
+
+    def count(path: bytes) -> object:
+        listed.append(path)
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", count)
+    return listed
 
 
 def _project(path: Path) -> Path:
@@ -130,6 +144,44 @@ def test_names_need_not_be_text(tmp_path: Path) -> None:
     assert found == {raw(tmp_path) + b"/" + n for n in (b"caf\xe9", b"\xff\xfe", b"new\nline")}
 
 
+SHAPES: dict[str, Callable[[Path], object]] = {
+    "folder": Path.mkdir,
+    "file": Path.touch,
+    "link": lambda path: path.symlink_to(".."),
+    "dead link": lambda path: path.symlink_to("none"),
+}
+
+
+@pytest.mark.parametrize("git", SHAPES)
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("other", [".jj", ".hg", "_darcs"])
+def test_a_repository_is_of_the_same_kind_whether_or_not_it_is_listed(
+    tmp_path: Path, git: str, other: str, shape: str
+) -> None:
+    SHAPES[git](tmp_path / ".git")
+    SHAPES[shape](tmp_path / other)
+    expected = ProjectKind.JJ if other == ".jj" else ProjectKind.GIT
+    for nested in (Nested.NONE, Nested.VCS):  # with VCS, what is in it matters, too
+        walker = Walker(Rules.of(Parent(raw(tmp_path.parent), nested=nested)))
+        listing = walker.look(Place(raw(tmp_path), 4))
+        assert listing is not None
+        assert listing.kind is expected
+
+
+def test_a_checkout_is_listed_only_where_what_is_in_it_matters(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    top = raw(fake_repository(tmp_path))
+    walker = Walker(Rules.of(Parent(top)))
+    nested = Rules.of(Parent(top, nested=Nested.VCS))
+    listed = _listed(monkeypatch)
+    assert walker.look(Place(top, 4)) == Listing(Place(top, 4), ProjectKind.GIT, (), Zone.OPEN)
+    assert listed == []
+    walker.look(Place(top, 4, top=True))
+    Walker(nested).look(Place(top, 4))
+    assert listed == [top, top]
+
+
 def test_a_bare_repository_is_found(tmp_path: Path) -> None:
     for name in ("objects", "refs"):
         (tmp_path / "a.git" / name).mkdir(parents=True)
@@ -148,7 +200,7 @@ from rootsd.host.markers import Rules
 from rootsd.host.walk import Place, Walker
 top = os.fsencode(sys.argv[1])
 scan = Walker(Rules.of(Parent(top))).walk(Place(top, 4, top=True))
-print(scan.coverage.value, scan.unreadable, sum(l.kind is not None for l in scan.listings))
+print(scan.coverage.value, sorted(scan.unreadable), sum(l.kind is not None for l in scan.listings))
 """
 
 
@@ -157,7 +209,10 @@ def test_an_unreadable_folder_is_named_and_the_rest_is_found(tmp_path: Path) -> 
     fake_repository(tmp_path / "one")
     fake_repository(tmp_path / "hidden" / "two")
     (tmp_path / "hidden").chmod(0)
-    expected = f"partial {[raw(tmp_path / 'hidden')]} 1\n"
+    # It answers whoever asks for its `.git`, but it cannot be listed.
+    fake_repository(tmp_path / "three").chmod(0o311)
+    unreadable = {raw(tmp_path / name) for name in ("hidden", "three")}
+    expected = f"partial {sorted(unreadable)} 1\n"
     assert run_python(UNPRIVILEGED, WALK, tmp_path) == (expected, "")
 
 
@@ -194,14 +249,7 @@ def test_what_is_made_in_a_folder_at_rest_before_it_is_watched_is_listed(tmp_pat
 def test_a_folder_that_is_armed_already_is_listed_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    listed: list[bytes] = []
-    scandir = os.scandir
-
-    def count(path: bytes) -> object:
-        listed.append(path)
-        return scandir(path)
-
-    monkeypatch.setattr(os, "scandir", count)
+    listed = _listed(monkeypatch)
     armed: list[bytes] = []
     walker = Walker(Rules.of(Parent(raw(tmp_path))), armed.append)
     place = Place(raw(tmp_path), 4, top=True)
