@@ -11,8 +11,17 @@ from pathlib import Path
 import pytest
 
 import rootsd
+from rootsd.cli.commands.completion import script_of
+from rootsd.cli.manual import manual
 
 TOP = Path(__file__).parent.parent
+# Below the prefix of an installation, where man and the shells look.
+SHARED = {
+    "man/man1/rootsd.1": manual(),
+    "bash-completion/completions/rootsd": script_of("bash"),
+    "zsh/site-functions/_rootsd": script_of("zsh"),
+    "fish/vendor_completions.d/rootsd.fish": script_of("fish"),
+}
 
 
 def _built(target: str, folder: Path, source: Path) -> Path:
@@ -59,12 +68,22 @@ def test_wheel_holds_the_package_and_the_service_files(wheel: Path) -> None:
     info = f"rootsd-{rootsd.__version__}"
     templates = {
         f"rootsd/share/{path.relative_to(TOP)}"
-        for folder in ("systemd", "launchd")
+        for folder in ("systemd", "launchd", "completions")
         for path in (TOP / folder).rglob("*")
         if path.is_file()
     }
-    assert modules | templates == {name for name in names if ".dist-info/" not in name}
+    shared = {f"rootsd-{rootsd.__version__}.data/data/share/{name}" for name in SHARED}
+    assert modules | templates | shared == {name for name in names if ".dist-info/" not in name}
     assert f"{info}.dist-info/licenses/LICENSE" in names
+
+
+@pytest.mark.parametrize(("name", "text"), SHARED.items(), ids=SHARED)
+def test_wheel_holds_man_page_and_completions_as_they_are_now(
+    wheel: Path, name: str, text: str
+) -> None:
+    with zipfile.ZipFile(wheel) as zipped:
+        kept = zipped.read(f"rootsd-{rootsd.__version__}.data/data/share/{name}")
+    assert kept.decode() == text
 
 
 def test_wheel_names_the_command_and_the_version(wheel: Path) -> None:
@@ -81,4 +100,5 @@ def test_source_archive_can_be_tested(archive: Path) -> None:
     with tarfile.open(archive) as tar:
         top_level = {name.split("/")[1] for name in tar.getnames()}
     assert {"Makefile", "requirements", "tests", "tools", "daemon", "LICENSE"} <= top_level
+    assert {"systemd", "launchd", "completions", "man"} <= top_level
     assert ".venv" not in top_level

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 import click
 import pytest
 
-from rootsd.cli.main import ALIASES, VERBS, root
-from rootsd.cli.session import Session
+from rootsd.cli.main import ALIASES, VERBS
+from rootsd.cli.manual import contexts
 from support.fake_daemon import FakeDaemon, a_decision, a_status, an_item
 from support.terminal import Shell
 
@@ -59,6 +58,7 @@ DOCUMENTED = {
     "check": {"--write"},
     "why": set(),
     "version": set(),
+    "completion": set(),
     "bridge": {"--any-uri", "--client", "--only"},
     "run": {"--advisory-access", "--client-roots", "--env", "--name", "--only"},
     "daemon": {"--ready-fd", "--detach"},
@@ -66,18 +66,6 @@ DOCUMENTED = {
 EVERYWHERE = {
     "--json", "-q", "--quiet", "-v", "--verbose", "--no-color", "--no-input", "-h", "--help",
 }  # fmt: skip
-
-
-def contexts() -> Iterator[click.Context]:
-    """A context for each command, also those of two words."""
-    top = click.Context(root, info_name="rootsd", obj=Session(), **root.context_settings)
-    for name in VERBS:
-        command = root.get_command(top, name)
-        assert command is not None
-        context = click.Context(command, top, name)
-        yield context
-        if isinstance(command, click.Group):
-            yield from (click.Context(c, context, n) for n, c in command.commands.items())
 
 
 CONTEXTS = {context.command_path.partition(" ")[2]: context for context in contexts()}

@@ -6,12 +6,16 @@ import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 import click
 
-from rootsd.cli import boundary
+from rootsd.cli import boundary, reference
 from rootsd.cli.flags import global_options, write_examples
 from rootsd.cli.session import Session
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,19 +49,15 @@ VERBS: Mapping[str, Verb] = {
     "check": Verb(LOOK, "where a path stands, told by the exit status"),
     "why": Verb(LOOK, "what speaks for and against a path, and what decides"),
     "version": Verb(LOOK, "version of this command and of the daemon"),
+    "completion": Verb(PROGRAMS, "have bash, zsh or fish complete verbs, flags and projects"),
     "bridge": Verb(PROGRAMS, "connect an MCP client: the command for its configuration"),
     "run": Verb(PROGRAMS, "run any MCP server inside the approved set"),
     "daemon": Verb(PROGRAMS, "run the daemon in the foreground"),
 }
 ALIASES = {"allow": "approve", "block": "deny", "revoke": "deny"}
 
-EXAMPLES = "\n".join(
-    (
-        "rootsd up ~/src                find the projects below ~/src, from now on",
-        "rootsd pending                 what waits for your decision",
-        "rootsd approve acme/api        publish one of them",
-    )
-)
+SUMMARY = "Find project folders, decide about each once, publish the approved to MCP clients."
+_EXAMPLES = "\n".join(f"{line:<30} {what}" for line, what in reference.EXAMPLES.items())
 
 
 class Verbs(click.Group):
@@ -88,6 +88,18 @@ class Verbs(click.Group):
             raise click.UsageError(f"there is no command {name!r}{hint}", ctx)
         return command.name, command, args[1:]
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Verbs, from the table, and global flags."""
+        from click.shell_completion import CompletionItem
+
+        flags = click.Command.shell_complete(self, ctx, incomplete)
+        verbs = {**VERBS, **{alias: VERBS[verb] for alias, verb in ALIASES.items()}}
+        return flags + [
+            CompletionItem(name, help=verb.summary)
+            for name, verb in verbs.items()
+            if name.startswith(incomplete)
+        ]
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The table by sections."""
         del ctx
@@ -99,12 +111,9 @@ class Verbs(click.Group):
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Examples, and the exit statuses, which scripts rely on."""
         del ctx
-        write_examples(EXAMPLES, formatter)
+        write_examples(_EXAMPLES, formatter)
         formatter.write_paragraph()
-        formatter.write_text(
-            "Exit status: 0 ok, 1 failed, 2 usage, 3 pending, 4 denied, 5 nothing matched, "
-            "6 ambiguous, 7 refused, 69 no daemon, 75 busy, 78 bad configuration."
-        )
+        formatter.write_text(reference.statuses_in_a_line())
 
 
 @click.pass_context
@@ -119,7 +128,7 @@ def _status_where_no_verb(ctx: click.Context) -> int | None:
 root = Verbs(
     "rootsd",
     params=list(global_options(hidden=False)),
-    help="Find project folders, decide about each once, publish the approved to MCP clients.",
+    help=SUMMARY,
     callback=_status_where_no_verb,
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},

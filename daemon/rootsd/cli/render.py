@@ -128,6 +128,10 @@ class Output:
         """One line of data."""
         sys.stdout.write(text + "\n")
 
+    def text(self, text: str) -> None:
+        """A whole file of our own, as it is."""
+        sys.stdout.write(text)
+
     def say(self, text: str) -> None:
         """Talk on stderr; nothing with -q or --json."""
         if not self._flags.quiet and not self._flags.json:

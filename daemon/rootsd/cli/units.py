@@ -53,7 +53,7 @@ class Settings:
 
 
 def templates() -> Path:
-    """The folder that holds `systemd` and `launchd`."""
+    """The folder that holds `systemd`, `launchd` and `completions`."""
     package = Path(rootsd.__file__).parent
     carried = package / "share"
     return carried if carried.is_dir() else package.parent.parent  # in a checkout

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from rootsd.cli import completing
 from rootsd.cli.columns import PROJECT_COLUMNS
 from rootsd.cli.flags import Command
 from rootsd.cli.render import Answer
@@ -17,7 +18,7 @@ from rootsd.wire.adding import Addition
     cls=Command,
     epilog="rootsd add ~/notes --name notes\nrootsd add https://api.example.com/v1",
 )
-@click.argument("what", metavar="PATH|URI")
+@click.argument("what", metavar="PATH|URI", shell_complete=completing.folders)
 @click.option("--name", metavar="NAME", help="call it so")
 @pass_session
 def command(session: Session, *, what: str, name: str | None) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from rootsd.cli import completing
 from rootsd.cli.decisions import decide
 from rootsd.cli.durations import Duration
 from rootsd.cli.flags import Command
@@ -11,6 +12,8 @@ from rootsd.cli.session import Session, pass_session
 from rootsd.core.model import Access
 from rootsd.wire.deciding import Decide, DecisionVerb, Effect
 from rootsd.wire.projects import Selection
+
+_WAITING = completing.projects(Selection.WAITING)
 
 
 @click.command(
@@ -24,14 +27,26 @@ from rootsd.wire.projects import Selection
         "rootsd approve --lapsed --all"
     ),
 )
-@click.argument("refs", nargs=-1, metavar="REF...")
+@click.argument("refs", nargs=-1, metavar="REF...", shell_complete=_WAITING)
 @click.option("--as", "name", metavar="NAME", help="publish it under this name")
-@click.option("--tag", "tags", multiple=True, metavar="TAG", help="tag it; may be repeated")
+@click.option(
+    "--tag",
+    "tags",
+    multiple=True,
+    metavar="TAG",
+    shell_complete=completing.tags,
+    help="tag it; may be repeated",
+)
 @click.option("--for", "lasts", type=Duration(), metavar="8h", help="end the approval after that")
 @click.option("--read-only", is_flag=True, help="ask clients not to write in it")
 @click.option("--all", "everything", is_flag=True, help="everything that waits for a decision")
 @click.option("--lapsed", is_flag=True, help="everything that was approved before and lapsed")
-@click.option("--under", metavar="PATH", help="of these, only what lies below this folder")
+@click.option(
+    "--under",
+    metavar="PATH",
+    shell_complete=completing.folders,
+    help="of these, only what lies below this folder",
+)
 @click.option("--dry-run", is_flag=True, help="only show what would be published")
 @pass_session
 def command(  # noqa: PLR0913 - one for each flag

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from rootsd.cli import completing
 from rootsd.cli.flags import Command
 
 
@@ -16,6 +17,7 @@ from rootsd.cli.flags import Command
     "--only",
     multiple=True,
     metavar="NAME|tag:T|cwd",
+    shell_complete=completing.scopes,
     help="publish only these roots: by name, by tag, or the one that holds the working directory",
 )
 @click.option("--client", metavar="NAME", help="what rootsd status calls this client")

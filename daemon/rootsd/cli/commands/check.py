@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from rootsd.check import absolute, status_of
+from rootsd.cli import completing
 from rootsd.cli.flags import Command
 from rootsd.cli.render import Answer
 from rootsd.cli.session import Session, pass_session
@@ -16,7 +17,7 @@ from rootsd.wire.standing import CheckQuery
     cls=Command,
     epilog="rootsd check . && echo inside\nrootsd check --write ~/src/api/main.py",
 )
-@click.argument("path")
+@click.argument("path", shell_complete=completing.files)
 @click.option("--write", is_flag=True, help="a root that is to be read only counts as denied")
 @pass_session
 def command(session: Session, *, path: str, write: bool) -> int:

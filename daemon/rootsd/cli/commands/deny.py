@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from rootsd.cli import completing
 from rootsd.cli.decisions import decide
 from rootsd.cli.flags import Command
 from rootsd.cli.session import Session, pass_session
@@ -15,7 +16,9 @@ from rootsd.wire.deciding import Decide, DecisionVerb, Effect
     cls=Command,
     epilog="rootsd deny beta/api\nrootsd deny '*/scratch-*'",
 )
-@click.argument("refs", nargs=-1, required=True, metavar="REF...")
+@click.argument(
+    "refs", nargs=-1, required=True, metavar="REF...", shell_complete=completing.projects()
+)
 @click.option("--dry-run", is_flag=True, help="only show what would be denied")
 @pass_session
 def command(session: Session, *, refs: tuple[str, ...], dry_run: bool) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from rootsd.cli import completing
 from rootsd.cli.columns import PROJECT_COLUMNS, path_of
 from rootsd.cli.flags import Command
 from rootsd.cli.render import Answer
@@ -33,7 +34,9 @@ from rootsd.wire.projects import ProjectsQuery, Selection
     help="only what was decided so",
 )
 @click.option("--published", is_flag=True, help="only what clients are told of now")
-@click.option("--tag", metavar="TAG", help="only what bears this tag")
+@click.option(
+    "--tag", metavar="TAG", shell_complete=completing.tags, help="only what bears this tag"
+)
 @click.option("--paths", is_flag=True, help="only the paths, one a line")
 @click.option(
     "-0", "nul", is_flag=True, help="only the paths, each ended by NUL: any path is safe"

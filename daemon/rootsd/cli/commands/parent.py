@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from rootsd.cli import completing
 from rootsd.cli.columns import home_short
 from rootsd.cli.flags import Command, Group
 from rootsd.cli.render import Answer, Column
@@ -89,7 +90,7 @@ def list_(session: Session) -> None:
     cls=Command,
     epilog="rootsd parent add ~/src --depth 2 --skip 'old-*'",
 )
-@click.argument("path")
+@click.argument("path", shell_complete=completing.folders)
 @_depth
 @_skip
 @_nested
@@ -110,7 +111,7 @@ def add(
     cls=Command,
     epilog="rootsd parent rm ~/old",
 )
-@click.argument("path")
+@click.argument("path", shell_complete=completing.parents)
 @pass_session
 def remove(session: Session, *, path: str) -> None:
     """Watch a folder no longer. Decisions about what is in it are kept."""
@@ -124,7 +125,7 @@ def remove(session: Session, *, path: str) -> None:
     cls=Command,
     epilog="rootsd parent set ~/src --depth 6\nrootsd parent set . --skip ''",
 )
-@click.argument("path")
+@click.argument("path", shell_complete=completing.parents)
 @_depth
 @_skip
 @_nested

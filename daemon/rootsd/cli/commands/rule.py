@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from rootsd.cli import completing
 from rootsd.cli.columns import PROJECT_COLUMNS, age, home_short
 from rootsd.cli.flags import Command, Group
 from rootsd.cli.render import Answer, Column
@@ -70,7 +71,7 @@ def list_(session: Session) -> None:
     epilog=("rootsd rule add approve '~/src/acme/**'\nrootsd rule add deny '~/src/*/scratch-*'"),
 )
 @click.argument("verb", type=click.Choice(list(_VERBS)))
-@click.argument("glob")
+@click.argument("glob", shell_complete=completing.folders)
 @pass_session
 def add(session: Session, *, verb: str, glob: str) -> None:
     """Approve or deny whatever GLOB matches, from now on; prints what it covers now.
@@ -87,7 +88,7 @@ def add(session: Session, *, verb: str, glob: str) -> None:
 
 
 @command.command("rm", cls=Command, epilog="rootsd rule\nrootsd rule rm 1")
-@click.argument("number", type=click.IntRange(min=1))
+@click.argument("number", type=click.IntRange(min=1), shell_complete=completing.rules)
 @pass_session
 def remove(session: Session, *, number: int) -> None:
     """Take a rule back; prints the projects that it covered, as they are now.

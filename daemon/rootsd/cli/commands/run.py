@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from rootsd.cli import completing
 from rootsd.cli.flags import Command
 
 EXAMPLES = """\
@@ -22,6 +23,7 @@ rootsd run --env ALLOWED={roots} -- my-server"""
     "--only",
     multiple=True,
     metavar="NAME|tag:T|cwd",
+    shell_complete=completing.scopes,
     help="tell the server of these roots only: by name, by tag, or the one that holds the working"
     " directory",
 )

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from rootsd.cli import completing
 from rootsd.cli.columns import KIND, NAME, PATH
 from rootsd.cli.flags import Command
 from rootsd.cli.render import Answer, Column
@@ -30,7 +31,7 @@ _COLUMNS = (
     cls=Command,
     epilog="rootsd scan\nrootsd scan ~/src",
 )
-@click.argument("parent", required=False)
+@click.argument("parent", required=False, shell_complete=completing.parents)
 @pass_session
 def command(session: Session, parent: str | None) -> None:
     """Look through one parent, or all of them, now.

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from rootsd.cli import completing
 from rootsd.cli.columns import age, home_short, note_of, path_of
 from rootsd.cli.flags import Command
 from rootsd.cli.render import Answer
@@ -27,7 +28,9 @@ _CONCERNS = {
 @click.command(
     "show", cls=Command, epilog="rootsd show acme/api\nrootsd show .\nrootsd show 'acme/*' --json"
 )
-@click.argument("refs", metavar="REF...", nargs=-1, required=True)
+@click.argument(
+    "refs", metavar="REF...", nargs=-1, required=True, shell_complete=completing.projects()
+)
 @pass_session
 def command(session: Session, *, refs: tuple[str, ...]) -> None:
     """All that a decision on a project should rest on, as it is on the disk now.

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from rootsd.cli import completing
 from rootsd.cli.commands import status as status_command
 from rootsd.cli.flags import Command
 from rootsd.cli.session import Session, pass_session
@@ -26,7 +27,7 @@ class NoParent(RootsdError):
     cls=Command,
     epilog="rootsd up ~/src ~/clients\nrootsd up",
 )
-@click.argument("parents", nargs=-1, metavar="[PARENT]...")
+@click.argument("parents", nargs=-1, metavar="[PARENT]...", shell_complete=completing.folders)
 @click.option("--foreground", is_flag=True, help="be the daemon, instead of starting it")
 @pass_session
 def command(session: Session, *, parents: tuple[str, ...], foreground: bool) -> int:

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from rootsd.check import absolute
+from rootsd.cli import completing
 from rootsd.cli.columns import VERDICT_STYLES, home_short, path_of
 from rootsd.cli.flags import Command
 from rootsd.cli.render import Answer, Column
@@ -31,7 +32,7 @@ _COLUMNS = (
 
 
 @click.command("why", cls=Command, epilog="rootsd why .\nrootsd why ~/src/api/main.py --json")
-@click.argument("path")
+@click.argument("path", shell_complete=completing.files)
 @pass_session
 def command(session: Session, *, path: str) -> int:
     """Tell why a path is published or not: all that speaks for and against its project.

@@ -1,0 +1,121 @@
+"""`rootsd completion`: the scripts in the real shells, TAB pressed on a terminal."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pexpect
+import pytest
+
+from rootsd.cli.commands.completion import SCRIPTS, script_of
+from support.fake_daemon import FakeDaemon, a_listing, an_item
+from support.terminal import HANG_GUARD, Shell
+
+START = {
+    "bash": "bash --norc --noprofile -i",
+    "zsh": "zsh -f -i",
+    "fish": "fish --no-config -i",
+}
+LOAD = {
+    "bash": 'eval "$(rootsd completion bash)"',
+    "zsh": 'autoload -Uz compinit; compinit -u -D; eval "$(rootsd completion zsh)"',
+    "fish": "rootsd completion fish | source",
+}
+# In place of rootsd: answers what the scripts ask, and else only shows which words it was given.
+PROGRAM = """\
+#!/bin/sh
+test "$1" = completion && exec {python} -m rootsd "$@"
+printf 'words:'
+printf '<%s>' "$@"
+echo .
+"""
+TYPED = {
+    "rootsd appr\t": "<approve>",
+    "rootsd approve ac\t": "<approve><acme/api>",
+    "rootsd --json deny x\t": "<--json><deny><x1x1>",
+    "rootsd ls --verd\tapproved": "<ls><--verdict><approved>",
+    "rootsd ls --tag=w\t": "<ls><--tag=work>",
+    "rootsd bridge --only tag:w\t": "<bridge><--only><tag:work>",
+    "rootsd show ./sub\t": "<show><./subfolder>",
+    "rootsd up my\\ f\t": "<up><my folder>",
+}
+
+
+@pytest.fixture
+def projects(daemon: FakeDaemon) -> FakeDaemon:
+    daemon.answers["projects"] = a_listing(
+        an_item("acme/api", tags=["work"]),
+        an_item("beta", id="b3b3"),
+        an_item("$(touch x)", id="x1x1"),
+    )
+    return daemon
+
+
+@pytest.fixture(params=[pytest.param(name, marks=pytest.mark.needs(name)) for name in START])
+def typist(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[pexpect.spawn[str]]:
+    """Somebody at a terminal, in a shell that has loaded the script and nothing else."""
+    program = tmp_path / "bin" / "rootsd"
+    program.parent.mkdir()
+    program.write_text(PROGRAM.format(python=shlex.quote(sys.executable)))
+    program.chmod(0o755)
+    for folder in ("subfolder", "my folder"):
+        Path(tmp_path, folder).mkdir()
+    variables = {
+        "HOME": str(tmp_path), "TERM": "xterm", "PATH": f"{program.parent}:{os.environ['PATH']}",
+    }  # fmt: skip
+    child = pexpect.spawn(
+        START[request.param], env={**os.environ, **variables}, cwd=str(tmp_path),
+        timeout=HANG_GUARD, encoding="utf-8", dimensions=(40, 200),
+    )  # fmt: skip
+    child.send(f"{LOAD[request.param]}; echo loa''ded\r")
+    child.expect_exact("loaded")
+    yield child
+    child.close(force=True)
+
+
+def words_given(typist: pexpect.spawn[str]) -> str:
+    """The words that the command was given when Enter was pressed."""
+    typist.expect(r"words:(.*?)\.\r?\n")
+    return str(typist.match.group(1)) if isinstance(typist.match, re.Match) else ""
+
+
+def test_tab_completes_verbs_flags_projects_tags_and_folders(
+    projects: FakeDaemon, typist: pexpect.spawn[str], tmp_path: Path
+) -> None:
+    for typed, words in TYPED.items():
+        typist.send(f"{typed}\r")
+        # zsh takes the slash that it put behind a folder away again.
+        assert words_given(typist).replace("/>", ">") == words
+    assert not Path(tmp_path, "x").exists()
+
+
+def test_without_a_daemon_tab_is_silent(typist: pexpect.spawn[str]) -> None:
+    typist.send("rootsd approve ac\tme\r")
+    assert words_given(typist) == "<approve><acme>"
+    assert "daemon" not in str(typist.before)
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_the_script_is_printed_as_it_is_shipped(shell: Shell, name: str) -> None:
+    done = shell.run("completion", name)
+    assert (done.status, done.out, done.err) == (0, script_of(name), "")
+    assert json.loads(shell.run("completion", name, "--json").out)["script"] == done.out
+
+
+def test_what_could_be_meant_is_printed_for_scripts(projects: FakeDaemon, shell: Shell) -> None:
+    done = shell.run("completion", "bash", "--", "approve", "b")
+    assert (done.status, done.out) == (0, "plain\tbeta\tpending /src/beta\n")
+    found = json.loads(shell.run("completion", "bash", "--json", "--", "approve", "b").out)
+    assert found["items"] == [{"kind": "plain", "word": "beta", "help": "pending /src/beta"}]
+
+
+def test_a_shell_that_is_none_is_named_with_those_that_are(shell: Shell) -> None:
+    done = shell.run("completion", "tcsh")
+    assert done.status == 2
+    assert "'bash', 'zsh', 'fish'" in done.err
