@@ -15,8 +15,10 @@ from click.shell_completion import CompletionItem, ShellComplete
 
 from rootsd.core.errors import RootsdError
 from rootsd.core.labels import safe_label
-from rootsd.wire.control import ProjectsQuery, Selection, StatusQuery, encode
+from rootsd.wire.projects import ProjectsQuery, Selection
+from rootsd.wire.request import Request, encode
 from rootsd.wire.rules import RulesQuery
+from rootsd.wire.running import StatusQuery
 
 PATIENCE_S = 1.0
 # What no shell takes apart, however it quotes. A project may have any name: others go by their id.
@@ -126,7 +128,7 @@ def _tags() -> list[str]:
     return sorted({tag for item in _items(Selection.ALL) for tag in item["tags"]})
 
 
-def _ask(request: ProjectsQuery | RulesQuery | StatusQuery) -> dict[str, Any]:
+def _ask(request: Request) -> dict[str, Any]:
     from rootsd.host import rpc
 
     try:
