@@ -150,7 +150,7 @@ def test_import_contracts_pass_the_tree_as_it_is(tree: Tree) -> None:
         (
             "the command line meets the system through a few doors",
             "cli/planted.py",
-            "import rootsd.host.store\n",
+            "import rootsd.host.storage.store\n",
         ),
         (
             "the command line meets the system through a few doors",
@@ -166,7 +166,7 @@ def test_import_contracts_pass_the_tree_as_it_is(tree: Tree) -> None:
     ],
 )
 def test_import_contracts_find(contract: str, name: str, text: str, tree: Tree) -> None:
-    tree.plant("host/store.py", "")
+    tree.plant("host/storage/store.py", "")
     tree.plant(name, text)
     run = tree.run("lint-imports", "--no-cache")
     assert run.returncode == 1, run.stdout

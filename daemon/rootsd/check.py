@@ -10,7 +10,7 @@ import sys
 
 from rootsd.core.errors import RootsdError
 from rootsd.core.exits import Exit, exit_of
-from rootsd.host import rpc
+from rootsd.host.ipc import rpc
 
 TYPE_CHECKING = False  # importing typing for it would cost a seventh of the whole run
 if TYPE_CHECKING:

@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote_to_bytes, urlsplit
 
 from rootsd.core.errors import DaemonUnreachable, ErrorCode, RootsdError
-from rootsd.host import awaken
-from rootsd.host.connect import NotRunning, connect
 from rootsd.host.folders import run_folders
+from rootsd.host.ipc.connect import NotRunning, connect
+from rootsd.host.service import awaken
 from rootsd.wire import hello
 from rootsd.wire.jsonrpc import INTERNAL_ERROR, Fault, Notice, Reply, Request, encode, parse
 

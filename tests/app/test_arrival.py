@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from rootsd.app.arrival import tell_launcher
-from rootsd.host import starter
+from rootsd.host.service import starter
 
 
 def _told(ready_fd: int, read_fd: int) -> tuple[bytes, int]:

@@ -16,12 +16,12 @@ from pathlib import Path
 
 import pytest
 
-from rootsd.host import starter
-from rootsd.host.connect import connect
 from rootsd.host.folders import run_folder
+from rootsd.host.ipc.connect import connect
 from rootsd.host.lock import DaemonLock, LockRecord
-from rootsd.host.revisions import REVISIONS_NAME
-from rootsd.host.starter import StartFailed
+from rootsd.host.service import starter
+from rootsd.host.service.starter import StartFailed
+from rootsd.host.storage.revisions import REVISIONS_NAME
 from support.repos import fake_repository
 from support.supervising import supervisor
 from support.unguarded import NO_GUARD
@@ -229,7 +229,7 @@ def test_a_watchdog_is_not_fed_by_a_daemon_whose_socket_is_gone(
 BROKEN = """
 import sys
 from rootsd.app.daemon import run
-from rootsd.app.explorer import Explorer
+from rootsd.app.discovery.explorer import Explorer
 from rootsd.host.helper.link import Absent
 from rootsd.host.places import find_places
 

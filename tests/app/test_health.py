@@ -13,9 +13,9 @@ from anyio import to_thread
 
 from rootsd.app.health import Health, check_daemon
 from rootsd.core.errors import DaemonUnreachable, RootsdError
-from rootsd.host.accept import Acceptor
-from rootsd.host.notify import Notifier
-from rootsd.host.sockets import Listener, listen
+from rootsd.host.ipc.accept import Acceptor
+from rootsd.host.ipc.sockets import Listener, listen
+from rootsd.host.service.notify import Notifier
 from support.decisions import approved, project
 from support.fakes import HANG_GUARD, DiskRefuses, World, approve
 

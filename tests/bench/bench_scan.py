@@ -27,14 +27,14 @@ from bench.measuring import (
     times,
     version_of,
 )
-from rootsd.app.candidate import Arrival
-from rootsd.app.territory import Territory
+from rootsd.app.discovery.candidate import Arrival
+from rootsd.app.discovery.territory import Territory
 from rootsd.core.model import Identity, Parent, ProjectKind
-from rootsd.host.identity import identify
-from rootsd.host.markers import Rules
-from rootsd.host.safety import Surroundings
-from rootsd.host.verify import RootVerifier
-from rootsd.host.walk import Listing, Place, Walker, stamp_of
+from rootsd.host.disk.identity import identify
+from rootsd.host.disk.markers import Rules
+from rootsd.host.disk.safety import Surroundings
+from rootsd.host.disk.verify import RootVerifier
+from rootsd.host.disk.walk import Listing, Place, Walker, stamp_of
 from rootsd.host.watch.polling import PollingWatcher
 from support.sizes import Sizes
 

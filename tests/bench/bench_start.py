@@ -35,8 +35,8 @@ from bench.measuring import (
 )
 from bench.peers import bearable, has_watchman, library_peer, watchman
 from bench.running import await_state, daemon, start
-from rootsd.app.discovery import Discovery
-from rootsd.app.discovery_status import DiscoveryStatus, ParentState
+from rootsd.app.discovery.service import Discovery
+from rootsd.app.discovery.status import DiscoveryStatus, ParentState
 from rootsd.core.inputs import Observation, Sighted
 from rootsd.core.model import Parent
 from support.sizes import Sizes

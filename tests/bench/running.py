@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from bench.forest import Forest
-from rootsd.host.connect import connect
 from rootsd.host.folders import run_folder
-from rootsd.host.rpc import ask, connect_control
+from rootsd.host.ipc.connect import connect
+from rootsd.host.ipc.rpc import ask, connect_control
 
 HANG_GUARD_S = 120
 URI = "roots://approved"

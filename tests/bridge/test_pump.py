@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from rootsd.host import starter
-from rootsd.host.starter import Recipe
+from rootsd.host.service import starter
+from rootsd.host.service.starter import Recipe
 from support.bridges import (
     HANG_GUARD_S,
     PING,

@@ -14,8 +14,8 @@ from rootsd.cli import lifecycle
 from rootsd.cli.flags import Flags
 from rootsd.cli.session import Session
 from rootsd.core.errors import Busy, ErrorCode
-from rootsd.host import starter
-from rootsd.host.starter import Recipe, StartFailed
+from rootsd.host.service import starter
+from rootsd.host.service.starter import Recipe, StartFailed
 from support.fake_daemon import FakeDaemon, a_status
 from support.service import PID, Desktop
 

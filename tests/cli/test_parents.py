@@ -14,7 +14,7 @@ from rootsd.cli.session import Session
 from rootsd.core.errors import BadConfig
 from rootsd.core.model import Parent
 from rootsd.host.config import read_config
-from rootsd.host.safety import why_disguised
+from rootsd.host.disk.safety import why_disguised
 from support.terminal import Privileges, Shell
 
 

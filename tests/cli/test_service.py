@@ -10,9 +10,9 @@ from rootsd.cli import service, units
 from rootsd.cli.flags import Flags
 from rootsd.cli.session import Session
 from rootsd.core.errors import DaemonUnreachable
-from rootsd.host import starter
-from rootsd.host.manager import Finished, NoSupervisor
-from rootsd.host.starter import StartFailed
+from rootsd.host.service import starter
+from rootsd.host.service.manager import Finished, NoSupervisor
+from rootsd.host.service.starter import StartFailed
 from support.service import Desktop
 
 UNITS = "rootsd.service rootsd.socket rootsd-control.socket"

@@ -10,7 +10,7 @@ from random import Random
 import anyio
 import pytest
 
-from rootsd.app.ledger import Ledger
+from rootsd.app.deciding.ledger import Ledger
 from rootsd.core.catalog import Catalog
 from rootsd.core.errors import OrderRefused, RootsdError
 from rootsd.core.inputs import (

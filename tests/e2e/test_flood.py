@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from rootsd.core.errors import RootsdError
-from rootsd.host.connect import connect
+from rootsd.host.ipc.connect import connect
 from support import flood
 from support.person import Person
 from support.sizes import Sizes

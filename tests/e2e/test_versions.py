@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from rootsd.host.connect import connect
 from rootsd.host.folders import run_folder
+from rootsd.host.ipc.connect import connect
 from support.bridges import HANG_GUARD_S, Daemon, bridge, daemons, reply
 from support.publishing import FakeSource, root
 from support.serving import published

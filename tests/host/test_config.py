@@ -21,7 +21,7 @@ from rootsd.host.config import (
     parse_config,
     read_config,
 )
-from rootsd.host.safety import why_disguised
+from rootsd.host.disk.safety import why_disguised
 
 FILE = b"/home/u/.config/rootsd/config.toml"
 

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from rootsd.core import absence
-from rootsd.host.reach import Awakening
+from rootsd.host.ipc.reach import Awakening
 from rootsd.relay import link as links
 from rootsd.relay.following import Told
 from rootsd.relay.link import Link

@@ -23,8 +23,8 @@ FULL_DISK = f"""
 import os, sys
 from pathlib import Path
 from rootsd.core.errors import RootsdError
-from rootsd.host import migrate, store
-from rootsd.host.store import Store
+from rootsd.host.storage import migrate, store
+from rootsd.host.storage.store import Store
 from support.decisions import NOON, decide, denied
 
 disk, wanted, how = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3]

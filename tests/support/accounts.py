@@ -5,11 +5,11 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from rootsd.app.session_history import history
-from rootsd.app.session_log import SessionLog
-from rootsd.app.sessions import Session, Sessions
+from rootsd.app.sessions.history import history
+from rootsd.app.sessions.log import SessionLog
+from rootsd.app.sessions.registry import Session, Sessions
 from rootsd.core.model import Published
-from rootsd.host.journal import Journal
+from rootsd.host.storage.journal import Journal
 from rootsd.wire.sessions import SessionItem
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)

@@ -14,7 +14,7 @@ from contextlib import ExitStack, contextmanager
 from typing import IO, Any
 
 from rootsd.host.folders import run_folder
-from rootsd.host.sockets import listen
+from rootsd.host.ipc.sockets import listen
 
 HANG_GUARD_S = 30
 PING = b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n'

@@ -18,11 +18,11 @@ from pathlib import Path
 
 from rootsd.core.errors import RootsdError
 from rootsd.core.history import START, Event, events_for
-from rootsd.host.backup import backups
-from rootsd.host.database import StoreDamaged, connect_frozen, explained
-from rootsd.host.opening import DATABASE_NAME
-from rootsd.host.recovery import check
-from rootsd.host.store import Store
+from rootsd.host.storage.backup import backups
+from rootsd.host.storage.database import StoreDamaged, connect_frozen, explained
+from rootsd.host.storage.opening import DATABASE_NAME
+from rootsd.host.storage.recovery import check
+from rootsd.host.storage.store import Store
 from support.decisions import NOON, numbered
 from support.disk import Folder, read_in, write_now, write_out
 from support.recording import Call, Machine, record

@@ -10,9 +10,9 @@ from contextlib import closing
 from pathlib import Path
 
 from rootsd.core.model import Verdict
-from rootsd.host.migrate import NewerStore
-from rootsd.host.opening import DATABASE_NAME
-from rootsd.host.store import Loaded
+from rootsd.host.storage.migrate import NewerStore
+from rootsd.host.storage.opening import DATABASE_NAME
+from rootsd.host.storage.store import Loaded
 from support.cuts import memory_folder
 from support.decisions import NOON, approved, decide, denied, project
 from support.stores import EVERYTHING, back_up, by_path, is_approved, load, opened, small_reserve

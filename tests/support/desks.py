@@ -8,10 +8,10 @@ from typing import Any
 
 import anyio
 
-from rootsd.app.chronicle import Chronicle
-from rootsd.app.desk import Desk, Means
-from rootsd.app.register import Call, ProgressSink
-from rootsd.app.scans import ScanCost
+from rootsd.app.control.desk import Desk, Means
+from rootsd.app.control.register import Call, ProgressSink
+from rootsd.app.control.scans import ScanCost
+from rootsd.app.deciding.chronicle import Chronicle
 from rootsd.core.catalog import Catalog
 from rootsd.core.errors import NotPresent
 from rootsd.core.history import Event

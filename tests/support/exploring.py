@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from rootsd.app.explorer import Explorer
+from rootsd.app.discovery.explorer import Explorer
 from rootsd.core.inputs import Observation, Sighted, Unreachable, Vanished
 from rootsd.core.model import Parent, ProjectKind
-from rootsd.host.safety import Surroundings
+from rootsd.host.disk.safety import Surroundings
 from rootsd.host.watch.events import Watcher
 from rootsd.host.watch.polling import PollingWatcher
 from support.repos import raw

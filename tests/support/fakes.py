@@ -14,8 +14,8 @@ from datetime import datetime, timedelta
 import anyio
 from anyio import from_thread
 
-from rootsd.app.expiries import Expiries
-from rootsd.app.ledger import Ledger
+from rootsd.app.deciding.expiries import Expiries
+from rootsd.app.deciding.ledger import Ledger
 from rootsd.core.catalog import Catalog
 from rootsd.core.changes import Attempt, Change, GuardChange, Note, ProjectChange, RuleChange
 from rootsd.core.errors import RootsdError

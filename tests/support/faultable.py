@@ -24,7 +24,7 @@ from typing import NoReturn
 
 from rootsd.core.changes import Change
 from rootsd.core.errors import RootsdError
-from rootsd.host.store import Store
+from rootsd.host.storage.store import Store
 from support.decisions import NOON, numbered
 from support.stores import back_up, small_reserve
 

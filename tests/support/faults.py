@@ -19,8 +19,8 @@ from pathlib import Path
 from rootsd.core.errors import RootsdError
 from rootsd.core.history import Head, events_for
 from rootsd.core.model import Project
-from rootsd.host.database import StoreDamaged, transaction, write_events
-from rootsd.host.store import Store
+from rootsd.host.storage.database import StoreDamaged, transaction, write_events
+from rootsd.host.storage.store import Store
 from support.cuts import damage, memory_folder, python_environment
 from support.decisions import NOON, decided, numbered
 from support.faultable import DECISIONS, ORDER, TOLD_SIZE, Diligence, Told

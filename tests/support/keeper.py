@@ -18,17 +18,17 @@ from typing import Any, NoReturn
 
 import anyio
 
-from rootsd.app.ledger import Ledger
-from rootsd.app.patience import Looker, Patience
+from rootsd.app.deciding.ledger import Ledger
+from rootsd.app.sessions.patience import Looker, Patience
 from rootsd.core.catalog import Catalog
 from rootsd.core.errors import RootsdError
 from rootsd.core.inputs import AddRule, Approve, Deny, Observation, Order, RemoveRule, Sighted
 from rootsd.core.model import Identity, ProjectKind, Verdict
 from rootsd.core.paths import RefusedPlaces, bytes_of, text_of
-from rootsd.host.probe import probe
-from rootsd.host.safety import Surroundings
-from rootsd.host.store import Store
-from rootsd.host.verify import RootVerifier
+from rootsd.host.disk.probe import probe
+from rootsd.host.disk.safety import Surroundings
+from rootsd.host.disk.verify import RootVerifier
+from rootsd.host.storage.store import Store
 from support.decisions import NOON, PERSON
 from support.fakes import no_expiries
 

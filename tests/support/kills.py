@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from rootsd.core.history import START, events_for
-from rootsd.host.store import Store
+from rootsd.host.storage.store import Store
 from support.cuts import memory_folder
 from support.decisions import NOON, numbered
 from support.faultable import Diligence

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from pathlib import Path
 
-from rootsd.app.candidate import Arrival, Settled
-from rootsd.app.candidates import Candidates
+from rootsd.app.discovery.candidate import Arrival, Settled
+from rootsd.app.discovery.candidates import Candidates
 from rootsd.core.model import ProjectKind
 from rootsd.host.watch.events import Change, Happening, Purpose
 from support.repos import raw

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from rootsd.host.manager import Finished
+from rootsd.host.service.manager import Finished
 
 
 class Recorder:

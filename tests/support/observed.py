@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 
-from rootsd.app.discovery_status import DiscoveryStatus
+from rootsd.app.discovery.status import DiscoveryStatus
 from rootsd.core.inputs import Observation, Sighted, Unreachable, Vanished
 
 # Only a hang lasts as long; no test is slower or faster by it.

@@ -15,13 +15,13 @@ import time
 from collections.abc import Sequence
 from enum import StrEnum
 
-from rootsd.app.discovery import Discovery
+from rootsd.app.discovery.service import Discovery
 from rootsd.core.inputs import Observation, Sighted
 from rootsd.core.model import Parent
-from rootsd.host.copies import what_lacks
-from rootsd.host.gitdir import locate
+from rootsd.host.disk.probe import probe
 from rootsd.host.landlock import READ, Right, Ruleset
-from rootsd.host.probe import probe
+from rootsd.host.vcs.copies import what_lacks
+from rootsd.host.vcs.gitdir import locate
 
 HANG_GUARD = 60
 ENOUGH = 250  # of the projects that discovery tells of in the end

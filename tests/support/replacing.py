@@ -19,17 +19,17 @@ from pathlib import Path
 
 import anyio
 
-from rootsd.app.ledger import Ledger, Verifier
-from rootsd.app.patience import Patience
+from rootsd.app.deciding.ledger import Ledger, Verifier
+from rootsd.app.sessions.patience import Patience
 from rootsd.core.catalog import Catalog
 from rootsd.core.changes import Change, Note
 from rootsd.core.inputs import Approve, Deny, Forget, Observation, Sighted, Vanished
 from rootsd.core.model import Identity, Verdict
 from rootsd.core.paths import RefusedPlaces
-from rootsd.host.identity import identify
-from rootsd.host.probe import probe
-from rootsd.host.safety import Surroundings
-from rootsd.host.verify import RootVerifier
+from rootsd.host.disk.identity import identify
+from rootsd.host.disk.probe import probe
+from rootsd.host.disk.safety import Surroundings
+from rootsd.host.disk.verify import RootVerifier
 from support.decisions import NOON, PERSON
 from support.fakes import no_expiries
 from support.repos import fake_repository, raw

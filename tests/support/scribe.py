@@ -15,8 +15,8 @@ from contextlib import closing, contextmanager
 from enum import StrEnum
 from pathlib import Path
 
-from rootsd.host import database
-from rootsd.host.store import Store
+from rootsd.host.storage import database
+from rootsd.host.storage.store import Store
 from support.decisions import NOON, after, numbered, project, see
 from support.recording import MARKS_NAME
 from support.stores import back_up, small_reserve

@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 
 from rootsd import __version__
-from rootsd.host import folders, manager, supervisor
+from rootsd.host import folders
 from rootsd.host.folders import RunFolder
-from rootsd.host.launchd import Launchd
-from rootsd.host.manager import Finished, Run, Supervisor
-from rootsd.host.systemd import Systemd
+from rootsd.host.service import manager, supervisor
+from rootsd.host.service.launchd import Launchd
+from rootsd.host.service.manager import Finished, Run, Supervisor
+from rootsd.host.service.systemd import Systemd
 from support.fake_daemon import FakeDaemon, a_status
 from support.managing import Recorder
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from anyio.from_thread import start_blocking_portal
 
-from rootsd.host.accept import Acceptor, Heard
 from rootsd.host.folders import run_folder
-from rootsd.host.sockets import listen
+from rootsd.host.ipc.accept import Acceptor, Heard
+from rootsd.host.ipc.sockets import listen
 from rootsd.publish.session import serve_session
 from support.publishing import FakeSource, Notes
 

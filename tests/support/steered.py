@@ -22,17 +22,17 @@ from enum import StrEnum
 from functools import partial
 from typing import TypeVar
 
-from rootsd.app.discovery import Discovery, Senses
+from rootsd.app.discovery.service import Discovery, Senses
 from rootsd.core.catalog import Catalog
 from rootsd.core.inputs import Observation
 from rootsd.core.model import Nested, Parent, Presence, Project, ProjectKind, Sighting
 from rootsd.core.paths import RefusedPlaces, ancestors
 from rootsd.core.plan import plan
-from rootsd.host.complete import state_of
-from rootsd.host.identity import identify
-from rootsd.host.markers import SKIPPED, SKIPPED_BESIDE_A_PROJECT_FILE
-from rootsd.host.mounts import MountWatch, mount_points, mounts
-from rootsd.host.stages import Pending, Stage
+from rootsd.host.disk.identity import identify
+from rootsd.host.disk.markers import SKIPPED, SKIPPED_BESIDE_A_PROJECT_FILE
+from rootsd.host.disk.mounts import MountWatch, mount_points, mounts
+from rootsd.host.vcs.complete import state_of
+from rootsd.host.vcs.stages import Pending, Stage
 from rootsd.host.watch.events import (
     Change,
     Happening,

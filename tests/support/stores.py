@@ -10,9 +10,9 @@ from pathlib import Path
 
 from rootsd.core.changes import Change
 from rootsd.core.model import Project, Verdict
-from rootsd.host import migrate
-from rootsd.host.opening import DATABASE_NAME
-from rootsd.host.store import Loaded, Store
+from rootsd.host.storage import migrate
+from rootsd.host.storage.opening import DATABASE_NAME
+from rootsd.host.storage.store import Loaded, Store
 from support.decisions import (
     NOON,
     add,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import replace
 
-from rootsd.app.gate import Gate, Lineages
+from rootsd.app.control.gate import Gate, Lineages
 from rootsd.core.callers import Guard, Process
 from rootsd.core.changes import Note
 from support.decisions import NOON

@@ -18,11 +18,11 @@ from typing import NoReturn
 
 from rootsd.core.inputs import Sighted
 from rootsd.core.model import Identity, Incomplete, Nested, ProjectKind
-from rootsd.host.identity import identify
-from rootsd.host.markers import Rules
-from rootsd.host.probe import probe
-from rootsd.host.reader import names_in, read_small
-from rootsd.host.walk import Place, Walker
+from rootsd.host.disk.identity import identify
+from rootsd.host.disk.markers import Rules
+from rootsd.host.disk.probe import probe
+from rootsd.host.disk.reader import names_in, read_small
+from rootsd.host.disk.walk import Place, Walker
 from support.repos import fake_repository, raw
 
 _AT_FDCWD = -100

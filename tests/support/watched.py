@@ -13,11 +13,11 @@ from support.subjects import run_python
 _BEGIN = """
 import os, shutil, signal, subprocess, sys, threading
 from pathlib import Path
-from rootsd.app.discovery import Discovery, Senses
-from rootsd.app.discovery_status import ParentState
+from rootsd.app.discovery.service import Discovery, Senses
+from rootsd.app.discovery.status import ParentState
 from rootsd.core.inputs import Sighted, Unreachable, Vanished
 from rootsd.core.model import Incomplete, Parent
-from rootsd.host import walk
+from rootsd.host.disk import walk
 from rootsd.host.watch import polling
 from support.observed import HANG_S, Observed
 from support.repos import fake_repository, raw

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import pytest
 
-from rootsd.app.items import items_of
+from rootsd.app.control.items import items_of
 from rootsd.cli.columns import PROJECT_COLUMNS
 from rootsd.cli.flags import Flags
 from rootsd.cli.render import Answer, Output

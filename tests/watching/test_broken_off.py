@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rootsd.app.candidate import Arrival, Settled
+from rootsd.app.discovery.candidate import Arrival, Settled
 from rootsd.core.model import Incomplete, ProjectKind
 from rootsd.host.watch.events import Change
 from support.making import Making

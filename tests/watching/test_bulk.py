@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from rootsd.app.discovery import Discovery
+from rootsd.app.discovery.service import Discovery
 from rootsd.core.model import Parent
 from support.observed import HANG_S, Observed
 from support.repos import raw

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from rootsd.app.candidate import Arrival
-from rootsd.app.territory import Territory
+from rootsd.app.discovery.candidate import Arrival
+from rootsd.app.discovery.territory import Territory
 from rootsd.core.model import Nested, Parent, ProjectKind
-from rootsd.host.markers import Rules
+from rootsd.host.disk.markers import Rules
 from support.exploring import World
 from support.repos import fake_repository, raw
 from support.watching import RememberingWatcher

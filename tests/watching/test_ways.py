@@ -16,12 +16,12 @@ from pathlib import Path
 
 import pytest
 
-from rootsd.app import candidate, candidates
-from rootsd.app.discovery import Discovery, Senses
+from rootsd.app.discovery import candidate, candidates
+from rootsd.app.discovery.service import Discovery, Senses
 from rootsd.core.inputs import Observation, Sighted
 from rootsd.core.model import Incomplete, Parent, ProjectKind
 from rootsd.host.processes import WorkedOn, worked_on
-from rootsd.host.stages import Complete
+from rootsd.host.vcs.stages import Complete
 from support.needs import unmet
 from support.observed import HANG_S, Observed
 from support.repos import git, raw

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from rootsd.core.errors import DaemonUnreachable
-from rootsd.host import starter
+from rootsd.host.service import starter
 
 
 def tell_launcher(ready_fd: int | None, stop: Callable[[], None]) -> None:

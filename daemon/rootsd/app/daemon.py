@@ -24,52 +24,52 @@ from anyio import to_thread
 from anyio.abc import SocketStream, TaskStatus
 
 from rootsd import __version__
-from rootsd.app.admission import Admission
 from rootsd.app.arrival import tell_launcher
-from rootsd.app.asking import Asking
-from rootsd.app.backups import Backups
-from rootsd.app.chronicle import Chronicle
 from rootsd.app.collecting import spare_what_is_loaded
-from rootsd.app.desk import Desk, Means
-from rootsd.app.discovery import Senses
-from rootsd.app.door import Door, lacking, open_gate
-from rootsd.app.expiries import Expiries
-from rootsd.app.facts import Sight
+from rootsd.app.control.desk import Desk, Means
+from rootsd.app.control.door import Door, lacking, open_gate
+from rootsd.app.control.facts import Sight
+from rootsd.app.control.items import rfc3339
+from rootsd.app.deciding.backups import Backups
+from rootsd.app.deciding.chronicle import Chronicle
+from rootsd.app.deciding.expiries import Expiries
+from rootsd.app.deciding.ledger import Ledger
+from rootsd.app.deciding.references import real_path
+from rootsd.app.discovery.service import Senses
+from rootsd.app.discovery.surveyor import Surveyor
 from rootsd.app.health import Health, check_daemon
-from rootsd.app.items import rfc3339
-from rootsd.app.ledger import Ledger
-from rootsd.app.patience import Patience
-from rootsd.app.references import real_path
-from rootsd.app.session_history import history
-from rootsd.app.session_log import GENERATION_BYTES, SessionLog
-from rootsd.app.sessions import Sessions
-from rootsd.app.supplier import Supplier
-from rootsd.app.surveyor import Surveyor
+from rootsd.app.sessions.admission import Admission
+from rootsd.app.sessions.asking import Asking
+from rootsd.app.sessions.history import history
+from rootsd.app.sessions.log import GENERATION_BYTES, SessionLog
+from rootsd.app.sessions.patience import Patience
+from rootsd.app.sessions.registry import Sessions
+from rootsd.app.sessions.supplier import Supplier
 from rootsd.core.catalog import Catalog
 from rootsd.core.errors import RootsdError
 from rootsd.core.paths import RefusedPlaces
 from rootsd.host import folders
-from rootsd.host.accept import Acceptor, Heard
 from rootsd.host.alarm import make_alarm
-from rootsd.host.answering import Answering
 from rootsd.host.clock import moment
 from rootsd.host.config import Config, read_config
 from rootsd.host.confine import Confinement, confine
-from rootsd.host.handover import CONTROL, MCP, handed_over
+from rootsd.host.disk.answering import Answering
+from rootsd.host.disk.mounts import MountTable
+from rootsd.host.disk.safety import Surroundings
+from rootsd.host.disk.verify import RootVerifier
 from rootsd.host.helper.at_work import ask_worked_on
 from rootsd.host.helper.link import Helper
-from rootsd.host.journal import Journal
+from rootsd.host.ipc.accept import Acceptor, Heard
+from rootsd.host.ipc.handover import CONTROL, MCP, handed_over
+from rootsd.host.ipc.peer import Peer
+from rootsd.host.ipc.prompt import PromptStream
+from rootsd.host.ipc.sockets import Listener, listen
 from rootsd.host.lock import DaemonLock, LockRecord
-from rootsd.host.mounts import MountTable
-from rootsd.host.notify import Notifier, notifier
-from rootsd.host.peer import Peer
 from rootsd.host.places import Places
-from rootsd.host.prompt import PromptStream
-from rootsd.host.revisions import first_revision
-from rootsd.host.safety import Surroundings
-from rootsd.host.sockets import Listener, listen
-from rootsd.host.store import Store
-from rootsd.host.verify import RootVerifier
+from rootsd.host.service.notify import Notifier, notifier
+from rootsd.host.storage.journal import Journal
+from rootsd.host.storage.revisions import first_revision
+from rootsd.host.storage.store import Store
 from rootsd.wire.running import DaemonStatus, SessionStatus
 from rootsd.wire.sessions import SessionItem
 

@@ -14,10 +14,10 @@ from collections.abc import Awaitable, Callable
 import anyio
 from anyio import to_thread
 
-from rootsd.app.ledger import Ledger
+from rootsd.app.deciding.ledger import Ledger
 from rootsd.core.errors import RootsdError
-from rootsd.host.connect import connect
-from rootsd.host.notify import Notifier
+from rootsd.host.ipc.connect import connect
+from rootsd.host.service.notify import Notifier
 
 log = logging.getLogger(__name__)
 

@@ -16,9 +16,9 @@ import time
 
 from rootsd.core.absence import Absence
 from rootsd.core.errors import RootsdError
-from rootsd.host.connect import NotRunning
-from rootsd.host.reach import Awakening, connect_somewhere
-from rootsd.host.stdio import STDIN, STDOUT, read_stdin, writer_to_stdout
+from rootsd.host.ipc.connect import NotRunning
+from rootsd.host.ipc.reach import Awakening, connect_somewhere
+from rootsd.host.ipc.stdio import STDIN, STDOUT, read_stdin, writer_to_stdout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

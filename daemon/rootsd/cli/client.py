@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from rootsd.cli import terminal
 from rootsd.core.errors import DaemonUnreachable
-from rootsd.host import rpc
+from rootsd.host.ipc import rpc
 from rootsd.wire.guarding import TYPED
 from rootsd.wire.request import Request, encode
 from rootsd.wire.scans import Progress, ScanOrder

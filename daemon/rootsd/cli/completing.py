@@ -129,7 +129,7 @@ def _tags() -> list[str]:
 
 
 def _ask(request: Request) -> dict[str, Any]:
-    from rootsd.host import rpc
+    from rootsd.host.ipc import rpc
 
     try:
         with rpc.connect_control() as channel:

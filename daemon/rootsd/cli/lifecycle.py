@@ -12,7 +12,7 @@ from rootsd.cli import client
 from rootsd.cli.session import Session
 from rootsd.core.errors import Busy, DaemonUnreachable
 from rootsd.core.labels import safe_label
-from rootsd.host import starter, supervisor
+from rootsd.host.service import starter, supervisor
 from rootsd.wire.running import Reload, StatusQuery, Stop
 
 _LOOK_AGAIN_S = 0.05

@@ -10,8 +10,9 @@ from rootsd.cli import lifecycle
 from rootsd.cli.session import Session
 from rootsd.core.errors import RootsdError
 from rootsd.core.labels import safe_label
-from rootsd.host import folders, starter
+from rootsd.host import folders
 from rootsd.host.lock import DaemonLock, LockRecord
+from rootsd.host.service import starter
 
 
 class NotRemoved(RootsdError):

@@ -16,11 +16,12 @@ from rootsd.cli.session import Session
 from rootsd.cli.stable import stable_command
 from rootsd.core.errors import DaemonUnreachable, ErrorCode, RootsdError
 from rootsd.core.labels import safe_label
-from rootsd.host import folders, starter, supervisor
-from rootsd.host.launchd import Launchd
-from rootsd.host.manager import Supervisor
+from rootsd.host import folders
 from rootsd.host.private import ensure_private_folder
-from rootsd.host.starter import StartFailed
+from rootsd.host.service import starter, supervisor
+from rootsd.host.service.launchd import Launchd
+from rootsd.host.service.manager import Supervisor
+from rootsd.host.service.starter import StartFailed
 from rootsd.wire.running import StatusQuery
 
 # What platformdirs looks at; a service manager may not know what a shell's startup file sets.

@@ -16,8 +16,8 @@ from rootsd.core.errors import BadConfig
 from rootsd.core.labels import safe_label
 from rootsd.core.model import Nested, Parent
 from rootsd.core.paths import RefusedPlaces, bytes_of
-from rootsd.host.answering import Answering
-from rootsd.host.safety import why_disguised
+from rootsd.host.disk.answering import Answering
+from rootsd.host.disk.safety import why_disguised
 
 MAX_DEPTH = 64
 MAX_BYTES = 1 << 20

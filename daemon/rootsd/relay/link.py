@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 
 from rootsd.core.absence import GRACE_S, Absence
 from rootsd.core.errors import RootsdError
-from rootsd.host.connect import NotRunning
-from rootsd.host.reach import Awakening, connect_somewhere
+from rootsd.host.ipc.connect import NotRunning
+from rootsd.host.ipc.reach import Awakening, connect_somewhere
 from rootsd.relay.following import Following, Told
 from rootsd.wire.hello import Hello
 from rootsd.wire.lines import LineReader

@@ -16,7 +16,7 @@ import time
 
 from rootsd.core.errors import RootsdError
 from rootsd.core.paths import text_of
-from rootsd.host.stdio import STDIN, STDOUT, read_stdin, writer_to_stdout
+from rootsd.host.ipc.stdio import STDIN, STDOUT, read_stdin, writer_to_stdout
 from rootsd.relay.downstream import Downstream
 from rootsd.relay.following import Told
 from rootsd.relay.intake import Intake, TooLong

@@ -1,7 +1,7 @@
 """All requests that the command line may send, and how one is read from the wire.
 
 A new request is a dataclass in the module of its family and a line in `FORMS`; how it is answered
-is said in `rootsd.app.desk`. The type of a field is its form on the wire.
+is said in `rootsd.app.control.desk`. The type of a field is its form on the wire.
 """
 
 from __future__ import annotations

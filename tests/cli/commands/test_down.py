@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from rootsd.core.errors import DaemonUnreachable
-from rootsd.host import starter
+from rootsd.host.service import starter
 from support.fake_daemon import FakeDaemon, a_status
 from support.terminal import Shell
 

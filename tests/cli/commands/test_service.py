@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from rootsd.cli import units
-from rootsd.host import starter
-from rootsd.host.manager import Finished
+from rootsd.host.service import starter
+from rootsd.host.service.manager import Finished
 from support.service import PID, Desktop
 from support.terminal import Shell
 

@@ -9,10 +9,10 @@ import pytest
 
 from rootsd import __version__
 from rootsd.core.errors import ErrorCode
-from rootsd.host import starter
 from rootsd.host.helper.link import Absent, Helper
 from rootsd.host.places import Places
-from rootsd.host.starter import StartFailed
+from rootsd.host.service import starter
+from rootsd.host.service.starter import StartFailed
 from support.fake_daemon import FakeDaemon, a_scan, a_status
 from support.terminal import Shell
 

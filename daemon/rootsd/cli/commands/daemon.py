@@ -32,7 +32,7 @@ def command(session: Session, *, ready_fd: int | None, detach: bool) -> int:
         return run_here(session, ready_fd)
     except RootsdError as error:
         if ready_fd is not None:
-            from rootsd.host import starter
+            from rootsd.host.service import starter
 
             starter.say_failed(ready_fd, error)
         raise

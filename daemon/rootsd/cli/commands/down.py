@@ -18,7 +18,7 @@ from rootsd.cli.session import Session, pass_session
 def command(session: Session) -> None:
     """Stop the daemon. Nothing starts it again but `rootsd up`; decisions are kept."""
     from rootsd.cli import lifecycle
-    from rootsd.host import starter
+    from rootsd.host.service import starter
 
     starter.forbid()  # first, or a bridge would start the next one at once
     pid = lifecycle.end(session)

@@ -177,8 +177,8 @@ def print_(session: Session, *, strict: bool | None) -> None:
 
 def _rehearse(session: Session, *, strict: bool | None) -> None:
     from rootsd.cli import service
-    from rootsd.host import supervisor
-    from rootsd.host.manager import Finished
+    from rootsd.host.service import supervisor
+    from rootsd.host.service.manager import Finished
 
     told: list[Sequence[str]] = []
 

@@ -62,7 +62,7 @@ def _add(session: Session, typed: tuple[str, ...]) -> None:
 
 def _be_the_daemon(session: Session) -> int:
     from rootsd.cli.commands.daemon import run_here
-    from rootsd.host import starter
+    from rootsd.host.service import starter
 
     starter.remember(starter.recipe_here(session.places.log))
     session.output.say("The daemon runs here until Ctrl-C.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from rootsd.core.model import ProjectKind
-from rootsd.host.facts import facts_of
+from rootsd.host.disk.facts import facts_of
 
 
 def answer(question: bytes) -> bytes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from rootsd.host.describe import last_commit
+from rootsd.host.vcs.describe import last_commit
 
 
 def answer(question: bytes) -> bytes:

@@ -22,7 +22,7 @@ from watchdog.observers.inotify_c import (
     WatchDescriptor,
 )
 
-from rootsd.host.markers import is_marker
+from rootsd.host.disk.markers import is_marker
 from rootsd.host.watch.events import (
     Change,
     Happening,

@@ -1,0 +1,79 @@
+"""The register of all control requests: which module answers which."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import Any
+
+from rootsd.app.control.facts import FactsOf, no_facts
+from rootsd.app.control.items import NoteOn, without_note
+from rootsd.app.control.projects import Projects
+from rootsd.app.control.register import Answer, Call, Entry, Order
+from rootsd.app.control.running import Host, Running
+from rootsd.app.control.scans import Scans, Surveyor
+from rootsd.app.deciding.adding import Adding
+from rootsd.app.deciding.chronicle import Chronicle
+from rootsd.app.deciding.decisions import Decisions
+from rootsd.app.deciding.ledger import Ledger
+from rootsd.app.deciding.references import real_path
+from rootsd.app.deciding.rules import Rules
+from rootsd.app.deciding.standing import Standing
+from rootsd.wire.request import Request
+
+
+@dataclass(frozen=True, slots=True)
+class Means:
+    """What requests are answered with. `note_on` says who asked for a folder; `real_path(typed,
+    cwd)` touches the disk: called in a thread."""
+
+    ledger: Ledger
+    surveyor: Surveyor
+    host: Host
+    chronicle: Chronicle
+    note_on: NoteOn = without_note
+    facts_of: FactsOf = no_facts
+    real_path: Callable[[str, str], bytes] = real_path
+
+
+class Desk:
+    """Answers control requests."""
+
+    def __init__(self, means: Means) -> None:
+        self._entries: Mapping[type[Request], Entry[Any]] = {
+            entry.form: entry for entry in _entries(means)
+        }
+
+    @property
+    def forms(self) -> AbstractSet[type[Request]]:
+        """The kinds of requests that are answered."""
+        return self._entries.keys()
+
+    async def answer(self, request: Request, call: Call) -> dict[str, Any]:
+        """The answer to `request`. Raises RootsdError."""
+        answer: Answer = await self._entries[type(request)].answer(request, call)
+        return dict(answer)
+
+    def answered(self, request: Request) -> None:
+        """Told once the answer to `request` is out."""
+        self._entries[type(request)].afterwards()
+
+    def order_in(self, request: Request) -> Order | None:
+        """The order that `request` is; None for what only looks, or changes no decision."""
+        return self._entries[type(request)].order_in(request)
+
+
+def _entries(means: Means) -> tuple[Entry[Any], ...]:
+    ledger, parents, found = means.ledger, means.surveyor.parents, means.real_path
+    propose = means.surveyor.propose
+    return (
+        *Running(ledger, means.surveyor, means.host, means.chronicle.standing).entries(),
+        *Projects(ledger, found, parents, means.note_on, means.facts_of).entries(),
+        *Scans(ledger, means.surveyor, found).entries(),
+        *Decisions(ledger, found, propose, parents).entries(),
+        *Adding(ledger, found, propose, parents).entries(),
+        *Rules(ledger, found, parents).entries(),
+        *Standing(ledger, found, parents, means.note_on).entries(),
+        *means.chronicle.entries(),
+    )

@@ -1,0 +1,85 @@
+"""Projects as they are listed and shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from anyio import to_thread
+
+from rootsd.app.control.facts import FactsOf
+from rootsd.app.control.items import NoteOn, items_of
+from rootsd.app.control.register import Entry, look
+from rootsd.app.deciding.ledger import Ledger
+from rootsd.app.deciding.references import Resolver, canonical, is_selected
+from rootsd.core.catalog import Catalog
+from rootsd.core.model import Parent, Project
+from rootsd.core.paths import contains
+from rootsd.wire.facts import ShowQuery
+from rootsd.wire.projects import Listing, ProjectsQuery
+
+
+@dataclass(frozen=True, slots=True)
+class Projects:
+    """Answers `ProjectsQuery` and `ShowQuery`. `real_path` is as for
+    `rootsd.app.deciding.decisions`."""
+
+    ledger: Ledger
+    real_path: Callable[[str, str], bytes]
+    parents: Callable[[], Sequence[Parent]]
+    note_on: NoteOn
+    facts_of: FactsOf
+
+    def entries(self) -> Iterable[Entry[Any]]:
+        """What is answered here."""
+        return look(ProjectsQuery, self.listing), look(ShowQuery, self.show)
+
+    async def listing(self, query: ProjectsQuery) -> Listing:
+        """The projects that the query means, verified. Raises RootsdError where a reference fits
+        nothing, or several."""
+        # The two belong together: whoever follows from this revision on misses nothing.
+        revision = (await self.ledger.current()).revision
+        catalog = self.ledger.catalog
+        if query.refs:
+            resolver = Resolver(catalog, lambda typed: self._canonical(typed, query.cwd))
+            candidates = await to_thread.run_sync(resolver.all, query.refs)
+        else:
+            candidates = sorted(catalog.projects.values(), key=lambda p: p.path)
+        under = (
+            await to_thread.run_sync(self._canonical, query.under, query.cwd)
+            if query.under is not None
+            else None
+        )
+        chosen = [
+            project
+            for project in candidates
+            if _is_selected(catalog, project, query)
+            and (under is None or contains(under, project.path))
+        ]
+        return Listing(
+            revision=revision,
+            items=items_of(catalog, chosen, self.parents(), self.note_on),
+            warnings=[],
+        )
+
+    async def show(self, query: ShowQuery) -> Listing:
+        """The same with what is to be seen of each."""
+        revision, catalog = self.ledger.revision, self.ledger.catalog
+        resolver = Resolver(catalog, lambda typed: self._canonical(typed, query.cwd))
+        chosen = await to_thread.run_sync(resolver.all, query.refs)
+        items = items_of(catalog, chosen, self.parents(), self.note_on)
+        for item, facts in zip(items, await self.facts_of(chosen), strict=True):
+            cast("dict[str, Any]", item).update(facts)
+        return Listing(revision=revision, items=items, warnings=[])
+
+    def _canonical(self, typed: str, cwd: str) -> bytes:
+        return canonical(self.real_path, typed, cwd)
+
+
+def _is_selected(catalog: Catalog, project: Project, query: ProjectsQuery) -> bool:
+    return (
+        is_selected(catalog, project, query.select)
+        and (query.verdict is None or catalog.judgements[project.path].verdict is query.verdict)
+        and (query.tag is None or query.tag in project.ruling.tags)
+    )

@@ -1,0 +1,126 @@
+"""The running daemon: how it stands, who is connected, a new configuration, its end."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from anyio import to_thread
+
+from rootsd.app.control.register import Answer, Call, Entry, look
+from rootsd.app.control.scans import Surveyor
+from rootsd.app.deciding.ledger import Ledger
+from rootsd.core.callers import Guard
+from rootsd.wire.guarding import RefusedStatus
+from rootsd.wire.running import (
+    DaemonStatus,
+    Reload,
+    SessionStatus,
+    Status,
+    StatusQuery,
+    Stop,
+)
+from rootsd.wire.sessions import SessionItem, SessionListing, SessionsQuery, SessionView
+
+
+class Host(Protocol):
+    """The running daemon, as requests need it."""
+
+    def about(self) -> DaemonStatus:
+        """Version, pid, start, confinement."""
+
+    def sessions(self) -> list[SessionStatus]:
+        """The MCP connections."""
+
+    def session_items(self) -> list[SessionItem]:
+        """The MCP connections, with what each was given last."""
+
+    def session_history(self, last: int) -> list[SessionItem]:
+        """The `last` sessions that began, and what each was given; called in a thread."""
+
+    def degraded(self) -> list[str]:
+        """What does not work as it should, a sentence each."""
+
+    async def reload(self) -> None:
+        """Read the configuration again. Raises BadConfig, and then the old one stays."""
+
+    def stop(self) -> None:
+        """End the daemon."""
+
+
+class StandingGuard(Protocol):
+    """Who may decide, and what was refused since somebody looked."""
+
+    def __call__(self, *, is_look: bool) -> tuple[Guard, RefusedStatus | None]:
+        """Both; with `is_look`, somebody is shown them now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """Answers what is asked about the daemon as a whole."""
+
+    ledger: Ledger
+    surveyor: Surveyor
+    host: Host
+    standing: StandingGuard
+
+    def entries(self) -> Iterable[Entry[Any]]:
+        """What is answered here. A daemon that is told to stop answers first."""
+        return (
+            look(StatusQuery, self.status),
+            look(SessionsQuery, self.sessions),
+            look(Reload, self.reload),
+            Entry(Stop, self.stop, lambda _: None, self.host.stop),
+        )
+
+    async def status(self, query: StatusQuery) -> Status:
+        """How all stands."""
+        catalog = self.ledger.catalog
+        counts = Counter(j.verdict.value for j in catalog.judgements.values())
+        waiting = sum(1 for p in catalog.projects.values() if catalog.is_waiting(p))
+        lapsed = sum(1 for p in catalog.projects.values() if p.ruling.is_lapsed)
+        incomplete = sum(1 for p in catalog.projects.values() if p.sighting.incomplete)
+        degraded = [*self.host.degraded()]
+        if self.ledger.unsaved:
+            degraded.append(
+                f"the disk refuses {self.ledger.unsaved} changes; they hold until the daemon ends"
+            )
+        guard, refused = self.standing(is_look=query.is_look)
+        return Status(
+            revision=self.ledger.revision,
+            daemon=self.host.about(),
+            parents=self.surveyor.parent_status(catalog),
+            counts={
+                "published": len(catalog.roots),
+                "approved": counts["approved"],
+                "waiting": waiting,
+                "denied": counts["denied"],
+                "lapsed": lapsed,
+                "incomplete": incomplete,
+                "projects": len(catalog.projects),
+            },
+            sessions=self.host.sessions(),
+            guard=guard.value,
+            refused=refused,
+            degraded=degraded,
+            warnings=[],
+        )
+
+    async def sessions(self, query: SessionsQuery) -> SessionListing:
+        """The sessions that are open, or the last ones."""
+        if query.view is SessionView.OPEN:
+            items = self.host.session_items()
+        else:
+            items = await to_thread.run_sync(self.host.session_history, query.last)
+        return SessionListing(revision=self.ledger.revision, items=items, warnings=[])
+
+    async def reload(self, _: Reload) -> Status:
+        """Read the configuration again. Raises BadConfig."""
+        await self.host.reload()
+        return await self.status(StatusQuery())
+
+    async def stop(self, _: Stop, __: Call) -> Answer:
+        """Nothing: the daemon ends once that is told."""
+        return {}

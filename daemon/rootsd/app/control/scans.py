@@ -1,0 +1,125 @@
+"""A scan that a person asks for: what it made of the catalogue."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from anyio import to_thread
+
+from rootsd.app.control.items import dropped_items_of, items_of
+from rootsd.app.control.register import Call, Entry, ProgressSink
+from rootsd.app.deciding.ledger import Ledger
+from rootsd.app.deciding.references import canonical
+from rootsd.core.catalog import Catalog
+from rootsd.core.errors import UnknownProject
+from rootsd.core.labels import safe_label
+from rootsd.core.model import Parent, Presence, Project
+from rootsd.core.paths import contains
+from rootsd.wire.running import ParentStatus
+from rootsd.wire.scans import Scanned, ScanOrder
+
+
+@dataclass(frozen=True, slots=True)
+class ScanCost:
+    """What one scan went through."""
+
+    folders: int
+    seconds: float
+
+
+class Surveyor(Protocol):
+    """Discovery, as requests need it."""
+
+    def parents(self) -> Sequence[Parent]:
+        """The parents in force."""
+
+    def parent_status(self, catalog: Catalog) -> list[ParentStatus]:
+        """How each parent stands."""
+
+    async def scan(self, parent: bytes | None, progress: ProgressSink | None) -> ScanCost:
+        """Scan now; everything seen is in the catalogue when this returns."""
+
+    async def propose(self, path: bytes) -> None:
+        """Look at one folder and take it into the catalogue. Raises RootsdError."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scans:
+    """Answers `ScanOrder`. `real_path` is as for `rootsd.app.deciding.decisions`."""
+
+    ledger: Ledger
+    surveyor: Surveyor
+    real_path: Callable[[str, str], bytes]
+
+    def entries(self) -> Iterable[Entry[Any]]:
+        """What is answered here; a scan finds, and decides nothing."""
+        return (Entry(ScanOrder, self.scan, lambda _: None),)
+
+    async def scan(self, order: ScanOrder, call: Call) -> Scanned:
+        """Scan, and compare with what was known before. Raises UnknownProject."""
+        parent = None
+        if order.parent is not None:
+            parent = await to_thread.run_sync(canonical, self.real_path, order.parent, "/")
+            if all(known.path != parent for known in self.surveyor.parents()):
+                shown = safe_label(order.parent, limit=None)
+                raise UnknownProject(f"{shown} is no parent", "rootsd parent ls")
+        before = self.ledger.catalog
+        cost = await self.surveyor.scan(parent, call.progress)
+        found = _Difference(before, self.ledger.catalog, parent or b"/")
+        after, parents = found.after, self.surveyor.parents()
+        return Scanned(
+            revision=self.ledger.revision,
+            new=items_of(after, found.new(), parents),
+            gone=[
+                *items_of(after, found.missing(), parents),
+                *dropped_items_of(before, found.dropped(), parents),
+            ],
+            changed=items_of(after, found.changed(), parents),
+            projects=len(after.projects),
+            folders=cost.folders,
+            seconds=round(cost.seconds, 3),
+            warnings=[],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Difference:
+    """What a scan of `parent` made of a catalogue; each project is in one list at most."""
+
+    before: Catalog
+    after: Catalog
+    parent: bytes
+
+    def new(self) -> list[Project]:
+        """What was not known before."""
+        return self._of(self.after, self.after.projects.keys() - self.before.projects.keys())
+
+    def dropped(self) -> list[Project]:
+        """What is gone, and nothing was decided about it; as it was before."""
+        return self._of(self.before, self.before.projects.keys() - self.after.projects.keys())
+
+    def missing(self) -> list[Project]:
+        """What is gone, and stays known for what was decided about it."""
+        return [project for project in self._other() if _is_missing(project)]
+
+    def changed(self) -> list[Project]:
+        """What else differs."""
+        return [project for project in self._other() if not _is_missing(project)]
+
+    def _other(self) -> list[Project]:
+        both = self.before.projects.keys() & self.after.projects.keys()
+        return [
+            project
+            for project in self._of(self.after, both)
+            if project is not (old := self.before.projects[project.path]) and project != old
+        ]
+
+    def _of(self, catalog: Catalog, paths: AbstractSet[bytes]) -> list[Project]:
+        return [catalog.projects[path] for path in sorted(paths) if contains(self.parent, path)]
+
+
+def _is_missing(project: Project) -> bool:
+    return project.sighting.presence is Presence.MISSING

@@ -1,0 +1,115 @@
+"""The history of decisions, and of orders refused, as `rootsd log` shows it; and the guard."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from rootsd.app.control.gate import Gate
+from rootsd.app.control.items import rfc3339
+from rootsd.app.control.register import Entry, look, order, plain
+from rootsd.app.deciding.ledger import Ledger
+from rootsd.core.callers import Guard
+from rootsd.core.history import Event, SubjectKind
+from rootsd.core.labels import safe_label
+from rootsd.core.model import Actor, Rule
+from rootsd.core.paths import text_of
+from rootsd.core.records import RuledProject
+from rootsd.wire.guarding import (
+    GuardQuery,
+    GuardStatus,
+    LogItem,
+    LogListing,
+    LogQuery,
+    RefusedStatus,
+    SetGuard,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Chronicle:
+    """Answers about what was decided and refused, and about who may decide. `last_events` gives
+    the newest so many events, oldest first; called in a thread, while nobody uses the store."""
+
+    ledger: Ledger
+    gate: Gate
+    last_events: Callable[[int], Sequence[Event]]
+
+    def entries(self) -> Iterable[Entry[Any]]:
+        """What is answered here."""
+        return (
+            look(LogQuery, self.log),
+            look(GuardQuery, self.guard),
+            order(SetGuard, self.set_guard, lambda r: plain(f"guard {r.guard.value}")),
+        )
+
+    async def log(self, query: LogQuery) -> LogListing:
+        """The last events."""
+        events = await self.ledger.undisturbed(partial(self.last_events, query.last))
+        return LogListing(revision=self.ledger.revision, items=log_items(events), warnings=[])
+
+    async def guard(self, _: GuardQuery) -> GuardStatus:
+        """Who may decide."""
+        return self._guard_status()
+
+    async def set_guard(self, request: SetGuard, actor: Actor) -> GuardStatus:
+        """Let another guard judge. Raises what the store raises."""
+        await self.gate.set_guard(request.guard, actor)
+        return self._guard_status()
+
+    def standing(self, *, is_look: bool) -> tuple[Guard, RefusedStatus | None]:
+        """Who may decide, and what was refused since somebody looked."""
+        refused = self.gate.refused
+        if is_look:
+            self.gate.looked()
+        return self.gate.guard, refused
+
+    def _guard_status(self) -> GuardStatus:
+        return GuardStatus(revision=self.ledger.revision, guard=self.gate.guard.value, warnings=[])
+
+
+def log_items(events: Sequence[Event]) -> list[LogItem]:
+    """The events as the command line is told of them."""
+    return [_item(event) for event in events]
+
+
+def _item(event: Event) -> LogItem:
+    actor = event.decided_by()
+    path, encoded = _path(event)
+    return LogItem(
+        seq=event.seq,
+        at=rfc3339(event.at),
+        verb=event.verb.value,
+        actor=actor.kind.value if actor else None,
+        by=actor.detail or None if actor else None,
+        path=path,
+        path_b64=encoded,
+        what=_what(event),
+    )
+
+
+def _path(event: Event) -> tuple[str | None, str | None]:
+    if event.subject.kind is not SubjectKind.PROJECT:
+        return None, None
+    try:
+        return event.subject.key.decode(), None
+    except UnicodeDecodeError:
+        return None, b64encode(event.subject.key).decode("ascii")
+
+
+def _what(event: Event) -> str:
+    match event.outcome():
+        case RuledProject(ruling=ruling) if ruling.name:
+            return safe_label(ruling.name)
+        case Rule(verdict=verdict, pattern=pattern):
+            return f"{verdict.value} {safe_label(pattern, limit=None)}"
+        case Guard() as guard:
+            return guard.value
+        case _:
+            pass
+    if event.subject.kind is SubjectKind.SETTING:
+        return "the usual"
+    return safe_label(text_of(event.subject.key), limit=None)

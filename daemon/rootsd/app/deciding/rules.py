@@ -1,0 +1,137 @@
+"""A person's standing orders: what was typed becomes a rule, and what it covers is told."""
+
+from __future__ import annotations
+
+import os
+import re
+from base64 import b64encode
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from anyio import to_thread
+
+from rootsd.app.control.items import items_of, rfc3339
+from rootsd.app.control.register import Entry, Order, look, order, plain
+from rootsd.app.deciding.ledger import Ledger
+from rootsd.core.catalog import Catalog
+from rootsd.core.errors import RefusedPlace, UnknownRule
+from rootsd.core.inputs import AddRule, RemoveRule
+from rootsd.core.labels import safe_label
+from rootsd.core.model import Actor, Parent, Project, Rule, Verdict
+from rootsd.core.paths import bytes_of, is_utf8, text_of
+from rootsd.core.rules import checked_pattern, literal, matches
+from rootsd.wire.request import BadRequest
+from rootsd.wire.rules import RuleAddition, Ruled, RuleItem, RuleListing, RuleRemoval, RulesQuery
+
+_GLOB = re.compile(rb"[*?\[]")
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """Carries out what is asked about rules. `real_path` is as for
+    `rootsd.app.deciding.decisions`."""
+
+    ledger: Ledger
+    real_path: Callable[[str, str], bytes]
+    parents: Callable[[], Sequence[Parent]]
+
+    def entries(self) -> Iterable[Entry[Any]]:
+        """What is answered here."""
+        return (
+            look(RulesQuery, self.listing),
+            order(RuleAddition, self.add, _addition),
+            order(RuleRemoval, self.remove, lambda r: plain(f"rule rm {r.number}")),
+        )
+
+    async def listing(self, _: RulesQuery) -> RuleListing:
+        """All rules."""
+        catalog = self.ledger.catalog
+        items = [_item(rule, _covered(rule, catalog)) for rule in catalog.rules]
+        return RuleListing(revision=self.ledger.revision, items=items, warnings=[])
+
+    async def add(self, request: RuleAddition, actor: Actor) -> Ruled:
+        """Make a rule, unless it is there. Raises BadRequest for what is no pattern, RefusedPlace
+        for one that would approve all there is, and what the store raises."""
+        if request.verdict is Verdict.PENDING:
+            raise BadRequest("a rule approves or denies", "rootsd rule add --help")
+        pattern = await to_thread.run_sync(self._pattern, request.pattern, request.cwd)
+        if request.verdict is Verdict.APPROVED:
+            self._refuse_all_there_is(pattern)
+        known = _same(self.ledger.catalog, request.verdict, pattern)
+        if known is None:
+            made = await self.ledger.obey([AddRule(pattern, request.verdict, actor)])
+            catalog = made.catalog
+            return self._told(catalog.rules[-1], catalog, catalog, is_new=True)
+        return self._told(known, self.ledger.catalog, self.ledger.catalog, is_new=False)
+
+    async def remove(self, request: RuleRemoval, actor: Actor) -> Ruled:
+        """Take a rule back. Raises UnknownRule."""
+        before = self.ledger.catalog
+        rule = next((rule for rule in before.rules if rule.number == request.number), None)
+        if rule is None:
+            raise UnknownRule(f"there is no rule {request.number}", "rootsd rule ls")
+        made = await self.ledger.obey([RemoveRule(request.number, actor)])
+        return self._told(rule, before, made.catalog, is_new=False)
+
+    def _told(self, rule: Rule, matched_in: Catalog, now: Catalog, *, is_new: bool) -> Ruled:
+        covered = _covered(rule, matched_in)
+        present = [now.projects[p.path] for p in covered if p.path in now.projects]
+        return Ruled(
+            revision=self.ledger.revision,
+            rule=_item(rule, covered),
+            is_new=is_new,
+            items=items_of(now, present, self.parents()),
+            warnings=[],
+        )
+
+    def _refuse_all_there_is(self, pattern: bytes) -> None:
+        if matches(pattern, self.ledger.catalog.places.home):
+            shown = safe_label(pattern, limit=None)
+            raise RefusedPlace(
+                f"{shown} would approve whatever comes to lie in your home folder",
+                "rootsd rule add approve '~/src/**'",
+            )
+
+    def _pattern(self, typed: str, cwd: str) -> bytes:
+        """The pattern with the folders before its first glob as they are on the disk."""
+        try:
+            if not typed:
+                raise ValueError("it is empty")  # noqa: TRY301 - one sentence for all
+            whole = os.path.join(bytes_of(cwd), bytes_of(os.path.expanduser(typed)))
+            parts = whole.split(b"/")
+            first = next((n for n, part in enumerate(parts) if _GLOB.search(part)), len(parts))
+            folder = self.real_path(text_of(b"/".join(parts[:first]) or b"/"), "/")
+            return checked_pattern(b"/".join((literal(folder), *parts[first:])))
+        except ValueError as error:
+            shown = safe_label(typed, limit=None)
+            raise BadRequest(
+                f"{shown} is no pattern: {error}", "rootsd rule add --help"
+            ) from error
+
+
+def _addition(request: RuleAddition) -> Order:
+    word = "approve" if request.verdict is Verdict.APPROVED else "deny"
+    return plain(f"rule add {word} {request.pattern}")
+
+
+def _same(catalog: Catalog, verdict: Verdict, pattern: bytes) -> Rule | None:
+    rules = (r for r in catalog.rules if (r.verdict, r.pattern) == (verdict, pattern))
+    return next(rules, None)
+
+
+def _covered(rule: Rule, catalog: Catalog) -> list[Project]:
+    covered = (p for p in catalog.projects.values() if matches(rule.pattern, p.path))
+    return sorted(covered, key=lambda p: p.path)
+
+
+def _item(rule: Rule, covered: Sequence[Project]) -> RuleItem:
+    readable = is_utf8(rule.pattern)
+    return RuleItem(
+        number=rule.number,
+        verdict=rule.verdict.value,
+        pattern=text_of(rule.pattern) if readable else None,
+        pattern_b64=None if readable else b64encode(rule.pattern).decode(),
+        covers=len(covered),
+        added_at=rfc3339(rule.at),
+    )

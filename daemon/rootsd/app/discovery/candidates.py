@@ -1,0 +1,233 @@
+"""Follows projects that are being made until each is whole, or given up.
+
+Nothing here waits: `next_due` says when to look again. What only time can tell is believed when
+the folder was quiet long enough and no process is at work on it.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import math
+from collections.abc import Callable
+
+from rootsd.app.discovery.candidate import OLD_S, Arrival, Candidate, Settled, is_old
+from rootsd.core.model import ProjectKind
+from rootsd.host.processes import WorkedOn
+from rootsd.host.vcs.complete import folders_at_work, state_of, untouched_for
+from rootsd.host.vcs.gitdir import is_git
+from rootsd.host.vcs.signs import is_telling, is_trace_of_a_maker
+from rootsd.host.vcs.stages import Complete, Nothing, Pending, Stage
+from rootsd.host.watch.events import Change, Happening, Purpose, Watched, Watcher
+
+_AFTER_A_PROCESS_S = 0.02
+_LONGEST_PAUSE_S = 1.0
+_BEAT_S = 0.1
+
+
+class Candidates:
+    """All projects of which it is not settled whether they are whole.
+
+    `monotonic` is the clock of the quiet times. One thread calls all methods.
+    """
+
+    def __init__(
+        self,
+        watcher: Watcher,
+        worked_on: WorkedOn,
+        monotonic: Callable[[], float],
+    ) -> None:
+        self._watcher = watcher
+        self._worked_on = worked_on
+        self._now = monotonic
+        self._all: dict[bytes, Candidate] = {}
+        self._unsure: dict[bytes, Complete | Pending] = {}
+        self._inside: dict[bytes, set[bytes]] = {}
+        self._timers: list[tuple[float, int, bytes]] = []
+        self._turn = itertools.count()
+
+    def __len__(self) -> int:
+        """How many are being made; those given up do not count."""
+        return sum(1 for candidate in self._all.values() if candidate.given_up is None)
+
+    def consider(self, path: bytes, kind: ProjectKind, arrival: Arrival) -> Settled | None:
+        """Judge a folder with a marker; None if it has to be followed first.
+
+        Watch first, then look: a change in between is then told.
+        """
+        candidate = self._all.get(path)
+        if candidate is None:
+            candidate = Candidate(path, kind, arrival, self._now())
+            if arrival is Arrival.FOUND:
+                if settled := self._settle_at_once(candidate):
+                    return settled
+                if (age := untouched_for(path, kind)) > OLD_S:
+                    candidate.quiet_since -= age
+            self._all[path] = candidate
+        candidate.kind = kind
+        return self._judge(candidate)
+
+    def happened(self, happening: Happening) -> list[Settled]:
+        """Something changed in a watched folder inside candidates."""
+        settled = []
+        followed = sorted(self._inside.get(happening.folder, ()))
+        if happening.change is Change.ITSELF:
+            # Its watch may have ended, or gone elsewhere with the folder: it is set anew below.
+            self._forget_watch(happening.folder)
+        for path in followed:
+            candidate = self._all[path]
+            if is_trace_of_a_maker(happening.name):
+                candidate.maker_seen = True
+            candidate.quiet_since, candidate.pauses = self._now(), 0
+            if candidate.given_up is not None or is_telling(happening):
+                settled.append(self._judge(candidate))
+            else:
+                self._look_again(candidate)
+        return [end for end in settled if end is not None]
+
+    def disturbed(self, path: bytes) -> None:
+        """Something changed in the candidate's own folder: its quiet time starts anew."""
+        if (candidate := self._all.get(path)) is not None:
+            candidate.quiet_since = self._now()
+            if path in self._unsure:
+                self._look_again(candidate)
+
+    def due(self) -> list[Settled]:
+        """Look again at those whose time has come, and at the processes if any is in doubt."""
+        settled, now = [], self._now()
+        while self._timers and self._timers[0][0] <= now:
+            when, _, path = heapq.heappop(self._timers)
+            candidate = self._all.get(path)
+            if candidate is not None and candidate.due == when:
+                settled.append(self._judge(candidate))
+        return [*(end for end in settled if end is not None), *self._ask_who_works()]
+
+    def next_due(self) -> float | None:
+        """When `due` is to be called, on the clock given; None if nothing is waited for."""
+        if self._unsure:
+            return self._now()
+        return self._timers[0][0] if self._timers else None
+
+    def drop(self, path: bytes) -> bool:
+        """Forget a candidate whose folder is gone or no project any more; whether it was one."""
+        candidate = self._all.pop(path, None)
+        if candidate is None:
+            return False
+        self._unsure.pop(path, None)
+        self._unwatch(candidate)
+        return True
+
+    def _settle_at_once(self, candidate: Candidate) -> Settled | None:
+        """What a scan finds is mostly whole and old: no watch, no waiting."""
+        state = state_of(candidate.path, candidate.kind)
+        match state:
+            case Complete(kind=kind, main_checkout=main):
+                return Settled(candidate.path, kind, None, main)
+            case Pending(kind=kind, stage=Stage.IN_USE, main_checkout=main):
+                return Settled(candidate.path, kind, None, main)
+            case Pending(kind=kind, stage=stage) if not is_git(kind):
+                if stage.wait.outcome is None and is_old(candidate.path, kind):
+                    return Settled(candidate.path, kind)
+            case Pending() | Nothing():
+                pass
+        return None
+
+    def _judge(self, candidate: Candidate) -> Settled | None:
+        self._unsure.pop(candidate.path, None)
+        self._watch(candidate)
+        state = state_of(candidate.path, candidate.kind)
+        if isinstance(state, Nothing):
+            self.drop(candidate.path)
+            return Settled(candidate.path, None)
+        candidate.kind = state.kind
+        stage = candidate.doubt(state)
+        if stage is None:
+            self.drop(candidate.path)
+            return Settled(candidate.path, state.kind, None, state.main_checkout)
+        self._enter(candidate, stage)
+        now, since, wait = self._now(), candidate.in_peace_since(), stage.wait
+        if wait.patience_s is not None and now >= since + wait.patience_s:
+            return self._give_up_waiting(candidate, state)
+        if now >= since + wait.quiet_s or candidate.is_whole_copy():
+            self._unsure[candidate.path] = state
+        else:
+            self._look_again(candidate)
+        return None
+
+    def _enter(self, candidate: Candidate, stage: Stage) -> None:
+        if stage is not candidate.stage:
+            first = candidate.stage is None
+            candidate.stage, candidate.pauses, candidate.grew = stage, 0, not first
+            # What was there before we came has been in its stage for as long as it was quiet.
+            candidate.stage_since = candidate.quiet_since if first else self._now()
+
+    def _ask_who_works(self) -> list[Settled]:
+        """Settle those of which nothing but a process at work could be in doubt: one look for all.
+
+        Signs are read, then processes looked at, then the signs read again, and only where both
+        readings agree is anything concluded. A maker that was at work between the readings is
+        seen by the look; or it ended before that, and the second reading shows all it wrote; or
+        it came after, and what it found was at rest.
+        """
+        unsure, self._unsure = self._unsure, {}
+        at_work = self._worked_on(unsure.keys()) if unsure else frozenset()
+        settled = []
+        for path, state in unsure.items():
+            candidate = self._all[path]
+            if path not in at_work and state_of(path, candidate.kind) == state:
+                settled.append(self._give_up_waiting(candidate, state))
+            else:
+                self._look_again(candidate)
+        return [end for end in settled if end is not None]
+
+    def _give_up_waiting(self, candidate: Candidate, state: Complete | Pending) -> Settled | None:
+        stage = candidate.doubt(state)
+        outcome = None if stage is None else candidate.conclusion(stage)
+        if outcome is None:
+            self.drop(candidate.path)
+            return Settled(candidate.path, candidate.kind, None, state.main_checkout)
+        candidate.due = None
+        if candidate.given_up is outcome:
+            return None
+        # It stays watched: a fetch that is resumed makes it whole.
+        candidate.given_up = outcome
+        return Settled(candidate.path, candidate.kind, outcome, state.main_checkout)
+
+    def _look_again(self, candidate: Candidate) -> None:
+        """At the next look that may tell something, at most until the quiet time is over."""
+        self._unsure.pop(candidate.path, None)
+        if candidate.stage is None:
+            return  # it is just being considered
+        now, wait = self._now(), candidate.stage.wait
+        # No event tells of what is not watched; but who waits long need not look often.
+        pause = min(wait.again_s * 2 ** min(candidate.pauses, 8), _LONGEST_PAUSE_S)
+        candidate.pauses += 1
+        left = candidate.in_peace_since() + wait.quiet_s - now
+        pause = max(pause, _AFTER_A_PROCESS_S) if left <= 0 else min(pause, left)
+        candidate.due = now + pause
+        if pause >= _BEAT_S:
+            # Many that wait are looked at together: one wake-up, one look at the processes.
+            candidate.due = math.ceil(candidate.due / _BEAT_S) * _BEAT_S
+        heapq.heappush(self._timers, (candidate.due, next(self._turn), candidate.path))
+
+    def _watch(self, candidate: Candidate) -> None:
+        for folder in folders_at_work(candidate.path, candidate.kind):
+            if folder in candidate.folders:
+                continue
+            # One that is not there yet is tried again at the next look.
+            if self._watcher.watch(folder, Purpose.AT_WORK) is Watched.YES:
+                candidate.folders.add(folder)
+                self._inside.setdefault(folder, set()).add(candidate.path)
+
+    def _unwatch(self, candidate: Candidate) -> None:
+        for folder in candidate.folders:
+            users = self._inside[folder]
+            users.discard(candidate.path)
+            if not users:
+                del self._inside[folder]
+                self._watcher.unwatch(folder, Purpose.AT_WORK)
+
+    def _forget_watch(self, folder: bytes) -> None:
+        for path in self._inside.pop(folder, ()):
+            self._all[path].folders.discard(folder)
+        self._watcher.unwatch(folder, Purpose.AT_WORK)

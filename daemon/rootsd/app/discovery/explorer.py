@@ -1,0 +1,336 @@
+"""All of discovery's state, and what follows from each thing that happens.
+
+Holds the parents' trees, the candidates, and what was last reported of each path. Has no thread
+and no queue: `rootsd.app.discovery.service` calls it from one thread.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from rootsd.app.discovery.candidate import Arrival, Settled
+from rootsd.app.discovery.candidates import Candidates
+from rootsd.app.discovery.guards import Guards
+from rootsd.app.discovery.hints import Hints
+from rootsd.app.discovery.linked import Linked, is_skipped
+from rootsd.app.discovery.strays import Strays, what_became_of
+from rootsd.app.discovery.terrain import Terrain
+from rootsd.app.discovery.territory import ProgressSink, Territory
+from rootsd.app.discovery.told import Tally, Told
+from rootsd.core.inputs import Observation, Sighted, Unreachable, Vanished
+from rootsd.core.model import Parent, Project, ProjectKind
+from rootsd.core.paths import contains
+from rootsd.host.disk.identity import identify
+from rootsd.host.disk.markers import child
+from rootsd.host.disk.probe import probe
+from rootsd.host.disk.safety import Surroundings
+from rootsd.host.processes import WorkedOn
+from rootsd.host.watch.events import Happening, Overflow, Watcher
+
+
+class Explorer:
+    """Turns what happens into observations; `take` hands them out."""
+
+    def __init__(
+        self,
+        watcher: Watcher,
+        surroundings: Surroundings,
+        worked_on: WorkedOn,
+        monotonic: Callable[[], float],
+    ) -> None:
+        self._watcher = watcher
+        self._terrain = Terrain(watcher)
+        self._told = Told(surroundings)
+        self._candidates = Candidates(watcher, worked_on, monotonic)
+        self._guards = Guards(watcher)
+        self._linked = Linked(watcher)
+        self._territories: dict[bytes, Territory] = {}
+        self._roots: frozenset[bytes] = frozenset()
+        self._strays = Strays(self._probe)
+        # Those that are looked at a second time, so that there is no third.
+        self._doubted: set[bytes] = set()
+
+    # What is asked
+
+    @property
+    def territories(self) -> Sequence[Territory]:
+        """The parents' trees."""
+        return tuple(self._territories.values())
+
+    @property
+    def candidates(self) -> Candidates:
+        """The projects being made."""
+        return self._candidates
+
+    def close(self) -> None:
+        """Give back what is held; nothing else is called after that."""
+        self._terrain.close()
+
+    def has_anything(self) -> bool:
+        """Whether there is anything to sweep."""
+        return bool(self._territories or self._strays)
+
+    def take(self) -> tuple[Observation, ...]:
+        """What is to be reported since the last call, in order."""
+        self._report_all(self._strays.look_below_the_lost())
+        return self._told.take()
+
+    def take_tally(self) -> Tally:
+        """The counts since the last call."""
+        return self._told.take_tally()
+
+    # What is ordered
+
+    def know(self, known: Mapping[bytes, Project]) -> None:
+        """Take over the projects of the store; each is looked at by `recheck_strays`."""
+        self._told.know(known.values())
+        strays = {path: project for path, project in known.items() if path in self._told}
+        self._strays.know(strays)
+        plain = (p for p, known in strays.items() if known.sighting.kind is ProjectKind.PROJECT)
+        self._strays.name(plain)
+
+    def set_parents(self, parents: Iterable[Parent]) -> list[Territory]:
+        """Use these parents; returns the new or changed ones, which are still to be explored.
+
+        What was found below a parent that is dropped stays known, and is looked at on its own.
+        """
+        wanted = {parent.path: parent for parent in parents}
+        dropped = [
+            territory
+            for path, territory in self._territories.items()
+            if wanted.get(path) != territory.parent
+        ]
+        for territory in dropped:
+            del self._territories[territory.parent.path]
+            territory.abandon()
+        fresh = [
+            Territory(parent, self._terrain.rules(parent, wanted), self._watcher, self)
+            for path, parent in wanted.items()
+            if path not in self._territories
+        ]
+        for territory in self._territories.values():
+            # A parent inside another one is that one's business no more, or again.
+            self._terrain.set_stops(territory, wanted)
+        self._territories |= {territory.parent.path: territory for territory in fresh}
+        return fresh
+
+    def explore(self, territory: Territory, progress: ProgressSink | None = None) -> None:
+        """Build one parent's tree."""
+        self._terrain.build(territory, progress)
+        self._guard_parents()
+
+    def set_roots(self, paths: frozenset[bytes]) -> None:
+        """Watch the approved roots themselves, for lost permission, removal and move."""
+        self._roots = paths
+        self._guards.set_roots(paths)
+
+    def rescan(self, territory: Territory, progress: ProgressSink | None = None) -> None:
+        """Look at every folder of a parent, whatever was told of it."""
+        if self._terrain.stands(territory):
+            territory.refresh(thorough=True, progress=progress)
+        else:
+            self.explore(territory, progress)
+
+    def revisit(self, territory: Territory) -> None:
+        """Look at every folder of a parent whose stamp is not the one it had."""
+        if self._terrain.stands(territory):
+            territory.refresh(thorough=False)
+        else:
+            self._terrain.build(territory)
+
+    def probe(self, path: bytes) -> Observation:
+        """One folder now; what is seen is also reported, and the folder known from now on."""
+        observation = self._probe(path)
+        if not isinstance(observation, Vanished) and not self._in_a_tree(path):
+            self._strays.name((path,))
+        self._report(observation)
+        return observation
+
+    def doubt(self, paths: Iterable[bytes]) -> None:
+        """Somebody could not see these as they were told: look, and say what is seen now."""
+        known = [path for path in paths if path in self._told]
+        for path in known:
+            self._told.unsay(path)
+            self._report(self._probe(path))
+        # What is out of reach by now is looked at again with them.
+        self._strays.know(path for path in known if path in self._told)
+
+    def recheck_strays(self) -> None:
+        """Look at what is known though no tree holds it."""
+        self._report_all(self._strays.look_at_all())
+
+    def sweep(self) -> None:
+        """Look at what no watch tells of."""
+        for territory in self._territories.values():
+            if self._terrain.stands(territory):
+                territory.sweep()
+            else:
+                self.explore(territory)
+        for path in self._roots:
+            # The first worktree of a repository makes the folder that is watched from then on.
+            self._follow_links(path)
+        self.recheck_strays()
+
+    # What happens
+
+    def happened(self, batch: Iterable[Happening | Overflow]) -> None:
+        """Follow up a batch of hints; many about one entry cost no more than one."""
+        hints = Hints.of(batch, self._leads_to_a_parent)
+        for item in hints.at_work:
+            self._settle(self._candidates.happened(item))
+        for folder, _ in hints.entries:
+            self._candidates.disturbed(folder)
+        if hints.overflow:
+            self.all_may_have_changed()
+        for folder in hints.links:
+            if (main := self._linked.owner(folder)) is not None:
+                self._follow_links(main)
+        for folder in hints.folders:
+            self._itself_changed(folder)
+        for (folder, name), (left, moved) in hints.entries.items():
+            for territory in self._territories.values():
+                territory.entry_changed(folder, name, left=left, moved=moved)
+
+    def all_may_have_changed(self) -> None:
+        """Events were lost: compare every tree with the disk."""
+        for territory in self._territories.values():
+            self.revisit(territory)
+        self.recheck_strays()
+
+    def mounts_changed(self) -> None:
+        """Something was mounted or unmounted, perhaps on, above or below a parent."""
+        for territory in self._territories.values():
+            self._terrain.set_stops(territory, self._territories)
+            if not self._terrain.stands(territory):
+                self.explore(territory)
+        self.recheck_strays()
+
+    def tick(self) -> None:
+        """Look at the candidates whose time has come."""
+        self._settle(self._candidates.due())
+
+    def _itself_changed(self, folder: bytes) -> None:
+        self._guards.renew(folder)
+        if any(contains(folder, parent) for parent in self._territories):
+            # Watches first: those that they replace may have had something to tell.
+            self._set_guards()
+            for territory in self._territories.values():
+                self.revisit(territory)
+        for territory in self._territories.values():
+            if folder in territory:
+                territory.look_at(folder)
+        if folder in self._roots:
+            self._report(self._probe(folder))
+
+    def _guard_parents(self) -> None:
+        """Set the watches above the parents; a parent that changed meanwhile is explored."""
+        self._set_guards()
+        for territory in self._territories.values():
+            if not self._terrain.stands(territory):
+                self.revisit(territory)
+
+    def _set_guards(self) -> None:
+        self._guards.set_parents(filter(self._terrain.answers, self._territories))
+
+    # What the trees tell (rootsd.app.discovery.territory.Sink)
+
+    def found(self, path: bytes, kind: ProjectKind, arrival: Arrival) -> None:
+        """A tree has a project at `path`."""
+        self._strays.found(path)
+        settled = self._candidates.consider(path, kind, arrival)
+        if settled is not None:
+            self._settle([settled])
+
+    def remembered(self, path: bytes) -> None:
+        """A tree has a project at `path` as in an earlier life, and will say what it is now."""
+        self._strays.held(path)
+
+    def lost(self, path: bytes) -> None:
+        """A tree has no project at `path` any more: find out whether it is gone."""
+        self._candidates.drop(path)
+        if path not in self._told:
+            return
+        self._report_all(self._strays.look_at(self._strays_among(self._linked.drop(path))))
+        self._strays.lost(path)
+        if not self._terrain.answers(path):
+            self._report(Unreachable(path))
+            return
+        became = what_became_of(path, self._parent_of(path), self._told.identity(path))
+        if became is not None:
+            self._report(became)
+        # Else it is still there, only that another project now holds it: known, not proposed.
+
+    # How it is told
+
+    def _settle(self, ends: Iterable[Settled]) -> None:
+        for end in ends:
+            if end.kind is None:
+                self._doubt(end.path)
+                continue
+            try:
+                identity = identify(end.path)
+            except OSError:
+                self._report(self._probe(end.path))
+                continue
+            self._report(Sighted(end.path, end.kind, identity, end.incomplete, end.main_checkout))
+            if end.kind in (ProjectKind.GIT, ProjectKind.GIT_BARE):
+                self._follow_links(end.path)
+
+    def _follow_links(self, main: bytes) -> None:
+        """Take in the worktrees of a repository that no tree holds, and look at those gone."""
+        trees, gone = self._linked.look(main)
+        for path in sorted(trees):
+            holder = self._territories.get(self._parent_of(path) or b"")
+            if holder is None or self._in_a_tree(path) or is_skipped(path, holder.parent):
+                continue
+            self._strays.know((path,))
+            settled = self._candidates.consider(path, ProjectKind.GIT, Arrival.FOUND)
+            if settled is not None:
+                self._settle([settled])
+        self._report_all(self._strays.look_at(self._strays_among(gone)))
+
+    def _strays_among(self, paths: Iterable[bytes]) -> list[bytes]:
+        return [path for path in paths if path in self._told and not self._in_a_tree(path)]
+
+    def _doubt(self, path: bytes) -> None:
+        """A marker was listed and is not to be seen: it went, or is none, or is out of reach."""
+        if path not in self._doubted:
+            self._doubted.add(path)
+            for territory in self._territories.values():
+                territory.look_at(path)
+            self._doubted.discard(path)
+        elif os.access(path, os.X_OK):
+            self._report(Vanished(path))
+        else:
+            self._report(Unreachable(path))
+
+    def _report_all(self, observations: Iterable[Observation]) -> None:
+        for observation in observations:
+            self._report(observation)
+
+    def _report(self, observation: Observation) -> None:
+        path = observation.path
+        self._told.tell(observation)
+        if isinstance(observation, Vanished):
+            self._strays.forget(path)
+        elif isinstance(observation, Sighted) and path in self._roots:
+            self._guards.renew(path)
+
+    # Helpers
+
+    def _probe(self, path: bytes) -> Observation:
+        if not self._terrain.answers(path):
+            return Unreachable(path)
+        return probe(path, self._parent_of(path), self._told.filesystem(path))
+
+    def _parent_of(self, path: bytes) -> bytes | None:
+        holders = [parent for parent in self._territories if contains(parent, path)]
+        return max(holders, key=len, default=None)
+
+    def _leads_to_a_parent(self, item: Happening) -> bool:
+        changed = child(item.folder, item.name) if item.name else item.folder
+        return any(contains(changed, parent) for parent in self._territories)
+
+    def _in_a_tree(self, path: bytes) -> bool:
+        return any(territory.has_project(path) for territory in self._territories.values())

@@ -1,0 +1,79 @@
+"""The nodes of a territory's tree."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from enum import Enum
+
+from rootsd.core.model import ProjectKind
+from rootsd.host.disk.index import NO_STAMP, KeptTree, Traits
+from rootsd.host.disk.markers import child
+from rootsd.host.disk.walk import Place, Proposed, Stamp, Zone
+
+
+class Role(Enum):
+    """What a folder is to the tree."""
+
+    FRONTIER = "frontier"
+    LEAF = "leaf"
+    UNREADABLE = "unreadable"
+
+
+class Folder:
+    """One folder of the tree; `zone` is that of the folders in it."""
+
+    __slots__ = ("above", "kids", "place", "project", "role", "stamp", "zone")
+
+    def __init__(self, place: Place, above: Folder | None) -> None:
+        self.place = place
+        self.above = above
+        self.kids: dict[bytes, Folder] = {}
+        self.role = Role.UNREADABLE
+        self.project: ProjectKind | None = None
+        self.zone: Proposed = place.zone
+        self.stamp: Stamp | None = None
+
+    @classmethod
+    def planted(cls, tree: KeptTree, top: Place) -> list[Folder]:
+        """The folders that a tree of an earlier life had, `top` first; none for an empty one."""
+        folders: list[Folder] = []
+        for holder, name, traits, stamp in tree.rows():
+            if folders:
+                above = folders[holder]
+                around = above.place
+                folder = cls(Place(child(around.path, name), around.left - 1, above.zone), above)
+                above.kids[name] = folder
+            else:
+                folder = cls(top, None)
+            folder.role = Role.FRONTIER if traits.frontier else Role.LEAF
+            folder.project, folder.zone = traits.kind, traits.zone
+            folder.stamp = stamp if stamp != NO_STAMP else None
+            folders.append(folder)
+        return folders
+
+    def kept(self, signature: bytes) -> KeptTree:
+        """The folder and all below it, to be planted in a later life."""
+        tree = KeptTree(signature)
+        numbers: dict[bytes, int] = {}
+        for folder in self.all():
+            path = folder.place.path
+            above = numbers[folder.above.place.path] if folder.above is not None else 0
+            if folder.role is Role.UNREADABLE and folder.above is not None:
+                # The one that holds it finds it again, or finds that it can be read.
+                tree.doubt(above)
+                continue
+            # The members of a workspace are not kept: its files are read again.
+            zone = folder.zone if isinstance(folder.zone, Zone) else Zone.REPOSITORIES
+            stamp = folder.stamp if zone is folder.zone else None
+            traits = Traits(folder.project, zone, folder.role is Role.FRONTIER)
+            numbers[path] = tree.add(above, os.path.basename(path), traits, stamp)
+        return tree
+
+    def all(self) -> Iterator[Folder]:
+        """The folder and all below it; the tree may not change meanwhile."""
+        stack = [self]
+        while stack:
+            folder = stack.pop()
+            stack += folder.kids.values()
+            yield folder

@@ -1,0 +1,76 @@
+"""Follows the links of repositories to their worktrees, by one watch for each that has some."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from rootsd.core.model import Parent
+from rootsd.host.disk.markers import compile_globs
+from rootsd.host.vcs.worktrees import links_folder, links_in
+from rootsd.host.watch.events import Purpose, Watcher
+
+
+@dataclass(slots=True)
+class _Followed:
+    trees: frozenset[bytes] = frozenset()
+    watched: set[bytes] = field(default_factory=set)
+
+
+class Linked:
+    """Which worktrees each main repository links to. One thread calls all methods."""
+
+    def __init__(self, watcher: Watcher) -> None:
+        self._watcher = watcher
+        self._mains: dict[bytes, _Followed] = {}
+        self._owners: dict[bytes, bytes] = {}
+
+    def look(self, main: bytes) -> tuple[frozenset[bytes], frozenset[bytes]]:
+        """The worktrees that `main` links to now, and those that it did before and no more.
+
+        Watch first, then look: what is linked in between is told.
+        """
+        folder = links_folder(main)
+        if folder is None:
+            return frozenset(), self.drop(main)
+        followed = self._mains.setdefault(main, _Followed())
+        before = followed.trees
+        self._watch(main, followed, (folder,))
+        links = links_in(folder)
+        # One that is being made gets its link last.
+        self._watch(main, followed, links.open)
+        self._unwatch(followed, followed.watched - {folder} - links.open)
+        followed.trees = links_in(folder).trees if links.open else links.trees
+        return followed.trees, before - followed.trees
+
+    def owner(self, folder: bytes) -> bytes | None:
+        """The main repository whose links are kept in `folder`."""
+        return self._owners.get(folder)
+
+    def drop(self, main: bytes) -> frozenset[bytes]:
+        """Follow a repository no more; the worktrees that it linked to."""
+        followed = self._mains.pop(main, None)
+        if followed is None:
+            return frozenset()
+        self._unwatch(followed, set(followed.watched))
+        return followed.trees
+
+    def _watch(self, main: bytes, followed: _Followed, folders: Iterable[bytes]) -> None:
+        for folder in folders:
+            if folder not in followed.watched:
+                self._watcher.watch(folder, Purpose.LINKS)
+                followed.watched.add(folder)
+                self._owners[folder] = main
+
+    def _unwatch(self, followed: _Followed, folders: Iterable[bytes]) -> None:
+        for folder in folders:
+            self._watcher.unwatch(folder, Purpose.LINKS)
+            followed.watched.discard(folder)
+            self._owners.pop(folder, None)
+
+
+def is_skipped(path: bytes, parent: Parent) -> bool:
+    """Whether the parent's own `skip` names the folder, or one between the two."""
+    skipped = compile_globs(parent.skip)
+    between = path[len(parent.path) :].strip(b"/").split(b"/")
+    return skipped is not None and any(map(skipped.fullmatch, between))

@@ -1,0 +1,302 @@
+"""Discovery as a service: one thread that owns all its state, fed by one queue.
+
+What happens on the disk, what is ordered, and what time brings all pass through the thread's
+queue, so that nothing needs a lock. Results leave by `report` and `on_status`, called from the
+thread.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+from rootsd.app.discovery.explorer import Explorer
+from rootsd.app.discovery.keeping import Keeping
+from rootsd.app.discovery.status import (
+    DiscoveryStatus,
+    ScanProgress,
+    ScanSummary,
+    report_on,
+)
+from rootsd.app.discovery.sweeping import Sweeping
+from rootsd.app.discovery.territory import Territory
+from rootsd.core.inputs import Observation
+from rootsd.core.model import Parent, Project
+from rootsd.host.disk.mounts import MountWatch
+from rootsd.host.disk.safety import Surroundings
+from rootsd.host.processes import WorkedOn, worked_on
+from rootsd.host.watch.choice import best_watcher
+from rootsd.host.watch.events import Happening, Overflow, Post, Signal, Watcher
+
+# Beyond this a look at everything is cheaper than each hint.
+_MOST_SIGNALS = 65_536
+_BATCH = 4_096
+# Remembered projects looked at between two looks into the queue: 5 ms.
+_CATCH_UP = 64
+
+_LAST_LOOK_S = 10.0
+
+T = TypeVar("T")
+Report = Callable[[Sequence[Observation]], None]
+StatusSink = Callable[[DiscoveryStatus], None]
+ProgressSink = Callable[[ScanProgress], None]
+
+
+def _our_surroundings() -> Surroundings:
+    return Surroundings(os.getuid())
+
+
+@dataclass(frozen=True, slots=True)
+class Senses:
+    """How discovery perceives what is not in the trees; tests put their own in."""
+
+    worked_on: WorkedOn = worked_on
+    monotonic: Callable[[], float] = time.monotonic
+    watcher: Callable[[Post], Watcher] = best_watcher
+    surroundings: Surroundings = field(default_factory=_our_surroundings)
+
+
+@dataclass(frozen=True, slots=True)
+class _Order:
+    """Something to do in the thread, unlike a hint of what happened."""
+
+    action: Callable[[], None]
+
+
+def _nobody_cares() -> None:
+    pass
+
+
+class Discovery:
+    """Finds projects below the parents and keeps telling what became of them.
+
+    All methods may be called from any thread and return at once. `report` gets observations in
+    batches, in order; a project being made is not reported until it is whole or given up.
+    `on_death` is called, from the thread, if a bug ended it. `index` is the file that keeps the
+    trees for a quick start.
+    """
+
+    def __init__(
+        self,
+        *,
+        report: Report,
+        on_status: StatusSink,
+        senses: Senses | None = None,
+        on_death: Callable[[], None] = _nobody_cares,
+        index: Path | None = None,
+    ) -> None:
+        self._report = report
+        self._on_status = on_status
+        self._on_death = on_death
+        senses = senses or Senses()
+        self._monotonic = senses.monotonic
+        self._queue: queue.SimpleQueue[Signal | _Order] = queue.SimpleQueue()
+        self._lossy = False
+        self._stopping = False
+        self._watcher = senses.watcher(self._post)
+        self._mounts = MountWatch(self._mounts_did_change)
+        self._explorer = Explorer(
+            self._watcher, senses.surroundings, senses.worked_on, senses.monotonic
+        )
+        self._keeping = Keeping(index, senses.monotonic)
+        self._scanning: bytes | None = None
+        self._status = DiscoveryStatus()
+        self._sweeping = Sweeping(self._explorer, senses.monotonic)
+        self._thread = threading.Thread(target=self._run, name="discovery", daemon=True)
+
+    def start(self, parents: Sequence[Parent], known: Mapping[bytes, Project]) -> None:
+        """Watch and scan `parents`, then look at each project of `known` that was not found."""
+        self._watcher.start()
+        self._mounts.start()
+        self._thread.start()
+        self._queue.put(_Order(lambda: self._explorer.know(known)))
+        self.set_parents(parents)
+
+    def set_parents(self, parents: Sequence[Parent]) -> None:
+        """Use these parents from now on; new and changed ones are scanned."""
+        self._queue.put(_Order(partial(self._set_parents, tuple(parents))))
+
+    def set_roots(self, paths: frozenset[bytes]) -> None:
+        """The approved roots: each gets a watch of its own."""
+        self._queue.put(_Order(lambda: self._explorer.set_roots(paths)))
+
+    def scan(
+        self, parent: bytes | None, progress: ProgressSink | None = None
+    ) -> Future[ScanSummary]:
+        """Look at everything below `parent`, or below all, now.
+
+        `progress` is called from the thread. The result is there after everything was reported.
+        """
+        return self._ask(partial(self._scan, parent, progress))
+
+    def doubt(self, paths: Sequence[bytes]) -> None:
+        """Somebody could not see these: look again, and report what is seen in any case."""
+        self._queue.put(_Order(partial(self._explorer.doubt, paths)))
+
+    def probe(self, path: bytes) -> Future[Observation]:
+        """Look at one folder, inside or outside every parent; it is reported, too."""
+        return self._ask(lambda: self._explorer.probe(path))
+
+    def stop(self) -> None:
+        """End all threads and give all watches back; what waits in the queue is dropped.
+
+        Again is harmless.
+        """
+        if self._stopping:
+            return
+
+        def end() -> None:
+            self._stopping = True
+
+        self._queue.put(_Order(end))
+        if self._thread.ident is not None:
+            # It may look at a file system that just then stopped to answer; a daemon that was told
+            # to stop does not wait for that.
+            self._thread.join(_LAST_LOOK_S)
+        self._mounts.stop()
+        self._watcher.stop()
+        self._explorer.close()
+
+    # From other threads into the queue
+
+    def _post(self, signal: Signal) -> None:
+        if self._queue.qsize() < _MOST_SIGNALS:
+            self._queue.put(signal)
+        else:
+            self._lossy = True
+
+    def _mounts_did_change(self) -> None:
+        self._queue.put(_Order(self._explorer.mounts_changed))
+
+    def _ask(self, question: Callable[[], T]) -> Future[T]:
+        future: Future[T] = Future()
+
+        def answer() -> None:
+            if future.set_running_or_notify_cancel():
+                found = question()
+                self._flush()
+                future.set_result(found)
+
+        self._queue.put(_Order(answer))
+        return future
+
+    # The thread
+
+    def _run(self) -> None:
+        try:
+            while not self._stopping:
+                try:
+                    first = self._queue.get(timeout=self._time_left())
+                except queue.Empty:
+                    pass
+                else:
+                    self._follow_up(first)
+                for territory in self._explorer.territories:
+                    territory.catch_up(_CATCH_UP)
+                self._sweeping.sweep_what_is_due()
+                self._explorer.tick()
+                self._flush()
+                self._keeping.keep_if_due(self._explorer.territories)
+            self._keeping.keep(self._explorer.territories)
+        finally:
+            if not self._stopping:
+                # A bug: the exception goes to threading.excepthook, the daemon must not go on.
+                self._on_death()
+
+    def _follow_up(self, item: Signal | _Order) -> None:
+        """Work off what is queued: hints are gathered, and dealt with before the next order."""
+        hints: list[Happening | Overflow] = []
+        while True:
+            if isinstance(item, _Order):
+                self._deal_with(hints)
+                hints = []
+                item.action()
+            else:
+                hints += item()
+            if len(hints) >= _BATCH or self._stopping or self._queue.empty():
+                break
+            item = self._queue.get()
+        self._deal_with(hints)
+
+    def _deal_with(self, hints: Sequence[Happening | Overflow]) -> None:
+        if hints:
+            self._explorer.happened(hints)
+        if self._lossy:
+            self._lossy = False
+            self._explorer.all_may_have_changed()
+
+    def _time_left(self) -> float | None:
+        """Seconds to the next thing to do; None for ever."""
+        if any(territory.is_behind() for territory in self._explorer.territories):
+            return 0.0
+        known = (self._sweeping.due(), self._explorer.candidates.next_due(), self._keeping.due())
+        due = [time for time in known if time is not None]
+        return max(0.0, min(due) - self._monotonic()) if due else None
+
+    def _flush(self) -> None:
+        observations = self._explorer.take()
+        if observations:
+            self._report(observations)
+        status = self._status_now()
+        if status != self._status:
+            self._status = status
+            self._on_status(status)
+
+    # Orders, carried out in the thread
+
+    def _set_parents(self, parents: Sequence[Parent]) -> None:
+        for territory in self._explorer.set_parents(parents):
+            self._keeping.remind(territory)
+            self._explore(territory)
+        self._explorer.recheck_strays()
+
+    def _explore(self, territory: Territory) -> None:
+        self._scanning = territory.parent.path
+        self._flush()
+        self._explorer.explore(territory)
+        self._explorer.tick()
+        self._scanning = None
+        self._flush()
+
+    def _scan(self, parent: bytes | None, progress: ProgressSink | None) -> ScanSummary:
+        begin = self._monotonic()
+        self._flush()
+        self._explorer.take_tally()
+        chosen = [t for t in self._explorer.territories if parent in (None, t.parent.path)]
+        for territory in chosen:
+            path = territory.parent.path
+            tell = None if progress is None else _teller(progress, path)
+            self._explorer.rescan(territory, tell)
+        self._explorer.recheck_strays()
+        self._explorer.tick()
+        tally = self._explorer.take_tally()
+        return ScanSummary(
+            new=tally.new,
+            gone=tally.gone,
+            changed=tally.changed,
+            folders=sum(len(territory) for territory in chosen),
+            projects=sum(territory.count_projects() for territory in chosen),
+            seconds=self._monotonic() - begin,
+        )
+
+    def _status_now(self) -> DiscoveryStatus:
+        return DiscoveryStatus(
+            parents=tuple(
+                report_on(territory, scanning=self._scanning == territory.parent.path)
+                for territory in self._explorer.territories
+            ),
+            watches=self._watcher.count(),
+            being_made=len(self._explorer.candidates),
+        )
+
+
+def _teller(progress: ProgressSink, path: bytes) -> Callable[[int, int], None]:
+    return lambda folders, projects: progress(ScanProgress(path, folders, projects))

@@ -1,0 +1,109 @@
+"""Projects that are known though no parent's tree holds them: looked at one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from rootsd.core.inputs import Observation, Sighted, Unreachable, Vanished
+from rootsd.core.model import Identity, LapseReason
+from rootsd.core.paths import ancestors
+from rootsd.host.disk.identity import Absence, absence, identify
+from rootsd.host.disk.markers import has_project_file, repository_kind
+from rootsd.host.disk.probe import vanished
+from rootsd.host.disk.reader import names_in
+
+
+class Strays:
+    """`look` probes a folder. Nothing is reported here: the observations are handed back."""
+
+    def __init__(self, look: Callable[[bytes], Observation]) -> None:
+        self._look = look
+        self._all: set[bytes] = set()
+        # A folder without a marker is a project only as long as somebody calls it one.
+        self._named: set[bytes] = set()
+        # Projects that were lost: what is known below them may be gone with them.
+        self._uncovered: set[bytes] = set()
+
+    def __bool__(self) -> bool:
+        """Whether there are any."""
+        return bool(self._all)
+
+    def know(self, paths: Iterable[bytes]) -> None:
+        """These are known from an earlier life; a tree may hold them yet."""
+        self._all.update(paths)
+
+    def name(self, paths: Iterable[bytes]) -> None:
+        """Somebody called these folders projects, marker or not."""
+        named = set(paths)
+        self._all |= named
+        self._named |= named
+
+    def held(self, path: bytes) -> None:
+        """A tree had it in an earlier life, and will say what it is now."""
+        self._all.discard(path)
+
+    def found(self, path: bytes) -> None:
+        """A tree holds it, by its marker."""
+        self._all.discard(path)
+        self._named.discard(path)
+
+    def lost(self, path: bytes) -> None:
+        """No tree holds it any more."""
+        self._all.add(path)
+        self._uncovered.add(path)
+
+    def forget(self, path: bytes) -> None:
+        """It is gone."""
+        self._all.discard(path)
+        self._named.discard(path)
+
+    def look_at_all(self) -> list[Observation]:
+        """What each of them is now."""
+        return self.look_at(self._all)
+
+    def look_below_the_lost(self) -> list[Observation]:
+        """What became of those that lay below what was lost since the last call."""
+        uncovered, self._uncovered = self._uncovered, set()
+        if not uncovered:
+            return []
+        return self.look_at(p for p in self._all if not uncovered.isdisjoint(ancestors(p)))
+
+    def look_at(self, paths: Iterable[bytes]) -> list[Observation]:
+        """What each of these is now."""
+        return [self._seen(path) for path in sorted(paths)]
+
+    def _seen(self, path: bytes) -> Observation:
+        seen = self._look(path)
+        if isinstance(seen, Sighted) and path not in self._named and not _is_marked(path):
+            return Vanished(path)
+        return seen
+
+
+def what_became_of(
+    path: bytes, within: bytes | None, known: Identity | None
+) -> Vanished | Unreachable | None:
+    """Why a tree that held a project holds it no more; None if it is there, held by another one.
+
+    `known` is what it was; `within` is as for `absence`. Raises nothing.
+    """
+    filesystem = known.filesystem if known is not None else None
+    away = absence(path, within, filesystem)
+    if away is not None:
+        return vanished(path) if away is Absence.GONE else Unreachable(path)
+    try:
+        identity = identify(path)
+    except OSError:
+        return Unreachable(path)
+    if filesystem not in (None, identity.filesystem):
+        return Unreachable(path)
+    if known is not None and not known.same_as(identity):
+        return Vanished(path, LapseReason.REPLACED)
+    if not _is_marked(path):
+        kept = known is None or known.keeps_git(identity)
+        return Vanished(path, None if kept else LapseReason.RETARGETED)
+    return None
+
+
+def _is_marked(path: bytes) -> bool:
+    names = names_in(path)
+    return repository_kind(names) is not None or has_project_file(names)

@@ -1,0 +1,215 @@
+"""Between discovery's thread and the ledger: observations in, parents and roots out.
+
+Discovery works in a thread of its own and knows nothing of the event loop. What it reports is
+collected here and taken in as one batch per turn, so that a storm of events is one transaction.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from pathlib import Path
+from typing import TypeVar
+
+import anyio
+from anyio import to_thread
+
+from rootsd.app.control.register import ProgressSink
+from rootsd.app.control.scans import ScanCost
+from rootsd.app.deciding.ledger import Ledger
+from rootsd.app.discovery.service import Discovery, Senses
+from rootsd.app.discovery.status import DiscoveryStatus, ParentState, ScanProgress
+from rootsd.core.catalog import Catalog
+from rootsd.core.errors import NotPresent, RefusedPlace
+from rootsd.core.inputs import Observation, Sighted, Unreachable, Unsafe, Vanished
+from rootsd.core.labels import safe_label
+from rootsd.core.model import Parent
+from rootsd.core.paths import text_of
+from rootsd.host.disk.answering import Answering
+from rootsd.host.disk.probe import probe
+from rootsd.host.disk.safety import why_disguised
+from rootsd.wire.running import ParentStatus
+from rootsd.wire.scans import Progress
+
+T = TypeVar("T")
+
+# A folder that somebody named may lie on a server that does not answer.
+_LOOKS_AT_ONCE = 4
+
+
+def _nobody_cares() -> None:
+    pass
+
+
+class Surveyor:
+    """Runs discovery for the ledger. Make it on the event loop's thread.
+
+    `on_death` is called there if a bug ended discovery; `index` is the file where discovery keeps
+    what makes the next start quick; `answering` tells what cannot be looked at now.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        on_death: Callable[[], None] = _nobody_cares,
+        index: Path | None = None,
+        senses: Senses | None = None,
+        answering: Answering | None = None,
+    ) -> None:
+        self._ledger = ledger
+        self._loop = asyncio.get_running_loop()
+        self._discovery = Discovery(
+            report=self._report,
+            on_status=self._note_status,
+            senses=senses,
+            on_death=lambda: self._on_loop(on_death),
+            index=index,
+        )
+        self._answering = answering or Answering()
+        self._parents: tuple[Parent, ...] = ()
+        self._status = DiscoveryStatus()
+        self._inbox: list[Observation] = []
+        self._arrived = anyio.Event()
+        self._idle = anyio.Event()
+        self._idle.set()
+        self._looks = anyio.CapacityLimiter(_LOOKS_AT_ONCE)
+
+    def start(self, parents: Sequence[Parent]) -> None:
+        """Begin to scan and watch."""
+        self._parents = tuple(parents)
+        self._discovery.start(self._parents, self._ledger.catalog.projects)
+
+    def stop(self) -> None:
+        """End discovery's thread."""
+        self._discovery.stop()
+
+    def set_parents(self, parents: Sequence[Parent]) -> None:
+        """Watch these parents from now on."""
+        self._parents = tuple(parents)
+        self._discovery.set_parents(self._parents)
+
+    def doubt(self, paths: Sequence[bytes]) -> None:
+        """Look at these again: somebody could not see them as they were reported."""
+        self._discovery.doubt(paths)
+
+    def parents(self) -> Sequence[Parent]:
+        """The parents in force."""
+        return self._parents
+
+    async def take_in(self) -> None:
+        """Hand on what discovery reports, for as long as the daemon runs."""
+        while True:
+            await self._arrived.wait()
+            self._arrived = anyio.Event()
+            batch, self._inbox = self._inbox, []
+            await self._ledger.observe(batch)
+            if not self._inbox:
+                self._idle.set()
+
+    async def follow_roots(self) -> None:
+        """Keep a watch of its own on each published root, for as long as the daemon runs."""
+        revision = -1
+        while True:
+            published = await self._ledger.news_past(revision)
+            revision = published.revision
+            self._discovery.set_roots(frozenset(self._ledger.catalog.roots))
+
+    async def scan(self, parent: bytes | None, progress: ProgressSink | None) -> ScanCost:
+        """Scan now; everything seen is in the catalogue when this returns."""
+        summary = await self._result_of(
+            self._discovery.scan(parent, self._progress_into(progress) if progress else None)
+        )
+        await self._idle.wait()
+        return ScanCost(folders=summary.folders, seconds=summary.seconds)
+
+    async def look(self, path: bytes) -> Observation:
+        """What lies at `path` now; nothing is taken in. Whoever waits for it may be cancelled."""
+        return await to_thread.run_sync(
+            self._probe, path, abandon_on_cancel=True, limiter=self._looks
+        )
+
+    async def propose(self, path: bytes) -> None:
+        """Look at one folder and take it into the catalogue.
+
+        Raises NotPresent or RefusedPlace where there is nothing that could be approved.
+        """
+        shown = safe_label(path, limit=None)
+        reason = self._ledger.catalog.places.why_no_root(path)
+        if reason is None:
+            reason = await to_thread.run_sync(self._why_disguised, path, limiter=self._looks)
+        if reason is not None:
+            raise RefusedPlace(f"{shown} can never be a root: {reason}")
+        seen = await self._result_of(self._discovery.probe(path))
+        match seen:
+            case Sighted():
+                await self._idle.wait()
+            case Vanished():
+                raise NotPresent(f"there is no folder {shown}", "rootsd ls")
+            case Unreachable():
+                raise NotPresent(f"{shown} cannot be read", f"ls -ld {shown}")
+            case Unsafe():
+                raise RefusedPlace(f"{shown} cannot be published: {seen.reason.value}")
+
+    def _probe(self, path: bytes) -> Observation:
+        return probe(path) if self._answering.answers(path) else Unreachable(path)
+
+    def _why_disguised(self, path: bytes) -> str | None:
+        return why_disguised(path) if self._answering.answers(path) else None
+
+    def parent_status(self, catalog: Catalog) -> list[ParentStatus]:
+        """How each parent stands."""
+        reports = {report.path: report for report in self._status.parents}
+        statuses = []
+        for parent in self._parents:
+            report = reports.get(parent.path)
+            state = report.state if report else ParentState.SCANNING
+            statuses.append(
+                ParentStatus(
+                    path=text_of(parent.path),
+                    depth=parent.depth,
+                    nested=parent.nested.value,
+                    state=state.value,
+                    note=(report.reason or None) if report else None,
+                    projects=sum(1 for _ in catalog.below(parent.path)),
+                )
+            )
+        return statuses
+
+    def degraded(self) -> list[str]:
+        """What discovery cannot do as it should, with the remedy, a sentence each."""
+        return [
+            f"{safe_label(report.path, limit=None)}: {report.reason}"
+            + (f" ({report.remedy})" if report.remedy else "")
+            for report in self._status.parents
+            if report.reason
+        ]
+
+    def _on_loop(self, action: Callable[[], None]) -> None:
+        self._loop.call_soon_threadsafe(action)
+
+    def _note_status(self, status: DiscoveryStatus) -> None:
+        self._loop.call_soon_threadsafe(setattr, self, "_status", status)
+
+    def _progress_into(self, sink: ProgressSink) -> Callable[[ScanProgress], None]:
+        def forward(progress: ScanProgress) -> None:
+            notice = Progress(
+                folders=progress.folders,
+                projects=progress.projects,
+                parent=safe_label(progress.parent, limit=None),
+            )
+            self._loop.call_soon_threadsafe(sink, notice)
+
+        return forward
+
+    async def _result_of(self, future: Future[T]) -> T:
+        return await asyncio.wrap_future(future, loop=self._loop)
+
+    def _report(self, observations: Sequence[Observation]) -> None:
+        self._loop.call_soon_threadsafe(self._collect, observations)
+
+    def _collect(self, observations: Sequence[Observation]) -> None:
+        self._inbox.extend(observations)
+        if self._idle.is_set():
+            self._idle = anyio.Event()
+        self._arrived.set()

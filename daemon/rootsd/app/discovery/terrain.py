@@ -1,0 +1,69 @@
+"""What lies under the parents: mounts, other parents, and file systems that may not answer."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+
+from rootsd.app.discovery.candidate import Arrival
+from rootsd.app.discovery.territory import ProgressSink, Territory
+from rootsd.core.model import Parent
+from rootsd.core.paths import contains
+from rootsd.host.disk.answering import Answering
+from rootsd.host.disk.markers import Rules
+from rootsd.host.disk.mounts import MountTable, mount_points, unwatchable_kind
+from rootsd.host.watch.events import Watcher
+from rootsd.host.watch.polling import PollingWatcher
+
+
+class Terrain:
+    """What the parents' trees have to be built and walked by. One thread calls all methods.
+
+    `watcher` is the one for file systems that tell of every change.
+    """
+
+    def __init__(self, watcher: Watcher) -> None:
+        self._watcher = watcher
+        self._polling = PollingWatcher()
+        self._mounted = MountTable()
+        self._answering = Answering(self._mounted.remote)
+
+    def close(self) -> None:
+        """Give back what is held."""
+        self._mounted.close()
+
+    def rules(self, parent: Parent, parents: Iterable[bytes]) -> Rules:
+        """How `parent` is walked beside the other `parents`, and with what is mounted now."""
+        stops = {*parents, *mount_points(self._mounted.now())}
+        return Rules.of(parent, (path for path in stops if contains(parent.path, path)))
+
+    def watcher_for(self, parent: Parent) -> Watcher:
+        """By what to watch the file system that holds `parent` now."""
+        if unwatchable_kind(parent.path, self._mounted.now()) is not None:
+            return self._polling
+        return self._watcher
+
+    def answers(self, path: bytes) -> bool:
+        """Whether who looks at `path` will get an answer."""
+        return self._answering.answers(path)
+
+    def stands(self, territory: Territory) -> bool:
+        """Whether the tree can be compared with the disk; else it has to be built anew."""
+        return self.answers(territory.parent.path) and territory.is_current()
+
+    def build(self, territory: Territory, progress: ProgressSink | None = None) -> None:
+        """Explore a parent, as what it lies on now demands."""
+        if not self.answers(territory.parent.path):
+            territory.silence()
+            return
+        territory.set_watcher(self.watcher_for(territory.parent))
+        territory.explore(Arrival.FOUND, progress)
+
+    def set_stops(self, territory: Territory, parents: Iterable[bytes]) -> None:
+        """Walk a parent by what is mounted now, and look where that makes a difference."""
+        rules = self.rules(territory.parent, parents)
+        changed = rules.stops ^ territory.rules.stops
+        territory.set_rules(rules)
+        if changed and self.answers(territory.parent.path):
+            for folder in {os.path.dirname(path) for path in changed}:
+                territory.look_at(folder)

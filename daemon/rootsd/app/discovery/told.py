@@ -1,0 +1,102 @@
+"""What discovery has told about each path, so that nothing is told twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from rootsd.core.inputs import Observation, Sighted, Unreachable, Unsafe, Vanished
+from rootsd.core.model import Identity, Project, ProjectKind
+from rootsd.host.disk.safety import Surroundings
+
+
+@dataclass(slots=True)
+class Tally:
+    """How many paths were new, gone or changed since it was last taken."""
+
+    new: int = 0
+    gone: int = 0
+    changed: int = 0
+
+
+class Told:
+    """Collects observations to be handed out, and remembers the last of each path."""
+
+    def __init__(self, surroundings: Surroundings) -> None:
+        self._surroundings = surroundings
+        self._reported: dict[bytes, tuple[Observation, ...]] = {}
+        self._seen: dict[bytes, Identity | None] = {}
+        self._outbox: list[Observation] = []
+        self._tally = Tally()
+        self._safe: set[bytes] = set()
+
+    def __contains__(self, path: bytes) -> bool:
+        """Whether somebody was told that a project is at `path`, or knew it before."""
+        return path in self._seen
+
+    def know(self, projects: Iterable[Project]) -> None:
+        """These were told in an earlier life; what they are now is yet to be said."""
+        for project in projects:
+            if project.sighting.kind is not ProjectKind.URI:
+                self._seen[project.path] = project.sighting.identity
+
+    def identity(self, path: bytes) -> Identity | None:
+        """The identity of what was last seen at `path`."""
+        return self._seen.get(path)
+
+    def filesystem(self, path: bytes) -> bytes | None:
+        """The file system that a project was last seen on."""
+        identity = self._seen.get(path)
+        return identity.filesystem if identity is not None else None
+
+    def tell(self, observation: Observation) -> None:
+        """Hand an observation out, unless it was the last thing said of its path.
+
+        A sighting in a hazardous place is followed by the hazard. Nobody is told that a path which
+        they never heard of is gone.
+        """
+        path = observation.path
+        told: tuple[Observation, ...] = (observation,)
+        if isinstance(observation, Sighted):
+            told += self._hazards(path)
+        known = path in self._seen
+        if self._reported.get(path) != told and (known or isinstance(observation, Sighted)):
+            self._outbox += told
+            self._count(observation, known=known)
+        self._reported[path] = told
+        if isinstance(observation, Vanished):
+            del self._reported[path]
+            self._seen.pop(path, None)
+        elif isinstance(observation, Sighted):
+            self._seen[path] = observation.identity
+
+    def unsay(self, path: bytes) -> None:
+        """Others know better by now: the next thing said of it is handed out in any case."""
+        self._reported.pop(path, None)
+
+    def take(self) -> tuple[Observation, ...]:
+        """What is to be handed out since the last call, in order."""
+        taken, self._outbox = tuple(self._outbox), []
+        # What was judged safe holds for one batch only.
+        self._safe.clear()
+        return taken
+
+    def take_tally(self) -> Tally:
+        """The counts since the last call."""
+        taken, self._tally = self._tally, Tally()
+        return taken
+
+    def _hazards(self, path: bytes) -> tuple[Unsafe, ...]:
+        try:
+            hazard = self._surroundings.hazard(path, self._safe)
+        except OSError:
+            return ()
+        return () if hazard is None else (Unsafe(path, hazard.reason),)
+
+    def _count(self, now: Observation, *, known: bool) -> None:
+        if isinstance(now, Vanished | Unreachable):
+            self._tally.gone += 1
+        elif known:
+            self._tally.changed += 1
+        else:
+            self._tally.new += 1

@@ -1,0 +1,169 @@
+"""The accept loop: few connections per wake, caps in all and per process, no spinning.
+
+asyncio's own server accepts a whole backlog at one wake and logs a traceback for each failure:
+under a flood of connections, honest clients wait for seconds.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import socket
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import partial
+
+import anyio
+from anyio.abc import SocketStream, UNIXSocketStream
+
+from rootsd.host.ipc.peer import Peer, peer_of
+
+log = logging.getLogger(__name__)
+
+Heard = Callable[[], None]
+Handler = Callable[[SocketStream, Peer, Heard], Awaitable[None]]
+
+_OUT_OF_RESOURCES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+
+
+@dataclass(frozen=True, slots=True)
+class Caps:
+    """How many connections there may be. Peers whose pid is hidden share one process's.
+
+    Where nearly all are taken, the rest is kept for processes that have none; where all are, one
+    that has said nothing for `silent_s` seconds makes way.
+    """
+
+    total: int = 1024
+    per_process: int = 64
+    per_wake: int = 32
+    rest_s: float = 0.05
+    silent_s: float = 2.0
+
+    @property
+    def kept_for_others(self) -> int:
+        """How many of `total` a process gets only for its first connection."""
+        return self.total // 16
+
+
+class Refused(StrEnum):
+    """Why a connection was closed from this side."""
+
+    FULL = "too many connections"
+    PROCESS_FULL = "too many connections of one process"
+    SILENT = "said nothing while others waited"
+    STRANGER = "another user"
+    GONE = "gone at once"
+
+
+class Acceptor:
+    """Accepts on one listening socket and hands each connection to `handler`, in its own task.
+
+    The handler owns the stream, and says so once it has heard something of use. What it raises is
+    a bug and ends the loop. `caps` may be replaced: connections that are open stay.
+    """
+
+    def __init__(
+        self, listening: socket.socket, handler: Handler, caps: Caps | None = None
+    ) -> None:
+        self.refused: Counter[Refused] = Counter()
+        self._listening = listening
+        self._handler = handler
+        self.caps = caps or Caps()
+        self._of_process: Counter[int] = Counter()
+        self._silent: dict[anyio.CancelScope, float] = {}  # since when, oldest first
+        self._one_left = anyio.Event()
+        self._starved = False
+
+    @property
+    def open(self) -> int:
+        """How many connections are being handled."""
+        return self._of_process.total()
+
+    async def serve(self) -> None:
+        """Accept until cancelled; the connections end with it."""
+        async with anyio.create_task_group() as connections:
+            while True:
+                await anyio.wait_readable(self._listening)
+                for _ in range(self.caps.per_wake):
+                    try:
+                        connection, _address = self._listening.accept()
+                    except OSError as error:
+                        if error.errno in _OUT_OF_RESOURCES:
+                            await self._rest(error)
+                        # Else nobody waits any more, or one left before it was accepted.
+                        break
+                    self._starved = False
+                    if peer := self._admit(connection):
+                        connections.start_soon(self._handle, connection, peer)
+
+    def _admit(self, connection: socket.socket) -> Peer | None:
+        try:
+            peer = peer_of(connection)
+        except OSError:
+            self._refuse(connection, Refused.GONE)
+            return None
+        if refusal := self._refusal(peer):
+            self._refuse(connection, refusal)
+            return None
+        connection.settimeout(0)
+        self._of_process[peer.pid] += 1
+        return peer
+
+    def _refuse(self, connection: socket.socket, reason: Refused) -> None:
+        connection.close()
+        self.refused[reason] += 1
+
+    def _refusal(self, peer: Peer) -> Refused | None:
+        if peer.uid != os.geteuid():
+            return Refused.STRANGER
+        held = self._of_process[peer.pid]
+        if held >= self.caps.per_process:
+            return Refused.PROCESS_FULL
+        free = self.caps.total - self.open
+        if held:
+            return Refused.FULL if free <= self.caps.kept_for_others else None
+        return Refused.FULL if free <= 0 and not self._dismiss_a_silent_one() else None
+
+    def _dismiss_a_silent_one(self) -> bool:
+        oldest = next(iter(self._silent.items()), None)
+        if oldest is None or anyio.current_time() - oldest[1] < self.caps.silent_s:
+            return False
+        place = oldest[0]
+        del self._silent[place]
+        place.cancel()
+        self.refused[Refused.SILENT] += 1
+        return True
+
+    async def _handle(self, connection: socket.socket, peer: Peer) -> None:
+        with anyio.CancelScope() as place:
+            self._silent[place] = anyio.current_time()
+            try:
+                stream = await UNIXSocketStream.from_socket(connection)
+                await self._handler(stream, peer, partial(self._heard, place))
+            finally:
+                self._heard(place)
+                connection.close()
+                self._forget(peer.pid)
+
+    def _heard(self, place: anyio.CancelScope) -> None:
+        self._silent.pop(place, None)
+
+    def _forget(self, pid: int) -> None:
+        self._of_process[pid] -= 1
+        if not self._of_process[pid]:
+            del self._of_process[pid]  # pids are many; only those connected count
+        self._one_left.set()
+        self._one_left = anyio.Event()
+
+    async def _rest(self, error: OSError) -> None:
+        """A connection that ends frees descriptors; else look again after a while, without
+        spinning on a socket that stays readable."""
+        if not self._starved:
+            log.warning("no connection can be accepted: %s", error.strerror)
+        self._starved = True
+        with anyio.move_on_after(self.caps.rest_s):
+            await self._one_left.wait()

@@ -1,0 +1,79 @@
+"""Connect to a socket of the daemon, and make sure that it is ours. Standard library only."""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+import struct
+
+from rootsd.core.errors import Busy, DaemonUnreachable, ErrorCode, RootsdError
+from rootsd.host.ipc.address import address_of
+from rootsd.host.ipc.peer import peer_of
+
+PATIENCE_S = 5.0
+# No listener at all: not started, or gone without a trace or with a stale socket left behind.
+_NOBODY = (errno.ENOENT, errno.ENOTDIR, errno.ECONNREFUSED)
+
+
+class NotRunning(DaemonUnreachable):
+    """Nobody listens there."""
+
+
+class NotOurs(RootsdError):
+    """Somebody else's process listens there, or somebody else's folder is in the way."""
+
+    code = ErrorCode.REFUSED
+
+
+def connect(path: bytes, *, patience: float = PATIENCE_S) -> socket.socket:
+    """A connected, blocking socket to the daemon at `path`.
+
+    Waits up to `patience` seconds where the daemon has not accepted those before us. Raises
+    NotRunning, NotOurs or Busy.
+    """
+    connection = socket.socket(socket.AF_UNIX)
+    try:
+        _reach(connection, path, patience)
+        _check_server(connection, path)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _reach(connection: socket.socket, path: bytes, patience: float) -> None:
+    # The kernel itself waits for room in a full backlog, as long as SO_SNDTIMEO allows (unix(7));
+    # a socket with Python's timeout would fail with EAGAIN at once and had to guess when to retry.
+    # macOS has no such wait: it refuses at once, which reads as "not running".
+    _limit_waiting(connection, patience)
+    try:
+        with address_of(path) as address:
+            connection.connect(address)
+    except OSError as error:
+        raise _explained(error, path) from error
+    _limit_waiting(connection, 0)
+
+
+def _limit_waiting(connection: socket.socket, seconds: float) -> None:
+    whole = int(seconds)
+    limit = struct.pack("@ll", whole, int((seconds - whole) * 1_000_000))
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
+
+
+def _explained(error: OSError, path: bytes) -> RootsdError:
+    shown = path.decode(errors="backslashreplace")
+    if error.errno in _NOBODY:
+        return NotRunning("rootsd is not running", "rootsd up")
+    if error.errno == errno.EAGAIN:
+        return Busy("rootsd does not accept connections at the moment", "rootsd status")
+    if error.errno in (errno.EACCES, errno.EPERM):
+        return NotOurs(f"{shown} is closed to you", f"ls -ld {shown}")
+    return DaemonUnreachable(f"{shown} cannot be reached: {error.strerror}", "rootsd status")
+
+
+def _check_server(connection: socket.socket, path: bytes) -> None:
+    uid = peer_of(connection).uid
+    if uid != os.geteuid():
+        shown = path.decode(errors="backslashreplace")
+        raise NotOurs(f"{shown} is served by user {uid}, not by you", f"ls -l {shown}")

@@ -1,0 +1,70 @@
+"""`python -m rootsd.host.service.awaken`: have a daemon run for a bridge that found none.
+
+Through the supervisor where a service is installed, else as the last `up` wrote down; not after
+a `down`. Says `ready`, or `error` and a JSON object with code, message and remedy, as the daemon
+does to whoever started it. Bridges of other versions rely on these words and on the module's name.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Mapping
+
+from rootsd.core.errors import ErrorCode, RootsdError
+from rootsd.host import folders
+from rootsd.host.ipc import connect
+from rootsd.host.service import starter, supervisor
+
+BUSY_PATIENCE = 20.0  # seconds: a daemon that ends has its sockets closed and its locks held
+
+
+def main() -> None:
+    """Have a daemon run, and print what came of it."""
+    try:
+        awaken()
+    except RootsdError as error:
+        told = {"code": error.code.value, "message": error.message, "remedy": error.remedy}
+        sys.stdout.write(f"error {json.dumps(told)}\n")
+    else:
+        sys.stdout.write("ready\n")
+
+
+def awaken() -> None:
+    """Return when a daemon takes connections. Raises DaemonUnreachable where none may be started,
+    and StartFailed where none can."""
+    starter.ensure_allowed()
+    if supervisor.start_service(_environment()):
+        return
+    starter.recall()  # before the lock: where nothing was ever started nothing shall be made
+    deadline = time.monotonic() + BUSY_PATIENCE
+    with starter.one_at_a_time():
+        while not _somebody_listens():
+            recipe = starter.recall()  # again: `down` may have come while we waited
+            try:
+                starter.launch(recipe)
+            except starter.StartFailed as failure:
+                if failure.code is not ErrorCode.BUSY or time.monotonic() > deadline:
+                    raise
+
+
+def _environment() -> Mapping[str, str]:
+    try:
+        return starter.recall().environment
+    except RootsdError:
+        return {}
+
+
+def _somebody_listens() -> bool:
+    for folder in folders.run_folders():
+        try:
+            connect.connect(folder.mcp_socket).close()
+        except connect.NotRunning:
+            continue
+        return True
+    return False
+
+
+if __name__ == "__main__":
+    main()

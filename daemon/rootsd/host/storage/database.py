@@ -1,0 +1,311 @@
+"""The decision database as SQLite: how it is opened, its rows, and what its errors mean.
+
+Nothing else knows SQLite. `event` is the truth; `record` is its fold, written in the same
+transaction; `sighting` is what the disk showed, which a scan can find again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sqlite3
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import quote
+
+from rootsd.core.changes import Verb
+from rootsd.core.errors import Busy, RootsdError
+from rootsd.core.fields import BadRecord
+from rootsd.core.history import (
+    START,
+    BrokenChain,
+    Event,
+    Head,
+    Subject,
+    SubjectKind,
+    rule_number,
+)
+from rootsd.core.model import Sighting
+from rootsd.core.records import decode_sighting, encode_sighting
+from rootsd.host.private import shown, unusable
+
+Database = sqlite3.Connection
+
+OLDEST_SQLITE = (3, 37)  # STRICT tables
+BUSY_SECONDS = 2.0
+JOURNAL_SUFFIX = "-journal"
+# The order matters: with the journal mode first, a journal of the switch can come back from the
+# dead after a power cut and undo decisions that were acknowledged.
+PRAGMAS = (
+    "locking_mode=EXCLUSIVE",
+    "synchronous=EXTRA",
+    *(("fullfsync=1",) if sys.platform == "darwin" else ()),
+    "journal_mode=PERSIST",
+    "journal_size_limit=-1",  # the journal keeps its size: a full disk has room for the next
+    "foreign_keys=1",
+    "trusted_schema=0",
+    "cell_size_check=1",
+    "temp_store=MEMORY",  # a confined daemon may not make temporary files
+)
+READING_PRAGMAS = ("trusted_schema=0", "cell_size_check=1", "temp_store=MEMORY")
+_VERBS = {verb.value: verb for verb in Verb}
+_KINDS = {kind.value: kind for kind in SubjectKind}
+# What SQLite says when the system fails it, and not the database.
+_OUTSIDE = frozenset(
+    {
+        sqlite3.SQLITE_IOERR,
+        sqlite3.SQLITE_READONLY,
+        sqlite3.SQLITE_CANTOPEN,
+        sqlite3.SQLITE_PERM,
+        sqlite3.SQLITE_NOMEM,
+        sqlite3.SQLITE_NOLFS,
+    }
+)
+
+
+class StoreDamaged(Exception):
+    """The database is not what was written; `rootsd.host.storage.recovery` puts it right."""
+
+
+# What a journal with something to roll back begins with (sqlite.org/fileformat2.html, section 3).
+_JOURNAL_MAGIC = bytes.fromhex("d9d505f920a163d7")
+
+
+class StoreUnusable(RootsdError):
+    """The system does not let the database be read or written; it is as whole as before."""
+
+
+class DiskFull(StoreUnusable):
+    """No room on the disk for what should be written; nothing was."""
+
+
+def require_sqlite() -> None:
+    """Raise StoreUnusable where this Python has an SQLite that is too old."""
+    if sqlite3.sqlite_version_info < OLDEST_SQLITE:
+        raise StoreUnusable(
+            f"rootsd needs SQLite 3.37 or newer, this Python has {sqlite3.sqlite_version}",
+            "install a newer Python, then: rootsd up",
+        )
+
+
+@contextmanager
+def explained(file: Path) -> Iterator[None]:
+    """Turn what SQLite raises about `file`, and unreadable rows, into Busy, StoreUnusable,
+    DiskFull or StoreDamaged."""
+    try:
+        yield
+    except (BadRecord, BrokenChain, UnicodeDecodeError) as error:
+        # The module raises the last for text that is none, even in SQLite's own reports.
+        raise StoreDamaged(str(error)) from error
+    except sqlite3.Error as error:
+        # The low byte is the primary code, see sqlite.org/rescode.html. An error without a code
+        # is the module's own: it could not make text of a value.
+        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
+        if code == sqlite3.SQLITE_FULL:
+            remedy = "free some space on that disk, then try again"
+            raise DiskFull(f"no room left for {shown(file)}", remedy) from error
+        if code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
+            remedy = f"fuser -v {file}"
+            raise Busy(f"another program has {shown(file)} open", remedy) from error
+        if code in _OUTSIDE:
+            message = f"{shown(file)} cannot be used: {error}"
+            raise StoreUnusable(message, f"ls -ld {file.parent} {file}*") from error
+        raise StoreDamaged(str(error)) from error
+
+
+def connect(file: Path) -> Database:
+    """Open the existing database `file` for writing, for this process alone.
+
+    What a crash left half done is rolled back. Raises StoreUnusable where it was not.
+    """
+    db = _connect(file, "mode=rw", PRAGMAS)
+    try:
+        db.execute("SELECT count(*) FROM sqlite_schema").fetchone()  # rolls back
+        _refuse_hot_journal(file)
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def _refuse_hot_journal(file: Path) -> None:
+    """SQLite takes a journal that it cannot look at for none, and half a transaction for whole.
+
+    One that it did look at and found to be garbage, as a power cut leaves it, is no journal.
+    """
+    try:
+        with journal_of(file).open("rb") as journal:
+            is_hot = journal.read(len(_JOURNAL_MAGIC)) == _JOURNAL_MAGIC
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise unusable(journal_of(file), error) from error
+    if is_hot:
+        message = f"the journal of {shown(file)} could not be read"
+        raise StoreUnusable(message, f"ls -ld {file.parent} {file}*, then: rootsd up")
+
+
+def journal_of(file: Path) -> Path:
+    """Where SQLite keeps the journal of the database `file`."""
+    return file.with_name(file.name + JOURNAL_SUFFIX)
+
+
+def connect_frozen(file: Path) -> Database:
+    """Open `file` for reading as it lies there: no lock, no journal, nothing is changed."""
+    return _connect(file, "mode=ro&immutable=1", READING_PRAGMAS)
+
+
+def memory() -> Database:
+    """An empty database that is gone when it is closed."""
+    return sqlite3.connect(":memory:", isolation_level=None)
+
+
+def _connect(file: Path, query: str, pragmas: Iterable[str]) -> Database:
+    db = sqlite3.connect(
+        f"file:{quote(os.fsencode(file.absolute()))}?{query}",
+        uri=True,
+        timeout=BUSY_SECONDS,
+        isolation_level=None,
+        check_same_thread=False,  # opened on one thread, used by workers, one at a time
+    )
+    try:
+        for pragma in pragmas:
+            db.execute(f"PRAGMA {pragma}").fetchall()
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+@contextmanager
+def transaction(db: Database) -> Iterator[None]:
+    """All of the block or nothing, durable at its end."""
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        db.execute("COMMIT")
+    except BaseException:
+        if db.in_transaction:  # SQLite has already rolled back by itself after some errors
+            db.execute("ROLLBACK")
+        raise
+
+
+def read_number(db: Database, pragma: str) -> int:
+    """The value of a PRAGMA that is a whole number."""
+    return int(db.execute(f"PRAGMA {pragma}").fetchone()[0])
+
+
+def read_head(db: Database) -> Head:
+    """Where the chain ends."""
+    row = db.execute("SELECT seq, hash FROM event ORDER BY seq DESC LIMIT 1").fetchone()
+    return Head(*row) if row else START
+
+
+def read_head_at(db: Database, seq: int) -> Head | None:
+    """Where the chain was when it had `seq` events; None where it has no such event."""
+    row = db.execute("SELECT seq, hash FROM event WHERE seq = ?", (seq,)).fetchone()
+    return Head(*row) if row else None
+
+
+def read_events(db: Database, after: int = 0, limit: int | None = None) -> Iterator[Event]:
+    """The events after number `after`, in order, at most `limit`. Raises BadRecord for a row
+    whose values are not of their columns' types; does not verify the chain."""
+    query = (
+        "SELECT seq, at, actor, verb, kind, key, body, prev, hash FROM event"
+        " WHERE seq > ? ORDER BY seq LIMIT ?"
+    )
+    return map(_event, db.execute(query, (after, -1 if limit is None else limit)))
+
+
+def write_events(db: Database, events: Iterable[Event]) -> None:
+    """Append `events`, and bring `record` up to date with them."""
+    for event in events:
+        subject = (event.subject.kind.value, event.subject.key)
+        row = (event.seq, event.at_ns, event.actor, event.verb.value, *subject)
+        db.execute(
+            "INSERT INTO event(seq, at, actor, verb, kind, key, body, prev, hash)"
+            " VALUES(?,?,?,?,?,?,?,?,?)",
+            (*row, event.body, event.prev, event.hash),
+        )
+        if event.body is None:
+            db.execute("DELETE FROM record WHERE kind = ? AND key = ?", subject)
+        else:
+            db.execute(
+                "INSERT INTO record(kind, key, body, seq) VALUES(?,?,?,?) ON CONFLICT(kind, key)"
+                " DO UPDATE SET body = excluded.body, seq = excluded.seq",
+                (*subject, event.body, event.seq),
+            )
+
+
+def read_records(db: Database) -> Iterator[Event]:
+    """The events that `record` says are the last ones of their subjects. An event stands for its
+    record only where the two agree, which `rootsd.host.storage.recovery.check` has made sure of.
+    """
+    query = (
+        "SELECT seq, at, actor, verb, event.kind, event.key, event.body, prev, hash"
+        " FROM record JOIN event USING (seq) ORDER BY seq"
+    )
+    return map(_event, db.execute(query))
+
+
+def read_fold(db: Database) -> dict[tuple[str, bytes], tuple[int, str]]:
+    """The `record` table as it stands: sequence number and body by kind and key of subject."""
+    rows = db.execute("SELECT kind, key, seq, body FROM record")
+    return {(kind, key): (seq, body) for kind, key, seq, body in rows}
+
+
+def read_next_rule(db: Database) -> int:
+    """The first rule number that was never used, not even by a rule that is removed."""
+    keys = db.execute("SELECT key FROM event WHERE kind = 'rule'")
+    numbers = (rule_number(Subject(SubjectKind.RULE, key)) for (key,) in keys)
+    return 1 + max(numbers, default=0)
+
+
+def read_sightings(db: Database) -> Iterator[tuple[bytes, str, Sighting]]:
+    """Path, project id and sighting of every row that is as it was written. A damaged row is left
+    out: nothing rests on it, and the next scan writes it anew."""
+    # As blobs: to make text of a damaged row would fail, and with it the rows after it.
+    query = "SELECT path, CAST(id AS BLOB), CAST(body AS BLOB), digest FROM sighting"
+    for path, project_id, body, digest in db.execute(query):
+        try:
+            if _sighting_digest(path, project_id, body) == digest:
+                yield path, project_id.decode(), decode_sighting(body.decode())
+        except (BadRecord, TypeError):
+            continue
+
+
+def write_sighting(db: Database, path: bytes, project_id: str, sighting: Sighting) -> None:
+    """Keep what was last seen at `path`."""
+    body = encode_sighting(sighting)
+    digest = _sighting_digest(path, project_id.encode(), body.encode())
+    db.execute(
+        "INSERT INTO sighting(path, id, body, digest) VALUES(?,?,?,?) ON CONFLICT(path)"
+        " DO UPDATE SET id = excluded.id, body = excluded.body, digest = excluded.digest",
+        (path, project_id, body, digest),
+    )
+
+
+def drop_sighting(db: Database, path: bytes) -> None:
+    """Keep nothing about `path`."""
+    db.execute("DELETE FROM sighting WHERE path = ?", (path,))
+
+
+def _sighting_digest(path: bytes, project_id: bytes, body: bytes) -> bytes:
+    return hashlib.sha256(b"\0".join((path, project_id, body))).digest()
+
+
+def _event(row: tuple[object, ...]) -> Event:
+    match row:  # SQLite hands out what the row holds, whatever the column was declared as
+        case (
+            int(seq), int(at_ns), str(actor), str(verb), str(kind), bytes(key),
+            str() | None as body, bytes(prev), bytes(digest),
+        ):  # fmt: skip
+            pass
+        case _:
+            raise BadRecord(f"event {row[0]} holds a value of a wrong type")
+    if verb not in _VERBS or kind not in _KINDS:
+        raise BadRecord(f"event {seq} is of an unknown verb or about nothing that is known")
+    subject = Subject(_KINDS[kind], key)
+    return Event(seq, at_ns, actor, _VERBS[verb], subject, body, prev, digest)

@@ -1,0 +1,195 @@
+"""The layout of the decision database: its versions, and room in it for a full disk."""
+
+from __future__ import annotations
+
+import errno
+import os
+import struct
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+from rootsd.core.errors import ErrorCode, RootsdError
+from rootsd.host.private import open_private_file, shown, sync, sync_path, unusable
+from rootsd.host.storage.database import (
+    Database,
+    DiskFull,
+    StoreDamaged,
+    explained,
+    journal_of,
+    memory,
+    read_number,
+    transaction,
+)
+
+Migrations = tuple[tuple[str, ...], ...]
+
+APPLICATION_ID = int.from_bytes(b"ROOT")
+# Migration N takes a database from `user_version` N to N + 1. What stands here once is never
+# edited. A new verb or kind of subject is a new version, too: older programs cannot read it.
+MIGRATIONS: Migrations = (
+    (
+        f"PRAGMA application_id = {APPLICATION_ID}",
+        "CREATE TABLE event("
+        " seq INTEGER PRIMARY KEY, at INTEGER NOT NULL, actor TEXT NOT NULL, verb TEXT NOT NULL,"
+        " kind TEXT NOT NULL CHECK(kind IN ('project', 'rule')), key BLOB NOT NULL, body TEXT,"
+        " prev BLOB NOT NULL CHECK(length(prev) = 32),"
+        " hash BLOB NOT NULL UNIQUE CHECK(length(hash) = 32)) STRICT",
+        "CREATE TRIGGER event_no_update BEFORE UPDATE ON event"
+        " BEGIN SELECT RAISE(ABORT, 'event is append-only'); END",
+        "CREATE TRIGGER event_no_delete BEFORE DELETE ON event"
+        " BEGIN SELECT RAISE(ABORT, 'event is append-only'); END",
+        "CREATE TABLE record("
+        " kind TEXT NOT NULL CHECK(kind IN ('project', 'rule')), key BLOB NOT NULL,"
+        " body TEXT NOT NULL, seq INTEGER NOT NULL REFERENCES event(seq),"
+        " PRIMARY KEY(kind, key)) STRICT, WITHOUT ROWID",
+        "CREATE TABLE sighting("
+        " path BLOB NOT NULL PRIMARY KEY, id TEXT NOT NULL, body TEXT NOT NULL,"
+        " digest BLOB NOT NULL CHECK(length(digest) = 32)) STRICT, WITHOUT ROWID",
+    ),
+    # Settings and refused attempts: two more kinds of subject. A CHECK cannot be altered, so the
+    # tables are made anew; no CHECK this time, since the program refuses what it does not know.
+    (
+        "CREATE TABLE kept AS SELECT kind, key, body, seq FROM record",
+        "DROP TABLE record",
+        "CREATE TABLE events("
+        " seq INTEGER PRIMARY KEY, at INTEGER NOT NULL, actor TEXT NOT NULL, verb TEXT NOT NULL,"
+        " kind TEXT NOT NULL, key BLOB NOT NULL, body TEXT,"
+        " prev BLOB NOT NULL CHECK(length(prev) = 32),"
+        " hash BLOB NOT NULL UNIQUE CHECK(length(hash) = 32)) STRICT",
+        "INSERT INTO events SELECT seq, at, actor, verb, kind, key, body, prev, hash FROM event",
+        "DROP TABLE event",
+        "ALTER TABLE events RENAME TO event",
+        "CREATE TRIGGER event_no_update BEFORE UPDATE ON event"
+        " BEGIN SELECT RAISE(ABORT, 'event is append-only'); END",
+        "CREATE TRIGGER event_no_delete BEFORE DELETE ON event"
+        " BEGIN SELECT RAISE(ABORT, 'event is append-only'); END",
+        "CREATE TABLE record("
+        " kind TEXT NOT NULL, key BLOB NOT NULL,"
+        " body TEXT NOT NULL, seq INTEGER NOT NULL REFERENCES event(seq),"
+        " PRIMARY KEY(kind, key)) STRICT, WITHOUT ROWID",
+        "INSERT INTO record SELECT kind, key, body, seq FROM kept",
+        "DROP TABLE kept",
+    ),
+)
+
+# A thousand denials take 800 KiB: so much is always left when the disk fills up. The journal holds
+# what one transaction changes.
+LEAST_RESERVE_BYTES = 1024 * 1024
+RESERVE_BYTES = 1536 * 1024
+JOURNAL_BYTES = 512 * 1024
+_RESERVE_ROW = 4000  # one row on each page of 4096 bytes
+
+# sqlite.org/fileformat2.html: the first 100 bytes of a database
+_HEADER = struct.Struct(">16s44xI4xI28x")
+_MAGIC = b"SQLite format 3\0"
+
+
+class NewerStore(RootsdError):
+    """The database was written by a newer rootsd; it was left untouched."""
+
+    code = ErrorCode.BAD_CONFIG
+
+
+def refuse_newer(file: Path, migrations: Migrations = MIGRATIONS) -> None:
+    """Raise NewerStore where `file` is of a version that this program does not know.
+
+    The header is read as bytes: to open a database can already write to it.
+    """
+    try:
+        with file.open("rb") as stream:
+            header = stream.read(_HEADER.size)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise unusable(file, error) from error
+    if len(header) < _HEADER.size:
+        return
+    magic, version, application = _HEADER.unpack(header)
+    if (magic, application) == (_MAGIC, APPLICATION_ID) and version > len(migrations):
+        raise NewerStore(
+            f"{shown(file)} is of version {version}, written by a newer rootsd;"
+            f" this one knows versions up to {len(migrations)}",
+            "install the newer rootsd again, then: rootsd up",
+        )
+
+
+def migrate(
+    db: Database, back_up: Callable[[], object], migrations: Migrations = MIGRATIONS
+) -> None:
+    """Bring `db` to the newest version, each step one transaction, and each after
+    `back_up` unless `db` is new. Raises StoreDamaged for a database that is not ours."""
+    version = read_number(db, "user_version")
+    application = read_number(db, "application_id")
+    if (application == APPLICATION_ID) != (version > 0) or application not in {0, APPLICATION_ID}:
+        raise StoreDamaged("it is not a database of rootsd")
+    db.execute("DROP TABLE IF EXISTS reserve")  # what a crash left of `fill_reserve`
+    for number, statements in enumerate(migrations[version:], version + 1):
+        if version > 0:
+            back_up()
+        with transaction(db):
+            for statement in statements:
+                db.execute(statement)
+            db.execute(f"PRAGMA user_version = {number}")
+
+
+def layout(db: Database) -> set[tuple[object, ...]]:
+    """Every table, index and trigger of `db`, with the text that made it."""
+    return set(db.execute("SELECT type, name, tbl_name, sql FROM sqlite_schema"))
+
+
+def layout_of(version: int, migrations: Migrations = MIGRATIONS) -> set[tuple[object, ...]]:
+    """What `layout` gives for a whole database of `version`."""
+    with closing(memory()) as db:
+        for statements in migrations[:version]:
+            for statement in statements:
+                db.execute(statement)
+        return layout(db)
+
+
+def fill_reserve(db: Database, file: Path) -> bool:
+    """Make free pages in `file` and a long journal beside it, so that decisions are still stored
+    on a full disk; tell whether they are there. Takes no time while enough of both is left.
+    Raises StoreUnusable. Not on a copy-on-write file system, see `rootsd.host.storage.nocow`."""
+    # The journal first: with room in it, the rest can always be undone.
+    if not _lengthen(journal_of(file)):
+        return False
+    try:
+        with explained(file):
+            free = read_number(db, "freelist_count") * read_number(db, "page_size")
+            if free < LEAST_RESERVE_BYTES:
+                _make_free_pages(db)
+    except DiskFull:
+        return False
+    return True
+
+
+def _lengthen(journal: Path) -> bool:
+    """Append zeros to `journal`, which is not in use; whether it is long enough then. SQLite takes
+    what stands behind the records of a transaction for the rest of an earlier one."""
+    fd = open_private_file(journal)
+    try:
+        try:
+            length = os.fstat(fd).st_size
+            missing = JOURNAL_BYTES - length
+            if missing > 0:
+                written = os.pwrite(fd, bytes(missing), length)
+                sync(fd)
+                sync_path(journal.parent)
+                return written == missing
+        finally:
+            os.close(fd)  # reports what an earlier write met, on some file systems
+    except OSError as error:
+        if error.errno not in {errno.ENOSPC, errno.EDQUOT}:
+            raise unusable(journal, error) from error
+        return False
+    return True
+
+
+def _make_free_pages(db: Database) -> None:
+    fillers = ((bytes(_RESERVE_ROW),) for _ in range(RESERVE_BYTES // _RESERVE_ROW + 1))
+    with transaction(db):
+        db.execute("CREATE TABLE reserve(filler BLOB) STRICT")
+        db.executemany("INSERT INTO reserve VALUES(?)", fillers)
+    with transaction(db):
+        db.execute("DROP TABLE reserve")

@@ -1,0 +1,194 @@
+"""The store: what was decided, durably, and what was last seen of every known project."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from rootsd.core.callers import Guard
+from rootsd.core.changes import Change, Note, ProjectChange
+from rootsd.core.history import START, Event, Head, events_for
+from rootsd.core.labels import safe_label
+from rootsd.core.model import Presence, Project, ProjectKind, Rule, Sighting
+from rootsd.core.records import RuledProject
+from rootsd.host.private import ensure_private_folder, shown
+from rootsd.host.storage import backup
+from rootsd.host.storage.database import (
+    StoreDamaged,
+    StoreUnusable,
+    drop_sighting,
+    explained,
+    read_events,
+    read_head,
+    read_next_rule,
+    read_records,
+    read_sightings,
+    require_sqlite,
+    transaction,
+    write_events,
+    write_sighting,
+)
+from rootsd.host.storage.migrate import fill_reserve
+from rootsd.host.storage.nocow import write_in_place
+from rootsd.host.storage.opening import DATABASE_NAME, Opened, open_database
+
+
+def _utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """What a store holds. `note` says what the start had to put right, or is empty; `guard` is
+    None where nobody has set it yet; `is_new` where there never was a decision."""
+
+    projects: tuple[Project, ...]
+    rules: tuple[Rule, ...]
+    next_rule: int
+    note: str = ""
+    guard: Guard | None = None
+    is_new: bool = False
+
+
+class Store:
+    """The open store of one state folder, for one caller at a time, on any thread.
+
+    The folder must be locked (`rootsd.host.lock`) before it is opened.
+    """
+
+    def __init__(self, folder: Path, opened: Opened) -> None:
+        self._folder = folder
+        self._file = folder / DATABASE_NAME
+        self._db = opened.db
+        self._anchor = opened.anchor
+        self._note = opened.note
+        self._has_room = True
+
+    @classmethod
+    def open(cls, folder: Path, now: Callable[[], datetime] = _utc_now) -> Store:
+        """Open the store in `folder`: make, migrate, verify and, where it must be, rebuild it.
+
+        Raises NewerStore (nothing was touched), NotPrivate, StoreUnusable, DiskFull, and Busy
+        where another program has the database open.
+        """
+        require_sqlite()
+        ensure_private_folder(folder)
+        write_in_place(folder)
+        return cls(folder, open_database(folder, now()))
+
+    def load(self) -> Loaded:
+        """All that is stored. A project that was decided about, but whose sighting is lost, comes
+        with one that shows it missing: a scan has to find it again before it is published."""
+        rules: list[Rule] = []
+        projects: dict[bytes, Project] = {}
+        guard: Guard | None = None
+        with explained(self._file):
+            for path, project_id, sighting in read_sightings(self._db):
+                projects[path] = Project(path, project_id, sighting)
+            for event in read_records(self._db):
+                match event.outcome():
+                    case Rule() as rule:
+                        rules.append(rule)
+                    case Guard() as guard:
+                        pass
+                    case RuledProject() as ruled:
+                        path = event.subject.key
+                        known = projects.get(path)
+                        sighting = known.sighting if known else _unseen(ruled, event.at)
+                        projects[path] = Project(path, ruled.id, sighting, ruled.ruling)
+                    case None:
+                        raise StoreDamaged(f"event {event.seq} has a record and no outcome")
+            next_rule = read_next_rule(self._db)
+            is_new = read_head(self._db) == START
+        return Loaded(tuple(projects.values()), tuple(rules), next_rule, self._note, guard, is_new)
+
+    def append(self, changes: Sequence[Change | Note], at: datetime) -> int | None:
+        """Store `changes` in one transaction. When this returns they are on the disk.
+
+        Gives the number of the last decision among them, or None where nothing was decided.
+        Raises DiskFull, StoreUnusable or NotPrivate; then, as after a crash, they may be stored
+        or not, all together, and the same changes may be appended again.
+        """
+        with self._in_use(), transaction(self._db):
+            events = events_for(changes, at, read_head(self._db))
+            write_events(self._db, events)
+            for change in changes:
+                if isinstance(change, ProjectChange):
+                    self._keep_sighting(change)
+        if not events:
+            return None
+        self._anchor.write(events[-1].head)
+        self._keep_room()
+        return events[-1].seq
+
+    def events(self, after: int = 0, limit: int | None = None) -> tuple[Event, ...]:
+        """The decisions after number `after`, oldest first, at most `limit`."""
+        with self._in_use():
+            return tuple(read_events(self._db, after, limit))
+
+    def last_events(self, count: int) -> tuple[Event, ...]:
+        """The newest `count` decisions, oldest first."""
+        with self._in_use():
+            return tuple(read_events(self._db, max(0, read_head(self._db).seq - count)))
+
+    def backup_due_in(self, at: datetime) -> timedelta:
+        """How long from `at` until the newest backup is a day old. Raises NotPrivate."""
+        return backup.due_in(self._folder, at)
+
+    def begin_backup(self) -> Head | None:
+        """Copy the database for `finish_backup`, and make room for decisions on a full disk. None,
+        and no copy, where nothing was decided yet.
+
+        Raises DiskFull, StoreUnusable or NotPrivate; older backups stay then.
+        """
+        with self._in_use():
+            is_empty = read_head(self._db) == START
+            head = None if is_empty else backup.copy(self._db, self._folder)
+        self._has_room = True
+        self._keep_room()
+        return head
+
+    def finish_backup(self, head: Head, at: datetime) -> Path:
+        """Verify and keep the copy; the backup's path. Raises as `begin_backup` does. Does not
+        touch the database: others may use the store meanwhile."""
+        with self._in_use():
+            return backup.keep(self._folder, head, at)
+
+    def close(self) -> None:
+        """Close the files; the store cannot be used afterwards."""
+        self._db.close()
+        self._anchor.close()
+
+    @contextmanager
+    def _in_use(self) -> Iterator[None]:
+        """As `explained`, but damage in a store that is open is for the next start to put right:
+        until then it is a store that refuses."""
+        try:
+            with explained(self._file):
+                yield
+        except StoreDamaged as error:
+            detail = safe_label(str(error), limit=200)  # may quote the damaged bytes
+            message = f"{shown(self._file)} or a copy of it is damaged: {detail}"
+            raise StoreUnusable(message, "rootsd down && rootsd up") from error
+
+    def _keep_room(self) -> None:
+        """Fill the reserve up again. Where the disk has no room, that is left to the next backup:
+        to try is slow, and what is left of the reserve is for decisions."""
+        # Whatever is wrong here, what was appended is stored, and the next time will tell.
+        with suppress(StoreUnusable, StoreDamaged):
+            self._has_room = self._has_room and fill_reserve(self._db, self._file)
+
+    def _keep_sighting(self, change: ProjectChange) -> None:
+        before, after = change.before, change.after
+        if after is None:
+            drop_sighting(self._db, change.path)
+        elif before is None or (before.id, before.sighting) != (after.id, after.sighting):
+            write_sighting(self._db, change.path, after.id, after.sighting)
+
+
+def _unseen(ruled: RuledProject, decided: datetime) -> Sighting:
+    presence = Presence.PRESENT if ruled.kind is ProjectKind.URI else Presence.MISSING
+    return Sighting(ruled.kind, identity=None, first_seen=decided, presence=presence)

@@ -1,0 +1,243 @@
+"""Reads what other tools than git keep beside a checkout: how far along it is.
+
+From the tools' own traces at random moments of a clone: jj 0.46, hg 6.3, svn 1.14, fossil 2.21,
+brz 3.3, darcs 2.16. Sapling keeps the files of Mercurial, in `.sl`. Of pijul only the layout of
+its documentation is known here.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import zlib
+from collections.abc import Iterator
+
+from rootsd.core.model import ProjectKind
+from rootsd.host.disk.reader import (
+    CONFIG_CAP,
+    NOTE_CAP,
+    PACKED_REFS_CAP,
+    REF_CAP,
+    join,
+    names_in,
+    read_small,
+)
+from rootsd.host.vcs import dbimage
+from rootsd.host.vcs.gitdir import TEMPORARY
+from rootsd.host.vcs.stages import Stage
+
+_REMOTE = re.compile(rb"^[ \t]*\[remote ", re.MULTILINE)
+_PRISTINE = re.compile(rb"pristine:((?:\d{10}-)?[0-9a-f]{64})\s")
+_DARCS_NAME = re.compile(rb"(?:\d{10}-)?[0-9a-f]{64}")
+_DARCS_ESCAPE = re.compile(rb"\\(\d{1,3})\\")
+_LIST_CAP = 16 << 20
+_MOST_FOLDERS = 10_000
+_HG_ID_SIZE = 20
+_DIRSTATE_HEAD = 40
+_DIRSTATE_ENTRY = 17
+
+
+def jj_stage(path: bytes) -> Stage:
+    """jj holds no lock while it fetches, so that even a whole repository must be quiet first."""
+    repo = path + b"/.jj/repo"
+    if not os.path.isdir(repo):
+        # A second workspace: a file that names the first one's repository.
+        text = read_small(repo, REF_CAP)
+        if not text:
+            return Stage.STARTING
+        repo = join(path + b"/.jj", text.strip())
+    if not os.path.lexists(repo + b"/store/type"):
+        return Stage.STARTING
+    working = names_in(path + b"/.jj/working_copy")
+    if b"checkout" not in working or b"working_copy.lock" in working:
+        return Stage.STARTING
+    if os.path.lexists(repo + b"/git_import_export.lock"):
+        return Stage.STARTING
+    target = read_small(repo + b"/store/git_target", REF_CAP)
+    if not target:
+        return Stage.JJ
+    git = join(repo + b"/store", target.strip())
+    packs = names_in(git + b"/objects/pack")
+    if any(name.startswith(TEMPORARY) or name.endswith(b".keep") for name in packs):
+        return Stage.FETCHING
+    packed = read_small(git + b"/packed-refs", PACKED_REFS_CAP) or b""
+    fetched = os.path.lexists(git + b"/refs/remotes") or b"refs/remotes" in packed
+    if not fetched and _REMOTE.search(read_small(git + b"/config", CONFIG_CAP) or b""):
+        empty = names_in(path) <= {b".jj", b".git"}
+        return Stage.CONNECTING if empty else Stage.REMOTE_ALONE
+    return Stage.JJ
+
+
+def hg_stage(data: bytes) -> Stage | None:
+    """`data` is `.hg`, or `.sl`. That a commit is checked out is the last thing a clone writes."""
+    names = names_in(data)
+    if not names >= {b"requires", b"store"}:
+        return Stage.STARTING
+    store = names_in(data + b"/store")
+    at_work = not names.isdisjoint((b"wlock", b"updatestate"))
+    at_work = at_work or not store.isdisjoint((b"lock", b"journal"))
+    if _hg_parent(data):
+        return Stage.IN_USE if at_work else None
+    if b"journal" in store:
+        return Stage.FETCHING
+    return Stage.CHECKOUT_LOCKED if at_work else Stage.HG_NO_PARENT
+
+
+def _hg_parent(data: bytes) -> bytes:
+    """The commit that is checked out; empty if none is."""
+    text = read_small(data + b"/dirstate", NOTE_CAP) or b""
+    return text.removeprefix(b"dirstate-v2\n")[:_HG_ID_SIZE].strip(b"\0")
+
+
+def svn_stage(data: bytes) -> Stage | None:
+    """`data` is `.svn`. A checkout holds a lock, and rows say which folders lack something."""
+    if b"wc.db" not in names_in(data):
+        return Stage.STARTING
+    database = data + b"/wc.db"
+    if dbimage.is_at_work(database):
+        return Stage.CHECKOUT_LOCKED
+    rows = dbimage.ask(
+        database,
+        ("nodes", "wc_lock", "work_queue"),
+        "SELECT (SELECT count(*) FROM nodes), EXISTS (SELECT 1 FROM wc_lock)"
+        " OR EXISTS (SELECT 1 FROM work_queue)"
+        " OR EXISTS (SELECT 1 FROM nodes WHERE presence = 'incomplete')",
+    )
+    if rows is None:
+        return Stage.OTHER
+    if rows == [(0, 0)]:
+        return Stage.STARTING
+    return Stage.CHECKOUT_LOCKED if rows[0][1] else None
+
+
+def fossil_stage(path: bytes) -> Stage | None:
+    """`fossil open` makes its database, and then all files in one transaction with the commit."""
+    databases = _fossil_databases(path)
+    if any(map(dbimage.is_at_work, databases)):
+        return Stage.CHECKOUT_LOCKED
+    question = "SELECT 1 FROM vvar WHERE name = 'checkout'"
+    answers = [dbimage.ask(database, ("vvar",), question) for database in databases]
+    return None if any(answers) else Stage.STARTING
+
+
+def bzr_stage(data: bytes) -> Stage | None:
+    """`data` is `.bzr`: history arrives in `upload`, the files in `limbo`, under a lock."""
+    names = names_in(data)
+    if b"branch-format" not in names:
+        return Stage.STARTING
+    checkout = names_in(data + b"/checkout")
+    if b"dirstate" in checkout and b"limbo" not in checkout:
+        return Stage.CHECKOUT_LOCKED if names_in(data + b"/checkout/lock") else None
+    if b"checkout" in names:
+        return Stage.CHECKOUT_LOCKED
+    if names_in(data + b"/repository/upload"):
+        return Stage.FETCHING
+    if b"branch" not in names and not os.path.lexists(data + b"/repository/shared-storage"):
+        return Stage.STARTING
+    # A repository of branches, or a branch without files.
+    return Stage.OTHER
+
+
+def darcs_stage(data: bytes) -> Stage | None:
+    """`data` is `_darcs`. The inventory comes first, then the files of the state it names."""
+    names = names_in(data)
+    if b"format" not in names:
+        return Stage.OTHER if b"inventory" in names else Stage.STARTING
+    if b"lock" in names:
+        return Stage.IN_USE
+    head = _PRISTINE.match(read_small(data + b"/hashed_inventory", REF_CAP) or b"")
+    if head is None:
+        return Stage.OTHER
+    try:
+        for _ in _darcs_files(data, head[1]):
+            pass
+    except LookupError:
+        return Stage.FETCHING
+    return None
+
+
+def pijul_stage(data: bytes) -> Stage:
+    """`data` is `.pijul`. Nothing in it tells an end."""
+    return Stage.OTHER if os.path.lexists(data + b"/pristine/db") else Stage.STARTING
+
+
+def files_of(path: bytes, kind: ProjectKind) -> Iterator[bytes]:
+    """The files that a checkout must hold, as far as its tool's list can be read here."""
+    match kind:
+        case ProjectKind.HG:
+            yield from _hg_files(path + b"/.hg")
+        case ProjectKind.SAPLING:
+            yield from _hg_files(path + b"/.sl")
+        case ProjectKind.SVN:
+            yield from _listed(
+                path + b"/.svn/wc.db",
+                "nodes",
+                "SELECT local_relpath, presence FROM nodes WHERE kind = 'file' AND op_depth = 0",
+                "normal",
+            )
+        case ProjectKind.FOSSIL:
+            for database in _fossil_databases(path):
+                question = "SELECT pathname, CAST(deleted AS TEXT) FROM vfile"
+                yield from _listed(database, "vfile", question, "0")
+        case ProjectKind.DARCS:
+            data = path + b"/_darcs"
+            head = _PRISTINE.match(read_small(data + b"/hashed_inventory", REF_CAP) or b"")
+            if head is not None:
+                yield from _darcs_files(data, head[1])
+        case _:
+            return
+
+
+def _fossil_databases(path: bytes) -> tuple[bytes, ...]:
+    return tuple(path + b"/" + name for name in (b".fslckout", b"_FOSSIL_"))
+
+
+def _listed(database: bytes, table: str, question: str, wanted: str) -> Iterator[bytes]:
+    for name, state in dbimage.ask(database, (table,), question) or ():
+        if state == wanted and isinstance(name, str):
+            yield os.fsencode(name)
+
+
+def _hg_files(data: bytes) -> Iterator[bytes]:
+    """Source: mercurial's internals/dirstate; the second version of the file is not read."""
+    requires = (read_small(data + b"/requires", REF_CAP) or b"").split()
+    if any(each.startswith((b"dirstate-v2", b"exp-sparse", b"eden")) for each in requires):
+        return
+    dirstate = read_small(data + b"/dirstate", _LIST_CAP) or b""
+    if dirstate.startswith(b"\ntreestate"):
+        return
+    at = _DIRSTATE_HEAD
+    while at + _DIRSTATE_ENTRY <= len(dirstate):
+        size = int.from_bytes(dirstate[at + 13 : at + _DIRSTATE_ENTRY], "big")
+        start = at + _DIRSTATE_ENTRY
+        if dirstate[at : at + 1] != b"r":
+            yield dirstate[start : start + size].partition(b"\0")[0]
+        at = start + size
+
+
+def _darcs_files(data: bytes, root: bytes) -> Iterator[bytes]:
+    """The files of the tree whose hash is `root`. Raises LookupError where a part is missing."""
+    stack, folders, left = [(b"", root)], _MOST_FOLDERS, _LIST_CAP
+    while stack and folders and left > 0:
+        folder, name = stack.pop()
+        text = _darcs_folder(data + b"/pristine.hashed/" + name)
+        folders, left = folders - 1, left - len(text)
+        lines = text.split(b"\n")
+        for what, raw, its in zip(lines[::3], lines[1::3], lines[2::3], strict=False):
+            path = folder + _DARCS_ESCAPE.sub(lambda m: bytes([int(m[1]) & 0xFF]), raw)
+            if what != b"directory:":
+                yield path
+            elif _DARCS_NAME.fullmatch(its):
+                stack.append((path + b"/", its))
+
+
+def _darcs_folder(file: bytes) -> bytes:
+    raw = read_small(file, _LIST_CAP)
+    if raw is None:
+        raise LookupError(file)
+    if not raw.startswith(b"\x1f\x8b"):
+        return raw
+    try:
+        return zlib.decompressobj(wbits=31).decompress(raw, _LIST_CAP)
+    except zlib.error as error:
+        raise LookupError(file) from error

@@ -1,0 +1,233 @@
+"""Reads `.git` as data: where it leads, what kind of repository it makes, how far along it is.
+
+Nothing here runs git, follows an include or trusts a path that git data claims: a `.git` file is
+followed once, and a worktree counts as linked only if the repository it names answers with a link
+back. Sources: gitrepository-layout(5), git-worktree(1), and traces of git's own order of writing.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from dataclasses import dataclass
+
+from rootsd.core.model import ProjectKind
+from rootsd.host.disk.reader import (
+    CONFIG_CAP,
+    NOTE_CAP,
+    PACKED_REFS_CAP,
+    REF_CAP,
+    join,
+    names_in,
+    names_of,
+    open_folder,
+    read_small,
+)
+from rootsd.host.vcs.stages import Stage
+
+LOCKS = frozenset(b"index.lock HEAD.lock config.lock packed-refs.lock shallow.lock".split())
+SIGNS = LOCKS | frozenset(b"HEAD index config packed-refs locked gitdir".split())
+TEMPORARY = (b"tmp_pack_", b"tmp_idx_", b"pack_git2_")
+
+_GIT_KINDS = frozenset(
+    (ProjectKind.GIT, ProjectKind.GIT_WORKTREE, ProjectKind.GIT_SUBMODULE, ProjectKind.GIT_BARE)
+)
+_OBJECT_ID = re.compile(rb"[0-9a-f]{40}(?:[0-9a-f]{24})?\s*$")
+_REMOTE = re.compile(rb"^[ \t]*\[remote ", re.MULTILINE)
+_FETCH = re.compile(rb"^[ \t]*fetch[ \t]*=", re.MULTILINE)
+_BARE = re.compile(rb"^[ \t]*bare[ \t]*=[ \t]*true", re.MULTILINE | re.IGNORECASE)
+_WORKTREE_SETTING = re.compile(rb"^[ \t]*worktree[ \t]*=", re.MULTILINE)
+_KEEP = re.compile(rb"(?:fetch|receive|index)-pack (\d+) on (.*)")
+_GIT_FILE = b"gitdir: "
+_BRANCH_PREFIX = b"refs/heads/"
+_HOST = os.uname().nodename.encode()
+
+
+@dataclass(frozen=True, slots=True)
+class GitPlace:
+    """Where a repository keeps its data.
+
+    `folder` holds HEAD and index, `common` objects and refs (another folder only for a linked
+    worktree); `main_checkout` is set if the link of a worktree is answered.
+    """
+
+    work: bytes
+    folder: bytes
+    common: bytes
+    kind: ProjectKind
+    main_checkout: bytes | None = None
+
+
+def is_git(kind: ProjectKind) -> bool:
+    """Whether git itself made a project of this kind."""
+    return kind in _GIT_KINDS
+
+
+def locate(work: bytes) -> GitPlace | None:
+    """Where the `.git` of the folder `work` leads; None if it leads nowhere (yet)."""
+    marker = work + b"/.git"
+    try:
+        mode = os.lstat(marker).st_mode
+    except OSError:
+        return None
+    if stat.S_ISDIR(mode):
+        return GitPlace(work, marker, marker, ProjectKind.GIT)
+    folder = target_of_git_file(work)
+    if folder is None:
+        return None
+    try:
+        if not stat.S_ISDIR(os.lstat(folder).st_mode):
+            return None
+    except (OSError, ValueError):
+        return None
+    common_text = read_small(folder + b"/commondir", REF_CAP)
+    if common_text is not None:
+        common = join(folder, common_text.strip())
+        return GitPlace(
+            work, folder, common, ProjectKind.GIT_WORKTREE, _main_checkout(work, folder, common)
+        )
+    config = read_small(folder + b"/config", CONFIG_CAP) or b""
+    is_module = b"/modules/" in folder and _WORKTREE_SETTING.search(config) is not None
+    kind = ProjectKind.GIT_SUBMODULE if is_module else ProjectKind.GIT
+    return GitPlace(work, folder, folder, kind)
+
+
+def target_of_git_file(work: bytes, dir_fd: int | None = None) -> bytes | None:
+    """The path that the file `.git` in the folder `work`, open at `dir_fd` if given, names."""
+    marker = b".git" if dir_fd is not None else work + b"/.git"
+    text = read_small(marker, REF_CAP, dir_fd)
+    if text is None or not text.startswith(_GIT_FILE):
+        return None
+    return join(work, text.removeprefix(_GIT_FILE).strip())
+
+
+def locate_bare(folder: bytes) -> GitPlace:
+    """The place of a bare repository."""
+    return GitPlace(folder, folder, folder, ProjectKind.GIT_BARE)
+
+
+def _main_checkout(work: bytes, folder: bytes, common: bytes) -> bytes | None:
+    """The repository that owns the worktree at `work`, if it says so itself."""
+    if os.path.dirname(folder) != common + b"/worktrees":
+        return None
+    back = read_small(folder + b"/gitdir", REF_CAP)
+    if back is None or join(folder, back.strip()) != work + b"/.git":
+        return None
+    return os.path.dirname(common) if os.path.basename(common) == b".git" else common
+
+
+def git_stage(place: GitPlace) -> Stage | None:
+    """How far along a repository is; None once it is whole. About 25 us."""
+    try:
+        fd = open_folder(place.folder)
+    except OSError:
+        return Stage.NO_HEAD
+    try:
+        return _stage(place, fd, names_of(fd))
+    finally:
+        os.close(fd)
+
+
+def _stage(place: GitPlace, fd: int, entries: frozenset[bytes]) -> Stage | None:
+    head = _read_head(fd)
+    if not head or entries.isdisjoint((b"objects", b"commondir")):
+        return Stage.NO_HEAD
+    resolved = _resolves(head, place, fd, entries)
+    bare = place.kind is ProjectKind.GIT_BARE or (b"index" not in entries and _says_bare(fd))
+    whole = resolved and (bare or b"index" in entries)
+    if LOCKS & entries:
+        if whole:
+            return Stage.IN_USE
+        return Stage.CHECKOUT_LOCKED if resolved else Stage.LOCKED
+    linked = b"commondir" in entries and b"locked" in entries
+    if linked and (read_small(b"locked", NOTE_CAP, fd) or b"").startswith(b"initializing"):
+        return Stage.WORKTREE_STARTING
+    if whole and not bare:
+        return None
+    packs = names_in(place.common + b"/objects/pack")
+    # A repository that was whole once may keep what a killed fetch left behind.
+    fetching = _fetch_stage(place, packs, was_whole=whole)
+    if fetching is not None or whole:
+        return fetching
+    if resolved:
+        empty = names_in(place.work) <= {b".git"}
+        return Stage.NOT_CHECKED_OUT if empty else Stage.FILES_BEFORE_INDEX
+    if b"index" in entries:
+        return Stage.STAGED_UNBORN
+    nothing_fetched = not packs and b"packed-refs" not in entries
+    return _unborn_stage(head, fd, place, nothing_fetched=nothing_fetched)
+
+
+def _says_bare(fd: int) -> bool:
+    """Whether what lies behind a `.git` is a bare repository all the same, for worktrees."""
+    return _BARE.search(read_small(b"config", CONFIG_CAP, fd) or b"") is not None
+
+
+def _fetch_stage(place: GitPlace, packs: frozenset[bytes], *, was_whole: bool) -> Stage | None:
+    if not was_whole and any(name.startswith(TEMPORARY) for name in packs):
+        return Stage.FETCHING
+    for name in packs:
+        if not name.endswith(b".keep"):
+            continue
+        note = read_small(place.common + b"/objects/pack/" + name, NOTE_CAP) or b""
+        found = _KEEP.match(note)
+        if found is None or found[2].strip() != _HOST:
+            continue
+        if _alive(int(found[1])):
+            return Stage.KEPT_BY_LIVE
+        if not was_whole:
+            return Stage.KEPT_BY_DEAD
+    return None
+
+
+def _unborn_stage(head: bytes, fd: int, place: GitPlace, *, nothing_fetched: bool) -> Stage | None:
+    config = read_small(b"config", CONFIG_CAP, fd) or b""
+    branch = head.removeprefix(b"ref: ").removeprefix(_BRANCH_PREFIX)
+    if nothing_fetched and head.startswith(b"ref: " + _BRANCH_PREFIX):
+        # The last thing that a clone of an empty repository writes.
+        section = rb'^[ \t]*\[branch "' + re.escape(branch) + rb'"\][^\[]*^[ \t]*merge[ \t]*='
+        if re.search(section, config, re.MULTILINE):
+            return None
+    if not _REMOTE.search(config):
+        return Stage.UNBORN
+    # What `git clone` was killed in is empty; who adds a remote by hand mostly has files already.
+    if place.kind is not ProjectKind.GIT_BARE and not names_in(place.work) <= {b".git"}:
+        return Stage.REMOTE_ALONE
+    return Stage.NEGOTIATING if _FETCH.search(config) else Stage.CONNECTING
+
+
+def _read_head(fd: int) -> bytes:
+    text = read_small(b"HEAD", REF_CAP, fd)
+    if text is not None:
+        return text.strip()
+    try:
+        # Old repositories have a link to the branch instead of a text that names it.
+        return b"ref: " + os.readlink(b"HEAD", dir_fd=fd)
+    except OSError:
+        return b""
+
+
+def _resolves(head: bytes, place: GitPlace, fd: int, entries: frozenset[bytes]) -> bool:
+    if not head.startswith(b"ref: "):
+        return _OBJECT_ID.match(head) is not None
+    ref = head.removeprefix(b"ref: ").strip()
+    if not ref.startswith(b"refs/") or b".." in ref or b"\0" in ref:
+        return False
+    if b"reftable" in entries:
+        return bool(read_small(b"reftable/tables.list", REF_CAP, fd))
+    loose = read_small(place.common + b"/" + ref, NOTE_CAP) or b""
+    if _OBJECT_ID.match(loose):
+        return True
+    packed = read_small(place.common + b"/packed-refs", PACKED_REFS_CAP) or b""
+    return b" " + ref + b"\n" in packed
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        return True
+    return True

@@ -1,0 +1,135 @@
+"""Reads git's index: what a checkout must hold, by the bytes alone.
+
+Sources: gitformat-index(5) for versions 2 to 4; a SHA-256 repository has ids and a checksum of
+32 bytes. All sizes in the file are claims. An index of very many files is left unread, which costs
+a look at whether a copy is whole and nothing else.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from rootsd.host.disk.reader import read_small
+
+INDEX_CAP = 32 << 20
+MOST_ENTRIES = 100_000
+_LONGEST_NAME = 4096  # PATH_MAX; compressed names can each be as long as the one before
+SHA1_SIZE, SHA256_SIZE = 20, 32
+
+_SIGNATURE = b"DIRC"
+_HEADER = 12
+_STAT_SIZE = 40
+_MODE_OFFSET, _SIZE_OFFSET = 24, 36
+_EXTENDED = 0x4000
+_SKIP_WORKTREE = 0x4000
+_INTENT_TO_ADD = 0x2000
+_TYPE_MASK = 0xF000
+_SUBMODULE = 0xE000
+_REGULAR = 0x8000
+_COMPRESSED = 4
+_VERSIONS = (2, 3, _COMPRESSED)
+# A split index names a second file that holds most entries; what it lacks is not to be told.
+_SPLIT = b"link"
+
+
+class BadIndex(Exception):
+    """The file is no index, or not all of one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A file of the checkout; `size` is None unless it is a regular one."""
+
+    name: bytes
+    object_id: bytes
+    size: int | None
+
+
+def entries_of(file: bytes, id_size: int) -> list[Entry]:
+    """The files that must be in the checkout: not submodules, not what is left out of it.
+
+    Empty for a split index and for one that is too large. `id_size` is how many bytes an object id
+    has. Raises BadIndex.
+    """
+    if read_small(file, len(_SIGNATURE)) != _SIGNATURE:
+        raise BadIndex("no index")  # before so much memory goes to what is none
+    data = read_small(file, INDEX_CAP) or b""
+    if len(data) == INDEX_CAP:
+        return []
+    if len(data) < _HEADER + id_size or not _is_whole(data, id_size):
+        raise BadIndex("its checksum is of something else")
+    version = int.from_bytes(data[4:8], "big")
+    if version not in _VERSIONS:
+        return []
+    count = int.from_bytes(data[8:12], "big")
+    if MOST_ENTRIES < count <= len(data) // (_STAT_SIZE + id_size):
+        return []
+    found, end = [], len(data) - id_size
+    at, name = _HEADER, b""
+    for _ in range(count):
+        if at + _STAT_SIZE + id_size + 2 > end:
+            raise BadIndex("it counts more entries than it holds")
+        entry, at, name = _entry(data, at, id_size, name if version == _COMPRESSED else None)
+        if entry is not None:
+            found.append(entry)
+    return [] if _SPLIT in _extensions(data, at, end) else found
+
+
+def _is_whole(data: bytes, id_size: int) -> bool:
+    trailer = data[-id_size:]
+    if trailer == bytes(id_size):
+        return True  # index.skipHash
+    if id_size == SHA1_SIZE:
+        return hashlib.sha1(data[:-id_size], usedforsecurity=False).digest() == trailer
+    return hashlib.sha256(data[:-id_size]).digest() == trailer
+
+
+def _entry(
+    data: bytes, at: int, id_size: int, before: bytes | None
+) -> tuple[Entry | None, int, bytes]:
+    """The entry at `at`, if it is to be there; where the next begins; its name.
+
+    `before` is the name of the entry before it where names are compressed, else None.
+    """
+    ids = at + _STAT_SIZE
+    flags = int.from_bytes(data[ids + id_size : ids + id_size + 2], "big")
+    start = ids + id_size + (4 if flags & _EXTENDED else 2)
+    more = int.from_bytes(data[start - 2 : start], "big") if flags & _EXTENDED else 0
+    kept = b""
+    if before is not None:
+        dropped, start = _varint(data, start)
+        kept = before[: len(before) - dropped]
+    stop = data.find(b"\0", start)
+    if stop < 0:
+        raise BadIndex("a name without an end")
+    if len(kept) + stop - start > _LONGEST_NAME:
+        raise BadIndex("a name longer than any path")
+    name = kept + data[start:stop]
+    if name.startswith(b"/") or (b".." in name and b".." in name.split(b"/")):
+        raise BadIndex("a name that leads out of the checkout")
+    following = stop + 1 if before is not None else at + ((stop - at) // 8 + 1) * 8
+    mode = int.from_bytes(data[at + _MODE_OFFSET : at + _MODE_OFFSET + 4], "big") & _TYPE_MASK
+    if more & (_SKIP_WORKTREE | _INTENT_TO_ADD) or mode == _SUBMODULE:
+        return None, following, name
+    size = int.from_bytes(data[at + _SIZE_OFFSET : at + _SIZE_OFFSET + 4], "big")
+    entry = Entry(name, data[ids : ids + id_size], size if mode == _REGULAR else None)
+    return entry, following, name
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    """A number as in offsets of packs (gitformat-pack(5)), and where it ends."""
+    value = data[at] & 0x7F
+    while data[at] & 0x80:
+        at += 1
+        if at >= len(data):
+            raise BadIndex("a number without an end")
+        value = ((value + 1) << 7) | (data[at] & 0x7F)
+    return value, at + 1
+
+
+def _extensions(data: bytes, at: int, end: int) -> Iterator[bytes]:
+    while at + 8 <= end:
+        yield data[at : at + 4]
+        at += 8 + int.from_bytes(data[at + 4 : at + 8], "big")

@@ -1,0 +1,80 @@
+"""Tells whether objects are in a repository, without git: loose ones and those in packs.
+
+Sources: gitrepository-layout(5), gitformat-pack(5) for the index of a pack, version 2.
+"""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect_left
+from collections.abc import Iterable
+
+from rootsd.host.disk.reader import names_in, read_small, read_tail
+
+# 2 million objects; what a larger pack holds is taken on trust.
+_PACK_INDEX_CAP = 64 << 20
+_MAGIC = b"\xfftOc\x00\x00\x00\x02"
+_TABLE = len(_MAGIC) + 256 * 4
+
+
+def packs_fit(objects: bytes, id_size: int) -> bool:
+    """Whether each pack ends with the checksum that its index, which is whole as well, names."""
+    folder = objects + b"/pack/"
+    names = names_in(folder)
+    stems = {name.removesuffix(b".pack") for name in names if name.endswith(b".pack")}
+    stems |= {name.removesuffix(b".idx") for name in names if name.endswith(b".idx")}
+    for stem in stems:
+        of_index = read_tail(folder + stem + b".idx", 2 * id_size)
+        of_pack = read_tail(folder + stem + b".pack", id_size)
+        if of_index is None or of_pack is None or of_index[:id_size] != of_pack:
+            return False
+    return True
+
+
+def are_elsewhere(objects: bytes) -> bool:
+    """Whether some objects need not be here: borrowed from another repository, or promised."""
+    if os.path.lexists(objects + b"/info/alternates"):
+        return True
+    return any(name.endswith(b".promisor") for name in names_in(objects + b"/pack"))
+
+
+def has_all(objects: bytes, ids: Iterable[bytes]) -> bool:
+    """Whether every object of these binary ids is there; 5 us each."""
+    missing = {each for each in ids if not _is_loose(objects, each)}
+    folder = objects + b"/pack/"
+    for name in names_in(folder):
+        if not missing:
+            break
+        if name.endswith(b".idx"):
+            missing -= _found_in(read_small(folder + name, _PACK_INDEX_CAP) or b"", missing)
+    return not missing
+
+
+def _is_loose(objects: bytes, object_id: bytes) -> bool:
+    name = object_id.hex().encode()
+    return os.path.lexists(objects + b"/" + name[:2] + b"/" + name[2:])
+
+
+def _found_in(index: bytes, wanted: set[bytes]) -> set[bytes]:
+    """Those of `wanted` that a pack's index lists."""
+    if not index.startswith(_MAGIC) or len(index) < _TABLE:
+        return set()
+    counts = [int.from_bytes(index[at : at + 4], "big") for at in range(8, _TABLE, 4)]
+    if len(index) == _PACK_INDEX_CAP:
+        return set(wanted)
+    size = len(next(iter(wanted)))
+    if len(index) < _TABLE + counts[-1] * size or counts != sorted(counts):
+        return set()
+
+    def id_at(number: int) -> bytes:
+        start = _TABLE + number * size
+        return index[start : start + size]
+
+    found = set()
+    for each in wanted:
+        low = counts[each[0] - 1] if each[0] else 0
+        high = counts[each[0]]
+        at = bisect_left(range(high), each, low, high, key=id_at)
+        if at < high and id_at(at) == each:
+            found.add(each)
+    return found

@@ -1,0 +1,63 @@
+"""Finds the linked worktrees of a repository from the repository itself.
+
+A worktree may lie where no walk goes: in a hidden folder, or beside a bare repository in a folder
+that holds the `.git` file of both. Source: gitrepository-layout(5), "worktrees/<id>/gitdir".
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+from rootsd.host.disk.reader import REF_CAP, join, names_in, read_small
+from rootsd.host.vcs.gitdir import locate
+
+_MOST = 1_000
+_MARKER = b"/.git"
+
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """`trees` are the folders that link back, `open` the entries of which none does (yet)."""
+
+    trees: frozenset[bytes]
+    open: frozenset[bytes]
+
+
+def links_folder(main: bytes) -> bytes | None:
+    """Where the repository at `main` keeps its links to worktrees; None if it has none."""
+    for folder in (main + b"/.git/worktrees", main + b"/worktrees"):
+        try:
+            os.lstat(folder)
+        except FileNotFoundError:
+            continue
+        except NotADirectoryError:
+            break  # `.git` is a file
+        except OSError:
+            return None
+        if os.path.lexists(os.path.dirname(folder) + b"/HEAD"):
+            return folder
+    place = locate(main) if os.path.isfile(main + _MARKER) else None
+    if place is None or place.folder != place.common:
+        return None
+    folder = place.common + b"/worktrees"
+    return folder if os.path.isdir(folder) else None
+
+
+def links_in(folder: bytes) -> Links:
+    """The worktrees that the folder names, where each answers with a link back."""
+    trees, unanswered = set(), set()
+    for name in sorted(names_in(folder))[:_MOST]:
+        entry = folder + b"/" + name
+        work = _work_of(entry)
+        place = locate(work) if work is not None else None
+        if work is not None and place is not None and place.main_checkout is not None:
+            trees.add(work)
+        else:
+            unanswered.add(entry)
+    return Links(frozenset(trees), frozenset(unanswered))
+
+
+def _work_of(entry: bytes) -> bytes | None:
+    marker = join(entry, (read_small(entry + b"/gitdir", REF_CAP) or b"").strip())
+    return marker.removesuffix(_MARKER) if marker.endswith(_MARKER) else None

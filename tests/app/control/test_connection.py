@@ -1,0 +1,179 @@
+"""One control connection: lines in, answers out."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+import anyio
+from anyio.abc import SocketStream
+
+from rootsd.app.control.connection import REFUSED, serve_control
+from rootsd.app.control.gate import ChallengeNeeded
+from rootsd.app.control.register import Call
+from rootsd.core.errors import AmbiguousReference, CallerRefused, UnknownProject
+from rootsd.core.model import Actor, ActorKind
+from rootsd.wire.guarding import Challenge, LogQuery
+from rootsd.wire.lines import LineReader
+from rootsd.wire.request import Request
+from rootsd.wire.running import StatusQuery, Stop
+from rootsd.wire.scans import Progress, ScanOrder
+from rootsd.wire.standing import CheckQuery
+
+ME = Actor(ActorKind.PERSON, "a test")
+
+
+class FakeDesk:
+    """Remembers what it was asked; reports progress on a scan, refuses to stop."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[Request, Actor]] = []
+        self.may_finish = anyio.Event()
+        self.answers_out: list[Request] = []
+
+    def answered(self, request: Request) -> None:
+        self.answers_out.append(request)
+
+    async def answer(self, request: Request, call: Call) -> dict[str, Any]:
+        self.asked.append((request, call.actor))
+        progress = call.progress
+        if isinstance(request, Stop):
+            raise UnknownProject("no such thing", "rootsd ls")
+        if isinstance(request, CheckQuery):
+            raise AmbiguousReference("api fits several", "rootsd ls", ("acme/api", "beta/api"))
+        if isinstance(request, ScanOrder) and progress is not None:
+            progress(Progress(folders=1, projects=0, parent="/src"))
+            progress(Progress(folders=2, projects=1, parent="/src"))
+            await self.may_finish.wait()
+        return {"revision": 7}
+
+
+async def admit(request: Request, typed: str | None) -> Actor:
+    """Lets everybody in; of whoever asks for the log, a word is wanted."""
+    if isinstance(request, LogQuery):
+        if typed is None:
+            raise ChallengeNeeded("confirm it", Challenge(lines=["log"], word="bada"))
+        if typed != "bada":
+            raise CallerRefused("that is not the word", "rootsd status")
+    return ME
+
+
+class Caller:
+    """The other end: sends lines, reads answers."""
+
+    def __init__(self, stream: SocketStream) -> None:
+        self.stream = stream
+        self._lines = LineReader(1 << 20)
+
+    async def send(self, text: str) -> None:
+        await self.stream.send(text.encode() + b"\n")
+
+    async def call(self, method: str, **params: object) -> dict[str, Any]:
+        await self.send(
+            json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
+        )
+        return await self.next()
+
+    async def next(self) -> dict[str, Any]:
+        with anyio.fail_after(10):
+            while (line := self._lines.pop()) is None:
+                self._lines.feed(await self.stream.receive())
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+
+@asynccontextmanager
+async def connected(desk: FakeDesk) -> AsyncIterator[Caller]:
+    ours, theirs = socket.socketpair()
+    near = await SocketStream.from_socket(ours)
+    far = await SocketStream.from_socket(theirs)
+    async with anyio.create_task_group() as group, near, far:
+        group.start_soon(serve_control, near, desk, admit)
+        yield Caller(far)
+        group.cancel_scope.cancel()
+
+
+async def test_a_request_reaches_the_desk_with_its_caller_and_is_answered() -> None:
+    desk = FakeDesk()
+    async with connected(desk) as caller:
+        assert await caller.call("status") == {
+            "jsonrpc": "2.0",
+            "id": 1,
+            "result": {"revision": 7},
+        }
+    assert desk.asked == [(StatusQuery(), ME)]
+    assert desk.answers_out == [StatusQuery()]
+
+
+async def test_an_expected_error_travels_with_its_word_and_the_next_command() -> None:
+    async with connected(FakeDesk()) as caller:
+        answer = await caller.call("stop")
+    assert answer["error"] == {
+        "code": REFUSED,
+        "message": "no such thing",
+        "data": {"code": "nothing-matched", "remedy": "rootsd ls"},
+    }
+
+
+async def test_what_could_have_been_meant_travels_too() -> None:
+    async with connected(FakeDesk()) as caller:
+        answer = await caller.call("check", path="/x")
+    assert answer["error"]["data"]["choices"] == ["acme/api", "beta/api"]
+
+
+async def test_an_unknown_method_is_refused_and_the_connection_goes_on() -> None:
+    async with connected(FakeDesk()) as caller:
+        assert (await caller.call("teleport"))["error"]["data"]["code"] == "usage"
+        assert (await caller.call("status"))["result"] == {"revision": 7}
+
+
+async def test_text_that_is_no_message_gets_an_error_and_the_connection_goes_on() -> None:
+    async with connected(FakeDesk()) as caller:
+        await caller.send("{not json")
+        assert (await caller.next())["error"]["code"] == -32700
+        assert (await caller.call("status"))["result"] == {"revision": 7}
+
+
+async def test_a_line_without_end_is_cut_off_with_an_error() -> None:
+    async with connected(FakeDesk()) as caller, anyio.create_task_group() as group:
+        group.start_soon(send_until_refused, caller.stream, b"x" * (64 << 10))
+        assert (await caller.next())["error"]["code"] == -32600
+
+
+async def send_until_refused(stream: SocketStream, chunk: bytes) -> None:
+    with anyio.fail_after(10), suppress(anyio.BrokenResourceError):
+        while True:
+            await stream.send(chunk)
+
+
+async def test_progress_comes_before_the_answer_and_only_the_newest_counts() -> None:
+    desk = FakeDesk()
+    async with connected(desk) as caller:
+        first = await caller.call("scan")
+        assert first["method"] == "progress"
+        assert first["params"]["folders"] == 2
+        desk.may_finish.set()
+        assert (await caller.next())["result"] == {"revision": 7}
+
+
+async def test_a_notice_gets_no_answer() -> None:
+    desk = FakeDesk()
+    async with connected(desk) as caller:
+        await caller.send('{"jsonrpc":"2.0","method":"status"}')
+        assert (await caller.call("status"))["id"] == 1
+    assert len(desk.asked) == 1
+
+
+async def test_a_word_that_is_wanted_is_asked_for_and_counts_when_it_is_right() -> None:
+    async with connected(FakeDesk()) as caller:
+        asked = await caller.call("log")
+        assert asked["error"]["data"]["code"] == "refused"
+        assert asked["error"]["data"]["challenge"] == {"lines": ["log"], "word": "bada"}
+        wrong = await caller.call("log", typed="dada")
+        assert wrong["error"]["message"] == "that is not the word"
+        assert "challenge" not in wrong["error"]["data"]
+        assert (await caller.call("log", typed=1))["error"]["data"]["code"] == "usage"
+        assert (await caller.call("log", typed="bada"))["result"] == {"revision": 7}

@@ -1,0 +1,135 @@
+"""The door of the control socket: which requests are orders, and what is at stake."""
+
+from __future__ import annotations
+
+import json
+import socket
+from dataclasses import replace
+from typing import Any
+
+import anyio
+import pytest
+from anyio.abc import SocketStream
+
+from rootsd.app.control.door import Door, lacking, look_by
+from rootsd.core.callers import Guard
+from rootsd.core.model import Verdict
+from rootsd.host.helper.link import Absent
+from rootsd.host.ipc.peer import Peer
+from rootsd.wire.adding import Addition
+from rootsd.wire.control import METHODS
+from rootsd.wire.deciding import Decide, Effect
+from rootsd.wire.facts import ShowQuery
+from rootsd.wire.guarding import GuardQuery, LogQuery, SetGuard
+from rootsd.wire.projects import ProjectsQuery, Selection
+from rootsd.wire.request import Request
+from rootsd.wire.rules import RuleAddition, RuleRemoval, RulesQuery
+from rootsd.wire.running import Reload, StatusQuery, Stop
+from rootsd.wire.scans import ScanOrder
+from rootsd.wire.sessions import SessionsQuery
+from rootsd.wire.standing import CheckQuery, WhyQuery
+from support.decisions import approved, project
+from support.desks import APPROVE, CWD, DENY, FORGET, Office
+from support.fakes import HANG_GUARD
+
+ORDERS: list[Request] = [
+    Decide(APPROVE, CWD, ("p1",)), Decide(DENY, CWD, ("p1",)), Decide(FORGET, CWD, ("p1",)),
+    SetGuard(Guard.OFF), SetGuard(Guard.AGENTS), RuleRemoval(3),
+    RuleAddition(Verdict.APPROVED, "/x", CWD), Addition("/x", CWD, "api"),
+]  # fmt: skip
+LOOKS: list[Request] = [
+    StatusQuery(), ProjectsQuery(CWD), SessionsQuery(), ScanOrder(), Reload(), CheckQuery("/"),
+    WhyQuery("/"),
+    ShowQuery(CWD, ("p1",)), GuardQuery(), LogQuery(), RulesQuery(), Stop(), Addition("/x", CWD),
+    Decide(APPROVE, CWD, ("p1",), effect=Effect.DRY_RUN),
+]  # fmt: skip
+
+
+def test_every_request_is_an_order_or_is_not() -> None:
+    assert {type(request) for request in (*ORDERS, *LOOKS)} == set(METHODS.values())
+    desk = Office().desk
+    assert all(desk.order_in(request) is not None for request in ORDERS)
+    assert all(desk.order_in(request) is None for request in LOOKS)
+
+
+async def stakes_of(request: Request, office: Office) -> list[str]:
+    order = office.desk.order_in(request)
+    assert order is not None
+    return list(await order.stakes())
+
+
+async def test_the_stakes_name_paths_and_nothing_is_decided_by_telling() -> None:
+    office = Office(project(1), project(2), approved(3))
+    assert await stakes_of(Decide(APPROVE, CWD, ("p1", "p3")), office) == [
+        "approve /home/ann/src/p1",
+        "approve /home/ann/src/p3",
+    ]
+    every = Decide(APPROVE, CWD, select=Selection.WAITING, under="/home/ann")
+    assert await stakes_of(every, office) == [
+        "approve /home/ann/src/p1",
+        "approve /home/ann/src/p2",
+    ]
+    assert await stakes_of(SetGuard(Guard.OFF), office) == ["rootsd guard off"]
+    assert await stakes_of(RuleRemoval(3), office) == ["rootsd rule rm 3"]
+    rule = RuleAddition(Verdict.APPROVED, "/x\x1b", CWD)
+    assert await stakes_of(rule, office) == ["rootsd rule add approve /x\\u{1b}"]
+    assert office.world.saver.batches == []
+
+
+async def test_many_paths_are_cut_short() -> None:
+    office = Office(*(project(n) for n in range(30)))
+    told = await stakes_of(Decide(APPROVE, CWD, select=Selection.WAITING), office)
+    assert len(told) == 21
+    assert told[-1] == "and 10 more"
+
+
+async def test_a_folder_that_is_not_known_yet_is_named_as_it_was_typed() -> None:
+    order = Decide(APPROVE, CWD, ("./new\x1b",))
+    assert await stakes_of(order, Office()) == ["approve ./new\\u{1b} (in /home/ann/src)"]
+
+
+def test_what_was_ordered_is_told_in_words() -> None:
+    order = Office().desk.order_in(Decide(DENY, CWD, ("a\x1b", "b")))
+    assert order is not None
+    assert order.words == "deny a\\u{1b} b"
+    swept = replace(Decide(APPROVE, CWD), select=Selection.LAPSED, under="/x")
+    order = Office().desk.order_in(swept)
+    assert order is not None
+    assert order.words == "approve --lapsed --under /x"
+
+
+async def _answer_to(line: bytes, pid: int) -> dict[str, Any]:
+    office = Office(project(1))
+    ours, theirs = socket.socketpair()
+    near, far = await SocketStream.from_socket(ours), await SocketStream.from_socket(theirs)
+    async with anyio.create_task_group() as group, far:
+        group.start_soon(Door(office.gate, office.desk).serve, near, Peer(pid, 0))
+        with anyio.fail_after(HANG_GUARD):
+            await far.send(line)
+            answer = await far.receive()
+            await far.send_eof()
+    told: dict[str, Any] = json.loads(answer)
+    return told
+
+
+@pytest.mark.parametrize("method", ["status", "stop", "decide"])
+async def test_who_comes_from_another_pid_namespace_is_refused_whatever_is_asked(
+    method: str,
+) -> None:
+    line = b'{"jsonrpc":"2.0","id":1,"method":"%s","params":{"verb":"deny","cwd":"/"}}\n'
+    answer = await _answer_to(line % method.encode(), 0)
+    assert answer["error"]["data"]["code"] == "refused"
+    assert "another pid namespace" in answer["error"]["message"]
+
+
+async def test_a_look_needs_no_admission() -> None:
+    answer = await _answer_to(b'{"jsonrpc":"2.0","id":1,"method":"guard"}\n', 2**22 + 1)
+    assert answer["result"]["guard"] == "agents"
+
+
+async def test_without_a_helper_nobody_is_seen_and_what_is_missing_is_said() -> None:
+    absent = Absent("no room")
+    assert await look_by(absent)([1], ()) is None
+    (sentence,) = lacking(absent)
+    assert sentence.startswith("the helper process could not be started: no room: ")
+    assert "confirmed on a terminal" in sentence

@@ -1,0 +1,243 @@
+"""The gate: looks at who gives an order, asks, refuses, remembers."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+
+import anyio
+import pytest
+
+from rootsd.app.control.gate import ChallengeNeeded, Gate, Visit
+from rootsd.app.control.register import Order
+from rootsd.core.callers import Guard
+from rootsd.core.changes import Attempt, GuardChange, Note
+from rootsd.core.errors import CallerRefused
+from rootsd.core.model import ActorKind
+from rootsd.host.config import Approval
+from support.decisions import PERSON
+from support.fakes import DiskRefuses
+from support.street import OWN_GROUP, TERMINAL, Street, Visitor, process
+
+HANG_GUARD = 10
+
+
+class Notes:
+    """What was to be made durable."""
+
+    def __init__(self) -> None:
+        self.kept: list[Note] = []
+        self.refusing = False
+
+    async def __call__(self, note: Note) -> None:
+        if self.refusing:
+            raise DiskRefuses("no room left")
+        self.kept.append(note)
+
+
+async def stakes() -> Sequence[str]:
+    return ("approve /home/ann/src/api",)
+
+
+ORDER = Order("approve api", stakes)
+SHELL = process(20, 1, "bash", terminal=TERMINAL)
+PERSONS = process(90, 20, "rootsd", terminal=TERMINAL)
+CLAUDE = process(30, 20, "claude", terminal=TERMINAL)
+AGENTS = process(91, 30, "rootsd", terminal=TERMINAL)
+HOST = process(40, 20, "my-host", terminal=TERMINAL)
+BRIDGE = process(41, 40, "rootsd", "python3", "-m", "rootsd", "bridge")
+HOSTS = process(92, 40, "rootsd", terminal=TERMINAL)
+ORPHAN = process(93, 1, "rootsd", control_group=OWN_GROUP)
+
+
+@pytest.fixture
+def street() -> Street:
+    return Street(SHELL, PERSONS, CLAUDE, AGENTS, HOST, BRIDGE, HOSTS, ORPHAN)
+
+
+@pytest.fixture
+def notes() -> Notes:
+    return Notes()
+
+
+@pytest.fixture
+def gate(street: Street, notes: Notes) -> Gate:
+    return street.gate(notes)
+
+
+async def test_a_person_is_let_through_and_named(gate: Gate, notes: Notes) -> None:
+    actor = await Visit(gate, Visitor(90)).admit(ORDER, None)
+    assert actor.kind is ActorKind.PERSON
+    assert actor.detail == "pid 90, bash, terminal 136:0"
+    assert notes.kept == []
+    assert gate.refused is None
+
+
+async def test_an_agent_is_refused_and_that_is_remembered_until_somebody_looks(
+    gate: Gate, notes: Notes, caplog: pytest.LogCaptureFixture
+) -> None:
+    for _ in range(2):
+        with pytest.raises(CallerRefused, match="Claude Code started it") as refusal:
+            await Visit(gate, Visitor(91)).admit(ORDER, None)
+        assert "terminal of your own" in refusal.value.remedy
+    assert [note.what for note in notes.kept if isinstance(note, Attempt)] == ["approve api"] * 2
+    assert all("Claude Code" in note.actor.detail for note in notes.kept)
+    assert gate.refused is not None
+    assert (gate.refused["count"], gate.refused["what"]) == (2, "approve api")
+    assert gate.refused["at"] == "2026-03-04T12:00:00Z"
+    gate.looked()
+    assert gate.refused is None
+
+
+async def test_a_flood_of_attempts_is_counted_and_not_all_written(
+    gate: Gate, notes: Notes, street: Street
+) -> None:
+    async def attempt() -> None:
+        with suppress(CallerRefused):
+            await Visit(gate, Visitor(91)).admit(ORDER, None)
+
+    for _ in range(1000):
+        await attempt()
+    assert len(notes.kept) == 20
+    assert gate.refused is not None
+    assert gate.refused["count"] == 1000
+    street.seconds += 60
+    await attempt()
+    last = notes.kept[-1]
+    assert isinstance(last, Attempt)
+    assert last.what == "approve api (980 more like it)"
+
+
+async def test_where_the_disk_refuses_the_order_is_refused_all_the_same(
+    gate: Gate, notes: Notes
+) -> None:
+    notes.refusing = True
+    with pytest.raises(CallerRefused):
+        await Visit(gate, Visitor(91)).admit(ORDER, None)
+    assert gate.refused is not None
+
+
+async def test_who_is_gone_when_it_was_looked_at_is_refused(gate: Gate) -> None:
+    visitor = Visitor(90)
+    visitor.gone = True
+    with pytest.raises(CallerRefused, match="whoever asked is gone"):
+        await Visit(gate, visitor).admit(ORDER, None)
+    with pytest.raises(CallerRefused, match="whoever asked is gone"):
+        await Visit(gate, Visitor(99)).admit(ORDER, None)
+
+
+async def _challenged(visit: Visit, order: Order = ORDER) -> ChallengeNeeded:
+    with pytest.raises(ChallengeNeeded) as needed:
+        await visit.admit(order, None)
+    return needed.value
+
+
+async def test_below_an_unknown_host_a_terminal_is_asked_and_the_right_word_counts_once(
+    gate: Gate, street: Street, notes: Notes
+) -> None:
+    street.connected = {41}
+    visit = Visit(gate, Visitor(92))
+    asked = (await _challenged(visit)).challenge
+    assert asked["lines"][0] == "approve /home/ann/src/api"
+    assert "my-host, pid 40 started it" in asked["lines"][1]
+    actor = await visit.admit(ORDER, f" {asked['word']}\n")
+    assert actor.detail.endswith("confirmed there")
+    assert notes.kept == []
+    with pytest.raises(CallerRefused, match="was not the one asked for"):
+        await visit.admit(ORDER, asked["word"])
+    assert len(notes.kept) == 1
+
+
+async def test_a_wrong_word_or_the_word_for_something_else_is_an_attempt(
+    gate: Gate, street: Street, notes: Notes
+) -> None:
+    street.connected = {41}
+    visit = Visit(gate, Visitor(92))
+    await _challenged(visit)
+    with pytest.raises(CallerRefused):
+        await visit.admit(ORDER, "wrong")
+    word = (await _challenged(visit)).challenge["word"]
+    with pytest.raises(CallerRefused):
+        await visit.admit(replace(ORDER, words="approve other"), word)
+    elsewhere = Visit(gate, Visitor(92))
+    word = (await _challenged(visit)).challenge["word"]
+    with pytest.raises(CallerRefused):
+        await elsewhere.admit(ORDER, word)
+    assert len(notes.kept) == 3
+
+
+async def test_a_host_is_remembered_beyond_the_end_of_its_bridge(
+    gate: Gate, street: Street
+) -> None:
+    async with anyio.create_task_group() as group:
+        group.start_soon(gate.keep_remembering)
+        street.connected = {41}
+        gate.somebody_connected()
+        with anyio.fail_after(HANG_GUARD):
+            while not street.looks:
+                await anyio.lowlevel.checkpoint()
+        group.cancel_scope.cancel()
+    street.connected = set()
+    await _challenged(Visit(gate, Visitor(92)))
+    with pytest.raises(CallerRefused, match="control group of"):
+        await Visit(gate, Visitor(93)).admit(ORDER, None)
+
+
+async def test_a_host_that_has_ended_speaks_no_longer(gate: Gate, street: Street) -> None:
+    street.connected = {41}
+    with pytest.raises(CallerRefused, match="control group of"):
+        await Visit(gate, Visitor(93)).admit(ORDER, None)
+    street.connected = set()
+    del street.processes[40], street.processes[41]
+    assert (await Visit(gate, Visitor(93)).admit(ORDER, None)).kind is ActorKind.PERSON
+
+
+async def test_where_nobody_can_look_everybody_is_asked(gate: Gate, street: Street) -> None:
+    street.blind = True
+    assert "helper process is missing" in (await _challenged(Visit(gate, Visitor(90)))).message
+
+
+async def test_what_is_set_holds_from_then_on_and_is_kept(gate: Gate, notes: Notes) -> None:
+    await gate.set_guard(Guard.OFF, PERSON)
+    assert notes.kept == [GuardChange(Guard.OFF, PERSON)]
+    assert (await Visit(gate, Visitor(91)).admit(ORDER, None)).kind is ActorKind.PERSON
+
+
+async def test_a_disk_that_refuses_does_not_loosen_the_guard_and_does_not_keep_it_loose(
+    gate: Gate, notes: Notes
+) -> None:
+    notes.refusing = True
+    with pytest.raises(DiskRefuses):
+        await gate.set_guard(Guard.OFF, PERSON)
+    assert gate.guard == "agents"
+    with pytest.raises(DiskRefuses):
+        await gate.set_guard(Guard.TERMINAL, PERSON)
+    assert gate.guard == "terminal"
+
+
+@pytest.mark.parametrize(("is_new", "guard"), [(True, Guard.OFF), (False, Guard.AGENTS)])
+async def test_the_configuration_sets_the_guard_of_a_new_store_alone(
+    gate: Gate, notes: Notes, is_new: bool, guard: Guard
+) -> None:
+    await gate.begin(Approval(Guard.OFF), is_new=is_new)
+    assert gate.guard is guard
+    assert len(notes.kept) == is_new
+
+
+async def test_the_configuration_names_further_agents(gate: Gate, street: Street) -> None:
+    street.add(process(94, 40, "rootsd", terminal=TERMINAL, markers=frozenset({"MINE"})))
+    await Visit(gate, Visitor(92)).admit(ORDER, None)
+    gate.know(Approval(agents=("my-host",)))
+    with pytest.raises(CallerRefused, match="my-host started it"):
+        await Visit(gate, Visitor(92)).admit(ORDER, None)
+    gate.know(Approval(markers=("MINE",)))
+    with pytest.raises(CallerRefused, match="MINE is set for"):
+        await Visit(gate, Visitor(94)).admit(ORDER, None)
+
+
+async def test_attempts_are_told_in_the_log(gate: Gate, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING), pytest.raises(CallerRefused):
+        await Visit(gate, Visitor(91)).admit(ORDER, None)
+    assert "refused: approve api (pid 91, claude < bash, terminal 136:0)" in caplog.text

@@ -1,0 +1,69 @@
+"""What `rootsd log` and `rootsd guard` are told."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from rootsd.app.deciding.chronicle import log_items
+from rootsd.core.callers import Guard
+from rootsd.core.changes import Attempt, GuardChange, ProjectChange, Verb
+from rootsd.core.history import START, distrust, events_for, fold
+from rootsd.core.model import Actor, ActorKind, Verdict
+from rootsd.wire.guarding import GuardQuery, LogQuery, RefusedStatus, SetGuard
+from rootsd.wire.running import StatusQuery
+from support.decisions import NOON, PERSON, add, approved, decide, rule
+from support.desks import Office
+
+CALLER = Actor(ActorKind.CALLER, "pid 9: Goose started it")
+
+
+def test_every_kind_of_event_is_told_in_words() -> None:
+    other = approved(2)
+    odd = ProjectChange(b"/home/ann/\xff", None, other, Verb.APPROVED, PERSON)
+    changes = [
+        decide(approved(1)),
+        odd,
+        add(replace(rule(1, Verdict.DENIED), pattern=b"/home/ann/x\x1b*")),
+        GuardChange(Guard.OFF, PERSON),
+        Attempt("approve api", CALLER),
+    ]
+    first, second, ruled, guard, refused = log_items(events_for(changes, NOON, START))
+    assert (first["seq"], first["verb"], first["at"]) == (1, "approved", "2026-03-04T12:00:00Z")
+    assert first["path"] == "/home/ann/src/p1"
+    assert (second["path"], second["path_b64"]) == (None, "L2hvbWUvYW5uL/8=")
+    assert ruled["what"] == "denied /home/ann/x\\u{1b}*"
+    assert (guard["verb"], guard["what"], guard["actor"]) == ("guard set", "off", "person")
+    assert refused == {
+        "seq": 5, "at": "2026-03-04T12:00:00Z", "verb": "refused", "actor": "caller",
+        "by": "pid 9: Goose started it", "path": None, "path_b64": None, "what": "approve api",
+    }  # fmt: skip
+
+
+def test_what_nobody_ordered_has_no_actor() -> None:
+    events = events_for([decide(approved(1)), GuardChange(Guard.OFF, PERSON)], NOON, START)
+    lapsed, usual = log_items(distrust(fold(events), NOON))
+    assert (lapsed["verb"], lapsed["actor"]) == ("lapsed", None)
+    assert (usual["verb"], usual["what"], usual["by"]) == ("guard set", "the usual", None)
+
+
+async def test_the_newest_events_are_asked_for() -> None:
+    office = Office(approved(1))
+    office.events = events_for([decide(approved(n)) for n in range(5)], NOON, START)
+    answer = await office.ask(LogQuery(last=2))
+    assert [item["seq"] for item in answer["items"]] == [4, 5]
+
+
+async def test_the_guard_is_told_and_set() -> None:
+    office = Office()
+    assert (await office.ask(GuardQuery()))["guard"] == "agents"
+    assert (await office.ask(SetGuard(Guard.TERMINAL)))["guard"] == "terminal"
+    assert (await office.ask(StatusQuery()))["guard"] == "terminal"
+
+
+async def test_what_was_refused_is_told_until_a_person_has_looked() -> None:
+    office = Office()
+    office.gate.refused = RefusedStatus(count=1, at="x", what="y", by="z", why="w")
+    for _ in range(2):
+        assert (await office.ask(StatusQuery()))["refused"]["what"] == "y"
+    assert (await office.ask(StatusQuery(is_look=True)))["refused"]["what"] == "y"
+    assert (await office.ask(StatusQuery()))["refused"] is None

@@ -1,0 +1,94 @@
+"""What may be concluded of a state depends on how the candidate came, and on what was seen."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from rootsd.app.discovery.candidate import Arrival, Candidate, is_old
+from rootsd.core.model import Incomplete, ProjectKind
+from rootsd.host.vcs.stages import Complete, Pending, Stage
+from support.repos import fake_repository, git, raw
+
+GIT, HG, PROJECT = ProjectKind.GIT, ProjectKind.HG, ProjectKind.PROJECT
+PARTLY = Incomplete.NOT_CHECKED_OUT
+
+
+def _candidate(path: Path, kind: ProjectKind = GIT, arrival: Arrival = Arrival.MADE) -> Candidate:
+    return Candidate(raw(path), kind, arrival, quiet_since=0.0)
+
+
+@pytest.mark.parametrize("arrival", [Arrival.FOUND, Arrival.MOVED])
+def test_what_was_there_or_came_as_a_whole_is_taken_at_its_word(
+    tmp_path: Path, arrival: Arrival
+) -> None:
+    candidate = _candidate(tmp_path, HG, arrival)
+    assert candidate.doubt(Complete(HG)) is None
+    assert candidate.conclusion(Stage.FILES_BEFORE_INDEX) is None
+    assert candidate.doubt(Pending(HG, Stage.OTHER)) is Stage.OTHER
+
+
+def test_what_is_made_is_a_copy_until_its_maker_is_seen(tmp_path: Path) -> None:
+    candidate = _candidate(fake_repository(tmp_path / "one"))
+    assert candidate.doubt(Complete(GIT)) is Stage.COPYING
+    candidate.maker_seen = True
+    assert candidate.doubt(Complete(GIT)) is None
+
+
+def test_other_tools_may_write_after_the_last_sign(tmp_path: Path) -> None:
+    candidate = _candidate(tmp_path, HG)
+    assert candidate.doubt(Complete(HG)) is Stage.COPYING
+    candidate.maker_seen = True
+    assert candidate.doubt(Complete(HG)) is Stage.SETTLING
+    assert candidate.conclusion(Stage.SETTLING) is None
+
+
+def test_a_project_file_and_a_worktree_know_no_maker(tmp_path: Path) -> None:
+    assert _candidate(tmp_path, PROJECT).doubt(Complete(PROJECT)) is Stage.PROJECT_FILE
+    tree = ProjectKind.GIT_WORKTREE
+    assert _candidate(tmp_path, tree).doubt(Complete(tree)) is None
+
+
+def test_a_copy_is_whole_if_it_has_all_that_it_names(tmp_path: Path) -> None:
+    candidate = _candidate(fake_repository(tmp_path / "one"))
+    assert not candidate.is_whole_copy()
+    candidate.stage = Stage.COPYING
+    assert candidate.is_whole_copy()
+    assert candidate.conclusion(Stage.COPYING) is None
+    (tmp_path / "one" / ".git" / "index").write_bytes(b"DIRC")
+    assert not candidate.is_whole_copy()
+    assert candidate.conclusion(Stage.COPYING) is Incomplete.INTERRUPTED
+
+
+def test_what_grew_without_a_lock_and_stopped_is_a_part(tmp_path: Path) -> None:
+    candidate = _candidate(tmp_path)
+    assert candidate.conclusion(Stage.FILES_BEFORE_INDEX) is PARTLY
+    assert candidate.conclusion(Stage.NOT_CHECKED_OUT) is None
+    candidate.grew = True
+    assert candidate.conclusion(Stage.NOT_CHECKED_OUT) is PARTLY
+    candidate.maker_seen = True
+    assert candidate.conclusion(Stage.NOT_CHECKED_OUT) is None
+    assert candidate.conclusion(Stage.UNBORN) is None
+    assert candidate.conclusion(Stage.LOCKED) is Incomplete.LOCKED
+
+
+def test_a_marker_grows_old(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_repository(tmp_path)
+    assert not is_old(raw(tmp_path), GIT)
+    later = time.time() + 60
+    monkeypatch.setattr(time, "time", lambda: later)
+    assert is_old(raw(tmp_path), GIT)
+    assert not is_old(raw(tmp_path / "none"), GIT)
+
+
+def test_an_index_before_its_branch_is_a_part_if_anything_of_it_lacks(tmp_path: Path) -> None:
+    repository = tmp_path / "one"
+    git("init", repository)
+    (repository / "file").touch()
+    git("add", ".", cwd=repository)
+    candidate = _candidate(repository)
+    assert candidate.conclusion(Stage.STAGED_UNBORN) is None
+    (repository / "file").unlink()
+    assert candidate.conclusion(Stage.STAGED_UNBORN) is PARTLY

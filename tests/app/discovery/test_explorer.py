@@ -1,0 +1,272 @@
+"""What is told of the things that happen, on the real kernel and without threads."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from rootsd.app.discovery.territory import Territory
+from rootsd.core.inputs import Sighted, Unreachable, Vanished
+from rootsd.core.model import LapseReason, Nested, Parent, Project, ProjectKind, Sighting
+from rootsd.host.watch.events import Overflow, Purpose, Watched
+from rootsd.host.watch.polling import PollingWatcher
+from support.exploring import World, run_down
+from support.repos import fake_repository, git, make_repository, raw
+
+pytestmark = pytest.mark.needs("linux")
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    world = World(tmp_path)
+    yield world
+    world.pumped.watcher.stop()
+
+
+GIT = ProjectKind.GIT
+
+
+def test_a_project_is_told_once_however_often_it_is_looked_at(world: World) -> None:
+    fake_repository(world.top / "one")
+    assert [type(told) for told in world.take()] == [Sighted]
+    world.explorer.happened([Overflow()])
+    for territory in world.explorer.territories:
+        world.explorer.rescan(territory)
+    world.explorer.sweep()
+    assert world.take() == []
+
+
+def test_a_rename_is_told_as_gone_and_there(world: World) -> None:
+    fake_repository(world.top / "a" / "one")
+    world.take()
+    (world.top / "a").rename(world.top / "b")
+    gone, there = world.take()
+    assert gone == Vanished(raw(world.top / "a" / "one"))
+    assert there.path == raw(world.top / "b" / "one")
+
+
+def test_a_replaced_repository_is_told_with_its_new_identity(world: World) -> None:
+    one = fake_repository(world.top / "one")
+    (before,) = world.take()
+    shutil.rmtree(one)
+    fake_repository(one)
+    gone, after = world.take()
+    assert gone == Vanished(raw(one), LapseReason.REPLACED)
+    assert isinstance(before, Sighted)
+    assert isinstance(after, Sighted)
+    assert after.identity != before.identity
+
+
+def test_a_parent_that_vanishes_suspends_and_returns(world: World) -> None:
+    fake_repository(world.top / "one")
+    (seen,) = world.take()
+    world.top.rename(world.top.with_name("away"))
+    assert world.take() == [Unreachable(seen.path)]
+    world.top.with_name("away").rename(world.top)
+    assert world.take() == [seen]
+
+
+def test_a_move_of_a_folder_above_the_parents_is_seen(tmp_path: Path) -> None:
+    deep = tmp_path / "src" / "x" / "y"
+    world = World(tmp_path, Parent(raw(deep)))
+    fake_repository(deep / "one")
+    (seen,) = world.take()
+    (tmp_path / "src" / "x").rename(tmp_path / "src" / "z")
+    assert world.take() == [Unreachable(seen.path)]
+    (tmp_path / "src" / "x").mkdir()
+    assert world.take() == []
+    (tmp_path / "src" / "z" / "y").rename(deep)
+    assert world.take() == [seen]
+    world.pumped.watcher.stop()
+
+
+def test_a_parent_made_again_is_watched_again(world: World) -> None:
+    shutil.rmtree(world.top)
+    world.settle()
+    fake_repository(world.top / "one")
+    world.settle()
+    fake_repository(world.top / "two")
+    world.settle()
+    assert set(world.live()) == {"one", "two"}
+
+
+def test_a_repository_above_takes_over_and_what_is_below_stays_known(world: World) -> None:
+    fake_repository(world.top / "a" / "one")
+    world.take()
+    fake_repository(world.top / "a")
+    assert [told.path for told in world.take()] == [raw(world.top / "a")]
+    assert world.held() == world.fresh() == {"a": GIT}
+    shutil.rmtree(world.top / "a" / "one")
+    world.explorer.sweep()
+    assert world.take() == [Vanished(raw(world.top / "a" / "one"))]
+
+
+def test_a_parent_inside_another_one_yields_no_duplicates(tmp_path: Path) -> None:
+    outer, inner = tmp_path / "src", tmp_path / "src" / "work"
+    world = World(tmp_path, Parent(raw(outer)))
+    fake_repository(inner / "one")
+    assert len(world.take()) == 1
+    for parents in ((Parent(raw(outer)), Parent(raw(inner), depth=1)), (Parent(raw(outer)),)):
+        for territory in world.explorer.set_parents(parents):
+            world.explorer.explore(territory)
+        assert world.take() == []
+        fake_repository(inner / f"of-{len(parents)}")
+        assert len(world.take()) == 1
+    world.pumped.watcher.stop()
+
+
+def test_a_parent_that_is_dropped_leaves_its_projects_known(world: World) -> None:
+    one = fake_repository(world.top / "one")
+    world.take()
+    world.explorer.set_parents([])
+    assert world.take() == []
+    shutil.rmtree(one)
+    world.explorer.sweep()
+    assert world.take() == [Vanished(raw(one))]
+
+
+def test_what_lay_below_another_project_goes_with_it(world: World) -> None:
+    fake_repository(world.top / "a" / "one")
+    world.settle()
+    fake_repository(world.top / "a")
+    world.settle()
+    shutil.rmtree(world.top / "a")
+    world.settle()
+    assert world.live() == {}
+
+
+def test_a_plain_folder_in_the_place_of_a_project_is_no_project(world: World) -> None:
+    fake_repository(world.top / "one")
+    world.settle()
+    shutil.rmtree(world.top)
+    world.settle()
+    (world.top / "one").mkdir(parents=True)
+    world.settle()
+    world.explorer.sweep()
+    world.settle()
+    assert world.live() == {}
+
+
+def test_a_plain_folder_that_was_named_stays_a_project(world: World, tmp_path: Path) -> None:
+    plain = tmp_path / "elsewhere" / "plain"
+    plain.mkdir(parents=True)
+    world.explorer.probe(raw(plain))
+    (seen,) = world.take()
+    world.explorer.sweep()
+    assert world.take() == []
+    again = world.explorer_on(PollingWatcher())
+    assert isinstance(seen, Sighted)
+    sighting = Sighting(seen.kind, seen.identity, datetime(2026, 1, 1, tzinfo=UTC))
+    again.know({seen.path: Project(seen.path, "r7k2", sighting)})
+    again.recheck_strays()
+    assert again.take() == (seen,)
+
+
+class _Swapping(PollingWatcher):
+    """Swaps a folder for a link to another place when the one below it is about to be watched."""
+
+    def __init__(self, swapped: Path, target: Path) -> None:
+        super().__init__()
+        self._swapped = swapped
+        self._target = target
+
+    def watch(self, folder: bytes, purpose: Purpose) -> Watched:
+        if folder == raw(self._swapped / "b") and not self._swapped.is_symlink():
+            self._swapped.rename(self._swapped.with_name("away"))
+            self._swapped.symlink_to(self._target)
+        return super().watch(folder, purpose)
+
+
+def test_a_folder_swapped_for_a_link_amid_the_walk_shows_nothing_of_elsewhere(
+    world: World, tmp_path: Path
+) -> None:
+    secret = fake_repository(tmp_path / "elsewhere" / "b" / "c")
+    (world.top / "a" / "b" / "c").mkdir(parents=True)
+    swapping = _Swapping(world.top / "a", tmp_path / "elsewhere")
+    explorer = world.explorer_on(swapping)
+    (tree,) = explorer.territories
+    assert tree.has_project(raw(world.top / "a" / "b" / "c")), "it was not led astray"
+    run_down(explorer, world.clock)
+    assert explorer.take() == ()
+    world.settle()
+    world.explorer.sweep()
+    assert world.take() == []
+    assert secret.exists()
+
+
+def test_three_files_named_as_in_a_bare_repository_are_no_project(world: World) -> None:
+    (world.top / "one").mkdir()
+    for name in ("HEAD", "objects", "refs"):
+        (world.top / "one" / name).touch()
+    assert world.take() == []
+    assert world.fresh() == {}
+    (world.top / "one" / "objects").unlink()
+    (world.top / "one" / "HEAD").write_text("1" * 40 + "\n")
+    (world.top / "one" / "objects").mkdir()
+    world.explorer.sweep()
+    world.settle()
+    assert world.live() == {"one": ProjectKind.GIT_BARE}
+
+
+def test_a_missing_parent_in_a_busy_folder_costs_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World(tmp_path, Parent(raw(tmp_path / "busy" / "late")), Parent(raw(tmp_path)))
+    (tmp_path / "busy").mkdir()
+    world.settle()
+    looks: list[Territory] = []
+    monkeypatch.setattr(world.explorer, "revisit", looks.append)
+    (tmp_path / "busy" / "other").mkdir()
+    world.settle()
+    assert looks == []
+    (tmp_path / "busy" / "late").mkdir()
+    world.settle()
+    assert looks
+    world.pumped.watcher.stop()
+
+
+def test_an_approved_root_outside_every_parent_is_withdrawn_at_once(
+    world: World, tmp_path: Path
+) -> None:
+    one = fake_repository(tmp_path / "elsewhere" / "one")
+    assert isinstance(world.explorer.probe(raw(one)), Sighted)
+    world.explorer.set_roots(frozenset((raw(one),)))
+    world.take()
+    one.rename(tmp_path / "elsewhere" / "two")
+    assert world.take() == [Vanished(raw(one))]
+
+
+def test_a_root_that_came_back_is_watched_again(world: World, tmp_path: Path) -> None:
+    one = fake_repository(tmp_path / "elsewhere" / "one")
+    world.explorer.probe(raw(one))
+    world.explorer.set_roots(frozenset((raw(one),)))
+    for _ in range(2):
+        world.take()
+        one.rename(one.with_name("two"))
+        assert [type(told) for told in world.take()] == [Vanished]
+        one.with_name("two").rename(one)
+        world.explorer.probe(raw(one))
+
+
+def test_nested_repositories_are_live_too(tmp_path: Path) -> None:
+    world = World(tmp_path, Parent(raw(tmp_path / "src"), nested=Nested.VCS))
+    fake_repository(world.top / "one")
+    world.settle()
+    fake_repository(world.top / "one" / "libs" / "two")
+    world.settle()
+    assert world.held() == world.fresh() == {"one": GIT, "one/libs/two": GIT}
+    world.pumped.watcher.stop()
+
+
+def test_real_clones_are_told_in_all_four_forms(world: World, tmp_path: Path) -> None:
+    up = make_repository(tmp_path / "up")
+    git("clone", up, world.top / "one")
+    git("clone", "--bare", up, world.top / "bare.git")
+    git("worktree", "add", world.top / "tree", cwd=world.top / "one")
+    world.settle()
+    assert world.live() == world.fresh()
+    assert set(world.live().values()) == {GIT, ProjectKind.GIT_BARE, ProjectKind.GIT_WORKTREE}

@@ -1,0 +1,176 @@
+"""Between discovery's thread and the ledger, on real folders."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+
+import anyio
+import pytest
+from anyio import to_thread
+
+from rootsd.app.deciding.ledger import Ledger
+from rootsd.app.discovery.explorer import Explorer
+from rootsd.app.discovery.surveyor import Surveyor
+from rootsd.core.catalog import Catalog
+from rootsd.core.errors import NotPresent, RefusedPlace
+from rootsd.core.inputs import Approve, Sighted, Vanished
+from rootsd.core.model import Parent, ProjectKind
+from rootsd.core.paths import RefusedPlaces
+from rootsd.host.disk.safety import why_disguised
+from rootsd.wire.scans import Progress
+from support.decisions import NOON, PERSON
+from support.fakes import HANG_GUARD, FakeSaver, FakeVerifier, no_expiries
+from support.repos import make_repository, raw
+
+
+@asynccontextmanager
+async def surveying(home: Path, *parents: Path) -> AsyncIterator[tuple[Surveyor, Ledger]]:
+    places = RefusedPlaces(raw(home))
+    ledger = Ledger(
+        Catalog.of((), (), places, 1),
+        FakeSaver(),
+        FakeVerifier(()),
+        expiries=no_expiries(),
+        now=lambda: NOON,
+    )
+    surveyor = Surveyor(ledger)
+    async with anyio.create_task_group() as group:
+        group.start_soon(surveyor.take_in)
+        group.start_soon(surveyor.follow_roots)
+        surveyor.start([Parent(raw(parent)) for parent in parents])
+        try:
+            with anyio.fail_after(HANG_GUARD):
+                yield surveyor, ledger
+        finally:
+            group.cancel_scope.cancel()
+            await to_thread.run_sync(surveyor.stop)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    home = tmp_path / "home"
+    (home / "src").mkdir(parents=True)
+    return home
+
+
+async def test_all_that_a_scan_sees_is_in_the_catalogue_when_it_returns(home: Path) -> None:
+    for name in ("one", "two"):
+        make_repository(home / "src" / name)
+    async with surveying(home, home / "src") as (surveyor, ledger):
+        cost = await surveyor.scan(None, None)
+        assert sorted(ledger.catalog.projects) == [
+            raw(home / "src" / "one"),
+            raw(home / "src" / "two"),
+        ]
+        assert cost.folders >= 3
+
+
+async def test_a_long_scan_tells_how_far_it_is(home: Path) -> None:
+    make_repository(home / "src" / "one")
+    for number in range(1_200):
+        (home / "src" / f"plain{number}").mkdir()
+    told: list[Progress] = []
+    async with surveying(home, home / "src") as (surveyor, _):
+        await surveyor.scan(raw(home / "src"), told.append)
+    assert {progress["parent"] for progress in told} == {str(home / "src")}
+    counts = [progress["folders"] for progress in told]
+    assert counts == sorted(counts)
+    assert counts[-1] > 500
+
+
+async def test_a_parent_that_is_set_later_is_looked_through(home: Path) -> None:
+    make_repository(home / "work" / "three")
+    async with surveying(home, home / "src") as (surveyor, ledger):
+        surveyor.set_parents([Parent(raw(home / "work"))])
+        await surveyor.scan(None, None)
+        assert list(ledger.catalog.projects) == [raw(home / "work" / "three")]
+        [status] = surveyor.parent_status(ledger.catalog)
+        assert (status["path"], status["projects"]) == (str(home / "work"), 1)
+
+
+async def test_a_folder_outside_every_parent_is_taken_in_when_it_is_named(home: Path) -> None:
+    elsewhere = make_repository(home / "elsewhere")
+    async with surveying(home, home / "src") as (surveyor, ledger):
+        await surveyor.propose(raw(elsewhere))
+        assert raw(elsewhere) in ledger.catalog.projects
+
+
+async def test_a_look_takes_nothing_in(home: Path) -> None:
+    elsewhere = make_repository(home / "elsewhere")
+    async with surveying(home, home / "src") as (surveyor, ledger):
+        seen = await surveyor.look(raw(elsewhere))
+        assert isinstance(seen, Sighted)
+        assert seen.kind is ProjectKind.GIT
+        assert isinstance(await surveyor.look(raw(home / "nowhere")), Vanished)
+        await surveyor.scan(None, None)
+        assert not ledger.catalog.projects
+
+
+async def test_what_can_be_no_project_is_refused_with_the_reason(home: Path) -> None:
+    async with surveying(home, home / "src") as (surveyor, ledger):
+        with pytest.raises(NotPresent, match="no folder"):
+            await surveyor.propose(raw(home / "nowhere"))
+        with pytest.raises(RefusedPlace, match="home"):
+            await surveyor.propose(raw(home))
+        assert not ledger.catalog.projects
+
+
+async def test_a_system_folder_under_another_name_is_not_proposed(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = make_repository(home / "one")
+    monkeypatch.setattr(
+        "rootsd.app.discovery.surveyor.why_disguised",
+        partial(why_disguised, places=[raw(home / "alias")]),
+    )
+    (home / "alias").symlink_to("one")
+    async with surveying(home, home / "src") as (surveyor, ledger):
+        with pytest.raises(RefusedPlace, match="alias under another name"):
+            await surveyor.propose(raw(one))
+        assert not ledger.catalog.projects
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+async def test_the_death_of_discovery_is_told_in_the_loop(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(_self: Explorer) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(Explorer, "tick", broken)
+    died = anyio.Event()
+    catalog = Catalog.of((), (), RefusedPlaces(raw(home)), 1)
+    ledger = Ledger(
+        catalog, FakeSaver(), FakeVerifier(()), expiries=no_expiries(), now=lambda: NOON
+    )
+    surveyor = Surveyor(ledger, died.set)
+    surveyor.start([Parent(raw(home / "src"))])
+    with anyio.fail_after(HANG_GUARD):
+        await died.wait()
+    await to_thread.run_sync(surveyor.stop)
+
+
+async def test_a_root_that_is_removed_leaves_the_published_set(home: Path) -> None:
+    one = make_repository(home / "src" / "one")
+    async with surveying(home, home / "src") as (surveyor, ledger):
+        await surveyor.scan(None, None)
+        seen = ledger.catalog.projects[raw(one)].sighting.identity
+        assert seen is not None
+        await ledger.obey([Approve(raw(one), seen, PERSON)])
+        assert list(ledger.catalog.roots) == [raw(one)]
+        gone = ledger.revision
+        await to_thread.run_sync(shutil.rmtree, one)
+        while ledger.catalog.roots:
+            gone = (await ledger.wait_past(gone)).revision
+
+
+async def test_a_parent_that_is_missing_is_shown_with_its_reason(home: Path) -> None:
+    async with surveying(home, home / "later") as (surveyor, ledger):
+        await surveyor.scan(None, None)
+        [status] = surveyor.parent_status(ledger.catalog)
+        assert status["state"] == "missing"
+        assert surveyor.degraded()

@@ -1,0 +1,98 @@
+"""When what nothing tells of is looked at."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from rootsd.app.discovery.explorer import Explorer
+from rootsd.app.discovery.sweeping import ROOTS_SHARE, ROOTS_SWEEP_S, Sweeping
+from rootsd.core.inputs import Sighted
+from rootsd.core.model import Parent
+from rootsd.host.disk.safety import Surroundings
+from rootsd.host.watch.events import Watcher
+from rootsd.host.watch.polling import PollingWatcher, sweep_interval
+from support.repos import fake_repository, raw
+from support.watching import Clock, RememberingWatcher
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def explorer_on(clock: Clock) -> Callable[[Watcher, Path], Explorer]:
+    def make(watcher: Watcher, *parents: Path) -> Explorer:
+        judge = Surroundings(os.getuid())
+        explorer = Explorer(watcher, judge, lambda _folders: frozenset(), clock)
+        for territory in explorer.set_parents([Parent(raw(parent)) for parent in parents]):
+            explorer.explore(territory)
+        return explorer
+
+    return make
+
+
+def test_a_polled_parent_is_looked_at_when_its_time_has_come(
+    tmp_path: Path, clock: Clock, explorer_on: Callable[[Watcher, Path], Explorer]
+) -> None:
+    explorer = explorer_on(PollingWatcher(), tmp_path)
+    sweeping = Sweeping(explorer, clock)
+    sweeping.sweep_what_is_due()
+    assert sweeping.due() == clock.now + sweep_interval(0.0)
+    fake_repository(tmp_path / "one")
+    clock.now += sweep_interval(0.0) - 0.1
+    sweeping.sweep_what_is_due()
+    assert explorer.take() == ()
+    clock.now += 0.1
+    sweeping.sweep_what_is_due()
+    explorer.tick()
+    assert [type(seen) for seen in explorer.take()] == [Sighted]
+    assert sweeping.due() == clock.now + sweep_interval(0.0)
+
+
+def test_where_everything_is_watched_only_roots_are_swept(
+    tmp_path: Path, clock: Clock, explorer_on: Callable[[Watcher, Path], Explorer]
+) -> None:
+    one = tmp_path / "one"
+    one.mkdir()
+    explorer = explorer_on(RememberingWatcher(), tmp_path)
+    sweeping = Sweeping(explorer, clock)
+    sweeping.sweep_what_is_due()
+    assert sweeping.due() == clock.now + ROOTS_SWEEP_S
+    sweeping.put_off(10.0)
+    assert sweeping.due() == clock.now + ROOTS_SWEEP_S + 10.0
+
+
+def test_a_sweep_that_takes_long_comes_seldom(
+    tmp_path: Path,
+    clock: Clock,
+    explorer_on: Callable[[Watcher, Path], Explorer],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    explorer = explorer_on(RememberingWatcher(), tmp_path)
+    sweeping = Sweeping(explorer, clock)
+
+    def take_half_a_second() -> None:
+        clock.now += 0.5
+
+    monkeypatch.setattr(explorer, "sweep", take_half_a_second)
+    clock.now += ROOTS_SWEEP_S
+    sweeping.sweep_what_is_due()
+    due = sweeping.due()
+    assert due is not None
+    assert due - clock.now == pytest.approx(0.5 / ROOTS_SHARE)
+
+
+def test_a_parent_that_is_dropped_is_swept_no_more(
+    tmp_path: Path, clock: Clock, explorer_on: Callable[[Watcher, Path], Explorer]
+) -> None:
+    explorer = explorer_on(PollingWatcher(), tmp_path)
+    sweeping = Sweeping(explorer, clock)
+    sweeping.sweep_what_is_due()
+    explorer.set_parents(())
+    sweeping.sweep_what_is_due()
+    assert sweeping.due() is None

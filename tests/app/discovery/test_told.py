@@ -1,0 +1,86 @@
+"""Nothing is told twice, and nobody hears of the end of what they never heard of."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from rootsd.app.discovery.told import Tally, Told
+from rootsd.core.inputs import Sighted, Unreachable, Unsafe, Vanished
+from rootsd.core.model import Incomplete, LapseReason, Project, ProjectKind, Sighting
+from rootsd.host.disk.identity import identify
+from rootsd.host.disk.safety import Surroundings
+from support.repos import raw
+
+
+@pytest.fixture
+def told() -> Told:
+    return Told(Surroundings(os.getuid()))
+
+
+def _seen(path: Path, incomplete: Incomplete | None = None) -> Sighted:
+    return Sighted(raw(path), ProjectKind.GIT, identify(raw(path)), incomplete)
+
+
+def _project(path: bytes, kind: ProjectKind) -> Project:
+    return Project(path, "r7k2", Sighting(kind, None, datetime(2026, 1, 1, tzinfo=UTC)))
+
+
+def test_the_same_sighting_is_told_once(told: Told, tmp_path: Path) -> None:
+    seen = _seen(tmp_path)
+    told.tell(seen)
+    told.tell(seen)
+    assert told.take() == (seen,)
+    assert told.take() == ()
+    changed = _seen(tmp_path, Incomplete.LOCKED)
+    told.tell(changed)
+    assert told.take() == (changed,)
+    assert told.take_tally() == Tally(new=1, changed=1)
+
+
+def test_gone_and_back(told: Told, tmp_path: Path) -> None:
+    seen, gone = _seen(tmp_path), Vanished(raw(tmp_path))
+    for observation in (seen, gone, gone, seen):
+        told.tell(observation)
+    assert told.take() == (seen, gone, seen)
+    assert told.take_tally() == Tally(new=2, gone=1)
+    assert told.take_tally() == Tally()
+
+
+def test_what_nobody_knew_is_not_told_to_be_gone(told: Told) -> None:
+    told.tell(Vanished(b"/a"))
+    told.tell(Unreachable(b"/b"))
+    assert told.take() == ()
+
+
+def test_what_the_store_knew_is_told_to_be_gone(told: Told) -> None:
+    told.know([_project(b"/a", ProjectKind.GIT), _project(b"https://a/b", ProjectKind.URI)])
+    assert b"/a" in told
+    assert b"https://a/b" not in told
+    told.tell(Vanished(b"/a"))
+    assert told.take() == (Vanished(b"/a"),)
+    assert b"/a" not in told
+
+
+def test_a_sighting_in_a_hazardous_place_is_followed_by_the_hazard(
+    told: Told, tmp_path: Path
+) -> None:
+    (tmp_path / "open" / "one").mkdir(parents=True)
+    (tmp_path / "open").chmod(0o777)
+    seen = _seen(tmp_path / "open" / "one")
+    told.tell(seen)
+    assert told.take() == (seen, Unsafe(seen.path, LapseReason.EXPOSED))
+    (tmp_path / "open").chmod(0o755)
+    told.tell(seen)
+    assert told.take() == (seen,)
+
+
+def test_identity_and_file_system_of_what_was_seen(told: Told, tmp_path: Path) -> None:
+    assert told.filesystem(raw(tmp_path)) is None
+    told.tell(_seen(tmp_path))
+    identity = told.identity(raw(tmp_path))
+    assert identity is not None
+    assert told.filesystem(raw(tmp_path)) == identity.filesystem

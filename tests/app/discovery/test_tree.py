@@ -1,0 +1,71 @@
+"""The folders of one parent by their paths."""
+
+from __future__ import annotations
+
+import pytest
+
+from rootsd.app.discovery.folders import Folder, Role
+from rootsd.app.discovery.tree import Tree
+from rootsd.core.model import Coverage, ProjectKind
+from rootsd.host.disk.walk import Place
+
+TOP, ONE, TWO = b"/src", b"/src/one", b"/src/one/two"
+
+
+@pytest.fixture
+def tree() -> Tree:
+    tree = Tree()
+    for folder in (tree.add(Place(TOP, 4, top=True), None), tree.add(Place(ONE, 3), None)):
+        folder.role = Role.FRONTIER
+    two = tree.add(Place(TWO, 2), None)
+    two.role = Role.LEAF
+    tree.set_project(two, ProjectKind.GIT)
+    return tree
+
+
+def _paths(folders: list[Folder]) -> list[bytes]:
+    return [folder.place.path for folder in folders]
+
+
+def test_a_folder_is_put_below_the_one_that_holds_it(tree: Tree) -> None:
+    assert tree.top is not None
+    assert tree.top.kids[b"one"].kids[b"two"] is tree.get(TWO)
+    assert _paths(tree.folders()) == [TOP, ONE, TWO]
+
+
+def test_what_is_removed_goes_with_all_below_it(tree: Tree) -> None:
+    one, two = tree.get(ONE), tree.get(TWO)
+    assert one is not None
+    assert two is not None
+    assert tree.remove(one) == [one, two]
+    assert not tree.has(two)
+    assert (len(tree), TWO in tree, tree.has_project(TWO)) == (1, False, False)
+    again = tree.add(Place(ONE, 3), None)
+    assert tree.has(again)
+    assert not tree.has(one)
+
+
+def test_what_is_hidden_is_no_project_and_leaves_the_tree_partly_covered(tree: Tree) -> None:
+    two = tree.get(TWO)
+    assert two is not None
+    assert tree.coverage is Coverage.FULL
+    tree.hide(two)
+    assert (tree.coverage, tree.count_projects()) == (Coverage.PARTIAL, 0)
+    tree.set_project(two, ProjectKind.GIT)
+    assert (tree.coverage, tree.count_projects()) == (Coverage.FULL, 1)
+
+
+def test_without_a_readable_top_nothing_is_covered(tree: Tree) -> None:
+    assert Tree().coverage is Coverage.NONE
+    assert tree.top is not None
+    tree.hide(tree.top)
+    assert tree.coverage is Coverage.NONE
+
+
+def test_a_tree_of_an_earlier_life_is_taken_over(tree: Tree) -> None:
+    assert tree.top is not None
+    later = Tree()
+    planted = later.plant(tree.top.kept(b"rules"), tree.top.place)
+    assert _paths(planted) == _paths(later.folders()) == [TOP, ONE, TWO]
+    assert later.has_project(TWO)
+    assert later.top is planted[0]

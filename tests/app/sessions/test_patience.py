@@ -1,0 +1,131 @@
+"""Roots on a file system that does not answer are out of reach, and nobody waits for them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import AsyncIterator, Mapping, Sequence
+
+import anyio
+import pytest
+
+from rootsd.app.sessions.patience import Patience
+from rootsd.core.inputs import Observation, Unreachable, Vanished
+from rootsd.core.model import Identity
+from support.fakes import HANG_GUARD
+from support.world import identity
+
+NEAR, FAR, OTHER = b"/home/ann/one", b"/net/two", b"/remote/three"
+ROOTS = {path: identity(number) for number, path in enumerate((NEAR, FAR, OTHER))}
+POINTS = (b"/net", b"/remote")
+
+
+class Disk:
+    """Folders that are there or not, on file systems that answer or not."""
+
+    def __init__(self) -> None:
+        self.gone: set[bytes] = set()
+        self.silent: set[bytes] = set()
+        self.answers = threading.Event()
+        self.looked: list[tuple[bytes, bool]] = []
+        self.made = 0
+
+    def make(self) -> _Looker:
+        self.made += 1
+        return _Looker(self)
+
+
+class _Looker:
+    def __init__(self, disk: Disk) -> None:
+        self._disk = disk
+        self.looks = 0
+
+    def verify(self, roots: Mapping[bytes, Identity]) -> list[Observation]:
+        is_main = threading.current_thread() is threading.main_thread()
+        for path in roots:
+            self.looks += 1
+            self._disk.looked.append((path, is_main))
+            if path in self._disk.silent:
+                assert self._disk.answers.wait(HANG_GUARD)
+        return [Vanished(path) for path in roots if path in self._disk.gone]
+
+    def verify_more(self, roots: Mapping[bytes, Identity]) -> list[Observation]:
+        return self.verify(roots)
+
+
+@pytest.fixture
+async def disk() -> AsyncIterator[Disk]:
+    disk = Disk()
+    yield disk
+    disk.answers.set()
+
+
+def _patience(disk: Disk, doubted: list[bytes] | None = None) -> Patience:
+    def doubt(paths: Sequence[bytes]) -> None:
+        if doubted is not None:
+            doubted.extend(paths)
+
+    return Patience(disk.make, lambda: POINTS, doubt, patience_s=0.02)
+
+
+async def test_only_what_is_near_is_looked_at_on_the_loop(disk: Disk) -> None:
+    patience = _patience(disk)
+    assert await patience.verify(ROOTS) == []
+    assert sorted(disk.looked) == [(NEAR, True), (FAR, False), (OTHER, False)]
+    made = disk.made
+    assert await patience.verify_more(ROOTS) == []
+    assert disk.made == made, "what they remember is kept"
+
+
+async def test_without_remote_file_systems_nothing_leaves_the_loop(disk: Disk) -> None:
+    patience = Patience(disk.make, tuple, lambda _paths: None)
+    assert await patience.verify(ROOTS) == []
+    assert all(is_main for _, is_main in disk.looked)
+
+
+async def test_who_does_not_answer_is_out_of_reach_until_it_does(disk: Disk) -> None:
+    doubted: list[bytes] = []
+    patience = _patience(disk, doubted)
+    disk.silent.add(FAR)
+    with anyio.fail_after(HANG_GUARD):
+        assert await patience.verify(ROOTS) == [Unreachable(FAR)]
+        assert await patience.verify_more(ROOTS) == [Unreachable(FAR)]
+    assert doubted == [FAR, FAR]
+    assert [path for path, _ in disk.looked].count(FAR) == 1, "it is not asked again meanwhile"
+    disk.silent.clear()
+    disk.answers.set()
+    for thread in threading.enumerate():
+        if thread.name == "verify":
+            thread.join(HANG_GUARD)
+    assert await patience.verify(ROOTS) == []
+
+
+async def test_what_is_slow_and_goes_on_is_waited_for(disk: Disk) -> None:
+    """Many folders that take a while each are no reason to give up."""
+
+    class Slow(_Looker):
+        asked = 0
+
+        @property
+        def looks(self) -> int:
+            """Goes on each time somebody asks, and ends when it was asked for the tenth time."""
+            self.asked += 1
+            if self.asked == 10:
+                disk.answers.set()
+            return self.asked
+
+        @looks.setter
+        def looks(self, value: int) -> None:
+            """Counted above."""
+
+    disk.silent.add(FAR)
+    patience = Patience(lambda: Slow(disk), lambda: POINTS, lambda _: None, patience_s=0.02)
+    with anyio.fail_after(HANG_GUARD):
+        assert await patience.verify({FAR: ROOTS[FAR]}) == []
+
+
+async def test_whoever_reported_what_is_gone_has_to_look_again(disk: Disk) -> None:
+    doubted: list[bytes] = []
+    patience = _patience(disk, doubted)
+    disk.gone |= {NEAR, OTHER}
+    assert await patience.verify(ROOTS) == [Vanished(NEAR), Vanished(OTHER)]
+    assert doubted == [NEAR, OTHER]

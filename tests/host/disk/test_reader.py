@@ -1,0 +1,107 @@
+"""Whatever lies where a file is expected, reading neither hangs nor leads elsewhere."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from rootsd.host.disk import reader
+from rootsd.host.disk.reader import join, names_in, open_folder, read_small, read_tail
+from support.repos import raw
+
+
+def test_reads_a_regular_file_up_to_the_cap(tmp_path: Path) -> None:
+    (tmp_path / "HEAD").write_bytes(b"ref: refs/heads/main\n")
+    assert read_small(raw(tmp_path / "HEAD"), 4096) == b"ref: refs/heads/main\n"
+    assert read_small(raw(tmp_path / "HEAD"), 4) == b"ref:"
+
+
+def test_a_fifo_reads_as_nothing_and_does_not_hang(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "config")
+    assert read_small(raw(tmp_path / "config"), 4096) is None
+    assert read_tail(raw(tmp_path / "config"), 20) is None
+
+
+def test_a_link_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_bytes(b"secret")
+    (tmp_path / "HEAD").symlink_to("secret")
+    assert read_small(raw(tmp_path / "HEAD"), 4096) is None
+    assert read_tail(raw(tmp_path / "HEAD"), 2) is None
+
+
+def test_a_link_anywhere_above_is_not_followed_either(tmp_path: Path) -> None:
+    (tmp_path / "real" / "folder").mkdir(parents=True)
+    (tmp_path / "real" / "folder" / "HEAD").write_bytes(b"secret")
+    (tmp_path / "link").symlink_to("real")
+    behind = raw(tmp_path / "link" / "folder")
+    assert read_small(behind + b"/HEAD", 4096) is None
+    assert read_tail(behind + b"/HEAD", 2) is None
+    assert names_in(behind) == frozenset()
+    with pytest.raises(OSError, match="link"):
+        open_folder(behind)
+
+
+def test_where_the_kernel_has_no_call_for_it_paths_are_opened_a_folder_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reader, "_open_canonical", reader._open_by_components)
+    test_a_link_anywhere_above_is_not_followed_either(tmp_path)
+    (tmp_path / "real" / "folder" / "config").write_bytes(b"x")
+    assert read_small(raw(tmp_path / "real" / "folder" / "config"), 16) == b"x"
+    assert names_in(raw(tmp_path / "real" / "folder")) == {b"HEAD", b"config"}
+    assert names_in(b"/") == frozenset(os.listdir(b"/"))
+
+
+def test_a_path_with_a_nul_byte_reads_as_nothing(tmp_path: Path) -> None:
+    (tmp_path / "HEAD").touch()
+    assert read_small(raw(tmp_path / "HEAD") + b"\0x", 16) is None
+    assert names_in(raw(tmp_path) + b"\0x") == frozenset()
+
+
+def test_a_folder_and_a_missing_file_read_as_nothing(tmp_path: Path) -> None:
+    assert read_small(raw(tmp_path), 4096) is None
+    assert read_small(raw(tmp_path / "none"), 4096) is None
+    assert read_tail(raw(tmp_path / "none"), 1) is None
+
+
+def test_reads_relative_to_a_descriptor(tmp_path: Path) -> None:
+    (tmp_path / "HEAD").write_bytes(b"x")
+    fd = open_folder(raw(tmp_path))
+    try:
+        assert read_small(b"HEAD", 16, fd) == b"x"
+    finally:
+        os.close(fd)
+
+
+def test_the_tail_is_given_only_if_the_file_is_long_enough(tmp_path: Path) -> None:
+    (tmp_path / "pack").write_bytes(b"0123456789")
+    assert read_tail(raw(tmp_path / "pack"), 4) == b"6789"
+    assert read_tail(raw(tmp_path / "pack"), 11) is None
+
+
+def test_a_folder_behind_a_link_is_not_opened(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    with pytest.raises(OSError, match="link"):
+        open_folder(raw(tmp_path / "link"))
+
+
+def test_names_in_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "HEAD").touch()
+    assert names_in(raw(tmp_path)) == {b"HEAD"}
+
+
+def test_names_of_a_missing_folder_are_none(tmp_path: Path) -> None:
+    assert names_in(raw(tmp_path / "none")) == frozenset()
+
+
+def test_names_need_not_be_text(tmp_path: Path) -> None:
+    Path(os.fsdecode(raw(tmp_path) + b"/caf\xe9")).mkdir()
+    assert names_in(raw(tmp_path)) == {b"caf\xe9"}
+
+
+def test_dots_are_resolved_by_text() -> None:
+    assert join(b"/a/.git/worktrees/w", b"../..") == b"/a/.git"
+    assert join(b"/a", b"/b/../c") == b"/c"

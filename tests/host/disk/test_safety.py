@@ -1,0 +1,140 @@
+"""Who could swap a folder for another one, judged by the owners and modes above it."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from rootsd.core.model import LapseReason
+from rootsd.host.disk.safety import (
+    Surroundings,
+    disguised,
+    only_member,
+    trusted_owners,
+    why_disguised,
+)
+from support.repos import raw
+from support.subjects import OWN_MOUNTS, run_python
+
+UID = os.getuid()
+OURS = Surroundings(UID, is_ours=lambda _gid, _uid: True)
+SHARED = Surroundings(UID, is_ours=lambda _gid, _uid: False)
+
+
+def _project(top: Path, mode: int) -> bytes:
+    project = top / "above" / "project"
+    project.mkdir(parents=True)
+    (top / "above").chmod(mode)
+    return raw(project)
+
+
+@pytest.mark.parametrize("mode", [0o755, 0o700, 0o1777])
+def test_nobody_else_can_write_an_ancestor(tmp_path: Path, mode: int) -> None:
+    assert SHARED.hazard(_project(tmp_path, mode)) is None
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o757])
+def test_everybody_can_write_an_ancestor(tmp_path: Path, mode: int) -> None:
+    hazard = OURS.hazard(_project(tmp_path, mode))
+    assert hazard is not None
+    assert hazard.reason is LapseReason.EXPOSED
+    assert "everybody" in hazard.sentence
+
+
+def test_a_group_of_the_users_own_may_write(tmp_path: Path) -> None:
+    project = _project(tmp_path, 0o775)
+    assert OURS.hazard(project) is None
+    hazard = SHARED.hazard(project)
+    assert hazard is not None
+    assert "group" in hazard.sentence
+
+
+def test_a_link_in_the_path_leads_elsewhere(tmp_path: Path) -> None:
+    _project(tmp_path, 0o755)
+    (tmp_path / "link").symlink_to("above")
+    hazard = OURS.hazard(raw(tmp_path / "link" / "project"))
+    assert hazard is not None
+    assert hazard.reason is LapseReason.RETARGETED
+
+
+def test_a_folder_of_another_user_is_refused(tmp_path: Path) -> None:
+    other = Surroundings(UID + 1, is_ours=lambda _gid, _uid: True)
+    hazard = other.hazard(_project(tmp_path, 0o755))
+    assert hazard is not None
+    assert "another user" in hazard.sentence
+
+
+def test_an_ancestor_of_another_user_is_exposed(tmp_path: Path) -> None:
+    found = os.stat_result((stat.S_IFDIR | 0o755, 1, 1, 2, UID + 77_777, 0, 0, 0, 0, 0))
+    hazard = OURS.of_ancestor(raw(tmp_path), found, UID)
+    assert hazard is not None
+    assert hazard.reason is LapseReason.EXPOSED
+
+
+def test_sticky_does_not_help_an_entry_of_somebody_else(tmp_path: Path) -> None:
+    found = os.stat_result((stat.S_IFDIR | 0o1777, 1, 1, 2, 0, 0, 0, 0, 0, 0))
+    assert OURS.of_ancestor(raw(tmp_path), found, UID) is None
+    assert OURS.of_ancestor(raw(tmp_path), found, UID + 77_777) is not None
+
+
+def test_an_ancestor_judged_before_is_not_judged_again(tmp_path: Path) -> None:
+    project, safe = _project(tmp_path, 0o755), set[bytes]()
+    assert OURS.hazard(project, safe) is None
+    assert raw(tmp_path / "above") in safe
+    (tmp_path / "above").chmod(0o777)
+    assert OURS.hazard(project, safe) is None
+    assert OURS.hazard(project) is not None
+
+
+def test_a_missing_folder_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        OURS.hazard(raw(tmp_path / "none"))
+
+
+def test_root_and_the_user_are_trusted() -> None:
+    assert {0, 1234} <= trusted_owners(1234)
+
+
+def test_an_unknown_group_is_nobodys() -> None:
+    assert not only_member(2**31 - 7, UID)
+
+
+def test_a_refused_place_is_known_under_another_name(tmp_path: Path) -> None:
+    (tmp_path / "secrets").mkdir()
+    (tmp_path / "alias").symlink_to("secrets")
+    secrets, alias = raw(tmp_path / "secrets"), raw(tmp_path / "alias")
+    assert disguised(secrets, [alias]) == alias
+    assert disguised(secrets, [secrets]) is None
+    assert disguised(raw(tmp_path), [secrets, raw(tmp_path / "none")]) is None
+    assert disguised(raw(tmp_path / "none"), [secrets]) is None
+
+
+def test_a_refused_place_under_another_name_is_a_hazard(tmp_path: Path) -> None:
+    project = _project(tmp_path, 0o755)
+    (tmp_path / "alias").symlink_to("above/project")
+    judge = Surroundings(UID, refused=[raw(tmp_path / "alias"), raw(tmp_path / "none")])
+    hazard = judge.hazard(project)
+    assert hazard is not None
+    assert hazard.reason is LapseReason.REFUSED_PLACE
+    assert hazard.sentence == f"it is {tmp_path / 'alias'} under another name"
+    # By its own name it is for the rules of places to refuse.
+    assert Surroundings(UID, refused=[project]).hazard(project) is None
+
+
+BOUND = """
+import os, subprocess, sys
+from rootsd.host.disk.safety import Surroundings, why_disguised
+here = os.fsencode(sys.argv[1])
+subprocess.run(["mount", "--bind", "/etc", here], check=True)
+print(why_disguised(here), Surroundings(os.getuid()).hazard(here).reason.value)
+"""
+
+
+@pytest.mark.needs("namespaces")
+def test_a_bind_mount_of_a_system_folder_is_known_for_what_it_is(tmp_path: Path) -> None:
+    expected = "it is /etc under another name refused place\n"
+    assert run_python(OWN_MOUNTS, BOUND, tmp_path) == (expected, "")
+    assert why_disguised(raw(tmp_path)) is None

@@ -1,0 +1,207 @@
+"""Roots are checked before each answer: cheap when nothing changed, exact when something did."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from pathlib import Path
+
+import pytest
+
+from rootsd.core.inputs import Sighted, Unreachable, Unsafe, Vanished
+from rootsd.core.model import GitEntry, Identity, LapseReason
+from rootsd.host.disk import verify
+from rootsd.host.disk.identity import identify
+from rootsd.host.disk.safety import Surroundings
+from rootsd.host.disk.verify import RootVerifier
+from support.repos import fake_repository, raw
+
+Roots = dict[bytes, Identity]
+
+
+@pytest.fixture
+def verifier() -> RootVerifier:
+    return RootVerifier(Surroundings(os.getuid()))
+
+
+@pytest.fixture
+def all_settled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Changes of a moment ago count as old ones."""
+    monkeypatch.setattr(verify, "settled_before", lambda: time.time_ns() + 10**9)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return fake_repository(tmp_path / "above" / "one")
+
+
+def _approved(*paths: Path) -> Roots:
+    return {raw(path): identify(raw(path)) for path in paths}
+
+
+def test_a_root_that_holds_yields_nothing(verifier: RootVerifier, root: Path) -> None:
+    roots = _approved(root)
+    assert verifier.verify(roots) == []
+    assert verifier.verify(roots) == []
+
+
+@pytest.mark.usefixtures("all_settled")
+def test_the_second_look_at_an_unchanged_root_is_only_an_lstat(
+    verifier: RootVerifier, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    roots = _approved(root)
+    assert verifier.verify(roots) == []
+
+    def never(path: bytes) -> Identity:
+        raise AssertionError(f"identified {path!r} again")
+
+    monkeypatch.setattr(verify, "identify", never)
+    assert verifier.verify(roots) == []
+    (root / "new").touch()
+    with pytest.raises(AssertionError, match="again"):
+        verifier.verify(roots)
+
+
+def test_a_root_that_changed_a_moment_ago_is_looked_at_in_full(
+    verifier: RootVerifier, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    roots = _approved(root)
+    looks: list[bytes] = []
+
+    def counted(path: bytes) -> Identity:
+        looks.append(path)
+        return identify(path)
+
+    monkeypatch.setattr(verify, "identify", counted)
+    for _ in range(3):
+        assert verifier.verify(roots) == []
+    assert looks == [raw(root)] * 3
+
+
+def test_a_checkout_whose_git_folder_went_or_became_a_file_is_told(
+    verifier: RootVerifier, root: Path
+) -> None:
+    roots = _approved(root)
+    verifier.verify(roots)
+    (root / ".git").rename(root / "kept")
+    (seen,) = verifier.verify(roots)
+    assert isinstance(seen, Sighted)
+    assert seen.identity is not None
+    assert seen.identity.git is GitEntry.NONE
+    (root / ".git").write_text(f"gitdir: {root}/kept\n")
+    (seen,) = verifier.verify(roots)
+    assert isinstance(seen, Sighted)
+    assert seen.identity is not None
+    assert seen.identity.git is GitEntry.FILE
+
+
+@pytest.mark.usefixtures("all_settled")
+def test_a_git_file_that_is_written_anew_in_its_place_is_told(
+    verifier: RootVerifier, tmp_path: Path
+) -> None:
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    for name in ("one", "two"):
+        fake_repository(tmp_path / name)
+    (tree / ".git").write_text(f"gitdir: {tmp_path}/one/.git\n")
+    roots = _approved(tree)
+    assert verifier.verify(roots) == []
+    (tree / ".git").write_text(f"gitdir: {tmp_path}/two/.git\n")
+    (seen,) = verifier.verify(roots)
+    assert isinstance(seen, Sighted)
+    assert not roots[raw(tree)].keeps_git(identify(raw(tree)))
+
+
+def test_a_link_in_the_place_of_a_root_has_replaced_it(verifier: RootVerifier, root: Path) -> None:
+    roots = _approved(root)
+    verifier.verify(roots)
+    root.rename(root.with_name("away"))
+    root.symlink_to("away")
+    assert verifier.verify(roots) == [Vanished(raw(root), LapseReason.REPLACED)]
+
+
+def test_a_change_inside_is_a_fresh_sighting(verifier: RootVerifier, root: Path) -> None:
+    roots = _approved(root)
+    verifier.verify(roots)
+    (root / "new").touch()
+    assert [type(seen) for seen in verifier.verify(roots)] == [Sighted]
+    assert verifier.verify(roots) == []
+
+
+def test_a_root_that_was_replaced_is_told_with_its_new_identity(
+    verifier: RootVerifier, root: Path
+) -> None:
+    roots = _approved(root)
+    verifier.verify(roots)
+    shutil.rmtree(root)
+    fake_repository(root)
+    (seen,) = verifier.verify(roots)
+    assert isinstance(seen, Sighted)
+    assert seen.identity == identify(raw(root))
+    assert seen.identity != roots[raw(root)]
+
+
+def test_a_root_swapped_by_renames_above_it_is_found_out(
+    verifier: RootVerifier, root: Path
+) -> None:
+    roots = _approved(root)
+    verifier.verify(roots)
+    root.parent.rename(root.parent.with_name("away"))
+    fake_repository(root)
+    (seen,) = verifier.verify(roots)
+    assert isinstance(seen, Sighted)
+    assert not roots[raw(root)].same_as(identify(raw(root)))
+
+
+def test_a_root_that_is_gone_or_out_of_reach(verifier: RootVerifier, root: Path) -> None:
+    roots = _approved(root)
+    verifier.verify(roots)
+    shutil.rmtree(root)
+    assert verifier.verify(roots) == [Vanished(raw(root))]
+    shutil.rmtree(root.parent)
+    assert verifier.verify(roots) == [Unreachable(raw(root))]
+
+
+def test_a_link_above_that_leads_to_the_same_root_is_unsafe(
+    verifier: RootVerifier, root: Path
+) -> None:
+    roots = _approved(root)
+    verifier.verify(roots)
+    root.parent.rename(root.parent.with_name("away"))
+    root.parent.symlink_to("away")
+    assert verifier.verify(roots) == [Unsafe(raw(root), LapseReason.RETARGETED)]
+
+
+def test_an_ancestor_opened_to_all_exposes_its_roots_only(
+    verifier: RootVerifier, root: Path, tmp_path: Path
+) -> None:
+    other = fake_repository(tmp_path / "other")
+    roots = _approved(root, other)
+    assert verifier.verify(roots) == []
+    root.parent.chmod(0o777)
+    assert verifier.verify(roots) == [Unsafe(raw(root), LapseReason.EXPOSED)]
+    root.parent.chmod(0o755)
+    assert verifier.verify(roots) == []
+
+
+def test_roots_that_are_no_longer_asked_for_are_forgotten(
+    verifier: RootVerifier, root: Path, tmp_path: Path
+) -> None:
+    other = fake_repository(tmp_path / "other")
+    verifier.verify(_approved(root, other))
+    assert verifier.verify(_approved(other)) == []
+    shutil.rmtree(root.parent)
+    assert verifier.verify(_approved(other)) == []
+
+
+@pytest.mark.usefixtures("all_settled")
+def test_what_is_about_to_be_approved_is_looked_at_beside_the_roots(
+    verifier: RootVerifier, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root, other = (fake_repository(tmp_path / "above" / name) for name in ("one", "two"))
+    verifier.verify(_approved(root))
+    assert verifier.verify_more(_approved(other)) == []
+    roots = _approved(root, other)
+    monkeypatch.setattr(verify, "identify", None)  # both are known: neither is checked in full
+    assert verifier.verify(roots) == []

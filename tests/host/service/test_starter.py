@@ -1,0 +1,231 @@
+"""Starting the daemon in the background: ready, failed, remembered, forbidden."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from rootsd.core.errors import DaemonUnreachable, ErrorCode
+from rootsd.host import folders
+from rootsd.host.service import starter
+from rootsd.host.service.starter import Departure, Recipe, StartFailed
+
+HANG_GUARD = 60
+# What is started in place of the daemon: it finds the descriptor as the daemon does.
+PROGRAM = "import os, sys; fd = int(sys.argv[sys.argv.index('--ready-fd') + 1]); "
+
+
+def recipe(tmp_path: Path, program: str, **environment: str) -> Recipe:
+    command = (sys.executable, "-c", PROGRAM + program)
+    return Recipe(command, environment, str(tmp_path / "log" / "daemon.log"))
+
+
+def test_it_returns_when_the_daemon_says_that_it_is_ready(tmp_path: Path) -> None:
+    starter.launch(recipe(tmp_path, "os.write(fd, b'ready\\n')"), HANG_GUARD)
+
+
+def test_it_does_not_wait_for_a_daemon_that_goes_on(tmp_path: Path) -> None:
+    """The daemon forks itself away; only its first process is waited for."""
+    program = (
+        "os.fork() and os._exit(0); os.write(fd, b'ready\\n'); os.close(fd); "
+        f"open({str(tmp_path / 'go')!r}).read()"
+    )
+    os.mkfifo(tmp_path / "go")
+    starter.launch(recipe(tmp_path, program), HANG_GUARD)
+    with (tmp_path / "go").open("w"):
+        pass  # it can only be opened while the daemon reads: it lives
+
+
+def test_the_daemon_is_detached_and_has_a_clean_environment(tmp_path: Path) -> None:
+    program = (
+        "print(os.getsid(0), os.getcwd(), os.umask(0), os.read(0, 9), dict(os.environ)); "
+        "sys.stdout.flush(); os.write(fd, b'ready\\n')"
+    )
+    made = recipe(tmp_path, program, HOME="/h")
+    starter.launch(made, HANG_GUARD)
+    said = Path(made.log).read_text()
+    assert not said.startswith(f"{os.getsid(0)} ")
+    assert " / 63 b'' {'HOME': '/h'" in said
+    assert stat.S_IMODE(Path(made.log).stat().st_mode) == 0o600
+
+
+def test_a_daemon_that_ends_first_is_an_error_with_its_last_words(tmp_path: Path) -> None:
+    log = tmp_path / "log" / "daemon.log"
+    log.parent.mkdir(mode=0o700)
+    log.write_text("an old line\n")
+    program = "[print('line', n, file=sys.stderr) for n in range(9)]; sys.exit(1)"
+    with pytest.raises(StartFailed) as caught:
+        starter.launch(recipe(tmp_path, program), HANG_GUARD)
+    assert caught.value.message.splitlines() == [
+        "the daemon ended before it was ready",
+        *(f"line {n}" for n in range(4, 9)),
+    ]
+    assert caught.value.remedy == f"tail {log}"
+    assert "an old line" in log.read_text()
+
+
+def test_an_error_that_the_daemon_tells_is_handed_on_whole(tmp_path: Path) -> None:
+    told = {"code": "busy", "message": "another rootsd is at work", "remedy": "rootsd status"}
+    program = f"os.write(fd, b'error ' + {json.dumps(told).encode()!r} + b'\\n')"
+    with pytest.raises(StartFailed, match="another rootsd") as caught:
+        starter.launch(recipe(tmp_path, program), HANG_GUARD)
+    assert (caught.value.code, caught.value.remedy) == (ErrorCode.BUSY, "rootsd status")
+
+
+@pytest.mark.parametrize("error", [None, DaemonUnreachable("was stopped", "rootsd up")])
+def test_a_daemon_s_word_is_for_whoever_still_listens(error: DaemonUnreachable | None) -> None:
+    def say(fd: int) -> None:
+        starter.say_ready(fd) if error is None else starter.say_failed(fd, error)
+
+    listening, fd = os.pipe()
+    say(fd)
+    with open(listening, "rb") as pipe:
+        assert pipe.read().startswith(b"ready\n" if error is None else b'error {"code": ')
+    gone, fd = os.pipe()
+    os.close(gone)
+    say(fd)
+
+
+def test_an_error_that_cannot_be_read_is_still_an_error(tmp_path: Path) -> None:
+    with pytest.raises(StartFailed, match="ended before it was ready"):
+        starter.launch(recipe(tmp_path, "os.write(fd, b'error {}\\n')"), HANG_GUARD)
+
+
+def test_a_daemon_that_never_gets_ready_is_not_waited_for_for_ever(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "end")
+    program = f"open({str(tmp_path / 'end')!r}).read()"
+    with pytest.raises(StartFailed, match="not ready after 0 s"):
+        starter.launch(recipe(tmp_path, program), 0.1)
+
+
+def test_a_command_that_is_gone_is_named(tmp_path: Path) -> None:
+    gone = Recipe((str(tmp_path / "python"),), {}, str(tmp_path / "daemon.log"))
+    with pytest.raises(StartFailed, match="python cannot be started: No such file"):
+        starter.launch(gone)
+
+
+def test_a_large_log_is_put_aside(tmp_path: Path) -> None:
+    log = tmp_path / "log" / "daemon.log"
+    log.parent.mkdir(mode=0o700)
+    log.write_bytes(b"x" * (starter.MAX_LOG + 1))
+    starter.launch(recipe(tmp_path, "os.write(fd, b'ready\\n')"), HANG_GUARD)
+    assert log.stat().st_size == 0
+    assert (log.parent / "daemon.log.old").stat().st_size == starter.MAX_LOG + 1
+
+
+def test_the_recipe_of_this_process_names_its_python_and_places_and_nothing_else(
+    monkeypatch: pytest.MonkeyPatch, rootsd_dir: Path
+) -> None:
+    for name in ("XDG_STATE_HOME", "LC_TIME"):
+        monkeypatch.setenv(name, "/x")
+    for name in ("SECRET_TOKEN", "CLAUDECODE", "PYTHONPATH", "LD_PRELOAD"):
+        monkeypatch.setenv(name, "/y")
+    made = starter.recipe_here(b"/logs")
+    assert made.command[:4] == (sys.executable, "-P", "-m", "rootsd")
+    assert made.log == "/logs/daemon.log"
+    assert made.environment["ROOTSD_DIR"] == str(rootsd_dir)
+    assert "/x" in (made.environment["XDG_STATE_HOME"], made.environment["LC_TIME"])
+    assert "/y" not in made.environment.values()
+
+
+def test_a_remembered_recipe_is_recalled() -> None:
+    made = starter.recipe_here(b"/logs")
+    starter.remember(made)
+    assert starter.recall() == made
+
+
+def test_what_is_remembered_is_private() -> None:
+    starter.remember(starter.recipe_here(b"/logs"))
+    file = starter.start_folder() / starter.RECIPE_NAME
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
+
+
+def test_without_a_recipe_the_next_command_is_named() -> None:
+    with pytest.raises(DaemonUnreachable, match="not running") as caught:
+        starter.recall()
+    assert caught.value.remedy == "rootsd up"
+
+
+@pytest.mark.parametrize("content", ["", "[]", '{"command": 1}', "\0"])
+def test_a_damaged_recipe_is_none(content: str) -> None:
+    starter.remember(starter.recipe_here(b"/logs"))
+    (starter.start_folder() / starter.RECIPE_NAME).write_text(content)
+    with pytest.raises(DaemonUnreachable):
+        starter.recall()
+
+
+def test_after_down_no_recipe_may_be_followed_until_the_next_up() -> None:
+    starter.remember(starter.recipe_here(b"/logs"))
+    starter.forbid()
+    with pytest.raises(DaemonUnreachable, match="stopped by rootsd down"):
+        starter.recall()
+    starter.remember(starter.recipe_here(b"/logs"))
+    assert starter.recall() == starter.recipe_here(b"/logs")
+
+
+def test_the_folder_of_the_recipe_does_not_follow_from_xdg(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv(folders.OVERRIDE)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_STATE_HOME", "/elsewhere")
+    assert starter.start_folder().is_relative_to(tmp_path)
+
+
+def test_the_end_of_a_process_is_waited_for() -> None:
+    process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    with Departure(process.pid) as departure:
+        assert not departure.wait(0)
+        process.send_signal(signal.SIGKILL)
+        assert departure.wait(HANG_GUARD)
+    process.communicate()
+
+
+def test_a_process_that_is_gone_already_is_gone() -> None:
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+    with Departure(process.pid) as departure:
+        assert departure.wait(0)
+
+
+def test_only_one_at_a_time_may_start_and_the_lock_ends_with_its_holder() -> None:
+    program = (
+        "from rootsd.host.service import starter\n"
+        "with starter.one_at_a_time():\n"
+        "    print('holding', flush=True); input()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as holder:
+        assert holder.stdout
+        assert holder.stdout.readline() == b"holding\n"
+        entered = threading.Event()
+
+        def enter() -> None:
+            with starter.one_at_a_time():
+                entered.set()
+
+        waiting = threading.Thread(target=enter)
+        waiting.start()
+        assert not entered.wait(0.2)
+        holder.kill()
+        assert entered.wait(HANG_GUARD)
+        waiting.join()
+
+
+def test_a_down_forbids_until_the_next_up(tmp_path: Path) -> None:
+    starter.ensure_allowed()
+    starter.forbid()
+    with pytest.raises(DaemonUnreachable, match="rootsd down"):
+        starter.ensure_allowed()
+    starter.remember(recipe(tmp_path, ""))
+    starter.ensure_allowed()
