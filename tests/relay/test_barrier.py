@@ -24,6 +24,17 @@ def test_calls_wait_until_the_server_has_asked_and_settled() -> None:
     assert (barrier.habit, barrier.deadline) == (Habit.ASKS, math.inf)
 
 
+def test_where_it_is_not_known_which_roots_there_are_calls_wait_for_that_alone() -> None:
+    barrier = Barrier()
+    barrier.in_doubt = True
+    assert barrier.closed
+    barrier.open()
+    assert barrier.closed, "a server that is gone tells nothing about the daemon"
+    assert barrier.deadline == math.inf
+    barrier.in_doubt = False
+    assert not barrier.closed
+
+
 def test_a_server_that_never_asks_is_waited_for_once() -> None:
     barrier = Barrier()
     barrier.begin(0.0)

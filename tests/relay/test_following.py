@@ -52,6 +52,47 @@ def test_each_wish_is_granted_by_the_answer_to_its_own_question() -> None:
     assert following.take(reply(wish["id"], LISTED)) == (None, b""), "answered already"
 
 
+def test_what_was_told_is_in_doubt_from_the_news_of_a_change_to_its_answer() -> None:
+    following = Following(Hello())
+    question = greeted(following)
+    assert not following.in_doubt, "nothing is known that could be wrong"
+    following.take(reply(question["id"], LISTED))
+    (first,) = said(following.take(CHANGED)[1])
+    assert following.in_doubt
+    (second,) = said(following.take(CHANGED)[1])
+    assert following.take(reply(first["id"], LISTED)) == (Told((API,), 0, holds=False), b"")
+    assert following.in_doubt, "it was asked before the second news came"
+    assert following.take(reply(second["id"], LISTED)) == (Told((API,), 0), b"")
+    assert not following.in_doubt
+
+
+def test_an_answer_to_a_later_question_ends_the_doubt_too() -> None:
+    following = Following(Hello())
+    question = greeted(following)
+    following.take(reply(question["id"], LISTED))
+    (after_news,) = said(following.take(CHANGED)[1])
+    (wish,) = said(following.ask())
+    following.take(reply(after_news["id"], LISTED))
+    assert following.take(reply(wish["id"], LISTED)) == (Told((API,), 1), b"")
+
+
+def test_a_daemon_that_is_lost_leaves_doubt_until_the_next_one_tells_or_all_is_given_up() -> None:
+    following = Following(Hello())
+    question = greeted(following)
+    following.lose()
+    assert not following.in_doubt, "nothing was told"
+    question = greeted(following)
+    following.take(reply(question["id"], LISTED))
+    following.lose()
+    assert following.in_doubt
+    question = greeted(following)
+    assert following.in_doubt
+    assert following.take(reply(question["id"], LISTED)) == (Told((API,), 0), b"")
+    following.lose()
+    assert following.give_up().holds
+    assert not following.in_doubt
+
+
 def test_where_the_daemon_cannot_tell_nothing_is_approved() -> None:
     following = Following(Hello())
     question = greeted(following)

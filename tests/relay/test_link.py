@@ -26,6 +26,10 @@ def told() -> list[Told]:
     return []
 
 
+def ignored() -> None:
+    """What was told may not hold any more."""
+
+
 def turn_until(link: Link, count: int, told: list[Told]) -> list[Told]:
     """Turn as the pump does until so much was told; what that was."""
     deadline = time.monotonic() + HANG_GUARD_S
@@ -68,7 +72,7 @@ def test_what_a_daemon_tells_is_told(told: list[Told]) -> None:
         daemon.rest()
 
     with daemons(tells):
-        link = Link(Hello(client="x"), told.append)
+        link = Link(Hello(client="x"), told.append, ignored)
         assert names(turn_until(link, 2, told)) == [["api"], []]
         link.ask()
         turn_until(link, 3, told)
@@ -90,11 +94,53 @@ def test_a_daemon_that_is_lost_is_followed_by_the_next_and_no_wish_is_forgotten(
         daemon.rest()
 
     with daemons(dies, lives):
-        link = Link(Hello(), told.append)
+        link = Link(Hello(), told.append, ignored)
         turn_until(link, 1, told)
         link.ask()
         assert names(turn_until(link, 2, told)) == [["api"], []]
         assert told[1].wishes == 1
+        link.close()
+
+
+def test_news_are_doubted_before_they_are_known(told: list[Told]) -> None:
+    doubts: list[int] = []
+
+    def tells(daemon: Daemon) -> None:
+        greet(daemon)
+        answer(daemon, LISTED)
+        daemon.say(notice("notifications/roots/list_changed"))
+        asked = daemon.hear()
+        daemon.say(notice("notifications/roots/list_changed"))
+        daemon.say(reply(asked["id"], LISTED))
+        answer(daemon, LISTED)
+
+    with daemons(tells):
+        link = Link(Hello(), told.append, lambda: doubts.append(len(told)))
+        turn_until(link, 3, told)
+    assert [each.holds for each in told] == [True, False, True]
+    turn_until(link, 4, told)  # the daemon is gone, and nobody knows what holds
+    assert set(doubts) == {1, 3}
+    assert told[-1] == Told((), 0)
+    link.close()
+
+
+def test_daemons_that_end_at_once_one_after_another_are_not_waited_for_for_ever(
+    told: list[Told], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(links, "GRACE_S", 0.2)
+
+    def tells(daemon: Daemon) -> None:
+        greet(daemon)
+        answer(daemon, LISTED)
+
+    def ends(daemon: Daemon) -> None:
+        daemon.hear()
+
+    with daemons(tells, *[ends] * 6):
+        link = Link(Hello(), told.append, ignored)
+        assert names(turn_until(link, 2, told)) == [["api"], []]
+        while link._absence._losses < 6:
+            turn(link)
         link.close()
 
 
@@ -108,7 +154,7 @@ def test_where_none_comes_back_nothing_is_approved_any_more(
         answer(daemon, LISTED)
 
     with daemons(dies):
-        link = Link(Hello(), told.append)
+        link = Link(Hello(), told.append, ignored)
         turn_until(link, 1, told)
     assert names(turn_until(link, 2, told)) == [["api"], []]
     link.ask()
@@ -135,7 +181,7 @@ def test_a_daemon_that_hangs_is_as_good_as_none_until_it_answers(
         daemon.rest()
 
     with daemons(hangs):
-        link = Link(Hello(), told.append)
+        link = Link(Hello(), told.append, ignored)
         turn_until(link, 1, told)
         link.ask()
         assert turn_until(link, 2, told)[1] == Told((), 1)
@@ -150,7 +196,7 @@ def test_where_none_was_ever_started_that_is_told_at_once_and_one_that_comes_is_
     told: list[Told], capsys: pytest.CaptureFixture[str]
 ) -> None:
     begin = time.monotonic()
-    link = Link(Hello(), told.append)
+    link = Link(Hello(), told.append, ignored)
     link.ask()
     assert turn_until(link, 1, told) == [Told((), 1)]
     assert time.monotonic() - begin < absence.GRACE_S
@@ -174,7 +220,7 @@ def test_a_daemon_that_cannot_narrow_is_not_listened_to(
         daemon.say(fault(hello["id"], -32601), reply(daemon.hear()["id"], LISTED))
 
     with daemons(refuses):
-        link = Link(Hello(scope=Scope(names=("api",))), told.append)
+        link = Link(Hello(scope=Scope(names=("api",))), told.append, ignored)
         assert turn_until(link, 1, told) == [Told((), 0)]
         assert "cannot narrow" in capsys.readouterr().err
         assert list(link.interest()) == []
@@ -190,7 +236,7 @@ def test_a_folder_is_proposed_to_a_daemon_that_is_there(told: list[Told]) -> Non
         answer(daemon, LISTED)
         seen.append(daemon.hear()["params"]["arguments"]["path"])
 
-    link = Link(Hello(), told.append)
+    link = Link(Hello(), told.append, ignored)
     link.propose("/early", "why")
     with daemons(listens):
         turn_until(link, 1, told)
@@ -204,7 +250,7 @@ def test_starting_a_daemon_takes_no_longer_than_one_is_waited_for(
 ) -> None:
     monkeypatch.setattr(absence, "GRACE_S", 0.2)
     monkeypatch.setattr(links, "Awakening", _Endless)
-    link = Link(Hello(), told.append)
+    link = Link(Hello(), told.append, ignored)
     assert turn_until(link, 1, told) == [Told((), 0)]
 
 

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from rootsd.core.errors import RootsdError
+from rootsd.relay.barrier import Habit
 from rootsd.relay.intake import LONGEST_LINE
 from rootsd.relay.narrowing import Access, ClientRoots
 from rootsd.relay.roots import Folder
@@ -54,6 +55,29 @@ def test_a_servers_question_is_answered_under_its_id_and_never_reaches_the_clien
     desk.raw_to_server()
     assert desk.list_roots(id_) == ["/src/api", "/src/web"]
     assert desk.raw_to_client() == b""
+
+
+def test_calls_wait_from_the_news_of_a_change_until_the_server_knows_it() -> None:
+    desk = Desk(API, WEB, habit=Habit.ASKS)
+    desk.shake_hands()
+    desk.list_roots()
+    desk.announce()
+    desk.client(call(1), request(2, "tools/list"))
+    assert desk.raw_to_server() == b"", "what is behind the call waits behind it"
+    desk.approve(API)
+    assert desk.to_server() == [{"jsonrpc": "2.0", "method": CHANGED}]
+    assert desk.list_roots() == ["/src/api"]
+    assert [each["id"] for each in desk.to_server()] == [1, 2]
+
+
+def test_calls_go_on_where_the_news_was_none_for_this_server() -> None:
+    desk = Desk(API, habit=Habit.ASKS)
+    desk.shake_hands()
+    desk.list_roots()
+    desk.announce()
+    desk.client(call(1))
+    desk.approve(API)
+    assert [each["id"] for each in desk.to_server()] == [1]
 
 
 def test_a_question_may_be_spelled_with_escapes() -> None:

@@ -72,6 +72,10 @@ class Desk:
         self.session.told(Told(approved, 0), self.now)
         self._ask_daemon()
 
+    def announce(self) -> None:
+        """The daemon tells that the roots are others, and not yet which."""
+        self.session.doubt()
+
     def wait(self, seconds: float) -> None:
         """So much time passes, and what is due in it is done."""
         until = self.now + seconds

@@ -43,13 +43,15 @@ class Barrier:
         """Whether the server has ever asked for roots."""
         self.stale = False
         """Whether it was told of a change and did not ask again."""
+        self.in_doubt = False
+        """Whether the roots are others, and it is not known yet which."""
         self._phase = _Phase.OPEN
         self._first_until = -1.0
 
     @property
     def closed(self) -> bool:
         """Whether calls have to wait."""
-        return self._phase is not _Phase.OPEN
+        return self.in_doubt or self._phase is not _Phase.OPEN
 
     def begin(self, now: float) -> None:
         """The handshake is over: the server may ask now."""
@@ -93,7 +95,7 @@ class Barrier:
         self.open()
 
     def open(self) -> None:
-        """Hold nothing any more: there is nothing to wait for."""
+        """Hold nothing any more for the server's sake: there is nothing to wait for."""
         self._phase = _Phase.OPEN
         self.deadline = math.inf
 

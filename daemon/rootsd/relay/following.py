@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from rootsd.relay.roots import Folder, folders_of
 from rootsd.wire import hello
-from rootsd.wire.jsonrpc import Fault, Id, Notice, Reply, Request, encode, parse
+from rootsd.wire.jsonrpc import Fault, Notice, Reply, Request, encode, parse
 from rootsd.wire.words import ROOTS_CHANGED
 
 _META = {
@@ -25,10 +25,12 @@ _REQUEST_ROOT = "request_root"
 
 
 class Told(NamedTuple):
-    """The roots as they are now; `wishes` is how many questions this answers."""
+    """The roots as they are now; `wishes` is how many questions this answers. `holds` is false
+    where news of a change came after the question, so that another answer is on its way."""
 
     folders: tuple[Folder, ...]
     wishes: int
+    holds: bool = True
 
 
 class Following:
@@ -37,9 +39,13 @@ class Following:
     def __init__(self, greeting: hello.Hello) -> None:
         self.useful = False
         """Whether this daemon has answered anything."""
+        self.in_doubt = False
+        """Whether what was told last may not hold any more."""
         self._greeting = greeting
         self._ids = _HELLO
-        self._asked: deque[tuple[Id, int]] = deque()
+        self._knows = False  # any root at all
+        self._settled_by = _HELLO  # the question whose answer ends the doubt
+        self._asked: deque[tuple[int, int]] = deque()
         self._open = 0
         self._told: bytes = b""
 
@@ -48,7 +54,9 @@ class Following:
         self.useful = False
         self._asked.clear()
         wishes, self._open = self._open, 0
-        return encode(hello.encode(self._greeting, _HELLO)) + self._question(wishes) + self._told
+        question = self._question(wishes)
+        self._settled_by = self._ids
+        return encode(hello.encode(self._greeting, _HELLO)) + question + self._told
 
     def ask(self) -> bytes:
         """A server wants to know, and is to be told what is right at this moment."""
@@ -59,7 +67,8 @@ class Following:
         self._open += 1
 
     def lose(self) -> None:
-        """The daemon is lost."""
+        """The daemon is lost, and what it would tell of from now on is not heard."""
+        self.in_doubt = self._knows
         self._open += sum(wishes for _, wishes in self._asked)
         self._asked.clear()
 
@@ -69,6 +78,7 @@ class Following:
         wishes = self._open + sum(wishes for _, wishes in self._asked)
         self._open = 0
         self._asked = deque((id_, 0) for id_, _ in self._asked)
+        self.in_doubt = self._knows = False
         return Told((), wishes)
 
     @property
@@ -98,12 +108,17 @@ class Following:
                 if isinstance(answer, Fault) and self._greeting.scope.narrows:
                     raise hello.refusal(answer)
             case Notice(method) if method == ROOTS_CHANGED:
-                return None, self._question(0)
+                question = self._question(0)
+                self.in_doubt, self._settled_by = self._knows, self._ids
+                return None, question
             case (Reply(id_) | Fault(id_)) as answer if self._asked and id_ == self._asked[0][0]:
-                _, wishes = self._asked.popleft()
+                asked, wishes = self._asked.popleft()
                 # Where it cannot tell, nothing is known to be approved.
                 result = answer.result if isinstance(answer, Reply) else None
-                return Told(folders_of(result), wishes), b""
+                folders = folders_of(result)
+                self._knows = bool(folders)
+                self.in_doubt = self.in_doubt and asked < self._settled_by
+                return Told(folders, wishes, not self.in_doubt), b""
             case _:
                 pass
         return None, b""

@@ -23,11 +23,18 @@ _LATER_S = 60.0
 
 
 class Link:
-    """Keeps `tell` informed of the roots; lives in somebody else's loop of poll(2)."""
+    """Keeps `tell` informed of the roots; lives in somebody else's loop of poll(2).
 
-    def __init__(self, greeting: Hello, tell: Callable[[Told], None]) -> None:
+    `doubt` is called where what was told last may not hold any more; what does is told soon, and
+    in bounded time in any case.
+    """
+
+    def __init__(
+        self, greeting: Hello, tell: Callable[[Told], None], doubt: Callable[[], None]
+    ) -> None:
         self._following = Following(greeting)
-        self._tell = tell
+        self._told = tell
+        self._doubt = doubt
         self._absence = Absence()
         self._connection: socket.socket | None = None
         self._awakening: Awakening | None = None
@@ -37,6 +44,7 @@ class Link:
         self._has_given_up = False
         self._error: RootsdError | None = None
         self._answer_until = math.inf
+        self._doubt_until = math.inf
         # As if it had been there a moment ago: it is worth waiting for.
         self._absence.connected()
         self._absence.lost(time.monotonic(), useful=True)
@@ -55,9 +63,10 @@ class Link:
     def deadline(self) -> float:
         """When to call `attend` though nothing has come."""
         if self._connection is not None:
-            return self._answer_until
+            return min(self._answer_until, self._doubt_until)
         give_up = math.inf if self._has_given_up else self._absence.give_up_at
-        return min(give_up, self._absence.retry_at if self._is_away else math.inf)
+        retry = self._absence.retry_at if self._is_away else math.inf
+        return min(give_up, retry, self._doubt_until)
 
     def attend(self) -> None:
         """Do what can be done now; call it when a descriptor is ready or the deadline is over."""
@@ -71,6 +80,8 @@ class Link:
             self._mind_silence()
         elif not self._has_given_up and self._absence.is_hopeless(time.monotonic()):
             self._give_up()
+        if time.monotonic() >= self._doubt_until:
+            self._tell(self._following.give_up())  # one daemon after the other ends at once
 
     def ask(self) -> None:
         """Have the roots told as they are now, once more."""
@@ -160,6 +171,16 @@ class Link:
             self._answer_until = now + _LATER_S
             self._tell(self._following.give_up())
 
+    def _mind_doubt(self) -> None:
+        if self._following.in_doubt:
+            self._doubt_until = min(self._doubt_until, time.monotonic() + 2 * GRACE_S)
+            self._doubt()
+
+    def _tell(self, told: Told) -> None:
+        if told.holds:
+            self._doubt_until = math.inf
+        self._told(told)
+
     def _say(self, connection: socket.socket, data: bytes) -> None:
         self._unsent += data
         self._send(connection)
@@ -188,6 +209,7 @@ class Link:
             try:
                 while (line := self._lines.pop()) is not None:
                     told, answer = self._following.take(line)
+                    self._mind_doubt()
                     if answer:
                         self._say(connection, answer)
                     if told is not None:
@@ -205,6 +227,7 @@ class Link:
         self._connection = None
         self._unsent.clear()
         self._following.lose()
+        self._mind_doubt()
         self._absence.lost(time.monotonic(), useful=self._following.useful)
 
 

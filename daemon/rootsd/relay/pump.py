@@ -47,7 +47,7 @@ class Pump:
     def __init__(self, session: Session, out: Outbox, greeting: Hello, *, waits: bool) -> None:
         self._session = session
         self._out = out
-        self._link = Link(greeting, self._hear)
+        self._link = Link(greeting, self._hear, session.doubt)
         self._waits = waits
         self._server: Server | None = None
         self._is_replaced = False
@@ -148,6 +148,9 @@ class Pump:
 
     def _take_from_client(self) -> None:
         data = read_stdin()
+        # What the daemon said before the client said this counts for it: where a denial has been
+        # answered, news of it lies in our socket, and the next call comes too late.
+        self._link.attend()
         if self._is_opaque is None and (begin := data.lstrip()):
             self._is_opaque = self._down.is_raw = begin[:1] not in (b"{", b"[")
             if self._is_opaque:

@@ -125,8 +125,13 @@ class Session:
         if id_ is not None:
             self._traffic.settle(id_)
 
+    def doubt(self) -> None:
+        """What it told last may not hold any more: calls wait until it has told what does."""
+        self._barrier.in_doubt = True
+
     def told(self, told: Told, now: float) -> None:
         """The daemon has told what is approved."""
+        self._barrier.in_doubt = not told.holds
         self._supply.learn(told.folders)
         self._review(now)
         for _ in range(told.wishes):

@@ -15,7 +15,7 @@ from rootsd.core.inputs import (
     Order,
     Vanished,
 )
-from rootsd.core.model import Lapse, LapseReason, Published, Verdict
+from rootsd.core.model import Access, Lapse, LapseReason, Published, Verdict
 from support.decisions import NOON, PERSON, approved, denied, granted, identity, project
 from support.fakes import (
     HANG_GUARD,
@@ -61,6 +61,26 @@ async def test_what_narrows_takes_effect_before_it_is_saved() -> None:
     await world.ledger.observe([Vanished(path(2))])
     await world.ledger.observe([sight(3, now=30)])
     assert seen == [{path(2), path(3)}, {path(3)}, set()]
+
+
+@pytest.mark.parametrize("order", [deny(1), approve(2), replace(approve(1), access=Access.READ)])
+async def test_whoever_waits_for_news_has_had_its_turn_when_an_order_is_answered(
+    order: Order,
+) -> None:
+    world = World(approved(1), project(2))
+    before = world.ledger.revision
+    woken: list[int] = []
+
+    async def wait() -> None:
+        woken.append((await world.ledger.news_past(before)).revision)
+
+    with anyio.fail_after(HANG_GUARD):
+        async with anyio.create_task_group() as group:
+            for _ in range(50):
+                group.start_soon(wait)
+            await anyio.wait_all_tasks_blocked()
+            await world.ledger.obey([order])
+            assert woken == [before + 1] * 50
 
 
 async def test_what_widens_is_saved_before_it_takes_effect() -> None:

@@ -19,7 +19,7 @@ from operator import attrgetter
 from typing import Protocol, TypeVar
 
 import anyio
-from anyio import to_thread
+from anyio import lowlevel, to_thread
 
 from rootsd.app.deciding.effects import granted_in, granting, only_narrows, without_grants
 from rootsd.app.deciding.expiries import Expiries
@@ -159,10 +159,15 @@ class Ledger:
         of them was decided about since, OrderRefused, or what the store raised. Orders that only
         narrow are carried out even where the disk refuses: they hold in memory and are written
         as soon as the disk takes them. One that widens makes all of them wait for the disk.
+
+        Whoever waits for news has had its turn when this returns: an order is not answered before
+        the sessions have been told.
         """
         async with self._lock:
             with anyio.CancelScope(shield=True):
                 made = await self._obey(orders, seen)
+        # They were woken when it took effect, so they stand before us in the queue of the loop.
+        await lowlevel.cancel_shielded_checkpoint()
         return made
 
     async def note(self, note: Note) -> None:
