@@ -14,6 +14,7 @@ from support.fake_daemon import FakeDaemon, Objection, a_listing, a_status, an_i
 
 # Nobody can know what these will be: names, numbers, and the words of somebody else's program.
 FREE = {
+    "rename name",
     "approve --as", "approve --for", "add --name", "bridge --client", "run --env", "run --name",
     "run words", "completion words", "parent add --skip", "parent set --skip",
 }  # fmt: skip

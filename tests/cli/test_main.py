@@ -18,6 +18,8 @@ DOCUMENTED = {
     "guard": set(),
     "log": {"--last"},
     "down": set(),
+    "rename": {"--dry-run"},
+    "tag": {"--rm", "--dry-run"},
     "status": set(),
     "service": set(),
     "service install": {"--strict", "--no-strict", "--dry-run"},

@@ -36,7 +36,7 @@ from rootsd.core.history import (
     verified,
 )
 from rootsd.core.model import UNDECIDED, Access, LapseReason, Rule, Ruling, Verdict
-from rootsd.core.records import RuledProject
+from rootsd.core.records import Focused, RuledProject
 from support.decisions import (
     NOON,
     PERSON,
@@ -260,6 +260,8 @@ def test_after_distrust_nothing_is_approved_and_a_second_time_changes_nothing(
                 assert verdict is Verdict.DENIED
             case Guard():
                 pytest.fail("who may decide is no longer known for sure")
+            case Focused():
+                pass  # it only narrows
             case None:
                 pytest.fail("an event without an outcome does not stand")
     assert distrust(state, NOON) == []

@@ -4,13 +4,16 @@ from dataclasses import replace
 
 import pytest
 
-from rootsd.core.errors import IdentityChanged, NotPresent, UnknownProject
+from rootsd.core.errors import CannotUndo, IdentityChanged, NotPresent, UnknownProject
 from rootsd.core.inputs import (
     Approve,
     Deny,
     Forget,
     Observation,
     ProjectOrder,
+    Rename,
+    Restore,
+    Retag,
     Sighted,
     Unreachable,
     Unsafe,
@@ -22,6 +25,7 @@ from rootsd.core.model import (
     Actor,
     ActorKind,
     Decision,
+    Expiry,
     GitEntry,
     Grant,
     Identity,
@@ -227,3 +231,44 @@ def test_an_approval_lapses_when_git_data_leads_elsewhere() -> None:
     assert after.ruling.lapse == Lapse(LapseReason.RETARGETED, LATER)
     with pytest.raises(IdentityChanged):
         later(after, Approve(PATH, folder, ANN))
+
+
+def test_tags_are_put_on_and_taken_off_and_all_else_stays() -> None:
+    after = kept(ROOT, Retag(PATH, ("go", "go"), ("work", "never"), ANN))
+    assert after == replace(ROOT, ruling=replace(ROOT.ruling, tags=("go",)))
+    assert kept(PENDING, Rename(PATH, "x", ANN)).ruling == replace(UNDECIDED, name="x")
+
+
+def test_a_ruling_comes_back_as_it_was_but_for_what_rules_had_granted() -> None:
+    denied = kept(ROOT, Deny(PATH, ANN))
+    back = kept(denied, Restore(PATH, denied.ruling, ROOT.ruling, ANN))
+    assert back == replace(ROOT, ruling=replace(APPROVED, grants=()))
+    assert kept(ROOT, Restore(PATH, APPROVED, UNDECIDED, ANN)) == PENDING
+    assert kept(PENDING, Restore(PATH, UNDECIDED, DENIED, ANN)) == REFUSED
+
+
+def test_what_is_gone_and_was_not_decided_about_is_dropped_when_that_is_restored() -> None:
+    assert later(MISSING, Restore(PATH, APPROVED, UNDECIDED, ANN)) is None
+    known = kept(None, uri_seen(URI))
+    named = kept(known, Rename(URI, "v1", ANN))
+    assert kept(named, Restore(URI, named.ruling, UNDECIDED, ANN)) == known
+
+
+def test_what_was_decided_since_is_not_undone() -> None:
+    with pytest.raises(CannotUndo, match="something else"):
+        later(REFUSED, Restore(PATH, APPROVED, UNDECIDED, ANN))
+
+
+def test_an_approval_comes_back_only_to_the_directory_it_was_bound_to() -> None:
+    replaced = replace(REFUSED, sighting=replace(REFUSED.sighting, identity=identity(2)))
+    with pytest.raises(IdentityChanged):
+        later(replaced, Restore(PATH, DENIED, APPROVED, ANN))
+    gone = replace(REFUSED, sighting=replace(REFUSED.sighting, presence=Presence.MISSING))
+    with pytest.raises(NotPresent):
+        later(gone, Restore(PATH, DENIED, APPROVED, ANN))
+
+
+def test_an_approval_whose_time_is_over_does_not_come_back() -> None:
+    decision = Decision(Verdict.APPROVED, ANN, NOW, identity(1), expires=Expiry(NOW, "", 0))
+    with pytest.raises(CannotUndo, match="ended"):
+        later(REFUSED, Restore(PATH, DENIED, Ruling(decision, name="api"), ANN))

@@ -17,7 +17,15 @@ from anyio import from_thread
 from rootsd.app.deciding.expiries import Expiries
 from rootsd.app.deciding.ledger import Ledger
 from rootsd.core.catalog import Catalog
-from rootsd.core.changes import Attempt, Change, GuardChange, Note, ProjectChange, RuleChange
+from rootsd.core.changes import (
+    Attempt,
+    Change,
+    FocusChange,
+    GuardChange,
+    Note,
+    ProjectChange,
+    RuleChange,
+)
 from rootsd.core.errors import RootsdError
 from rootsd.core.expiry import Moment
 from rootsd.core.inputs import AddRule, Approve, Deny, Forget, Observation, Sighted, Vanished
@@ -79,7 +87,7 @@ class FakeSaver:
                 self.rules.pop(number, None)
                 if rule is not None:
                     self.rules[number] = rule
-            case GuardChange() | Attempt():
+            case GuardChange() | FocusChange() | Attempt():
                 pass
 
     def _enter(self) -> None:

@@ -1,17 +1,21 @@
-"""What `approve`, `deny` and `forget` have in common: an order is sent, its effect is told."""
+"""What all orders on projects have in common: one is sent, and its effect is told."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from rootsd.cli.columns import NAME, PATH, PROJECT_COLUMNS, VERDICT
-from rootsd.cli.render import Answer
+from rootsd.cli.columns import NAME, NOTE, PATH, PROJECT_COLUMNS, VERDICT
+from rootsd.cli.render import Answer, Column
 from rootsd.cli.session import Session
 from rootsd.core.labels import safe_label
 from rootsd.wire.deciding import Decide, DecisionVerb, Effect
+from rootsd.wire.naming import Renaming, Tagging
+
+ProjectOrder = Decide | Renaming | Tagging
 
 # A sentence each, not a table: no titles.
 _TOLD = tuple(replace(column, title="") for column in (VERDICT, NAME, PATH))
+_TOLD_NAMED = tuple(replace(column, title="") for column in (NAME, PATH, NOTE))
 _SO_ALREADY = {
     DecisionVerb.APPROVE: "approved already",
     DecisionVerb.DENY: "denied already",
@@ -19,17 +23,36 @@ _SO_ALREADY = {
 }
 
 
-def decide(session: Session, order: Decide) -> None:
+def effect_of(*, dry_run: bool) -> Effect:
+    """What `--dry-run` says."""
+    return Effect.DRY_RUN if dry_run else Effect.APPLY
+
+
+def decide(session: Session, order: ProjectOrder) -> None:
     """Send the order and print the projects as they are now."""
     decided = session.call(order)
     output = session.output
     is_rehearsal = order.effect is Effect.DRY_RUN
     extra = {"unchanged": decided["unchanged"], "dry_run": is_rehearsal}
     answer = Answer(decided["items"], decided["revision"], decided["warnings"], extra)
-    output.show(answer, _TOLD if output.on_terminal else PROJECT_COLUMNS)
+    output.show(answer, _columns(order) if output.on_terminal else PROJECT_COLUMNS)
     for item in decided["unchanged"]:
-        output.say(f"{safe_label(item['name'])}: {_SO_ALREADY[order.verb]}")
+        output.say(f"{safe_label(item['name'])}: {_so_already(order)}")
     if not decided["items"] and not decided["unchanged"]:
         output.say("Done; what is gone from the disk is no longer listed.")
     if is_rehearsal:
         output.say("This would be so; nothing was changed.")
+
+
+def _columns(order: ProjectOrder) -> tuple[Column, ...]:
+    return _TOLD if isinstance(order, Decide) else _TOLD_NAMED
+
+
+def _so_already(order: ProjectOrder) -> str:
+    match order:
+        case Decide(verb=verb):
+            return _SO_ALREADY[verb]
+        case Renaming():
+            return "called so already"
+        case Tagging():
+            return "tagged so already"

@@ -38,6 +38,8 @@ VERBS: Mapping[str, Verb] = {
     "approve": Verb(DECIDE, "publish projects to MCP clients"),
     "deny": Verb(DECIDE, "never publish projects, and take them back"),
     "forget": Verb(DECIDE, "back to undecided"),
+    "rename": Verb(DECIDE, "call a project by another name"),
+    "tag": Verb(DECIDE, "tag projects, or take tags away"),
     "add": Verb(DECIDE, "propose a folder or a URI by hand"),
     "rule": Verb(DECIDE, "approve or deny what comes to lie below a path"),
     "guard": Verb(DECIDE, "who may decide"),

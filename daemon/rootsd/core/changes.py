@@ -17,12 +17,15 @@ class Verb(StrEnum):
     DENIED = "denied"
     FORGOTTEN = "forgotten"
     RENAMED = "renamed"
+    TAGGED = "tagged"
+    UNDONE = "undone"
     GRANTED = "granted"
     WITHDRAWN = "withdrawn"
     LAPSED = "lapsed"
     RULE_ADDED = "rule added"
     RULE_REMOVED = "rule removed"
     GUARD_SET = "guard set"
+    FOCUS_SET = "focus set"
     REFUSED = "refused"
 
 
@@ -65,6 +68,15 @@ class GuardChange:
 
 
 @dataclass(frozen=True, slots=True)
+class FocusChange:
+    """The tag that sessions are narrowed to, from now on; None for no tag."""
+
+    after: str | None
+    actor: Actor
+    verb: Verb = Verb.FOCUS_SET
+
+
+@dataclass(frozen=True, slots=True)
 class Attempt:
     """An order that was refused to whoever gave it: `what` it was, in words safe to show."""
 
@@ -75,5 +87,5 @@ class Attempt:
 
 Change = ProjectChange | RuleChange
 """What changes the catalogue."""
-Note = GuardChange | Attempt
+Note = GuardChange | FocusChange | Attempt
 """What the history tells, too, and no catalogue holds."""

@@ -83,6 +83,10 @@ class UnknownRule(OrderRefused):
     code = ErrorCode.NOTHING_MATCHED
 
 
+class CannotUndo(OrderRefused):
+    """What is to be undone is no decision, or was overtaken by a later one."""
+
+
 class CallerRefused(RootsdError):
     """The caller may not give orders; a person's own terminal is needed."""
 

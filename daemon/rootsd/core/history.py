@@ -20,7 +20,16 @@ from datetime import datetime
 from enum import StrEnum
 
 from rootsd.core.callers import Guard
-from rootsd.core.changes import Attempt, Change, GuardChange, Note, ProjectChange, RuleChange, Verb
+from rootsd.core.changes import (
+    Attempt,
+    Change,
+    FocusChange,
+    GuardChange,
+    Note,
+    ProjectChange,
+    RuleChange,
+    Verb,
+)
 from rootsd.core.fields import BadRecord
 from rootsd.core.model import (
     UNDECIDED,
@@ -33,12 +42,15 @@ from rootsd.core.model import (
     Verdict,
 )
 from rootsd.core.records import (
+    Focused,
     RuledProject,
     decode_actor,
+    decode_focus,
     decode_guard,
     decode_project,
     decode_rule,
     encode_actor,
+    encode_focus,
     encode_guard,
     encode_project,
     encode_rule,
@@ -79,6 +91,7 @@ class Head:
 
 START = Head(0, bytes(32))
 GUARD = Subject(SubjectKind.SETTING, b"guard")
+FOCUS = Subject(SubjectKind.SETTING, b"focus")
 MAX_DIGITS = 18
 _to_json = json.JSONEncoder(separators=(",", ":")).encode
 
@@ -110,7 +123,7 @@ class Event:
         """Who ordered it; None for what the daemon saw, as a lapse. Raises BadRecord."""
         return decode_actor(self.actor)
 
-    def outcome(self) -> RuledProject | Rule | Guard | None:
+    def outcome(self) -> RuledProject | Rule | Guard | Focused | None:
         """What was decided about the subject from then on. Raises BadRecord."""
         if self.body is None:
             return None
@@ -119,6 +132,8 @@ class Event:
                 return decode_project(self.body)
             case SubjectKind.RULE:
                 return decode_rule(rule_number(self.subject), self.body)
+            case SubjectKind.SETTING if self.subject == FOCUS:
+                return decode_focus(self.body)
             case SubjectKind.SETTING:
                 return decode_guard(self.body)
             case SubjectKind.ATTEMPT:
@@ -214,6 +229,9 @@ def _drafts(change: Change | Note) -> Iterator[_Draft]:
             yield _Draft(change.actor, change.verb, rule_subject(number), body)
         case GuardChange(after=guard):
             yield _Draft(change.actor, change.verb, GUARD, encode_guard(guard))
+        case FocusChange(after=tag):
+            body = encode_focus(Focused(tag)) if tag is not None else None
+            yield _Draft(change.actor, change.verb, FOCUS, body)
         case Attempt(what=what):
             subject = Subject(SubjectKind.ATTEMPT, what.encode("utf-8", "surrogateescape"))
             yield _Draft(change.actor, change.verb, subject, None)

@@ -15,6 +15,8 @@ from rootsd.core.model import (
     Incomplete,
     LapseReason,
     ProjectKind,
+    Rule,
+    Ruling,
     Verdict,
 )
 
@@ -108,6 +110,29 @@ class Rename:
 
 
 @dataclass(frozen=True, slots=True)
+class Retag:
+    """Tag the project with the tags `on` and take the tags `off` from it."""
+
+    path: bytes
+    on: tuple[str, ...]
+    off: tuple[str, ...]
+    actor: Actor
+
+
+@dataclass(frozen=True, slots=True)
+class Restore:
+    """Take back what made `undone` of a project: its ruling is to be `ruling` again.
+
+    An approval comes back only to the directory that it was bound to.
+    """
+
+    path: bytes
+    undone: Ruling
+    ruling: Ruling
+    actor: Actor
+
+
+@dataclass(frozen=True, slots=True)
 class AddRule:
     """A standing order; `verdict` is approved or denied."""
 
@@ -124,7 +149,16 @@ class RemoveRule:
     actor: Actor
 
 
+@dataclass(frozen=True, slots=True)
+class RestoreRule:
+    """Take back what happened to rule `number`: it is `rule` again, or gone where that is None."""
+
+    number: int
+    rule: Rule | None
+    actor: Actor
+
+
 Verdicts = Approve | Deny | Forget
-ProjectOrder = Verdicts | Rename
-Order = ProjectOrder | AddRule | RemoveRule
+ProjectOrder = Verdicts | Rename | Retag | Restore
+Order = ProjectOrder | AddRule | RemoveRule | RestoreRule
 Input = Fact | Order

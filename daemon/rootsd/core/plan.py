@@ -28,6 +28,9 @@ from rootsd.core.inputs import (
     ProjectOrder,
     RemoveRule,
     Rename,
+    Restore,
+    RestoreRule,
+    Retag,
     Sighted,
     Unreachable,
     Unsafe,
@@ -80,7 +83,7 @@ class _Draft:
         self._touched: dict[bytes, None] = {}
         self._overruled: set[bytes] = set()
         self._touches_all = False
-        self._approvals: dict[bytes, Approve] = {}
+        self._approvals: dict[bytes, None] = {}
         self._new_ids: dict[str, bytes] = {}
         self._new_names: dict[str, bytes] = {}
 
@@ -88,13 +91,24 @@ class _Draft:
         match event:
             case Sighted() | Vanished() | Unreachable() | Unsafe() | Expired():
                 self._step(event, Verb.OBSERVED, None)
+            case AddRule():
+                self._add_rule(event)
+            case RemoveRule():
+                self._remove_rule(event)
+            case RestoreRule():
+                self._restore_rule(event)
+            case _:
+                self._order(event)
+
+    def _order(self, event: ProjectOrder) -> None:
+        match event:
             case Approve():
-                self._check_approvable(event)
+                self._check_approvable(event.path)
                 before = self._projects.get(event.path)
                 self._step(self._named(event), Verb.APPROVED, event.actor)
                 if before is not None and is_denied_by_person(before):
                     self._overrule(event.path)  # what lies below is not denied any more
-                self._approvals[event.path] = event
+                self._approvals[event.path] = None
             case Deny():
                 self._step(event, Verb.DENIED, event.actor)
                 self._overrule(event.path)
@@ -104,10 +118,10 @@ class _Draft:
             case Rename():
                 self._check_free(event.name, event.path)
                 self._step(event, Verb.RENAMED, event.actor)
-            case AddRule():
-                self._add_rule(event)
-            case RemoveRule():
-                self._remove_rule(event)
+            case Retag():
+                self._step(event, Verb.TAGGED, event.actor)
+            case Restore():
+                self._restore(event)
             case _:
                 assert_never(event)
 
@@ -124,8 +138,8 @@ class _Draft:
                 actor = project.ruling.grants[-1].actor
                 self._put(project.path, project, Verb.GRANTED, actor)
             judged = self._judged()
-        for approval in self._approvals.values():
-            _check_took_effect(judged, approval)
+        for path in self._approvals:
+            _check_took_effect(judged, path)
         return Plan(judged, tuple(self._changes))
 
     def _overrule(self, path: bytes) -> None:
@@ -166,12 +180,24 @@ class _Draft:
         self._touched[path] = None
         self._changes.append(ProjectChange(path, before, after, verb, actor))
 
-    def _check_approvable(self, order: Approve) -> None:
-        project = self._projects.get(order.path)
+    def _restore(self, order: Restore) -> None:
+        if order.ruling.name is not None:
+            self._check_free(order.ruling.name, order.path)
+        decision = order.ruling.decision
+        is_approval = decision is not None and decision.verdict is Verdict.APPROVED
+        if is_approval:
+            self._check_approvable(order.path)
+        self._step(order, Verb.UNDONE, order.actor)
+        self._overrule(order.path)
+        if is_approval:
+            self._approvals[order.path] = None
+
+    def _check_approvable(self, path: bytes) -> None:
+        project = self._projects.get(path)
         if project is not None and project.sighting.kind is ProjectKind.URI:
             return
-        if reason := self._old.places.why_no_root(order.path):
-            shown = safe_label(order.path, limit=None)
+        if reason := self._old.places.why_no_root(path):
+            shown = safe_label(path, limit=None)
             raise RefusedPlace(f"{shown} can never be a root: {reason}")
 
     def _named(self, order: Approve) -> Approve:
@@ -224,6 +250,16 @@ class _Draft:
         self._rules.remove(rule)
         self._touches_all = True
         self._changes.append(RuleChange(rule.number, rule, None, Verb.RULE_REMOVED, order.actor))
+
+    def _restore_rule(self, order: RestoreRule) -> None:
+        before = next((rule for rule in self._rules if rule.number == order.number), None)
+        self._rules = [rule for rule in self._rules if rule.number != order.number]
+        if order.rule is not None:
+            self._rules = sorted([*self._rules, order.rule], key=lambda rule: rule.number)
+        self._touches_all = True
+        self._changes.append(
+            RuleChange(order.number, before, order.rule, Verb.UNDONE, order.actor)
+        )
 
     def _judged(self) -> Catalog:
         projects, rules = dict(self._projects), tuple(self._rules)
@@ -287,12 +323,12 @@ def _folders_above(path: bytes) -> Iterable[bytes]:
     return ancestors(path) if path.startswith(b"/") else ()
 
 
-def _check_took_effect(judged: Catalog, order: Approve) -> None:
+def _check_took_effect(judged: Catalog, path: bytes) -> None:
     """An approval under a denial would be accepted and then do nothing: it is refused instead."""
-    judgement = judged.judgements[order.path]
-    shown = safe_label(order.path, limit=None)
+    judgement = judged.judgements[path]
+    shown = safe_label(path, limit=None)
     if judgement.ground is Ground.HOLDS_DENIED:
-        inner = next(p for p in judged.below(order.path) if judged.is_denied(p))
+        inner = next(p for p in judged.below(path) if judged.is_denied(p))
         inner_shown = safe_label(inner.path, limit=None)
         raise DeniedHere(
             f"{shown} holds {inner_shown}, which is denied", f"rootsd forget {inner.id}"

@@ -54,6 +54,13 @@ class RuledProject:
     ruling: Ruling
 
 
+@dataclass(frozen=True, slots=True)
+class Focused:
+    """The tag that sessions without a scope of their own are narrowed to."""
+
+    tag: str
+
+
 def encode_project(project: RuledProject) -> str:
     """The text of a project's outcome."""
     ruling = _ruling(project.ruling)
@@ -99,6 +106,16 @@ def encode_guard(guard: Guard) -> str:
 def decode_guard(text: str) -> Guard:
     """The guard that `text` holds."""
     return Fields.parse(text).member("guard", Guard)
+
+
+def encode_focus(focused: Focused) -> str:
+    """The text of the focus."""
+    return _canonical({"tag": focused.tag})
+
+
+def decode_focus(text: str) -> Focused:
+    """The focus that `text` holds."""
+    return Focused(Fields.parse(text).text("tag"))
 
 
 def encode_sighting(sighting: Sighting) -> str:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import assert_never
 
-from rootsd.core.errors import IdentityChanged, NotPresent, UnknownProject
+from rootsd.core.errors import CannotUndo, IdentityChanged, NotPresent, UnknownProject
 from rootsd.core.inputs import (
     Approve,
     Deny,
@@ -19,6 +19,8 @@ from rootsd.core.inputs import (
     Forget,
     ProjectOrder,
     Rename,
+    Restore,
+    Retag,
     Sighted,
     Unreachable,
     Unsafe,
@@ -86,6 +88,11 @@ def _ordered(project: Project, order: ProjectOrder, now: datetime) -> Project | 
             return _forgotten(project)
         case Rename():
             return replace(project, ruling=replace(project.ruling, name=order.name))
+        case Retag():
+            tags = tuple(sorted({*project.ruling.tags, *order.on}.difference(order.off)))
+            return replace(project, ruling=replace(project.ruling, tags=tags))
+        case Restore():
+            return _restored(project, order, now)
         case _:
             assert_never(order)
 
@@ -199,6 +206,37 @@ def _known(project: Project | None, order: ProjectOrder) -> Project:
 
 
 def _approved(project: Project, order: Approve, now: datetime) -> Project:
+    _check_approvable(project, order.identity)
+    decision = Decision(
+        Verdict.APPROVED, order.actor, now, order.identity, order.access, order.expires
+    )
+    return replace(
+        project,
+        ruling=Ruling(
+            decision=decision,
+            grants=project.ruling.grants,
+            name=order.name or project.ruling.name,
+            tags=tuple(sorted({*project.ruling.tags, *order.tags})),
+        ),
+    )
+
+
+def _restored(project: Project, order: Restore, now: datetime) -> Project | None:
+    """What rules had granted is not brought back: they speak for themselves."""
+    shown = safe_label(project.path, limit=None)
+    if replace(project.ruling, grants=()) != replace(order.undone, grants=()):
+        raise CannotUndo(f"something else was decided about {shown} meanwhile", "rootsd log")
+    decision = order.ruling.decision
+    if decision is not None and decision.verdict is Verdict.APPROVED:
+        _check_approvable(project, decision.identity)
+        if decision.expires is not None and decision.expires.at <= now:
+            raise CannotUndo(f"the approval of {shown} would have ended", "rootsd approve REF")
+    restored = replace(project, ruling=replace(order.ruling, grants=()))
+    is_gone = project.sighting.presence is Presence.MISSING
+    return None if is_gone and restored.ruling == UNDECIDED else restored
+
+
+def _check_approvable(project: Project, shown_then: Identity | None) -> None:
     seen = project.sighting
     shown = safe_label(project.path, limit=None)
     if seen.presence is not Presence.PRESENT:
@@ -212,7 +250,6 @@ def _approved(project: Project, order: Approve, now: datetime) -> Project:
         raise NotPresent(f"{shown} cannot be published: {_HAZARDS[seen.hazard]}", "rootsd scan")
     if not is_told_apart(seen.identity):
         raise NotPresent(f"{shown} cannot be approved: {ALL_ALIKE}", "rootsd ls")
-    shown_then = order.identity
     if seen.kind is not ProjectKind.URI and not (
         shown_then is not None
         and seen.identity is not None
@@ -221,18 +258,6 @@ def _approved(project: Project, order: Approve, now: datetime) -> Project:
         raise IdentityChanged(
             f"{shown} is not the folder you were shown: it was replaced", "rootsd pending"
         )
-    decision = Decision(
-        Verdict.APPROVED, order.actor, now, order.identity, order.access, order.expires
-    )
-    return replace(
-        project,
-        ruling=Ruling(
-            decision=decision,
-            grants=project.ruling.grants,
-            name=order.name or project.ruling.name,
-            tags=tuple(sorted({*project.ruling.tags, *order.tags})),
-        ),
-    )
 
 
 def _denied(project: Project, order: Deny, now: datetime) -> Project:

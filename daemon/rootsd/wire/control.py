@@ -18,6 +18,7 @@ from rootsd.wire.deciding import Decide
 from rootsd.wire.facts import ShowQuery
 from rootsd.wire.forms import number, optional, text, texts, truth, word
 from rootsd.wire.guarding import GuardQuery, LogQuery, SetGuard
+from rootsd.wire.naming import Renaming, Tagging
 from rootsd.wire.projects import ProjectsQuery
 from rootsd.wire.request import BadRequest, Request
 from rootsd.wire.rules import RuleAddition, RuleRemoval, RulesQuery
@@ -36,6 +37,8 @@ FORMS: tuple[type[Request], ...] = (
     Reload,
     Decide,
     Addition,
+    Renaming,
+    Tagging,
     RuleAddition,
     RuleRemoval,
     CheckQuery,

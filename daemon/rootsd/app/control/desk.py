@@ -17,6 +17,7 @@ from rootsd.app.deciding.adding import Adding
 from rootsd.app.deciding.chronicle import Chronicle
 from rootsd.app.deciding.decisions import Decisions
 from rootsd.app.deciding.ledger import Ledger
+from rootsd.app.deciding.naming import Naming
 from rootsd.app.deciding.references import real_path
 from rootsd.app.deciding.rules import Rules
 from rootsd.app.deciding.standing import Standing
@@ -73,6 +74,7 @@ def _entries(means: Means) -> tuple[Entry[Any], ...]:
         *Scans(ledger, means.surveyor, found).entries(),
         *Decisions(ledger, found, propose, parents).entries(),
         *Adding(ledger, found, propose, parents).entries(),
+        *Naming(ledger, found, parents).entries(),
         *Rules(ledger, found, parents).entries(),
         *Standing(ledger, found, parents, means.note_on).entries(),
         *means.chronicle.entries(),

@@ -8,6 +8,7 @@ from datetime import datetime
 
 from rootsd.core.catalog import Catalog
 from rootsd.core.changes import Change, ProjectChange, RuleChange, Verb
+from rootsd.core.decide import is_denied_by_person
 from rootsd.core.inputs import Sighted
 from rootsd.core.model import Presence, Project, Verdict
 from rootsd.core.plan import Plan, plan
@@ -29,8 +30,18 @@ def _narrows(change: Change) -> bool:
         case ProjectChange(verb=Verb.FORGOTTEN, before=project) if project is not None:
             decision = project.ruling.decision
             return decision is None or decision.verdict is not Verdict.DENIED
+        case ProjectChange(verb=Verb.UNDONE, before=before, after=after):
+            return not _approves(after) and (not _is_denied(before) or _is_denied(after))
         case _:
             return change.verb in (Verb.DENIED, Verb.LAPSED, Verb.WITHDRAWN)
+
+
+def _approves(project: Project | None) -> bool:
+    return project is not None and project.ruling.approves
+
+
+def _is_denied(project: Project | None) -> bool:
+    return project is not None and is_denied_by_person(project)
 
 
 def granted_in(made: Plan) -> dict[bytes, Project]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import click
 
 from rootsd.cli import completing
-from rootsd.cli.decisions import decide
+from rootsd.cli.decisions import decide, effect_of
 from rootsd.cli.durations import Duration
 from rootsd.cli.flags import Command
 from rootsd.cli.session import Session, pass_session
 from rootsd.core.model import Access
-from rootsd.wire.deciding import Decide, DecisionVerb, Effect
+from rootsd.wire.deciding import Decide, DecisionVerb
 from rootsd.wire.projects import Selection
 
 _WAITING = completing.projects(Selection.WAITING)
@@ -87,6 +87,6 @@ def command(  # noqa: PLR0913 - one for each flag
         tags=tags,
         access=Access.READ if read_only else Access.READ_WRITE,
         lasts=lasts,
-        effect=Effect.DRY_RUN if dry_run else Effect.APPLY,
+        effect=effect_of(dry_run=dry_run),
     )
     decide(session, order)

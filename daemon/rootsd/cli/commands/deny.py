@@ -5,10 +5,10 @@ from __future__ import annotations
 import click
 
 from rootsd.cli import completing
-from rootsd.cli.decisions import decide
+from rootsd.cli.decisions import decide, effect_of
 from rootsd.cli.flags import Command
 from rootsd.cli.session import Session, pass_session
-from rootsd.wire.deciding import Decide, DecisionVerb, Effect
+from rootsd.wire.deciding import Decide, DecisionVerb
 
 
 @click.command(
@@ -26,5 +26,5 @@ def command(session: Session, *, refs: tuple[str, ...], dry_run: bool) -> None:
 
     A denial holds for the path, whatever lies there later, until forget or approve.
     """
-    effect = Effect.DRY_RUN if dry_run else Effect.APPLY
+    effect = effect_of(dry_run=dry_run)
     decide(session, Decide(DecisionVerb.DENY, cwd=session.cwd, refs=refs, effect=effect))

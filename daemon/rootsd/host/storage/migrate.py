@@ -71,6 +71,8 @@ MIGRATIONS: Migrations = (
         "INSERT INTO record SELECT kind, key, body, seq FROM kept",
         "DROP TABLE kept",
     ),
+    # The verbs "tagged", "undone" and "focus set", and the setting "focus".
+    (),
 )
 
 # A thousand denials take 800 KiB: so much is always left when the disk fills up. The journal holds

@@ -10,10 +10,10 @@ from pathlib import Path
 
 from rootsd.core.callers import Guard
 from rootsd.core.changes import Change, Note, ProjectChange
-from rootsd.core.history import START, Event, Head, events_for
+from rootsd.core.history import START, Event, Head, Subject, events_for
 from rootsd.core.labels import safe_label
 from rootsd.core.model import Presence, Project, ProjectKind, Rule, Sighting
-from rootsd.core.records import RuledProject
+from rootsd.core.records import Focused, RuledProject
 from rootsd.host.private import ensure_private_folder, shown
 from rootsd.host.storage import backup
 from rootsd.host.storage.database import (
@@ -23,6 +23,7 @@ from rootsd.host.storage.database import (
     explained,
     read_events,
     read_head,
+    read_history,
     read_next_rule,
     read_records,
     read_sightings,
@@ -43,13 +44,15 @@ def _utc_now() -> datetime:
 @dataclass(frozen=True, slots=True)
 class Loaded:
     """What a store holds. `note` says what the start had to put right, or is empty; `guard` is
-    None where nobody has set it yet; `is_new` where there never was a decision."""
+    None where nobody has set it yet, `focus` where no tag is; `is_new` where there never was a
+    decision."""
 
     projects: tuple[Project, ...]
     rules: tuple[Rule, ...]
     next_rule: int
     note: str = ""
     guard: Guard | None = None
+    focus: str | None = None
     is_new: bool = False
 
 
@@ -85,6 +88,7 @@ class Store:
         rules: list[Rule] = []
         projects: dict[bytes, Project] = {}
         guard: Guard | None = None
+        focus: str | None = None
         with explained(self._file):
             for path, project_id, sighting in read_sightings(self._db):
                 projects[path] = Project(path, project_id, sighting)
@@ -93,6 +97,8 @@ class Store:
                     case Rule() as rule:
                         rules.append(rule)
                     case Guard() as guard:
+                        pass
+                    case Focused(tag=focus):
                         pass
                     case RuledProject() as ruled:
                         path = event.subject.key
@@ -103,7 +109,15 @@ class Store:
                         raise StoreDamaged(f"event {event.seq} has a record and no outcome")
             next_rule = read_next_rule(self._db)
             is_new = read_head(self._db) == START
-        return Loaded(tuple(projects.values()), tuple(rules), next_rule, self._note, guard, is_new)
+        return Loaded(
+            projects=tuple(projects.values()),
+            rules=tuple(sorted(rules, key=lambda rule: rule.number)),
+            next_rule=next_rule,
+            note=self._note,
+            guard=guard,
+            focus=focus,
+            is_new=is_new,
+        )
 
     def append(self, changes: Sequence[Change | Note], at: datetime) -> int | None:
         """Store `changes` in one transaction. When this returns they are on the disk.
@@ -133,6 +147,11 @@ class Store:
         """The newest `count` decisions, oldest first."""
         with self._in_use():
             return tuple(read_events(self._db, max(0, read_head(self._db).seq - count)))
+
+    def history_of(self, subject: Subject) -> tuple[Event, ...]:
+        """The decisions about `subject`, oldest first."""
+        with self._in_use():
+            return tuple(read_history(self._db, subject))
 
     def backup_due_in(self, at: datetime) -> timedelta:
         """How long from `at` until the newest backup is a day old. Raises NotPrivate."""

@@ -1,0 +1,53 @@
+"""`rootsd tag`: from words to an order, and the tags there are."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from support.fake_daemon import FakeDaemon, a_decision, a_listing, an_item
+from support.terminal import Shell
+
+
+def test_the_words_become_an_order(daemon: FakeDaemon, shell: Shell) -> None:
+    daemon.answers["tag"] = a_decision(an_item(tags=["go", "work"]))
+    done = shell.run("tag", "api*", "work", "go", "--rm", "home", "--rm", "x", "--dry-run")
+    assert done.out == "r7k2\tapi\tpending\tgit\t/src/api\t#go #work\n"
+    assert done.err == "This would be so; nothing was changed.\n"
+    assert shell.run("tag", ".", "--rm", "x").status == 0
+    order = {"cwd": str(Path.cwd())}
+    assert daemon.asked("tag") == [
+        {"refs": ["api*"], **order, "on": ["work", "go"], "off": ["home", "x"],
+         "effect": "dry-run"},
+        {"refs": ["."], **order, "off": ["x"]},
+    ]  # fmt: skip
+
+
+def test_what_is_so_already_is_said(daemon: FakeDaemon, shell: Shell) -> None:
+    daemon.answers["tag"] = a_decision(unchanged=[an_item()])
+    done = shell.run("tag", "api", "work")
+    assert (done.status, done.out, done.err) == (0, "", "api: tagged so already\n")
+
+
+def test_alone_it_lists_the_tags_and_of_a_project_what_it_bears(
+    daemon: FakeDaemon, shell: Shell
+) -> None:
+    tagged = an_item(tags=["work", "go"]), an_item("web", tags=["work"])
+    daemon.answers["projects"] = a_listing(*tagged)
+    assert shell.run("tag").out == "go\t1\nwork\t2\n"
+    assert json.loads(shell.run("tag", "--json").out)["items"] == [
+        {"tag": "go", "projects": 1},
+        {"tag": "work", "projects": 2},
+    ]
+    assert shell.terminal("tag").out.split()[-4:] == ["go", "1", "work", "2"]
+    assert shell.run("tag", "api").out.count("\n") == 2
+    assert daemon.asked("projects")[-1]["refs"] == ["api"]
+    assert daemon.asked("tag") == []
+
+
+def test_where_there_is_no_tag_a_person_is_told_how_to_make_one(
+    daemon: FakeDaemon, shell: Shell
+) -> None:
+    daemon.answers["projects"] = a_listing()
+    assert shell.terminal("tag").out == "There is no tag: rootsd tag REF TAG\n"
+    assert shell.run("tag").out == ""
