@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from rootsd.cli import client as control
-from rootsd.wire.control import Decide, DecisionVerb
+from rootsd.wire.deciding import Decide, DecisionVerb
 from support.person import Person
 from support.relays import SCRIPTED, RelayClient, command, relay, started
 from support.sizes import Sizes
