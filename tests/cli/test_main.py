@@ -35,6 +35,11 @@ DOCUMENTED = {
     "parent rm": set(),
     "parent ls": set(),
     "parent set": {"--depth", "--skip", "--nested"},
+    "config": set(),
+    "config path": set(),
+    "config show": set(),
+    "config check": set(),
+    "config edit": set(),
     "scan": set(),
     "pending": {"--count", "--exit-code"},
     "approve": {

@@ -136,7 +136,7 @@ def test_an_error_names_file_line_and_key(text: str, line: int, key: str, said: 
     message = caught.value.message
     assert message.startswith(f"{FILE.decode()}, line {line}, key {key}: ")
     assert said in message
-    assert FILE.decode() in caught.value.remedy
+    assert caught.value.remedy == "rootsd config edit"
     assert caught.value.code is ErrorCode.BAD_CONFIG
 
 

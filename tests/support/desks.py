@@ -20,7 +20,7 @@ from rootsd.core.model import Parent, Project, ProjectKind, Rule
 from rootsd.core.paths import bytes_of, contains
 from rootsd.wire.deciding import Decide, DecisionVerb
 from rootsd.wire.request import Request
-from rootsd.wire.running import DaemonStatus, ParentStatus, SessionStatus
+from rootsd.wire.running import ConfigStatus, DaemonStatus, ParentStatus, SessionStatus
 from rootsd.wire.scans import Progress
 from rootsd.wire.sessions import SessionItem
 from support.decisions import PERSON
@@ -109,6 +109,12 @@ class FakeHost:
 
     def about(self) -> DaemonStatus:
         return DaemonStatus(version="1.2.3", pid=4, since="2026-03-04T12:00:00Z", confined="none")
+
+    def config_status(self) -> ConfigStatus:
+        return ConfigStatus(
+            file="/home/me/config.toml", read_at="2026-03-04T12:00:00Z", checksum="00000000",
+            changes=[], error=None,
+        )  # fmt: skip
 
     def sessions(self) -> list[SessionStatus]:
         return [SessionStatus(client="an editor", pid=5, since="2026-03-04T12:00:00Z")]

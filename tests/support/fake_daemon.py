@@ -133,6 +133,8 @@ def a_status(**changes: object) -> dict[str, Any]:
         "revision": 7,
         "daemon": {"version": "0.1.0", "pid": 4121, "since": "2026-11-20T08:11:02Z",
                    "confined": "landlock"},
+        "config": {"file": "/home/me/config.toml", "read_at": "2026-11-20T08:11:02Z",
+                   "checksum": "00000000", "changes": [], "error": None},
         "parents": [
             {"path": "/src", "depth": 4, "nested": "none", "state": "watching", "note": None,
              "projects": 3}

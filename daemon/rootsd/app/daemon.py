@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 import os
-import signal
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -21,11 +20,12 @@ from types import ModuleType
 
 import anyio
 from anyio import to_thread
-from anyio.abc import SocketStream, TaskStatus
+from anyio.abc import SocketStream
 
 from rootsd import __version__
 from rootsd.app.arrival import tell_launcher
 from rootsd.app.collecting import spare_what_is_loaded
+from rootsd.app.configuration import Configuration
 from rootsd.app.control.desk import Desk, Means
 from rootsd.app.control.door import Door, lacking, open_gate
 from rootsd.app.control.facts import Sight
@@ -45,8 +45,8 @@ from rootsd.app.sessions.log import GENERATION_BYTES, SessionLog
 from rootsd.app.sessions.patience import Patience
 from rootsd.app.sessions.registry import Sessions
 from rootsd.app.sessions.supplier import Supplier
+from rootsd.app.signals import heed_signals
 from rootsd.core.catalog import Catalog
-from rootsd.core.errors import RootsdError
 from rootsd.core.paths import RefusedPlaces
 from rootsd.host import folders
 from rootsd.host.alarm import make_alarm
@@ -70,7 +70,7 @@ from rootsd.host.service.notify import Notifier, notifier
 from rootsd.host.storage.journal import Journal
 from rootsd.host.storage.revisions import first_revision
 from rootsd.host.storage.store import Store
-from rootsd.wire.running import DaemonStatus, SessionStatus
+from rootsd.wire.running import ConfigStatus, DaemonStatus, SessionStatus
 from rootsd.wire.sessions import SessionItem
 
 log = logging.getLogger(__name__)
@@ -115,10 +115,11 @@ def run(places: Places, *, helper: Helper, ready_fd: int | None) -> int:
         confined = confine((places.state, run_folder.path))
 
         async def serve() -> int:
-            daemon = Daemon(store, refused, places.config_file, state, helper, supervisor)
+            configuration = Configuration(places.config_file, config, utc_now)
+            daemon = Daemon(store, refused, configuration, state, helper, supervisor)
             daemon.confined = confined
             on_ready = partial(tell_launcher, ready_fd, daemon.stop)
-            await daemon.serve(config, run_folder, on_ready)
+            await daemon.serve(run_folder, on_ready)
             return daemon.status
 
         return anyio.run(serve)
@@ -134,12 +135,12 @@ class Daemon:
         self,
         store: Store,
         places: RefusedPlaces,
-        config_file: bytes,
+        configuration: Configuration,
         state: Path,
         helper: Helper,
         supervisor: Notifier,
     ) -> None:
-        self._config_file = config_file
+        self._configuration = configuration
         self._places = places
         self._helper = helper
         self._sight = Sight(helper)
@@ -196,12 +197,11 @@ class Daemon:
         means = Means(self._ledger, self._surveyor, self, chronicle, note_on, facts_of, found)
         return Door(self._gate, Desk(means))
 
-    async def serve(
-        self, config: Config, run_folder: folders.RunFolder, on_ready: Callable[[], None]
-    ) -> None:
+    async def serve(self, run_folder: folders.RunFolder, on_ready: Callable[[], None]) -> None:
         """Serve both sockets until `stop`."""
         # Loading proves nothing: what was approved is looked at before anybody can ask, and the
         # configuration, or a newer version, may refuse places that were none to refuse then.
+        config = self._configuration.config
         await self._ledger.set_places(config.limiting(self._places))
         await self._ledger.current()
         await self._gate.begin(config.approval, is_new=self._is_new)
@@ -215,9 +215,9 @@ class Daemon:
             stack.enter_context(mcp)
             async with anyio.create_task_group() as watch:
                 # From before "ready" until all threads have ended: a signal must not simply kill.
-                await watch.start(self._heed_signals)
+                await watch.start(heed_signals, self.stop, self.reload)
                 try:
-                    await self._serve_until_stopped(control, mcp, config, on_ready)
+                    await self._serve_until_stopped(control, mcp, on_ready)
                 finally:
                     # Also after a bug: threads that live on would keep the process from ending.
                     with anyio.CancelScope(shield=True):
@@ -228,8 +228,9 @@ class Daemon:
             await self._ledger.save_now()
 
     async def _serve_until_stopped(
-        self, control: Listener, mcp: Listener, config: Config, on_ready: Callable[[], None]
+        self, control: Listener, mcp: Listener, on_ready: Callable[[], None]
     ) -> None:
+        config = self._configuration.config
         check = partial(check_daemon, self._ledger, self._can_read, control.path)
         health = Health(
             self._supervisor, self._ledger, clients=self._sessions.__len__, check=check
@@ -249,6 +250,7 @@ class Daemon:
             self._admission = Admission(acceptor, config.sessions)
             group.start_soon(acceptor.serve)
             self._surveyor.start(config.parents)
+            group.start_soon(self._configuration.keep_following, self._take_over)
             spare_what_is_loaded()
             log.info("ready: %d roots published", len(self._ledger.catalog.roots))
             on_ready()
@@ -264,6 +266,10 @@ class Daemon:
         since, confined = rfc3339(self._since), self.confined[0].value
         return DaemonStatus(version=__version__, pid=os.getpid(), since=since, confined=confined)
 
+    def config_status(self) -> ConfigStatus:
+        """The configuration in force."""
+        return self._configuration.status()
+
     def sessions(self) -> list[SessionStatus]:
         """The MCP connections."""
         return self._sessions.status()
@@ -278,25 +284,26 @@ class Daemon:
 
     def degraded(self) -> list[str]:
         """What does not work as it should."""
-        note = [text for text in (self._note, self.confined[1]) if text]
-        admission = self._admission.degraded() if self._admission else []
-        helper = lacking(self._helper)
-        return [*note, *admission, *helper, *self._backups.degraded(), *self._surveyor.degraded()]
+        noted = [text for text in (self._note, self.confined[1]) if text]
+        noted += [*lacking(self._helper), *self._configuration.degraded()]
+        noted += self._admission.degraded() if self._admission else []
+        return [*noted, *self._backups.degraded(), *self._surveyor.degraded()]
 
     async def reload(self) -> None:
         """Read the configuration again. Raises BadConfig, and then the old one stays."""
         with self._supervisor.reload():
-            config = await to_thread.run_sync(read_config, self._config_file)
-            await self._ledger.set_places(config.limiting(self._places))
-            self._surveyor.set_parents(config.parents)
-            self._gate.know(config.approval)
-            if self._admission:
-                self._admission.cap(config.sessions)
-            log.info("configuration read: %d parents", len(config.parents))
+            await self._configuration.reload(self._take_over)
 
     def stop(self) -> None:
         """End the daemon."""
         self._stopping.set()
+
+    async def _take_over(self, config: Config) -> None:
+        await self._ledger.set_places(config.limiting(self._places))
+        self._surveyor.set_parents(config.parents)
+        self._gate.know(config.approval)
+        if self._admission:
+            self._admission.cap(config.sessions)
 
     def _doubt(self, paths: Sequence[bytes]) -> None:
         self._surveyor.doubt(paths)
@@ -328,18 +335,6 @@ class Daemon:
             self._has_sdk = True
             spare_what_is_loaded()
         return publishing
-
-    async def _heed_signals(self, *, task_status: TaskStatus[None]) -> None:
-        with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as received:
-            task_status.started()
-            async for number in received:
-                if number is not signal.SIGHUP:
-                    self.stop()
-                    continue
-                try:
-                    await self.reload()
-                except RootsdError as error:
-                    log.error("%s", error)  # noqa: TRY400 - an expected error needs no traceback
 
 
 def utc_now() -> datetime:

@@ -18,7 +18,7 @@ from typing import Any
 import tomlkit
 from tomlkit.items import AoT
 
-from rootsd.core.errors import RootsdError
+from rootsd.core.errors import BadConfig, RootsdError
 from rootsd.core.labels import safe_label
 from rootsd.core.paths import contains
 
@@ -98,6 +98,49 @@ def edited(file: bytes) -> Iterator[Callable[[Callable[[str], str]], None]]:
         yield lambda edit: _rewrite(_target(file), edit)
     finally:
         os.close(lock)
+
+
+def text_in(file: bytes) -> str:
+    """The text of the configuration; what a new one begins with where there is none.
+
+    Raises BadConfig where it cannot be read as text.
+    """
+    try:
+        with open(file, encoding="utf-8", newline="") as stream:
+            return stream.read()
+    except FileNotFoundError:
+        return NEW_FILE
+    except (OSError, UnicodeDecodeError) as error:
+        shown = safe_label(file, limit=None)
+        raise BadConfig(f"{shown} cannot be read: {error}", f"ls -l {shown}") from error
+
+
+def replaced(file: bytes, old: str, new: str) -> None:
+    """Write `new` in place of `old`, comments and all. Raises CannotEdit, also where somebody else
+    has written it meanwhile: their text stays, and ours is kept beside it."""
+
+    def edit(text: str) -> str:
+        if text != old:
+            kept = safe_label(kept_aside(file, b".yours", new), limit=None)
+            raise CannotEdit(
+                f"somebody else changed the configuration meanwhile; your text is kept in {kept}",
+                "rootsd config edit",
+            )
+        return new
+
+    with edited(file) as change:
+        change(edit)
+
+
+def kept_aside(file: bytes, ending: bytes, text: str) -> bytes:
+    """Write `text` beside the configuration, readable by this user alone; returns where."""
+    aside = file + ending
+    try:
+        os.makedirs(os.path.dirname(aside), mode=0o700, exist_ok=True)
+        _write(aside, text, None)
+    except OSError as error:
+        raise _cannot(aside, error) from error
+    return aside
 
 
 def _target(file: bytes) -> bytes:

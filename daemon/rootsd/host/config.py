@@ -7,8 +7,9 @@ import os
 import re
 import stat
 import tomllib
+import zlib
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from rootsd.core.callers import Guard
@@ -19,6 +20,7 @@ from rootsd.core.paths import RefusedPlaces, bytes_of
 from rootsd.host.disk.answering import Answering
 from rootsd.host.disk.safety import why_disguised
 
+EDIT = "rootsd config edit"
 MAX_DEPTH = 64
 MAX_BYTES = 1 << 20
 _ROOTS_KEYS = ("refuse", "allow")
@@ -52,7 +54,8 @@ class Approval:
 class Config:
     """What the user configured. All paths are canonical, symlinks followed.
 
-    `refused` and `allowed` are those of `rootsd.core.paths.RefusedPlaces`.
+    `refused` and `allowed` are those of `rootsd.core.paths.RefusedPlaces`; `checksum` tells one
+    text from another.
     """
 
     parents: tuple[Parent, ...] = ()
@@ -60,6 +63,7 @@ class Config:
     allowed: tuple[bytes, ...] = ()
     sessions: SessionCaps = SessionCaps()
     approval: Approval = Approval()
+    checksum: str = field(default="00000000", compare=False)
 
     def limiting(self, places: RefusedPlaces) -> RefusedPlaces:
         """`places` with what is configured about them."""
@@ -93,7 +97,7 @@ def read_config(file: bytes) -> Config:
         text = content.decode()
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise BadConfig(f"{_shown(file)}, line {line}: this is not UTF-8", _edit(file)) from error
+        raise BadConfig(f"{_shown(file)}, line {line}: this is not UTF-8", EDIT) from error
     return parse_config(text, file)
 
 
@@ -114,7 +118,9 @@ def parse_config(text: str, file: bytes) -> Config:
         if any(parent.path == earlier.path for earlier in parents[:index]):
             raise reader.wrong("path", index, "this folder is a parent already, further up")
     sessions = reader.sessions(tables.get("sessions", {}))
-    return Config(parents, refused, allowed, sessions, reader.approval(tables.get("approval", {})))
+    approval = reader.approval(tables.get("approval", {}))
+    checksum = f"{zlib.crc32(text.encode()):08x}"
+    return Config(parents, refused, allowed, sessions, approval, checksum)
 
 
 def canonical(typed: str) -> bytes:
@@ -204,7 +210,7 @@ class _Reader:
     def wrong(self, key: str, index: int | None, what: str) -> BadConfig:
         """The error about `key` in the `index`-th parent, or at the top where that is None."""
         where = f"{_shown(self._file)}, line {self._line_of(key, index)}"
-        return BadConfig(f"{where}, key {safe_label(key)}: {what}", _edit(self._file))
+        return BadConfig(f"{where}, key {safe_label(key)}: {what}", EDIT)
 
     def _names(self, key: str, raw: object) -> tuple[str, ...]:
         if not isinstance(raw, list) or not all(isinstance(item, str) and item for item in raw):
@@ -267,14 +273,10 @@ class _Reader:
 def _syntax_error(file: bytes, error: tomllib.TOMLDecodeError) -> BadConfig:
     place = re.search(r" \((?:at (line \d+), column \d+|at (end of document))\)$", str(error))
     if place is None:
-        return BadConfig(f"{_shown(file)}: {error}", _edit(file))
+        return BadConfig(f"{_shown(file)}: {error}", EDIT)
     what = str(error)[: place.start()]
-    return BadConfig(f"{_shown(file)}, {place[1] or place[2]}: {what}", _edit(file))
+    return BadConfig(f"{_shown(file)}, {place[1] or place[2]}: {what}", EDIT)
 
 
 def _shown(file: bytes) -> str:
     return safe_label(file, limit=None)
-
-
-def _edit(file: bytes) -> str:
-    return f"edit {_shown(file)}, then rootsd up"

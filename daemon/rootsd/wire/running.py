@@ -44,6 +44,17 @@ class DaemonStatus(TypedDict):
     confined: str
 
 
+class ConfigStatus(TypedDict):
+    """`checksum` is that of the text in force (`host.config.Config`), `changes` what it changed,
+    and `error` what is wrong with the file as it is now, so that it was not taken over."""
+
+    file: str
+    read_at: str
+    checksum: str
+    changes: list[str]
+    error: str | None
+
+
 class ParentStatus(TypedDict):
     """`state` is a word of `app.discovery_status.ParentState`; `note` says why."""
 
@@ -70,6 +81,7 @@ class Status(TypedDict):
 
     revision: int
     daemon: DaemonStatus
+    config: ConfigStatus
     parents: list[ParentStatus]
     counts: dict[str, int]
     sessions: list[SessionStatus]

@@ -15,6 +15,7 @@ from rootsd.app.deciding.ledger import Ledger
 from rootsd.core.callers import Guard
 from rootsd.wire.guarding import RefusedStatus
 from rootsd.wire.running import (
+    ConfigStatus,
     DaemonStatus,
     Reload,
     SessionStatus,
@@ -30,6 +31,9 @@ class Host(Protocol):
 
     def about(self) -> DaemonStatus:
         """Version, pid, start, confinement."""
+
+    def config_status(self) -> ConfigStatus:
+        """The configuration in force."""
 
     def sessions(self) -> list[SessionStatus]:
         """The MCP connections."""
@@ -91,6 +95,7 @@ class Running:
         return Status(
             revision=self.ledger.revision,
             daemon=self.host.about(),
+            config=self.host.config_status(),
             parents=self.surveyor.parent_status(catalog),
             counts={
                 "published": len(catalog.roots),

@@ -51,7 +51,7 @@ _nested = click.option(
 def command(ctx: click.Context) -> None:
     """The folders in which projects are found; alone, this lists them.
 
-    They are kept in config.toml, which you may edit as well: rootsd up reads it again.
+    They are kept in config.toml, which you may edit as well: the daemon reads it at once.
     """
     if ctx.invoked_subcommand is None:
         ctx.invoke(list_)

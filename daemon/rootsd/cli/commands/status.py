@@ -51,7 +51,7 @@ def answer_of(status: Mapping[str, Any]) -> Answer:
         extra={
             **{part: status[part] for part in parts},
             # A daemon of before the upgrade says neither.
-            **{part: status.get(part) for part in ("guard", "refused")},
+            **{part: status.get(part) for part in ("config", "guard", "refused")},
         },
     )
 

@@ -1,0 +1,220 @@
+"""`rootsd config`: where the configuration is, what it says, whether it can be used, editing."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from typing import Any
+
+import click
+
+from rootsd.cli.columns import age, home_short
+from rootsd.cli.flags import Command, Group
+from rootsd.cli.render import Answer, Column
+from rootsd.cli.session import Session, pass_session
+from rootsd.core.errors import BadConfig, DaemonUnreachable, RootsdError
+from rootsd.core.labels import safe_label
+from rootsd.core.paths import text_of
+from rootsd.wire.running import Reload, StatusQuery
+
+_REJECTED = b".rejected"
+_COLUMNS = (
+    Column("KEY", lambda row: row["key"]),
+    Column("VALUE", lambda row: row["value"], limit=200),
+    Column("SET IN", lambda row: row["set_in"]),
+)
+
+
+@click.group(
+    "config",
+    cls=Group,
+    invoke_without_command=True,
+    epilog="rootsd config\nrootsd config check\nrootsd config edit",
+)
+@click.pass_context
+def command(ctx: click.Context) -> None:
+    """The configuration: config.toml; alone, this shows it.
+
+    The daemon reads it whenever it changes. What cannot be used changes nothing.
+    """
+    if ctx.invoked_subcommand is None:
+        ctx.invoke(show)
+
+
+@command.command("path", cls=Command, epilog="rootsd config path")
+@pass_session
+def path(session: Session) -> None:
+    """Print where the configuration is, or would be."""
+    file = text_of(session.places.config_file)
+    if session.output.is_json:
+        session.output.object(Answer(extra={"file": file}))
+    else:
+        session.output.line(safe_label(file, limit=None))
+
+
+@command.command("show", cls=Command, epilog="rootsd config show --json")
+@pass_session
+def show(session: Session) -> None:
+    """Print every key with its value, and whether the file sets it or it is the default."""
+    rows = list(_rows(session))
+    file = text_of(session.places.config_file)
+    session.output.show(Answer(rows, extra={"file": file}), _COLUMNS)
+
+
+@command.command("check", cls=Command, epilog="rootsd config check")
+@pass_session
+def check(session: Session) -> None:
+    """Say whether the configuration can be used, and whether the daemon uses it.
+
+    What is wrong is named by file, line and key; the exit status is 78 then.
+    """
+    from rootsd.host.config import read_config
+
+    config = read_config(session.places.config_file)
+    in_force = _in_force(session)
+    is_taken_over = in_force is not None and in_force["checksum"] == config.checksum
+    output = session.output
+    if output.is_json:
+        extra = {"file": text_of(session.places.config_file), "in_force": in_force}
+        output.object(Answer(extra={**extra, "taken_over": is_taken_over}))
+        return
+    many = len(config.parents)
+    output.line(f"ok: {many} parent{'' if many == 1 else 's'}")
+    if in_force is None:
+        output.say("The daemon is not running: rootsd up")
+    elif is_taken_over:
+        output.say(f"The daemon took it over {age(in_force['read_at'])}{_changes(in_force)}.")
+    else:
+        output.warn(["the daemon does not use it yet: rootsd up has it read again"])
+
+
+@command.command("edit", cls=Command, epilog="rootsd config edit\nEDITOR=nano rootsd config edit")
+@pass_session
+def edit(session: Session) -> None:
+    """Open the configuration in your editor, and take it over if it can be used.
+
+    The editor is what VISUAL or EDITOR names. What cannot be used is not written over what can;
+    it is kept beside it, in config.toml.rejected.
+    """
+    from rootsd.cli import configfile
+
+    file = session.places.config_file
+    if session.flags.no_input or not (_has_terminal() or _editor()):
+        shown = safe_label(file, limit=None)
+        raise RootsdError(
+            "there is no terminal to edit on", f"edit {shown}, then rootsd config check"
+        )
+    old = configfile.text_in(file)
+    new = _edited(session, old)
+    if new is None:
+        session.output.say("Nothing was changed.")
+        return
+    configfile.replaced(file, old, new)
+    _tell(session)
+
+
+def _edited(session: Session, old: str) -> str | None:
+    """What a person makes of the text; None where it is the same. Raises BadConfig for what cannot
+    be used, and is kept aside."""
+    from rootsd.cli import configfile
+    from rootsd.host.config import parse_config
+
+    file, text = session.places.config_file, old
+    while True:
+        edited = click.edit(text, extension=".toml")
+        if edited is None or edited == old:
+            return None
+        text = edited
+        try:
+            parse_config(text, file)
+        except BadConfig as error:
+            if _again(session, error):
+                continue
+            kept = safe_label(configfile.kept_aside(file, _REJECTED, text), limit=None)
+            message = f"{error.message}\nyour text is kept in {kept}"
+            raise BadConfig(message, "rootsd config edit") from error
+        return text
+
+
+def _tell(session: Session) -> None:
+    try:
+        in_force = session.call(Reload()).get("config")
+    except DaemonUnreachable:
+        in_force = None
+    output = session.output
+    if output.is_json:
+        extra = {"file": text_of(session.places.config_file), "in_force": in_force}
+        output.object(Answer(extra=extra))
+    elif in_force is None:
+        output.say("Written. The daemon is not running: rootsd up")
+    else:
+        output.say(f"The daemon took it over{_changes(in_force)}.")
+
+
+def _again(session: Session, error: BadConfig) -> bool:
+    """Whether the person wants to go on editing."""
+    if not _has_terminal():
+        return False
+    session.output.error(error.code.value, error.message, "")
+    return click.confirm("Edit again?", default=True, err=True)
+
+
+def _has_terminal() -> bool:
+    return sys.stdin.isatty() and sys.stdout.isatty()
+
+
+def _editor() -> str:
+    return os.environ.get("VISUAL") or os.environ.get("EDITOR") or ""
+
+
+def _in_force(session: Session) -> Mapping[str, Any] | None:
+    """What the daemon says of its configuration; None where none runs, or one of before."""
+    try:
+        told: Mapping[str, Any] | None = session.call(StatusQuery()).get("config")
+    except DaemonUnreachable:
+        return None
+    return told
+
+
+def _changes(in_force: Mapping[str, Any]) -> str:
+    changes = [safe_label(change, limit=None) for change in in_force["changes"]]
+    return f": {'; '.join(changes)}" if changes else ""
+
+
+def _rows(session: Session) -> Iterator[dict[str, Any]]:
+    """The keys in the order of the file's documentation. Raises BadConfig."""
+    import tomllib
+
+    from rootsd.cli import configfile
+    from rootsd.host.config import parse_config
+
+    file = session.places.config_file
+    text = configfile.text_in(file)
+    config, given = parse_config(text, file), tomllib.loads(text)
+    for parent, entry in zip(config.parents, given.get("parent", []), strict=True):
+        path = home_short(text_of(parent.path))
+        values = {
+            "depth": parent.depth,
+            "skip": [text_of(glob) for glob in parent.skip],
+            "nested": parent.nested.value,
+        }
+        for key, value in values.items():
+            yield _row(f"parent {path} {key}", value, is_set=key in entry)
+    tables: Mapping[str, Mapping[str, Any]] = {
+        "roots": {
+            "refuse": [text_of(path) for path in config.refused],
+            "allow": [text_of(path) for path in config.allowed],
+        },
+        "sessions": asdict(config.sessions),
+        "approval": {**asdict(config.approval), "guard": config.approval.guard.value},
+    }
+    for table, keys in tables.items():
+        for key, value in keys.items():
+            yield _row(f"{table}.{key}", value, is_set=key in given.get(table, {}))
+
+
+def _row(key: str, value: object, *, is_set: bool) -> dict[str, Any]:
+    words = " ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+    return {"key": key, "value": words or "none", "set_in": "file" if is_set else "default"}
