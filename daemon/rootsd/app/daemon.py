@@ -50,6 +50,7 @@ from rootsd.core.catalog import Catalog
 from rootsd.core.paths import RefusedPlaces
 from rootsd.host import folders
 from rootsd.host.alarm import make_alarm
+from rootsd.host.allocator import hold_little
 from rootsd.host.clock import moment
 from rootsd.host.config import Config, read_config
 from rootsd.host.confine import Confinement, confine
@@ -89,6 +90,7 @@ def run(places: Places, *, helper: Helper, ready_fd: int | None) -> int:
     same folders, BadConfig, and what the store raises.
     """
     logging.basicConfig(level=logging.INFO, format=_LOG_FORMAT)
+    hold_little()
     run_folder = folders.run_folder()
     record = LockRecord(
         os.getpid(),

@@ -7,7 +7,7 @@ import os
 import random
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from rootsd.core.inputs import Sighted
 from rootsd.core.model import Nested, Parent
 from rootsd.host.disk import walk
 from rootsd.host.disk.safety import Surroundings
+from rootsd.host.disk.walk import Arm, Listing, Place, Walker
 from support.exploring import run_down
 from support.repos import fake_repository, raw
 from support.sizes import Sizes
@@ -81,15 +82,15 @@ def later(src: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
 
 @pytest.fixture
 def listed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The names of the folders that were listed to find projects."""
+    """The names of the folders that were looked into to find projects."""
     listed: list[str] = []
-    scandir = os.scandir
+    look = Walker._look
 
-    def remember(path: bytes) -> Iterator[os.DirEntry[bytes]]:
-        listed.append(os.path.basename(os.fsdecode(path)))
-        return scandir(path)
+    def remember(walker: Walker, place: Place, before: int, arm: Arm | None) -> Listing | None:
+        listed.append(os.path.basename(os.fsdecode(place.path)))
+        return look(walker, place, before, arm)
 
-    monkeypatch.setattr(os, "scandir", remember)
+    monkeypatch.setattr(Walker, "_look", remember)
     return listed
 
 

@@ -16,23 +16,26 @@ from rootsd.app.deciding.ledger import Ledger
 from rootsd.app.discovery.explorer import Explorer
 from rootsd.app.discovery.surveyor import Surveyor
 from rootsd.core.catalog import Catalog
+from rootsd.core.changes import ProjectChange
 from rootsd.core.errors import NotPresent, RefusedPlace
 from rootsd.core.inputs import Approve, Sighted, Vanished
-from rootsd.core.model import Parent, ProjectKind
+from rootsd.core.model import LapseReason, Parent, ProjectKind
 from rootsd.core.paths import RefusedPlaces
 from rootsd.host.disk.safety import why_disguised
 from rootsd.wire.scans import Progress
 from support.decisions import NOON, PERSON
 from support.fakes import HANG_GUARD, FakeSaver, FakeVerifier, no_expiries
-from support.repos import make_repository, raw
+from support.repos import fake_repository, make_repository, raw
 
 
 @asynccontextmanager
-async def surveying(home: Path, *parents: Path) -> AsyncIterator[tuple[Surveyor, Ledger]]:
+async def surveying(
+    home: Path, *parents: Path, saver: FakeSaver | None = None
+) -> AsyncIterator[tuple[Surveyor, Ledger]]:
     places = RefusedPlaces(raw(home))
     ledger = Ledger(
         Catalog.of((), (), places, 1),
-        FakeSaver(),
+        saver or FakeSaver(),
         FakeVerifier(()),
         expiries=no_expiries(),
         now=lambda: NOON,
@@ -174,3 +177,21 @@ async def test_a_parent_that_is_missing_is_shown_with_its_reason(home: Path) -> 
         [status] = surveyor.parent_status(ledger.catalog)
         assert status["state"] == "missing"
         assert surveyor.degraded()
+
+
+async def test_many_observations_are_taken_in_by_parts_and_no_hazard_after_its_sighting(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rootsd.app.discovery.surveyor._BATCH", 5)
+    for number in range(8):
+        fake_repository(home / "src" / "open" / f"r{number}")
+    (home / "src" / "open").chmod(0o777)
+    saver = FakeSaver()
+    async with surveying(home, home / "src", saver=saver) as (surveyor, _):
+        await surveyor.scan(None, None)
+    changes = [change for batch in saver.batches for change in batch]
+    assert [len(batch) for batch in saver.batches] == [3, 3, 2]
+    for change in changes:
+        assert isinstance(change, ProjectChange)
+        assert change.after is not None
+        assert change.after.sighting.hazard is LapseReason.EXPOSED

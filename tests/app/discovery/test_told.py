@@ -41,6 +41,14 @@ def test_the_same_sighting_is_told_once(told: Told, tmp_path: Path) -> None:
     assert told.take_tally() == Tally(new=1, changed=1)
 
 
+def test_what_is_seen_again_is_held_once(told: Told, tmp_path: Path) -> None:
+    first, again = _seen(tmp_path), _seen(tmp_path)
+    told.tell(first)
+    told.tell(again)
+    assert again == first
+    assert told.identity(raw(tmp_path)) is first.identity
+
+
 def test_gone_and_back(told: Told, tmp_path: Path) -> None:
     seen, gone = _seen(tmp_path), Vanished(raw(tmp_path))
     for observation in (seen, gone, gone, seen):

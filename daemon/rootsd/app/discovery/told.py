@@ -60,7 +60,10 @@ class Told:
         if isinstance(observation, Sighted):
             told += self._hazards(path)
         known = path in self._seen
-        if self._reported.get(path) != told and (known or isinstance(observation, Sighted)):
+        if self._reported.get(path) == told:
+            # Kept as it is: the catalogue holds the same objects.
+            return
+        if known or isinstance(observation, Sighted):
             self._outbox += told
             self._count(observation, known=known)
         self._reported[path] = told

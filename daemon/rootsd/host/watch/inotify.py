@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import errno
 import itertools
-from dataclasses import dataclass
 from functools import partial
 
 from watchdog.observers.inotify_c import (
@@ -63,12 +62,7 @@ _RESULTS = {
 
 
 _Booking = tuple[bytes, Purpose]
-
-
-@dataclass(frozen=True, slots=True)
-class _Registration:
-    wd: WatchDescriptor
-    id: CallbackId
+_Registration = tuple[WatchDescriptor, CallbackId]
 
 
 class _Reader(InotifyFD):
@@ -111,7 +105,8 @@ class InotifyWatcher:
         self._ids = itertools.count(1)
         self._listeners = {purpose: _Listener(self, purpose, post) for purpose in Purpose}
         self._registered: dict[_Booking, _Registration] = {}
-        self._bookings: dict[WatchDescriptor, dict[_Booking, None]] = {}
+        # Tuples: most have one, and a dictionary would be ten times as large.
+        self._bookings: dict[WatchDescriptor, tuple[_Booking, ...]] = {}
 
     def start(self) -> None:
         """Start the reading thread; what happened since a folder was watched is told then."""
@@ -149,8 +144,9 @@ class InotifyWatcher:
         if before is not None:
             # Only now: the kernel must not end a watch that goes on.
             self._release(booking, before)
-        self._registered[booking] = _Registration(wd, identifier)
-        self._bookings.setdefault(wd, {})[booking] = None
+        self._registered[booking] = wd, identifier
+        if booking not in (its := self._bookings.get(wd, ())):
+            self._bookings[wd] = (*its, booking)
         if purpose is Purpose.AT_WORK:
             self._fd.at_work.add(wd)
         return Watched.YES
@@ -174,7 +170,7 @@ class InotifyWatcher:
     def resolve_end(self, wd: WatchDescriptor) -> News:
         """The kernel ended a watch: the folder was deleted or unmounted. Told for each purpose,
         since each has to be watched anew."""
-        bookings = self._bookings.pop(wd, {})
+        bookings = self._bookings.pop(wd, ())
         for booking in bookings:
             del self._registered[booking]
         self._note_work(wd)
@@ -188,12 +184,13 @@ class InotifyWatcher:
 
     def _release(self, booking: _Booking, registration: _Registration) -> None:
         del self._registered[booking]
-        bookings = self._bookings[registration.wd]
-        del bookings[booking]
-        if not bookings:
-            del self._bookings[registration.wd]
-        self._note_work(registration.wd)
-        self._fd.remove_callbacks([(registration.wd, registration.id)])
+        wd, _ = registration
+        if others := tuple(each for each in self._bookings[wd] if each != booking):
+            self._bookings[wd] = others
+        else:
+            del self._bookings[wd]
+        self._note_work(wd)
+        self._fd.remove_callbacks([registration])
 
 
 def _own_share() -> int:
