@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -22,59 +22,16 @@ from rootsd.host.lock import DaemonLock, LockRecord
 from rootsd.host.service import starter
 from rootsd.host.service.starter import StartFailed
 from rootsd.host.storage.revisions import REVISIONS_NAME
+from support.daemons import HANG_GUARD, START, ask, running
 from support.repos import fake_repository
 from support.supervising import supervisor
 from support.unguarded import NO_GUARD
-
-HANG_GUARD = 60
-START = """
-import sys
-from rootsd.app.daemon import run
-from rootsd.host.helper.link import Absent
-from rootsd.host.places import find_places
-
-def start(ready_fd):
-    sys.exit(run(find_places(), helper=Absent("a test"), ready_fd=ready_fd))
-
-"""
 
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
     (tmp_path / "src").mkdir()
     return tmp_path
-
-
-@contextmanager
-def running(home: Path, first: str = "pass", **more: str) -> Iterator[subprocess.Popen[str]]:
-    """A daemon that has said it is ready; `first` is what its process does before, and `more` is
-    added to its environment."""
-    ready, says_ready = os.pipe()
-    daemon = subprocess.Popen(
-        [sys.executable, "-c", f"{first}\n{START}start({says_ready})"],
-        pass_fds=(says_ready,),
-        env={**os.environ, "HOME": str(home), **more},
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    os.close(says_ready)
-    try:
-        with os.fdopen(ready) as told:
-            assert told.readline() == "ready\n", daemon.communicate(timeout=HANG_GUARD)
-        yield daemon
-    finally:
-        daemon.kill()
-        daemon.communicate()
-
-
-def ask(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "rootsd", *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=HANG_GUARD,
-    )
 
 
 def configure(rootsd_dir: Path, text: str) -> None:
@@ -212,14 +169,15 @@ def test_its_supervisor_is_told_of_its_whole_life(
             assert daemon.wait(HANG_GUARD) == 0
 
 
-def test_a_watchdog_is_not_fed_by_a_daemon_whose_socket_is_gone(
+def test_a_watchdog_is_not_fed_by_a_daemon_whose_socket_nobody_serves(
     home: Path, rootsd_dir: Path, tmp_path: Path
 ) -> None:
     with supervisor(tmp_path) as supervising:
         line = {"NOTIFY_SOCKET": supervising.address, "WATCHDOG_USEC": "100000"}
-        with running(home, **line) as daemon:
+        with running(home, **line) as daemon, socket.socket(socket.AF_UNIX) as stale:
             assert supervising.hear_of("WATCHDOG") == "1"
-            (rootsd_dir / "run" / "ctl" / "control.sock").unlink()
+            stale.bind(str(home / "stale"))
+            (home / "stale").rename(rootsd_dir / "run" / "ctl" / "control.sock")
             assert daemon.stderr
             assert any("the watchdog is not fed" in line for line in daemon.stderr)
             daemon.terminate()

@@ -149,7 +149,7 @@ async def test_a_daemon_that_accepts_and_ends_connections_is_well(listener: List
     with anyio.fail_after(HANG_GUARD):
         async with anyio.create_task_group() as group:
             group.start_soon(Acceptor(listener.socket, serve).serve)
-            await check_daemon(World().ledger, able, listener.path)
+            await check_daemon(World().ledger, able, lambda: listener.path)
             group.cancel_scope.cancel()
 
 
@@ -158,15 +158,15 @@ async def test_one_that_does_not_accept_is_not(
 ) -> None:
     monkeypatch.setattr("rootsd.app.health._ACCEPT_PATIENCE_S", QUICK)
     with pytest.raises(TimeoutError):
-        await check_daemon(World().ledger, able, listener.path)
+        await check_daemon(World().ledger, able, lambda: listener.path)
 
 
 async def test_one_whose_socket_is_gone_is_not(listener: Listener) -> None:
     listener.close()
     with pytest.raises(DaemonUnreachable):
-        await check_daemon(World().ledger, able, listener.path)
+        await check_daemon(World().ledger, able, lambda: listener.path)
 
 
 async def test_one_that_cannot_read_its_store_is_not(listener: Listener) -> None:
     with pytest.raises(DiskRefuses):
-        await check_daemon(World().ledger, unable, listener.path)
+        await check_daemon(World().ledger, unable, lambda: listener.path)

@@ -52,7 +52,7 @@ class FakeDaemon:
         return [params for name, params in self.requests if name == method]
 
     def __enter__(self) -> Self:
-        self.socket.parent.mkdir(parents=True, exist_ok=True)
+        self.socket.parent.mkdir(0o700, parents=True, exist_ok=True)
         with address_of(bytes(self.socket)) as address:
             self._listener.bind(address)
         self._listener.listen()

@@ -30,9 +30,13 @@ class UserManager:
     """One that runs. `inside` is a process in its namespaces."""
 
     inside: int
+    uid: int = UID
 
-    def command(self, *words: str, environment: dict[str, str] | None = None) -> list[str]:
-        """The words that run `words` as the user, with the environment of a login shell."""
+    def command(
+        self, *words: str, environment: dict[str, str] | None = None, uid: int = UID
+    ) -> list[str]:
+        """The words that run `words` as the user, or as another one in the same home, with the
+        environment of a login shell."""
         variables = {
             "HOME": str(HOME),
             "USER": "user",
@@ -44,16 +48,20 @@ class UserManager:
         }
         return [
             "nsenter", f"--target={self.inside}", "--mount", "--pid", "--cgroup", f"--wdns={HOME}",
-            "setpriv", f"--reuid={UID}", f"--regid={UID}", "--clear-groups",
+            "setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups",
             "env", "-i", *(f"{name}={value}" for name, value in variables.items()), *words,
         ]  # fmt: skip
 
     def run(
-        self, *words: str, environment: dict[str, str] | None = None, said: str | None = None
+        self,
+        *words: str,
+        environment: dict[str, str] | None = None,
+        said: str | None = None,
+        uid: int = UID,
     ) -> Finished:
         """Run a program there, whatever comes of it; `said` is its standard input."""
         return subprocess.run(
-            self.command(*words, environment=environment),
+            self.command(*words, environment=environment, uid=uid),
             input=said,
             stdin=subprocess.DEVNULL if said is None else None,
             capture_output=True,
@@ -61,6 +69,18 @@ class UserManager:
             check=False,
             timeout=HANG_GUARD_S,
         )
+
+    def begin(self, *words: str, uid: int = UID) -> subprocess.Popen[str]:
+        """Start a program there that says `ready` and stays until its input ends."""
+        begun = subprocess.Popen(
+            self.command(*words, uid=uid),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert begun.stdout
+        assert begun.stdout.readline() == "ready\n"
+        return begun
 
     def succeed(self, *words: str) -> str:
         """Run a program there and let it succeed; what it printed."""

@@ -38,6 +38,7 @@ from rootsd.app.deciding.references import real_path
 from rootsd.app.discovery.service import Senses
 from rootsd.app.discovery.surveyor import Surveyor
 from rootsd.app.health import Health, check_daemon
+from rootsd.app.listening import Claim, Listening, refuges
 from rootsd.app.sessions.admission import Admission
 from rootsd.app.sessions.asking import Asking
 from rootsd.app.sessions.history import history
@@ -60,11 +61,9 @@ from rootsd.host.disk.safety import Surroundings
 from rootsd.host.disk.verify import RootVerifier
 from rootsd.host.helper.at_work import ask_worked_on
 from rootsd.host.helper.link import Helper
-from rootsd.host.ipc.accept import Acceptor, Heard
-from rootsd.host.ipc.handover import CONTROL, MCP, handed_over
+from rootsd.host.ipc.accept import Heard
 from rootsd.host.ipc.peer import Peer
 from rootsd.host.ipc.prompt import PromptStream
-from rootsd.host.ipc.sockets import Listener, listen
 from rootsd.host.lock import DaemonLock, LockRecord
 from rootsd.host.places import Places
 from rootsd.host.service.notify import Notifier, notifier
@@ -107,21 +106,22 @@ def run(places: Places, *, helper: Helper, ready_fd: int | None) -> int:
         # The state folder guards the store, the runtime folder the sockets; with unusual
         # environments two daemons can meet in either alone.
         stack.enter_context(DaemonLock.acquire(state, record))
-        stack.enter_context(DaemonLock.acquire(Path(os.fsdecode(run_folder.path)), record))
+        lock = stack.enter_context(DaemonLock.acquire(Path(os.fsdecode(run_folder.path)), record))
         config = read_config(places.config_file)
         store = Store.open(state)
         stack.callback(store.close)
-        own = (places.config, places.state, places.log, run_folder.path)
+        written = (places.state, run_folder.path, *refuges())
+        own = (places.config, places.log, *written)
         refused = RefusedPlaces(folders.home_folder(), own)
 
-        confined = confine((places.state, run_folder.path))
+        confined = confine(written)
 
         async def serve() -> int:
             configuration = Configuration(places.config_file, config, utc_now)
             daemon = Daemon(store, refused, configuration, state, helper, supervisor)
             daemon.confined = confined
             on_ready = partial(tell_launcher, ready_fd, daemon.stop)
-            await daemon.serve(run_folder, on_ready)
+            await daemon.serve(Claim(run_folder, lock, record), on_ready)
             return daemon.status
 
         return anyio.run(serve)
@@ -199,7 +199,7 @@ class Daemon:
         means = Means(self._ledger, self._surveyor, self, chronicle, note_on, facts_of, found)
         return Door(self._gate, Desk(means))
 
-    async def serve(self, run_folder: folders.RunFolder, on_ready: Callable[[], None]) -> None:
+    async def serve(self, claim: Claim, on_ready: Callable[[], None]) -> None:
         """Serve both sockets until `stop`."""
         # Loading proves nothing: what was approved is looked at before anybody can ask, and the
         # configuration, or a newer version, may refuse places that were none to refuse then.
@@ -208,18 +208,16 @@ class Daemon:
         await self._ledger.current()
         await self._gate.begin(config.approval, is_new=self._is_new)
         with ExitStack() as stack:
-            given = handed_over()
-            control = given.get(CONTROL) or listen(run_folder.control_socket)
-            mcp = given.get(MCP) or listen(run_folder.mcp_socket)
+            listening = stack.enter_context(
+                Listening(claim, control=self._serve_control, mcp=self._serve_mcp)
+            )
             stack.callback(self._alarm.close)
             stack.callback(self._mounted.close)
-            stack.enter_context(control)
-            stack.enter_context(mcp)
             async with anyio.create_task_group() as watch:
                 # From before "ready" until all threads have ended: a signal must not simply kill.
                 await watch.start(heed_signals, self.stop, self.reload)
                 try:
-                    await self._serve_until_stopped(control, mcp, on_ready)
+                    await self._serve_until_stopped(listening, on_ready)
                 finally:
                     # Also after a bug: threads that live on would keep the process from ending.
                     with anyio.CancelScope(shield=True):
@@ -230,10 +228,10 @@ class Daemon:
             await self._ledger.save_now()
 
     async def _serve_until_stopped(
-        self, control: Listener, mcp: Listener, on_ready: Callable[[], None]
+        self, listening: Listening, on_ready: Callable[[], None]
     ) -> None:
         config = self._configuration.config
-        check = partial(check_daemon, self._ledger, self._can_read, control.path)
+        check = partial(check_daemon, self._ledger, self._can_read, lambda: listening.control_path)
         health = Health(
             self._supervisor, self._ledger, clients=self._sessions.__len__, check=check
         )
@@ -247,10 +245,8 @@ class Daemon:
             group.start_soon(self._asking.follow_decisions)
             group.start_soon(self._session_log.keep)
             group.start_soon(self._gate.keep_remembering)
-            group.start_soon(Acceptor(control.socket, self._serve_control).serve)
-            acceptor = Acceptor(mcp.socket, self._serve_mcp)
-            self._admission = Admission(acceptor, config.sessions)
-            group.start_soon(acceptor.serve)
+            self._admission = Admission(listening.mcp, config.sessions)
+            group.start_soon(self._listen, listening)
             self._surveyor.start(config.parents)
             group.start_soon(self._configuration.keep_following, self._take_over)
             spare_what_is_loaded()
@@ -313,6 +309,12 @@ class Daemon:
     def _discovery_died(self) -> None:
         # A daemon that sees nothing any more must not go on as if nothing ever changed.
         log.critical("a bug ended discovery (traceback above); stopping, to be started again")
+        self.status = _BROKEN
+        self.stop()
+
+    async def _listen(self, listening: Listening) -> None:
+        await listening.serve()
+        log.critical("nobody can find the daemon any more; stopping, to be started again")
         self.status = _BROKEN
         self.stop()
 

@@ -78,11 +78,14 @@ class Health:
             self._notifier.status(status)
 
 
-async def check_daemon(ledger: Ledger, read: Callable[[], object], socket: bytes) -> None:
+async def check_daemon(
+    ledger: Ledger, read: Callable[[], object], socket: Callable[[], bytes]
+) -> None:
     """Return when `read` has read from the store, in the ledger's turn, and the daemon has
-    accepted and ended a connection to its socket at that path. Raises RootsdError or OSError."""
+    accepted and ended a connection to its socket at the path that `socket` gives. Raises
+    RootsdError or OSError."""
     await ledger.undisturbed(read)
-    await to_thread.run_sync(_connect_and_leave, socket, abandon_on_cancel=True)
+    await to_thread.run_sync(_connect_and_leave, socket(), abandon_on_cancel=True)
 
 
 def _connect_and_leave(path: bytes) -> None:

@@ -64,6 +64,10 @@ class DaemonLock:
                 raise unusable(file, error) from error
             os.close(fd)  # somebody removed the file between open and lock: lock the new one
 
+    def is_of(self, folder: Path) -> bool:
+        """Whether this is the lock on what is at `folder` now."""
+        return self.fd >= 0 and _is_still(folder / LOCK_NAME, self.fd)
+
     def release(self) -> None:
         """Erase the record and let go; the file stays, since removing it would let two in."""
         if self.fd >= 0:
@@ -117,7 +121,7 @@ def _fill(fd: int, text: str) -> None:
 def _is_still(file: Path, fd: int) -> bool:
     try:
         return os.path.samestat(file.lstat(), os.fstat(fd))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return False
 
 

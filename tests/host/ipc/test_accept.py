@@ -160,6 +160,23 @@ async def test_whoever_has_just_come_need_not_make_way(
                 assert await answer_of(first) == b"x"
 
 
+async def test_who_waits_at_the_old_socket_is_let_in_before_the_move(
+    path: bytes, tmp_path: Path
+) -> None:
+    with listen(path) as old, listen(bytes(tmp_path / "run" / "b" / "mcp.sock")) as new:
+        async with serving(old, Caps(per_wake=3)) as acceptor:
+            with connect(path) as before:
+                assert await answer_of(before) == b"x"
+                waiting = [connect(path) for _ in range(10)]
+                await acceptor.move_to(new.socket)
+                old.close()
+                with connect(new.path) as after:
+                    for client in (before, *waiting, after):
+                        assert await answer_of(client) == b"x"
+                for client in waiting:
+                    client.close()
+
+
 async def test_other_caps_hold_from_then_on(path: bytes) -> None:
     with listen(path) as listener:
         async with serving(listener, Caps(per_process=1)) as acceptor:

@@ -67,6 +67,25 @@ def test_a_server_of_another_user_is_not_ours(
         connect(path)
 
 
+@pytest.mark.parametrize("mode", [0o755, 0o710, 0o701, 0o777])
+def test_a_folder_that_others_may_enter_is_not_ours(path: bytes, mode: int) -> None:
+    with listen(path):
+        folder = os.path.dirname(path)
+        os.chmod(folder, mode)
+        with pytest.raises(NotOurs, match="is open to other users") as caught:
+            connect(path)
+        assert f"chmod 700 {os.fsdecode(folder)}" in (caught.value.remedy or "")
+
+
+def test_a_link_in_place_of_the_folder_is_not_ours(path: bytes) -> None:
+    with listen(path):
+        folder = Path(os.fsdecode(os.path.dirname(path)))
+        folder.rename(folder.with_name("elsewhere"))
+        folder.symlink_to("elsewhere")
+        with pytest.raises(NotOurs, match="is not a folder"):
+            connect(path)
+
+
 def _fill(path: bytes) -> list[socket.socket]:
     """Connect until the backlog takes no more."""
     waiting: list[socket.socket] = []

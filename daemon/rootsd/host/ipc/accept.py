@@ -17,7 +17,7 @@ from enum import StrEnum
 from functools import partial
 
 import anyio
-from anyio.abc import SocketStream, UNIXSocketStream
+from anyio.abc import SocketStream, TaskGroup, UNIXSocketStream
 
 from rootsd.host.ipc.peer import Peer, peer_of
 
@@ -77,6 +77,9 @@ class Acceptor:
         self._silent: dict[anyio.CancelScope, float] = {}  # since when, oldest first
         self._one_left = anyio.Event()
         self._starved = False
+        self._accepting: anyio.CancelScope | None = None
+        self._left: list[socket.socket] = []
+        self._has_moved = anyio.Event()
 
     @property
     def open(self) -> int:
@@ -87,18 +90,40 @@ class Acceptor:
         """Accept until cancelled; the connections end with it."""
         async with anyio.create_task_group() as connections:
             while True:
-                await anyio.wait_readable(self._listening)
-                for _ in range(self.caps.per_wake):
-                    try:
-                        connection, _address = self._listening.accept()
-                    except OSError as error:
-                        if error.errno in _OUT_OF_RESOURCES:
-                            await self._rest(error)
-                        # Else nobody waits any more, or one left before it was accepted.
-                        break
-                    self._starved = False
-                    if peer := self._admit(connection):
-                        connections.start_soon(self._handle, connection, peer)
+                while self._left and await self._let_in(connections, self._left[0]):
+                    pass
+                self._left.clear()
+                self._has_moved.set()
+                with anyio.CancelScope() as self._accepting:
+                    while True:
+                        await anyio.wait_readable(self._listening)
+                        await self._let_in(connections, self._listening)
+
+    async def move_to(self, listening: socket.socket) -> None:
+        """Accept on another socket; when this returns, all who waited at the old one are let in,
+        and it may be closed. To be called while `serve` runs, or before it does what it was
+        started for."""
+        self._left.append(self._listening)
+        self._listening = listening
+        self._has_moved = anyio.Event()
+        if self._accepting:
+            self._accepting.cancel()
+        await self._has_moved.wait()
+
+    async def _let_in(self, connections: TaskGroup, listening: socket.socket) -> bool:
+        """Accept those who wait, as many as one turn allows; whether there may be more."""
+        for _ in range(self.caps.per_wake):
+            try:
+                connection, _address = listening.accept()
+            except OSError as error:
+                if error.errno in _OUT_OF_RESOURCES:
+                    await self._rest(error)
+                # Else nobody waits any more, or one left before it was accepted.
+                return False
+            self._starved = False
+            if peer := self._admit(connection):
+                connections.start_soon(self._handle, connection, peer)
+        return True
 
     def _admit(self, connection: socket.socket) -> Peer | None:
         try:

@@ -8,6 +8,7 @@ import socket
 import struct
 
 from rootsd.core.errors import Busy, DaemonUnreachable, ErrorCode, RootsdError
+from rootsd.host.folders import why_unsafe
 from rootsd.host.ipc.address import address_of
 from rootsd.host.ipc.peer import peer_of
 
@@ -35,6 +36,7 @@ def connect(path: bytes, *, patience: float = PATIENCE_S) -> socket.socket:
     connection = socket.socket(socket.AF_UNIX)
     try:
         _reach(connection, path, patience)
+        _check_folder(os.path.dirname(path))
         _check_server(connection, path)
     except BaseException:
         connection.close()
@@ -70,6 +72,13 @@ def _explained(error: OSError, path: bytes) -> RootsdError:
     if error.errno in (errno.EACCES, errno.EPERM):
         return NotOurs(f"{shown} is closed to you", f"ls -ld {shown}")
     return DaemonUnreachable(f"{shown} cannot be reached: {error.strerror}", "rootsd status")
+
+
+def _check_folder(folder: bytes) -> None:
+    """In another one, somebody else could put a socket of theirs in the place of ours."""
+    if why := why_unsafe(folder):
+        shown = folder.decode(errors="backslashreplace")
+        raise NotOurs(f"{shown} {why}", f"rootsd down && ls -ld {shown} && chmod 700 {shown}")
 
 
 def _check_server(connection: socket.socket, path: bytes) -> None:

@@ -25,14 +25,19 @@ class Listener:
     def __init__(self, listening: socket.socket, path: bytes, *, keeps_name: bool = False) -> None:
         self.socket = listening
         self.path = path
-        self._identity = None if keeps_name else _identity_of(path)
+        self._keeps_name = keeps_name
+        self._identity = _identity_of(path)
+
+    def has_name(self) -> bool:
+        """Whether its name leads to a socket still, be it that of a successor."""
+        return _identity_of(self.path) is not None
 
     def close(self) -> None:
         """Stop listening. The name goes too, unless another daemon has put its own there."""
         self.socket.close()
-        if self._identity is not None and _identity_of(self.path) == self._identity:
+        identity, self._identity = self._identity, None
+        if identity and not self._keeps_name and _identity_of(self.path) == identity:
             os.unlink(self.path)
-        self._identity = None
 
     def __enter__(self) -> Self:
         return self

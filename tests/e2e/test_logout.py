@@ -1,0 +1,77 @@
+"""The runtime folder goes, as at a logout, and the daemon that lingers is found all the same."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+
+import pytest
+
+from support.user_manager import HOME, RUNTIME, UserManager
+
+pytestmark = pytest.mark.needs("systemd-user")
+
+FALLBACK = HOME / ".local/state/rootsd/run"
+ASKED = "".join(
+    json.dumps(message) + "\n"
+    for message in (
+        {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+            "protocolVersion": "2025-06-18", "capabilities": {},
+            "clientInfo": {"name": "a test", "version": "1"}}},
+        {"jsonrpc": "2.0", "method": "notifications/initialized"},
+        {"jsonrpc": "2.0", "id": 2, "method": "tools/call",
+         "params": {"name": "list_roots", "arguments": {}}},
+    )
+)  # fmt: skip
+
+
+def daemon(user: UserManager) -> dict[str, object]:
+    about: dict[str, object] = json.loads(user.succeed("rootsd", "status", "--json"))["daemon"]
+    return about
+
+
+def is_listed(user: UserManager, name: str) -> bool:
+    """Whether a client that a bridge connects is told of it."""
+    done = user.run("rootsd", "bridge", said=ASKED)
+    return f'"name":"{name}"' in done.stdout
+
+
+def test_the_daemon_moves_its_sockets_and_is_found_by_all(user: UserManager) -> None:
+    user.succeed("git", "init", "-q", f"{HOME}/src/api")
+    user.succeed("rootsd", "up", f"{HOME}/src")
+    user.succeed("rootsd", "approve", "api")
+    user.succeed("rootsd", "guard", "off")  # it is not what is looked at here
+    before = daemon(user)
+    assert user.path(RUNTIME / "rootsd/ctl/control.sock").is_socket()
+    listening = subprocess.Popen(
+        user.command("rootsd", "bridge"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    with listening:
+        assert listening.stdin
+        assert listening.stdout
+        listening.stdin.write(ASKED)
+        listening.stdin.flush()
+        assert '"id":2' in [listening.stdout.readline() for _ in range(2)][-1]
+
+        user.succeed("rm", "-rf", str(RUNTIME / "rootsd"))
+        assert daemon(user) == before, "it is the same one, as confined as it was"
+        assert user.path(FALLBACK / "ctl/control.sock").is_socket()
+        assert is_listed(user, "api")
+
+        # Nothing of the session's folder is left at all; and the session goes on.
+        gone = user.path(RUNTIME).rename(user.path(RUNTIME.with_name("gone")))
+        assert daemon(user) == before
+        assert is_listed(user, "api")
+        user.succeed("rootsd", "deny", "api")
+        assert "list_changed" in listening.stdout.readline()
+        listening.stdin.close()
+
+    # Logged in again: the folder is there, and empty.
+    gone.rename(user.path(RUNTIME))
+    assert daemon(user) == before
+    # And moved once more, from where it is now to where it can.
+    user.succeed("rm", "-rf", str(FALLBACK / "pub"))
+    assert not is_listed(user, "api")
+    assert daemon(user) == before
+    user.succeed("rootsd", "down")
+    assert not user.path(FALLBACK / "ctl/control.sock").exists()

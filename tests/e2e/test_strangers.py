@@ -1,0 +1,146 @@
+"""Other user ids, squatted folders, links and open modes: neither end has to do with them.
+
+Real users, in a stage of their own. ROOTSD_DIR leads both to one place, since by themselves they
+would not meet.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from support import pipx_like
+from support.user_manager import HOME, UserManager
+
+pytestmark = pytest.mark.needs("systemd-user")
+
+STRANGER = 64002
+PLACE = Path("/tmp/place")
+RUN = PLACE / "run"
+WHERE = {"ROOTSD_DIR": str(PLACE)}
+# Once it listens, in the folder that the real one would use, it says so and stays.
+SQUATTER = """
+import os, socket, sys
+os.umask(0)
+for folder in ("pub", "ctl"):
+    os.makedirs(f"{sys.argv[1]}/{folder}", exist_ok=True)
+held = []
+for name in ("pub/mcp.sock", "ctl/control.sock"):
+    listening = socket.socket(socket.AF_UNIX)
+    listening.bind(f"{sys.argv[1]}/{name}")
+    listening.listen()
+    held.append(listening)
+"""
+HEARS = """
+import socket, sys
+made = socket.socket(socket.AF_UNIX)
+made.connect(sys.argv[1])
+try:
+    made.sendall(b'{"jsonrpc":"2.0","id":1,"method":"status"}\\n')
+    print("heard", made.recv(4096))
+except (BrokenPipeError, ConnectionResetError):
+    print("heard", b"")
+"""
+PING = '{"jsonrpc":"2.0","id":1,"method":"ping"}\n'
+
+
+@pytest.fixture
+def served(user: UserManager) -> UserManager:
+    """A user whose daemon runs, with one root."""
+    user.succeed("git", "init", "-q", f"{HOME}/src/secret-project")
+    user.succeed("chmod", "755", str(HOME))  # so that strangers find the program
+    for words in (("up", f"{HOME}/src"), ("approve", "secret-project")):
+        done = user.run("rootsd", *words, environment=WHERE)
+        assert done.returncode == 0, done.stderr
+    return user
+
+
+def down(user: UserManager) -> None:
+    user.run("rootsd", "down", environment=WHERE)
+
+
+def python(user: UserManager) -> str:
+    """An interpreter that strangers can start, too."""
+    return user.succeed("readlink", "-f", str(pipx_like.ENVIRONMENT / "bin/python")).strip()
+
+
+def test_a_stranger_does_not_get_into_the_folders(served: UserManager) -> None:
+    for words in (("status",), ("ls",), ("approve", "secret-project"), ("check", str(HOME))):
+        done = served.run("rootsd", *words, environment=WHERE, uid=STRANGER)
+        assert done.returncode not in (0, 3, 4, 5), words
+        assert "is closed to you" in done.stderr
+        assert f"ls -ld {RUN}" in done.stderr
+    asked = served.run("rootsd", "bridge", environment=WHERE, uid=STRANGER, said=PING)
+    assert json.loads(asked.stdout)["error"]["data"]["reason"] == "refused"
+    assert "secret-project" not in asked.stdout + asked.stderr
+    down(served)
+
+
+def test_a_stranger_who_gets_in_hears_nothing_and_does_not_trust_us(served: UserManager) -> None:
+    """The folders were opened by somebody: what is left is what each end sees of the other."""
+    served.succeed("chmod", "-R", "a+rwX", str(PLACE))
+    for name in ("pub/mcp.sock", "ctl/control.sock"):
+        heard = served.run(python(served), "-c", HEARS, str(RUN / name), uid=STRANGER)
+        assert heard.stdout == "heard b''\n", heard.stderr
+        ours = served.run(python(served), "-c", HEARS, str(RUN / name))
+        assert "jsonrpc" in ours.stdout, "the owner is answered: it is the user that counts"
+    for uid in (STRANGER, 0):
+        done = served.run("rootsd", "status", environment=WHERE, uid=uid)
+        assert done.returncode == 7
+        assert f"belongs to user {served.uid}, not to you" in done.stderr
+    # And the owner is told that this is no place any more.
+    for words in (("status",), ("approve", "secret-project")):
+        done = served.run("rootsd", *words, environment=WHERE)
+        assert done.returncode == 7
+        assert "is open to other users" in done.stderr
+        assert f"chmod 700 {RUN}" in done.stderr
+    served.succeed("chmod", "-R", "go-rwx", str(PLACE))
+    down(served)
+
+
+def test_a_squatted_folder_is_refused_on_both_ends(user: UserManager) -> None:
+    user.succeed("chmod", "755", str(HOME))
+    stay = f"{SQUATTER}\nprint('ready', flush=True)\nsys.stdin.read()"
+    squatting = user.begin(python(user), "-c", stay, str(RUN), uid=STRANGER)
+    try:
+        for words in (("status",), ("approve", "--all"), ("ls",)):
+            done = user.run("rootsd", *words, environment=WHERE)
+            assert done.returncode == 7, done.stdout
+            assert f"belongs to user {STRANGER}, not to you" in done.stderr
+        asked = user.run("rootsd", "bridge", environment=WHERE, said=PING)
+        error = json.loads(asked.stdout)["error"]
+        assert (error["data"]["reason"], str(STRANGER) in error["message"]) == ("refused", True)
+        daemon = user.run("rootsd", "daemon", environment=WHERE)
+        assert daemon.returncode == 1
+        assert f"belongs to user {STRANGER}, not to you" in daemon.stderr
+        assert "set ROOTSD_DIR to a folder of your own" in daemon.stderr
+    finally:
+        squatting.communicate(timeout=60)
+
+
+@pytest.mark.parametrize("folder", ["run", "run/pub", "run/ctl"])
+def test_a_link_in_place_of_a_folder_is_refused_by_the_daemon(
+    user: UserManager, folder: str
+) -> None:
+    user.succeed("mkdir", "-m", "700", "-p", str((PLACE / folder).parent), "/tmp/elsewhere")
+    user.succeed("ln", "-s", "/tmp/elsewhere", str(PLACE / folder))
+    daemon = user.run("rootsd", "daemon", environment=WHERE)
+    assert daemon.returncode == 1
+    assert f"{PLACE / folder} is not a folder" in daemon.stderr
+    assert f"mv {PLACE / folder} {PLACE / folder}.old" in daemon.stderr
+
+
+@pytest.mark.parametrize("folder", ["run", "run/pub", "run/ctl", "state"])
+@pytest.mark.parametrize("mode", ["755", "770", "701"])
+def test_an_open_folder_is_refused_by_the_daemon(
+    user: UserManager, folder: str, mode: str
+) -> None:
+    user.succeed("mkdir", "-m", "700", "-p", str(PLACE / folder))
+    user.succeed("chmod", "700", str(PLACE), str((PLACE / folder).parent))
+    user.succeed("chmod", mode, str(PLACE / folder))
+    daemon = user.run("rootsd", "daemon", environment=WHERE)
+    assert daemon.returncode == 1
+    assert f"{PLACE / folder} is open to other users" in daemon.stderr
+    assert f"chmod 700 {PLACE / folder}" in daemon.stderr
