@@ -28,7 +28,7 @@ from rootsd.host.storage.store import Store
 from support.decisions import NOON, numbered
 from support.stores import back_up, small_reserve
 
-DECISIONS = 4
+DECISIONS = 3
 ORDER = struct.Struct("=3i")  # idle calls to make first, of which number; the first decision
 _BACK_UP_AFTER = 2
 _PR_SET_PTRACER = 0x59616D61  # prctl(2): who may trace, where Yama restricts it

@@ -158,8 +158,9 @@ def inject(part: Part) -> Counter[Finding]:
         make_start(part.start, work / "start")
         with _bench(work / "state", part.diligence) as bench:
             for kind, places in part.places:
-                option = f"inject={kind.name}:{part.fault}:when={kind.count}"
-                with bench.traced("-o", "/dev/null", "-e", option):
+                only = f"trace={kind.name}"
+                fault = f"inject={kind.name}:{part.fault}:when={kind.count}"
+                with bench.traced("-o", "/dev/null", "-e", only, "-e", fault):
                     for place in places:
                         _put(work / "start", bench.state)
                         told = bench.use(kind.count - place, kind.number)
