@@ -32,9 +32,7 @@ def test_no_fault_at_any_system_call_makes_a_wrong_set(sizes: Sizes) -> None:
             parts.append(Part(start, fault, [(kind, places) for kind, places in chosen if places]))
     parts.sort(key=lambda part: part.count, reverse=True)  # so that none goes on alone at the end
     findings = sum(in_parallel(inject, parts), Counter())
-    assert findings == {
-        Finding.HELD: sum(part.count for part in parts)
-    }
+    assert findings == {Finding.HELD: sum(part.count for part in parts)}
 
 
 def _some(kind: Kind, share: float, chance: random.Random) -> list[int]:

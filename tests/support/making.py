@@ -20,8 +20,11 @@ class Making:
         self.clock = Clock()
         self.watcher = RememberingWatcher()
         self.busy = False
+        self.answers = True
         self.looks: list[frozenset[bytes]] = []
-        self.candidates = Candidates(self.watcher, self.look, self.clock)
+        self.candidates = Candidates(
+            self.watcher, self.look, self.clock, lambda _folder: self.answers
+        )
 
     def look(self, folders: Collection[bytes]) -> frozenset[bytes]:
         """Who is at work: nobody, or somebody on each folder."""

@@ -123,9 +123,13 @@ behind, far = top / "behind", top / "far"
 far.mkdir()
 person.clone("near")
 person.git("clone", "-q", str(person.origin), str(behind / "away"))
+person.git("clone", "-q", str(person.origin), str(behind / "main"))
 served = subprocess.Popen(["bindfs", "-f", behind, far])
 while not os.path.ismount(far):
     os.sched_yield()
+
+# On this disk, with its data over there.
+person.git("-C", str(far / "main"), "worktree", "add", "-q", str(person.parent / "tree"))
 
 def published():
     return sorted(person.names("ls", "--published"))
@@ -133,7 +137,7 @@ def published():
 try:
     person.rootsd("up", str(person.parent), str(far))
     person.rootsd("approve", "--all")
-    assert published() == ["away", "near"]
+    assert published() == ["away", "main", "near", "tree"]
     served.send_signal(signal.SIGSTOP)
     # Before each answer the roots are looked at: it is smaller by the one that cannot be.
     assert published() == ["near"]
@@ -148,6 +152,8 @@ try:
         assert "does not answer" in person.rootsd("status")
     served.send_signal(signal.SIGCONT)
     person.wait_until_listed("away", "ls", "--published")
+    person.rootsd("scan")  # else it is seen by the next sweep, within a minute
+    person.wait_until_listed("tree", "ls", "--published")
 finally:
     served.send_signal(signal.SIGCONT)
     person.run("down")

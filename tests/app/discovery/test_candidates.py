@@ -52,6 +52,19 @@ def test_a_clone_is_settled_when_git_was_seen_and_the_index_is_there(
     assert making.watcher.count() == 0
 
 
+def test_a_clone_where_nobody_answers_is_looked_at_again_later(
+    making: Making, clone: Path
+) -> None:
+    (clone / ".git" / "index").rename(clone / ".git" / "index.lock")
+    assert making.consider(clone, GIT, Arrival.MADE) is None
+    making.answers = False
+    (clone / ".git" / "index.lock").rename(clone / ".git" / "index")
+    assert making.happen(clone / ".git", "index", Change.CAME, moved=True) == []
+    assert making.wait(60) == []
+    making.answers = True
+    assert making.wait(60) == [Settled(raw(clone), GIT)]
+
+
 def test_a_clone_that_was_stopped_is_waited_for(making: Making, clone: Path) -> None:
     (clone / ".git" / "index").rename(clone / ".git" / "index.lock")
     making.busy = True

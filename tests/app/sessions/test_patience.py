@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import threading
 from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 
 import anyio
 import pytest
 
 from rootsd.app.sessions.patience import Patience
 from rootsd.core.inputs import Observation, Unreachable, Vanished
-from rootsd.core.model import Identity
+from rootsd.core.model import GitEntry, Identity
 from support.fakes import HANG_GUARD
+from support.repos import raw
 from support.world import identity
 
 NEAR, FAR, OTHER = b"/home/ann/one", b"/net/two", b"/remote/three"
@@ -74,6 +77,22 @@ async def test_only_what_is_near_is_looked_at_on_the_loop(disk: Disk) -> None:
     made = disk.made
     assert await patience.verify_more(ROOTS) == []
     assert disk.made == made, "what they remember is kept"
+
+
+async def test_a_root_whose_git_file_leads_far_is_looked_at_from_afar(
+    disk: Disk, tmp_path: Path
+) -> None:
+    near, far = (tmp_path / name for name in ("near", "far"))
+    for folder, target in ((near, tmp_path / "main"), (far, "/net/main")):
+        folder.mkdir()
+        (folder / ".git").write_text(f"gitdir: {target}/.git/worktrees/x\n")
+    linked = replace(identity(1), git=GitEntry.FILE)
+    patience = _patience(disk)
+    disk.silent.add(raw(far))
+    with anyio.fail_after(HANG_GUARD):
+        told = await patience.verify({raw(near): linked, raw(far): linked})
+    assert told == [Unreachable(raw(far))]
+    assert sorted(disk.looked) == [(raw(far), False), (raw(near), True)]
 
 
 async def test_without_remote_file_systems_nothing_leaves_the_loop(disk: Disk) -> None:

@@ -28,7 +28,8 @@ _BEAT_S = 0.1
 class Candidates:
     """All projects of which it is not settled whether they are whole.
 
-    `monotonic` is the clock of the quiet times. One thread calls all methods.
+    `monotonic` is the clock of the quiet times; `answers` tells whether a look at a folder will
+    end. One thread calls all methods.
     """
 
     def __init__(
@@ -36,10 +37,12 @@ class Candidates:
         watcher: Watcher,
         worked_on: WorkedOn,
         monotonic: Callable[[], float],
+        answers: Callable[[bytes], bool] = lambda _: True,
     ) -> None:
         self._watcher = watcher
         self._worked_on = worked_on
         self._now = monotonic
+        self._answers = answers
         self._all: dict[bytes, Candidate] = {}
         self._unsure: dict[bytes, Complete | Pending] = {}
         self._inside: dict[bytes, set[bytes]] = {}
@@ -134,6 +137,9 @@ class Candidates:
 
     def _judge(self, candidate: Candidate) -> Settled | None:
         self._unsure.pop(candidate.path, None)
+        if not self._answers(candidate.path):
+            self._look_at(candidate, self._now() + _LONGEST_PAUSE_S)
+            return None
         self._watch(candidate)
         state = state_of(candidate.path, candidate.kind)
         if isinstance(state, Nothing):
@@ -204,11 +210,15 @@ class Candidates:
         candidate.pauses += 1
         left = candidate.in_peace_since() + wait.quiet_s - now
         pause = max(pause, _AFTER_A_PROCESS_S) if left <= 0 else min(pause, left)
-        candidate.due = now + pause
+        when = now + pause
         if pause >= _BEAT_S:
             # Many that wait are looked at together: one wake-up, one look at the processes.
-            candidate.due = math.ceil(candidate.due / _BEAT_S) * _BEAT_S
-        heapq.heappush(self._timers, (candidate.due, next(self._turn), candidate.path))
+            when = math.ceil(when / _BEAT_S) * _BEAT_S
+        self._look_at(candidate, when)
+
+    def _look_at(self, candidate: Candidate, when: float) -> None:
+        candidate.due = when
+        heapq.heappush(self._timers, (when, next(self._turn), candidate.path))
 
     def _watch(self, candidate: Candidate) -> None:
         for folder in folders_at_work(candidate.path, candidate.kind):

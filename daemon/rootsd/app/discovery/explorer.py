@@ -42,7 +42,7 @@ class Explorer:
         self._watcher = watcher
         self._terrain = Terrain(watcher)
         self._told = Told(surroundings)
-        self._candidates = Candidates(watcher, worked_on, monotonic)
+        self._candidates = Candidates(watcher, worked_on, monotonic, self._terrain.answers)
         self._guards = Guards(watcher)
         self._linked = Linked(watcher)
         self._territories: dict[bytes, Territory] = {}
@@ -271,6 +271,8 @@ class Explorer:
             try:
                 identity = identify(end.path)
             except OSError:
+                # Gone; or what it leads to is out of reach, which no watch tells the end of.
+                self._strays.know((end.path,))
                 self._report(self._probe(end.path))
                 continue
             self._report(Sighted(end.path, end.kind, identity, end.incomplete, end.main_checkout))
@@ -279,6 +281,8 @@ class Explorer:
 
     def _follow_links(self, main: bytes) -> None:
         """Take in the worktrees of a repository that no tree holds, and look at those gone."""
+        if not self._terrain.answers(main):
+            return
         trees, gone = self._linked.look(main)
         for path in sorted(trees):
             holder = self._territories.get(self._parent_of(path) or b"")

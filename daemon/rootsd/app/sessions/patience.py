@@ -17,8 +17,9 @@ from typing import Protocol
 import anyio
 
 from rootsd.core.inputs import Observation, Sighted, Unreachable
-from rootsd.core.model import Identity
+from rootsd.core.model import GitEntry, Identity
 from rootsd.host.disk.mounts import innermost
+from rootsd.host.vcs.gitdir import target_of_git_file
 
 PATIENCE_S = 1.0
 
@@ -86,7 +87,7 @@ class Patience:
         if not points:
             return roots, far
         for path, identity in roots.items():
-            point = innermost(points, path)
+            point = _point_of(path, identity, points)
             some = near if point is None else far.setdefault(point, {})
             some[path] = identity
         return near, far
@@ -114,6 +115,16 @@ class Patience:
         if doubted:
             self._on_doubt(doubted)
         return found
+
+
+def _point_of(path: bytes, identity: Identity, points: tuple[bytes, ...]) -> bytes | None:
+    """Where the file system is mounted that has to answer for a root: its own, or that of what
+    its `.git` file leads to."""
+    point = innermost(points, path)
+    if point is None and identity.git is GitEntry.FILE:
+        target = target_of_git_file(path)
+        point = None if target is None else innermost(points, target)
+    return point
 
 
 def _verify(looker: Looker, roots: _Roots) -> list[Observation]:

@@ -18,6 +18,7 @@ from enum import Enum
 from functools import lru_cache
 
 from rootsd.core.model import GitEntry, Identity
+from rootsd.host.disk.leads import may_follow
 from rootsd.host.disk.reader import open_folder
 from rootsd.host.vcs.gitdir import target_of_git_file
 
@@ -130,7 +131,8 @@ def identify(path: bytes) -> Identity:
     """The identity of the directory at `path`, all of it from one descriptor.
 
     Raises OSError: NotADirectoryError also for a link, whatever it leads to; FileNotFoundError,
-    PermissionError and so on as open(2) says.
+    PermissionError and so on as open(2) says; TimeoutError where its `.git` file leads to where
+    nobody answers.
     """
     try:
         fd = open_folder(path)
@@ -168,10 +170,15 @@ def _git_entry(fd: int) -> GitEntry:
 
 
 def _git_target(fd: int, path: bytes) -> Identity | None:
-    """The directory that the file `.git` in the folder open at `fd`, `path`, leads to."""
+    """The directory that the file `.git` in the folder open at `fd`, `path`, leads to.
+
+    Raises TimeoutError where a look there might not end: then nothing can be said of the folder.
+    """
     target = target_of_git_file(path, fd)
     if target is None:
         return None
+    if not may_follow(target):
+        raise TimeoutError(errno.ETIMEDOUT, os.strerror(errno.ETIMEDOUT), target)
     try:
         leads_to = open_folder(target)
     except (OSError, ValueError):

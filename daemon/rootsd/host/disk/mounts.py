@@ -35,6 +35,11 @@ class Mount:
     point: bytes
     kind: bytes
 
+    @property
+    def is_automount(self) -> bool:
+        """Whether it is only a place where something is mounted once somebody looks."""
+        return self.kind == b"autofs"
+
 
 def mounts() -> tuple[Mount, ...] | None:
     """What this process sees mounted, in the order of mounting; None where that is not told."""
@@ -57,8 +62,8 @@ def mount_points(found: tuple[Mount, ...] | None) -> frozenset[bytes]:
     return frozenset(mount.point for mount in found or ())
 
 
-def unwatchable_kind(path: bytes, found: tuple[Mount, ...] | None) -> str | None:
-    """The type of the file system below `path`, if its changes do not reach this machine."""
+def holding(path: bytes, found: tuple[Mount, ...] | None) -> Mount | None:
+    """The file system that holds `path`; None where that is not told."""
     best: Mount | None = None
     for mount in found or ():
         prefix = mount.point.rstrip(b"/") + b"/"
@@ -66,7 +71,13 @@ def unwatchable_kind(path: bytes, found: tuple[Mount, ...] | None) -> str | None
         # Of several on one point the last covers the others.
         if holds and (best is None or len(mount.point) >= len(best.point)):
             best = mount
-    return os.fsdecode(best.kind) if best is not None and _is_remote(best) else None
+    return best
+
+
+def unwatchable_kind(path: bytes, found: tuple[Mount, ...] | None) -> str | None:
+    """The type of the file system below `path`, if its changes do not reach this machine."""
+    mount = holding(path, found)
+    return os.fsdecode(mount.kind) if mount is not None and _is_remote(mount) else None
 
 
 def remote_points(found: tuple[Mount, ...] | None) -> tuple[bytes, ...]:
@@ -113,9 +124,15 @@ class MountTable:
         self.now()
         return self._remote
 
+    def automounts(self) -> tuple[bytes, ...]:
+        """Where something is mounted once somebody looks, or was then."""
+        self.now()
+        return self._automounts
+
     def _read(self) -> None:
         self._found = mounts()
         self._remote = remote_points(self._found)
+        self._automounts = tuple(each.point for each in self._found or () if each.is_automount)
 
     def close(self) -> None:
         """Close what it holds; what was mounted then is told from now on."""

@@ -13,6 +13,7 @@ import zlib
 from collections.abc import Iterator
 
 from rootsd.core.model import ProjectKind
+from rootsd.host.disk.leads import may_follow
 from rootsd.host.disk.reader import (
     CONFIG_CAP,
     NOTE_CAP,
@@ -39,14 +40,8 @@ _DIRSTATE_ENTRY = 17
 
 def jj_stage(path: bytes) -> Stage:
     """jj holds no lock while it fetches, so that even a whole repository must be quiet first."""
-    repo = path + b"/.jj/repo"
-    if not os.path.isdir(repo):
-        # A second workspace: a file that names the first one's repository.
-        text = read_small(repo, REF_CAP)
-        if not text:
-            return Stage.STARTING
-        repo = join(path + b"/.jj", text.strip())
-    if not os.path.lexists(repo + b"/store/type"):
+    repo = _jj_repository(path)
+    if repo is None or not os.path.lexists(repo + b"/store/type"):
         return Stage.STARTING
     working = names_in(path + b"/.jj/working_copy")
     if b"checkout" not in working or b"working_copy.lock" in working:
@@ -57,6 +52,8 @@ def jj_stage(path: bytes) -> Stage:
     if not target:
         return Stage.JJ
     git = join(repo + b"/store", target.strip())
+    if not may_follow(git):
+        return Stage.STARTING
     packs = names_in(git + b"/objects/pack")
     if any(name.startswith(TEMPORARY) or name.endswith(b".keep") for name in packs):
         return Stage.FETCHING
@@ -66,6 +63,16 @@ def jj_stage(path: bytes) -> Stage:
         empty = names_in(path) <= {b".jj", b".git"}
         return Stage.CONNECTING if empty else Stage.REMOTE_ALONE
     return Stage.JJ
+
+
+def _jj_repository(path: bytes) -> bytes | None:
+    """Where the data are; a second workspace has a file that names those of the first one."""
+    repo = path + b"/.jj/repo"
+    if os.path.isdir(repo):
+        return repo
+    text = read_small(repo, REF_CAP)
+    named = join(path + b"/.jj", text.strip()) if text else None
+    return named if named is not None and may_follow(named) else None
 
 
 def hg_stage(data: bytes) -> Stage | None:

@@ -13,6 +13,7 @@ import stat
 from dataclasses import dataclass
 
 from rootsd.core.model import ProjectKind
+from rootsd.host.disk.leads import may_follow
 from rootsd.host.disk.reader import (
     CONFIG_CAP,
     NOTE_CAP,
@@ -74,7 +75,7 @@ def locate(work: bytes) -> GitPlace | None:
     if stat.S_ISDIR(mode):
         return GitPlace(work, marker, marker, ProjectKind.GIT)
     folder = target_of_git_file(work)
-    if folder is None:
+    if folder is None or not may_follow(folder):
         return None
     try:
         if not stat.S_ISDIR(os.lstat(folder).st_mode):
@@ -84,6 +85,8 @@ def locate(work: bytes) -> GitPlace | None:
     common_text = read_small(folder + b"/commondir", REF_CAP)
     if common_text is not None:
         common = join(folder, common_text.strip())
+        if not may_follow(common):
+            return None
         return GitPlace(
             work, folder, common, ProjectKind.GIT_WORKTREE, _main_checkout(work, folder, common)
         )

@@ -13,6 +13,7 @@ from types import MappingProxyType
 
 from rootsd.core.model import ProjectKind
 from rootsd.core.origins import without_credentials
+from rootsd.host.disk.leads import may_follow
 from rootsd.host.disk.reader import CONFIG_CAP, REF_CAP, join, read_small
 from rootsd.host.vcs import dbimage
 from rootsd.host.vcs.gitdir import GitPlace, is_git, locate, locate_bare
@@ -36,8 +37,9 @@ def place_of(path: bytes, kind: ProjectKind) -> GitPlace | None:
     if kind is not ProjectKind.JJ:
         return None
     store = path + b"/.jj/repo/store"
-    target = read_small(store + b"/git_target", REF_CAP)
-    return locate_bare(join(store, target.strip())) if target else None
+    text = read_small(store + b"/git_target", REF_CAP)
+    target = join(store, text.strip()) if text else None
+    return locate_bare(target) if target is not None and may_follow(target) else None
 
 
 def settings_of(place: GitPlace) -> Settings:

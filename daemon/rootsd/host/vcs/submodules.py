@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 
+from rootsd.host.disk.leads import may_follow
 from rootsd.host.disk.reader import CONFIG_CAP, join, read_small
 from rootsd.host.vcs.gitdir import GitPlace, git_stage, locate
 
@@ -31,7 +32,7 @@ def lacks_submodules(place: GitPlace) -> bool:
             inner = join(work, path)
             if not inner.startswith(work + b"/") or left <= 0:
                 continue
-            found = locate(inner)
+            found = locate(inner) if may_follow(inner) else None
             if found is None or git_stage(found) is not None:
                 return True
             todo.append(inner)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
+from rootsd.host.disk.leads import may_follow
 from rootsd.host.disk.reader import REF_CAP, join, names_in, read_small
 from rootsd.host.vcs.gitdir import locate
 
@@ -60,4 +61,6 @@ def links_in(folder: bytes) -> Links:
 
 def _work_of(entry: bytes) -> bytes | None:
     marker = join(entry, (read_small(entry + b"/gitdir", REF_CAP) or b"").strip())
-    return marker.removesuffix(_MARKER) if marker.endswith(_MARKER) else None
+    return (
+        marker.removesuffix(_MARKER) if marker.endswith(_MARKER) and may_follow(marker) else None
+    )
