@@ -14,6 +14,7 @@ from rootsd.core.paths import text_of
 
 _ID_ALPHABET = "abcdefghjkmnpqrstvwxyz0123456789"
 _ID_LENGTH = 4
+_MOST_LETTERS = 39
 
 
 def propose(paths: Iterable[bytes], taken: Collection[str] = ()) -> Mapping[bytes, str]:
@@ -59,12 +60,12 @@ def project_id(path: bytes, *taken: Collection[str]) -> str:
     It comes from the path's hash, so that it survives a lost store.
     """
     digest = int.from_bytes(hashlib.sha256(path).digest(), "big")
-    letters: list[str] = []
-    for _ in range(40):
+    candidate = ""
+    while len(candidate) < _MOST_LETTERS:
         digest, index = divmod(digest, len(_ID_ALPHABET))
-        letters.append(_ID_ALPHABET[index])
-    for length in range(_ID_LENGTH, len(letters)):
-        candidate = "".join(letters[:length])
-        if not candidate.isdigit() and not any(candidate in ids for ids in taken):
+        candidate += _ID_ALPHABET[index]
+        if len(candidate) < _ID_LENGTH or candidate.isdigit():
+            continue
+        if not any(candidate in ids for ids in taken):
             return candidate
     raise AssertionError("two paths share a SHA-256 prefix of 195 bits")

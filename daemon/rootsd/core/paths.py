@@ -13,7 +13,7 @@ from urllib.parse import quote
 # A path is quoted byte by byte; `~` and the unreserved characters stay (RFC 3986 section 2.3).
 _URI_SAFE = "/-._~"
 
-_SYSTEM_TREES = tuple(
+_SYSTEM_TREES = frozenset(
     b"/etc /usr /bin /sbin /lib /lib32 /lib64 /libx32 /boot /dev /proc /sys /run /var /root"
     b" /System /Library /Applications /private".split()
 )
@@ -26,7 +26,7 @@ _OPEN_BELOW = tuple(
 _PLACES_THEMSELVES = frozenset(
     b"/ /tmp /mnt /media /opt /srv /home /Users /Volumes /run/media /var/home /var/tmp".split()
 )
-_PRIVATE_IN_HOME = tuple(
+_PRIVATE_IN_HOME = frozenset(
     b".ssh .gnupg .aws .azure .kube .docker .config .local .cache .mozilla .password-store"
     b" .claude .codex .cursor Library".split()
 )
@@ -143,10 +143,12 @@ class RefusedPlaces(NamedTuple):
         return self._reserved(path) or self._private(path)
 
     def _private(self, path: bytes) -> str | None:
-        for name in _PRIVATE_IN_HOME:
-            private = self.home + b"/" + name
-            if contains(private, path) and not self._open_in_home(path):
-                return f"{text_of(private)} holds secrets and settings"
+        inside = self.home + b"/"
+        if not path.startswith(inside):
+            return None
+        name = path.removeprefix(inside).partition(b"/")[0]
+        if name in _PRIVATE_IN_HOME and not self._open_in_home(path):
+            return f"{text_of(inside + name)} holds secrets and settings"
         return None
 
     def _open_in_home(self, path: bytes) -> bool:
@@ -159,11 +161,9 @@ class RefusedPlaces(NamedTuple):
             return "it is a place of the system, not a project"
         if contains(self.home, path):
             return None
-        for tree in _SYSTEM_TREES:
-            if contains(tree, path) and not any(
-                path.startswith(place + b"/") for place in _OPEN_BELOW
-            ):
-                return f"{text_of(tree)} belongs to the system"
+        tree = b"/" + path[1:].partition(b"/")[0]
+        if tree in _SYSTEM_TREES and not any(path.startswith(at + b"/") for at in _OPEN_BELOW):
+            return f"{text_of(tree)} belongs to the system"
         return None
 
 
