@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import replace
+from pathlib import Path
 
 from rootsd.app.control.gate import Gate, Lineages
+from rootsd.app.control.refusals import Refusals
 from rootsd.core.callers import Guard, Process
 from rootsd.core.changes import Note
 from support.decisions import NOON
@@ -20,6 +22,16 @@ def process(pid: int, parent: int, name: str, *arguments: str, **more: object) -
     words = tuple(word.encode() for word in arguments or (name,))
     made = Process(pid, pid * 10, parent, name.encode()[:15], words, control_group=OWN_GROUP)
     return replace(made, **more)  # type: ignore[arg-type]
+
+
+class Unwritten(Refusals):
+    """Forgotten with the daemon."""
+
+    def _read(self) -> None:
+        return None
+
+    def _write(self, _: bytes) -> None:
+        return
 
 
 class Visitor:
@@ -68,4 +80,5 @@ class Street:
             connected=lambda: self.connected,
             clock=lambda: self.seconds,
             now=lambda: NOON,
+            refusals=Unwritten(Path()),
         )

@@ -14,9 +14,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from functools import partial
-from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 
 import anyio
 from anyio import to_thread
@@ -30,6 +28,7 @@ from rootsd.app.control.desk import Desk, Means
 from rootsd.app.control.door import Door, lacking, open_gate
 from rootsd.app.control.facts import Sight
 from rootsd.app.control.items import rfc3339
+from rootsd.app.control.refusals import Refusals
 from rootsd.app.deciding.backups import Backups
 from rootsd.app.deciding.chronicle import Chronicle
 from rootsd.app.deciding.expiries import Expiries
@@ -44,9 +43,11 @@ from rootsd.app.sessions.asking import Asking
 from rootsd.app.sessions.history import history
 from rootsd.app.sessions.log import GENERATION_BYTES, SessionLog
 from rootsd.app.sessions.patience import Patience
+from rootsd.app.sessions.reception import Reception
 from rootsd.app.sessions.registry import Sessions
 from rootsd.app.sessions.supplier import Supplier
 from rootsd.app.signals import heed_signals
+from rootsd.app.sparing import begin_log
 from rootsd.core.catalog import Catalog
 from rootsd.core.paths import RefusedPlaces
 from rootsd.host import folders
@@ -63,7 +64,6 @@ from rootsd.host.helper.at_work import ask_worked_on
 from rootsd.host.helper.link import Helper
 from rootsd.host.ipc.accept import Heard
 from rootsd.host.ipc.peer import Peer
-from rootsd.host.ipc.prompt import PromptStream
 from rootsd.host.lock import DaemonLock, LockRecord
 from rootsd.host.places import Places
 from rootsd.host.service.notify import Notifier, notifier
@@ -78,7 +78,6 @@ log = logging.getLogger(__name__)
 _BROKEN = 1
 _INDEX_FILE = "discovery.index"
 _SESSIONS_FILE = "sessions.ndjson"
-_LOG_FORMAT = "%(asctime)s %(levelname)s %(message)s"
 
 
 def run(places: Places, *, helper: Helper, ready_fd: int | None) -> int:
@@ -88,7 +87,7 @@ def run(places: Places, *, helper: Helper, ready_fd: int | None) -> int:
     started before, and remains the caller's to close. Raises Busy where another daemon uses the
     same folders, BadConfig, and what the store raises.
     """
-    logging.basicConfig(level=logging.INFO, format=_LOG_FORMAT)
+    begin_log()
     hold_little()
     run_folder = folders.run_folder()
     record = LockRecord(
@@ -182,14 +181,20 @@ class Daemon:
         self._session_log = SessionLog(self._journal, __version__, utc_now)
         self._sessions = Sessions(self._session_log, utc_now)
         self._is_new = loaded.is_new
+        refusals = Refusals(state)
         self._gate = open_gate(
-            loaded.guard, helper, self._ledger.note, self._sessions.pids, utc_now
+            loaded.guard, helper, self._ledger.note, self._sessions.pids, utc_now, refusals
         )
         self._door = self._make_door(store)
+        self._reception = Reception(
+            self._sessions,
+            self._supplier,
+            connected=self._gate.somebody_connected,
+            outdated=self._fail,
+        )
         self._admission: Admission | None = None
         self._supervisor = supervisor
         self._can_read = partial(store.events, limit=1)
-        self._has_sdk = False
         self._stopping = anyio.Event()
 
     def _make_door(self, store: Store) -> Door:
@@ -209,7 +214,7 @@ class Daemon:
         await self._gate.begin(config.approval, is_new=self._is_new)
         with ExitStack() as stack:
             listening = stack.enter_context(
-                Listening(claim, control=self._serve_control, mcp=self._serve_mcp)
+                Listening(claim, control=self._serve_control, mcp=self._reception.serve)
             )
             stack.callback(self._alarm.close)
             stack.callback(self._mounted.close)
@@ -309,36 +314,20 @@ class Daemon:
     def _discovery_died(self) -> None:
         # A daemon that sees nothing any more must not go on as if nothing ever changed.
         log.critical("a bug ended discovery (traceback above); stopping, to be started again")
+        self._fail()
+
+    def _fail(self) -> None:
         self.status = _BROKEN
         self.stop()
 
     async def _listen(self, listening: Listening) -> None:
         await listening.serve()
         log.critical("nobody can find the daemon any more; stopping, to be started again")
-        self.status = _BROKEN
-        self.stop()
+        self._fail()
 
     async def _serve_control(self, stream: SocketStream, peer: Peer, heard: Heard) -> None:
         heard()
         await self._door.serve(stream, peer)
-
-    async def _serve_mcp(self, stream: SocketStream, peer: Peer, heard: Heard) -> None:
-        # The SDK takes 60 MB and half a second: a daemon that nobody speaks MCP with does
-        # without, and the others are answered meanwhile.
-        publishing = await self._publishing()
-        with self._sessions.opened(peer.pid) as session:
-            self._gate.somebody_connected()
-            end = await publishing.serve_session(
-                PromptStream(stream), self._supplier, witness=session, heard=heard
-            )
-            session.end = end.value
-
-    async def _publishing(self) -> ModuleType:
-        publishing = await to_thread.run_sync(import_module, "rootsd.publish.session")
-        if not self._has_sdk:
-            self._has_sdk = True
-            spare_what_is_loaded()
-        return publishing
 
 
 def utc_now() -> datetime:

@@ -72,10 +72,10 @@ async def test_a_person_is_let_through_and_named(gate: Gate, notes: Notes) -> No
     assert actor.kind is ActorKind.PERSON
     assert actor.detail == "pid 90, bash, terminal 136:0"
     assert notes.kept == []
-    assert gate.refused is None
+    assert gate.refusals.seen_by_nobody is None
 
 
-async def test_an_agent_is_refused_and_that_is_remembered_until_somebody_looks(
+async def test_an_agent_is_refused_and_that_is_remembered(
     gate: Gate, notes: Notes, caplog: pytest.LogCaptureFixture
 ) -> None:
     for _ in range(2):
@@ -84,11 +84,10 @@ async def test_an_agent_is_refused_and_that_is_remembered_until_somebody_looks(
         assert "terminal of your own" in refusal.value.remedy
     assert [note.what for note in notes.kept if isinstance(note, Attempt)] == ["approve api"] * 2
     assert all("Claude Code" in note.actor.detail for note in notes.kept)
-    assert gate.refused is not None
-    assert (gate.refused["count"], gate.refused["what"]) == (2, "approve api")
-    assert gate.refused["at"] == "2026-03-04T12:00:00Z"
-    gate.looked()
-    assert gate.refused is None
+    told = gate.refusals.seen_by_nobody
+    assert told is not None
+    assert (told["count"], told["what"]) == (2, "approve api")
+    assert told["at"] == "2026-03-04T12:00:00Z"
 
 
 async def test_a_flood_of_attempts_is_counted_and_not_all_written(
@@ -101,8 +100,8 @@ async def test_a_flood_of_attempts_is_counted_and_not_all_written(
     for _ in range(1000):
         await attempt()
     assert len(notes.kept) == 20
-    assert gate.refused is not None
-    assert gate.refused["count"] == 1000
+    assert gate.refusals.seen_by_nobody is not None
+    assert gate.refusals.seen_by_nobody["count"] == 1000
     street.seconds += 60
     await attempt()
     last = notes.kept[-1]
@@ -116,7 +115,7 @@ async def test_where_the_disk_refuses_the_order_is_refused_all_the_same(
     notes.refusing = True
     with pytest.raises(CallerRefused):
         await Visit(gate, Visitor(91)).admit(ORDER, None)
-    assert gate.refused is not None
+    assert gate.refusals.seen_by_nobody is not None
 
 
 async def test_who_is_gone_when_it_was_looked_at_is_refused(gate: Gate) -> None:

@@ -9,7 +9,7 @@ from rootsd.core.callers import Guard
 from rootsd.core.changes import Attempt, GuardChange, ProjectChange, Verb
 from rootsd.core.history import START, distrust, events_for, fold
 from rootsd.core.model import Actor, ActorKind, Verdict
-from rootsd.wire.guarding import GuardQuery, LogQuery, RefusedStatus, SetGuard
+from rootsd.wire.guarding import GuardQuery, LogQuery, SetGuard
 from rootsd.wire.running import StatusQuery
 from support.decisions import NOON, PERSON, add, approved, decide, rule
 from support.desks import Office
@@ -62,7 +62,7 @@ async def test_the_guard_is_told_and_set() -> None:
 
 async def test_what_was_refused_is_told_until_a_person_has_looked() -> None:
     office = Office()
-    office.gate.refused = RefusedStatus(count=1, at="x", what="y", by="z", why="w")
+    office.gate.refusals.add(at="x", what="y", by="z", why="w")
     for _ in range(2):
         assert (await office.ask(StatusQuery()))["refused"]["what"] == "y"
     assert (await office.ask(StatusQuery(is_look=True)))["refused"]["what"] == "y"

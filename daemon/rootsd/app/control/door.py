@@ -15,6 +15,7 @@ from anyio.abc import SocketAttribute, SocketStream
 from rootsd.app.control.connection import serve_control
 from rootsd.app.control.desk import Desk
 from rootsd.app.control.gate import Gate, Lineages, Visit
+from rootsd.app.control.refusals import Refusals
 from rootsd.core.callers import Guard
 from rootsd.core.changes import Note
 from rootsd.core.errors import CallerRefused
@@ -66,6 +67,7 @@ def open_gate(
     note: Callable[[Note], Awaitable[None]],
     connected: Callable[[], Iterable[int]],
     now: Callable[[], datetime],
+    refusals: Refusals,
 ) -> Gate:
     """The gate of a daemon; `guard` is what was set, if anything was."""
     return Gate(
@@ -75,6 +77,7 @@ def open_gate(
         connected=connected,
         clock=time.monotonic,
         now=now,
+        refusals=refusals,
     )
 
 

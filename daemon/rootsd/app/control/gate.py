@@ -13,7 +13,9 @@ from typing import Protocol
 
 import anyio
 
+from rootsd.app.control.refusals import Refusals
 from rootsd.app.control.register import Order
+from rootsd.app.sparing import Bucket
 from rootsd.core.agents import KNOWN_AGENTS, Agent, further_agents
 from rootsd.core.callers import (
     Caller,
@@ -29,7 +31,7 @@ from rootsd.core.changes import Attempt, GuardChange, Note
 from rootsd.core.errors import CallerRefused, RootsdError
 from rootsd.core.model import Actor, ActorKind
 from rootsd.host.config import Approval
-from rootsd.wire.guarding import Challenge, RefusedStatus
+from rootsd.wire.guarding import Challenge
 
 log = logging.getLogger(__name__)
 
@@ -39,8 +41,6 @@ Look = Callable[[Collection[int], Collection[str]], Awaitable[Lineages | None]]
 
 _CONFIGURED = Actor(ActorKind.PERSON, "the configuration, when the store was made")
 _REMEDY = "run it yourself, in a terminal of your own"
-# Refused attempts that are written down at once, and then one in so many seconds.
-_BURST, _REFILL_S = 20, 60.0
 _MOST_HOSTS = 4096
 _SYLLABLES = tuple(c + v for c in "bdfgkmnprstvz" for v in "aeiou")
 
@@ -79,16 +79,17 @@ class Gate:
         connected: Callable[[], Iterable[int]],
         clock: Callable[[], float],
         now: Callable[[], datetime],
+        refusals: Refusals,
     ) -> None:
         self.guard = guard
         self._agents: Sequence[Agent] = KNOWN_AGENTS
-        self.refused: RefusedStatus | None = None
+        self.refusals = refusals
         self._look = look
         self._note = note
         self._connected = connected
         self._now = now
         self._hosts: dict[tuple[int, int], Process] = {}
-        self._bucket = _Bucket(clock)
+        self._bucket = Bucket(clock)
         self._arrived = anyio.Event()
 
     async def begin(self, approval: Approval, *, is_new: bool) -> None:
@@ -109,10 +110,6 @@ class Gate:
             self.guard = guard
         await self._note(change)
         self.guard = guard
-
-    def looked(self) -> None:
-        """Somebody has been shown what was refused."""
-        self.refused = None
 
     def somebody_connected(self) -> None:
         """There is a new MCP connection."""
@@ -139,9 +136,8 @@ class Gate:
         """Remember that the order was refused; the error to raise."""
         by = who(caller)
         log.warning("refused: %s (%s): %s", order.words, by, why)
-        count = self.refused["count"] if self.refused else 0
         at = self._now().isoformat(timespec="seconds").replace("+00:00", "Z")
-        self.refused = RefusedStatus(count=count + 1, at=at, what=order.words, by=by, why=why)
+        self.refusals.add(at=at, what=order.words, by=by, why=why)
         if missed := self._bucket.take():
             more = f" ({missed - 1} more like it)" if missed > 1 else ""
             actor = Actor(ActorKind.CALLER, f"{by}: {why}")
@@ -203,25 +199,3 @@ class Visit:
         if asked != (order.words, typed.strip()):
             raise await gate.refuse(order, caller, "the word typed was not the one asked for")
         return Actor(ActorKind.PERSON, f"{who(caller)}, confirmed there")
-
-
-class _Bucket:
-    """Lets a few through at once and then few, and counts those that it holds back."""
-
-    def __init__(self, clock: Callable[[], float]) -> None:
-        self._clock = clock
-        self._left = float(_BURST)
-        self._at = clock()
-        self._held = 0
-
-    def take(self) -> int:
-        """How many this one stands for, itself included; 0 where it is held back."""
-        now = self._clock()
-        self._left = min(float(_BURST), self._left + (now - self._at) / _REFILL_S)
-        self._at = now
-        self._held += 1
-        if self._left < 1:
-            return 0
-        self._left -= 1
-        held, self._held = self._held, 0
-        return held

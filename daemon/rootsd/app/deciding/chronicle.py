@@ -62,9 +62,9 @@ class Chronicle:
 
     def standing(self, *, is_look: bool) -> tuple[Guard, RefusedStatus | None]:
         """Who may decide, and what was refused since somebody looked."""
-        refused = self.gate.refused
+        refused = self.gate.refusals.seen_by_nobody
         if is_look:
-            self.gate.looked()
+            self.gate.refusals.looked()
         return self.gate.guard, refused
 
     def _guard_status(self) -> GuardStatus:

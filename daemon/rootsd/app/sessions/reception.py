@@ -1,0 +1,79 @@
+"""Takes in MCP connections; what speaks MCP is loaded for the first of them.
+
+The SDK takes 60 MB and half a second: a daemon that nobody speaks MCP with does without, and all
+others are answered meanwhile.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable
+from importlib import import_module
+from types import ModuleType
+
+from anyio import to_thread
+from anyio.abc import SocketStream
+
+import rootsd
+from rootsd.app.collecting import spare_what_is_loaded
+from rootsd.app.sessions.registry import Sessions
+from rootsd.app.sessions.supplier import Supplier
+from rootsd.host.ipc.accept import Heard
+from rootsd.host.ipc.peer import Peer
+from rootsd.host.ipc.prompt import PromptStream
+
+log = logging.getLogger(__name__)
+
+
+class Reception:
+    """Serves each connection as a session. `connected` is called for each; `outdated` where the
+    installation was replaced before it was loaded whole: two versions are never mixed."""
+
+    def __init__(
+        self,
+        sessions: Sessions,
+        supplier: Supplier,
+        *,
+        connected: Callable[[], None],
+        outdated: Callable[[], None],
+    ) -> None:
+        self._sessions = sessions
+        self._supplier = supplier
+        self._connected = connected
+        self._outdated = outdated
+        self._installed = _installation()
+        self._publishing: ModuleType | None = None
+
+    async def serve(self, stream: SocketStream, peer: Peer, heard: Heard) -> None:
+        """Serve one connection to its end."""
+        publishing = self._publishing or await self._load()
+        if publishing is None:
+            await stream.aclose()
+            return
+        with self._sessions.opened(peer.pid) as session:
+            self._connected()
+            end = await publishing.serve_session(
+                PromptStream(stream), self._supplier, witness=session, heard=heard
+            )
+            session.end = end.value
+
+    async def _load(self) -> ModuleType | None:
+        if _installation() != self._installed:
+            log.critical("another version was installed; stopping, to be started again as that")
+            self._outdated()
+            return None
+        publishing = await to_thread.run_sync(import_module, "rootsd.publish.session")
+        if self._publishing is None:
+            self._publishing = publishing
+            spare_what_is_loaded()
+        return publishing
+
+
+def _installation() -> tuple[int, int] | None:
+    """Another one where anything was installed since; None where it was removed."""
+    try:
+        found = os.stat(rootsd.__file__)
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns

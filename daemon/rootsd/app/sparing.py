@@ -1,0 +1,58 @@
+"""Writing down what somebody can bring about at will: a few times at once, then rarely."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+
+from rootsd.core.allowance import Allowance
+
+_BURST, _REFILL_S = 20, 60.0
+_FORMAT = "%(asctime)s %(levelname)s %(message)s"
+
+
+class Bucket:
+    """Lets a few through at once and then few, and counts those that it holds back."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        """`clock` counts seconds and is never set back."""
+        self._clock = clock
+        self._allowance = Allowance(_BURST, 1 / _REFILL_S)
+        self._held = 0
+
+    def take(self) -> int:
+        """How many this one stands for, itself included; 0 where it is held back."""
+        self._held += 1
+        if self._allowance.wait(self._clock()):
+            return 0
+        held, self._held = self._held, 0
+        return held
+
+
+class SparingLog(logging.Filter):
+    """For a handler: of what comes from one place in the code it lets pass as a Bucket does."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        super().__init__()
+        self._clock = clock
+        self._buckets: dict[tuple[str, int], Bucket] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether the record is written; one that stands for others says so."""
+        if record.levelno >= logging.CRITICAL:
+            return True
+        place = (record.pathname, record.lineno)
+        if (bucket := self._buckets.get(place)) is None:
+            bucket = self._buckets[place] = Bucket(self._clock)
+        count = bucket.take()
+        if count > 1:
+            record.msg, record.args = f"{record.getMessage()} ({count - 1} more like it)", None
+        return count > 0
+
+
+def begin_log() -> None:
+    """Write the log of this process to stderr, sparingly."""
+    to_stderr = logging.StreamHandler()
+    to_stderr.addFilter(SparingLog(time.monotonic))
+    logging.basicConfig(level=logging.INFO, format=_FORMAT, handlers=[to_stderr])

@@ -1,0 +1,77 @@
+"""What was refused stays to be told until somebody looks, whichever daemon runs by then."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from rootsd.app.control.refusals import REFUSED_NAME, Refusals
+
+WRONG = b'{"count":"1","at":"","what":"","by":"","why":""}'
+AT = "2026-03-04T12:00:00Z"
+
+
+def add(refusals: Refusals, what: str) -> None:
+    refusals.add(at=AT, what=what, by="pid 9, claude", why="Claude Code started it")
+
+
+def test_they_are_counted_and_the_newest_is_told_over_restarts(tmp_path: Path) -> None:
+    for number in range(1, 4):
+        refusals = Refusals(tmp_path)
+        add(refusals, f"approve {number}")
+        assert refusals.seen_by_nobody == {
+            "count": number,
+            "at": AT,
+            "what": f"approve {number}",
+            "by": "pid 9, claude",
+            "why": "Claude Code started it",
+        }
+        assert Refusals(tmp_path).seen_by_nobody == refusals.seen_by_nobody
+    assert os.stat(tmp_path / REFUSED_NAME).st_mode & 0o777 == 0o600
+
+
+def test_what_somebody_looked_at_is_not_told_by_the_next_daemon_either(tmp_path: Path) -> None:
+    refusals = Refusals(tmp_path)
+    refusals.looked()
+    assert not (tmp_path / REFUSED_NAME).exists(), "nothing was to be forgotten"
+    add(refusals, "a long one, of which nothing may stay behind")
+    refusals.looked()
+    assert refusals.seen_by_nobody is None
+    assert Refusals(tmp_path).seen_by_nobody is None
+    add(refusals, "x")
+    kept = Refusals(tmp_path).seen_by_nobody
+    assert kept is not None
+    assert kept["count"] == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [b"", b"{", b"[]", b"\xff", b'{"count":1}', WRONG, b"[" * 50_000],
+)
+def test_a_file_that_is_damaged_tells_nothing(tmp_path: Path, text: bytes) -> None:
+    (tmp_path / REFUSED_NAME).write_bytes(text)
+    refusals = Refusals(tmp_path)
+    assert refusals.seen_by_nobody is None
+    add(refusals, "x")
+    assert Refusals(tmp_path).seen_by_nobody == refusals.seen_by_nobody
+
+
+def test_what_somebody_wrote_into_the_file_is_made_safe(tmp_path: Path) -> None:
+    add(Refusals(tmp_path), "x")
+    file = tmp_path / REFUSED_NAME
+    file.write_bytes(file.read_bytes().replace(b'"x"', b'"x\\u001b[2Jy"'))
+    kept = Refusals(tmp_path).seen_by_nobody
+    assert kept is not None
+    assert "\x1b" not in kept["what"]
+
+
+def test_where_the_disk_refuses_it_is_told_from_memory_and_said(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / REFUSED_NAME).mkdir()
+    refusals = Refusals(tmp_path)
+    add(refusals, "x")
+    assert refusals.seen_by_nobody is not None
+    assert "is not written down" in caplog.text

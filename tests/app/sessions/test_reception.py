@@ -1,0 +1,46 @@
+"""An installation that was replaced while nobody spoke MCP yet."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+import rootsd
+from rootsd.app.sessions import reception as module
+from rootsd.app.sessions.reception import Reception
+from rootsd.host.ipc.peer import Peer
+
+
+class Stream:
+    closed = False
+
+    async def aclose(self) -> None:
+        self.closed = True
+
+
+@pytest.mark.parametrize("removed", [True, False], ids=["removed", "replaced"])
+async def test_two_versions_are_never_mixed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, removed: bool
+) -> None:
+    installed = tmp_path / "__init__.py"
+    installed.write_text("")
+    monkeypatch.setattr(rootsd, "__file__", str(installed))
+    loaded = list[str]()
+    monkeypatch.setattr(module, "import_module", loaded.append)
+    outdated = list[bool]()
+    reception = Reception(
+        None,  # type: ignore[arg-type] - nothing is opened
+        None,  # type: ignore[arg-type] - nobody is answered
+        connected=lambda: pytest.fail("somebody was let in"),
+        outdated=lambda: outdated.append(True),
+    )
+    if removed:
+        installed.unlink()
+    else:
+        (tmp_path / "new").write_text("")
+        os.replace(tmp_path / "new", installed)
+    stream = Stream()
+    await reception.serve(stream, Peer(1, 2), lambda: None)  # type: ignore[arg-type]
+    assert (stream.closed, outdated, loaded) == (True, [True], [])
