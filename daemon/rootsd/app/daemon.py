@@ -175,7 +175,6 @@ class Daemon:
             propose=self._surveyor.propose,
             clock=time.monotonic,
         )
-        self._supplier = Supplier(self._ledger, self._answering.real_path, self._asking)
         self._since = utc_now()
         self._journal = Journal(state / _SESSIONS_FILE, GENERATION_BYTES)
         self._session_log = SessionLog(self._journal, __version__, utc_now)
@@ -186,12 +185,7 @@ class Daemon:
             loaded.guard, helper, self._ledger.note, self._sessions.pids, utc_now, refusals
         )
         self._door = self._make_door(store)
-        self._reception = Reception(
-            self._sessions,
-            self._supplier,
-            connected=self._gate.somebody_connected,
-            outdated=self._fail,
-        )
+        self._reception = self._make_reception()
         self._admission: Admission | None = None
         self._supervisor = supervisor
         self._can_read = partial(store.events, limit=1)
@@ -203,6 +197,15 @@ class Daemon:
         note_on, facts_of = self._asking.note_on, self._sight.facts_of
         means = Means(self._ledger, self._surveyor, self, chronicle, note_on, facts_of, found)
         return Door(self._gate, Desk(means))
+
+    def _make_reception(self) -> Reception:
+        supplier = Supplier(self._ledger, self._answering.real_path, self._asking)
+        return Reception(
+            self._sessions,
+            supplier,
+            connected=self._gate.somebody_connected,
+            outdated=self._fail,
+        )
 
     async def serve(self, claim: Claim, on_ready: Callable[[], None]) -> None:
         """Serve both sockets until `stop`."""

@@ -31,8 +31,8 @@ async def test_two_versions_are_never_mixed(
     monkeypatch.setattr(module, "import_module", loaded.append)
     outdated = list[bool]()
     reception = Reception(
-        None,  # type: ignore[arg-type] - nothing is opened
-        None,  # type: ignore[arg-type] - nobody is answered
+        None,  # type: ignore[arg-type]  # nothing is opened
+        None,  # type: ignore[arg-type]  # nobody is answered
         connected=lambda: pytest.fail("somebody was let in"),
         outdated=lambda: outdated.append(True),
     )
