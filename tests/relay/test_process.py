@@ -106,6 +106,18 @@ def test_a_signal_reaches_what_it_has_started_as_well_and_its_number_is_told(
     server.send(signal.SIGTERM)  # nobody is meant any more
 
 
+def test_what_it_leaves_behind_is_killed(servers: list[Server]) -> None:
+    program = (
+        "import subprocess, sys; print(subprocess.Popen([sys.executable, '-c', 'import signal;"
+        " signal.signal(signal.SIGTERM, signal.SIG_IGN); signal.pause()']).pid, flush=True)"
+    )
+    server = start(servers, program)
+    select.select([server.stdout], [], [], HANG_GUARD_S)
+    child = psutil.Process(int(server.read() or b"0"))
+    assert ended(server) == 0
+    assert is_gone(child)
+
+
 @pytest.mark.parametrize(
     ("word", "status"), [("/not/there", 127), ("/etc/passwd", 126), ("nul\0", 126)]
 )

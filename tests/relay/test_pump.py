@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import threading
 from pathlib import Path
 
@@ -16,20 +15,11 @@ import pytest
 from rootsd.core.errors import ErrorCode
 from support.bridges import HANG_GUARD_S, environment, notice, request
 from support.publishing import FakeSource, root
-from support.relays import SCRIPTED, command, is_gone, relay, started
+from support.relays import SCRIPTED, command, hasty, is_gone, relay, started
 from support.serving import published
 from support.sizes import Sizes
 
 API, WEB = root("/src/api"), root("/src/web")
-# A relay whose patience with servers that do not end is short.
-HASTY = (
-    "from rootsd.relay import main, pump; import sys; pump._GONE_S = 0.05; pump._IDLE_S = 0.1; "
-)
-
-
-def hasty(*server: str) -> list[str]:
-    program = f"{HASTY}sys.exit(main.main(sys.argv[1:]))"
-    return [sys.executable, "-c", program, "--", *server]
 
 
 def test_a_server_has_the_approved_roots_at_the_first_call_and_every_change_at_the_next() -> None:

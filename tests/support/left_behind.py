@@ -14,7 +14,7 @@ HANG_GUARD_S = 60.0
 def end_left_behind(variable: str, start: str) -> list[str]:
     """End the other processes of this user whose `variable` starts with `start`; their pids and
     command lines. Those that end by themselves in a short time count as ended."""
-    _, left = psutil.wait_procs(_processes_with(variable, start), GRACE_S)
+    _, left = psutil.wait_procs(processes_with(variable, start), GRACE_S)
     told = [f"{process.pid} {' '.join(process.cmdline())}" for process in left]
     for process in left:
         process.kill()
@@ -22,7 +22,8 @@ def end_left_behind(variable: str, start: str) -> list[str]:
     return told
 
 
-def _processes_with(variable: str, start: str) -> list[psutil.Process]:
+def processes_with(variable: str, start: str) -> list[psutil.Process]:
+    """The other processes of this user whose `variable` starts with `start`."""
     found: list[psutil.Process] = []
     for process in psutil.process_iter():
         try:

@@ -20,6 +20,18 @@ def command(*server: str, flags: tuple[str, ...] = ()) -> list[str]:
     return [sys.executable, "-m", "rootsd", "run", *flags, "--", *server]
 
 
+# A relay whose patience with servers that do not end is short.
+_HASTY = (
+    "from rootsd.relay import main, pump; import sys; pump._GONE_S = 0.05; pump._IDLE_S = 0.1; "
+    "sys.exit(main.main(sys.argv[1:]))"
+)
+
+
+def hasty(*server: str) -> list[str]:
+    """The command of such a relay."""
+    return [sys.executable, "-c", _HASTY, "--", *server]
+
+
 @contextmanager
 def relay(*words: str, flags: tuple[str, ...] = (), **more: str) -> Iterator[RelayClient]:
     """A relay in front of a scripted server with `words`; nothing of both is left afterwards."""

@@ -1,4 +1,10 @@
-"""The server's process, its pipes, and its end. Kills what it started and nothing else."""
+"""The server's process, its pipes, and its end. Kills what it started and nothing else.
+
+A server and all that it starts, such as what npx runs, are one process group. It is led by a
+keeper, a shell that waits for the end of a pipe which nobody but this process holds: when we end,
+however that comes, it kills the group. As it is a member itself, the number of the group can be
+no other's until then.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +23,8 @@ from rootsd.relay.arguments import Launch
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 _PIPE_BYTES = 1 << 20
 _CHUNK = 1 << 18
+_SHELL = "/bin/sh"
+_KEEPER = "trap '' HUP INT QUIT TERM USR1 USR2; read -r _ || kill -KILL 0"
 NOT_FOUND, NOT_EXECUTABLE = 127, 126  # as shells have it
 
 
@@ -27,7 +35,7 @@ class CannotStart(RootsdError):
 
 
 class Server:
-    """A server that runs. It leads a process group, so that what it starts ends with it."""
+    """A server that runs, in a process group with what it starts, so that all ends with it."""
 
     def __init__(self, launch: Launch) -> None:
         """Start it. Raises CannotStart."""
@@ -35,12 +43,13 @@ class Server:
         parent = os.getpid()
 
         def die_with_parent() -> None:
-            # Its standard input ends as well when we are killed, but not every server minds that.
+            # As long as it is not in the group, the keeper cannot end it.
             if library is not None:
                 library.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
                 if os.getppid() != parent:  # killed before that call
                     os._exit(1)
 
+        self._keeper = _keeper()
         try:
             self._process = subprocess.Popen(  # noqa: S603  # to start what was typed is the task
                 launch.words,
@@ -48,10 +57,11 @@ class Server:
                 stdout=subprocess.PIPE,
                 bufsize=0,
                 env={**os.environ, **launch.environment},
-                process_group=0,
+                process_group=self._keeper.pid,
                 preexec_fn=die_with_parent,  # noqa: PLW1509  # there is one thread
             )
         except (OSError, ValueError) as error:
+            self._end_group()
             raise _explained(launch.words[0], error) from error
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -110,21 +120,42 @@ class Server:
 
     def send(self, number: int) -> None:
         """Send a signal to it, and to what it has started."""
-        # Its number is no other's as long as it is not waited for.
-        if self._process.returncode is None:
+        # Its number is no other's as long as the keeper is not waited for.
+        if self._keeper.returncode is None:
             # macOS says "no permission" of a group of zombies.
             with suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._process.pid, number)
+                os.killpg(self._keeper.pid, number)
 
     def reap(self) -> int:
         """Its exit status, as shells have it: 128 and the signal's number for one that was killed.
 
-        Waits for it. Its pipes are closed then.
+        Waits for it. Its pipes are closed then, and what it has left behind is killed.
         """
         status = self._process.wait()
         self._stdin.close()
         self._stdout.close()
+        self._end_group()
         return 128 - status if status < 0 else status
+
+    def _end_group(self) -> None:
+        self.send(signal.SIGKILL)
+        assert self._keeper.stdin is not None
+        self._keeper.stdin.close()
+        self._keeper.wait()
+
+
+def _keeper() -> subprocess.Popen[bytes]:
+    """The leader of a new process group; see the module's text."""
+    try:
+        return subprocess.Popen(  # noqa: S603  # the words are ours
+            [_SHELL, "-c", _KEEPER, "rootsd-run-keeper"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            process_group=0,
+        )
+    except OSError as error:
+        raise _explained(_SHELL, error) from error
 
 
 def widen(pipe: int) -> None:

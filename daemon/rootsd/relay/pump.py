@@ -58,6 +58,7 @@ class Pump:
         self._client_speaks = True
         self._force_at = math.inf
         self._force = signal.SIGTERM
+        self._left_behind_until = math.inf
         self._stopped_by = 0
         self._wake, self._waker = os.pipe()
 
@@ -90,7 +91,18 @@ class Pump:
             self._server = None
             self._down.cut(keep=False)
             return None
+        if self._is_leaving(self._server):
+            return None
         return self._finish(self._server)
+
+    def _is_leaving(self, server: Server) -> bool:
+        """Whether something that it started, as npx does, still has the time to hang up."""
+        if server.stdout < 0:
+            return False
+        server.close_stdin()
+        now = time.monotonic()
+        self._left_behind_until = min(self._left_behind_until, now + _GONE_S)
+        return now < self._left_behind_until
 
     def _turn(self) -> None:
         ready = self._ready()
@@ -133,7 +145,9 @@ class Pump:
         return len(self._out.to_server) + self._session.backlog < _MOST_UNSENT
 
     def _timeout(self) -> int | None:
-        until = min(self._link.deadline, self._session.deadline, self._force_at)
+        until = min(
+            self._link.deadline, self._session.deadline, self._force_at, self._left_behind_until
+        )
         if until == math.inf:
             return None
         return math.ceil(max(until - time.monotonic(), 0.0) * 1000)
@@ -225,7 +239,6 @@ class Pump:
         self._session.started(time.monotonic())
 
     def _exchange(self, old: Server) -> None:
-        old.send(signal.SIGKILL)  # what it has left behind
         old.reap()
         self._is_replaced = False
         self._down.cut(keep=False)
@@ -263,11 +276,9 @@ class Pump:
         self._force_at = time.monotonic() + _GONE_S
 
     def _finish(self, server: Server) -> int:
-        while data := server.read():  # not what something that it started may still say
+        while data := server.read():
             self._down.take(data)
         self._down.cut(keep=True)
-        if self._force is signal.SIGKILL:
-            server.send(signal.SIGKILL)
         status = server.reap()
         while self._client_speaks and _has_something(STDIN):
             self._take_from_client()  # what came too late is answered as well

@@ -1,0 +1,117 @@
+"""A relay with its server and its daemon, one of which is killed at a random moment; and what its
+client got, and what was left over."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import StrEnum
+
+import psutil
+
+from rootsd.cli import client as control
+from rootsd.wire.running import StatusQuery
+from support.bridges import HANG_GUARD_S, INITIALIZE, notice, request
+from support.left_behind import processes_with
+from support.relays import RelayClient, started
+
+CALLS = 30
+_LONGEST_S = 0.5  # so long after its start, at most, is somebody killed
+_KEEPER = "rootsd-run-keeper"
+_MARK = "ROUND"
+
+
+class Victim(StrEnum):
+    """Who is killed."""
+
+    SERVER = "server"
+    """What the relay has started."""
+    WORKER = "worker"
+    """What that has started in turn, as npx does."""
+    RELAY = "relay"
+    DAEMON = "daemon"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of one round: how many calls got an answer, how many an error, and how many
+    neither before the relay hung up; and who was left over."""
+
+    answered: int
+    refused: int
+    left: list[psutil.Process]
+
+    @property
+    def is_silent(self) -> bool:
+        return self.answered + self.refused < CALLS
+
+
+def a_round(
+    line: Sequence[str],
+    victim: Victim,
+    chance: random.Random,
+    patience: float = HANG_GUARD_S,
+) -> Outcome:
+    """Start the relay `line`, have its client say all it has to say, and kill the `victim`."""
+    mark = str(chance.random())
+    with started(list(line), **{_MARK: mark}) as client:
+        client.say(
+            request("i", "initialize", INITIALIZE), notice("notifications/initialized"),
+            *(request(n, "tools/call", _call(n)) for n in range(CALLS)),
+        )  # fmt: skip
+        with suppress(subprocess.TimeoutExpired):
+            client.process.wait(chance.uniform(0, _LONGEST_S))
+        _kill(client, victim)
+        heard = _heard(client, victim)
+        client.process.kill()  # a server that still runs minds no end of its input
+        client.process.wait(HANG_GUARD_S)
+    _, left = psutil.wait_procs(processes_with(_MARK, mark), patience)
+    return Outcome(heard[True], heard[False], left)
+
+
+def _call(number: int) -> dict[str, object]:
+    name, value = (("echo", "x" * 1000), ("flood", 20), ("spawn", None))[number % 3]
+    return {"name": name, "arguments": value}
+
+
+def _kill(client: RelayClient, victim: Victim) -> None:
+    match victim:
+        case Victim.RELAY:
+            client.process.kill()
+        case Victim.DAEMON:
+            psutil.Process(control.call(StatusQuery())["daemon"]["pid"]).kill()
+        case Victim.SERVER | Victim.WORKER:
+            with suppress(psutil.NoSuchProcess):
+                _below(client, victim).kill()
+
+
+def _below(client: RelayClient, victim: Victim) -> psutil.Process:
+    """The process of the server, or the one that it started first. Waits for it."""
+    relay = psutil.Process(client.process.pid)
+    while True:
+        servers = [each for each in relay.children() if _KEEPER not in each.cmdline()]
+        found = servers if victim is Victim.SERVER else [w for s in servers for w in s.children()]
+        if found:
+            return found[0]
+        client.process.poll()
+        if client.process.returncode is not None:
+            raise psutil.NoSuchProcess(relay.pid)
+
+
+def _heard(client: RelayClient, victim: Victim) -> Counter[bool]:
+    """How many calls were answered with a result and how many with an error, until all were or
+    the relay hung up."""
+    heard: Counter[bool] = Counter()
+    while heard.total() < CALLS and (line := client.stdout.readline()):
+        if not line.endswith(b"\n"):
+            assert victim is Victim.RELAY, "a line that was cut short"
+            break
+        message = json.loads(line)
+        if message.get("id") in range(CALLS):
+            heard["result" in message] += 1
+    return heard
