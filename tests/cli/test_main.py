@@ -40,6 +40,7 @@ DOCUMENTED = {
     "config show": set(),
     "config check": set(),
     "config edit": set(),
+    "doctor": {"--fix"},
     "scan": set(),
     "pending": {"--count", "--exit-code"},
     "approve": {

@@ -54,6 +54,7 @@ class FakeSurveyor:
         self.finds: Sequence[Observation] = ()
         self.scanned: list[bytes | None] = []
         self.proposed: list[bytes] = []
+        self.troubles: list[str] = []
 
     def parents(self) -> Sequence[Parent]:
         return (Parent(SOURCES),)
@@ -66,9 +67,16 @@ class FakeSurveyor:
                 nested="none",
                 state="watching",
                 note=None,
+                remedy=None,
                 projects=len(catalog.projects),
             )
         ]
+
+    def watches(self) -> int:
+        return 5
+
+    def degraded(self) -> list[str]:
+        return self.troubles
 
     async def scan(self, parent: bytes | None, progress: ProgressSink | None) -> ScanCost:
         self.scanned.append(parent)

@@ -137,7 +137,7 @@ def a_status(**changes: object) -> dict[str, Any]:
                    "checksum": "00000000", "changes": [], "error": None},
         "parents": [
             {"path": "/src", "depth": 4, "nested": "none", "state": "watching", "note": None,
-             "projects": 3}
+             "remedy": None, "projects": 3}
         ],
         "counts": {"published": 2, "approved": 2, "waiting": 1, "denied": 0, "lapsed": 0,
                    "incomplete": 0, "projects": 3},

@@ -12,6 +12,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -184,19 +185,19 @@ class Daemon:
         self._gate = open_gate(
             loaded.guard, helper, self._ledger.note, self._sessions.pids, utc_now, refusals
         )
-        self._door = self._make_door(store)
+        self._door = self._make_door(store, state)
         self._reception = self._make_reception()
         self._admission: Admission | None = None
         self._supervisor = supervisor
         self._can_read = partial(store.events, limit=1)
         self._stopping = anyio.Event()
 
-    def _make_door(self, store: Store) -> Door:
+    def _make_door(self, store: Store, state: Path) -> Door:
         chronicle = Chronicle(self._ledger, self._gate, store.last_events)
         found = partial(real_path, resolve=self._answering.real_path)
         note_on, facts_of = self._asking.note_on, self._sight.facts_of
         means = Means(self._ledger, self._surveyor, self, chronicle, note_on, facts_of, found)
-        return Door(self._gate, Desk(means))
+        return Door(self._gate, Desk(replace(means, state=bytes(state))))
 
     def _make_reception(self) -> Reception:
         supplier = Supplier(self._ledger, self._answering.real_path, self._asking)
@@ -293,7 +294,7 @@ class Daemon:
         noted = [text for text in (self._note, self.confined[1]) if text]
         noted += [*lacking(self._helper), *self._configuration.degraded()]
         noted += self._admission.degraded() if self._admission else []
-        return [*noted, *self._backups.degraded(), *self._surveyor.degraded()]
+        return [*noted, *self._backups.degraded()]
 
     async def reload(self) -> None:
         """Read the configuration again. Raises BadConfig, and then the old one stays."""

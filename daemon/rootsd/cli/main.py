@@ -34,6 +34,7 @@ VERBS: Mapping[str, Verb] = {
     "service": Verb(SET_UP, "have systemd or launchd run the daemon"),
     "parent": Verb(SET_UP, "the folders in which projects are found"),
     "config": Verb(SET_UP, "show, check and edit config.toml"),
+    "doctor": Verb(SET_UP, "look for what keeps rootsd from working, and mend it"),
     "scan": Verb(SET_UP, "look through the parents now"),
     "pending": Verb(DECIDE, "what waits for your decision"),
     "approve": Verb(DECIDE, "publish projects to MCP clients"),

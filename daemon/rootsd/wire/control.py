@@ -15,6 +15,7 @@ from typing import Any, get_args, get_type_hints
 
 from rootsd.wire.adding import Addition
 from rootsd.wire.deciding import Decide
+from rootsd.wire.examining import Examine
 from rootsd.wire.facts import ShowQuery
 from rootsd.wire.forms import number, optional, text, texts, truth, word
 from rootsd.wire.guarding import GuardQuery, LogQuery, SetGuard
@@ -35,6 +36,7 @@ FORMS: tuple[type[Request], ...] = (
     RulesQuery,
     ScanOrder,
     Reload,
+    Examine,
     Decide,
     Addition,
     Renaming,

@@ -56,13 +56,15 @@ class ConfigStatus(TypedDict):
 
 
 class ParentStatus(TypedDict):
-    """`state` is a word of `app.discovery_status.ParentState`; `note` says why."""
+    """`state` is a word of `app.discovery.status.ParentState`; `note` says why it is not simply
+    watched, and `remedy` what to do about it."""
 
     path: str
     depth: int
     nested: str
     state: str
     note: str | None
+    remedy: str | None
     projects: int
 
 

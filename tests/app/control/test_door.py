@@ -19,6 +19,7 @@ from rootsd.host.ipc.peer import Peer
 from rootsd.wire.adding import Addition
 from rootsd.wire.control import METHODS
 from rootsd.wire.deciding import Decide, Effect
+from rootsd.wire.examining import Examine
 from rootsd.wire.facts import ShowQuery
 from rootsd.wire.guarding import GuardQuery, LogQuery, SetGuard
 from rootsd.wire.naming import Renaming, Tagging
@@ -40,8 +41,8 @@ ORDERS: list[Request] = [
     Renaming("p1", "x", CWD), Tagging(("p1",), CWD, ("x",)),
 ]  # fmt: skip
 LOOKS: list[Request] = [
-    StatusQuery(), ProjectsQuery(CWD), SessionsQuery(), ScanOrder(), Reload(), CheckQuery("/"),
-    WhyQuery("/"),
+    StatusQuery(), ProjectsQuery(CWD), SessionsQuery(), ScanOrder(), Reload(), Examine(),
+    CheckQuery("/"), WhyQuery("/"),
     ShowQuery(CWD, ("p1",)), GuardQuery(), LogQuery(), RulesQuery(), Stop(), Addition("/x", CWD),
     Decide(APPROVE, CWD, ("p1",), effect=Effect.DRY_RUN),
 ]  # fmt: skip

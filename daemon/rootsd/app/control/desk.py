@@ -7,6 +7,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any
 
+from rootsd.app.control.examining import Examining
 from rootsd.app.control.facts import FactsOf, no_facts
 from rootsd.app.control.items import NoteOn, without_note
 from rootsd.app.control.projects import Projects
@@ -27,7 +28,7 @@ from rootsd.wire.request import Request
 @dataclass(frozen=True, slots=True)
 class Means:
     """What requests are answered with. `note_on` says who asked for a folder; `real_path(typed,
-    cwd)` touches the disk: called in a thread."""
+    cwd)` touches the disk: called in a thread. `state` is the folder of the decisions."""
 
     ledger: Ledger
     surveyor: Surveyor
@@ -36,6 +37,7 @@ class Means:
     note_on: NoteOn = without_note
     facts_of: FactsOf = no_facts
     real_path: Callable[[str, str], bytes] = real_path
+    state: bytes = b"/"
 
 
 class Desk:
@@ -70,6 +72,7 @@ def _entries(means: Means) -> tuple[Entry[Any], ...]:
     propose = means.surveyor.propose
     return (
         *Running(ledger, means.surveyor, means.host, means.chronicle.standing).entries(),
+        *Examining(ledger, means.surveyor, means.host, means.state).entries(),
         *Projects(ledger, found, parents, means.note_on, means.facts_of).entries(),
         *Scans(ledger, means.surveyor, found).entries(),
         *Decisions(ledger, found, propose, parents).entries(),

@@ -86,7 +86,7 @@ class Running:
         waiting = sum(1 for p in catalog.projects.values() if catalog.is_waiting(p))
         lapsed = sum(1 for p in catalog.projects.values() if p.ruling.is_lapsed)
         incomplete = sum(1 for p in catalog.projects.values() if p.sighting.incomplete)
-        degraded = [*self.host.degraded()]
+        degraded = [*self.host.degraded(), *self.surveyor.degraded()]
         if self.ledger.unsaved:
             degraded.append(
                 f"the disk refuses {self.ledger.unsaved} changes; they hold until the daemon ends"

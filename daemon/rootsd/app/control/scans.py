@@ -39,6 +39,12 @@ class Surveyor(Protocol):
     def parent_status(self, catalog: Catalog) -> list[ParentStatus]:
         """How each parent stands."""
 
+    def watches(self) -> int:
+        """How many watches the kernel keeps for discovery."""
+
+    def degraded(self) -> list[str]:
+        """What discovery cannot do as it should, a sentence each."""
+
     async def scan(self, parent: bytes | None, progress: ProgressSink | None) -> ScanCost:
         """Scan now; everything seen is in the catalogue when this returns."""
 

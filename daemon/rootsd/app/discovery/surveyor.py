@@ -182,10 +182,15 @@ class Surveyor:
                     nested=parent.nested.value,
                     state=state.value,
                     note=(report.reason or None) if report else None,
+                    remedy=(report.remedy or None) if report else None,
                     projects=sum(1 for _ in catalog.below(parent.path)),
                 )
             )
         return statuses
+
+    def watches(self) -> int:
+        """How many watches the kernel keeps for discovery."""
+        return self._status.watches
 
     def degraded(self) -> list[str]:
         """What discovery cannot do as it should, with the remedy, a sentence each."""

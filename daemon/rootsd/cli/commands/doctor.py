@@ -1,0 +1,113 @@
+"""`rootsd doctor`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import click
+
+from rootsd.cli import examining
+from rootsd.cli.examining import Case
+from rootsd.cli.flags import Command
+from rootsd.cli.render import Answer, Column
+from rootsd.cli.session import Session, pass_session
+from rootsd.core.diagnosis import Condition, error
+from rootsd.core.errors import DaemonUnreachable, ErrorCode, RootsdError
+from rootsd.core.exits import Exit
+from rootsd.core.labels import safe_label
+from rootsd.wire.examining import Examine
+
+_COLUMNS = (
+    Column("CONDITION", lambda item: item["condition"]),
+    Column("WHAT", lambda item: item["topic"]),
+    Column("FOUND", lambda item: item["finding"], is_path=True),
+    Column("DO", lambda item: item["remedy"] or "", is_path=True),
+    Column("SEEN BY", lambda item: item["seen_by"]),
+)
+
+
+@click.command(
+    "doctor", cls=Command, epilog="rootsd doctor\nrootsd doctor --fix\nrootsd doctor -q"
+)
+@click.option("--fix", is_flag=True, help="do what can be done without you, then look again")
+@pass_session
+def command(session: Session, *, fix: bool) -> int:
+    """Look for what keeps rootsd from working, from here and from inside the daemon.
+
+    Each finding comes with its remedy. --fix closes folders that are open to others, starts the
+    daemon, and brings an old daemon or an old service up to date; it decides nothing and removes
+    nothing. With -q only what is not as it should be is shown.
+
+    The exit status is 1 if anything is broken, else 0.
+    """
+    done = _cured(session, list(examining.cases(session))) if fix else []
+    items = [_item(case) for case in examining.cases(session)] + _inside(session)
+    output = session.output
+    wrong = [item for item in items if item["condition"] != Condition.OK]
+    shown = wrong if session.flags.quiet else items
+    if output.on_terminal:
+        for item in shown:
+            output.line(_line(item))
+    else:
+        output.show(Answer(shown, extra={"fixed": done}), _COLUMNS)
+    for sentence in done:
+        output.say(f"fixed: {sentence}")
+    errors = sum(item["condition"] == Condition.ERROR for item in items)
+    output.say(_summary(len(wrong) - errors, errors))
+    return Exit.FAILED if errors else Exit.OK
+
+
+def _line(item: Mapping[str, Any]) -> str:
+    """For a person: the remedy below the finding, whole, to be copied."""
+    where = "" if item["seen_by"] == "command" else "   (inside the daemon)"
+    told = f"{item['condition']:<7}  {item['topic']:<13}  {item['finding']}{where}"
+    return f"{told}\n{'':<24}→ {item['remedy']}" if item["remedy"] else told
+
+
+def _cured(session: Session, cases: Sequence[Case]) -> list[str]:
+    """Do what can be done; what was done."""
+    done = []
+    for case in cases:
+        if case.cure is None or case.diagnosis.condition is Condition.OK:
+            continue
+        finding = safe_label(case.diagnosis.finding, limit=None)
+        try:
+            case.cure()
+        except (RootsdError, OSError) as trouble:
+            session.output.warn([f"{finding}: {trouble}"])
+        else:
+            done.append(finding)
+    return done
+
+
+def _item(case: Case) -> dict[str, Any]:
+    found = case.diagnosis
+    return {
+        "topic": found.topic,
+        "condition": found.condition.value,
+        "finding": found.finding,
+        "remedy": found.remedy or None,
+        "seen_by": "command",
+    }
+
+
+def _inside(session: Session) -> list[Mapping[str, Any]]:
+    """What the daemon finds; nothing where none runs, which the command has seen itself."""
+    try:
+        items: list[Mapping[str, Any]] = session.call(Examine())["items"]
+    except DaemonUnreachable:
+        return []
+    except RootsdError as trouble:
+        if trouble.code is ErrorCode.USAGE:  # an older daemon does not know the question
+            return []
+        return [_item(Case(error("daemon", trouble.message, trouble.remedy)))]
+    return items
+
+
+def _summary(warnings: int, errors: int) -> str:
+    if not warnings and not errors:
+        return "All is as it should be."
+    counts = ((errors, "error"), (warnings, "warning"))
+    told = [f"{n} {word}{'' if n == 1 else 's'}" for n, word in counts if n]
+    return f"{' and '.join(told)}. Each comes with what to do about it."

@@ -1,0 +1,134 @@
+"""`rootsd doctor`: what is found, what is done about it, and how it ends."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from rootsd.cli import examining
+from rootsd.cli.examining import Case
+from rootsd.core.diagnosis import Diagnosis, error, ok, warning
+from rootsd.core.errors import ErrorCode, RootsdError
+from support.fake_daemon import FakeDaemon, Objection, a_status
+from support.terminal import Shell
+
+INSIDE = {
+    "topic": "clock", "condition": "ok", "finding": "noon", "remedy": None, "seen_by": "daemon",
+}  # fmt: skip
+
+
+@pytest.fixture
+def seen(monkeypatch: pytest.MonkeyPatch) -> list[Case]:
+    """What the command itself sees."""
+    seen = [Case(ok("disk", "room"))]
+    monkeypatch.setattr(examining, "cases", lambda session: iter(seen))
+    return seen
+
+
+@pytest.fixture
+def inside(daemon: FakeDaemon) -> FakeDaemon:
+    daemon.answers["examine"] = {"revision": 7, "items": [INSIDE], "warnings": []}
+    daemon.answers["status"] = a_status()
+    return daemon
+
+
+def rows(text: str) -> list[list[str]]:
+    return [line.split("\t") for line in text.splitlines()]
+
+
+def test_all_is_well(shell: Shell, seen: list[Case], inside: FakeDaemon) -> None:
+    done = shell.run("doctor")
+    assert (done.status, done.err) == (0, "All is as it should be.\n")
+    assert rows(done.out) == [
+        ["ok", "disk", "room", "", "command"], ["ok", "clock", "noon", "", "daemon"],
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("found", "status", "summary"),
+    [
+        (warning("disk", "little", "df -h"), 0, "1 warning."),
+        (error("disk", "none", "df -h"), 1, "1 error."),
+    ],
+)
+def test_the_exit_status_is_1_where_something_is_broken(
+    shell: Shell, seen: list[Case], inside: FakeDaemon, found: Diagnosis, status: int, summary: str
+) -> None:
+    seen[:] = [Case(found)]
+    done = shell.run("doctor")
+    assert done.status == status
+    assert done.err.startswith(summary)
+    assert rows(done.out)[0][3] == "df -h"
+    quiet = shell.run("doctor", "-q")
+    assert [row[1] for row in rows(quiet.out)] == ["disk"]
+    assert quiet.err == ""
+
+
+def test_json_holds_every_finding_and_what_was_fixed(
+    shell: Shell, seen: list[Case], inside: FakeDaemon
+) -> None:
+    told = json.loads(shell.run("doctor", "--json").out)
+    assert [item["topic"] for item in told["items"]] == ["disk", "clock"]
+    assert told["fixed"] == []
+
+
+def test_on_a_terminal_the_remedy_stands_below_the_finding(
+    inside: FakeDaemon, shell: Shell
+) -> None:
+    shown = shell.terminal("doctor")
+    assert "warning  environment" in shown.out
+    assert '→ "env": {"ROOTSD_DIR"' in shown.out
+    assert "noon   (inside the daemon)" in shown.out
+
+
+@pytest.mark.parametrize(
+    "trouble", [None, RootsdError("no"), OSError(1, "not permitted")], ids=["done", "no", "os"]
+)
+def test_fix_does_what_can_be_done_and_says_what_cannot(
+    shell: Shell, seen: list[Case], inside: FakeDaemon, trouble: Exception | None
+) -> None:
+    def cure() -> None:
+        if trouble is not None:
+            raise trouble
+        seen[:] = [Case(ok("state", "closed"))]
+
+    seen[:] = [Case(error("state", "open", "chmod"), cure), Case(warning("clock", "odd", "x"))]
+    assert shell.run("doctor").status == 1
+    done = shell.run("doctor", "--fix")
+    assert done.status == (0 if trouble is None else 1)
+    assert ("fixed: open" in done.err) == (trouble is None)
+    assert ("warning: open" in done.err) == (trouble is not None)
+
+
+def test_what_is_well_is_not_fixed(shell: Shell, seen: list[Case], inside: FakeDaemon) -> None:
+    def cure() -> None:
+        raise AssertionError
+
+    seen[:] = [Case(ok("state", "closed"), cure)]
+    assert shell.run("doctor", "--fix").status == 0
+
+
+def test_without_a_daemon_the_outside_is_told(shell: Shell, home: Path) -> None:
+    done = shell.run("doctor")
+    assert done.status == 1
+    assert ["error", "daemon", "the daemon is not running", "rootsd up", "command"] in rows(
+        done.out
+    )
+
+
+def test_an_older_daemon_does_not_examine_itself(
+    shell: Shell, seen: list[Case], daemon: FakeDaemon
+) -> None:
+    daemon.answers["examine"] = Objection(ErrorCode.USAGE, "this daemon does not know the request")
+    assert rows(shell.run("doctor").out) == [["ok", "disk", "room", "", "command"]]
+
+
+def test_a_daemon_that_fails_to_is_an_error(
+    shell: Shell, seen: list[Case], daemon: FakeDaemon
+) -> None:
+    daemon.answers["examine"] = Objection(ErrorCode.BUSY, "busy", "rootsd doctor")
+    done = shell.run("doctor")
+    assert done.status == 1
+    assert rows(done.out)[-1] == ["error", "daemon", "busy", "rootsd doctor", "command"]

@@ -1,0 +1,50 @@
+"""The doctor beside a real daemon: what is well, what was broken on purpose, and its cure."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from support.person import Person
+
+
+@pytest.fixture
+def person(tmp_path: Path) -> Iterator[Person]:
+    person = Person(tmp_path)
+    yield person
+    person.run("down")
+
+
+def wrong(person: Person, *flags: str) -> tuple[int, dict[str, str]]:
+    """The exit status, and what is not as it should be: topic and where it was seen."""
+    done = person.run("doctor", "--json", *flags)
+    items = json.loads(done.stdout)["items"]
+    return done.returncode, {
+        item["topic"]: item["seen_by"] for item in items if item["condition"] != "ok"
+    }
+
+
+def test_what_is_broken_is_found_from_inside_and_outside_and_mended(person: Person) -> None:
+    # The tests' ROOTSD_DIR is itself worth a word.
+    assert wrong(person) == (1, {
+        "environment": "command", "state": "command", "daemon": "command",
+    })  # fmt: skip
+    status, still = wrong(person, "--fix")
+    assert (status, still) == (0, {"environment": "command", "parents": "daemon"})
+    person.rootsd("up", str(person.parent))
+    assert wrong(person)[1].keys() <= {"environment", "confinement"}
+    gone = person.parent / "later"
+    gone.mkdir()
+    person.rootsd("parent", "add", str(gone))
+    gone.rmdir()
+    (Path(os.environ["ROOTSD_DIR"]) / "run" / "ctl").chmod(0o755)
+    status, found = wrong(person)
+    assert status == 1
+    assert found["sockets"] == "command"
+    status, found = wrong(person, "--fix")
+    assert (status, found["parents"]) == (1, "daemon")
+    assert "sockets" not in found
