@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rootsd.core.allowance import Allowance
+from rootsd.core.allowance import Allowance, Allowances
 
 
 def test_a_burst_is_free_and_what_follows_waits_its_turn() -> None:
@@ -31,3 +31,18 @@ def test_no_rhythm_gets_more_than_the_burst_and_the_rate(pauses: list[float]) ->
         now += pause
         had += allowance.wait(now) == 0.0
     assert had <= 3 + 0.7 * now + 1e-6
+
+
+def test_each_who_asks_has_a_bucket_of_its_own() -> None:
+    buckets = Allowances(lambda: Allowance(burst=1, per_second=1.0))
+    assert [buckets.of(7).wait(0.0) == 0.0 for _ in range(3)] == [True, False, False]
+    assert buckets.of(8).wait(0.0) == 0.0
+
+
+def test_of_too_many_the_one_used_longest_ago_is_forgotten() -> None:
+    buckets = Allowances(lambda: Allowance(burst=1, per_second=1.0), most=2)
+    first, second = buckets.of(1), buckets.of(2)
+    assert buckets.of(1) is first
+    buckets.of(3)
+    assert buckets.of(1) is first
+    assert buckets.of(2) is not second

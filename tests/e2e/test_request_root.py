@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
+import socket
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +17,8 @@ from anyio import to_thread
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters
 
+from rootsd.host.folders import run_folder
+from rootsd.host.ipc.connect import connect
 from support.person import HANG_GUARD, Person
 
 
@@ -84,3 +89,43 @@ async def test_a_wish_is_pending_at_once_and_the_waiting_call_is_answered_by_the
     [session] = await to_thread.run_sync(person.items, "sessions", "--history")
     assert session["client"] == "an agent"
     assert [each["gained"] for each in session["given"]] == [[], ["wanted"]]
+
+
+def _shake_hands() -> socket.socket:
+    channel = connect(run_folder().mcp_socket)
+    channel.settimeout(HANG_GUARD)
+    about = {"protocolVersion": "2025-06-18", "capabilities": {}}
+    about["clientInfo"] = {"name": "greedy", "version": "1"}
+    _say(channel, {"id": 0, "method": "initialize", "params": about})
+    _say(channel, {"method": "notifications/initialized"})
+    return channel
+
+
+def _say(channel: socket.socket, message: dict[str, Any]) -> None:
+    channel.sendall(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
+
+
+async def test_one_that_asks_without_end_over_many_connections_leaves_room_for_others(
+    person: Person,
+) -> None:
+    person.rootsd("up", str(person.parent))
+    (person.home / "wanted").mkdir()
+    refused = 0
+    with ExitStack() as stack:
+        greedy = [stack.enter_context(_shake_hands()) for _ in range(8)]
+        for number, channel in enumerate(greedy):
+            for call in range(1, 6):
+                wish = {"path": f"/tmp/{number}-{call}", "reason": "x", "wait_seconds": 0}
+                about = {"name": "request_root", "arguments": wish}
+                _say(channel, {"id": call, "method": "tools/call", "params": about})
+        for channel in greedy:
+            with channel.makefile("rb") as lines:
+                answers = [next(lines) for _ in range(6)]
+            refused += sum(b"too many folders were asked for" in line for line in answers)
+        assert refused == 35, "five of forty are let through"
+        with anyio.fail_after(HANG_GUARD):
+            async with Client(bridge_of(person)) as client:
+                arguments = {"path": str(person.home / "wanted"), "reason": "x"}
+                answer = await client.call_tool("request_root", {**arguments, "wait_seconds": 0})
+                assert not answer.is_error
+                await to_thread.run_sync(person.wait_until_listed, "wanted", "pending")

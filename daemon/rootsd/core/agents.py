@@ -1,7 +1,8 @@
 """The coding agents that are known, by the names of their processes and the marks they leave.
 
-Data, checked against what each agent's source, documentation or other detectors say; the
-configuration adds to it. An editor is never on this list: people type in its terminals.
+Data, each checked against what is named beside it: the agent's own source where that is open, else
+what others saw in its processes. The configuration adds to it. An editor is never on this list:
+people type in its terminals.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ KNOWN_AGENTS = (
         "Claude Code",
         frozenset({"claude"}),
         ("@anthropic-ai/claude-code/",),
+        # Its documentation of the Bash tool's environment, from 2.1.172 on.
         markers=frozenset({"CLAUDE_CODE_CHILD_SESSION"}),
         # Extensions of editors set it in their terminals.
         hints=frozenset({"CLAUDECODE"}),
@@ -38,6 +40,7 @@ KNOWN_AGENTS = (
         "Codex CLI",
         frozenset({"codex", "codex-exec"}),
         ("@openai/codex/",),
+        # openai/codex: codex-rs/core/src/spawn.rs, exec_env.rs, unified_exec/process_manager.rs
         markers=frozenset(
             {"CODEX_SANDBOX", "CODEX_SANDBOX_NETWORK_DISABLED", "CODEX_THREAD_ID", "CODEX_CI"}
         ),
@@ -46,23 +49,71 @@ KNOWN_AGENTS = (
         "Gemini CLI",
         frozenset({"gemini"}),
         ("@google/gemini-cli/",),
+        # google-gemini/gemini-cli: packages/core/src/services/shellExecutionService.ts
         markers=frozenset({"GEMINI_CLI"}),
     ),
     Agent(
         "Cursor agent",
         frozenset({"cursor-agent"}),
         ("/cursor-agent/",),
+        # vercel/vercel: packages/detect-agent/src/index.ts
         markers=frozenset({"CURSOR_AGENT"}),
     ),
-    Agent("opencode", frozenset({"opencode"}), ("/opencode-ai/",), frozenset({"OPENCODE=1"})),
-    Agent("Goose", frozenset({"goose", "goosed"}), (), frozenset({"GOOSE_TERMINAL"})),
-    Agent("Aider", frozenset({"aider"}), ("/aider/",)),
-    Agent("Amp", frozenset({"amp"}), ("@sourcegraph/amp/",), frozenset({"AGENT=amp"})),
     Agent(
-        "Copilot CLI", frozenset({"copilot"}), ("@github/copilot/",), frozenset({"COPILOT_CLI"})
+        "opencode",
+        frozenset({"opencode"}),
+        ("/opencode-ai/",),
+        # sst/opencode: packages/opencode/src/index.ts; kept by those who build on it
+        markers=frozenset({"OPENCODE=1"}),
     ),
-    Agent("Crush", frozenset({"crush"}), ("@charmland/crush/",), frozenset({"CRUSH=1"})),
-    Agent("Qwen Code", frozenset({"qwen"}), ("@qwen-code/qwen-code/",), frozenset({"QWEN_CODE"})),
+    Agent(
+        "Goose",
+        frozenset({"goose", "goosed"}),
+        # block/goose: crates/goose-mcp/src/developer/shell.rs
+        markers=frozenset({"GOOSE_TERMINAL", "AGENT=goose"}),
+    ),
+    # Aider-AI/aider, aider/run_cmd.py: it sets nothing.
+    Agent("Aider", frozenset({"aider"}), ("/aider/",)),
+    # ascorbic/am-i-vibing: its table of providers
+    Agent(
+        "Amp",
+        frozenset({"amp"}),
+        ("@sourcegraph/amp/",),
+        markers=frozenset({"AGENT=amp", "AMP_CURRENT_THREAD_ID"}),
+    ),
+    Agent(
+        "Copilot CLI",
+        frozenset({"copilot"}),
+        ("@github/copilot/",),
+        # Seen in its commands: dynatrace-oss/dtctl issue 288; not in every version.
+        markers=frozenset({"COPILOT_CLI", "COPILOT_AGENT_SESSION_ID"}),
+        # microsoft/vscode, toolTerminalCreator.ts: in terminals that people can type in, too.
+        hints=frozenset({"COPILOT_AGENT"}),
+    ),
+    Agent(
+        "Crush",
+        frozenset({"crush"}),
+        ("@charmland/crush/",),
+        # charmbracelet/crush: internal/shell/shell.go
+        markers=frozenset({"CRUSH=1", "AGENT=crush", "AI_AGENT=crush"}),
+    ),
+    Agent(
+        "Qwen Code",
+        frozenset({"qwen"}),
+        ("@qwen-code/qwen-code/",),
+        # QwenLM/qwen-code: packages/core/src/services/shellExecutionService.ts
+        markers=frozenset({"QWEN_CODE"}),
+    ),
+    Agent(
+        "Cline",
+        frozenset({"cline"}),
+        ("/node_modules/cline/",),
+        # cline/cline: VscodeTerminalRegistry.ts, in terminals that people can type in, too.
+        hints=frozenset({"CLINE_ACTIVE"}),
+    ),
+    # continuedev/continue: extensions/cli/package.json; it sets nothing.
+    Agent("Continue", frozenset({"cn"}), ("@continuedev/cli/",)),
+    # Closed, and nothing is known that they set.
     Agent("Droid", frozenset({"droid"})),
     Agent("Kiro CLI", frozenset({"kiro-cli", "kiro-cli-chat"})),
 )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 
 @dataclass(slots=True)
@@ -22,3 +23,21 @@ class Allowance:
         self._since = now
         self._left = left - 1 if left >= 1 else left
         return 0.0 if left >= 1 else (1 - left) / self.per_second
+
+
+@dataclass(slots=True)
+class Allowances:
+    """One bucket for each of those who ask, made by `make`. Of `most` the one that was used
+    longest ago is forgotten, and whose it was begins anew."""
+
+    make: Callable[[], Allowance]
+    most: int = 1024
+    _kept: dict[int, Allowance] = field(default_factory=dict)
+
+    def of(self, asker: int) -> Allowance:
+        """The bucket of one of them."""
+        bucket = self._kept.pop(asker, None) or self.make()
+        self._kept[asker] = bucket
+        if len(self._kept) > self.most:
+            del self._kept[next(iter(self._kept))]
+        return bucket

@@ -10,6 +10,7 @@ from enum import StrEnum
 import anyio
 from anyio.abc import ByteStream, TaskGroup, TaskStatus
 
+from rootsd.core.allowance import Allowance
 from rootsd.publish.difference import Difference
 from rootsd.publish.eras import Eras
 from rootsd.publish.pace import NOTICE_INTERVAL_S, Pace
@@ -57,15 +58,19 @@ async def serve_session(
     *,
     witness: Witness,
     heard: Callable[[], None] = lambda: None,
+    requests: Allowance | None = None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> End:
     """Serve MCP on `stream` until the peer leaves or oversteps a limit; closes the stream.
 
     `witness` is told what is to be known about the session, `heard` is called when it has sent a
-    whole line. Nothing that a peer sends raises. Cancel the call to end the connection from this
-    side.
+    whole line, `requests` is how often its process may ask for a folder. Nothing that a peer sends
+    raises. Cancel the call to end the connection from this side.
     """
-    session = _Session(stream, source, witness, heard, limits)
+    view = View(source, witness, limits.patience)
+    if requests is not None:
+        view.requests = requests
+    session = _Session(stream, view, heard, limits)
     try:
         return await session.run()
     finally:
@@ -76,16 +81,15 @@ class _Session:
     def __init__(
         self,
         stream: ByteStream,
-        source: RootsSource,
-        witness: Witness,
+        view: View,
         heard: Callable[[], None],
         limits: Limits,
     ) -> None:
         self._heard = heard
         self._stream = stream
-        self._source = source
+        self._source = view.source
         self._limits = limits
-        self._view = View(source, witness, limits.patience)
+        self._view = view
         self._writer = Writer(stream, chunk=limits.write_size, stall_s=limits.stall_s)
         self._end = End.LEFT
 

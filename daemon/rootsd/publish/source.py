@@ -7,8 +7,14 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from rootsd.core.allowance import Allowance
 from rootsd.core.model import Published
 from rootsd.core.scope import Scope
+
+
+def requests_of_one_process() -> Allowance:
+    """How often it may ask for a folder, over all its connections."""
+    return Allowance(burst=5, per_second=1 / 12)
 
 
 class Asked(Protocol):

@@ -17,7 +17,7 @@ from rootsd.core.scope import EVERYTHING, Scope, Uris
 from rootsd.publish.audience import Audience
 from rootsd.publish.difference import Difference, difference
 from rootsd.publish.memo import shared
-from rootsd.publish.source import RootsSource, Witness
+from rootsd.publish.source import RootsSource, Witness, requests_of_one_process
 from rootsd.wire.jsonrpc import INTERNAL_ERROR
 
 
@@ -36,10 +36,6 @@ class Patience:
 DEFAULT_PATIENCE = Patience()
 
 
-def _requests() -> Allowance:
-    return Allowance(burst=5, per_second=1 / 12)
-
-
 @dataclass(slots=True)
 class View:
     """The SDK's "lifespan state" of a connection; every handler reads roots through it alone.
@@ -53,7 +49,7 @@ class View:
     witness: Witness
     patience: Patience = DEFAULT_PATIENCE
     audience: Audience = field(default_factory=Audience)
-    requests: Allowance = field(default_factory=_requests)
+    requests: Allowance = field(default_factory=requests_of_one_process)
     client: str = "a client without a name"
     waiting: int = 0
     _scope: Scope = EVERYTHING

@@ -19,9 +19,11 @@ import rootsd
 from rootsd.app.collecting import spare_what_is_loaded
 from rootsd.app.sessions.registry import Sessions
 from rootsd.app.sessions.supplier import Supplier
+from rootsd.core.allowance import Allowances
 from rootsd.host.ipc.accept import Heard
 from rootsd.host.ipc.peer import Peer
 from rootsd.host.ipc.prompt import PromptStream
+from rootsd.publish.source import requests_of_one_process
 
 log = logging.getLogger(__name__)
 
@@ -44,6 +46,7 @@ class Reception:
         self._outdated = outdated
         self._installed = _installation()
         self._publishing: ModuleType | None = None
+        self._requests = Allowances(requests_of_one_process)
 
     async def serve(self, stream: SocketStream, peer: Peer, heard: Heard) -> None:
         """Serve one connection to its end."""
@@ -54,7 +57,11 @@ class Reception:
         with self._sessions.opened(peer.pid) as session:
             self._connected()
             end = await publishing.serve_session(
-                PromptStream(stream), self._supplier, witness=session, heard=heard
+                PromptStream(stream),
+                self._supplier,
+                witness=session,
+                heard=heard,
+                requests=self._requests.of(peer.pid),
             )
             session.end = end.value
 
