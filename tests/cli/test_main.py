@@ -18,6 +18,7 @@ DOCUMENTED = {
     "guard": set(),
     "log": {"--last"},
     "down": set(),
+    "focus": {"--clear", "--now", "--dry-run"},
     "rename": {"--dry-run"},
     "tag": {"--rm", "--dry-run"},
     "status": set(),

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from rootsd.core.model import Access, ProjectKind, Published, Root
 from rootsd.core.paths import contains, to_uri
-from rootsd.core.scope import EVERYTHING, Scope, Uris, holding, mcp_roots, narrow
+from rootsd.core.scope import EVERYTHING, Scope, Uris, focused, holding, mcp_roots, narrow
 
 
 def root(path: bytes, *tags: str) -> Root:
@@ -106,3 +106,10 @@ def test_no_other_root_that_holds_a_path_lies_further_in(
     around = [each for each in published.roots if contains(each.path, path)]
     assert (found is None) is (not around)
     assert found is None or all(contains(each.path, found.path) for each in around)
+
+
+def test_the_focus_narrows_those_that_asked_for_no_part_of_the_set() -> None:
+    assert focused(EVERYTHING, None) is EVERYTHING
+    assert focused(Scope(uris=Uris.ANY), "work") == Scope(tags=frozenset({"work"}), uris=Uris.ANY)
+    own = Scope(names=frozenset({"api"}))
+    assert focused(own, "work") is own

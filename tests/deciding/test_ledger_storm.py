@@ -13,6 +13,7 @@ import pytest
 from rootsd.app.deciding.ledger import Ledger
 from rootsd.core.catalog import Catalog
 from rootsd.core.errors import OrderRefused, RootsdError
+from rootsd.core.focus import Focus
 from rootsd.core.inputs import (
     Approve,
     Observation,
@@ -112,9 +113,9 @@ def recorded_sets(world: World, monkeypatch: pytest.MonkeyPatch) -> list[dict[by
     sets = [dict(world.ledger.catalog.roots)]
     publish = world.ledger._publish
 
-    def record(roots: dict[bytes, Root]) -> None:
+    def record(roots: dict[bytes, Root], focus: Focus) -> None:
         revision = world.ledger.revision
-        publish(roots)
+        publish(roots, focus)
         assert world.ledger.revision == revision + 1
         catalog = world.ledger.catalog
         anew = Catalog.of(

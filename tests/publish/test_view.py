@@ -6,6 +6,7 @@ import pytest
 from mcp.shared.exceptions import MCPError
 
 from rootsd.core.errors import Busy
+from rootsd.core.focus import NO_FOCUS, Focus
 from rootsd.core.model import Published
 from rootsd.core.scope import Scope, Uris
 from rootsd.publish.view import View
@@ -58,3 +59,34 @@ def test_what_happens_outside_of_the_scope_is_no_news() -> None:
     view.narrow(Scope(names=frozenset({"web"})))
     assert view.news(Published(1, (WEB,)), Published(2, (API, WEB))).resources == frozenset()
     assert view.news(Published(2, (API, WEB)), Published(3, (API,))).revokes
+
+
+def _narrowed(view: View, before: Focus, after: Focus) -> frozenset[str]:
+    both = (API, WEB)
+    return view.news(Published(1, both, before), Published(2, both, after)).resources
+
+
+def test_a_new_focus_is_no_news_to_a_session_that_runs_and_a_sweep_is() -> None:
+    view = View(FakeSource(), Notes())
+    focus = Focus("work", 1)
+    assert _narrowed(view, NO_FOCUS, focus) == frozenset()
+    assert "roots://root/web" in _narrowed(view, focus, focus.swept_to("work"))
+    revoking = Published(1, (API, WEB)), Published(2, (API, WEB), focus.swept_to("work"))
+    assert view.news(*revoking).revokes
+
+
+def test_a_session_with_a_scope_of_its_own_keeps_it() -> None:
+    view = View(FakeSource(), Notes())
+    view.narrow(Scope(names=frozenset({"web"})))
+    assert _narrowed(view, NO_FOCUS, NO_FOCUS.swept_to("work")) == frozenset()
+
+
+async def test_what_begins_under_a_focus_sees_its_tag_and_says_so() -> None:
+    source, notes = FakeSource(API, WEB), Notes()
+    source.refocus(Focus("work", 1))
+    view = View(source, notes)
+    view.begun = Focus("work", 1)
+    assert (await view.current()).roots == (API,)
+    source.refocus(Focus("work", 1).swept_to(None))
+    assert (await view.current()).roots == (API, WEB)
+    assert notes.scopes == [Scope(tags=frozenset({"work"})), Scope()]

@@ -16,6 +16,7 @@ from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
 
 from rootsd.core.errors import Busy
+from rootsd.core.focus import Focus
 from rootsd.core.model import Access, ProjectKind, Published, Root
 from rootsd.core.paths import contains, to_uri
 from rootsd.core.scope import Scope
@@ -77,7 +78,13 @@ class FakeSource:
 
     def publish(self, *roots: Root) -> None:
         """Replace the set, and wake everybody who waits."""
-        self._published = Published(self._published.revision + 1, roots)
+        self._published = Published(self._published.revision + 1, roots, self._published.focus)
+        self._changed.set()
+        self._changed = anyio.Event()
+
+    def refocus(self, focus: Focus) -> None:
+        """The same set under another focus."""
+        self._published = Published(self._published.revision + 1, self._published.roots, focus)
         self._changed.set()
         self._changed = anyio.Event()
 

@@ -50,6 +50,7 @@ from rootsd.app.sessions.supplier import Supplier
 from rootsd.app.signals import heed_signals
 from rootsd.app.sparing import begin_log
 from rootsd.core.catalog import Catalog
+from rootsd.core.focus import Focus
 from rootsd.core.paths import RefusedPlaces
 from rootsd.host import folders
 from rootsd.host.alarm import make_alarm
@@ -159,6 +160,7 @@ class Daemon:
             expiries=Expiries(moment, self._alarm),
             now=utc_now,
             first_revision=first_revision(state, utc_now()),
+            focus=Focus(loaded.focus),
         )
         self._backups = Backups(store, self._ledger, utc_now)
         self._surveyor = Surveyor(

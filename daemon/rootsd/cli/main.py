@@ -42,6 +42,7 @@ VERBS: Mapping[str, Verb] = {
     "forget": Verb(DECIDE, "back to undecided"),
     "rename": Verb(DECIDE, "call a project by another name"),
     "tag": Verb(DECIDE, "tag projects, or take tags away"),
+    "focus": Verb(DECIDE, "narrow MCP sessions to a tag"),
     "add": Verb(DECIDE, "propose a folder or a URI by hand"),
     "rule": Verb(DECIDE, "approve or deny what comes to lie below a path"),
     "guard": Verb(DECIDE, "who may decide"),

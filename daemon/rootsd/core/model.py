@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
+from rootsd.core.focus import NO_FOCUS, Focus
+
 
 class ProjectKind(StrEnum):
     """What a project is: the kind of repository, a folder with a project file, or a URI."""
@@ -295,10 +297,12 @@ class Root:
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """The published set at one revision; replaced whole, never edited. Roots are in name order."""
+    """The published set at one revision; replaced whole, never edited. Roots are in name order.
+    `focus` takes no root out of the set, but out of what sessions without a scope see of it."""
 
     revision: int
     roots: tuple[Root, ...]
+    focus: Focus = NO_FOCUS
 
 
 class Nested(StrEnum):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 
 from rootsd.core.model import ProjectKind, Published, Root
@@ -49,7 +49,15 @@ def narrow(published: Published, scope: Scope) -> Published:
         for root in published.roots
         if root is here or root.name in scope.names or not scope.tags.isdisjoint(root.tags)
     )
-    return Published(published.revision, roots)
+    return Published(published.revision, roots, published.focus)
+
+
+def focused(scope: Scope, tag: str | None) -> Scope:
+    """What a connection with `scope` sees where the focus is on `tag`. One that asked for a part
+    of the set sees that part."""
+    if tag is None or not scope.takes_all:
+        return scope
+    return replace(scope, tags=frozenset((tag,)))
 
 
 def holding(published: Published, path: bytes) -> Root | None:

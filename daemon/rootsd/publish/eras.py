@@ -133,7 +133,6 @@ class Eras:
             except ValueError as error:
                 return _unusable(request, str(error))
             self._view.narrow(scope)
-            self._view.witness.scoped(scope)
         self._learn_name(greeting.client)
         return Reply(request.id, {"version": hello.VERSION, "rootsd": __version__})
 

@@ -146,6 +146,7 @@ class _Session:
     async def _follow(self, *, task_status: TaskStatus[None]) -> None:
         pace = Pace(self._limits.notice_interval_s)
         told = await self._source.wait_past(-1)
+        self._view.begun = told.focus
         task_status.started()  # before the first answer: what changes after it must be told
         while True:
             latest = await self._source.wait_past(told.revision)

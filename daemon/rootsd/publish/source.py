@@ -69,7 +69,8 @@ class Witness(Protocol):
         ...
 
     def scoped(self, scope: Scope) -> None:
-        """What the connection narrowed itself to; told at most once, before it is given a root."""
+        """What the connection sees of the set from now on: the scope that it asked for, or the
+        focus; told before it is given a root, and again where the focus changes for it."""
         ...
 
     def told(self, roots: int, names: tuple[str, ...]) -> None:

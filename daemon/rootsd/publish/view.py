@@ -12,6 +12,7 @@ from mcp.shared.exceptions import MCPError
 from rootsd.core import scope as scopes
 from rootsd.core.allowance import Allowance
 from rootsd.core.errors import RootsdError
+from rootsd.core.focus import NO_FOCUS, Focus
 from rootsd.core.model import Published
 from rootsd.core.scope import EVERYTHING, Scope, Uris
 from rootsd.publish.audience import Audience
@@ -42,7 +43,8 @@ class View:
 
     `client` is what the peer calls itself, safe to show; `requests` how often it may ask for a
     folder, `waiting` how many of its calls wait for a decision.
-    The scope narrows the set here and nowhere else, so that no answer can forget it.
+    `begun` is the focus as it was when the connection began. Scope and focus narrow the set here
+    and nowhere else, so that no answer can forget them.
     """
 
     source: RootsSource
@@ -52,7 +54,9 @@ class View:
     requests: Allowance = field(default_factory=requests_of_one_process)
     client: str = "a client without a name"
     waiting: int = 0
+    begun: Focus = NO_FOCUS
     _scope: Scope = EVERYTHING
+    _witnessed: Scope = EVERYTHING
 
     @property
     def uris(self) -> Uris:
@@ -62,6 +66,7 @@ class View:
     def narrow(self, scope: Scope) -> None:
         """Show what fits `scope` from now on; only before anything was shown."""
         self._scope = _one_of_its_kind(scope)
+        self._witness(self._scope)
 
     async def current(self) -> Published:
         """The set to answer from, verified now. Raises MCPError where the daemon cannot tell."""
@@ -70,14 +75,27 @@ class View:
         except RootsdError as error:
             data = {"reason": error.code.value, "remedy": error.remedy}
             raise MCPError(INTERNAL_ERROR, error.message, data) from error
+        scope = self._scope_in(published)
+        self._witness(scope)
         self.witness.given(published)
-        return _narrowed(published, self._scope)
+        return _narrowed(published, scope)
 
     def news(self, before: Published, after: Published) -> Difference:
         """What this connection is to be told where the source went from `before` to `after`."""
         return difference(
-            _narrowed(before, self._scope), _narrowed(after, self._scope), self._scope.uris
+            _narrowed(before, self._scope_in(before)),
+            _narrowed(after, self._scope_in(after)),
+            self._scope.uris,
         )
+
+    def _scope_in(self, published: Published) -> Scope:
+        tag = published.focus.tag_for(self.begun)
+        return _one_of_its_kind(scopes.focused(self._scope, tag))
+
+    def _witness(self, scope: Scope) -> None:
+        if scope is not self._witnessed:
+            self._witnessed = scope
+            self.witness.scoped(scope)
 
 
 @lru_cache(maxsize=1024)

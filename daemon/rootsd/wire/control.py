@@ -17,6 +17,7 @@ from rootsd.wire.adding import Addition
 from rootsd.wire.deciding import Decide
 from rootsd.wire.examining import Examine
 from rootsd.wire.facts import ShowQuery
+from rootsd.wire.focusing import FocusQuery, SetFocus
 from rootsd.wire.forms import number, optional, text, texts, truth, word
 from rootsd.wire.guarding import GuardQuery, LogQuery, SetGuard
 from rootsd.wire.naming import Renaming, Tagging
@@ -40,6 +41,8 @@ FORMS: tuple[type[Request], ...] = (
     Decide,
     Addition,
     Renaming,
+    FocusQuery,
+    SetFocus,
     Tagging,
     RuleAddition,
     RuleRemoval,

@@ -21,6 +21,7 @@ from rootsd.wire.control import METHODS
 from rootsd.wire.deciding import Decide, Effect
 from rootsd.wire.examining import Examine
 from rootsd.wire.facts import ShowQuery
+from rootsd.wire.focusing import FocusQuery, SetFocus
 from rootsd.wire.guarding import GuardQuery, LogQuery, SetGuard
 from rootsd.wire.naming import Renaming, Tagging
 from rootsd.wire.projects import ProjectsQuery, Selection
@@ -38,11 +39,11 @@ ORDERS: list[Request] = [
     Decide(APPROVE, CWD, ("p1",)), Decide(DENY, CWD, ("p1",)), Decide(FORGET, CWD, ("p1",)),
     SetGuard(Guard.OFF), SetGuard(Guard.AGENTS), RuleRemoval(3),
     RuleAddition(Verdict.APPROVED, "/x", CWD), Addition("/x", CWD, "api"),
-    Renaming("p1", "x", CWD), Tagging(("p1",), CWD, ("x",)),
+    Renaming("p1", "x", CWD), Tagging(("p1",), CWD, ("x",)), SetFocus("x"),
 ]  # fmt: skip
 LOOKS: list[Request] = [
     StatusQuery(), ProjectsQuery(CWD), SessionsQuery(), ScanOrder(), Reload(), Examine(),
-    CheckQuery("/"), WhyQuery("/"),
+    CheckQuery("/"), WhyQuery("/"), FocusQuery(),
     ShowQuery(CWD, ("p1",)), GuardQuery(), LogQuery(), RulesQuery(), Stop(), Addition("/x", CWD),
     Decide(APPROVE, CWD, ("p1",), effect=Effect.DRY_RUN),
 ]  # fmt: skip

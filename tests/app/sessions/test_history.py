@@ -54,6 +54,24 @@ def test_a_session_with_a_scope_is_told_only_of_what_it_was_given(tmp_path: Path
     assert changes(item["given"]) == [(0, [], []), (1, ["web"], []), (0, [], ["web"])]
 
 
+def test_a_session_that_a_new_focus_narrows_is_told_what_it_lost_and_got_back(
+    tmp_path: Path,
+) -> None:
+    accounts = Accounts(tmp_path)
+    with accounts.sessions.opened(10) as session:
+        session.given(Published(1, (API, WEB)))
+        session.scoped(Scope(tags=frozenset({"work"})))
+        session.given(Published(2, (API, WEB)))
+        session.scoped(Scope())
+        session.given(Published(3, (API, WEB)))
+    [item] = accounts.history()
+    assert changes(item["given"]) == [
+        (2, ["api", "web"], []),
+        (1, [], ["api"]),
+        (2, ["api"], []),
+    ]
+
+
 def test_a_session_that_skips_sets_is_told_the_net_change(tmp_path: Path) -> None:
     accounts = Accounts(tmp_path)
     with accounts.sessions.opened(10) as one, accounts.sessions.opened(11) as other:

@@ -17,6 +17,7 @@ from rootsd.app.control.scans import Scans, Surveyor
 from rootsd.app.deciding.adding import Adding
 from rootsd.app.deciding.chronicle import Chronicle
 from rootsd.app.deciding.decisions import Decisions
+from rootsd.app.deciding.focusing import Focuser
 from rootsd.app.deciding.ledger import Ledger
 from rootsd.app.deciding.naming import Naming
 from rootsd.app.deciding.references import real_path
@@ -77,6 +78,7 @@ def _entries(means: Means) -> tuple[Entry[Any], ...]:
         *Scans(ledger, means.surveyor, found).entries(),
         *Decisions(ledger, found, propose, parents).entries(),
         *Adding(ledger, found, propose, parents).entries(),
+        *Focuser(ledger).entries(),
         *Naming(ledger, found, parents).entries(),
         *Rules(ledger, found, parents).entries(),
         *Standing(ledger, found, parents, means.note_on).entries(),

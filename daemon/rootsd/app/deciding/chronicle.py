@@ -13,11 +13,11 @@ from rootsd.app.control.items import rfc3339
 from rootsd.app.control.register import Entry, look, order, plain
 from rootsd.app.deciding.ledger import Ledger
 from rootsd.core.callers import Guard
-from rootsd.core.history import Event, SubjectKind
+from rootsd.core.history import FOCUS, Event, SubjectKind
 from rootsd.core.labels import safe_label
 from rootsd.core.model import Actor, Rule
 from rootsd.core.paths import text_of
-from rootsd.core.records import RuledProject
+from rootsd.core.records import Focused, RuledProject
 from rootsd.wire.guarding import (
     GuardQuery,
     GuardStatus,
@@ -108,8 +108,10 @@ def _what(event: Event) -> str:
             return f"{verdict.value} {safe_label(pattern, limit=None)}"
         case Guard() as guard:
             return guard.value
+        case Focused(tag=tag):
+            return safe_label(tag)
         case _:
             pass
     if event.subject.kind is SubjectKind.SETTING:
-        return "the usual"
+        return "none" if event.subject == FOCUS else "the usual"
     return safe_label(text_of(event.subject.key), limit=None)

@@ -24,8 +24,9 @@ from anyio import lowlevel, to_thread
 from rootsd.app.deciding.effects import granted_in, granting, only_narrows, without_grants
 from rootsd.app.deciding.expiries import Expiries
 from rootsd.core.catalog import Catalog
-from rootsd.core.changes import Change, Note
+from rootsd.core.changes import Change, FocusChange, Note
 from rootsd.core.errors import Busy, RootsdError
+from rootsd.core.focus import NO_FOCUS, Focus
 from rootsd.core.inputs import Approve, Fact, Input, Observation, Order, Unsafe
 from rootsd.core.model import Identity, LapseReason, Project, Published, Root
 from rootsd.core.paths import RefusedPlaces
@@ -72,6 +73,7 @@ class Ledger:
         expiries: Expiries,
         now: Callable[[], datetime],
         first_revision: int = 1,
+        focus: Focus = NO_FOCUS,
     ) -> None:
         self._catalog = catalog
         self._saver = saver
@@ -79,7 +81,7 @@ class Ledger:
         self.expiries = expiries
         self._now = now
         self._lock = anyio.Lock()
-        self._published = Published(first_revision, ())
+        self._published = Published(first_revision, (), focus)
         self._changed = anyio.Event()
         self._adopted = anyio.Event()
         self._unsaved: list[Change] = []
@@ -88,7 +90,7 @@ class Ledger:
         self._saved = anyio.Event()
         expiries.follow(catalog)
         if catalog.roots:
-            self._publish(catalog.roots)
+            self._publish(catalog.roots, focus)
 
     @property
     def catalog(self) -> Catalog:
@@ -99,6 +101,11 @@ class Ledger:
     def revision(self) -> int:
         """The number of the published set."""
         return self._published.revision
+
+    @property
+    def focus(self) -> Focus:
+        """What sessions without a scope of their own are narrowed to."""
+        return self._published.focus
 
     @property
     def unsaved(self) -> int:
@@ -175,6 +182,15 @@ class Ledger:
         async with self._lock:
             with anyio.CancelScope(shield=True):
                 await self._save((note,))
+
+    async def refocus(self, note: FocusChange, change: Callable[[Focus], Focus]) -> None:
+        """Change the focus, which is another published set to whoever it narrows. Raises what the
+        store raised, and then the focus is what it was."""
+        async with self._lock:
+            with anyio.CancelScope(shield=True):
+                await self._save((note,))
+                self._publish(self._catalog.roots, change(self._published.focus))
+        await lowlevel.cancel_shielded_checkpoint()  # as in `obey`
 
     async def set_places(self, places: RefusedPlaces) -> None:
         """Refuse these places from now on; what was approved in one of them lapses."""
@@ -282,11 +298,11 @@ class Ledger:
         self._adopted.set()
         self._adopted = anyio.Event()
         if catalog.roots != before:
-            self._publish(catalog.roots)
+            self._publish(catalog.roots, self._published.focus)
 
-    def _publish(self, roots: Mapping[bytes, Root]) -> None:
+    def _publish(self, roots: Mapping[bytes, Root], focus: Focus) -> None:
         ordered = tuple(sorted(roots.values(), key=_BY_NAME))
-        self._published = Published(self._published.revision + 1, ordered)
+        self._published = Published(self._published.revision + 1, ordered, focus)
         self._changed.set()
         self._changed = anyio.Event()
 

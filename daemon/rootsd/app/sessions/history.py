@@ -68,7 +68,8 @@ class _Change:
 
 @dataclass(slots=True)
 class _Record:
-    """One session in the making. `scoped` is what it was given last, where it has a scope."""
+    """One session in the making. `scoped` is what it was given last, where it has a scope or had
+    another one."""
 
     id: str
     pid: int
@@ -80,6 +81,7 @@ class _Record:
     given: list[GivenSet] = field(default_factory=list)
     changes: int = 0
     scoped: dict[str, Root] = field(default_factory=dict)
+    has_refocused: bool = False
 
     def item(self) -> SessionItem:
         return SessionItem(
@@ -135,7 +137,10 @@ class _Reader:
             record = _Record(id_, about["pid"], None, EVERYTHING, since)
             self.records[id_] = self._open[id_] = record
         record = self.records[id_]
-        record.client, record.scope = about["client"], _scope(about["scope"])
+        scope = _scope(about["scope"])
+        if scope != record.scope and record.given:
+            record.scoped, record.has_refocused = self._seen_in(record.scope), True
+        record.client, record.scope = about["client"], scope
 
     def _take_set(self, line: Json) -> None:
         new = {each["name"]: _root(each) for each in line["gained"]}
@@ -152,10 +157,10 @@ class _Reader:
         self._changes.append(_Change(set(fresh), changed, set(lost)))
 
     def _take_given(self, record: _Record, at: datetime, revision: int) -> None:
-        if record.scope.takes_all:
+        if record.scope.takes_all and not record.has_refocused:
             change, count = self._change_since(record), len(self._roots)
         else:
-            change, count = self._change_in_scope(record, revision)
+            change, count = self._change_in_scope(record)
         record.changes = len(self._changes)
         gained = sorted(change.fresh | change.changed)
         lost = sorted(change.lost)
@@ -181,9 +186,12 @@ class _Reader:
             change.then(each)
         return change
 
-    def _change_in_scope(self, record: _Record, revision: int) -> tuple[_Change, int]:
-        whole = Published(revision, tuple(self._roots.values()))
-        now = {root.name: root for root in narrow(whole, record.scope).roots}
+    def _seen_in(self, scope: Scope) -> dict[str, Root]:
+        whole = Published(0, tuple(self._roots.values()))
+        return {root.name: root for root in narrow(whole, scope).roots}
+
+    def _change_in_scope(self, record: _Record) -> tuple[_Change, int]:
+        now = self._seen_in(record.scope)
         before, record.scoped = record.scoped, now
         changed = {name for name in now.keys() & before.keys() if now[name] != before[name]}
         change = _Change(set(now.keys() - before.keys()), changed, set(before.keys() - now.keys()))

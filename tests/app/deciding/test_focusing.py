@@ -1,0 +1,72 @@
+"""The focus: an order, what it leaves, and what it does not touch."""
+
+from __future__ import annotations
+
+import pytest
+
+from rootsd.core.changes import FocusChange
+from rootsd.core.focus import Focus
+from rootsd.wire.deciding import Effect
+from rootsd.wire.focusing import FocusQuery, Reach, SetFocus
+from rootsd.wire.request import BadRequest
+from support.decisions import PERSON, approved, granted
+from support.desks import Office
+from support.fakes import DiskRefuses
+
+
+async def test_a_focus_is_kept_told_and_leaves_the_published_set_alone() -> None:
+    office = Office(approved(1), granted(2))
+    before = office.world.ledger.catalog
+    told = await office.ask(SetFocus("work"))
+    assert (told["tag"], told["roots"], told["warnings"]) == ("work", ["p1"], [])
+    assert await office.ask(FocusQuery()) == told
+    assert office.world.ledger.catalog is before
+    assert office.world.saver.batches == [(FocusChange("work", PERSON),)]
+    assert office.world.ledger.focus == Focus("work", 1)
+
+
+async def test_the_same_again_changes_nothing_and_a_sweep_does() -> None:
+    office = Office(approved(1))
+    await office.ask(SetFocus("work"))
+    revision = office.world.ledger.revision
+    await office.ask(SetFocus("work"))
+    assert office.world.ledger.revision == revision
+    await office.ask(SetFocus("work", Reach.ALL))
+    assert office.world.ledger.revision == revision + 1
+    assert office.world.ledger.focus.tag_for(Focus()) == "work"
+
+
+async def test_to_clear_it_lets_sessions_see_all() -> None:
+    office = Office(approved(1), approved(2))
+    await office.ask(SetFocus("none"))
+    told = await office.ask(SetFocus(None, Reach.ALL))
+    assert (told["tag"], told["roots"]) == (None, ["p1", "p2"])
+
+
+async def test_a_tag_that_no_root_bears_is_warned_of_and_no_word_is_refused() -> None:
+    office = Office(approved(1))
+    told = await office.ask(SetFocus("home", effect=Effect.DRY_RUN))
+    assert told["warnings"] == ["no published root is tagged home: sessions see none"]
+    assert office.world.ledger.focus == Focus()
+    with pytest.raises(BadRequest):
+        await office.ask(SetFocus("a\x1bb"))
+
+
+async def test_what_the_disk_refuses_to_keep_is_not_so() -> None:
+    office = Office(approved(1))
+    office.world.saver.refusing = True
+    with pytest.raises(DiskRefuses):
+        await office.ask(SetFocus("work", Reach.ALL))
+    assert office.world.ledger.focus == Focus()
+
+
+def test_it_is_an_order_and_a_rehearsal_is_none() -> None:
+    desk = Office().desk
+    order = desk.order_in(SetFocus("work", Reach.ALL))
+    assert order is not None
+    assert order.words == "focus work --now"
+    order = desk.order_in(SetFocus(None))
+    assert order is not None
+    assert order.words == "focus --clear"
+    assert desk.order_in(SetFocus("work", effect=Effect.DRY_RUN)) is None
+    assert desk.order_in(FocusQuery()) is None

@@ -1,0 +1,30 @@
+"""The focus: what holds for sessions that begin later, and for those that run."""
+
+from __future__ import annotations
+
+from rootsd.core.focus import NO_FOCUS
+
+
+def test_a_change_is_for_sessions_that_begin_later() -> None:
+    early = NO_FOCUS
+    late = early.changed("work")
+    assert (late.tag_for(early), late.tag_for(late)) == (None, "work")
+    later = late.changed(None)
+    assert (later.tag_for(early), later.tag_for(late), later.tag_for(later)) == (
+        None,
+        "work",
+        None,
+    )
+
+
+def test_a_sweep_is_for_all_and_later_changes_leave_it() -> None:
+    early = NO_FOCUS.changed("home")
+    swept = early.swept_to("work")
+    assert (swept.tag_for(NO_FOCUS), swept.tag_for(early), swept.tag_for(swept)) == ("work",) * 3
+    after = swept.changed("home")
+    assert (after.tag_for(early), after.tag_for(swept), after.tag_for(after)) == (
+        "work",
+        "work",
+        "home",
+    )
+    assert after.swept_to(None).tag_for(early) is None
