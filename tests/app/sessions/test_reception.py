@@ -28,7 +28,7 @@ async def test_two_versions_are_never_mixed(
     installed.write_text("")
     monkeypatch.setattr(rootsd, "__file__", str(installed))
     loaded = list[str]()
-    monkeypatch.setattr(module, "import_module", loaded.append)
+    monkeypatch.setattr(module, "load_lean", loaded.append)
     outdated = list[bool]()
     reception = Reception(
         None,  # type: ignore[arg-type]  # nothing is opened

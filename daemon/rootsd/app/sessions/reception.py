@@ -1,6 +1,6 @@
 """Takes in MCP connections; what speaks MCP is loaded for the first of them.
 
-The SDK takes 60 MB and half a second: a daemon that nobody speaks MCP with does without, and all
+The SDK takes 30 MB and half a second: a daemon that nobody speaks MCP with does without, and all
 others are answered meanwhile.
 """
 
@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable
-from importlib import import_module
 from types import ModuleType
 
 from anyio import to_thread
@@ -23,6 +22,7 @@ from rootsd.core.allowance import Allowances
 from rootsd.host.ipc.accept import Heard
 from rootsd.host.ipc.peer import Peer
 from rootsd.host.ipc.prompt import PromptStream
+from rootsd.publish.sdk import load_lean
 from rootsd.publish.source import requests_of_one_process
 
 log = logging.getLogger(__name__)
@@ -70,7 +70,7 @@ class Reception:
             log.critical("another version was installed; stopping, to be started again as that")
             self._outdated()
             return None
-        publishing = await to_thread.run_sync(import_module, "rootsd.publish.session")
+        publishing = await to_thread.run_sync(load_lean, "rootsd.publish.session")
         if self._publishing is None:
             self._publishing = publishing
             spare_what_is_loaded()
