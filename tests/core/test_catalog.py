@@ -9,6 +9,7 @@ from rootsd.core.inputs import (
     Approve,
     Deny,
     Forget,
+    Rename,
     Sighted,
     Unreachable,
     Unsafe,
@@ -165,6 +166,27 @@ def test_a_moved_folder_is_told_by_its_identity_and_by_nothing_else() -> None:
     assert catalog.moved_from(catalog.projects[b"/w/c"]) is None
     assert catalog.moved_from(catalog.projects[b"/w/a"]) is None
     assert b"/w/b" not in catalog.roots
+
+
+def test_what_is_gone_is_told_again_by_where_it_came_from() -> None:
+    approval = Approve(b"/w/a", identity(1), ANN, name="api", origin="there")
+    catalog = after(NOTHING_KNOWN, seen(b"/w/a", 1), approval, seen(b"/w/b", 2))
+    assert catalog.cloned_again(catalog.projects[b"/w/b"], "there") is None
+    assert not catalog.may_come_back(catalog.projects[b"/w/b"])
+    catalog = after(catalog, Vanished(b"/w/a"))
+    again = catalog.projects[b"/w/b"]
+    assert catalog.may_come_back(again)
+    assert catalog.cloned_again(again, "there") is catalog.projects[b"/w/a"]
+    assert catalog.cloned_again(again, "elsewhere") is None
+    catalog = after(catalog, Approve(b"/w/b", identity(2), ANN))
+    assert catalog.cloned_again(catalog.projects[b"/w/b"], "there") is None
+
+
+def test_a_moved_folder_that_was_named_meanwhile_is_told_all_the_same() -> None:
+    catalog = after(NOTHING_KNOWN, seen(b"/w/a", 1), Approve(b"/w/a", identity(1), ANN))
+    catalog = plan(catalog, [Vanished(b"/w/a"), seen(b"/w/b", 1)], NOW).catalog
+    catalog = after(catalog, Rename(b"/w/b", "mine", ANN))
+    assert catalog.moved_from(catalog.projects[b"/w/b"]) is catalog.projects[b"/w/a"]
 
 
 def test_what_is_still_there_out_of_reach_or_was_never_decided_was_not_moved() -> None:

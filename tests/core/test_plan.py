@@ -35,6 +35,7 @@ from rootsd.core.inputs import (
     Vanished,
 )
 from rootsd.core.model import (
+    Access,
     Identity,
     LapseReason,
     Project,
@@ -43,8 +44,6 @@ from rootsd.core.model import (
 )
 from rootsd.core.paths import PathError
 from rootsd.core.plan import plan
-from support.decisions import NOON, PERSON, approved
-from support.fakes import PLACES, at
 from support.machine import PATHS, Machine, mains, numbers, sighting
 from support.world import (
     ANN,
@@ -122,7 +121,7 @@ def _any_rule(*_: object) -> Rule:
             id="any checkout will do",
         ),
         pytest.param(
-            plan_module, "_reach", lambda touched, *_: set(touched), id="neighbours not judged"
+            plan_module, "reach", lambda touched, *_: set(touched), id="neighbours not judged"
         ),
         pytest.param(
             grants, "_can_be_granted", lambda *_: True, id="refused places granted by rule"
@@ -304,11 +303,40 @@ def test_a_replaced_catalogue_is_freed_at_once() -> None:
     assert catalog.roots == {}
 
 
-@pytest.mark.parametrize("denied", [3, 30])
-def test_a_denial_reaches_below_whether_few_or_many_are_denied(denied: int) -> None:
-    outer = [at(b"/home/ann/src/o%d" % n, approved(n)) for n in range(denied)]
-    inner = [at(p.path + b"/in", approved(100 + n)) for n, p in enumerate(outer)]
-    beside = at(b"/home/ann/src/o1-beside", approved(999))
-    before = Catalog.of([*outer, *inner, beside], (), PLACES, 1)
-    then = plan(before, [Deny(p.path, PERSON) for p in outer], NOON).catalog
-    assert set(then.roots) == {beside.path}
+def _moved(*, then: Deny | None = None) -> Catalog:
+    """Directory 1 was approved at one place, and lies at another now."""
+    approval = Approve(
+        API, identity(1), ANN, name="shop", tags=("work",), access=Access.READ, origin="there"
+    )
+    catalog = after(NOTHING_KNOWN, seen(API), approval, *([then] if then else []))
+    return plan(catalog, [Vanished(API), seen(SRC + b"/new")], NOW).catalog
+
+
+def test_a_project_that_was_moved_is_approved_as_what_it_was_before() -> None:
+    made = plan(_moved(), [Approve(SRC + b"/new", identity(1), ANN, tags=("x",))], NOW)
+    ruling = made.catalog.projects[SRC + b"/new"].ruling
+    assert (ruling.name, ruling.tags, ruling.access) == ("shop", ("work", "x"), Access.READ)
+    assert ruling.origin == "there"
+    assert API not in made.catalog.projects
+    assert [change.verb for change in made.changes] == [Verb.FORGOTTEN, Verb.APPROVED]
+
+
+def test_a_project_that_was_moved_takes_the_name_and_origin_that_the_order_says() -> None:
+    order = Approve(SRC + b"/new", identity(1), ANN, name="other", origin="here")
+    ruling = after(_moved(), order).projects[SRC + b"/new"].ruling
+    assert (ruling.name, ruling.tags, ruling.origin) == ("other", ("work",), "here")
+
+
+def test_a_denial_stays_where_it_was_and_gives_a_moved_project_nothing() -> None:
+    catalog = after(_moved(then=Deny(API, ANN)), Approve(SRC + b"/new", identity(1), ANN))
+    assert catalog.is_denied(catalog.projects[API])
+    ruling = catalog.projects[SRC + b"/new"].ruling
+    assert (ruling.name, ruling.tags) == ("new", ())
+
+
+def test_another_folder_with_the_same_origin_is_given_nothing() -> None:
+    catalog = after(_moved(), seen(SRC + b"/other", 2))
+    order = Approve(SRC + b"/other", identity(2), ANN, origin="there")
+    catalog = after(catalog, order)
+    assert catalog.projects[SRC + b"/other"].ruling.name == "other"
+    assert API in catalog.projects

@@ -77,6 +77,7 @@ rulings = st.builds(
     lapse=st.none() | st.builds(Lapse, st.sampled_from(LapseReason), moments),
     name=st.none() | names,
     tags=st.lists(names, max_size=3).map(tuple),
+    origin=st.none() | st.text(max_size=16),
 )
 rules = st.builds(
     Rule,

@@ -29,6 +29,7 @@ from rootsd.app.control.desk import Desk, Means
 from rootsd.app.control.door import Door, lacking, open_gate
 from rootsd.app.control.facts import Sight
 from rootsd.app.control.items import rfc3339
+from rootsd.app.control.origins import Origins
 from rootsd.app.control.refusals import Refusals
 from rootsd.app.deciding.backups import Backups
 from rootsd.app.deciding.chronicle import Chronicle
@@ -198,7 +199,10 @@ class Daemon:
         chronicle = Chronicle(self._ledger, self._gate, store.last_events)
         found = partial(real_path, resolve=self._answering.real_path)
         note_on, facts_of = self._asking.note_on, self._sight.facts_of
-        means = Means(self._ledger, self._surveyor, self, chronicle, note_on, facts_of, found)
+        origins_of = Origins(self._answering.answers).of
+        means = Means(
+            self._ledger, self._surveyor, self, chronicle, note_on, facts_of, origins_of, found
+        )
         return Door(self._gate, Desk(replace(means, state=bytes(state))))
 
     def _make_reception(self) -> Reception:

@@ -116,13 +116,33 @@ class Catalog:
                 away[_inode_of(seen.identity)].append(project)
         return {inode: tuple(projects) for inode, projects in away.items()}
 
+    @cached_property
+    def _away_by_origin(self) -> Mapping[str, Project]:
+        """What was approved and is not there now, by where it came from."""
+        return {
+            project.ruling.origin: project
+            for project in self.projects.values()
+            if project.ruling.origin is not None and project.sighting.presence is Presence.MISSING
+        }
+
+    def may_come_back(self, project: Project) -> bool:
+        """Whether its origin may tell a person what a project that waits was before."""
+        return project.ruling.origin is not None or bool(self._away_by_origin)
+
+    def cloned_again(self, project: Project, origin: str) -> Project | None:
+        """What came from the same `origin`, was approved, and is not there any more.
+
+        A hint like `moved_from`, and a weaker one: an origin is what the author says it is.
+        """
+        return self._away_by_origin.get(origin) if _is_undecided(project) else None
+
     def moved_from(self, project: Project) -> Project | None:
         """What a project that nothing was decided about was before its folder was moved here.
 
         A hint for a person, who decides anew: an approval binds to the path, too.
         """
         identity = project.sighting.identity
-        if identity is None or project.ruling != UNDECIDED:
+        if identity is None or not _is_undecided(project):
             return None
         candidates = self._away.get(_inode_of(identity), ())
         same = (
@@ -207,6 +227,12 @@ def _is_approved_checkout(
     if project is None or project.sighting.main_checkout is not None:
         return False
     return judge(project, around).verdict is Verdict.APPROVED
+
+
+def _is_undecided(project: Project) -> bool:
+    """Whether nothing was ever decided about it; it may have been named."""
+    ruling = project.ruling
+    return ruling.decision is None and ruling.lapse is None and not ruling.grants
 
 
 def _inode_of(identity: Identity) -> _Inode:

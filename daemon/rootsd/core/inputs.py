@@ -73,7 +73,10 @@ Fact = Observation | Expired
 
 @dataclass(frozen=True, slots=True)
 class Approve:
-    """Publish `path` as long as the directory there is `identity`, which the person was shown."""
+    """Publish `path` as long as the directory there is `identity`, which the person was shown.
+
+    `origin` is where it says that it came from, to be remembered.
+    """
 
     path: bytes
     identity: Identity | None
@@ -82,6 +85,7 @@ class Approve:
     tags: tuple[str, ...] = ()
     access: Access = Access.READ_WRITE
     expires: Expiry | None = None
+    origin: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

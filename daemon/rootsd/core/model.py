@@ -230,6 +230,8 @@ class Ruling:
     """Everything that was decided about one project. The name is frozen by an approval.
 
     `kept_access` is what an approval that lapsed had said; no rule that grants it anew says more.
+    `origin` is where the project said that it came from when a person approved it: its author's
+    text, by which a person may know it again, and no ground for anything.
     """
 
     decision: Decision | None = None
@@ -238,6 +240,7 @@ class Ruling:
     name: str | None = None
     tags: tuple[str, ...] = ()
     kept_access: Access = Access.READ_WRITE
+    origin: str | None = None
 
     @property
     def access(self) -> Access:

@@ -6,7 +6,6 @@ Rules and approved main checkouts speak here too: see `rootsd.core.grants`.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import assert_never
@@ -43,15 +42,14 @@ from rootsd.core.model import (
     ProjectKind,
     Rule,
     Verdict,
+    narrower,
 )
-from rootsd.core.paths import ancestors
+from rootsd.core.reach import reach
 from rootsd.core.rules import checked_pattern
 from rootsd.core.step import step
 
 # The second is for the worktrees of main checkouts that the first approved; they do not chain.
 _ROUNDS_OF_GRANTS = 2
-# Up to here it is quicker to compare each path with each folder than to go through its ancestors.
-_FEW_FOLDERS = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,12 +101,7 @@ class _Draft:
     def _order(self, event: ProjectOrder) -> None:
         match event:
             case Approve():
-                self._check_approvable(event.path)
-                before = self._projects.get(event.path)
-                self._step(self._named(event), Verb.APPROVED, event.actor)
-                if before is not None and is_denied_by_person(before):
-                    self._overrule(event.path)  # what lies below is not denied any more
-                self._approvals[event.path] = None
+                self._approve(event)
             case Deny():
                 self._step(event, Verb.DENIED, event.actor)
                 self._overrule(event.path)
@@ -179,6 +172,32 @@ class _Draft:
                 self._new_names[after.ruling.name] = path
         self._touched[path] = None
         self._changes.append(ProjectChange(path, before, after, verb, actor))
+
+    def _approve(self, order: Approve) -> None:
+        self._check_approvable(order.path)
+        before = self._projects.get(order.path)
+        self._step(self._named(self._as_before(order)), Verb.APPROVED, order.actor)
+        if before is not None and is_denied_by_person(before):
+            self._overrule(order.path)  # what lies below is not denied any more
+        self._approvals[order.path] = None
+
+    def _as_before(self, order: Approve) -> Approve:
+        """The order with what the project was where it was moved from; nothing remains there."""
+        project = self._projects.get(order.path)
+        before = None if project is None else self._old.moved_from(project)
+        if before is None or is_denied_by_person(before):
+            return order
+        if self._projects.get(before.path) is not before:
+            return order
+        self._step(Forget(before.path, order.actor), Verb.FORGOTTEN, order.actor)
+        ruling = before.ruling
+        return replace(
+            order,
+            name=order.name or ruling.name,
+            tags=(*order.tags, *ruling.tags),
+            access=narrower(order.access, ruling.access),
+            origin=order.origin or ruling.origin,
+        )
 
     def _restore(self, order: Restore) -> None:
         if order.ruling.name is not None:
@@ -270,7 +289,7 @@ class _Draft:
         """The projects whose judgement may have become another."""
         if self._touches_all:
             return catalog.projects
-        return _reach(self._touched, self._overruled, catalog)
+        return reach(self._touched, self._overruled, catalog)
 
 
 def _merged(changes: Iterable[Change]) -> list[Change]:
@@ -291,36 +310,6 @@ def _merged(changes: Iterable[Change]) -> list[Change]:
                     continue
         merged.append(change)
     return [change for change in merged if change.before != change.after]
-
-
-def _reach(
-    touched: Iterable[bytes], overruled: AbstractSet[bytes], catalog: Catalog
-) -> AbstractSet[bytes]:
-    """The projects whose judgement may change with `touched`, of which `overruled` were denied
-    or forgotten.
-
-    That is: themselves, what holds them (withheld when they are denied), what lies below the
-    overruled ones, and the worktrees of all.
-    """
-    near = set(touched)
-    for path in touched:
-        near.update(folder for folder in _folders_above(path) if folder in catalog.projects)
-    if overruled:
-        near.update(_below(overruled, catalog.projects))
-    linked = catalog.linked
-    return near.union(*(linked[path] for path in linked.keys() & near))
-
-
-def _below(folders: AbstractSet[bytes], paths: Iterable[bytes]) -> Iterable[bytes]:
-    """Those of the paths that lie below one of the folders."""
-    if len(folders) > _FEW_FOLDERS:
-        return (path for path in paths if not folders.isdisjoint(_folders_above(path)))
-    starts = tuple(folder + b"/" for folder in folders if folder.startswith(b"/"))
-    return (path for path in paths if path.startswith(starts))
-
-
-def _folders_above(path: bytes) -> Iterable[bytes]:
-    return ancestors(path) if path.startswith(b"/") else ()
 
 
 def _check_took_effect(judged: Catalog, path: bytes) -> None:

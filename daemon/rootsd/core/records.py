@@ -179,6 +179,7 @@ def _ruling(ruling: Ruling) -> Json:
             "name": ruling.name,
             "tags": ruling.tags or None,
             "access": None if ruling.kept_access is Access.READ_WRITE else ruling.kept_access,
+            "origin": ruling.origin,
         }
     )
 
@@ -192,6 +193,7 @@ def _read_ruling(fields: Fields) -> Ruling:
         tags=fields.texts("tags"),
         kept_access=fields.maybe("access", partial(fields.member, enum=Access))
         or Access.READ_WRITE,
+        origin=fields.maybe("origin", fields.text),
     )
 
 

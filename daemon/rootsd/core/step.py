@@ -217,6 +217,7 @@ def _approved(project: Project, order: Approve, now: datetime) -> Project:
             grants=project.ruling.grants,
             name=order.name or project.ruling.name,
             tags=tuple(sorted({*project.ruling.tags, *order.tags})),
+            origin=order.origin,
         ),
     )
 

@@ -114,6 +114,44 @@ def test_a_project_that_was_moved_says_what_it_was() -> None:
     assert item_of(project(2), before)["note"] is None
 
 
+THERE = "https://example.org/api"
+
+
+@pytest.mark.parametrize(
+    ("origin", "note"),
+    [
+        (THERE, "approval lapsed: replaced; same origin"),
+        ("https://evil.example/api", f"approval lapsed: replaced; its origin was {THERE}"),
+        (None, "approval lapsed: replaced"),
+    ],
+)
+def test_a_project_that_was_cloned_again_in_place_says_whether_from_the_same_origin(
+    origin: str | None, note: str
+) -> None:
+    known = project(1, Ruling(lapse=Lapse(LapseReason.REPLACED, NOON), origin=THERE))
+    origins = {known.path: origin} if origin else {}
+    (item,) = items_of(Catalog.of([known], (), PLACES, 9), [known], (), origins=origins)
+    assert (item["origin"], item["note"]) == (origin, note)
+
+
+def test_a_project_that_was_cloned_again_elsewhere_says_what_it_may_have_been() -> None:
+    ruling = replace(approved(1).ruling, name="api", origin=THERE)
+    before = seen(project(1, ruling), presence=Presence.MISSING, absent_since=NOON)
+    catalog = Catalog.of([before, project(2), project(3)], (), PLACES, 9)
+    origins = {path(2): THERE, path(3): "https://example.org/other"}
+    again, other = items_of(catalog, [project(2), project(3)], (), origins=origins)
+    assert again["note"] == "same origin as /home/ann/src/p1, was approved as api #work"
+    assert other["note"] is None
+
+
+def test_an_approved_project_says_where_its_origin_is_another_one_now() -> None:
+    known = replace(approved(1), ruling=replace(approved(1).ruling, origin=THERE))
+    catalog = Catalog.of([known], (), PLACES, 9)
+    for origin, note in ((THERE, None), ("else", f"its origin was {THERE}")):
+        (item,) = items_of(catalog, [known], (), origins={known.path: origin})
+        assert item["note"] == note
+
+
 def test_an_approval_with_an_end_says_when_and_later_that_it_was_so() -> None:
     end = Expiry(NOON + timedelta(hours=8), "a start", 9)
     ruling = Ruling(Decision(Verdict.APPROVED, PERSON, NOON, identity(1), expires=end))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -101,6 +101,22 @@ async def test_a_listing_agrees_with_what_clients_are_told_while_a_denial_is_bei
                 told = await office.world.told()
     assert listing["items"][0]["published"] is (path(1) in told) is False
     assert listing["revision"] == office.world.ledger.revision
+
+
+async def test_origins_are_read_only_of_what_may_have_come_back() -> None:
+    read: list[bytes] = []
+
+    async def origins_of(projects: Iterable[Project]) -> dict[bytes, str]:
+        read.extend(known.path for known in projects)
+        return dict.fromkeys(read, "there")
+
+    known = lapsed(approved(1))
+    back = replace(known, ruling=replace(known.ruling, origin="there"))
+    office = Office(back, approved(2), project(3))
+    office.means = replace(office.means, origins_of=origins_of)
+    items = (await office.ask(ProjectsQuery("/")))["items"]
+    assert read == [path(1)]
+    assert items[0]["note"].endswith("; same origin")
 
 
 async def test_who_asked_for_a_folder_stands_beside_it() -> None:

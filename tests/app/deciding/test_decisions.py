@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -55,6 +56,19 @@ async def test_an_approved_project_is_published_under_its_name_with_tags_and_acc
     assert done["unchanged"] == []
     assert done["revision"] == office.world.ledger.revision
     assert await office.world.told() == {path(1)}
+
+
+async def test_an_approval_remembers_where_the_project_came_from() -> None:
+    office = Office(project(1), project(2))
+
+    async def origins_of(projects: Iterable[Project]) -> dict[bytes, str]:
+        return {known.path: f"origin of {known.id}" for known in projects if known.id == "r1"}
+
+    office.means = replace(office.means, origins_of=origins_of)
+    await office.decide(APPROVE, "p1", "p2")
+    known = office.world.ledger.catalog.projects
+    assert known[path(1)].ruling.origin == "origin of r1"
+    assert known[path(2)].ruling.origin is None
 
 
 async def test_a_denial_and_its_end_are_told() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 from rootsd.app.control.examining import Examining
 from rootsd.app.control.facts import FactsOf, no_facts
 from rootsd.app.control.items import NoteOn, without_note
+from rootsd.app.control.origins import OriginsOf, no_origins
 from rootsd.app.control.projects import Projects
 from rootsd.app.control.register import Answer, Call, Entry, Order
 from rootsd.app.control.running import Host, Running
@@ -37,6 +38,7 @@ class Means:
     chronicle: Chronicle
     note_on: NoteOn = without_note
     facts_of: FactsOf = no_facts
+    origins_of: OriginsOf = no_origins
     real_path: Callable[[str, str], bytes] = real_path
     state: bytes = b"/"
 
@@ -74,9 +76,11 @@ def _entries(means: Means) -> tuple[Entry[Any], ...]:
     return (
         *Running(ledger, means.surveyor, means.host, means.chronicle.standing).entries(),
         *Examining(ledger, means.surveyor, means.host, means.state).entries(),
-        *Projects(ledger, found, parents, means.note_on, means.facts_of).entries(),
+        *Projects(
+            ledger, found, parents, means.note_on, means.facts_of, means.origins_of
+        ).entries(),
         *Scans(ledger, means.surveyor, found).entries(),
-        *Decisions(ledger, found, propose, parents).entries(),
+        *Decisions(ledger, found, propose, parents, means.origins_of).entries(),
         *Adding(ledger, found, propose, parents).entries(),
         *Focuser(ledger).entries(),
         *Naming(ledger, found, parents).entries(),

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from types import MappingProxyType
 
 from rootsd.core.catalog import Catalog
 from rootsd.core.decide import Ground
@@ -13,6 +14,8 @@ from rootsd.core.paths import contains, is_utf8, text_of, to_uri
 from rootsd.wire.projects import Item
 
 NoteOn = Callable[[bytes], str | None]
+
+_NO_ORIGINS: Mapping[bytes, str] = MappingProxyType({})
 
 
 def without_note(_: bytes) -> str | None:
@@ -25,14 +28,17 @@ def items_of(
     projects: Iterable[Project],
     parents: Sequence[Parent],
     note_on: NoteOn = without_note,
+    origins: Mapping[bytes, str] = _NO_ORIGINS,
 ) -> list[Item]:
     """The items of `projects`, in their order. `note_on` says more of those that wait for a
-    decision, by their path."""
+    decision, by their path; `origins` are those that were read, by path."""
     items = []
     for project in projects:
         item = _item(catalog, project, parents)
-        if catalog.is_waiting(project) and (more := note_on(project.path)):
-            item["note"] = f"{item['note']}; {more}" if item["note"] else more
+        item["origin"] = origin = origins.get(project.path)
+        asker = note_on(project.path) if catalog.is_waiting(project) else None
+        notes = (item["note"], _on_origin(catalog, project, origin), asker)
+        item["note"] = "; ".join(note for note in notes if note) or None
         items.append(item)
     return items
 
@@ -117,14 +123,29 @@ def _note(catalog: Catalog, project: Project) -> str | None:
         case Ground.LAPSED if project.ruling.lapse is not None:
             return f"approval lapsed: {project.ruling.lapse.reason.value}"
         case Ground.UNDECIDED if (before := catalog.moved_from(project)) is not None:
-            return _as_it_was(catalog, before)
+            return f"moved from {_as_it_was(catalog, before)}"
         case _:
             return None
 
 
+def _on_origin(catalog: Catalog, project: Project, origin: str | None) -> str | None:
+    """What a project's origin, as it is now, says beside that of what was decided about."""
+    if origin is None:
+        return None
+    known = project.ruling.origin
+    if known is not None and known != origin:
+        return f"its origin was {known}"
+    if known is not None:
+        return "same origin" if catalog.is_waiting(project) else None
+    before = catalog.cloned_again(project, origin)
+    if before is None or catalog.moved_from(project) is not None:
+        return None
+    return f"same origin as {_as_it_was(catalog, before)}"
+
+
 def _as_it_was(catalog: Catalog, before: Project) -> str:
-    """Where a project was before it was moved, and what it was then."""
+    """Where a project was before it came here, and what it was there."""
     decision = before.ruling.decision
     was = [decision.verdict.value] if decision is not None else []
     was += [f"as {catalog.name_of(before)}", *(f"#{tag}" for tag in before.ruling.tags)]
-    return f"moved from {text_of(before.path)}, was {' '.join(was)}"
+    return f"{text_of(before.path)}, was {' '.join(was)}"

@@ -10,6 +10,7 @@ from anyio import to_thread
 
 from rootsd.app.control.facts import FactsOf
 from rootsd.app.control.items import NoteOn, items_of
+from rootsd.app.control.origins import OriginsOf
 from rootsd.app.control.register import Entry, look
 from rootsd.app.deciding.ledger import Ledger
 from rootsd.app.deciding.references import Resolver, canonical, is_selected
@@ -30,6 +31,7 @@ class Projects:
     parents: Callable[[], Sequence[Parent]]
     note_on: NoteOn
     facts_of: FactsOf
+    origins_of: OriginsOf
 
     def entries(self) -> Iterable[Entry[Any]]:
         """What is answered here."""
@@ -57,9 +59,11 @@ class Projects:
             if _is_selected(catalog, project, query)
             and (under is None or contains(under, project.path))
         ]
+        back = [p for p in chosen if catalog.is_waiting(p) and catalog.may_come_back(p)]
+        origins = await self.origins_of(back)
         return Listing(
             revision=revision,
-            items=items_of(catalog, chosen, self.parents(), self.note_on),
+            items=items_of(catalog, chosen, self.parents(), self.note_on, origins),
             warnings=[],
         )
 
@@ -68,8 +72,11 @@ class Projects:
         revision, catalog = self.ledger.revision, self.ledger.catalog
         resolver = Resolver(catalog, lambda typed: self._canonical(typed, query.cwd))
         chosen = await to_thread.run_sync(resolver.all, query.refs)
-        items = items_of(catalog, chosen, self.parents(), self.note_on)
-        for item, facts in zip(items, await self.facts_of(chosen), strict=True):
+        seen = await self.facts_of(chosen)
+        pairs = zip(chosen, seen, strict=True)
+        origins = {p.path: facts["origin"] for p, facts in pairs if facts.get("origin")}
+        items = items_of(catalog, chosen, self.parents(), self.note_on, origins)
+        for item, facts in zip(items, seen, strict=True):
             cast("dict[str, Any]", item).update(facts)
         return Listing(revision=revision, items=items, warnings=[])
 

@@ -10,6 +10,7 @@ from typing import Any
 from anyio import to_thread
 
 from rootsd.app.control.items import dropped_items_of, items_of
+from rootsd.app.control.origins import OriginsOf, no_origins
 from rootsd.app.control.register import WORDS_LIMIT, Entry, Order, order
 from rootsd.app.deciding.ledger import Ledger, Overtaken
 from rootsd.app.deciding.references import Resolver, canonical, is_selected
@@ -47,13 +48,14 @@ class Decisions:
 
     `real_path` makes a typed path canonical (it touches the disk: called in a thread). `propose`
     looks at one folder, takes what it sees into the catalogue, and raises RootsdError where no
-    folder can be seen.
+    folder can be seen. `origins_of` reads where projects come from.
     """
 
     ledger: Ledger
     real_path: Callable[[str, str], bytes]
     propose: Callable[[bytes], Awaitable[None]]
     parents: Callable[[], Sequence[Parent]]
+    origins_of: OriginsOf = no_origins
 
     def entries(self) -> Iterable[Entry[Any]]:
         """What is answered here."""
@@ -98,8 +100,13 @@ class Decisions:
             raise NameTaken("--as names one project, and several are meant", "rootsd ls")
         lasts = request.lasts
         expires = self.ledger.expiries.after(lasts) if lasts is not None else None
+        approves = request.verb is DecisionVerb.APPROVE and request.effect is Effect.APPLY
+        origins = await self.origins_of(chosen.projects) if approves else {}
         while True:
-            orders = [_order(request, project, actor, expires) for project in chosen.projects]
+            orders = [
+                _order(request, project, actor, expires, origins.get(project.path))
+                for project in chosen.projects
+            ]
             fresh = [order for order in orders if not _is_so_already(chosen.catalog, order)]
             try:
                 after = await self._applied(request.effect, fresh, chosen.projects)
@@ -285,7 +292,9 @@ def check_word(word: str) -> None:
         )
 
 
-def _order(request: Decide, project: Project, actor: Actor, expires: Expiry | None) -> Verdicts:
+def _order(
+    request: Decide, project: Project, actor: Actor, expires: Expiry | None, origin: str | None
+) -> Verdicts:
     match request.verb:
         case DecisionVerb.APPROVE:
             return Approve(
@@ -296,6 +305,7 @@ def _order(request: Decide, project: Project, actor: Actor, expires: Expiry | No
                 tags=request.tags,
                 access=_access(request, project),
                 expires=expires,
+                origin=origin,
             )
         case DecisionVerb.DENY:
             return Deny(project.path, actor)

@@ -1,0 +1,37 @@
+"""Whose judgement may be another one after a change."""
+
+from __future__ import annotations
+
+import pytest
+
+from rootsd.core.catalog import Catalog
+from rootsd.core.inputs import Deny
+from rootsd.core.plan import plan
+from rootsd.core.reach import reach
+from support.decisions import NOON, PERSON, approved
+from support.fakes import PLACES, at
+from support.world import NOTHING_KNOWN, after, seen
+
+
+def test_a_change_reaches_what_holds_it_and_its_worktrees_and_nothing_beside() -> None:
+    catalog = after(
+        NOTHING_KNOWN,
+        seen(b"/w", 1),
+        seen(b"/w/main", 2),
+        seen(b"/w/beside", 3),
+        seen(b"/w/main/in", 4),
+        seen(b"/tree", 5, main=b"/w/main"),
+    )
+    assert reach([b"/w/main"], frozenset(), catalog) == {b"/w/main", b"/w", b"/tree"}
+    below = reach([b"/w/main"], {b"/w/main"}, catalog)
+    assert below == {b"/w/main", b"/w", b"/tree", b"/w/main/in"}
+
+
+@pytest.mark.parametrize("denied", [3, 30])
+def test_a_denial_reaches_below_whether_few_or_many_are_denied(denied: int) -> None:
+    outer = [at(b"/home/ann/src/o%d" % n, approved(n)) for n in range(denied)]
+    inner = [at(p.path + b"/in", approved(100 + n)) for n, p in enumerate(outer)]
+    beside = at(b"/home/ann/src/o1-beside", approved(999))
+    before = Catalog.of([*outer, *inner, beside], (), PLACES, 1)
+    then = plan(before, [Deny(p.path, PERSON) for p in outer], NOON).catalog
+    assert set(then.roots) == {beside.path}
