@@ -55,8 +55,8 @@ def test_all_that_is_known_a_line_each(daemon: FakeDaemon, shell: Shell) -> None
 def test_a_person_gets_columns_and_ages(daemon: FakeDaemon, shell: Shell) -> None:
     daemon.answers["show"] = a_listing(an_item(verdict="approved", published=True, decided_at="x"))
     out = shell.terminal("show", "api").out
-    assert "name        api (r7k2)" in out
-    assert "verdict     approved, published" in out
+    assert "name         api (r7k2)" in out
+    assert "verdict      approved, published" in out
     assert " ago" in out
 
 

@@ -51,7 +51,7 @@ def command(session: Session, *, refs: tuple[str, ...]) -> None:
             output.line("")
         for label, value in _lines(item, for_person=output.on_terminal):
             shown = safe_label(value, limit=None)
-            output.line(f"{label:<12}{shown}" if output.on_terminal else f"{label}\t{shown}")
+            output.line(f"{label:<13}{shown}" if output.on_terminal else f"{label}\t{shown}")
     output.warn(answer.warnings)
 
 
