@@ -19,6 +19,7 @@ from mcp.client.stdio import StdioServerParameters
 
 from rootsd.host.folders import run_folder
 from rootsd.host.ipc.connect import connect
+from support.desktop import desktop
 from support.person import HANG_GUARD, Person
 
 
@@ -129,3 +130,20 @@ async def test_one_that_asks_without_end_over_many_connections_leaves_room_for_o
                 answer = await client.call_tool("request_root", {**arguments, "wait_seconds": 0})
                 assert not answer.is_error
                 await to_thread.run_sync(person.wait_until_listed, "wanted", "pending")
+
+
+@pytest.mark.needs("dbus-daemon")
+async def test_a_confined_daemon_tells_on_the_desktop_at_once(
+    person: Person, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (person.home / "wanted").mkdir()
+    with desktop(tmp_path) as screen:
+        monkeypatch.setenv("DBUS_SESSION_BUS_ADDRESS", screen.address)
+        await to_thread.run_sync(person.rootsd, "up", str(person.parent))
+        async with Client(bridge_of(person)) as client:
+            arguments = {"path": str(person.home / "wanted"), "reason": "x", "wait_seconds": 0}
+            await client.call_tool("request_root", arguments)
+            summary, body = await to_thread.run_sync(screen.next)
+        await to_thread.run_sync(person.rootsd, "down")
+    assert summary == "A program asks for a folder"
+    assert body.endswith(f" asks for {person.home}/wanted: rootsd pending")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from posixpath import join, normpath
 from typing import Any
 
@@ -12,6 +12,8 @@ from rootsd.app.control.desk import Desk, Means
 from rootsd.app.control.register import Call, ProgressSink
 from rootsd.app.control.scans import ScanCost
 from rootsd.app.deciding.chronicle import Chronicle
+from rootsd.app.noticing import Noticing
+from rootsd.app.sessions.asking import Wish
 from rootsd.core.catalog import Catalog
 from rootsd.core.errors import NotPresent
 from rootsd.core.history import Event
@@ -143,6 +145,17 @@ class FakeHost:
         self.told.append("stop")
 
 
+class NoWishes:
+    """Nobody asks for anything, unless a test puts a note there."""
+
+    def __init__(self) -> None:
+        self.heard: Callable[[Wish], None] = lambda wish: None
+        self.notes: dict[bytes, str] = {}
+
+    def note_on(self, path: bytes) -> str | None:
+        return self.notes.get(path)
+
+
 class Office:
     """A desk and its surroundings; `ask` is what a person does."""
 
@@ -158,6 +171,7 @@ class Office:
             self.surveyor,
             self.host,
             Chronicle(self.world.ledger, self.gate, lambda last: self.events[-last:]),
+            Noticing(self.world.ledger, NoWishes(), clock=lambda: 0.0),
             real_path=real_path,
         )
 

@@ -68,6 +68,7 @@ NEEDS = {
     "bash": Need(_program("bash"), "apt-get install bash"),
     "checkout": Need((TOP / ".git").exists, "run it in a git checkout"),
     "bubblewrap": Need(_program("bwrap"), "apt-get install bubblewrap"),
+    "dbus-daemon": Need(_program("dbus-daemon"), "apt-get install dbus-daemon"),
     "ext4": Need(_mounts("ext4", "mkfs.ext4"), "apt-get install e2fsprogs"),
     "darcs": Need(_program("darcs"), "apt-get install darcs"),
     "fd": Need(_program("fdfind", "fd"), "apt-get install fd-find"),

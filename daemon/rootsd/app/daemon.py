@@ -12,8 +12,6 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
@@ -40,6 +38,7 @@ from rootsd.app.discovery.service import Senses
 from rootsd.app.discovery.surveyor import Surveyor
 from rootsd.app.health import Health, check_daemon
 from rootsd.app.listening import Claim, Listening, refuges
+from rootsd.app.noticing import Noticing
 from rootsd.app.sessions.admission import Admission
 from rootsd.app.sessions.asking import Asking
 from rootsd.app.sessions.history import history
@@ -53,10 +52,10 @@ from rootsd.app.sparing import begin_log
 from rootsd.core.catalog import Catalog
 from rootsd.core.focus import Focus
 from rootsd.core.paths import RefusedPlaces
-from rootsd.host import folders
+from rootsd.host import desktop, folders
 from rootsd.host.alarm import make_alarm
 from rootsd.host.allocator import hold_little
-from rootsd.host.clock import moment
+from rootsd.host.clock import moment, utc_now
 from rootsd.host.config import Config, read_config
 from rootsd.host.confine import Confinement, confine
 from rootsd.host.disk.answering import Answering
@@ -179,6 +178,7 @@ class Daemon:
             propose=self._surveyor.propose,
             clock=time.monotonic,
         )
+        self._noticing = Noticing(self._ledger, self._asking, clock=time.monotonic)
         self._since = utc_now()
         self._journal = Journal(state / _SESSIONS_FILE, GENERATION_BYTES)
         self._session_log = SessionLog(self._journal, __version__, utc_now)
@@ -198,12 +198,19 @@ class Daemon:
     def _make_door(self, store: Store, state: Path) -> Door:
         chronicle = Chronicle(self._ledger, self._gate, store.last_events)
         found = partial(real_path, resolve=self._answering.real_path)
-        note_on, facts_of = self._asking.note_on, self._sight.facts_of
-        origins_of = Origins(self._answering.answers).of
         means = Means(
-            self._ledger, self._surveyor, self, chronicle, note_on, facts_of, origins_of, found
+            self._ledger,
+            self._surveyor,
+            self,
+            chronicle,
+            self._noticing,
+            note_on=self._asking.note_on,
+            facts_of=self._sight.facts_of,
+            origins_of=Origins(self._answering.answers).of,
+            real_path=found,
+            state=bytes(state),
         )
-        return Door(self._gate, Desk(replace(means, state=bytes(state))))
+        return Door(self._gate, Desk(means))
 
     def _make_reception(self) -> Reception:
         supplier = Supplier(self._ledger, self._answering.real_path, self._asking)
@@ -259,6 +266,8 @@ class Daemon:
             group.start_soon(self._asking.carry_out)
             group.start_soon(self._asking.follow_decisions)
             group.start_soon(self._session_log.keep)
+            if desktop.is_possible():
+                group.start_soon(self._noticing.keep_telling)
             group.start_soon(self._gate.keep_remembering)
             self._admission = Admission(listening.mcp, config.sessions)
             group.start_soon(self._listen, listening)
@@ -338,8 +347,3 @@ class Daemon:
     async def _serve_control(self, stream: SocketStream, peer: Peer, heard: Heard) -> None:
         heard()
         await self._door.serve(stream, peer)
-
-
-def utc_now() -> datetime:
-    """The wall clock: for display and the history, never for order or timers."""
-    return datetime.now(UTC)

@@ -12,6 +12,7 @@ import click
 
 from rootsd.cli import boundary, reference
 from rootsd.cli.flags import global_options, write_examples
+from rootsd.cli.noticing import tell_news
 from rootsd.cli.session import Session
 
 if TYPE_CHECKING:
@@ -151,4 +152,5 @@ def main(arguments: list[str]) -> int:
 def _run(session: Session, arguments: list[str]) -> int:
     with root.make_context("rootsd", list(arguments), obj=session) as context:
         status = root.invoke(context)
+        tell_news(session)
         return status if isinstance(status, int) else 0

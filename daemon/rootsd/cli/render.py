@@ -72,6 +72,11 @@ class Output:
         return self._flags.json
 
     @property
+    def talks(self) -> bool:
+        """Whether anything but errors and warnings is said on standard error."""
+        return not self._flags.quiet and not self._flags.json
+
+    @property
     def on_terminal(self) -> bool:
         """Whether a person reads standard output."""
         return not self._flags.json and sys.stdout.isatty()
@@ -134,7 +139,7 @@ class Output:
 
     def say(self, text: str) -> None:
         """Talk on stderr; nothing with -q or --json."""
-        if not self._flags.quiet and not self._flags.json:
+        if self.talks:
             sys.stderr.write(safe_text(text) + "\n")
 
     def warn(self, warnings: Sequence[str]) -> None:

@@ -27,6 +27,8 @@ class Session:
 
     flags: Flags = field(default_factory=Flags)
     command: str = "status"
+    has_called: bool = False
+    """Whether the daemon has answered."""
 
     @cached_property
     def places(self) -> Places:
@@ -56,7 +58,9 @@ class Session:
 
         asking = client.Asking.FORBIDDEN if self.flags.no_input else client.Asking.ALLOWED
         ask = client.call_aloud if self.flags.verbose else client.call
-        return ask(request, on_progress, asking)
+        answer = ask(request, on_progress, asking)
+        self.has_called = True
+        return answer
 
     def scan(self, parent: str | None = None) -> dict[str, Any]:
         """Have the daemon scan, with a line of progress where a person looks on."""

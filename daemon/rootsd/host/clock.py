@@ -1,6 +1,7 @@
-"""The clock that counts from the machine's start, sleep included, and the name of that start.
+"""The wall clock, the clock that counts from the machine's start, and the name of that start.
 
-Sources: clock_gettime(2) (CLOCK_BOOTTIME), random(4) (boot_id); on macOS CLOCK_MONOTONIC, which
+The second counts sleep, too. Sources: clock_gettime(2) (CLOCK_BOOTTIME), random(4) (boot_id); on
+macOS CLOCK_MONOTONIC, which
 goes on during sleep as well, and the sysctl `kern.bootsessionuuid`.
 """
 
@@ -20,9 +21,14 @@ _BOOT_ID_NAME = b"kern.bootsessionuuid"
 _BOOT_ID_CAP = 64
 
 
+def utc_now() -> datetime:
+    """The wall clock: for display and the history, never for order or timers."""
+    return datetime.now(UTC)
+
+
 def moment() -> Moment:
     """Now."""
-    return Moment(datetime.now(UTC), _boot(), time.clock_gettime_ns(BOOT_CLOCK))
+    return Moment(utc_now(), _boot(), time.clock_gettime_ns(BOOT_CLOCK))
 
 
 @cache

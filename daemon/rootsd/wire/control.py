@@ -21,6 +21,7 @@ from rootsd.wire.focusing import FocusQuery, SetFocus
 from rootsd.wire.forms import number, optional, text, texts, truth, word
 from rootsd.wire.guarding import GuardQuery, LogQuery, SetGuard
 from rootsd.wire.naming import Renaming, Tagging
+from rootsd.wire.news import NewsQuery
 from rootsd.wire.projects import ProjectsQuery
 from rootsd.wire.request import BadRequest, Request
 from rootsd.wire.rules import RuleAddition, RuleRemoval, RulesQuery
@@ -38,6 +39,7 @@ FORMS: tuple[type[Request], ...] = (
     ScanOrder,
     Reload,
     Examine,
+    NewsQuery,
     Decide,
     Addition,
     Renaming,

@@ -24,6 +24,7 @@ from rootsd.wire.facts import ShowQuery
 from rootsd.wire.focusing import FocusQuery, SetFocus
 from rootsd.wire.guarding import GuardQuery, LogQuery, SetGuard
 from rootsd.wire.naming import Renaming, Tagging
+from rootsd.wire.news import NewsQuery
 from rootsd.wire.projects import ProjectsQuery, Selection
 from rootsd.wire.request import Request
 from rootsd.wire.rules import RuleAddition, RuleRemoval, RulesQuery
@@ -43,7 +44,7 @@ ORDERS: list[Request] = [
 ]  # fmt: skip
 LOOKS: list[Request] = [
     StatusQuery(), ProjectsQuery(CWD), SessionsQuery(), ScanOrder(), Reload(), Examine(),
-    CheckQuery("/"), WhyQuery("/"), FocusQuery(),
+    NewsQuery(), CheckQuery("/"), WhyQuery("/"), FocusQuery(),
     ShowQuery(CWD, ("p1",)), GuardQuery(), LogQuery(), RulesQuery(), Stop(), Addition("/x", CWD),
     Decide(APPROVE, CWD, ("p1",), effect=Effect.DRY_RUN),
 ]  # fmt: skip

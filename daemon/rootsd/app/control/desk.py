@@ -24,6 +24,7 @@ from rootsd.app.deciding.naming import Naming
 from rootsd.app.deciding.references import real_path
 from rootsd.app.deciding.rules import Rules
 from rootsd.app.deciding.standing import Standing
+from rootsd.app.noticing import Noticing
 from rootsd.wire.request import Request
 
 
@@ -36,6 +37,7 @@ class Means:
     surveyor: Surveyor
     host: Host
     chronicle: Chronicle
+    noticing: Noticing
     note_on: NoteOn = without_note
     facts_of: FactsOf = no_facts
     origins_of: OriginsOf = no_origins
@@ -86,5 +88,6 @@ def _entries(means: Means) -> tuple[Entry[Any], ...]:
         *Naming(ledger, found, parents).entries(),
         *Rules(ledger, found, parents).entries(),
         *Standing(ledger, found, parents, means.note_on).entries(),
+        *means.noticing.entries(),
         *means.chronicle.entries(),
     )

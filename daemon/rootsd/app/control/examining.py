@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from anyio import to_thread
@@ -16,16 +16,12 @@ from rootsd.app.deciding.ledger import Ledger
 from rootsd.core.diagnosis import Diagnosis, error, ok, warning
 from rootsd.core.labels import safe_label
 from rootsd.host import examining
+from rootsd.host.clock import utc_now
 from rootsd.wire.examining import DiagnosisItem, Examine, Examined
 from rootsd.wire.running import ParentStatus
 
 # Words of app.discovery.status.ParentState: those in which changes are not seen as they happen.
 _BLIND = ("missing", "unreadable")
-
-
-def utc_now() -> datetime:
-    """The wall clock."""
-    return datetime.now(UTC)
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,11 +64,16 @@ class Wish:
         self._denied.set()
 
 
+def _nobody_cares(wish: Wish) -> None:
+    pass
+
+
 class Asking:
     """Takes wishes in, and proposes what may be proposed.
 
     `look` says what lies at a path and takes nothing into the catalogue; `propose` does, and
     raises RootsdError where nothing can be seen. `clock` gives seconds that never go back.
+    `heard` is told of each wish that comes to wait for the person, by whoever puts itself there.
     """
 
     def __init__(
@@ -85,6 +90,7 @@ class Asking:
         self._propose = propose
         self._clock = clock
         self._bounds = bounds or Bounds()
+        self.heard: Callable[[Wish], None] = _nobody_cares
         self._allowance = Allowance(self._bounds.burst, self._bounds.per_second)
         self._wishes: dict[bytes, Wish] = {}
         self._inbox: deque[Wish] = deque()
@@ -133,6 +139,7 @@ class Asking:
         self._wishes[wish.path] = wish
         shown = safe_label(wish.path, limit=None)
         log.info('%s asks for %s: "%s" (rootsd pending)', wish.asker, shown, wish.reason)
+        self.heard(wish)
 
     async def _is_waiting(self, path: bytes) -> bool:
         """Whether the folder waits for a decision, proposed now if need be."""

@@ -1,0 +1,60 @@
+"""A notice on the person's desktop, over the session bus; needs the extra `notify` (jeepney).
+
+Nothing is started for it: the bus is a socket that is there or not, and the notice asks for no
+answer. Source: the Desktop Notifications Specification, version 1.3.
+"""
+
+from __future__ import annotations
+
+import os
+from html import escape
+from importlib.util import find_spec
+
+from rootsd.core.labels import safe_label
+
+PATIENCE_S = 5.0
+_NAME = "org.freedesktop.Notifications"
+_BUS_VARIABLE = "DBUS_SESSION_BUS_ADDRESS"
+_ADDED_TO_NONE, _ANY_TIME = 0, -1
+
+
+class NoDesktop(Exception):
+    """Nobody can be told: the reason."""
+
+
+def is_possible() -> bool:
+    """Whether the extra is installed."""
+    return find_spec("jeepney") is not None
+
+
+def show_notice(summary: str, body: str) -> None:
+    """Show it; called in a thread, returns within seconds. Raises NoDesktop.
+
+    Both are made safe: a desktop reads the body as markup.
+    """
+    from jeepney import DBusAddress, DBusErrorResponse, new_method_call  # noqa: PLC0415 - an extra
+    from jeepney.io.blocking import open_dbus_connection  # noqa: PLC0415
+    from jeepney.wrappers import unwrap_msg  # noqa: PLC0415
+
+    desktop = DBusAddress("/org/freedesktop/Notifications", bus_name=_NAME, interface=_NAME)
+    content: tuple[object, ...] = (
+        "rootsd",
+        _ADDED_TO_NONE,
+        "folder",
+        safe_label(summary, limit=None),
+        escape(safe_label(body, limit=None), quote=False),
+        [],
+        {"urgency": ("y", 1), "category": ("s", "device")},
+        _ANY_TIME,
+    )
+    try:
+        with open_dbus_connection(_bus()) as connection:
+            message = new_method_call(desktop, "Notify", "susssasa{sv}i", content)
+            unwrap_msg(connection.send_and_get_reply(message, timeout=PATIENCE_S))
+    except (OSError, EOFError, DBusErrorResponse, ValueError, RuntimeError) as error:
+        raise NoDesktop(str(error) or type(error).__name__) from error
+
+
+def _bus() -> str:
+    """The address of the session bus; a daemon that a client started lacks the variable."""
+    return os.environ.get(_BUS_VARIABLE) or f"unix:path=/run/user/{os.getuid()}/bus"
