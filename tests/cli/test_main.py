@@ -16,7 +16,8 @@ from support.terminal import Shell
 DOCUMENTED = {
     "up": {"--foreground"},
     "guard": set(),
-    "log": {"--last"},
+    "log": {"--last", "-f", "--follow"},
+    "undo": {"--dry-run"},
     "down": set(),
     "focus": {"--clear", "--now", "--dry-run"},
     "rename": {"--dry-run"},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
 from posixpath import join, normpath
 from typing import Any
 
@@ -16,7 +17,7 @@ from rootsd.app.noticing import Noticing
 from rootsd.app.sessions.asking import Wish
 from rootsd.core.catalog import Catalog
 from rootsd.core.errors import NotPresent
-from rootsd.core.history import Event
+from rootsd.core.history import START, Event, events_for
 from rootsd.core.inputs import Observation, Sighted
 from rootsd.core.model import Parent, Project, ProjectKind, Rule
 from rootsd.core.paths import bytes_of, contains
@@ -25,8 +26,8 @@ from rootsd.wire.request import Request
 from rootsd.wire.running import ConfigStatus, DaemonStatus, ParentStatus, SessionStatus
 from rootsd.wire.scans import Progress
 from rootsd.wire.sessions import SessionItem
-from support.decisions import PERSON
-from support.fakes import HANG_GUARD, SOURCES, World
+from support.decisions import NOON, PERSON
+from support.fakes import HANG_GUARD, SOURCES, FakeSaver, World
 from support.street import Street
 
 CWD = "/home/ann/src"
@@ -156,6 +157,25 @@ class NoWishes:
         return self.notes.get(path)
 
 
+class FakeArchive:
+    """What the saver was given, behind what `first` gives; a second between two batches."""
+
+    def __init__(self, saver: FakeSaver, first: Callable[[], Sequence[Event]]) -> None:
+        self._saver = saver
+        self._first = first
+
+    def events(self, after: int = 0, limit: int | None = None) -> list[Event]:
+        whole = [*self._first()]
+        for number, batch in enumerate(self._saver.batches):
+            head = whole[-1].head if whole else START
+            whole += events_for(batch, NOON + timedelta(seconds=number), head)
+        later = [event for event in whole if event.seq > after]
+        return later if limit is None else later[:limit]
+
+    def last_events(self, count: int) -> list[Event]:
+        return self.events()[-count:]
+
+
 class Office:
     """A desk and its surroundings; `ask` is what a person does."""
 
@@ -166,11 +186,12 @@ class Office:
         self.events: list[Event] = []
         self.street = Street()
         self.gate = self.street.gate(self.world.ledger.note)
+        archive = FakeArchive(self.world.saver, lambda: self.events)
         self.means = Means(
             self.world.ledger,
             self.surveyor,
             self.host,
-            Chronicle(self.world.ledger, self.gate, lambda last: self.events[-last:]),
+            Chronicle(self.world.ledger, self.gate, archive),
             Noticing(self.world.ledger, NoWishes(), clock=lambda: 0.0),
             real_path=real_path,
         )

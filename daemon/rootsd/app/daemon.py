@@ -196,7 +196,7 @@ class Daemon:
         self._stopping = anyio.Event()
 
     def _make_door(self, store: Store, state: Path) -> Door:
-        chronicle = Chronicle(self._ledger, self._gate, store.last_events)
+        chronicle = Chronicle(self._ledger, self._gate, store)
         found = partial(real_path, resolve=self._answering.real_path)
         means = Means(
             self._ledger,

@@ -41,6 +41,7 @@ VERBS: Mapping[str, Verb] = {
     "approve": Verb(DECIDE, "publish projects to MCP clients"),
     "deny": Verb(DECIDE, "never publish projects, and take them back"),
     "forget": Verb(DECIDE, "back to undecided"),
+    "undo": Verb(DECIDE, "take your newest order back, or one line of the log"),
     "rename": Verb(DECIDE, "call a project by another name"),
     "tag": Verb(DECIDE, "tag projects, or take tags away"),
     "focus": Verb(DECIDE, "narrow MCP sessions to a tag"),

@@ -29,6 +29,7 @@ from rootsd.wire.running import Reload, StatusQuery, Stop
 from rootsd.wire.scans import ScanOrder
 from rootsd.wire.sessions import SessionsQuery
 from rootsd.wire.standing import CheckQuery, WhyQuery
+from rootsd.wire.undoing import Undo
 
 FORMS: tuple[type[Request], ...] = (
     StatusQuery,
@@ -42,6 +43,7 @@ FORMS: tuple[type[Request], ...] = (
     NewsQuery,
     Decide,
     Addition,
+    Undo,
     Renaming,
     FocusQuery,
     SetFocus,

@@ -8,6 +8,9 @@ from typing import ClassVar, TypedDict
 from rootsd.core.callers import Guard
 from rootsd.wire.request import Request
 
+LONGEST_WAIT_S = 30
+"""How long a follower is kept waiting for one answer; it asks again."""
+
 
 @dataclass(frozen=True, slots=True)
 class GuardQuery(Request):
@@ -27,11 +30,14 @@ class SetGuard(Request):
 
 @dataclass(frozen=True, slots=True)
 class LogQuery(Request):
-    """The `last` decisions and refused attempts: `LogListing`."""
+    """The `last` decisions and refused attempts: `LogListing`. With `after`, the first `last` of
+    those after that number; where there are none yet, the answer waits for one up to `wait_s`."""
 
     method: ClassVar[str] = "log"
 
     last: int = 50
+    after: int | None = None
+    wait_s: int = 0
 
 
 class GuardStatus(TypedDict):

@@ -32,6 +32,7 @@ from rootsd.wire.running import Reload, StatusQuery, Stop
 from rootsd.wire.scans import ScanOrder
 from rootsd.wire.sessions import SessionsQuery
 from rootsd.wire.standing import CheckQuery, WhyQuery
+from rootsd.wire.undoing import Undo
 from support.decisions import approved, project
 from support.desks import APPROVE, CWD, DENY, FORGET, Office
 from support.fakes import HANG_GUARD
@@ -40,7 +41,7 @@ ORDERS: list[Request] = [
     Decide(APPROVE, CWD, ("p1",)), Decide(DENY, CWD, ("p1",)), Decide(FORGET, CWD, ("p1",)),
     SetGuard(Guard.OFF), SetGuard(Guard.AGENTS), RuleRemoval(3),
     RuleAddition(Verdict.APPROVED, "/x", CWD), Addition("/x", CWD, "api"),
-    Renaming("p1", "x", CWD), Tagging(("p1",), CWD, ("x",)), SetFocus("x"),
+    Renaming("p1", "x", CWD), Tagging(("p1",), CWD, ("x",)), SetFocus("x"), Undo(3), Undo(),
 ]  # fmt: skip
 LOOKS: list[Request] = [
     StatusQuery(), ProjectsQuery(CWD), SessionsQuery(), ScanOrder(), Reload(), Examine(),

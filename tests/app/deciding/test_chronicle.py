@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
+
+import anyio
 
 from rootsd.app.deciding.chronicle import log_items
 from rootsd.core.callers import Guard
@@ -11,8 +14,9 @@ from rootsd.core.history import START, distrust, events_for, fold
 from rootsd.core.model import Actor, ActorKind, Verdict
 from rootsd.wire.guarding import GuardQuery, LogQuery, SetGuard
 from rootsd.wire.running import StatusQuery
-from support.decisions import NOON, PERSON, add, approved, decide, rule
-from support.desks import Office
+from support.decisions import NOON, PERSON, add, approved, decide, project, rule
+from support.desks import APPROVE, DENY, Office
+from support.fakes import HANG_GUARD
 
 CALLER = Actor(ActorKind.CALLER, "pid 9: Goose started it")
 
@@ -67,3 +71,29 @@ async def test_what_was_refused_is_told_until_a_person_has_looked() -> None:
         assert (await office.ask(StatusQuery()))["refused"]["what"] == "y"
     assert (await office.ask(StatusQuery(is_look=True)))["refused"]["what"] == "y"
     assert (await office.ask(StatusQuery()))["refused"] is None
+
+
+async def test_a_follower_is_told_of_what_comes_as_soon_as_it_is_kept() -> None:
+    office = Office(project(1))
+    await office.decide(APPROVE, "p1")
+    listings: list[dict[str, Any]] = []
+
+    async def follow() -> None:
+        listings.append(await office.ask(LogQuery(after=1, wait_s=30)))
+
+    with anyio.fail_after(HANG_GUARD):
+        async with anyio.create_task_group() as group:
+            group.start_soon(follow)
+            await anyio.wait_all_tasks_blocked()
+            assert listings == []
+            await office.decide(DENY, "p1")
+    assert [item["verb"] for item in listings[0]["items"]] == ["denied"]
+
+
+async def test_who_does_not_wait_is_answered_at_once_and_nobody_waits_for_the_past() -> None:
+    office = Office(project(1))
+    assert (await office.ask(LogQuery(after=0)))["items"] == []
+    assert (await office.ask(LogQuery(wait_s=30)))["items"] == []
+    await office.decide(APPROVE, "p1")
+    answer = await office.ask(LogQuery(last=5, after=0, wait_s=10**9))
+    assert [item["seq"] for item in answer["items"]] == [1]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from support.fake_daemon import FakeDaemon
+from rootsd.core.errors import ErrorCode
+from support.fake_daemon import FakeDaemon, Objection
 from support.terminal import Shell
 
 
@@ -41,3 +42,38 @@ def test_a_pipe_gets_all_fields(daemon: FakeDaemon, shell: Shell) -> None:
 def test_an_empty_history_says_so(daemon: FakeDaemon, shell: Shell) -> None:
     daemon.answers["log"] = {"revision": 7, "items": [], "warnings": []}
     assert "Nothing was decided yet." in shell.terminal("log").out
+
+
+def test_a_follower_gets_an_object_a_line_and_goes_on_after_the_newest(
+    daemon: FakeDaemon, shell: Shell
+) -> None:
+    later = iter([[LAPSED], None])
+
+    def answer(params: dict[str, Any]) -> dict[str, Any]:
+        items = next(later) if "after" in params else [an_event(), REFUSED]
+        if items is None:
+            raise Objection(ErrorCode.UNREACHABLE, "gone")
+        return {"revision": 7, "items": items, "warnings": []}
+
+    daemon.answers["log"] = answer
+    done = shell.run("log", "-f", "--json")
+    assert done.status == 69
+    *lines, _ = map(json.loads, done.out.splitlines())
+    assert [line["items"][0]["seq"] for line in lines] == [3, 4, 5]
+    assert daemon.asked("log") == [
+        {},
+        {"last": 1000, "after": 4, "wait_s": 30},
+        {"last": 1000, "after": 5, "wait_s": 30},
+    ]
+
+
+def test_a_follower_in_a_pipe_gets_the_lines_as_they_come(
+    daemon: FakeDaemon, shell: Shell
+) -> None:
+    def answer(params: dict[str, Any]) -> dict[str, Any]:
+        if "after" in params:
+            raise Objection(ErrorCode.UNREACHABLE, "gone")
+        return {"revision": 7, "items": [an_event()], "warnings": []}
+
+    daemon.answers["log"] = answer
+    assert shell.run("log", "-f").out.startswith("3\t")

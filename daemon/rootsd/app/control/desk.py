@@ -24,6 +24,7 @@ from rootsd.app.deciding.naming import Naming
 from rootsd.app.deciding.references import real_path
 from rootsd.app.deciding.rules import Rules
 from rootsd.app.deciding.standing import Standing
+from rootsd.app.deciding.undoing import Undoing
 from rootsd.app.noticing import Noticing
 from rootsd.wire.request import Request
 
@@ -90,4 +91,5 @@ def _entries(means: Means) -> tuple[Entry[Any], ...]:
         *Standing(ledger, found, parents, means.note_on).entries(),
         *means.noticing.entries(),
         *means.chronicle.entries(),
+        *Undoing(ledger, means.chronicle.gate, means.chronicle.archive, parents).entries(),
     )

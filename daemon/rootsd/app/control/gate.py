@@ -27,7 +27,7 @@ from rootsd.core.callers import (
     judge_caller,
     who,
 )
-from rootsd.core.changes import Attempt, GuardChange, Note
+from rootsd.core.changes import Attempt, GuardChange, Note, Verb
 from rootsd.core.errors import CallerRefused, RootsdError
 from rootsd.core.model import Actor, ActorKind
 from rootsd.host.config import Approval
@@ -103,9 +103,9 @@ class Gate:
         """Tell agents by these names and markers, too."""
         self._agents = (*KNOWN_AGENTS, *further_agents(approval.agents, approval.markers))
 
-    async def set_guard(self, guard: Guard, actor: Actor) -> None:
+    async def set_guard(self, guard: Guard, actor: Actor, verb: Verb = Verb.GUARD_SET) -> None:
         """Judge callers so from now on. Raises what the store raised; loosening then fails."""
-        change = GuardChange(guard, actor)
+        change = GuardChange(guard, actor, verb)
         if guard is Guard.TERMINAL:  # nothing is stricter: it holds whatever the disk says
             self.guard = guard
         await self._note(change)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
+
+import anyio
 
 from rootsd.app.control.gate import Gate
 from rootsd.app.control.items import rfc3339
@@ -19,6 +21,7 @@ from rootsd.core.model import Actor, Rule
 from rootsd.core.paths import text_of
 from rootsd.core.records import Focused, RuledProject
 from rootsd.wire.guarding import (
+    LONGEST_WAIT_S,
     GuardQuery,
     GuardStatus,
     LogItem,
@@ -29,14 +32,23 @@ from rootsd.wire.guarding import (
 )
 
 
+class Archive(Protocol):
+    """The history; called in a thread, while nobody else uses the store."""
+
+    def events(self, after: int = 0, limit: int | None = None) -> Sequence[Event]:
+        """The events after number `after`, oldest first, at most `limit`."""
+
+    def last_events(self, count: int) -> Sequence[Event]:
+        """The newest `count` events, oldest first."""
+
+
 @dataclass(frozen=True, slots=True)
 class Chronicle:
-    """Answers about what was decided and refused, and about who may decide. `last_events` gives
-    the newest so many events, oldest first; called in a thread, while nobody uses the store."""
+    """Answers about what was decided and refused, and about who may decide."""
 
     ledger: Ledger
     gate: Gate
-    last_events: Callable[[int], Sequence[Event]]
+    archive: Archive
 
     def entries(self) -> Iterable[Entry[Any]]:
         """What is answered here."""
@@ -47,8 +59,14 @@ class Chronicle:
         )
 
     async def log(self, query: LogQuery) -> LogListing:
-        """The last events."""
-        events = await self.ledger.undisturbed(partial(self.last_events, query.last))
+        """The last events, or those after a number, which may be yet to come."""
+        saved = self.ledger.next_save()
+        events = await self.ledger.undisturbed(partial(self._events, query))
+        with anyio.move_on_after(min(query.wait_s, LONGEST_WAIT_S)):
+            while query.after is not None and not events:
+                await saved.wait()
+                saved = self.ledger.next_save()
+                events = await self.ledger.undisturbed(partial(self._events, query))
         return LogListing(revision=self.ledger.revision, items=log_items(events), warnings=[])
 
     async def guard(self, _: GuardQuery) -> GuardStatus:
@@ -59,6 +77,12 @@ class Chronicle:
         """Let another guard judge. Raises what the store raises."""
         await self.gate.set_guard(request.guard, actor)
         return self._guard_status()
+
+    def _events(self, query: LogQuery) -> Sequence[Event]:
+        """In a thread."""
+        if query.after is None:
+            return self.archive.last_events(max(0, query.last))
+        return self.archive.events(max(0, query.after), max(0, query.last))
 
     def standing(self, *, is_look: bool) -> tuple[Guard, RefusedStatus | None]:
         """Who may decide, and what was refused since somebody looked."""

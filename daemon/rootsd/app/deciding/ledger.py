@@ -27,7 +27,7 @@ from rootsd.core.catalog import Catalog
 from rootsd.core.changes import Change, FocusChange, Note
 from rootsd.core.errors import Busy, RootsdError
 from rootsd.core.focus import NO_FOCUS, Focus
-from rootsd.core.inputs import Approve, Fact, Input, Observation, Order, Unsafe
+from rootsd.core.inputs import Approve, Fact, Input, Observation, Order, Restore, Unsafe
 from rootsd.core.model import Identity, LapseReason, Project, Published, Root
 from rootsd.core.paths import RefusedPlaces
 from rootsd.core.plan import Plan, plan
@@ -207,6 +207,10 @@ class Ledger:
         """What `obey` or `observe` would do; nothing is done. Raises OrderRefused."""
         return plan(self._catalog, inputs, self._now())
 
+    def next_save(self) -> anyio.Event:
+        """What is set as soon as the disk has taken something more."""
+        return self._saved
+
     async def keep_saving(self, retry_seconds: Sequence[float] = RETRY_SECONDS) -> None:
         """Write what the disk refused, until it takes it. Runs as long as the daemon does.
 
@@ -248,9 +252,9 @@ class Ledger:
     async def _obey(self, orders: Sequence[Order], seen: Iterable[Project]) -> Plan:
         if any(_is_overtaken(project, self._catalog) for project in seen):
             raise Overtaken("somebody else decided about this meanwhile", "rootsd ls")
-        approvals = [order for order in orders if isinstance(order, Approve)]
+        approvals = [order for order in orders if isinstance(order, Approve | Restore)]
         if approvals:
-            chosen = {order.path: order.identity for order in approvals if order.identity}
+            chosen = {o.path: identity for o in approvals if (identity := _approved_in(o))}
             await self._observe(await self._verifier.verify_more(chosen))
         made = plan(self._catalog, orders, self._now())
         if only_narrows(self._catalog, made):
@@ -314,6 +318,14 @@ class Ledger:
             for path in self._catalog.roots
             if (identity := projects[path].sighting.identity) is not None
         }
+
+
+def _approved_in(order: Approve | Restore) -> Identity | None:
+    """The directory that the order approves, if it approves one."""
+    if isinstance(order, Approve):
+        return order.identity
+    decision = order.ruling.decision
+    return decision.identity if decision is not None else None
 
 
 def _is_overtaken(seen: Project, catalog: Catalog) -> bool:

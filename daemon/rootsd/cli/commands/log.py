@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import replace
+from typing import Any, NoReturn
 
 import click
 
@@ -11,9 +13,10 @@ from rootsd.cli.columns import age, path_of
 from rootsd.cli.flags import Command
 from rootsd.cli.render import Answer, Column
 from rootsd.cli.session import Session, pass_session
-from rootsd.wire.guarding import LogQuery
+from rootsd.wire.guarding import LONGEST_WAIT_S, LogQuery
 
 _LAST = 50
+_AT_ONCE = 1000
 _VERB_STYLES = {"approved": "green", "denied": "red", "refused": "bold red", "lapsed": "yellow"}
 _BY_LIMIT = 200
 
@@ -30,11 +33,13 @@ _COLUMNS = (
     Column("BY", _by, limit=_BY_LIMIT),
 )
 
+_UNTITLED = tuple(replace(column, title="") for column in _COLUMNS)
+
 
 @click.command(
     "log",
     cls=Command,
-    epilog="rootsd log\nrootsd log --last 5 --json",
+    epilog="rootsd log\nrootsd log --last 5 --json\nrootsd log -f",
 )
 @click.option(
     "--last",
@@ -44,14 +49,34 @@ _COLUMNS = (
     show_default=True,
     help="how many",
 )
+@click.option("-f", "--follow", is_flag=True, help="go on with what is decided from now on")
 @pass_session
-def command(session: Session, *, last: int) -> None:
+def command(session: Session, *, last: int, follow: bool) -> None:
     """Show what was decided, by whom, and which orders were refused.
 
-    In a pipe the columns are number, time, verb, what it is about, and who ordered it.
+    In a pipe the columns are number, time, verb, what it is about, and who ordered it. With -f
+    and --json each event is an object on a line of its own. undo takes a line back.
     """
     listing = session.call(LogQuery(last))
+    if follow:
+        _follow(session, listing)
     output = session.output
     output.show(Answer(listing["items"], listing["revision"], listing["warnings"]), _COLUMNS)
     if output.on_terminal and not listing["items"]:
         output.say("Nothing was decided yet.")
+
+
+def _follow(session: Session, listing: Mapping[str, Any]) -> NoReturn:
+    """Print what there is, and then whatever comes, until ^C."""
+    columns: tuple[Column, ...] = _COLUMNS
+    newest = 0
+    while True:
+        for item in listing["items"]:
+            newest = item["seq"]
+            if session.output.is_json:
+                session.output.object(Answer((item,), listing["revision"]))
+        if not session.output.is_json and listing["items"]:
+            session.output.show(Answer(listing["items"]), columns)
+            columns = _UNTITLED
+        sys.stdout.flush()
+        listing = session.call(LogQuery(_AT_ONCE, after=newest, wait_s=LONGEST_WAIT_S))

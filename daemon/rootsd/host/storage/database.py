@@ -219,15 +219,6 @@ def read_events(db: Database, after: int = 0, limit: int | None = None) -> Itera
     return map(_event, db.execute(query, (after, -1 if limit is None else limit)))
 
 
-def read_history(db: Database, subject: Subject) -> Iterator[Event]:
-    """The events about `subject`, in order; raises and verifies as `read_events` does."""
-    query = (
-        "SELECT seq, at, actor, verb, kind, key, body, prev, hash FROM event"
-        " WHERE kind = ? AND key = ? ORDER BY seq"
-    )
-    return map(_event, db.execute(query, (subject.kind.value, subject.key)))
-
-
 def write_events(db: Database, events: Iterable[Event]) -> None:
     """Append `events`, and bring `record` up to date with them."""
     for event in events:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from rootsd.core.callers import Guard
 from rootsd.core.changes import Change, Note, ProjectChange
-from rootsd.core.history import START, Event, Head, Subject, events_for
+from rootsd.core.history import START, Event, Head, events_for
 from rootsd.core.labels import safe_label
 from rootsd.core.model import Presence, Project, ProjectKind, Rule, Sighting
 from rootsd.core.records import Focused, RuledProject
@@ -23,7 +23,6 @@ from rootsd.host.storage.database import (
     explained,
     read_events,
     read_head,
-    read_history,
     read_next_rule,
     read_records,
     read_sightings,
@@ -147,11 +146,6 @@ class Store:
         """The newest `count` decisions, oldest first."""
         with self._in_use():
             return tuple(read_events(self._db, max(0, read_head(self._db).seq - count)))
-
-    def history_of(self, subject: Subject) -> tuple[Event, ...]:
-        """The decisions about `subject`, oldest first."""
-        with self._in_use():
-            return tuple(read_history(self._db, subject))
 
     def backup_due_in(self, at: datetime) -> timedelta:
         """How long from `at` until the newest backup is a day old. Raises NotPrivate."""
