@@ -102,7 +102,7 @@ def test_a_call_and_memory(sizes: Sizes) -> None:
     rounds = sizes.pick(test=1_000, check=3_000, soak=10_000)
     line = request("c", "tools/call", {"name": "echo", "arguments": {"message": "hi"}})
     with ExitStack() as stack:
-        clients = ready(stack, npm("mcp-server-everything")())
+        clients = ready(stack, npm("@modelcontextprotocol/server-everything")())
         for client in clients.values():
             a_call(client, line)
         calls = {name: (lambda it=client: a_call(it, line)) for name, client in clients.items()}
@@ -152,7 +152,7 @@ def many(client: RelayClient) -> float:
 def test_a_thousand_calls_in_flight(sizes: Sizes) -> None:
     rounds = sizes.pick(test=5, check=15, soak=50)
     with ExitStack() as stack:
-        clients = ready(stack, npm("mcp-server-everything")())
+        clients = ready(stack, npm("@modelcontextprotocol/server-everything")())
         for client in clients.values():
             a_call(
                 client, request("c", "tools/call", {"name": "echo", "arguments": {"message": ""}})
@@ -178,7 +178,7 @@ def test_start_to_first_answer(sizes: Sizes) -> None:
     rounds = sizes.pick(test=10, check=30, soak=60)
     starts = {
         name: (lambda it=words: a_start(it))
-        for name, words in commands(npm("mcp-server-everything")()).items()
+        for name, words in commands(npm("@modelcontextprotocol/server-everything")()).items()
     }
     took = {name: statistics.median(all_) for name, all_ in interleaved(rounds, starts).items()}
     table(

@@ -27,12 +27,15 @@ from mcp_types import (
     TextContent,
 )
 
+from rootsd.cli import client as control
+from rootsd.core.model import Access
+from rootsd.wire.deciding import Decide, DecisionVerb
 from support.person import Person
 from support.sizes import Sizes
 from support.tried import LISTING, SERVERS, Server, Takes, said
 
 HANG_GUARD_S = 120
-PATIENCE = 100
+PATIENCE = 1000
 
 pytestmark = [
     pytest.mark.needs("npm"),
@@ -55,17 +58,20 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Resident]:
         environment.setenv("ROOTSD_DIR", str(home / "dir"))
         person = Resident(home)
     for name in ("alpha", "beta", "gamma", "delta"):
-        person.clone(name)
+        folder = person.clone(name)
+        (folder / ".obsidian").mkdir()  # which makes it a vault
+        (folder / "NOTE.md").write_text(f"I am {name}\n")
     person.rootsd("up", str(person.parent))
     yield person
     person.run("down")
 
 
 @pytest.fixture
-def person(house: Resident) -> Resident:
+def person(house: Resident, monkeypatch: pytest.MonkeyPatch) -> Resident:
     """Has approved alpha and beta, and neither gamma nor delta."""
-    house.rootsd("forget", "gamma", "delta")
-    house.rootsd("approve", "alpha", "beta")
+    monkeypatch.setenv("ROOTSD_DIR", house.environment()["ROOTSD_DIR"])  # `decide` looks there
+    control.call(Decide(DecisionVerb.FORGET, "/", ("gamma", "delta")))
+    control.call(Decide(DecisionVerb.APPROVE, "/", ("alpha", "beta")))
     return house
 
 
@@ -115,16 +121,16 @@ async def client_of(
         yield client
 
 
-async def order(person: Person, *words: str) -> None:
-    await to_thread.run_sync(person.rootsd, *words)
+async def decide(verb: DecisionVerb, name: str, access: Access = Access.READ_WRITE) -> None:
+    """An order as the command line gives it, but for the start of a process."""
+    await to_thread.run_sync(control.call, Decide(verb, "/", (name,), access=access))
 
 
-async def until_open(person: Person, server: Server, client: Client, folder: Path) -> None:
+async def until_open(server: Server, client: Client, folder: Path) -> None:
     """Ask until the folder is open: what is added may take a moment."""
     for _ in range(PATIENCE):
         if await server.is_open(client, folder):
             return
-        await order(person, "status")  # a process, so this is no spin
     raise AssertionError(f"{folder} never opened")
 
 
@@ -136,10 +142,10 @@ async def use(person: Person, server: Server, kind: str) -> None:
         assert await server.is_open(client, alpha), "the first call of all"
         assert await server.is_open(client, beta) is not only_alpha
         assert not await server.is_open(client, gamma)
-        await order(person, "deny", "alpha")
+        await decide(DecisionVerb.DENY, "alpha")
         assert not await server.is_open(client, alpha), "the very next call"
-        await order(person, "approve", "alpha")
-        await until_open(person, server, client, alpha)
+        await decide(DecisionVerb.APPROVE, "alpha")
+        await until_open(server, client, alpha)
         assert not await server.is_open(client, gamma)
 
 
@@ -166,10 +172,10 @@ async def test_the_next_call_after_a_denial_fails_every_time(person: Person, siz
     with anyio.fail_after(10 * HANG_GUARD_S):
         async with client_of(person, server.command()) as client:
             for _ in range(sizes.pick(test=5, check=100, soak=1000)):
-                await until_open(person, server, client, folder)
-                await order(person, "deny", "beta")
+                await until_open(server, client, folder)
+                await decide(DecisionVerb.DENY, "beta")
                 assert not await server.is_open(client, folder)
-                await order(person, "approve", "beta")
+                await decide(DecisionVerb.APPROVE, "beta")
 
 
 async def test_without_the_barrier_the_first_call_would_fail(person: Person) -> None:
@@ -219,7 +225,7 @@ async def test_a_server_of_the_sdk_has_the_roots_of_the_moment_in_every_mode(
     with anyio.fail_after(HANG_GUARD_S):
         async with client_of(person, server.command(), mode=mode) as client:
             assert await server.is_open(client, person.parent / "alpha")
-            await order(person, "deny", "alpha")
+            await decide(DecisionVerb.DENY, "alpha")
             assert not await server.is_open(client, person.parent / "alpha")
             assert await server.is_open(client, person.parent / "beta")
 
@@ -228,7 +234,7 @@ async def test_roots_for_reading_are_withheld_from_a_server_that_could_write(
     person: Person,
 ) -> None:
     server = SERVERS["server-filesystem"]
-    await order(person, "approve", "--read-only", "gamma")
+    await decide(DecisionVerb.APPROVE, "gamma", Access.READ)
     with anyio.fail_after(HANG_GUARD_S):
         for flags, is_open in (((), False), (("--advisory-access",), True)):
             async with client_of(person, server.command(), flags=flags) as client:
@@ -248,9 +254,9 @@ async def test_a_folder_of_the_client_that_is_not_approved_waits_for_a_decision(
             assert not await server.is_open(client, folder)
             assert not await server.is_open(client, person.parent / "alpha"), "it is not theirs"
             (waiting,) = [i for i in person.items("pending") if i["name"] == "delta"]
-            assert "run: mcp-server-filesystem asks for it" in str(waiting["note"])
-            await order(person, "approve", "delta")
-            await until_open(person, server, client, folder)
+            assert "run: server-filesystem asks for it" in str(waiting["note"])
+            await decide(DecisionVerb.APPROVE, "delta")
+            await until_open(server, client, folder)
 
 
 async def test_a_daemon_that_is_killed_is_followed_by_another_and_the_client_notices_nothing(
@@ -263,13 +269,8 @@ async def test_a_daemon_that_is_killed_is_followed_by_another_and_the_client_not
             os.kill(person.daemon_pid(), 9)
             assert await server.is_open(client, person.parent / "alpha")
             await to_thread.run_sync(person.rootsd, "up")
-            await order(person, "deny", "alpha")
-            for _ in range(PATIENCE):  # the relay may still be on its way to the new daemon
-                if not await server.is_open(client, person.parent / "alpha"):
-                    break
-                await to_thread.run_sync(person.rootsd, "status")
-            else:
-                raise AssertionError("the denial never arrived")
+            await decide(DecisionVerb.DENY, "alpha")
+            assert not await server.is_open(client, person.parent / "alpha")
 
 
 async def test_sessions_show_the_server_its_scope_and_what_it_was_told(person: Person) -> None:
@@ -279,7 +280,7 @@ async def test_sessions_show_the_server_its_scope_and_what_it_was_told(person: P
         async with client_of(person, server.command(), flags=flags) as client:
             assert await server.is_open(client, person.parent / "alpha")
             (session,) = (each for each in person.items("sessions") if each["scope"])
-    assert session["client"] == "run: mcp-server-filesystem"
+    assert session["client"] == "run: server-filesystem"
     assert session["scope"] == ["alpha", "gamma"]
     assert session["given"][-1]["roots"] == 1
     assert session["told"] == {"roots": 1, "names": ["alpha"]}

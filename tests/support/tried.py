@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -47,12 +48,16 @@ async def said(client: Client, tool: str, **arguments: object) -> str | None:
 
 
 @cache
-def _from_npm(name: str, *words: str) -> tuple[str, ...]:
-    return (str(node.node()), str(node.packages() / "node_modules" / ".bin" / name), *words)
+def _from_npm(package: str, *words: str) -> tuple[str, ...]:
+    folder = node.packages() / "node_modules" / package
+    # Not through node_modules/.bin, where two packages may want the same name.
+    (program,) = json.loads((folder / "package.json").read_text())["bin"].values()
+    return (str(node.node()), str(folder / program), *words)
 
 
-def npm(name: str, *words: str) -> Callable[[], list[str]]:
-    return lambda: list(_from_npm(name, *words))
+def npm(package: str, *words: str) -> Callable[[], list[str]]:
+    """The program of a package."""
+    return lambda: list(_from_npm(package, *words))
 
 
 def python(*words: str) -> Callable[[], list[str]]:
@@ -84,6 +89,16 @@ async def reads_note(client: Client, folder: Path) -> bool:
     return "hello" in (await said(client, "read_notes", paths=[way]) or "")
 
 
+async def reads_either(client: Client, folder: Path) -> bool:
+    return "hello" in (await said(client, "read_file", path=str(folder / "README")) or "")
+
+
+async def reads_vault(client: Client, folder: Path) -> bool:
+    """It is asked by a name within its vault, and says the same of all; so the note differs."""
+    note = await said(client, "obsidian_read_note", vault="v", path="NOTE.md")
+    return f"I am {folder.name}" in (note or "")
+
+
 async def writes_memory(client: Client, folder: Path) -> bool:
     memory = folder / "memory.json"
     before = memory.stat().st_size if memory.exists() else 0
@@ -93,23 +108,30 @@ async def writes_memory(client: Client, folder: Path) -> bool:
 
 
 SERVERS = {
-    "server-filesystem": Server(npm("mcp-server-filesystem"), reads_file),
+    "server-filesystem": Server(npm("@modelcontextprotocol/server-filesystem"), reads_file),
     "server-filesystem {roots}": Server(
-        npm("mcp-server-filesystem", "{roots}"), reads_file, restarts=True
+        npm("@modelcontextprotocol/server-filesystem", "{roots}"), reads_file, restarts=True
     ),
-    "server-everything": Server(npm("mcp-server-everything"), names_it),
+    "server-everything": Server(npm("@modelcontextprotocol/server-everything"), names_it),
     "SDK server with ListRoots": Server(python(str(LISTING)), shows_it),
     "mcp-server-git": Server(
         python("-m", "mcp_server_git", "--repository", "{root}"), shows_status, Takes.ONE,
         restarts=True,
     ),
     "git-mcp-server": Server(
-        npm("git-mcp-server"), shows_status_too, Takes.ONE,
+        npm("@cyanheads/git-mcp-server"), shows_status_too, Takes.ONE,
         ("--env", "GIT_BASE_DIR={root}", "--env", "MCP_LOG_LEVEL=error"), restarts=True,
     ),
     "mcp-obsidian": Server(npm("mcp-obsidian", "{root}"), reads_note, Takes.ONE, restarts=True),
     "server-memory": Server(
-        npm("mcp-server-memory"), writes_memory, Takes.ONE,
+        npm("@modelcontextprotocol/server-memory"), writes_memory, Takes.ONE,
         ("--env", "MEMORY_FILE_PATH={root}/memory.json"), restarts=True,
+    ),
+    "agent-infra filesystem": Server(
+        npm("@agent-infra/mcp-server-filesystem", "--allowed-directories={roots}"), reads_either,
+        restarts=True,
+    ),
+    "obsidian-mcp": Server(
+        npm("obsidian-mcp", "serve", "--vault", "v={root}"), reads_vault, Takes.ONE, restarts=True,
     ),
 }  # fmt: skip

@@ -1,7 +1,7 @@
 """What to call a server by its command. Pure.
 
 Arguments may hold secrets, so that no more of them is told than the name of the program that a
-starter such as npx is given.
+starter such as npx is given, or of the folder that it lies in where it has none of its own.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ _STARTERS = frozenset(
     }
 )
 _THEIR_VERBS = frozenset({"dlx", "exec", "run", "tool", "x"})
+_ENTRIES = frozenset({"__main__", "cli", "index", "main", "server"})  # with any ending
+_MADE = frozenset({"bin", "build", "dist", "lib", "out", "src"})
 
 
 def name_of(words: Sequence[str]) -> str:
@@ -39,4 +41,9 @@ def name_of(words: Sequence[str]) -> str:
 
 
 def _base(word: str) -> str:
-    return word.rstrip("/").rpartition("/")[2] or word
+    """The last part of a path that names anything: `server` of `server/dist/index.js`."""
+    *folders, last = word.rstrip("/").split("/")
+    stem, has_ending, _ = last.partition(".")
+    if has_ending and stem in _ENTRIES:
+        last = next((each for each in reversed(folders) if each and each not in _MADE), last)
+    return last or word
