@@ -50,6 +50,7 @@ def test_a_clone_is_settled_when_git_was_seen_and_the_index_is_there(
         Settled(raw(clone), GIT)
     ]
     assert making.watcher.count() == 0
+    assert making.candidates.next_due() is None  # what it waited for wakes nobody any more
 
 
 def test_a_clone_where_nobody_answers_is_looked_at_again_later(

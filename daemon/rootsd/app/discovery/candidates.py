@@ -109,7 +109,14 @@ class Candidates:
         """When `due` is to be called, on the clock given; None if nothing is waited for."""
         if self._unsure:
             return self._now()
-        return self._timers[0][0] if self._timers else None
+        while self._timers:
+            when, _, path = self._timers[0]
+            candidate = self._all.get(path)
+            if candidate is not None and candidate.due == when:
+                return when
+            # Put off or settled since: a clone leaves dozens, and each would be a wake-up.
+            heapq.heappop(self._timers)
+        return None
 
     def drop(self, path: bytes) -> bool:
         """Forget a candidate whose folder is gone or no project any more; whether it was one."""
