@@ -7,11 +7,18 @@ from pathlib import Path
 import pytest
 
 from bench.forest import Forest, Plan, make_forest
+from rootsd.app.collecting import spare_what_is_loaded
 from support.sizes import Sizes
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--plot", type=Path, help="write the curve of bench_growth there, as SVG")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def collector() -> None:
+    """What runs in this process is collected as it is in the daemon."""
+    spare_what_is_loaded()
 
 
 @pytest.fixture(scope="session")
