@@ -31,8 +31,6 @@ from rootsd.core.plan import plan
 from rootsd.host.disk.identity import identify
 from rootsd.host.disk.markers import SKIPPED, SKIPPED_BESIDE_A_PROJECT_FILE
 from rootsd.host.disk.mounts import MountWatch, mount_points, mounts
-from rootsd.host.vcs.complete import state_of
-from rootsd.host.vcs.stages import Pending, Stage
 from rootsd.host.watch.events import (
     Change,
     Happening,
@@ -240,12 +238,6 @@ def _unlike(path: bytes, live: Sighting, fresh: Sighting) -> str | None:
     if live.kind is not fresh.kind or live.main_checkout != fresh.main_checkout:
         return f"{live.kind} {live.main_checkout!r}, not {fresh.kind} {fresh.main_checkout!r}"
     if live.incomplete is not fresh.incomplete:
-        match state_of(path, live.kind):
-            # Only who saw the clone knows that it was stopped.
-            case Pending(stage=Stage.FILES_BEFORE_INDEX):
-                return None
-            case _:
-                pass
         return f"{live.incomplete}, not {fresh.incomplete}"
     return None if live.hazard is fresh.hazard else f"{live.hazard}, not {fresh.hazard}"
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
+import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -53,15 +54,16 @@ def test_a_clone_without_a_checkout_is_whole_and_a_copy_of_its_part_is_not(
     making: Making, tmp_path: Path
 ) -> None:
     make_repository(tmp_path / "up")
-    for name in ("cloned", "copied"):
+    for name in ("cloned", "finished", "stopped"):
         git("clone", "-n", tmp_path / "up", tmp_path / name)
-        (tmp_path / name / ".git" / "HEAD").rename(tmp_path / f"{name}-HEAD")
+    for folder in (tmp_path / "finished", tmp_path / "finished/.git", tmp_path / "stopped/.git"):
+        os.utime(folder / "HEAD" if folder.name == ".git" else folder, (0, 0))
+    for name in ("cloned", "finished", "stopped"):
         making.consider(tmp_path / name, GIT, Arrival.MADE)
-        (tmp_path / f"{name}-HEAD").rename(tmp_path / name / ".git" / "HEAD")
-    making.happen(tmp_path / "cloned" / ".git", "HEAD.lock", Change.LEFT)
     assert making.wait(0.3) == [
         Settled(raw(tmp_path / "cloned"), GIT),
-        Settled(raw(tmp_path / "copied"), GIT, Incomplete.NOT_CHECKED_OUT),
+        Settled(raw(tmp_path / "finished"), GIT),
+        Settled(raw(tmp_path / "stopped"), GIT, Incomplete.NOT_CHECKED_OUT),
     ]
 
 
@@ -75,26 +77,53 @@ def test_a_clone_killed_before_anything_was_fetched_is_interrupted(
     assert making.wait(0.6) == [expected]
 
 
-def test_a_copy_without_some_files_is_incomplete_until_git_is_seen_in_it(
-    making: Making, clone: Path
+def _part(clone: Path, to: Path) -> Path:
+    """What a copy is as long as its last file is missing, with new times."""
+    subprocess.run(["cp", "-r", clone, to], check=True)
+    (to / "d3" / "f3").unlink()
+    return to
+
+
+@pytest.mark.parametrize("arrival", Arrival)
+def test_a_copy_without_some_files_is_incomplete_however_it_came_until_git_is_used_in_it(
+    making: Making, clone: Path, tmp_path: Path, arrival: Arrival
+) -> None:
+    copy = _part(clone, tmp_path / "copy")
+    assert making.consider(copy, GIT, arrival) is None
+    assert making.wait(2.9) == []
+    assert making.wait(0.2) == [Settled(raw(copy), GIT, Incomplete.NOT_CHECKED_OUT)]
+    git("reset", "-q", cwd=copy)
+    assert making.happen(copy / ".git", "index.lock", Change.LEFT) == [Settled(raw(copy), GIT)]
+
+
+@pytest.mark.parametrize("arrival", Arrival)
+def test_a_checkout_in_which_files_were_deleted_is_whole_however_it_came(
+    making: Making, clone: Path, arrival: Arrival
 ) -> None:
     (clone / "d3" / "f3").unlink()
-    assert making.consider(clone, GIT, Arrival.MADE) is None
-    assert making.wait(2.9) == []
-    assert making.wait(0.2) == [Settled(raw(clone), GIT, Incomplete.NOT_CHECKED_OUT)]
-    assert making.happen(clone / ".git", "index.lock", Change.LEFT) == [Settled(raw(clone), GIT)]
+    making.consider(clone, GIT, arrival)
+    making.wait(3.1)
+    assert making.consider(clone, GIT, Arrival.FOUND) == Settled(raw(clone), GIT)
+
+
+@pytest.mark.parametrize("arrival", Arrival)
+def test_a_whole_copy_of_one_in_which_files_were_deleted_is_whole(
+    making: Making, clone: Path, tmp_path: Path, arrival: Arrival
+) -> None:
+    (clone / "d3" / "f3").unlink()
+    copy = tmp_path / "copy"
+    subprocess.run(["cp", "-a", clone, copy], check=True)
+    settled = making.consider(copy, GIT, arrival) or making.wait(0.1)[0]
+    assert settled == Settled(raw(copy), GIT)
 
 
 def test_a_copy_is_settled_when_all_its_files_are_there(
     making: Making, clone: Path, tmp_path: Path
 ) -> None:
-    copy = tmp_path / "copy"
-    shutil.copytree(clone, copy)
-    last = copy / "d3" / "f3"
-    last.rename(tmp_path / "kept")
+    copy = _part(clone, tmp_path / "copy")
     assert making.consider(copy, GIT, Arrival.MADE) is None
     assert making.wait(1.0) == []
-    (tmp_path / "kept").rename(last)
+    (clone / "d3" / "f3").rename(copy / "d3" / "f3")
     assert making.wait(1.1) == [Settled(raw(copy), GIT)]
 
 

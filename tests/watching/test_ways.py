@@ -21,6 +21,7 @@ from rootsd.app.discovery.service import Discovery, Senses
 from rootsd.core.inputs import Observation, Sighted
 from rootsd.core.model import Incomplete, Parent, ProjectKind
 from rootsd.host.processes import WorkedOn, worked_on
+from rootsd.host.vcs import complete
 from rootsd.host.vcs.stages import Complete
 from support.needs import unmet
 from support.observed import HANG_S, Observed
@@ -189,7 +190,8 @@ def test_without_the_checks_a_copy_is_proposed_too_early(
     workshop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Else the test above would prove nothing."""
-    monkeypatch.setattr(candidate, "what_lacks", lambda _path, _kind: None)
+    monkeypatch.setattr(candidate, "is_whole_copy", lambda _path, _kind: True)
+    monkeypatch.setattr(complete, "broken_off", lambda _path, _kind: None)
     ways = [way for way in WAYS if way.name in ("cp -a", "tar x")]
     with _watched(workshop.parent, lambda _paths: frozenset()) as watch:
         made = _struck(workshop, ways, 10, signal.SIGSTOP)
@@ -225,7 +227,10 @@ def _head(repository: Path) -> str | None:
 
 
 def _is_like_another_way(to: Path) -> bool:
-    """Killed when it was, file by file, what `git init` or `git clone --no-checkout` makes."""
+    """Killed when it was, file by file, what `git init`, `git clone --no-checkout` or `darcs init`
+    makes."""
+    if (to / "_darcs").exists():
+        return not (to / "_darcs" / "prefs" / "defaultrepo").exists()
     config = to / ".git" / "config"
     bare = to / "config"
     text = next((file.read_text() for file in (config, bare) if file.exists()), None)
@@ -268,7 +273,8 @@ def test_without_the_states_what_is_killed_is_proposed(
 ) -> None:
     """Else the test above would prove nothing."""
     monkeypatch.setattr(candidates, "state_of", lambda _path, kind: Complete(kind))
-    monkeypatch.setattr(candidate, "what_lacks", lambda _path, _kind: None)
+    monkeypatch.setattr(candidate, "is_whole_copy", lambda _path, _kind: True)
+    monkeypatch.setattr(complete, "broken_off", lambda _path, _kind: None)
     ways = [way for way in WAYS if way.name in ("clone", "cp -a")]
     with _watched(workshop.parent, lambda _paths: frozenset()) as watch:
         made = _struck(workshop, ways, 10, signal.SIGKILL)

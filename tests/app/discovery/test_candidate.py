@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import time
 from pathlib import Path
 
@@ -26,7 +27,6 @@ def test_what_was_there_or_came_as_a_whole_is_taken_at_its_word(
 ) -> None:
     candidate = _candidate(tmp_path, HG, arrival)
     assert candidate.doubt(Complete(HG)) is None
-    assert candidate.conclusion(Stage.FILES_BEFORE_INDEX) is None
     assert candidate.doubt(Pending(HG, Stage.OTHER)) is Stage.OTHER
 
 
@@ -62,13 +62,9 @@ def test_a_copy_is_whole_if_it_has_all_that_it_names(tmp_path: Path) -> None:
     assert candidate.conclusion(Stage.COPYING) is Incomplete.INTERRUPTED
 
 
-def test_what_grew_without_a_lock_and_stopped_is_a_part(tmp_path: Path) -> None:
+def test_files_without_an_index_are_a_part_and_nothing_at_all_is_none(tmp_path: Path) -> None:
     candidate = _candidate(tmp_path)
     assert candidate.conclusion(Stage.FILES_BEFORE_INDEX) is PARTLY
-    assert candidate.conclusion(Stage.NOT_CHECKED_OUT) is None
-    candidate.grew = True
-    assert candidate.conclusion(Stage.NOT_CHECKED_OUT) is PARTLY
-    candidate.maker_seen = True
     assert candidate.conclusion(Stage.NOT_CHECKED_OUT) is None
     assert candidate.conclusion(Stage.UNBORN) is None
     assert candidate.conclusion(Stage.LOCKED) is Incomplete.LOCKED
@@ -88,7 +84,12 @@ def test_an_index_before_its_branch_is_a_part_if_anything_of_it_lacks(tmp_path: 
     git("init", repository)
     (repository / "file").touch()
     git("add", ".", cwd=repository)
-    candidate = _candidate(repository)
-    assert candidate.conclusion(Stage.STAGED_UNBORN) is None
-    (repository / "file").unlink()
-    assert candidate.conclusion(Stage.STAGED_UNBORN) is PARTLY
+    (repository / "other").touch()
+    git("add", ".", cwd=repository)
+    subprocess.run(["cp", "-r", repository, tmp_path / "copy"], check=True)
+    copy = _candidate(tmp_path / "copy")
+    assert copy.conclusion(Stage.STAGED_UNBORN) is None
+    for checkout in (repository, tmp_path / "copy"):
+        (checkout / "file").unlink()
+    assert copy.conclusion(Stage.STAGED_UNBORN) is PARTLY
+    assert _candidate(repository).conclusion(Stage.STAGED_UNBORN) is None

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from rootsd.core.model import Incomplete, ProjectKind
-from rootsd.host.vcs.copies import what_lacks
+from rootsd.host.vcs import copies
+from rootsd.host.vcs.copies import broken_off, is_whole_copy, what_lacks
 from support.repos import git, make_repository, raw
 from support.ways import Origins
 
@@ -36,10 +39,13 @@ def test_a_missing_file_of_the_checkout(repository: Path) -> None:
     assert _lacks(repository) is PARTLY
 
 
-def test_a_file_cut_off_is_missed_if_it_was_written_last(repository: Path) -> None:
+def test_a_file_cut_off_is_missed_if_it_was_made_last(repository: Path) -> None:
     (repository / "d2" / "f2").write_text("edited\n")
     (repository / "d3" / "f3").write_text((repository / "d3" / "f3").read_text())
     assert _lacks(repository) is None
+    (repository / "d4" / "f4").write_text("half")
+    assert _lacks(repository) is None
+    (repository / "d4" / "f4").unlink()
     (repository / "d4" / "f4").write_text("half")
     assert _lacks(repository) is PARTLY
 
@@ -130,3 +136,84 @@ def test_a_file_that_another_tool_lists_is_missed(tmp_path: Path) -> None:
         assert _lacks(tmp_path / name, ProjectKind(name)) is None
         (tmp_path / name / "d3" / "f3").unlink()
         assert _lacks(tmp_path / name, ProjectKind(name)) is PARTLY
+
+
+def _copied(repository: Path, *command: str) -> Path:
+    to = repository.with_name("copy")
+    subprocess.run([*command, repository, to], check=True)
+    return to
+
+
+@pytest.mark.parametrize("command", [("cp", "-r"), ("cp", "-a")])
+def test_a_copy_that_lacks_a_file_was_broken_off(repository: Path, command: tuple[str]) -> None:
+    copy = _copied(repository, *command)
+    (copy / "d3" / "f3").unlink()
+    os.utime(copy)  # `cp -a` sets the time back as the last thing
+    assert broken_off(raw(copy), ProjectKind.GIT) is PARTLY
+    git("reset", "-q", cwd=copy)
+    assert broken_off(raw(copy), ProjectKind.GIT) is None
+
+
+def test_a_copy_by_links_has_the_inodes_that_git_saw_and_is_a_copy(repository: Path) -> None:
+    copy = _copied(repository, "cp", "-al")
+    (copy / "d3" / "f3").unlink()
+    os.utime(copy)
+    assert broken_off(raw(copy), ProjectKind.GIT) is PARTLY
+
+
+def test_a_copy_that_was_finished_was_not_broken_off_whatever_it_lacks(repository: Path) -> None:
+    (repository / "d3" / "f3").unlink()
+    assert broken_off(raw(repository), ProjectKind.GIT) is None
+    copy = _copied(repository, "cp", "-a")
+    assert is_whole_copy(raw(copy), ProjectKind.GIT)
+    assert broken_off(raw(copy), ProjectKind.GIT) is None
+    os.utime(copy / "d3")
+    shutil.copy2(copy / ".git" / "index", copy / ".git" / "again")
+    (copy / ".git" / "again").rename(copy / ".git" / "index")  # after the folder, as by rsync
+    assert broken_off(raw(copy), ProjectKind.GIT) is PARTLY
+
+
+def test_a_checkout_was_not_broken_off_whatever_became_of_its_files(repository: Path) -> None:
+    for file in sorted(repository.glob("d*/f*"))[1:]:
+        file.unlink()
+    (left,) = repository.glob("d*/f*")
+    for change in (lambda: left.chmod(0o600), lambda: left.write_text("edited")):
+        change()
+        assert broken_off(raw(repository), ProjectKind.GIT) is None
+    left.unlink()
+    assert broken_off(raw(repository), ProjectKind.GIT) is None
+
+
+def test_a_copy_without_its_objects_was_broken_off_whatever_its_files(repository: Path) -> None:
+    copy = _copied(repository, "cp", "-r")
+    next((copy / ".git" / "objects" / "pack").glob("*.pack")).unlink()
+    assert broken_off(raw(copy), ProjectKind.GIT) is CUT
+    bare = repository.with_name("bare.git")
+    git("clone", "--bare", f"file://{repository}", bare)
+    assert broken_off(raw(bare), ProjectKind.GIT_BARE) is None
+    next((bare / "objects" / "pack").glob("*.idx")).unlink()
+    assert broken_off(raw(bare), ProjectKind.GIT_BARE) is CUT
+
+
+@pytest.mark.needs("hg")
+def test_a_copy_of_another_tool_s_checkout_is_told_by_its_times(tmp_path: Path) -> None:
+    origins = Origins(tmp_path / "origins", files=5)
+    origins.run("hg", "clone", "-q", origins.hg, tmp_path / "one")
+    (tmp_path / "one" / "d3" / "f3").unlink()
+    # hg dates it up to a second ahead.
+    dirstate = tmp_path / "one" / ".hg" / "dirstate"
+    os.utime(dirstate, ns=(dirstate.stat().st_ctime_ns,) * 2)
+    assert broken_off(raw(tmp_path / "one"), ProjectKind.HG) is None
+    copy = _copied(tmp_path / "one", "cp", "-a")
+    assert broken_off(raw(copy), ProjectKind.HG) is None
+    os.utime(copy)
+    assert broken_off(raw(copy), ProjectKind.HG) is PARTLY
+
+
+def test_where_no_birth_times_are_kept_a_copy_is_taken_at_its_word(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy = _copied(repository, "cp", "-r")
+    (copy / "d3" / "f3").unlink()
+    monkeypatch.setattr(copies, "born_ns", lambda _path: None)
+    assert broken_off(raw(copy), ProjectKind.GIT) is None

@@ -158,6 +158,29 @@ def test_a_real_darcs_clone(origins: Origins, tmp_path: Path) -> None:
     assert darcs_stage(raw(tmp_path / "new" / "_darcs")) in (Stage.OTHER, None)
 
 
+@pytest.mark.needs("darcs")
+def test_a_darcs_clone_killed_before_or_after_its_inventory(
+    origins: Origins, tmp_path: Path
+) -> None:
+    """As traced: what `init` makes, the source, the inventory, each file under another name."""
+    one, nothing, inventory = tmp_path / "one", tmp_path / "nothing", "_darcs/hashed_inventory"
+    origins.run("darcs", "clone", origins.darcs, one)
+    (one / "d3" / "f3").rename(one / "d3" / "f3-0")
+    assert darcs_stage(raw(one / "_darcs")) is Stage.FETCHING
+    (one / "d3" / "f3-0").unlink()
+    assert darcs_stage(raw(one / "_darcs")) is None
+    nothing.mkdir()
+    origins.run("darcs", "init", cwd=nothing)
+    origins.run("darcs", "clone", nothing, tmp_path / "cloned")
+    assert darcs_stage(raw(tmp_path / "cloned" / "_darcs")) is None
+    (nothing / "_darcs" / "prefs" / "defaultrepo").write_text("somewhere")
+    later = (nothing / inventory).stat().st_mtime_ns + 1
+    os.utime(nothing / "_darcs" / "prefs" / "defaultrepo", ns=(later, later))
+    assert darcs_stage(raw(nothing / "_darcs")) is Stage.CONNECTING
+    (nothing / "file").touch()
+    assert darcs_stage(raw(nothing / "_darcs")) is Stage.REMOTE_ALONE
+
+
 def test_a_darcs_tree_that_names_itself_or_files_elsewhere_ends(tmp_path: Path) -> None:
     data, name = tmp_path / "_darcs", "0" * 64
     (data / "pristine.hashed").mkdir(parents=True)

@@ -7,16 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from rootsd.host.vcs.gitdir import GitPlace, locate
+from rootsd.core.model import ProjectKind
 from rootsd.host.vcs.submodules import lacks_submodules
 from support.repos import git, raw
 from support.ways import Origins
-
-
-def _place(path: Path) -> GitPlace:
-    place = locate(raw(path))
-    assert place is not None
-    return place
 
 
 @pytest.fixture
@@ -29,18 +23,18 @@ def test_each_submodule_counts_also_one_in_another(
     origins: Origins, tmp_path: Path, missing: str
 ) -> None:
     git("clone", "--recurse-submodules", origins.super, tmp_path / "one")
-    assert not lacks_submodules(_place(tmp_path / "one"))
+    assert not lacks_submodules(raw(tmp_path / "one"), ProjectKind.GIT)
     shutil.rmtree(tmp_path / "one" / missing)
-    assert lacks_submodules(_place(tmp_path / "one"))
+    assert lacks_submodules(raw(tmp_path / "one"), ProjectKind.GIT)
 
 
 def test_who_did_not_ask_for_submodules_lacks_none(origins: Origins, tmp_path: Path) -> None:
     git("clone", origins.super, tmp_path / "one")
-    assert not lacks_submodules(_place(tmp_path / "one"))
+    assert not lacks_submodules(raw(tmp_path / "one"), ProjectKind.GIT)
 
 
 def test_paths_that_lead_outside_are_not_followed(origins: Origins, tmp_path: Path) -> None:
     git("clone", "--recurse-submodules", origins.git, tmp_path / "one")
     lines = "".join(f'[submodule "{n}"]\n\tpath = ../../{n}\n' for n in range(1_000))
     (tmp_path / "one" / ".gitmodules").write_text(lines)
-    assert not lacks_submodules(_place(tmp_path / "one"))
+    assert not lacks_submodules(raw(tmp_path / "one"), ProjectKind.GIT)

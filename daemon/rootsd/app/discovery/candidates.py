@@ -132,11 +132,13 @@ class Candidates:
         state = state_of(candidate.path, candidate.kind)
         match state:
             case Complete(kind=kind, main_checkout=main):
-                return Settled(candidate.path, kind, None, main)
+                if candidate.doubt(state) is None:
+                    return Settled(candidate.path, kind, None, main)
             case Pending(kind=kind, stage=Stage.IN_USE, main_checkout=main):
-                return Settled(candidate.path, kind, None, main)
+                if candidate.conclusion(Stage.IN_USE) is None:
+                    return Settled(candidate.path, kind, None, main)
             case Pending(kind=kind, stage=stage) if not is_git(kind):
-                if stage.wait.outcome is None and is_old(candidate.path, kind):
+                if is_old(candidate.path, kind) and candidate.conclusion(stage) is None:
                     return Settled(candidate.path, kind)
             case Pending() | Nothing():
                 pass
@@ -170,7 +172,7 @@ class Candidates:
     def _enter(self, candidate: Candidate, stage: Stage) -> None:
         if stage is not candidate.stage:
             first = candidate.stage is None
-            candidate.stage, candidate.pauses, candidate.grew = stage, 0, not first
+            candidate.stage, candidate.pauses = stage, 0
             # What was there before we came has been in its stage for as long as it was quiet.
             candidate.stage_since = candidate.quiet_since if first else self._now()
 

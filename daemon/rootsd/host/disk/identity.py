@@ -18,19 +18,16 @@ from enum import Enum
 from functools import lru_cache
 
 from rootsd.core.model import GitEntry, Identity
+from rootsd.host.disk.birth import born_ns_of
 from rootsd.host.disk.leads import may_follow
 from rootsd.host.disk.reader import open_folder
 from rootsd.host.vcs.gitdir import target_of_git_file
 
 _AT_EMPTY_PATH = 0x1000
-_STATX_BTIME = 0x800
-_STATX_SIZE = 256
-_BTIME_OFFSET = 80
 _HANDLE_HEADER = struct.Struct("Ii")
 _MAX_HANDLE = 128
-# Types: to make one of them costs a tenth of what `create_string_buffer` does.
+# A type: to make one of it costs a tenth of what `create_string_buffer` does.
 _HandleBuffer = ctypes.c_char * (_HANDLE_HEADER.size + _MAX_HANDLE)
-_StatxBuffer = ctypes.c_char * _STATX_SIZE
 _FS_IOC_GETFSUUID = 0x80111500
 
 
@@ -41,57 +38,24 @@ class Absence(Enum):
     UNREACHABLE = "unreachable"
 
 
-class _LinuxFacts:
-    """Handle, birth time and file system id of an open folder, from the Linux kernel."""
+if sys.platform == "linux":
+    import fcntl
 
-    def __init__(self) -> None:
-        libc = ctypes.CDLL(None, use_errno=True)
-        self._handle_of = libc.name_to_handle_at
-        self._handle_of.argtypes = [
-            ctypes.c_int,
-            ctypes.c_char_p,
-            ctypes.c_void_p,
-            ctypes.c_void_p,
-            ctypes.c_int,
-        ]
-        self._statx = libc.statx
-        self._statx.argtypes = [
-            ctypes.c_int,
-            ctypes.c_char_p,
-            ctypes.c_int,
-            ctypes.c_uint,
-            ctypes.c_void_p,
-        ]
+    _handle_of = ctypes.CDLL(None, use_errno=True).name_to_handle_at
+    _handle_of.argtypes = [
+        ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int,
+    ]  # fmt: skip
 
-    def handle(self, fd: int) -> bytes | None:
+    def _handle(fd: int) -> bytes | None:
         """The file handle, its type in front; None where the file system has none."""
         buffer = _HandleBuffer()
         _HANDLE_HEADER.pack_into(buffer, 0, _MAX_HANDLE, 0)
         mount_id = ctypes.c_int()
-        if self._handle_of(fd, b"", buffer, ctypes.byref(mount_id), _AT_EMPTY_PATH) < 0:
+        if _handle_of(fd, b"", buffer, ctypes.byref(mount_id), _AT_EMPTY_PATH) < 0:
             return None
         size, kind = _HANDLE_HEADER.unpack_from(buffer, 0)
         end = _HANDLE_HEADER.size + int(size)
         return struct.pack("i", kind) + buffer.raw[_HANDLE_HEADER.size : end]
-
-    def born_ns(self, fd: int) -> int | None:
-        """The birth time in nanoseconds, None where it is not kept."""
-        buffer = _StatxBuffer()
-        if self._statx(fd, b"", _AT_EMPTY_PATH, _STATX_BTIME, buffer) < 0:
-            return None
-        if not struct.unpack_from("I", buffer, 0)[0] & _STATX_BTIME:
-            return None
-        seconds, nanoseconds = struct.unpack_from("qI", buffer, _BTIME_OFFSET)
-        return int(seconds) * 10**9 + int(nanoseconds)
-
-
-if sys.platform == "linux":
-    import fcntl
-
-    _FACTS = _LinuxFacts()
-
-    def _details(fd: int, _found: os.stat_result) -> tuple[bytes | None, int | None]:
-        return _FACTS.handle(fd), _FACTS.born_ns(fd)
 
     def _file_system_uuid(fd: int) -> bytes | None:
         buffer = bytearray(17)
@@ -103,11 +67,8 @@ if sys.platform == "linux":
 
 else:
 
-    def _details(_fd: int, found: os.stat_result) -> tuple[bytes | None, int | None]:
-        born = getattr(found, "st_birthtime_ns", None)
-        if born is None:
-            born = int(getattr(found, "st_birthtime", 0) * 10**9) or None
-        return None, born
+    def _handle(_fd: int) -> bytes | None:
+        return None
 
     def _file_system_uuid(_fd: int) -> bytes | None:
         return None
@@ -150,12 +111,11 @@ def identify(path: bytes) -> Identity:
 
 def _identity_of(fd: int) -> Identity:
     found = os.fstat(fd)
-    handle, born_ns = _details(fd, found)
     return Identity(
         filesystem=_file_system_of(fd),
         inode=found.st_ino,
-        handle=handle,
-        born_ns=born_ns,
+        handle=_handle(fd),
+        born_ns=born_ns_of(fd, found),
         owner=found.st_uid,
     )
 

@@ -11,7 +11,7 @@ from rootsd.core.paths import ancestors
 from rootsd.host.disk.identity import Absence, absence, identify
 from rootsd.host.disk.markers import repository_kind
 from rootsd.host.disk.reader import names_in
-from rootsd.host.vcs.complete import state_of
+from rootsd.host.vcs.complete import state_of, what_is_missing
 from rootsd.host.vcs.stages import Complete, Nothing, Pending
 
 
@@ -36,9 +36,11 @@ def sighted(path: bytes, kind: ProjectKind, identity: Identity) -> Sighted:
     """A folder known to be there, with how far along it is."""
     match state_of(path, kind):
         case Complete(kind=found, main_checkout=main):
-            return Sighted(path, found, identity, None, main)
+            lacking = what_is_missing(path, found, None)
+            return Sighted(path, found, identity, lacking, main)
         case Pending(kind=found, stage=stage, main_checkout=main):
-            return Sighted(path, found, identity, stage.wait.outcome, main)
+            lacking = what_is_missing(path, found, stage)
+            return Sighted(path, found, identity, lacking, main)
         case Nothing():
             return Sighted(path, ProjectKind.PROJECT, identity)
 

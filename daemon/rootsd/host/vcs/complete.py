@@ -7,12 +7,14 @@ import time
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from rootsd.core.model import ProjectKind
+from rootsd.core.model import Incomplete, ProjectKind
 from rootsd.host.disk.markers import VCS_MARKERS
 from rootsd.host.disk.reader import names_in
 from rootsd.host.vcs import foreign
+from rootsd.host.vcs.copies import broken_off
 from rootsd.host.vcs.gitdir import git_stage, is_git, locate, locate_bare
 from rootsd.host.vcs.stages import Complete, Nothing, Pending, Stage, State
+from rootsd.host.vcs.submodules import lacks_submodules
 
 # Where the tools write while they make a repository of a kind, from the folder itself.
 _WORKSHOPS: Mapping[ProjectKind, tuple[bytes, ...]] = MappingProxyType(
@@ -47,6 +49,17 @@ def state_of(path: bytes, kind: ProjectKind) -> State:
             if not _has_marker(path, kind):
                 return Nothing()
             return _of(kind, _foreign_stage(path, kind))
+
+
+def what_is_missing(path: bytes, kind: ProjectKind, stage: Stage | None) -> Incomplete | None:
+    """What a project is to be called that stays in `stage`, None for a whole one's: the reason
+    why it is none, or None. The same whoever asks, and whenever."""
+    if stage is not None and (stage.wait.outcome is not None or stage is Stage.UNBORN):
+        return stage.wait.outcome
+    lacking = broken_off(path, kind)
+    if lacking is None and lacks_submodules(path, kind):
+        return Incomplete.NOT_CHECKED_OUT
+    return lacking
 
 
 def folders_at_work(path: bytes, kind: ProjectKind) -> tuple[bytes, ...]:

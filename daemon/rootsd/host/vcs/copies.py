@@ -2,6 +2,11 @@
 
 `cp`, `tar`, `unzip` and `rsync` leave no lock: HEAD and index may lie there long before the
 objects and the files. So the copy is compared with what it says of itself.
+
+A file that it names and lacks may also have been deleted by a person, here or before it was
+copied. The disk tells these apart, and so who was there and who comes later conclude the same:
+where the tool itself was at work, the inodes that its list names are those of the files; where a
+copy was finished, most tools gave the folder its old time back, as the last thing they did.
 """
 
 from __future__ import annotations
@@ -9,15 +14,34 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 
 from rootsd.core.model import Incomplete, ProjectKind
+from rootsd.host.disk.birth import born_ns
 from rootsd.host.disk.reader import CONFIG_CAP, read_small
 from rootsd.host.vcs import gitobjects
 from rootsd.host.vcs.foreign import files_of
 from rootsd.host.vcs.gitdir import GitPlace, is_git, locate, locate_bare
-from rootsd.host.vcs.gitindex import SHA1_SIZE, SHA256_SIZE, BadIndex, Entry, entries_of
+from rootsd.host.vcs.gitindex import (
+    SHA1_SIZE,
+    SHA256_SIZE,
+    BadIndex,
+    Entry,
+    entries_of,
+    first_entries,
+)
 
+_32_BITS = 0xFFFFFFFF
+_NOTES: Mapping[ProjectKind, bytes] = MappingProxyType(
+    {
+        ProjectKind.HG: b"/.hg/dirstate",
+        ProjectKind.SAPLING: b"/.sl/dirstate",
+        ProjectKind.SVN: b"/.svn/wc.db",
+        ProjectKind.FOSSIL: b"/.fslckout",
+        ProjectKind.DARCS: b"/_darcs/hashed_inventory",
+    }
+)
 _SHA256 = re.compile(rb"^[ \t]*objectformat[ \t]*=[ \t]*sha256", re.MULTILINE | re.IGNORECASE)
 # Everybody has the empty blob; git makes up what it needs of it.
 _EMPTY_BLOBS = frozenset(
@@ -31,8 +55,38 @@ _EMPTY_BLOBS = frozenset(
 )
 
 
+def broken_off(path: bytes, kind: ProjectKind) -> Incomplete | None:
+    """What a copy lacks that was broken off; None for any other repository, whatever it lacks.
+
+    Of a copy nothing is known that was made by `cp -r` and has no index yet, nor on a file system
+    that keeps no birth times: it is taken at its word. 20 us where git was at work itself.
+    """
+    place = _place(path, kind) if is_git(kind) else None
+    note = _note_of(path, kind, place)
+    if note is None or (place is not None and _is_by_git(place, note)):
+        return None
+    if not os.path.lexists(note):
+        heads = None if place is None else place.folder + b"/HEAD"
+        cut = heads is not None and _kept_its_time(heads) and not _is_finished(path, heads)
+        return Incomplete.NOT_CHECKED_OUT if cut else None
+    if born_ns(note) is None:
+        return None  # before all files are looked at, on what may be another machine
+    lacking = what_lacks(path, kind)
+    if lacking is not Incomplete.NOT_CHECKED_OUT:
+        return lacking
+    is_copy = _kept_its_time(note) or (place is not None and _is_by_another_git(place, note))
+    return lacking if is_copy and not _is_finished(path, note) else None
+
+
+def is_whole_copy(path: bytes, kind: ProjectKind) -> bool:
+    """Whether all is there that a copy is to have, so that it need not be quiet first."""
+    note = _note_of(path, kind, _place(path, kind) if is_git(kind) else None)
+    finished = note is not None and _is_finished(path, note)
+    return finished or what_lacks(path, kind) is None
+
+
 def what_lacks(path: bytes, kind: ProjectKind) -> Incomplete | None:
-    """What a repository names and does not hold; None where all of it is there.
+    """What a repository names and does not hold, for any reason; None where all of it is there.
 
     In git: packs that are cut off, an index that is, files of the index, and their objects; the
     history behind them is not walked. 5 ms for 1,000 files. In the others: the files of the
@@ -41,8 +95,72 @@ def what_lacks(path: bytes, kind: ProjectKind) -> Incomplete | None:
     if not is_git(kind):
         names = files_of(path, kind)
         return None if _first_missing(path, names) is None else Incomplete.NOT_CHECKED_OUT
-    place = locate_bare(path) if kind is ProjectKind.GIT_BARE else locate(path)
+    place = _place(path, kind)
     return Incomplete.INTERRUPTED if place is None else _what_lacks(place)
+
+
+def _place(path: bytes, kind: ProjectKind) -> GitPlace | None:
+    return locate_bare(path) if kind is ProjectKind.GIT_BARE else locate(path)
+
+
+def _note_of(path: bytes, kind: ProjectKind, place: GitPlace | None) -> bytes | None:
+    """The file in which a tool keeps what is in the checkout."""
+    if place is not None:
+        bare = place.kind is ProjectKind.GIT_BARE
+        return place.folder + (b"/HEAD" if bare else b"/index")
+    inside = _NOTES.get(kind)
+    return None if inside is None else path + inside
+
+
+def _is_by_git(place: GitPlace, index: bytes) -> bool:
+    """Whether a file of the checkout is the one that git saw when it wrote the index."""
+    for entry in first_entries(index):
+        found = _file(place, entry)
+        if found is None:
+            continue
+        seconds, nanoseconds = divmod(found.st_ctime_ns, 10**9)
+        changed = (seconds & _32_BITS, nanoseconds if entry.changed[1] else 0)
+        if entry.inode == found.st_ino & _32_BITS and entry.changed == changed:
+            return True
+    return False
+
+
+def _is_by_another_git(place: GitPlace, index: bytes) -> bool:
+    """Whether none of the files is one that git saw, and one of them a copy of such a file."""
+    copied = False
+    for entry in first_entries(index):
+        found = _file(place, entry)
+        if found is None or not entry.inode:
+            continue
+        if entry.inode == found.st_ino & _32_BITS and found.st_nlink == 1:
+            return False
+        copied = copied or entry.size == found.st_size
+    return copied
+
+
+def _file(place: GitPlace, entry: Entry) -> os.stat_result | None:
+    try:
+        return os.lstat(place.work + b"/" + entry.name)
+    except (OSError, ValueError):
+        return None
+
+
+def _kept_its_time(path: bytes) -> bool:
+    """Whether it is said to be older than it is: a copy, with the time of the original."""
+    born = born_ns(path)
+    try:
+        return born is not None and os.lstat(path).st_mtime_ns < born
+    except OSError:
+        return False
+
+
+def _is_finished(path: bytes, note: bytes) -> bool:
+    """Whether the folder got its old time back, and after `note` was written: rsync does it for
+    each folder, and its files may follow."""
+    try:
+        return _kept_its_time(path) and os.lstat(note).st_ctime_ns <= os.lstat(path).st_ctime_ns
+    except OSError:
+        return False
 
 
 def _id_size(place: GitPlace) -> int:
@@ -71,24 +189,24 @@ def _what_lacks(place: GitPlace) -> Incomplete | None:
 
 
 def _is_half_written(work: bytes, entries: Iterable[Entry]) -> bool:
-    """Whether a file of the index is missing, or the one written last is shorter than it says.
+    """Whether a file of the index is missing, or the one made last is shorter than it says.
 
-    A file that is shorter and not the last was edited before it was copied.
+    A file that is shorter and was made before others were was edited.
     """
-    newest, is_short = 0, False
+    newest, before, last = 0, 0, b""
     for entry in entries:
+        file = work + b"/" + entry.name
         try:
-            found = os.lstat(work + b"/" + entry.name)
+            found = os.lstat(file)
         except (OSError, ValueError):
             return True
         if found.st_ctime_ns >= newest:
-            newest = found.st_ctime_ns
-            is_short = (
-                entry.size is not None
-                and stat.S_ISREG(found.st_mode)
-                and found.st_size < entry.size
-            )
-    return is_short
+            is_short = stat.S_ISREG(found.st_mode) and found.st_size < (entry.size or 0)
+            newest, before, last = found.st_ctime_ns, newest, file if is_short else b""
+        else:
+            before = max(before, found.st_ctime_ns)
+    born = born_ns(last) if last else None
+    return bool(last) and (born is None or born >= before)
 
 
 def _first_missing(work: bytes, names: Iterable[bytes]) -> bytes | None:

@@ -30,6 +30,8 @@ from rootsd.host.vcs.stages import Stage
 _REMOTE = re.compile(rb"^[ \t]*\[remote ", re.MULTILINE)
 _PRISTINE = re.compile(rb"pristine:((?:\d{10}-)?[0-9a-f]{64})\s")
 _DARCS_NAME = re.compile(rb"(?:\d{10}-)?[0-9a-f]{64}")
+# The name of a folder without files, whatever size stands before it: the SHA-256 of nothing.
+_DARCS_EMPTY = b"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 _DARCS_ESCAPE = re.compile(rb"\\(\d{1,3})\\")
 _LIST_CAP = 16 << 20
 _MOST_FOLDERS = 10_000
@@ -146,21 +148,45 @@ def bzr_stage(data: bytes) -> Stage | None:
 
 
 def darcs_stage(data: bytes) -> Stage | None:
-    """`data` is `_darcs`. The inventory comes first, then the files of the state it names."""
+    """`data` is `_darcs`. The inventory comes first, then the files of the state it names.
+
+    A clone begins with what `darcs init` makes, then notes where it is from, and only then takes
+    over the inventory there.
+    """
     names = names_in(data)
     if b"format" not in names:
         return Stage.OTHER if b"inventory" in names else Stage.STARTING
     if b"lock" in names:
         return Stage.IN_USE
-    head = _PRISTINE.match(read_small(data + b"/hashed_inventory", REF_CAP) or b"")
+    inventory = data + b"/hashed_inventory"
+    head = _PRISTINE.match(read_small(inventory, REF_CAP) or b"")
     if head is None:
         return Stage.OTHER
+    if head[1].endswith(_DARCS_EMPTY) and _is_newer(data + b"/prefs/defaultrepo", inventory):
+        empty = names_in(os.path.dirname(data)) <= {b"_darcs"}
+        return Stage.CONNECTING if empty else Stage.REMOTE_ALONE
+    work = os.path.dirname(data)
     try:
-        for _ in _darcs_files(data, head[1]):
-            pass
+        for name in _darcs_files(data, head[1]):
+            if _is_being_written(work + b"/" + name):
+                return Stage.FETCHING
     except LookupError:
         return Stage.FETCHING
     return None
+
+
+def _is_being_written(file: bytes) -> bool:
+    """darcs fills another file, `NAME-0`, before it takes over the pristine copy, and renames it
+    then."""
+    return not os.path.lexists(file) and os.path.lexists(file + b"-0")
+
+
+def _is_newer(file: bytes, other: bytes) -> bool:
+    """Whether it was written after the other one; False if either is not there."""
+    try:
+        return os.lstat(file).st_mtime_ns > os.lstat(other).st_mtime_ns
+    except OSError:
+        return False
 
 
 def pijul_stage(data: bytes) -> Stage:

@@ -8,6 +8,7 @@ a look at whether a copy is whole and nothing else.
 from __future__ import annotations
 
 import hashlib
+import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -20,9 +21,11 @@ SHA1_SIZE, SHA256_SIZE = 20, 32
 
 _SIGNATURE = b"DIRC"
 _HEADER = 12
-_STAT_SIZE = 40
-_MODE_OFFSET, _SIZE_OFFSET = 24, 36
+_STAT = struct.Struct(">II8x4xII8xI")  # change time, its nanoseconds, inode, mode, size
+_STAT_SIZE = _STAT.size
+_GLIMPSE = 4 << 10
 _EXTENDED = 0x4000
+_NAME_LENGTH = 0x0FFF
 _SKIP_WORKTREE = 0x4000
 _INTENT_TO_ADD = 0x2000
 _TYPE_MASK = 0xF000
@@ -40,11 +43,17 @@ class BadIndex(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A file of the checkout; `size` is None unless it is a regular one."""
+    """A file of the checkout; `size` is None unless it is a regular one.
+
+    `changed` (seconds, nanoseconds) and `inode` are what git saw when it last looked at the file,
+    32 bits of each; zeros where whoever wrote the index does not say.
+    """
 
     name: bytes
     object_id: bytes
     size: int | None
+    changed: tuple[int, int]
+    inode: int
 
 
 def entries_of(file: bytes, id_size: int) -> list[Entry]:
@@ -77,6 +86,37 @@ def entries_of(file: bytes, id_size: int) -> list[Entry]:
     return [] if _SPLIT in _extensions(data, at, end) else found
 
 
+def first_entries(file: bytes) -> Iterator[Entry]:
+    """The first of the files that must be in the checkout, some dozens at most, unchecked."""
+    data = read_small(file, _GLIMPSE) or b""
+    version = int.from_bytes(data[4:8], "big")
+    if not data.startswith(_SIGNATURE) or version not in _VERSIONS:
+        return
+    id_size = SHA1_SIZE if _fits(data, SHA1_SIZE) else SHA256_SIZE
+    at, name = _HEADER, b""
+    for _ in range(int.from_bytes(data[8:12], "big")):
+        if at + _STAT_SIZE + id_size + 2 > len(data):
+            return
+        try:
+            entry, at, name = _entry(data, at, id_size, name if version == _COMPRESSED else None)
+        except (BadIndex, IndexError):
+            return
+        if entry is not None:
+            yield entry
+
+
+def _fits(data: bytes, id_size: int) -> bool:
+    """Whether the first entry is one with ids of this size, which the file does not tell: its name
+    is then as long as it says."""
+    start = _HEADER + _STAT_SIZE + id_size
+    flags = _number(data, start)
+    start += 4 if flags & _EXTENDED else 2
+    if data[4:8] == bytes((0, 0, 0, _COMPRESSED)):
+        start += 1  # no name before it to drop anything of
+    length = flags & _NAME_LENGTH
+    return data.find(b"\0", start) == start + length or length == _NAME_LENGTH
+
+
 def _is_whole(data: bytes, id_size: int) -> bool:
     trailer = data[-id_size:]
     if trailer == bytes(id_size):
@@ -93,10 +133,13 @@ def _entry(
 
     `before` is the name of the entry before it where names are compressed, else None.
     """
+    changed, nanoseconds, inode, mode, size = _STAT.unpack_from(data, at)
     ids = at + _STAT_SIZE
-    flags = int.from_bytes(data[ids + id_size : ids + id_size + 2], "big")
-    start = ids + id_size + (4 if flags & _EXTENDED else 2)
-    more = int.from_bytes(data[start - 2 : start], "big") if flags & _EXTENDED else 0
+    flags = _number(data, ids + id_size)
+    start, more = ids + id_size + 2, 0
+    if flags & _EXTENDED:
+        more = _number(data, start)
+        start += 2
     kept = b""
     if before is not None:
         dropped, start = _varint(data, start)
@@ -110,12 +153,17 @@ def _entry(
     if name.startswith(b"/") or (b".." in name and b".." in name.split(b"/")):
         raise BadIndex("a name that leads out of the checkout")
     following = stop + 1 if before is not None else at + ((stop - at) // 8 + 1) * 8
-    mode = int.from_bytes(data[at + _MODE_OFFSET : at + _MODE_OFFSET + 4], "big") & _TYPE_MASK
-    if more & (_SKIP_WORKTREE | _INTENT_TO_ADD) or mode == _SUBMODULE:
+    kind = mode & _TYPE_MASK
+    if more & (_SKIP_WORKTREE | _INTENT_TO_ADD) or kind == _SUBMODULE:
         return None, following, name
-    size = int.from_bytes(data[at + _SIZE_OFFSET : at + _SIZE_OFFSET + 4], "big")
-    entry = Entry(name, data[ids : ids + id_size], size if mode == _REGULAR else None)
+    size_now = size if kind == _REGULAR else None
+    entry = Entry(name, data[ids : ids + id_size], size_now, (changed, nanoseconds), inode)
     return entry, following, name
+
+
+def _number(data: bytes, at: int) -> int:
+    """Of two bytes."""
+    return int.from_bytes(data[at : at + 2], "big")
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:

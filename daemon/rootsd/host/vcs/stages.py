@@ -72,7 +72,8 @@ _WAITS = {
     Stage.FETCHING: Wait(1.0, 0.2, Incomplete.INTERRUPTED),
     Stage.KEPT_BY_LIVE: Wait(60.0, 0.02, Incomplete.INTERRUPTED),
     Stage.KEPT_BY_DEAD: Wait(1.0, 0.2, Incomplete.INTERRUPTED),
-    Stage.FILES_BEFORE_INDEX: Wait(0.5, 0.2),
+    # git writes files under the lock of the index; without either, their writer was stopped.
+    Stage.FILES_BEFORE_INDEX: Wait(0.5, 0.2, Incomplete.NOT_CHECKED_OUT),
     Stage.NOT_CHECKED_OUT: Wait(0.02, 0.02),
     Stage.STAGED_UNBORN: Wait(0.15, 0.05, patience_s=10.0),
     Stage.UNBORN: Wait(0.02, 0.02, patience_s=10.0),

@@ -7,8 +7,10 @@ Source: gitmodules(5), git-config(1).
 
 from __future__ import annotations
 
+import os
 import re
 
+from rootsd.core.model import ProjectKind
 from rootsd.host.disk.leads import may_follow
 from rootsd.host.disk.reader import CONFIG_CAP, join, read_small
 from rootsd.host.vcs.gitdir import GitPlace, git_stage, locate
@@ -18,8 +20,15 @@ _PATH = re.compile(rb'^[ \t]*path[ \t]*=[ \t]*"?([^"\r\n]+?)"?[ \t]*$', re.MULTI
 _MOST = 200
 
 
-def lacks_submodules(place: GitPlace) -> bool:
+def lacks_submodules(path: bytes, kind: ProjectKind) -> bool:
     """Whether a clone that is to have all its submodules lacks one of them still."""
+    if kind is not ProjectKind.GIT or not os.path.lexists(path + b"/.gitmodules"):
+        return False
+    place = locate(path)
+    return place is not None and _lacks_submodules(place)
+
+
+def _lacks_submodules(place: GitPlace) -> bool:
     config = read_small(place.common + b"/config", CONFIG_CAP) or b""
     if not _ACTIVE.search(config):
         return False
