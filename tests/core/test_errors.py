@@ -15,6 +15,7 @@ CODES = {
     errors.NameTaken: ErrorCode.FAILED,
     errors.UnknownProject: ErrorCode.NOTHING_MATCHED,
     errors.UnknownRule: ErrorCode.NOTHING_MATCHED,
+    errors.CannotUndo: ErrorCode.FAILED,
     errors.AmbiguousReference: ErrorCode.AMBIGUOUS,
     errors.CallerRefused: ErrorCode.REFUSED,
     errors.BadConfig: ErrorCode.BAD_CONFIG,

@@ -14,7 +14,10 @@ from support.user_manager import HOME, UserManager
 TOP = Path(__file__).parent.parent.parent
 ENVIRONMENT = HOME / ".local/share/pipx/venvs/rootsd"
 LINK = HOME / ".local/bin/rootsd"
-_SOURCES = ("daemon", "systemd", "launchd", "pyproject.toml", "README.md", "LICENSE")
+_SOURCES = (
+    "completions", "daemon", "launchd", "systemd", "tools", "pyproject.toml", "README.md",
+    "LICENSE",
+)  # fmt: skip
 
 
 def built_wheel(folder: Path, version: str | None = None) -> Path:
