@@ -54,13 +54,20 @@ def test_a_parent_with_every_key(home: Path) -> None:
         path = "~/src"
         depth = 2
         skip = ["old", "tmp-*"]
+        project_files = ["Justfile", "*.nimble", "!package.json", "!*.sln"]
         nested = "vcs"
 
         [[parent]]
         path = '/srv/work'
     """
     assert parse_config(text, FILE).parents == (
-        Parent(bytes(home / "src"), 2, (b"old", b"tmp-*"), Nested.VCS),
+        Parent(
+            bytes(home / "src"),
+            2,
+            (b"old", b"tmp-*"),
+            Nested.VCS,
+            (b"Justfile", b"*.nimble", b"!package.json", b"!*.sln"),
+        ),
         Parent(b"/srv/work"),
     )
 
@@ -113,6 +120,10 @@ def test_a_path_that_is_not_utf8_survives_being_made_canonical(tmp_path: Path) -
         ("[[parent]]\npath = '/srv/a'\n'depth' = 65", 3, "depth", "whole number from 1 to 64"),
         ("[[parent]]\npath = '/srv/a'\nskip = 'old'", 3, "skip", "not a list of names"),
         ("[[parent]]\npath = '/srv/a'\nskip = [1]", 3, "skip", "not a list of names"),
+        ("[[parent]]\npath = '/srv/a'\nproject_files = [1]", 3, "project_files", "list of names"),
+        ("[[parent]]\npath = '/srv/a'\nproject_files = ['a/b']", 3, "project_files", "names"),
+        ("[[parent]]\npath = '/srv/a'\nproject_files = ['a*']", 3, "project_files", "names"),
+        ("[[parent]]\npath = '/srv/a'\nproject_files = ['!']", 3, "project_files", "names"),
         ("[[parent]]\npath = '/srv/a'\nnested = 'all'", 3, "nested", "none, vcs, members"),
         ("[[parent]]\npath = '/srv/a'\n[[parent]]\npath = '/srv//a'", 4, "path", "already"),
         ("[sessions]\nmax_conections = 9", 2, "max_conections", "did you mean max_connections?"),

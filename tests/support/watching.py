@@ -6,6 +6,7 @@ import itertools
 import queue
 from pathlib import Path
 
+from rootsd.host.disk.markers import ProjectFiles
 from rootsd.host.watch.events import Happening, Overflow, Purpose, Signal, Watched
 from rootsd.host.watch.inotify import InotifyWatcher
 from support.observed import HANG_S
@@ -43,6 +44,9 @@ class RememberingWatcher:
     def unwatch(self, folder: bytes, purpose: Purpose) -> None:
         """Forget it."""
         self.watched.discard((folder, purpose))
+
+    def heed(self, files: ProjectFiles) -> None:
+        """Nothing is told here."""
 
     def count(self) -> int:
         """How many are remembered."""

@@ -165,7 +165,7 @@ def _parents(old: Config, new: Config) -> Iterator[str]:
 
 
 def _changed_keys(old: Parent, new: Parent) -> Iterator[str]:
-    keys = ("depth", "skip", "nested")
+    keys = ("depth", "skip", "nested", "project_files")
     return (key for key in keys if getattr(old, key) != getattr(new, key))
 
 

@@ -321,13 +321,15 @@ class Parent:
     """A folder that the user configured; its inside is discovered and watched.
 
     `depth` is how many levels below the parent a project may lie; `skip` are names or globs that
-    are never entered, besides the built-in ones.
+    are never entered, besides the built-in ones. `project_files` are names and `*.ENDING`s that
+    make a folder a project, too; with a `!` before them they do not.
     """
 
     path: bytes
     depth: int = 4
     skip: tuple[bytes, ...] = ()
     nested: Nested = field(default=Nested.NONE)
+    project_files: tuple[bytes, ...] = ()
 
 
 class Coverage(StrEnum):

@@ -27,7 +27,8 @@ _ROOTS_KEYS = ("refuse", "allow")
 MOST_CONNECTIONS = 1 << 16
 _TOP_KEYS = ("approval", "parent", "roots", "sessions")
 _APPROVAL_KEYS = ("guard", "agents", "markers")
-_PARENT_KEYS = ("path", "depth", "skip", "nested")
+_PARENT_KEYS = ("path", "depth", "skip", "nested", "project_files")
+_PROJECT_FILE = re.compile(r"!?(?:\*\.)?[^/*?!\[\]\0]+")
 _SESSION_KEYS = ("max_connections", "max_connections_per_process")
 _HEADER = re.compile(r"\s*\[\[\s*[\"']?parent[\"']?\s*\]\]")
 
@@ -166,6 +167,7 @@ class _Reader:
             "depth": self._depth,
             "skip": self._skip,
             "nested": self._nested,
+            "project_files": self._project_files,
         }
         return Parent(**{key: forms[key](key, index, raw) for key, raw in entry.items()})
 
@@ -244,6 +246,14 @@ class _Reader:
     def _skip(self, key: str, index: int, raw: object) -> tuple[bytes, ...]:
         if not isinstance(raw, list) or not all(isinstance(item, str) for item in raw):
             raise self.wrong(key, index, 'it is not a list of names or globs: ["old", "tmp-*"]')
+        return tuple(bytes_of(item) for item in raw)
+
+    def _project_files(self, key: str, index: int, raw: object) -> tuple[bytes, ...]:
+        if not isinstance(raw, list) or not all(
+            isinstance(item, str) and _PROJECT_FILE.fullmatch(item) for item in raw
+        ):
+            examples = '["Justfile", "*.nimble", "!package.json"]'
+            raise self.wrong(key, index, f"it is not a list of names like {examples}")
         return tuple(bytes_of(item) for item in raw)
 
     def _nested(self, key: str, index: int, raw: object) -> Nested:

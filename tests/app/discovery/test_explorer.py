@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -270,3 +271,23 @@ def test_real_clones_are_told_in_all_four_forms(world: World, tmp_path: Path) ->
     world.settle()
     assert world.live() == world.fresh()
     assert set(world.live().values()) == {GIT, ProjectKind.GIT_BARE, ProjectKind.GIT_WORKTREE}
+
+
+def test_project_files_of_the_users_own_count_and_those_that_are_none_do_not(
+    tmp_path: Path,
+) -> None:
+    parent = Parent(raw(tmp_path / "src"), project_files=(b"Justfile", b"!go.mod"))
+    world = World(tmp_path, parent)
+    try:
+        for name, file in (("just", "Justfile"), ("go", "go.mod"), ("rust", "Cargo.toml")):
+            (world.top / name).mkdir()
+            (world.top / name / file).touch()
+        world.settle()
+        assert world.live() == dict.fromkeys(("just", "rust"), ProjectKind.PROJECT)
+        for territory in world.explorer.set_parents([replace(parent, project_files=())]):
+            world.explorer.explore(territory)
+        world.explorer.recheck_strays()
+        world.settle()
+        assert world.live() == dict.fromkeys(("go", "rust"), ProjectKind.PROJECT)
+    finally:
+        world.pumped.watcher.stop()

@@ -57,7 +57,19 @@ def test_settings_are_changed_and_reset(shell: Shell, src: Path, rootsd_dir: Pat
 def test_set_wants_to_know_what(shell: Shell, src: Path) -> None:
     done = shell.run("parent", "set", str(src))
     assert done.status == 2
-    assert "--depth, --skip or --nested" in done.err
+    assert "--depth, --skip, --nested or --project-file" in done.err
+
+
+def test_project_files_are_added_and_removed_and_taken_back(
+    shell: Shell, src: Path, rootsd_dir: Path
+) -> None:
+    shell.run("parent", "add", str(src), "--project-file", "Justfile", "--project-file", "!go.mod")
+    [item] = json.loads(shell.run("parent", "--json").out)["items"]
+    assert item["project_files"] == ["Justfile", "!go.mod"]
+    shell.run("parent", "set", str(src), "--project-file", "")
+    [item] = json.loads(shell.run("parent", "--json").out)["items"]
+    assert item["project_files"] == []
+    assert "project_files = []" in (rootsd_dir / "config" / "config.toml").read_text()
 
 
 @pytest.mark.parametrize("words", [("rm",), ("set", "--depth", "2")])
@@ -90,7 +102,7 @@ def test_a_running_daemon_tells_how_each_stands(
     assert shell.run("parent").out == expected
     assert shell.run("parent", "ls").out == expected
     whole = json.loads(shell.run("parent", "--json").out)
-    assert whole["items"] == [{**live, "skip": []}]
+    assert whole["items"] == [{**live, "skip": [], "project_files": []}]
     assert whole["file"].endswith("/config/config.toml")
 
 

@@ -8,6 +8,9 @@ import pytest
 
 from rootsd.core.model import Nested, Parent, ProjectKind
 from rootsd.host.disk.markers import (
+    BUILT_IN,
+    PROJECT_GLOBS,
+    ProjectFiles,
     Rules,
     child,
     has_project_file,
@@ -71,6 +74,29 @@ def test_build_folders_are_skipped_only_beside_a_project_file() -> None:
     assert names <= rules.skipped({*names, b"Cargo.toml"})
 
 
+def test_project_files_are_added_and_removed_by_name_and_by_ending() -> None:
+    files = ProjectFiles.changed((b"Justfile", b"*.nimble", b"!go.mod", b"!*.sln"))
+    assert files.any_in({b"x", b"Justfile"})
+    assert files.any_in({b"one.nimble"})
+    assert files.any_in({b"Cargo.toml", b"x.sln"})
+    assert not files.any_in({b"go.mod", b"x.sln", b"nimble", b"justfile"})
+    assert is_marker(b"Justfile", files)
+    assert not is_marker(b"Justfile")
+    assert ProjectFiles.changed(()) == BUILT_IN
+
+
+def test_without_any_ending_the_names_still_count() -> None:
+    files = ProjectFiles.changed(b"!" + glob for glob in PROJECT_GLOBS)
+    assert files.any_in({b"go.mod"})
+    assert not files.any_in({b"x.sln"})
+
+
+def test_build_folders_are_skipped_beside_what_the_user_calls_a_project_file() -> None:
+    rules = Rules.of(Parent(b"/src", project_files=(b"Justfile", b"!go.mod")))
+    assert b"build" in rules.skipped({b"build", b"Justfile"})
+    assert b"build" not in rules.skipped({b"build", b"go.mod"})
+
+
 def test_the_users_names_and_globs_are_skipped_too() -> None:
     rules = Rules.of(Parent(b"/src", skip=(b"old", b"tmp-*", b"caf\xe9*")))
     skipped = rules.skipped(set())
@@ -97,6 +123,9 @@ def test_the_signature_changes_with_every_rule_and_with_nothing_else() -> None:
         Rules.of(parent, [b"/src/disk"]).signature(),
         Rules.of(replace(parent, depth=3)).signature(),
         Rules.of(replace(parent, nested=Nested.VCS)).signature(),
+        Rules.of(replace(parent, project_files=(b"Justfile",))).signature(),
+        Rules.of(replace(parent, project_files=(b"!go.mod",))).signature(),
+        Rules.of(replace(parent, project_files=(b"*.nimble",))).signature(),
         Rules.of(replace(parent, skip=(b"old",))).signature(),
         Rules.of(replace(parent, skip=(b"older", b"tmp-*"))).signature(),
     ]

@@ -42,6 +42,21 @@ def test_packed_detached_and_linked_heads_resolve(tmp_path: Path) -> None:
     assert _stage(repository) is None
 
 
+def test_a_repository_with_a_reftable_is_whole_once_it_lists_a_table(tmp_path: Path) -> None:
+    """As git's reftable documentation lays it out: HEAD itself names no branch."""
+    repository = make_repository(tmp_path / "one")
+    data = repository / ".git"
+    shutil.rmtree(data / "refs")
+    (data / "refs").mkdir()
+    (data / "refs" / "heads").write_text("this repository uses the reftable format\n")
+    (data / "HEAD").write_text("ref: refs/heads/.invalid\n")
+    (data / "reftable").mkdir()
+    (data / "reftable" / "tables.list").touch()
+    assert _stage(repository) is not None
+    (data / "reftable" / "tables.list").write_text("0x000000000001-0x000000000002-5f3.ref\n")
+    assert _stage(repository) is None
+
+
 def test_a_worktree_names_its_main_checkout(tmp_path: Path) -> None:
     main = make_repository(tmp_path / "main")
     git("worktree", "add", tmp_path / "tree", cwd=main)

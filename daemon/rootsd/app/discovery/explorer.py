@@ -47,7 +47,7 @@ class Explorer:
         self._linked = Linked(watcher)
         self._territories: dict[bytes, Territory] = {}
         self._roots: frozenset[bytes] = frozenset()
-        self._strays = Strays(self._probe)
+        self._strays = Strays(self._probe, self._terrain.files_at)
         # Those that are looked at a second time, so that there is no third.
         self._doubted: set[bytes] = set()
 
@@ -96,6 +96,7 @@ class Explorer:
         What was found below a parent that is dropped stays known, and is looked at on its own.
         """
         wanted = {parent.path: parent for parent in parents}
+        self._terrain.heed(wanted.values())
         dropped = [
             territory
             for path, territory in self._territories.items()
@@ -256,7 +257,8 @@ class Explorer:
         if not self._terrain.answers(path):
             self._report(Unreachable(path))
             return
-        became = what_became_of(path, self._parent_of(path), self._told.identity(path))
+        files, known = self._terrain.files_at(path), self._told.identity(path)
+        became = what_became_of(path, self._parent_of(path), known, files)
         if became is not None:
             self._report(became)
         # Else it is still there, only that another project now holds it: known, not proposed.

@@ -8,16 +8,22 @@ from rootsd.core.inputs import Observation, Sighted, Unreachable, Vanished
 from rootsd.core.model import Identity, LapseReason
 from rootsd.core.paths import ancestors
 from rootsd.host.disk.identity import Absence, absence, identify
-from rootsd.host.disk.markers import has_project_file, repository_kind
+from rootsd.host.disk.markers import BUILT_IN, ProjectFiles, repository_kind
 from rootsd.host.disk.probe import vanished
 from rootsd.host.disk.reader import names_in
 
 
 class Strays:
-    """`look` probes a folder. Nothing is reported here: the observations are handed back."""
+    """`look` probes a folder, `files_at` tells what is a project file there. Nothing is reported
+    here: the observations are handed back."""
 
-    def __init__(self, look: Callable[[bytes], Observation]) -> None:
+    def __init__(
+        self,
+        look: Callable[[bytes], Observation],
+        files_at: Callable[[bytes], ProjectFiles] = lambda _: BUILT_IN,
+    ) -> None:
         self._look = look
+        self._files_at = files_at
         self._all: set[bytes] = set()
         # A folder without a marker is a project only as long as somebody calls it one.
         self._named: set[bytes] = set()
@@ -74,17 +80,23 @@ class Strays:
 
     def _seen(self, path: bytes) -> Observation:
         seen = self._look(path)
-        if isinstance(seen, Sighted) and path not in self._named and not _is_marked(path):
+        if not isinstance(seen, Sighted) or path in self._named:
+            return seen
+        if not _is_marked(path, self._files_at(path)):
             return Vanished(path)
         return seen
 
 
 def what_became_of(
-    path: bytes, within: bytes | None, known: Identity | None
+    path: bytes,
+    within: bytes | None,
+    known: Identity | None,
+    files: ProjectFiles = BUILT_IN,
 ) -> Vanished | Unreachable | None:
     """Why a tree that held a project holds it no more; None if it is there, held by another one.
 
-    `known` is what it was; `within` is as for `absence`. Raises nothing.
+    `known` is what it was; `within` is as for `absence`; `files` are the project files there.
+    Raises nothing.
     """
     filesystem = known.filesystem if known is not None else None
     away = absence(path, within, filesystem)
@@ -98,12 +110,12 @@ def what_became_of(
         return Unreachable(path)
     if known is not None and not known.same_as(identity):
         return Vanished(path, LapseReason.REPLACED)
-    if not _is_marked(path):
+    if not _is_marked(path, files):
         kept = known is None or known.keeps_git(identity)
         return Vanished(path, None if kept else LapseReason.RETARGETED)
     return None
 
 
-def _is_marked(path: bytes) -> bool:
+def _is_marked(path: bytes, files: ProjectFiles) -> bool:
     names = names_in(path)
-    return repository_kind(names) is not None or has_project_file(names)
+    return repository_kind(names) is not None or files.any_in(names)

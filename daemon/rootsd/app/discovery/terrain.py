@@ -10,7 +10,7 @@ from rootsd.app.discovery.territory import ProgressSink, Territory
 from rootsd.core.model import Parent
 from rootsd.core.paths import contains
 from rootsd.host.disk.answering import Answering
-from rootsd.host.disk.markers import Rules
+from rootsd.host.disk.markers import BUILT_IN, ProjectFiles, Rules
 from rootsd.host.disk.mounts import MountTable, mount_points, unwatchable_kind
 from rootsd.host.watch.events import Watcher
 from rootsd.host.watch.polling import PollingWatcher
@@ -27,6 +27,7 @@ class Terrain:
         self._polling = PollingWatcher()
         self._mounted = MountTable()
         self._answering = Answering(self._mounted.remote)
+        self._files: dict[bytes, ProjectFiles] = {}
 
     def close(self) -> None:
         """Give back what is held."""
@@ -36,6 +37,18 @@ class Terrain:
         """How `parent` is walked beside the other `parents`, and with what is mounted now."""
         stops = {*parents, *mount_points(self._mounted.now())}
         return Rules.of(parent, (path for path in stops if contains(parent.path, path)))
+
+    def heed(self, parents: Iterable[Parent]) -> None:
+        """Know what are project files below these parents."""
+        parents = tuple(parents)
+        self._files = {p.path: ProjectFiles.changed(p.project_files) for p in parents}
+        added = (name for p in parents for name in p.project_files if not name.startswith(b"!"))
+        self._watcher.heed(ProjectFiles.changed(added))
+
+    def files_at(self, path: bytes) -> ProjectFiles:
+        """What is a project file there, by the innermost parent that holds it."""
+        holder = max((p for p in self._files if contains(p, path)), key=len, default=b"")
+        return self._files.get(holder, BUILT_IN)
 
     def watcher_for(self, parent: Parent) -> Watcher:
         """By what to watch the file system that holds `parent` now."""

@@ -180,7 +180,7 @@ class Territory:
         if kid is not None and left:
             self._drop(kid)
             kid = None
-        if is_marker(name) or name in SKIPPED_BESIDE_A_PROJECT_FILE:
+        if is_marker(name, self.rules.files) or name in SKIPPED_BESIDE_A_PROJECT_FILE:
             self._relist(folder, Arrival.MADE)
             return
         try:

@@ -198,6 +198,7 @@ def _rows(session: Session) -> Iterator[dict[str, Any]]:
         values = {
             "depth": parent.depth,
             "skip": [text_of(glob) for glob in parent.skip],
+            "project_files": [text_of(name) for name in parent.project_files],
             "nested": parent.nested.value,
         }
         for key, value in values.items():

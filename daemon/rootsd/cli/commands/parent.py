@@ -28,6 +28,8 @@ _COLUMNS = (
     Column("NOTE", lambda p: p["note"] or "", limit=200),
 )
 
+_Flag = int | str | tuple[str, ...] | None
+
 _depth = click.option(
     "--depth", type=click.IntRange(1, 64), metavar="N", help="how many levels below it (default 4)"
 )
@@ -38,6 +40,13 @@ _nested = click.option(
     "--nested",
     type=click.Choice([member.value for member in Nested]),
     help="what is proposed inside a project: repositories, and workspace members (default none)",
+)
+_project_files = click.option(
+    "--project-file",
+    "project_files",
+    multiple=True,
+    metavar="NAME",
+    help="makes a folder a project, too: NAME or *.ENDING; with ! before it: does not",
 )
 
 
@@ -94,15 +103,14 @@ def list_(session: Session) -> None:
 @_depth
 @_skip
 @_nested
+@_project_files
 @pass_session
-def add(
-    session: Session, *, path: str, depth: int | None, skip: tuple[str, ...], nested: str | None
-) -> None:
+def add(session: Session, /, *, path: str, **flags: _Flag) -> None:
     """Watch one more folder, from now on."""
     from rootsd.cli import parents
 
     canonical = parents.checked_parent(session, path)
-    fresh = parents.add(session, [canonical], _settings(depth, skip, nested))
+    fresh = parents.add(session, [canonical], _settings(**flags))
     _tell(session, canonical, "is a parent now" if fresh else "is a parent already")
 
 
@@ -129,26 +137,27 @@ def remove(session: Session, *, path: str) -> None:
 @_depth
 @_skip
 @_nested
+@_project_files
 @pass_session
-def alter(
-    session: Session, *, path: str, depth: int | None, skip: tuple[str, ...], nested: str | None
-) -> None:
-    """Change how a folder is watched. --skip replaces what was skipped; '' skips nothing."""
+def alter(session: Session, /, *, path: str, **flags: _Flag) -> None:
+    """Change how a folder is watched. --skip replaces what was skipped, and '' skips nothing; so
+    with --project-file."""
     from rootsd.cli import parents
 
-    settings = _settings(depth, skip, nested)
+    settings = _settings(**flags)
     if not settings:
-        raise click.UsageError("name what to set: --depth, --skip or --nested")
+        raise click.UsageError("name what to set: --depth, --skip, --nested or --project-file")
     _tell(session, parents.alter(session, path, settings), "was changed")
 
 
-def _settings(depth: int | None, skip: tuple[str, ...], nested: str | None) -> dict[str, Any]:
-    """The keys of the configuration that the flags set."""
-    given = {"depth": depth, "nested": nested}
-    settings: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
-    if skip:
-        settings["skip"] = [glob for glob in skip if glob]
-    return settings
+def _settings(**flags: _Flag) -> dict[str, Any]:
+    """The keys of the configuration that the flags set; of several values the empty ones say that
+    there are none."""
+    return {
+        key: [one for one in value if one] if isinstance(value, tuple) else value
+        for key, value in flags.items()
+        if value not in (None, ())
+    }
 
 
 def _tell(session: Session, path: bytes, what: str) -> None:
@@ -171,6 +180,7 @@ def _item(parent: Parent, live: Mapping[str, Any]) -> dict[str, Any]:
         "depth": parent.depth,
         "nested": parent.nested.value,
         "skip": [text_of(glob) for glob in parent.skip],
+        "project_files": [text_of(name) for name in parent.project_files],
         "state": live.get("state"),
         "note": live.get("note"),
         "projects": live.get("projects"),

@@ -51,6 +51,8 @@ _PNPM = b"pnpm-workspace.yaml"
 # Never part of a file name, so that many names can be searched as one text.
 _SEPARATOR = b"/"
 _HIDDEN = b"."
+# In what is configured about project files.
+_NOT, _ANY_WITH = b"!", b"*."
 
 
 def repository_kind(names: frozenset[bytes] | set[bytes]) -> ProjectKind | None:
@@ -76,27 +78,52 @@ def compile_globs(globs: Iterable[bytes]) -> re.Pattern[bytes] | None:
     return re.compile(b"|".join(parts)) if parts else None
 
 
-def _ending(globs: Iterable[bytes]) -> re.Pattern[bytes]:
+@dataclass(frozen=True, slots=True)
+class ProjectFiles:
+    """Which names are project files: some as they are, and all with one of some endings."""
+
+    names: frozenset[bytes]
+    globs: frozenset[bytes]
+    _ending: re.Pattern[bytes] | None
+
+    @classmethod
+    def changed(cls, entries: Iterable[bytes]) -> ProjectFiles:
+        """The built-in ones with `NAME` and `*.ENDING` added, and `!NAME`, `!*.ENDING` removed."""
+        names, globs = set(PROJECT_FILES), set(PROJECT_GLOBS)
+        for entry in entries:
+            bare = entry.removeprefix(_NOT)
+            kind = globs if bare.startswith(_ANY_WITH) else names
+            kind.discard(bare) if entry.startswith(_NOT) else kind.add(bare)
+        return cls(frozenset(names), frozenset(globs), _ending(sorted(globs)))
+
+    def any_in(self, names: frozenset[bytes] | set[bytes]) -> bool:
+        """Whether one of the names is a project file."""
+        if not self.names.isdisjoint(names):
+            return True
+        if self._ending is None:
+            return False
+        return self._ending.search(_SEPARATOR.join(names) + _SEPARATOR) is not None
+
+
+def _ending(globs: Iterable[bytes]) -> re.Pattern[bytes] | None:
     """Finds a name with one of the endings `*.x` in a text of names, each followed by `/`."""
-    endings = b"|".join(re.escape(glob.removeprefix(b"*.")) for glob in globs)
-    return re.compile(rb"\.(?:" + endings + rb")/")
+    endings = b"|".join(re.escape(glob.removeprefix(_ANY_WITH)) for glob in globs)
+    return re.compile(rb"\.(?:" + endings + rb")/") if endings else None
 
 
-_PROJECT_ENDING = _ending(PROJECT_GLOBS)
+BUILT_IN = ProjectFiles.changed(())
 
 
 def has_project_file(names: frozenset[bytes] | set[bytes]) -> bool:
-    """Whether one of the names is a project file."""
-    if not PROJECT_FILES.isdisjoint(names):
-        return True
-    return _PROJECT_ENDING.search(_SEPARATOR.join(names) + _SEPARATOR) is not None
+    """Whether one of the names is a project file where nothing else is configured."""
+    return BUILT_IN.any_in(names)
 
 
-def is_marker(name: bytes) -> bool:
+def is_marker(name: bytes, files: ProjectFiles = BUILT_IN) -> bool:
     """Whether the coming or going of `name` can change what its folder is."""
-    if name in VCS_NAMES or name in BARE_NAMES or name in PROJECT_FILES or name == _PNPM:
+    if name in VCS_NAMES or name in BARE_NAMES or name == _PNPM:
         return True
-    return _PROJECT_ENDING.search(name + _SEPARATOR) is not None
+    return files.any_in({name})
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +139,7 @@ class Rules:
     skip_names: frozenset[bytes] = SKIPPED
     skip_globs: re.Pattern[bytes] | None = None
     stops: frozenset[bytes] = frozenset()
+    files: ProjectFiles = BUILT_IN
 
     @classmethod
     def of(cls, parent: Parent, stops: Iterable[bytes] = ()) -> Rules:
@@ -125,19 +153,20 @@ class Rules:
             skip_names=SKIPPED | frozenset(parent.skip) - frozenset(globs),
             skip_globs=compile_globs(globs),
             stops=frozenset(stops) - {parent.path},
+            files=ProjectFiles.changed(parent.project_files) if parent.project_files else BUILT_IN,
         )
 
     def signature(self) -> bytes:
         """All that settles what a walk by these rules finds, the built-in lists included."""
         globs = self.skip_globs.pattern if self.skip_globs is not None else b""
-        built_in = (VCS_NAMES, PROJECT_FILES, SKIPPED_BESIDE_A_PROJECT_FILE, PROJECT_GLOBS)
-        lists = (*built_in, self.skip_names, self.stops)
+        files = (self.files.names, SKIPPED_BESIDE_A_PROJECT_FILE, self.files.globs)
+        lists = (VCS_NAMES, *files, self.skip_names, self.stops)
         parts = [_SEPARATOR.join(sorted(names)) for names in lists]
         return b"\0".join((b"%d" % self.depth, self.nested.value.encode(), globs, *parts))
 
     def skipped(self, names: frozenset[bytes] | set[bytes]) -> frozenset[bytes]:
         """The names that are not entered in a folder that holds `names`; hidden ones apart."""
-        if SKIPPED_BESIDE_A_PROJECT_FILE.isdisjoint(names) or not has_project_file(names):
+        if SKIPPED_BESIDE_A_PROJECT_FILE.isdisjoint(names) or not self.files.any_in(names):
             return self.skip_names
         return self.skip_names | SKIPPED_BESIDE_A_PROJECT_FILE
 

@@ -29,7 +29,6 @@ from rootsd.host.disk.markers import (
     VCS_MARKERS,
     VCS_NAMES,
     Rules,
-    has_project_file,
     repository_kind,
 )
 from rootsd.host.disk.members import Members, members_of
@@ -211,9 +210,9 @@ class Walker:
                 return kind, None
             return kind, self._inside(place.path, names)
         if isinstance(zone, Members):
-            is_member = place.path in zone and has_project_file(names)
+            is_member = place.path in zone and self._rules.files.any_in(names)
             return ProjectKind.PROJECT if is_member else None, zone
-        if zone is Zone.OPEN and not place.top and has_project_file(names):
+        if zone is Zone.OPEN and not place.top and self._rules.files.any_in(names):
             return ProjectKind.PROJECT, self._inside(place.path, names)
         return None, zone
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
+from rootsd.host.disk.markers import ProjectFiles
+
 
 class Purpose(Enum):
     """Why a folder is watched; it settles which changes are told."""
@@ -87,6 +89,9 @@ class Watcher(Protocol):
 
     def unwatch(self, folder: bytes, purpose: Purpose) -> None:
         """Stop; harmless if it was not watched."""
+
+    def heed(self, files: ProjectFiles) -> None:
+        """Tell of these project files where they come and go, too."""
 
     def count(self) -> int:
         """How many watches the system keeps for this."""

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Protocol
 
+from rootsd.host.disk.markers import ProjectFiles
 from rootsd.host.watch.events import (
     Change,
     Happening,
@@ -88,6 +89,9 @@ class FSEventsWatcher:
         stream = self._streams.pop(folder, None)
         if stream is not None:
             stream.stop()
+
+    def heed(self, files: ProjectFiles) -> None:
+        """All names are told."""
 
     def count(self) -> int:
         """How many streams are open."""

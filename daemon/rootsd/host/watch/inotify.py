@@ -21,7 +21,7 @@ from watchdog.observers.inotify_c import (
     WatchDescriptor,
 )
 
-from rootsd.host.disk.markers import is_marker
+from rootsd.host.disk.markers import BUILT_IN, ProjectFiles, is_marker
 from rootsd.host.watch.events import (
     Change,
     Happening,
@@ -75,6 +75,7 @@ class _Reader(InotifyFD):
     def __init__(self) -> None:
         super().__init__()
         self.at_work: set[WatchDescriptor] = set()
+        self.files = BUILT_IN
 
     def read_events(
         self, *, event_buffer_size: int = DEFAULT_EVENT_BUFFER_SIZE
@@ -86,7 +87,7 @@ class _Reader(InotifyFD):
             if not event.name
             or event.mask & _C.IN_ISDIR
             or event.wd in self.at_work
-            or is_marker(event.name)
+            or is_marker(event.name, self.files)
         ]
 
 
@@ -117,6 +118,14 @@ class InotifyWatcher:
         self._fd.stop()
         if self._fd.is_alive():
             self._fd.join()
+
+    def is_marker(self, name: bytes) -> bool:
+        """Whether the coming or going of `name` has to be told."""
+        return is_marker(name, self._fd.files)
+
+    def heed(self, files: ProjectFiles) -> None:
+        """As in `Watcher`; from the next event on."""
+        self._fd.files = files
 
     def count(self) -> int:
         """How many inotify watches are held."""
@@ -238,7 +247,7 @@ class _Listener:
     def _tells(self, name: bytes, *, is_folder: bool) -> bool:
         match self._purpose:
             case Purpose.FRONTIER:
-                return is_folder or is_marker(name)
+                return is_folder or self._watcher.is_marker(name)
             case Purpose.AT_WORK | Purpose.LINKS:
                 return True
             case Purpose.ABOVE:

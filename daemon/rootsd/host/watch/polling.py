@@ -6,6 +6,7 @@ watcher and says so: a parent that is swept is shown as such by `rootsd status`.
 
 from __future__ import annotations
 
+from rootsd.host.disk.markers import ProjectFiles
 from rootsd.host.watch.events import Purpose, Watched
 
 _SHORTEST_S = 2.0
@@ -33,6 +34,9 @@ class PollingWatcher:
 
     def unwatch(self, folder: bytes, purpose: Purpose) -> None:
         """Nothing was watched."""
+
+    def heed(self, files: ProjectFiles) -> None:
+        """Nothing is told here."""
 
     def count(self) -> int:
         """None."""
