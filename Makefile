@@ -13,7 +13,7 @@ BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help up test lint check soak bench wheel install lock clean
+.PHONY: help up test lint check soak bench screens wheel install lock clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -48,6 +48,9 @@ soak: .venv/.ready  ## the sized tests at their largest; may take hours
 
 bench: .venv/.ready  ## the benchmarks of tests/bench, as ratios; ARGS=--sizes=check for all sizes
 	@$(PYTEST) -q -s tests/bench -o faulthandler_timeout=1800 $(ARGS)
+
+screens: .venv/.ready  ## draw the pictures of the terminal in docs/ anew
+	@$(BIN)/python tools/draw_terminal.py
 
 wheel: .venv/.ready  ## build dist/rootsd-*.whl
 	@rm -rf dist

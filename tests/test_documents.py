@@ -1,0 +1,241 @@
+"""What README and docs say holds: their commands run, their snippets parse, their output fits."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from support.documents import Block, Reader, blocks, fits, normal
+
+TOP = Path(__file__).parent.parent
+README, CLIENTS, SHELL = TOP / "README.md", TOP / "docs" / "CLIENTS.md", TOP / "docs" / "SHELL.md"
+# Blocks that are not for this test, by their first words, and what runs them instead.
+ELSEWHERE = {
+    "make up": "tests/test_tools.py",
+    "rootsd service install": "tests/e2e/test_service.py",
+    "run=/run/user": "tests/e2e/test_sandbox.py",
+    "rootsd down": "tests/cli/commands/test_service.py",
+}
+COMMAND = "/home/you/.local/bin/rootsd"
+
+
+def first_words(block: Block) -> str:
+    return block.commands[0][0]
+
+
+def run_here() -> list[Block]:
+    return [
+        block
+        for block in blocks(README, "console")
+        if not any(first_words(block).startswith(words) for words in ELSEWHERE)
+    ]
+
+
+@pytest.fixture
+def reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Reader]:
+    """The home that the README is read in: three projects, and somewhere to clone from."""
+    home = tmp_path / "home"
+    monkeypatch.setenv("ROOTSD_DIR", str(tmp_path / "rootsd"))
+    api, origin = home / "src" / "api", home / "elsewhere" / "fresh.git"
+    for repository in (api, home / "src" / "zero", origin):
+        repository.mkdir(parents=True)
+        git(repository, "init", "-q")
+    (api / "pyproject.toml").write_text('[project]\nname = "shop-api"\n')
+    (api / ".mcp.json").write_text('{"mcpServers": {"x": {"command": "x"}}}\n')
+    (api / ".env").write_text("KEY=value\n")
+    (api / "web").mkdir()
+    (api / "web" / "package.json").write_text('{"name": "web"}\n')
+    for repository in (api, home / "src" / "zero", origin):
+        (repository / "README").write_text("hello\n")
+        git(repository, "add", "README")
+        git(repository, "commit", "-qm", "Take orders in euros")
+    git(api, "remote", "add", "origin", "https://git.example.org/acme/api.git")
+    tool = home / "src" / "tool"
+    tool.mkdir()
+    (tool / "pyproject.toml").write_text("[project]\n")
+    monkeypatch.setenv("GIT_CONFIG_COUNT", "3")
+    monkeypatch.setenv("GIT_CONFIG_KEY_2", f"url.{origin}.insteadOf")
+    monkeypatch.setenv("GIT_CONFIG_VALUE_2", "git@example.org:acme/fresh.git")
+    reader = Reader(home)
+    yield reader
+    reader.types("rootsd down")
+
+
+def git(folder: Path, *words: str) -> None:
+    subprocess.run(["git", "-C", folder, *words], check=True, capture_output=True)
+
+
+@pytest.mark.needs("bash")
+def test_every_command_of_the_readme_prints_what_is_said(reader: Reader) -> None:
+    run = run_here()
+    assert len(run) >= 2
+    for block in run:
+        for command, said in block.commands:
+            shown = reader.types(command)
+            assert fits(said, shown), f"$ {command}\n" + "\n".join(shown)
+
+
+def test_every_other_command_of_the_readme_is_run_elsewhere() -> None:
+    for block in blocks(README, "console"):
+        words = [words for words in ELSEWHERE if first_words(block).startswith(words)]
+        if block not in run_here():
+            (where,) = (ELSEWHERE[word] for word in words)
+            assert (TOP / where).exists()
+
+
+@pytest.mark.parametrize(
+    ("said", "shown", "is_fit"),
+    [
+        (["daemon  running, pid 7"], ["daemon    running, pid 12345"], True),
+        (["k3v9  api  git"], ["zz01  api  git"], True),
+        (["k3v9  api  git"], ["zz01  web  git"], False),
+        (["a", "…", "z"], ["a", "b", "c", "z"], True),
+        (["a", "z"], ["a", "b", "z"], False),
+        (["a"], [], False),
+    ],
+)
+def test_what_varies_does_not_matter_and_all_else_does(
+    said: list[str], shown: list[str], is_fit: bool
+) -> None:
+    assert fits(said, shown) == is_fit
+
+
+def _without_code(document: Path) -> str:
+    return re.sub(r"^```.*?^```$", "", document.read_text(), flags=re.MULTILINE | re.DOTALL)
+
+
+def test_every_link_of_a_document_leads_to_a_file() -> None:
+    for document in (README, CLIENTS, SHELL):
+        for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", _without_code(document)):
+            assert (document.parent / target).exists(), target
+
+
+def commands_of_clients() -> list[list[str]]:
+    """The command that each snippet has a client start, in each of their formats."""
+    found: list[list[str]] = []
+    for block in blocks(CLIENTS, "json"):
+        (servers,) = json.loads(block.text).values()
+        found.append([servers["rootsd"]["command"], *servers["rootsd"]["args"]])
+    for block in blocks(CLIENTS, "toml"):
+        server = tomllib.loads(block.text)["mcp_servers"]["rootsd"]
+        found.append([server["command"], *server["args"]])
+    for block in blocks(CLIENTS, "yaml"):
+        command = re.search(r"^    cmd: (\S+)$", block.text, re.MULTILINE)
+        arguments = re.search(r"^    args: \[(.*)\]$", block.text, re.MULTILINE)
+        assert command is not None
+        assert arguments is not None
+        found.append([command[1], *arguments[1].split(", ")])
+    for block in blocks(CLIENTS, "console"):
+        words = shlex.split(first_words(block))
+        if "--add-mcp" in words:
+            server = json.loads(words[-1])
+            found.append([server["command"], *server["args"]])
+        else:
+            found.append(words[words.index(COMMAND) :])
+    return found
+
+
+def test_every_client_is_told_the_same_command() -> None:
+    assert commands_of_clients() == [[COMMAND, "bridge"]] * 11
+    text = CLIENTS.read_text()
+    for client in ("Claude Code", "Claude Desktop", "Cursor", "VS Code", "Zed", "Codex",
+                   "Gemini CLI", "Goose"):  # fmt: skip
+        assert f"### {client}\n" in text
+        assert client in README.read_text()
+
+
+def test_the_command_answers_a_client_that_strips_the_environment(reader: Reader) -> None:
+    reader.types("rootsd up ~/src")
+    # Tests keep everything below ROOTSD_DIR, which a person has not set.
+    kept = ("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "ROOTSD_DIR")
+    environment = {name: value for name, value in reader.environment.items() if name in kept}
+    hello = {
+        "jsonrpc": "2.0", "id": 1, "method": "initialize",
+        "params": {"protocolVersion": "2025-06-18", "capabilities": {},
+                   "clientInfo": {"name": "a client", "version": "1"}},
+    }  # fmt: skip
+    program, *arguments = commands_of_clients()[0]
+    done = subprocess.run(
+        [program.replace("/home/you", str(reader.home)), *arguments],
+        input=json.dumps(hello) + "\n", capture_output=True, text=True, check=False, timeout=60,
+        env=environment,
+    )  # fmt: skip
+    assert json.loads(done.stdout.splitlines()[0])["result"]["serverInfo"]["name"] == "rootsd"
+
+
+def prompts(language: str) -> str:
+    (block,) = blocks(SHELL, language)
+    return block.text
+
+
+SHOWS = {
+    "bash": ("bash --norc --noprofile", 'printf "<%s>" "${PS1@P}"'),
+    "zsh": ("zsh -f", 'print -P "<$PROMPT>"'),
+    "fish": ("fish --no-config", 'printf "<%s>" (fish_right_prompt)'),
+}
+
+
+@pytest.mark.parametrize(
+    "shell", [pytest.param(name, marks=pytest.mark.needs(name)) for name in SHOWS]
+)
+def test_the_prompt_tells_how_many_wait_and_nothing_without_a_daemon(
+    reader: Reader, shell: str
+) -> None:
+    program, show = SHOWS[shell]
+
+    def prompt() -> str:
+        done = subprocess.run(
+            [*program.split(), "-c", f"PS1='> '; PROMPT='> '\n{prompts(shell)}\n{show}"]
+            if shell != "fish"
+            else [*program.split(), "-c", f"{prompts(shell)}\n{show}"],
+            capture_output=True, text=True, check=False, timeout=60, env=reader.environment,
+        )  # fmt: skip
+        assert done.stderr == ""
+        return done.stdout
+
+    assert "waiting" not in prompt()
+    reader.types("rootsd up ~/src")
+    assert "<3 waiting" in prompt()
+
+
+def test_the_starship_module_shows_how_many_wait(reader: Reader) -> None:
+    module = tomllib.loads(prompts("toml"))["custom"]["rootsd"]
+
+    def run(command: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            ["sh", "-c", command], capture_output=True, text=True, check=False, timeout=60,
+            env=reader.environment,
+        )  # fmt: skip
+
+    assert run(module["when"]).returncode == 1
+    reader.types("rootsd up ~/src")
+    assert run(module["when"]).returncode == 0
+    assert run(module["command"]).stdout == "3\n"
+    assert module["format"].startswith("[$output waiting")
+
+
+@pytest.mark.parametrize("name", ["terminal-decide", "terminal-show"])
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_the_pictures_are_there_and_load_nothing(name: str, theme: str) -> None:
+    picture = (TOP / "docs" / f"{name}-{theme}.svg").read_text()
+    assert not re.search(r"@font-face|@import|href|url\((?!#)", picture)
+    assert f"docs/{name}-{theme}.svg" in README.read_text()
+    assert "/home-" not in picture
+
+
+def test_drawing_leaves_nothing_out() -> None:
+    drawn = subprocess.run(
+        [sys.executable, "-c", "import draw_terminal as d;"
+         "print(d.draw('\\x1b[32mgreen\\x1b[0m <b> & more', 'dark'))"],
+        cwd=TOP / "tools", capture_output=True, text=True, check=True,
+    ).stdout  # fmt: skip
+    assert all(word in drawn for word in ("green", "&lt;b&gt;", "&amp;", "more"))
+    assert normal("\x1b[32mx\x1b[0m") == "x"

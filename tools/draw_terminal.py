@@ -1,0 +1,152 @@
+"""Draws docs/terminal-*.svg: what rootsd really prints, on a light and on a dark terminal.
+
+`make screens` runs this. Each picture is of one shell session in a home folder made for it: the
+commands are run on a terminal of their own, and what they wrote is drawn, colours and all. The
+home folder is shown as ~, and nothing else is changed.
+"""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import termios
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from io import StringIO
+from pathlib import Path
+
+from rich._export_format import CONSOLE_SVG_FORMAT
+from rich.console import Console
+from rich.terminal_theme import TerminalTheme
+from rich.text import Text
+
+TOP = Path(__file__).parent.parent
+COLUMNS, ROWS = 92, 40
+PICTURES: Mapping[str, Sequence[str]] = {
+    "terminal-decide": (
+        "rootsd up ~/src",
+        "rootsd pending",
+        "rootsd approve acme/api web --tag work",
+        "rootsd",
+    ),
+    "terminal-show": ("rootsd show tool", "rootsd why ~/src/acme/api/README"),
+}
+_GREY = [(110, 110, 110), (180, 180, 180)]
+THEMES = {
+    "light": TerminalTheme(
+        (255, 255, 255), (36, 41, 47),
+        [(36, 41, 47), (207, 34, 46), (17, 99, 41), (154, 103, 0), (9, 105, 218),
+         (130, 80, 223), (27, 124, 131), _GREY[0]],
+    ),
+    "dark": TerminalTheme(
+        (22, 27, 34), (201, 209, 217),
+        [(72, 79, 88), (255, 123, 114), (63, 185, 80), (210, 153, 34), (88, 166, 255),
+         (188, 140, 255), (57, 197, 207), _GREY[1]],
+    ),
+}  # fmt: skip
+
+
+def main() -> None:
+    """Draw every picture in both themes."""
+    for name, commands in PICTURES.items():
+        with a_home() as home:
+            written = "".join(_session(home, commands))
+        for theme in THEMES:
+            svg = draw(written.replace(str(home), "~"), theme)
+            (TOP / "docs" / f"{name}-{theme}.svg").write_text(svg)
+
+
+def draw(written: str, theme: str) -> str:
+    """An SVG of what a terminal was sent. The same text is always the same picture."""
+    console = Console(record=True, width=COLUMNS, file=StringIO(), force_terminal=True)
+    console.print(Text.from_ansi(written.rstrip()))
+    # No font from elsewhere: a picture in a README loads nothing, and tells nobody who reads it.
+    own_fonts = re.sub(r"@font-face \{\{.*?\}\}", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
+    own_fonts = own_fonts.replace("Fira Code", "ui-monospace, Menlo, Consolas, monospace")
+    return console.export_svg(
+        title="rootsd", theme=THEMES[theme], code_format=own_fonts, unique_id="rootsd"
+    )
+
+
+@contextmanager
+def a_home() -> Iterator[Path]:
+    """A home folder with a few projects, which is gone afterwards, and its daemon with it."""
+    home = Path(tempfile.mkdtemp(prefix="home-"))
+    try:
+        for name in ("src/acme/api", "src/beta/api", "src/web"):
+            (home / name).mkdir(parents=True)
+            _git(home / name, "init", "-q")
+            (home / name / "README").write_text("hello\n")
+            _git(home / name, "add", "README")
+            _git(home / name, "commit", "-qm", "first")
+            origin = f"git@example.org:{name.removeprefix('src/')}.git"
+            _git(home / name, "remote", "add", "origin", origin)
+        tool = home / "src/tool"
+        tool.mkdir()
+        (tool / "pyproject.toml").write_text('[project]\nname = "tool"\n')
+        (tool / ".env").write_text("KEY=value\n")
+        (tool / ".mcp.json").write_text('{"mcpServers": {"x": {"command": "x"}}}\n')
+        yield home
+    finally:
+        _rootsd(home, "down")
+        shutil.rmtree(home)
+
+
+def _session(home: Path, commands: Sequence[str]) -> Iterator[str]:
+    if commands[0].split()[1] != "up":
+        _rootsd(home, "up", "-q", str(home / "src"))
+        _rootsd(home, "approve", "acme/api")
+    for command in commands:
+        yield f"\x1b[1;34m$\x1b[0m \x1b[1m{command}\x1b[0m\n"
+        yield _on_terminal(home, command) + "\n"
+
+
+def _on_terminal(home: Path, command: str) -> str:
+    """What the command writes onto a terminal, standard error with it."""
+    ours, theirs = pty.openpty()
+    termios.tcsetwinsize(theirs, (ROWS, COLUMNS))
+    process = subprocess.Popen(
+        ["/bin/sh", "-c", command], stdin=theirs, stdout=theirs, stderr=theirs,
+        env={**_environment(home), "TERM": "xterm-256color"}, cwd=home,
+    )  # fmt: skip
+    os.close(theirs)
+    parts: list[bytes] = []
+    while True:
+        try:
+            part = os.read(ours, 1 << 16)
+        except OSError:  # the last writer has closed it
+            break
+        parts.append(part)
+    os.close(ours)
+    process.wait()
+    lines = b"".join(parts).decode().replace("\r\n", "\n").splitlines(keepends=True)
+    # A line of progress is drawn over itself: what is left is what stands behind the last return.
+    return "".join(line.rpartition("\r")[2].replace("\x1b[K", "") for line in lines)
+
+
+def _rootsd(home: Path, *words: str) -> None:
+    command = [sys.executable, "-m", "rootsd", *words]
+    subprocess.run(command, env=_environment(home), check=False, capture_output=True)
+
+
+def _git(folder: Path, *words: str) -> None:
+    identity = ("-c", "user.name=A Person", "-c", "user.email=person@example.org")
+    command = ["git", *identity, "-c", "init.defaultBranch=main", "-C", folder, *words]
+    subprocess.run(command, check=True, capture_output=True)
+
+
+def _environment(home: Path) -> dict[str, str]:
+    """Nothing of the person who draws but the language; rootsd is that of this checkout."""
+    path = f"{Path(sys.executable).parent}:/usr/bin:/bin"
+    return {
+        "HOME": str(home), "PATH": path, "LC_ALL": "C.UTF-8", "ROOTSD_DIR": str(home / ".rootsd"),
+    }  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()
