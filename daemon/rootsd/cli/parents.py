@@ -53,8 +53,10 @@ def checked_parent(session: Session, typed: str) -> bytes:
 def add(session: Session, paths: Sequence[bytes], settings: Mapping[str, Any]) -> list[bytes]:
     """Write those that are no parents yet into the configuration; returns them."""
     config_file = session.places.config_file
-    known = {parent.path for parent in read_config(config_file).parents}
-    fresh = [path for path in dict.fromkeys(paths) if path not in known]
+
+    def missing() -> list[bytes]:
+        known = {parent.path for parent in read_config(config_file).parents}
+        return [path for path in dict.fromkeys(paths) if path not in known]
 
     def edit(text: str) -> str:
         for path in fresh:
@@ -62,8 +64,10 @@ def add(session: Session, paths: Sequence[bytes], settings: Mapping[str, Any]) -
         parse_config(text, config_file)
         return text
 
-    if fresh:
-        with configfile.edited(config_file) as change:
+    if not missing():
+        return []
+    with configfile.edited(config_file) as change:
+        if fresh := missing():  # somebody else may have added them meanwhile
             change(edit)
     return fresh
 

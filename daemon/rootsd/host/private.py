@@ -42,13 +42,12 @@ def ensure_private_folder(folder: Path) -> None:
 
 
 def _make(folder: Path) -> None:
-    try:
-        folder.mkdir(FOLDER_MODE)
-    except FileNotFoundError:
-        _make(folder.parent)
-        folder.mkdir(FOLDER_MODE)
-    except FileExistsError:
-        pass
+    with suppress(FileExistsError):  # another one may make it at this moment, too
+        try:
+            folder.mkdir(FOLDER_MODE)
+        except FileNotFoundError:
+            _make(folder.parent)
+            folder.mkdir(FOLDER_MODE)
     # Also where it was there: whoever made it may have been killed before the name was on disk.
     with suppress(PermissionError):
         sync_path(folder.parent)

@@ -1,0 +1,81 @@
+"""Many daemons start at one moment: one wins, the others say who did, and the one serves."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rootsd.host import lock
+from support import starts
+from support.person import Person
+from support.sizes import Sizes
+
+AT_ONCE = 20
+UPS = 6
+
+
+def rounds(number: int, how: str, *, first: str = "") -> list[dict[str, Any]]:
+    """What became of the starts in each round; `first` is what the program does before."""
+    program = f"{first}\nfrom support.starts import main\nmain({AT_ONCE}, {number}, {how!r})"
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(Path(starts.__file__).parent.parent)},
+    )
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def is_right(told: Mapping[str, Any]) -> bool:
+    """Whether one won and serves, and all others said that another is at work."""
+    others = [line for line in told["told"] if line != "ready"]
+    return (
+        [told["served"]] == told["winners"]
+        and len(others) == AT_ONCE - 1
+        and all(line.startswith("Busy: another rootsd") for line in others)
+    )
+
+
+@pytest.mark.parametrize("how", ["kill", "end"])
+def test_of_simultaneous_starts_there_is_always_one_winner(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sizes: Sizes, how: str
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    number = sizes.pick(test=2, check=10, soak=250)
+    played = rounds(number, how)
+    assert len(played) == number
+    assert [told for told in played if not is_right(told)] == []
+
+
+def test_without_the_lock_there_would_be_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The positive control."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert lock.fcntl.flock  # type: ignore[attr-defined]  # what is taken away here
+    no_lock = "import fcntl; fcntl.flock = lambda *_: None"
+    assert not all(is_right(told) for told in rounds(1, "kill", first=no_lock))
+
+
+def test_all_who_say_up_at_once_get_the_one_daemon(tmp_path: Path) -> None:
+    person = Person(tmp_path)
+    words = [sys.executable, "-m", "rootsd", "up", str(person.parent)]
+    pipe = subprocess.PIPE
+    ups = [
+        subprocess.Popen(words, stdout=pipe, stderr=pipe, text=True, env=person.environment())
+        for _ in range(UPS)
+    ]
+    told = [(up.communicate(timeout=120)[1], up.returncode) for up in ups]
+    assert [said for said, status in told if status] == []
+    assert [item["path"] for item in person.items("parent", "ls")] == [str(person.parent)]
+    person.rootsd("down")
+    assert person.run("check", str(person.parent)).returncode == 69

@@ -1,0 +1,89 @@
+"""Daemons that start at one moment, as a program: `starts.py COUNT ROUNDS kill|end`.
+
+What a daemon needs is loaded once, so that of COUNT forks all are at the lock within milliseconds.
+For each round it prints a line of JSON: what became of each, and whether the winner served. The
+winner is then killed or ended, and the next round finds what it left.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from typing import NoReturn
+
+from rootsd.app import daemon
+from rootsd.core.errors import RootsdError
+from rootsd.host.folders import run_folder
+from rootsd.host.helper.link import Absent
+from rootsd.host.ipc.connect import connect
+from rootsd.host.ipc.rpc import ask
+from rootsd.host.places import find_places
+
+_HELPER = Absent("a test")
+HANG_GUARD_S = 120
+
+
+def _start(go: int, says: int) -> NoReturn:
+    """Be a daemon once `go` is closed; `says` is told that it is ready, or why it is not."""
+    os.read(go, 1)
+    status = 1
+    try:
+        status = daemon.run(find_places(), helper=_HELPER, ready_fd=says)
+    except RootsdError as error:
+        os.write(says, f"{type(error).__name__}: {error.message}\n".encode())
+    except BaseException as error:  # noqa: BLE001 - whatever it is, the test is to see it
+        os.write(says, f"{error!r}\n".encode())
+    finally:
+        os._exit(status)
+
+
+def _served() -> int:
+    """The process that answers on the control socket."""
+    with connect(run_folder().control_socket) as channel:
+        channel.settimeout(HANG_GUARD_S)
+        pid: int = ask(channel, "status", {})["daemon"]["pid"]
+        return pid
+
+
+def play(count: int, last: signal.Signals) -> dict[str, object]:
+    """One round."""
+    waits, go = os.pipe()
+    heard, pids = list[int](), list[int]()
+    for _ in range(count):
+        hears, says = os.pipe()
+        pid = os.fork()
+        if not pid:
+            os.close(go)
+            _start(waits, says)
+        os.close(says)
+        heard.append(hears)
+        pids.append(pid)
+    os.close(waits)
+    os.close(go)
+    told = [_line(hears) for hears in heard]
+    winners = [pid for pid, line in zip(pids, told, strict=True) if line == "ready"]
+    served = _served() if winners else 0
+    for pid in winners:
+        os.kill(pid, last)
+    for pid in pids:
+        os.waitpid(pid, 0)
+    return {"told": told, "winners": winners, "served": served}
+
+
+def _line(hears: int) -> str:
+    with os.fdopen(hears) as lines:
+        return lines.readline().rstrip("\n")
+
+
+def main(count: int, rounds: int, how: str) -> None:
+    """Play all rounds."""
+    signal.alarm(HANG_GUARD_S * (1 + rounds // 50))
+    last = signal.SIGKILL if how == "kill" else signal.SIGTERM
+    for _ in range(rounds):
+        print(json.dumps(play(count, last)), flush=True)  # noqa: T201
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3])
