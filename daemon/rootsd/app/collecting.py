@@ -1,6 +1,6 @@
 """The garbage collector, kept from stopping the daemon for as long as a client can notice.
 
-What is loaded once, the MCP SDK's 60 MB above all, lives as long as the daemon, and to look
+What is loaded once, the MCP SDK's 30 MB above all, lives as long as the daemon, and to look
 through it takes 70 ms each time. What comes and goes is mostly freed by its count of references.
 """
 
