@@ -67,6 +67,7 @@ def draw(written: str, theme: str) -> str:
     console.print(Text.from_ansi(written.rstrip()))
     # No font from elsewhere: a picture in a README loads nothing, and tells nobody who reads it.
     own_fonts = re.sub(r"@font-face \{\{.*?\}\}", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
+    own_fonts = own_fonts.replace("<svg ", '<svg xml:space="preserve" ', 1)
     own_fonts = own_fonts.replace("Fira Code", "ui-monospace, Menlo, Consolas, monospace")
     return console.export_svg(
         title="rootsd", theme=THEMES[theme], code_format=own_fonts, unique_id="rootsd"
@@ -99,7 +100,7 @@ def a_home() -> Iterator[Path]:
 
 def _session(home: Path, commands: Sequence[str]) -> Iterator[str]:
     if commands[0].split()[1] != "up":
-        _rootsd(home, "up", "-q", str(home / "src"))
+        _on_terminal(home, "rootsd up ~/src")
         _rootsd(home, "approve", "acme/api")
     for command in commands:
         yield f"\x1b[1;34m$\x1b[0m \x1b[1m{command}\x1b[0m\n"
