@@ -19,9 +19,10 @@ class ShowQuery(Request):
 
 
 class FoundInside(TypedDict):
-    """Something that a person should know: `concern` is `sensitive`, `executed` or `nested`.
+    """Something that a person should know: `concern` is `sensitive`, `executed`, `nested`, or
+    `elsewhere` for git data in another place that does not say that they belong to the project.
 
-    `path` is relative to the project; `detail` says which setting, or what kind is nested.
+    `path` is relative to the project; `detail` says which setting, what kind, or which place.
     """
 
     concern: str

@@ -35,6 +35,16 @@ def test_the_facts_of_a_repository(tmp_path: Path) -> None:
     json.dumps(facts)
 
 
+def test_data_of_another_repository_are_pointed_out(tmp_path: Path) -> None:
+    other = make_repository(tmp_path / "other")
+    (tmp_path / "one").mkdir()
+    (tmp_path / "one" / ".git").write_text(f"gitdir: {other / '.git'}\n")
+    assert facts_of(raw(tmp_path / "one"), ProjectKind.GIT)["findings"] == [
+        {"concern": "elsewhere", "path": ".git", "detail": str(other / ".git")}
+    ]
+    assert facts_of(raw(other), ProjectKind.GIT)["findings"] == []
+
+
 def test_a_folder_without_a_repository_has_no_history(tmp_path: Path) -> None:
     (tmp_path / "go.mod").write_text("module example.org/a")
     facts = facts_of(raw(tmp_path), ProjectKind.PROJECT)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rootsd.core.model import ProjectKind
-from rootsd.host.vcs.gitdir import GitPlace, git_stage, is_git, locate, locate_bare
+from rootsd.host.vcs.gitdir import GitPlace, git_stage, is_git, links_back, locate, locate_bare
 from rootsd.host.vcs.stages import Stage
 from support.repos import fake_repository, git, make_repository, raw
 
@@ -78,6 +78,31 @@ def test_a_worktree_that_is_not_answered_belongs_to_nobody(tmp_path: Path) -> No
     git("worktree", "add", tmp_path / "tree", cwd=main)
     shutil.copytree(tmp_path / "tree", tmp_path / "impostor")
     assert _place(tmp_path / "impostor").main_checkout is None
+
+
+def test_data_elsewhere_link_back_where_a_worktree_or_a_submodule_has_them(
+    tmp_path: Path,
+) -> None:
+    main = make_repository(tmp_path / "main")
+    git("worktree", "add", tmp_path / "tree", cwd=main)
+    git("submodule", "add", main, "sub", cwd=make_repository(tmp_path / "super"))
+    for folder in (main, tmp_path / "tree", tmp_path / "super" / "sub"):
+        assert links_back(_place(folder))
+    for claims, theirs in (
+        ("impostor", main / ".git"),
+        ("tree-impostor", main / ".git" / "worktrees" / "tree"),
+        ("sub-impostor", tmp_path / "super" / ".git" / "modules" / "sub"),
+    ):
+        (tmp_path / claims).mkdir()
+        (tmp_path / claims / ".git").write_text(f"gitdir: {theirs}\n")
+        assert not links_back(_place(tmp_path / claims))
+
+
+def test_a_separate_git_dir_links_back_where_it_was_told_to(tmp_path: Path) -> None:
+    git("init", f"--separate-git-dir={tmp_path / 'data'}", tmp_path / "work")
+    assert not links_back(_place(tmp_path / "work"))
+    git("config", "core.worktree", tmp_path / "work", cwd=tmp_path / "work")
+    assert links_back(_place(tmp_path / "work"))
 
 
 def test_an_admin_folder_outside_the_main_repository_proves_nothing(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ _CONCERNS = {
     "sensitive": "sensitive",
     "executed": "agents run",
     "nested": "nested",
+    "elsewhere": "data outside",
 }
 
 

@@ -12,10 +12,11 @@ from types import MappingProxyType
 from typing import Any
 
 from rootsd.core.model import ProjectKind
-from rootsd.host.disk.findings import Finding, survey
+from rootsd.host.disk.findings import Concern, Finding, survey
 from rootsd.host.disk.manifest import name_in
 from rootsd.host.disk.markers import has_project_file
 from rootsd.host.disk.reader import names_in
+from rootsd.host.vcs.gitdir import links_back
 from rootsd.host.vcs.origin import branch_of, is_plain, origin_of, place_of, settings_of
 
 _MOST_PROJECT_FILES = 50
@@ -52,6 +53,8 @@ def facts_of(path: bytes, kind: ProjectKind) -> dict[str, Any]:
     place = place_of(path, kind)
     settings = settings_of(place) if place is not None else {}
     found = survey(path, settings, place.common + b"/hooks" if place is not None else None)
+    if place is not None and place.work == path and not links_back(place):
+        found.add(Finding(Concern.ELSEWHERE, b".git", os.fsdecode(place.folder)))
     return {
         "origin": origin_of(path, kind),
         "branch": branch_of(path, kind),

@@ -52,11 +52,13 @@ class Concern(StrEnum):
     SENSITIVE = "sensitive"
     EXECUTED = "executed"
     NESTED = "nested"
+    ELSEWHERE = "elsewhere"
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """`path` is relative to the project; `detail` the kind of what is nested, or the setting."""
+    """`path` is relative to the project; `detail` the kind of what is nested, the setting, or the
+    folder that the git data lie in, though that names no such checkout."""
 
     concern: Concern
     path: bytes

@@ -38,7 +38,7 @@ _OBJECT_ID = re.compile(rb"[0-9a-f]{40}(?:[0-9a-f]{24})?\s*$")
 _REMOTE = re.compile(rb"^[ \t]*\[remote ", re.MULTILINE)
 _FETCH = re.compile(rb"^[ \t]*fetch[ \t]*=", re.MULTILINE)
 _BARE = re.compile(rb"^[ \t]*bare[ \t]*=[ \t]*true", re.MULTILINE | re.IGNORECASE)
-_WORKTREE_SETTING = re.compile(rb"^[ \t]*worktree[ \t]*=", re.MULTILINE)
+_WORKTREE_SETTING = re.compile(rb"^[ \t]*worktree[ \t]*=[ \t]*(.*?)[ \t\r]*$", re.MULTILINE)
 _KEEP = re.compile(rb"(?:fetch|receive|index)-pack (\d+) on (.*)")
 _GIT_FILE = b"gitdir: "
 _BRANCH_PREFIX = b"refs/heads/"
@@ -94,6 +94,21 @@ def locate(work: bytes) -> GitPlace | None:
     is_module = b"/modules/" in folder and _WORKTREE_SETTING.search(config) is not None
     kind = ProjectKind.GIT_SUBMODULE if is_module else ProjectKind.GIT
     return GitPlace(work, folder, folder, kind)
+
+
+def links_back(place: GitPlace) -> bool:
+    """Whether git data that lie outside the folder say themselves that they belong to it.
+
+    Those of a worktree and a submodule do. `git init --separate-git-dir` leaves no such link, and
+    neither does who only claims the data of another repository.
+    """
+    if place.folder == place.work or place.folder.startswith(place.work + b"/"):
+        return True
+    if place.kind is ProjectKind.GIT_WORKTREE:
+        return place.main_checkout is not None
+    config = read_small(place.folder + b"/config", CONFIG_CAP) or b""
+    named = (value.strip(b'"') for value in _WORKTREE_SETTING.findall(config))
+    return any(join(place.folder, value) == place.work for value in named if b"\0" not in value)
 
 
 def target_of_git_file(work: bytes, dir_fd: int | None = None) -> bytes | None:
