@@ -17,6 +17,7 @@ DOCUMENTED = {
     "up": {"--foreground"},
     "guard": set(),
     "log": {"--last", "-f", "--follow"},
+    "review": {"--follow"},
     "undo": {"--dry-run"},
     "down": set(),
     "focus": {"--clear", "--now", "--dry-run"},

@@ -38,6 +38,7 @@ VERBS: Mapping[str, Verb] = {
     "doctor": Verb(SET_UP, "look for what keeps rootsd from working, and mend it"),
     "scan": Verb(SET_UP, "look through the parents now"),
     "pending": Verb(DECIDE, "what waits for your decision"),
+    "review": Verb(DECIDE, "decide about what waits, one after the other"),
     "approve": Verb(DECIDE, "publish projects to MCP clients"),
     "deny": Verb(DECIDE, "never publish projects, and take them back"),
     "forget": Verb(DECIDE, "back to undecided"),

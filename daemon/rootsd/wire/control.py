@@ -22,7 +22,7 @@ from rootsd.wire.forms import number, optional, text, texts, truth, word
 from rootsd.wire.guarding import GuardQuery, LogQuery, SetGuard
 from rootsd.wire.naming import Renaming, Tagging
 from rootsd.wire.news import NewsQuery
-from rootsd.wire.projects import ProjectsQuery
+from rootsd.wire.projects import NextWaiting, ProjectsQuery
 from rootsd.wire.request import BadRequest, Request
 from rootsd.wire.rules import RuleAddition, RuleRemoval, RulesQuery
 from rootsd.wire.running import Reload, StatusQuery, Stop
@@ -34,6 +34,7 @@ from rootsd.wire.undoing import Undo
 FORMS: tuple[type[Request], ...] = (
     StatusQuery,
     ProjectsQuery,
+    NextWaiting,
     ShowQuery,
     SessionsQuery,
     RulesQuery,

@@ -38,6 +38,17 @@ class ProjectsQuery(Request):
     under: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class NextWaiting(Request):
+    """The projects that wait for a decision, but for those of the ids `known`: `Listing`. Where
+    there is none, the answer waits for one up to `wait_s` seconds, and is empty then."""
+
+    method: ClassVar[str] = "next-waiting"
+
+    known: tuple[str, ...] = ()
+    wait_s: int = 0
+
+
 class Item(Facts, MoreFacts):
     """One project in `rootsd/1`. Times are RFC 3339 UTC; `path` is null where it is not UTF-8."""
 

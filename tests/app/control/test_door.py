@@ -25,7 +25,7 @@ from rootsd.wire.focusing import FocusQuery, SetFocus
 from rootsd.wire.guarding import GuardQuery, LogQuery, SetGuard
 from rootsd.wire.naming import Renaming, Tagging
 from rootsd.wire.news import NewsQuery
-from rootsd.wire.projects import ProjectsQuery, Selection
+from rootsd.wire.projects import NextWaiting, ProjectsQuery, Selection
 from rootsd.wire.request import Request
 from rootsd.wire.rules import RuleAddition, RuleRemoval, RulesQuery
 from rootsd.wire.running import Reload, StatusQuery, Stop
@@ -44,8 +44,8 @@ ORDERS: list[Request] = [
     Renaming("p1", "x", CWD), Tagging(("p1",), CWD, ("x",)), SetFocus("x"), Undo(3), Undo(),
 ]  # fmt: skip
 LOOKS: list[Request] = [
-    StatusQuery(), ProjectsQuery(CWD), SessionsQuery(), ScanOrder(), Reload(), Examine(),
-    NewsQuery(), CheckQuery("/"), WhyQuery("/"), FocusQuery(),
+    StatusQuery(), ProjectsQuery(CWD), NextWaiting(), ScanOrder(), Reload(), Examine(),
+    NewsQuery(), SessionsQuery(), CheckQuery("/"), WhyQuery("/"), FocusQuery(),
     ShowQuery(CWD, ("p1",)), GuardQuery(), LogQuery(), RulesQuery(), Stop(), Addition("/x", CWD),
     Decide(APPROVE, CWD, ("p1",), effect=Effect.DRY_RUN),
 ]  # fmt: skip

@@ -15,11 +15,11 @@ from rootsd.core.model import (
     Verdict,
 )
 from rootsd.wire.facts import ShowQuery
-from rootsd.wire.projects import Item, Listing, ProjectsQuery, Selection
+from rootsd.wire.projects import Item, Listing, NextWaiting, ProjectsQuery, Selection
 from rootsd.wire.request import BadRequest
 from support.decisions import approved, denied, identity, project
 from support.desks import CWD, Office, names
-from support.fakes import HANG_GUARD, SOURCES, at, deny, lapsed, path
+from support.fakes import HANG_GUARD, SOURCES, at, deny, lapsed, path, sight
 
 EVERYTHING = (
     replace(approved(1), ruling=replace(approved(1).ruling, tags=("home", "work"))),
@@ -124,3 +124,23 @@ async def test_who_asked_for_a_folder_stands_beside_it() -> None:
     office.means = replace(office.means, note_on=lambda _: "an agent asks")
     [item] = (await office.ask(ProjectsQuery("/")))["items"]
     assert item["note"] == "an agent asks"
+
+
+async def test_what_waits_beyond_what_is_known_is_told_as_soon_as_it_is_there() -> None:
+    office = Office(project(1), approved(2))
+    first = await office.ask(NextWaiting())
+    assert names(first["items"]) == ["p1"]
+    known = tuple(item["id"] for item in first["items"])
+    assert (await office.ask(NextWaiting(known)))["items"] == []
+    listings: list[dict[str, Any]] = []
+
+    async def follow() -> None:
+        listings.append(await office.ask(NextWaiting(known, wait_s=30)))
+
+    with anyio.fail_after(HANG_GUARD):
+        async with anyio.create_task_group() as group:
+            group.start_soon(follow)
+            await anyio.wait_all_tasks_blocked()
+            assert listings == []
+            await office.world.ledger.observe([sight(3)])
+    assert names(listings[0]["items"]) == ["p3"]

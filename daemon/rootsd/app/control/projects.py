@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
+import anyio
 from anyio import to_thread
 
 from rootsd.app.control.facts import FactsOf
@@ -18,7 +19,8 @@ from rootsd.core.catalog import Catalog
 from rootsd.core.model import Parent, Project
 from rootsd.core.paths import contains
 from rootsd.wire.facts import ShowQuery
-from rootsd.wire.projects import Listing, ProjectsQuery
+from rootsd.wire.guarding import LONGEST_WAIT_S
+from rootsd.wire.projects import Listing, NextWaiting, ProjectsQuery, Selection
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +37,11 @@ class Projects:
 
     def entries(self) -> Iterable[Entry[Any]]:
         """What is answered here."""
-        return look(ProjectsQuery, self.listing), look(ShowQuery, self.show)
+        return (
+            look(ProjectsQuery, self.listing),
+            look(ShowQuery, self.show),
+            look(NextWaiting, self.next_waiting),
+        )
 
     async def listing(self, query: ProjectsQuery) -> Listing:
         """The projects that the query means, verified. Raises RootsdError where a reference fits
@@ -66,6 +72,23 @@ class Projects:
             items=items_of(catalog, chosen, self.parents(), self.note_on, origins),
             warnings=[],
         )
+
+    async def next_waiting(self, query: NextWaiting) -> Listing:
+        """What waits beyond what is known, as soon as there is something."""
+        known = frozenset(query.known)
+        catalog, fresh = self.ledger.catalog, self._waiting(known)
+        with anyio.move_on_after(min(query.wait_s, LONGEST_WAIT_S)):
+            while not fresh:
+                catalog = await self.ledger.another(catalog)
+                fresh = self._waiting(known)
+        listing = await self.listing(ProjectsQuery("/", select=Selection.WAITING))
+        listing["items"] = [item for item in listing["items"] if item["id"] not in known]
+        return listing
+
+    def _waiting(self, known: frozenset[str]) -> bool:
+        catalog = self.ledger.catalog
+        projects = catalog.projects.values()
+        return any(p.id not in known and catalog.is_waiting(p) for p in projects)
 
     async def show(self, query: ShowQuery) -> Listing:
         """The same with what is to be seen of each."""

@@ -1,0 +1,52 @@
+"""`rootsd review`."""
+
+from __future__ import annotations
+
+import click
+
+from rootsd.cli.flags import Command
+from rootsd.cli.keys import Keyboard
+from rootsd.cli.reviewing import Review
+from rootsd.cli.session import Session, pass_session
+from rootsd.core.errors import CallerRefused
+from rootsd.wire.guarding import LONGEST_WAIT_S
+from rootsd.wire.projects import NextWaiting
+
+
+@click.command("review", cls=Command, epilog="rootsd review\nrootsd review --follow")
+@click.option("--follow", is_flag=True, help="wait for what comes next; ^C ends it")
+@pass_session
+def command(session: Session, *, follow: bool) -> None:
+    """Decide about what waits, one after the other, each with all that is known about it.
+
+    Projects come in groups, by parent and by the owner that they were cloned from. y publishes, n
+    denies, a and d do so for the rest of the group, s skips, r renames, q ends, ? tells. Each key
+    takes effect at once, and undo takes it back.
+    """
+    keyboard = Keyboard()
+    if session.flags.no_input or session.flags.json or not keyboard.is_there():
+        raise CallerRefused("review asks a person on a terminal", "rootsd pending")
+    review = Review(session, keyboard)
+    try:
+        goes_on = True
+        while goes_on:
+            waiting = session.call(NextWaiting(tuple(review.seen)))["items"]
+            if not waiting and not review.seen:
+                session.output.say("Nothing waits for a decision.")
+            goes_on = review.ask_about(waiting)
+            if not follow:
+                break
+            goes_on = goes_on and _wait(session, review)
+    except KeyboardInterrupt:
+        session.output.say("")
+        raise
+    finally:
+        if review.seen or review.left:
+            session.output.say(review.summary())
+
+
+def _wait(session: Session, review: Review) -> bool:
+    session.output.say("Waiting for the next project; ^C ends this.")
+    while not session.call(NextWaiting(tuple(review.seen), LONGEST_WAIT_S))["items"]:
+        pass
+    return True

@@ -1,0 +1,103 @@
+"""`rootsd review` on a real terminal: from the question to the order."""
+
+from __future__ import annotations
+
+import os
+import pty
+import sys
+
+import pytest
+
+from support.fake_daemon import FakeDaemon, a_decision, a_listing, an_item
+from support.terminal import Shell
+
+
+class Terminal:
+    """`rootsd review` with a person before it."""
+
+    def __init__(self, *words: str) -> None:
+        self.pid, self.fd = pty.fork()
+        if not self.pid:
+            os.environ["TERM"] = "xterm"
+            os.execv(sys.executable, [sys.executable, "-m", "rootsd", "review", *words])  # noqa: S606
+        self.shown = ""
+
+    def until(self, end: str) -> str:
+        """What is shown up to `end`."""
+        while end not in self.shown:
+            self.shown += os.read(self.fd, 4096).decode()
+        before, _, self.shown = self.shown.partition(end)
+        return before
+
+    def press(self, key: str) -> None:
+        os.write(self.fd, key.encode())
+
+    def ended(self) -> int:
+        """The exit status."""
+        try:
+            while os.read(self.fd, 4096):
+                pass
+        except OSError:  # Linux says EIO once the last writer has closed
+            pass
+        os.close(self.fd)
+        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+
+
+@pytest.fixture
+def waiting(daemon: FakeDaemon) -> FakeDaemon:
+    """A daemon with one project that waits, until it is known."""
+    item = an_item()
+    daemon.answers["next-waiting"] = lambda params: a_listing(
+        *(() if item["id"] in params.get("known", ()) else (item,))
+    )
+    daemon.answers["show"] = a_listing(item)
+    daemon.answers["decide"] = a_decision(an_item(verdict="approved"))
+    daemon.answers["news"] = {"revision": 7, "waiting": 0, "warnings": []}
+    return daemon
+
+
+def test_a_key_decides_and_the_end_says_what_was_done(waiting: FakeDaemon) -> None:
+    terminal = Terminal()
+    assert "/src: 1 waits" in terminal.until("publish api? [y,n,a,d,s,r,q,?] ")
+    terminal.press("y")
+    told = terminal.until("takes the last answer back.")
+    assert "approved /src/api" in told
+    assert "1 approved, 0 denied, 0 left waiting. rootsd undo " in told
+    assert terminal.ended() == 0
+    assert waiting.asked("decide") == [{"verb": "approve", "cwd": "/", "refs": ["r7k2"]}]
+
+
+def test_an_interrupt_decides_nothing_and_leaves_the_terminal_whole(waiting: FakeDaemon) -> None:
+    terminal = Terminal()
+    terminal.until("q,?] ")
+    terminal.press("\x03")
+    assert terminal.ended() == 130
+    assert waiting.asked("decide") == []
+
+
+def test_a_follower_waits_for_the_next_until_it_is_interrupted(waiting: FakeDaemon) -> None:
+    terminal = Terminal("--follow")
+    terminal.until("q,?] ")
+    terminal.press("n")
+    terminal.until("Waiting for the next project; ^C ends this.")
+    terminal.press("\x03")
+    assert terminal.ended() == 130
+    assert {"known": ["r7k2"], "wait_s": 30} in waiting.asked("next-waiting")
+
+
+def test_where_nothing_waits_that_is_said(daemon: FakeDaemon) -> None:
+    daemon.answers["next-waiting"] = a_listing()
+    daemon.answers["news"] = {"revision": 7, "waiting": 0, "warnings": []}
+    terminal = Terminal()
+    terminal.until("Nothing waits for a decision.")
+    assert terminal.ended() == 0
+
+
+@pytest.mark.parametrize("words", [(), ("--json",), ("--no-input",)])
+def test_where_nobody_can_be_asked_it_is_refused_with_the_next_command(
+    daemon: FakeDaemon, shell: Shell, words: tuple[str, ...]
+) -> None:
+    done = shell.run("review", *words)
+    assert done.status == 7
+    assert "rootsd pending" in done.out + done.err
+    assert daemon.requests == []

@@ -1,0 +1,166 @@
+"""The review: what each key does, in which groups, and what is never half done."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from rootsd.cli.reviewing import Review, grouped, owner_of
+from rootsd.cli.session import Session
+from rootsd.core.errors import ErrorCode, RootsdError
+from support.fake_daemon import FakeDaemon, Objection, a_decision, a_listing, an_item
+
+
+class Scripted:
+    """Presses these keys, types these lines; ends the test where it is asked once more."""
+
+    def __init__(self, *keys: str) -> None:
+        self._keys: Iterator[str] = iter(keys)
+        self.questions: list[str] = []
+
+    def press(self, question: str) -> str:
+        self.questions.append(question)
+        return next(self._keys)
+
+    def line(self, question: str) -> str:
+        self.questions.append(question)
+        return next(self._keys)
+
+
+def a_project(name: str, **changes: object) -> dict[str, Any]:
+    return an_item(name, id=f"id-{name}", **changes)
+
+
+ACME = "git@github.com:acme/x.git"
+ITEMS = (a_project("a", origin=ACME), a_project("b", origin=ACME), a_project("c"))
+
+
+@pytest.fixture
+def waiting(daemon: FakeDaemon) -> FakeDaemon:
+    """A daemon with three projects that wait: c, and a and b of one owner."""
+    by_id = {item["id"]: item for item in ITEMS}
+    daemon.answers["show"] = lambda params: a_listing(*(by_id[id_] for id_ in params["refs"]))
+    daemon.answers["decide"] = lambda params: a_decision(*(by_id[i] for i in params["refs"]))
+    return daemon
+
+
+def reviewed(*keys: str) -> tuple[Review, bool]:
+    review = Review(Session(), Scripted(*keys))
+    return review, review.ask_about(ITEMS)
+
+
+def orders(daemon: FakeDaemon) -> list[tuple[str, list[str]]]:
+    return [(params["verb"], params["refs"]) for params in daemon.asked("decide")]
+
+
+def test_groups_are_by_parent_and_owner() -> None:
+    other = a_project("z", parent=None, origin="https://u@gitlab.com/x/y/z.git")
+    groups = grouped([*ITEMS, other])
+    assert [(group.title, [item["name"] for item in group.items]) for group in groups] == [
+        ("outside of all parents from gitlab.com/x/y: 1 waits", ["z"]),
+        ("/src: 1 waits", ["c"]),
+        ("/src from github.com/acme: 2 wait", ["a", "b"]),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("origin", "owner"),
+    [
+        ("git@github.com:acme/api.git", "github.com/acme"),
+        ("https://github.com/acme/api", "github.com/acme"),
+        ("ssh://git@host.example/a/b/c.git/", "host.example/a/b"),
+        ("/srv/git/api.git", ""),
+        ("", ""),
+        (None, ""),
+        ("::::", ""),
+    ],
+)
+def test_an_owner_is_host_and_path(origin: str | None, owner: str) -> None:
+    assert owner_of(origin) == owner
+
+
+def test_each_key_is_one_order(waiting: FakeDaemon) -> None:
+    review, goes_on = reviewed("y", "n", "s")
+    assert orders(waiting) == [("approve", ["id-c"]), ("deny", ["id-a"])]
+    assert goes_on
+    assert review.summary() == (
+        "1 approved, 1 denied, 1 left waiting. rootsd undo takes the last answer back."
+    )
+    assert review.seen == ["id-c", "id-a", "id-b"]
+
+
+@pytest.mark.parametrize(("key", "verb"), [("a", "approve"), ("d", "deny")])
+def test_the_rest_of_a_group_is_one_order(waiting: FakeDaemon, key: str, verb: str) -> None:
+    reviewed("s", key)
+    assert orders(waiting) == [(verb, ["id-a", "id-b"])]
+
+
+def test_the_end_decides_nothing_else(waiting: FakeDaemon) -> None:
+    review, goes_on = reviewed("s", "q")
+    assert (orders(waiting), goes_on) == ([], False)
+    assert review.summary() == "0 approved, 0 denied, 3 left waiting."
+
+
+def test_what_is_no_answer_is_told_the_keys_and_asked_again(
+    waiting: FakeDaemon, capsys: pytest.CaptureFixture[str]
+) -> None:
+    reviewed("?", "", "Y", "q")
+    assert orders(waiting) == []
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert told.err.count("y  publish it") == 3
+
+
+def test_what_a_decision_rests_on_is_shown_and_made_safe(
+    daemon: FakeDaemon, capsys: pytest.CaptureFixture[str]
+) -> None:
+    finding = {"concern": "executed", "path": ".mcp.json\x1b[2J", "detail": ""}
+    daemon.answers["show"] = a_listing(a_project("a\x1b", findings=[finding]))
+    review = Review(Session(), asker := Scripted("q"))
+    review.ask_about([a_project("a\x1b")])
+    told = capsys.readouterr().err + "".join(asker.questions)
+    assert "agents run   .mcp.json\\u{1b}[2J" in told
+    assert "\x1b" not in told
+
+
+def test_a_new_name_is_given_and_the_question_asked_again(waiting: FakeDaemon) -> None:
+    waiting.answers["rename"] = a_decision(a_project("noodle"))
+    review = Review(Session(), asker := Scripted("r", "noodle", "r", "", "q"))
+    review.ask_about(ITEMS)
+    assert waiting.asked("rename") == [{"ref": "id-c", "name": "noodle", "cwd": "/"}]
+    assert "publish noodle?" in asker.questions[-1]
+
+
+def test_a_folder_that_was_replaced_since_it_was_shown_is_not_approved(
+    waiting: FakeDaemon, capsys: pytest.CaptureFixture[str]
+) -> None:
+    times = iter(("2026-11-20T08:11:02Z", "2026-11-21T00:00:00Z"))
+    waiting.answers["show"] = lambda _: a_listing(a_project("c", discovered_at=next(times)))
+    Review(Session(), Scripted("y", "q")).ask_about([ITEMS[2]])
+    assert orders(waiting) == []
+    assert "replaced since it was shown" in capsys.readouterr().err
+
+
+def test_what_is_refused_is_said_and_asked_again_and_no_person_ends_it(
+    waiting: FakeDaemon, capsys: pytest.CaptureFixture[str]
+) -> None:
+    waiting.answers["decide"] = Objection(ErrorCode.DENIED, "deny rule 3 covers it")
+    reviewed("y", "q")
+    assert "deny rule 3 covers it" in capsys.readouterr().err
+    waiting.answers["decide"] = Objection(ErrorCode.REFUSED, "an agent started this")
+    with pytest.raises(RootsdError, match="an agent"):
+        reviewed("y")
+
+
+def test_what_is_gone_by_now_is_not_asked_about(daemon: FakeDaemon) -> None:
+    def show(params: dict[str, Any]) -> dict[str, Any]:
+        if "id-b" in params["refs"]:
+            raise Objection(ErrorCode.NOTHING_MATCHED, "no project is called id-b")
+        return a_listing(*(item for item in ITEMS if item["id"] in params["refs"]))
+
+    daemon.answers["show"] = show
+    review = Review(Session(), Scripted("s", "s"))
+    assert review.ask_about(ITEMS)
+    assert review.seen == ["id-c", "id-a"]
