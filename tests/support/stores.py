@@ -8,7 +8,7 @@ from contextlib import closing, contextmanager
 from datetime import datetime
 from pathlib import Path
 
-from rootsd.core.changes import Change
+from rootsd.core.changes import Change, Note
 from rootsd.core.model import Project, Verdict
 from rootsd.host.storage import migrate
 from rootsd.host.storage.opening import DATABASE_NAME
@@ -56,7 +56,7 @@ def small_reserve() -> Iterator[None]:
         migrate.RESERVE_BYTES, migrate.LEAST_RESERVE_BYTES, migrate.JOURNAL_BYTES = sizes
 
 
-def append(folder: Path, *changes: Change) -> int | None:
+def append(folder: Path, *changes: Change | Note) -> int | None:
     """Open, append at noon, close."""
     with opened(folder) as store:
         return store.append(changes, NOON)

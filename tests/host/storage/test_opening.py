@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from rootsd.core.changes import Change
+from rootsd.core.callers import Guard
+from rootsd.core.changes import Change, GuardChange
 from rootsd.core.errors import Busy
 from rootsd.core.history import START, Fold
 from rootsd.core.model import LapseReason, Verdict
@@ -21,7 +22,7 @@ from rootsd.host.storage.database import StoreDamaged, StoreUnusable
 from rootsd.host.storage.migrate import NewerStore
 from rootsd.host.storage.opening import DATABASE_NAME
 from rootsd.host.storage.store import Loaded, Store
-from support.decisions import NOON, approved, decide, denied, project, rule
+from support.decisions import NOON, PERSON, approved, decide, denied, project, rule
 from support.stores import (
     EVERYTHING,
     OPENED_AT,
@@ -70,6 +71,17 @@ def test_an_old_copy_put_back_turns_approvals_to_pending(folder: Path, lost: Cha
     approve = decide(approved(1), by_path(again)[approved(1).path])
     append(folder, approve)
     assert by_path(load(folder))[approved(1).path] == approved(1)
+
+
+def test_a_guard_that_was_let_go_is_taken_back_with_the_approvals(folder: Path) -> None:
+    append(folder, *EVERYTHING, GuardChange(Guard.OFF, PERSON))
+    old = (folder / DATABASE_NAME).read_bytes()
+    append(folder, decide(approved(7)))
+    (folder / DATABASE_NAME).write_bytes(old)
+    loaded = load(folder)
+    _assert_distrusted(loaded)
+    assert loaded.guard is None
+    assert "the guard is the usual one again" in loaded.note
 
 
 def test_a_copy_with_a_history_of_its_own_is_not_trusted(folder: Path, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ last acknowledged, keeps its denials only: what it lacks may have taken an appro
 
 from __future__ import annotations
 
+from collections import Counter
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -130,9 +131,13 @@ def _distrust(file: Path, db: Database, state: Fold, at: datetime) -> tuple[Fold
         with transaction(db):
             write_events(db, events)
         state = recovery.check(db)
-    rules = sum(event.subject.kind is SubjectKind.RULE for event in events)
+    count = Counter(event.subject.kind for event in events)
+    guard = (
+        "; the guard is the usual one again (rootsd guard)" if count[SubjectKind.SETTING] else ""
+    )
     return state, (
         f"The history of decisions is not the one that was last acknowledged, as after an older"
-        f" copy was put back: {len(events) - rules} approvals wait to be given again (rootsd"
-        f" approve --lapsed --all), {rules} approve rules were removed (rootsd log, rule add)."
+        f" copy was put back: {count[SubjectKind.PROJECT]} approvals wait to be given again"
+        f" (rootsd approve --lapsed --all), {count[SubjectKind.RULE]} approve rules were removed"
+        f" (rootsd log, rule add){guard}."
     )
