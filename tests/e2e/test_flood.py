@@ -14,7 +14,7 @@ import pytest
 
 from rootsd.core.errors import RootsdError
 from rootsd.host.ipc.connect import connect
-from support import flood
+from support import flood, naive_server
 from support.person import Person
 from support.sizes import Sizes
 
@@ -43,11 +43,11 @@ def _attack(kind: str, path: Path) -> Iterator[None]:
         attacker.stdin.close()
 
 
-def _is_answered(path: Path) -> bool:
+def _is_answered(path: Path, patience: float = PATIENCE) -> bool:
     """Whether a client that connects anew, as a bridge does, gets its first answer."""
     try:
-        with connect(bytes(path), patience=PATIENCE) as client:
-            client.settimeout(PATIENCE)
+        with connect(bytes(path), patience=patience) as client:
+            client.settimeout(patience)
             client.sendall(json.dumps(HELLO).encode() + b"\n")
             return b"serverInfo" in client.makefile("rb").readline()
     except (OSError, RootsdError):
@@ -96,3 +96,22 @@ def test_an_honest_client_is_answered_through_a_flood(
     assert person.daemon_pid() == pid
     log = (rootsd_dir / "state" / "log" / "daemon.log").read_text().splitlines()
     assert len(log) < MOST_LOG_LINES
+
+
+def test_a_server_that_caps_nothing_answers_nobody_any_more(tmp_path: Path) -> None:
+    """The positive control."""
+    folder = tmp_path / "pub"
+    folder.mkdir(0o700)
+    path = folder / "mcp.sock"
+    command = [sys.executable, naive_server.__file__, str(path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as server:
+        try:
+            assert server.stdout is not None
+            assert server.stdout.readline() == b"ready\n"
+            assert _is_answered(path)
+            with _attack("idle", path):
+                fails = any(not _is_answered(path, patience=2) for _ in range(50))
+            assert fails
+        finally:
+            server.kill()
+            server.communicate()
