@@ -11,13 +11,33 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
+from support import confined_calls
 from support.person import HANG_GUARD, Person
+from support.sizes import Sizes
 
 pytestmark = [pytest.mark.needs("landlock"), pytest.mark.needs("strace")]
 
+A_TEST = (
+    "test_request_root.py::"
+    "test_a_wish_is_pending_at_once_and_the_waiting_call_is_answered_by_the_approval"
+)
+SOME_TESTS = ("test_main_job.py", "test_request_root.py")
+# What runs the daemon as other users, who are refused many things without any confinement, what
+# refuses it a folder on purpose, and what traces processes itself, which no traced one can.
+NOT_TRACED = (
+    "test_confinement.py",
+    "test_logout.py",
+    "test_sandbox.py",
+    "test_service.py",
+    "test_service_hardening.py",
+    "test_service_kills.py",
+    "test_service_upgrades.py",
+    "test_strangers.py",
+)
 TRACE = ("strace", "-f", "-qq", "-e", "trace=%file,%network,%desc,%process", "-e", "status=failed")
 REFUSED = re.compile(r"= -1 E(?:ACCES|PERM)\b")
 MCP = (
@@ -96,3 +116,46 @@ except PermissionError:
     trace = tmp_path / "trace"
     subprocess.run([*TRACE, "-o", str(trace), sys.executable, "-c", code], check=True)
     assert len(refused_calls(trace)) == 1
+
+
+def test_no_call_is_refused_to_confined_processes_while_other_tests_run(
+    tmp_path: Path, sizes: Sizes
+) -> None:
+    """All daemons and workers of those tests, told from the rest by their confining themselves."""
+    here = Path(__file__).parent
+    whole = [file.name for file in sorted(here.glob("test_*.py")) if file.name not in NOT_TRACED]
+    names = sizes.pick(test=(A_TEST,), check=SOME_TESTS, soak=tuple(whole))
+    refused = tmp_path / "refused"
+    follow = f"{sys.executable} {confined_calls.__file__} {refused}"
+    words = ["strace", "-f", "-qq", "--seccomp-bpf", "-e", f"trace={confined_calls.TRACED}"]
+    options = ["-q", "-p", "no:cacheprovider", "-o", "addopts=--import-mode=importlib"]
+    tests = ["-m", "pytest", *options]
+    with TemporaryDirectory() as short:  # sockets of other programs have to fit in
+        done = subprocess.run(
+            [*words, "-o", f"|{follow}", sys.executable, *tests, f"--basetemp={short}/t",
+             *(str(here / name) for name in names)],
+            cwd=here.parent.parent, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+    assert done.returncode == 0, done.stdout
+    told = json.loads(refused.read_text())
+    assert told["confined"] > len(names), "the daemons were not seen"
+    assert told["refused"] == []
+
+
+def test_the_follower_of_a_trace_tells_confined_processes_from_others() -> None:
+    trace = """\
+10 openat(AT_FDCWD, "/x", O_WRONLY) = -1 EACCES (Permission denied)
+10 landlock_restrict_self(3, 0) = 0
+10 clone3({flags=CLONE_VM} <unfinished ...>
+11 openat(AT_FDCWD, "/y", O_WRONLY) = -1 EACCES (Permission denied)
+10 <... clone3 resumed> => {parent_tid=[12]}, 88) = 12
+12 openat(AT_FDCWD, "/z", O_WRONLY <unfinished ...>
+12 <... openat resumed>) = -1 EPERM (Operation not permitted)
+10 mkdir("/w", 0700) = -1 EEXIST (File exists)
+12 +++ exited with 0 +++
+12 mkdir("/v", 0700) = -1 EACCES (Permission denied)
+"""
+    told = confined_calls.followed(trace.splitlines())
+    assert told.confined == 2
+    assert [line.split()[0] for line in told.refused] == ["12"]
+    assert "openat" in told.refused[0]
