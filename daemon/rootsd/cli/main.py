@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
+from keyword import iskeyword
 from typing import TYPE_CHECKING
 
 import click
@@ -43,6 +44,9 @@ VERBS: Mapping[str, Verb] = {
     "deny": Verb(DECIDE, "never publish projects, and take them back"),
     "forget": Verb(DECIDE, "back to undecided"),
     "undo": Verb(DECIDE, "take your newest order back, or one line of the log"),
+    "prune": Verb(DECIDE, "forget what was decided about folders that are gone"),
+    "export": Verb(DECIDE, "print what was decided, for import elsewhere"),
+    "import": Verb(DECIDE, "propose what an export names"),
     "rename": Verb(DECIDE, "call a project by another name"),
     "tag": Verb(DECIDE, "tag projects, or take tags away"),
     "focus": Verb(DECIDE, "narrow MCP sessions to a tag"),
@@ -82,7 +86,8 @@ class Verbs(click.Group):
         verb = ALIASES.get(cmd_name, cmd_name)
         if verb not in VERBS:
             return None
-        command: click.Command = import_module(f"rootsd.cli.commands.{verb}").command
+        module = f"{verb}_" if iskeyword(verb) else verb
+        command: click.Command = import_module(f"rootsd.cli.commands.{module}").command
         return command
 
     def resolve_command(

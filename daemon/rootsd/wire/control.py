@@ -20,6 +20,7 @@ from rootsd.wire.facts import ShowQuery
 from rootsd.wire.focusing import FocusQuery, SetFocus
 from rootsd.wire.forms import number, optional, text, texts, truth, word
 from rootsd.wire.guarding import GuardQuery, LogQuery, SetGuard
+from rootsd.wire.importing import Import
 from rootsd.wire.naming import Renaming, Tagging
 from rootsd.wire.news import NewsQuery
 from rootsd.wire.projects import NextWaiting, ProjectsQuery
@@ -45,6 +46,7 @@ FORMS: tuple[type[Request], ...] = (
     Decide,
     Addition,
     Undo,
+    Import,
     Renaming,
     FocusQuery,
     SetFocus,

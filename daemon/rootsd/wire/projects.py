@@ -19,6 +19,8 @@ class Selection(StrEnum):
     WAITING = "waiting"
     LAPSED = "lapsed"
     PUBLISHED = "published"
+    MISSING = "missing"
+    """Gone from the disk, and not denied: a denial waits for what may come back."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from rootsd.wire.examining import Examine
 from rootsd.wire.facts import ShowQuery
 from rootsd.wire.focusing import FocusQuery, SetFocus
 from rootsd.wire.guarding import GuardQuery, LogQuery, SetGuard
+from rootsd.wire.importing import Import
 from rootsd.wire.naming import Renaming, Tagging
 from rootsd.wire.news import NewsQuery
 from rootsd.wire.projects import NextWaiting, ProjectsQuery, Selection
@@ -42,6 +43,7 @@ ORDERS: list[Request] = [
     SetGuard(Guard.OFF), SetGuard(Guard.AGENTS), RuleRemoval(3),
     RuleAddition(Verdict.APPROVED, "/x", CWD), Addition("/x", CWD, "api"),
     Renaming("p1", "x", CWD), Tagging(("p1",), CWD, ("x",)), SetFocus("x"), Undo(3), Undo(),
+    Import((), (), ()),
 ]  # fmt: skip
 LOOKS: list[Request] = [
     StatusQuery(), ProjectsQuery(CWD), NextWaiting(), ScanOrder(), Reload(), Examine(),

@@ -23,7 +23,7 @@ from rootsd.core.paths import bytes_of
 from rootsd.wire.projects import Selection
 from rootsd.wire.request import BadRequest
 from support.decisions import NOON, approved, denied, project
-from support.fakes import PLACES, SOURCES, at
+from support.fakes import PLACES, SOURCES, at, missing
 
 LINKS = {"/home/ann/api-link": "/home/ann/src/acme/api"}
 
@@ -179,6 +179,7 @@ SELECTIONS: Mapping[Selection, list[Project]] = {
     Selection.WAITING: [API, lapsed(WEB)],
     Selection.LAPSED: [lapsed(WEB)],
     Selection.PUBLISHED: [TOOL],
+    Selection.MISSING: [],
 }
 
 
@@ -195,3 +196,12 @@ def test_typed_paths_become_canonical(tmp_path: Path) -> None:
     assert references.real_path("link/x", str(tmp_path)) == os.fsencode(tmp_path / "real" / "x")
     assert references.real_path("..", str(tmp_path / "real")) == os.fsencode(tmp_path)
     assert references.real_path("/etc/../etc", "/") == b"/etc"
+
+
+@pytest.mark.parametrize(
+    ("known", "meant"),
+    [(missing(approved(1)), [b"p1"]), (missing(denied(1)), []), (approved(1), [])],
+)
+def test_what_is_missing_is_gone_and_not_denied(known: Project, meant: list[bytes]) -> None:
+    catalog = Catalog.of([known], (), PLACES, 1)
+    assert [b"p1"] * is_selected(catalog, known, Selection.MISSING) == meant

@@ -19,6 +19,7 @@ from rootsd.app.deciding.adding import Adding
 from rootsd.app.deciding.chronicle import Chronicle
 from rootsd.app.deciding.decisions import Decisions
 from rootsd.app.deciding.focusing import Focuser
+from rootsd.app.deciding.importing import Importing
 from rootsd.app.deciding.ledger import Ledger
 from rootsd.app.deciding.naming import Naming
 from rootsd.app.deciding.references import real_path
@@ -76,6 +77,7 @@ class Desk:
 def _entries(means: Means) -> tuple[Entry[Any], ...]:
     ledger, parents, found = means.ledger, means.surveyor.parents, means.real_path
     propose = means.surveyor.propose
+    adding = Adding(ledger, found, propose, parents)
     return (
         *Running(ledger, means.surveyor, means.host, means.chronicle.standing).entries(),
         *Examining(ledger, means.surveyor, means.host, means.state).entries(),
@@ -84,7 +86,8 @@ def _entries(means: Means) -> tuple[Entry[Any], ...]:
         ).entries(),
         *Scans(ledger, means.surveyor, found).entries(),
         *Decisions(ledger, found, propose, parents, means.origins_of).entries(),
-        *Adding(ledger, found, propose, parents).entries(),
+        *adding.entries(),
+        *Importing(ledger, adding, parents).entries(),
         *Focuser(ledger).entries(),
         *Naming(ledger, found, parents).entries(),
         *Rules(ledger, found, parents).entries(),

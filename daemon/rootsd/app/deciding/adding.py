@@ -40,7 +40,7 @@ class Adding:
         if request.name is not None:
             check_word(request.name)
         before = self.ledger.catalog
-        path = await self._proposed(request)
+        path = await self.proposed(request)
         if request.name is not None and self._name(path) != request.name:
             await self.ledger.obey([Rename(path, request.name, actor)])
         catalog = self.ledger.catalog
@@ -51,7 +51,8 @@ class Adding:
             warnings=[],
         )
 
-    async def _proposed(self, request: Addition) -> bytes:
+    async def proposed(self, request: Addition) -> bytes:
+        """The path of the project, once it is in the catalogue. Raises as `add` does."""
         if not looks_like_a_uri(request.what):
             folder = await to_thread.run_sync(canonical, self.real_path, request.what, request.cwd)
             await self.propose(folder)

@@ -10,9 +10,10 @@ from fnmatch import translate
 from functools import cached_property
 
 from rootsd.core.catalog import Catalog
+from rootsd.core.decide import is_denied_by_person
 from rootsd.core.errors import AmbiguousReference, UnknownProject
 from rootsd.core.labels import safe_label
-from rootsd.core.model import Project
+from rootsd.core.model import Presence, Project
 from rootsd.core.paths import bytes_of, text_of
 from rootsd.core.uris import looks_like_a_uri
 from rootsd.wire.projects import Selection
@@ -49,6 +50,9 @@ def is_selected(catalog: Catalog, project: Project, select: Selection) -> bool:
             return project.ruling.is_lapsed
         case Selection.PUBLISHED:
             return project.path in catalog.roots
+        case Selection.MISSING:
+            is_missing = project.sighting.presence is Presence.MISSING
+            return is_missing and not is_denied_by_person(project)
         case Selection.ALL | Selection.NAMED:
             return True
 

@@ -1,0 +1,44 @@
+"""`rootsd export`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from rootsd.cli.flags import Command
+from rootsd.cli.render import Answer
+from rootsd.cli.session import Session, pass_session
+from rootsd.wire.importing import EXPORT_FORMAT
+from rootsd.wire.projects import ProjectsQuery
+from rootsd.wire.rules import RulesQuery
+
+_PROJECT = ("path", "path_b64", "uri", "kind", "name", "tags", "verdict", "access")
+_RULE = ("verdict", "pattern", "pattern_b64")
+
+
+@click.command(
+    "export", cls=Command, epilog="rootsd export > roots.json\nrootsd import roots.json"
+)
+@pass_session
+def command(session: Session) -> None:
+    """Print what was decided, named and tagged, as one JSON object for import.
+
+    It holds names and paths, no identities: nobody can approve anything with it.
+    """
+    listing, rules = session.call(ProjectsQuery(session.cwd)), session.call(RulesQuery())
+    items = [_only(item, _PROJECT) for item in listing["items"] if _is_worth_it(item)]
+    extra = {
+        "format": EXPORT_FORMAT,
+        "rules": [_only(rule, _RULE) for rule in rules["items"]],
+    }
+    session.output.object(Answer(items, listing["revision"], listing["warnings"], extra))
+
+
+def _is_worth_it(item: Mapping[str, Any]) -> bool:
+    return item["verdict"] != "pending" or bool(item["tags"]) or bool(item["lapsed"])
+
+
+def _only(item: Mapping[str, Any], keys: tuple[str, ...]) -> dict[str, Any]:
+    return {key: item[key] for key in keys}
