@@ -32,6 +32,11 @@ def home_short(path: str) -> str:
     return path
 
 
+def many(count: int, what: str) -> str:
+    """`1 project`, `2,000 projects`."""
+    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
+
+
 def age(moment: str, now: datetime | None = None) -> str:
     """How long ago an RFC 3339 time was, in its largest unit: `2h ago`, `just now`."""
     try:

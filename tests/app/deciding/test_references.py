@@ -96,6 +96,13 @@ def test_a_project_may_be_named_like_its_own_id() -> None:
     assert resolver(at(SOURCES + b"/r1", project(1))).one("r1") is not None
 
 
+def test_the_end_of_a_path_means_the_only_project_there_whatever_it_is_called() -> None:
+    assert resolver(TOOL).find("src/tool") == (TOOL,)
+    elsewhere = at(b"/srv/src/tool", project(7))
+    with pytest.raises(AmbiguousReference):
+        resolver(TOOL, elsewhere).find("src/tool")
+
+
 def test_an_ending_that_fits_several_names_is_ambiguous_and_all_are_listed() -> None:
     with pytest.raises(AmbiguousReference) as refusal:
         resolver().all(["api"])

@@ -43,7 +43,7 @@ def test_the_parent_is_written_before_the_daemon_is_told_and_scans(
     assert 'path = "~/src"' in config(rootsd_dir).read_text()
     assert [method for method, _ in running.requests] == ["status", "reload", "scan", "status"]
     assert done.err.splitlines() == [
-        f"{src} is watched from now on.",
+        "~/src is watched from now on.",
         "3 projects in 1,204 folders, looked through in 0.05 s.",
         "1 waits for your decision: rootsd pending",
     ]

@@ -145,14 +145,14 @@ class Resolver:
         ]
 
     def _by_ending(self, reference: str) -> Project | None:
-        """`api` for the only one of `acme/api` and `beta/web` that ends so."""
+        """`api` for the only one of `acme/api` and `beta/web` that ends so; and `acme/api` for the
+        only one that lies there, whatever it is called."""
         catalog = self.catalog
         ending = "/" + reference
-        fits = [
-            project
-            for project in catalog.projects.values()
-            if catalog.name_of(project).endswith(ending)
-        ]
+        everything = catalog.projects.values()
+        fits = [project for project in everything if catalog.name_of(project).endswith(ending)]
+        if not fits and "/" in reference:
+            fits = [project for project in everything if text_of(project.path).endswith(ending)]
         if len(fits) > 1:
             names = sorted(safe_label(catalog.name_of(project)) for project in fits)
             shown = safe_label(reference)

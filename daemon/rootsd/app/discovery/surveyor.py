@@ -158,7 +158,7 @@ class Surveyor:
             case Vanished():
                 raise NotPresent(f"there is no folder {shown}", "rootsd ls")
             case Unreachable():
-                raise NotPresent(f"{shown} cannot be read", f"ls -ld {shown}")
+                raise NotPresent(f"no folder can be read at {shown}", f"ls -ld {shown}")
             case Unsafe():
                 raise RefusedPlace(f"{shown} cannot be published: {seen.reason.value}")
 

@@ -11,7 +11,11 @@ from rootsd.cli.flags import Command
 @click.command(
     "bridge",
     cls=Command,
-    epilog="claude mcp add rootsd -- rootsd bridge",
+    epilog=(
+        'claude mcp add rootsd -- "$(command -v rootsd)" bridge\n'
+        'codex mcp add rootsd -- "$(command -v rootsd)" bridge\n'
+        "rootsd bridge --only tag:work"
+    ),
 )
 @click.option(
     "--only",
@@ -25,7 +29,8 @@ from rootsd.cli.flags import Command
 def command(only: tuple[str, ...], client: str | None, *, any_uri: bool) -> int:
     """Connect an MCP client on standard input and output to the daemon.
 
-    This is the command that the configuration of an MCP client names. It starts the daemon if it
+    This is the command that the configuration of an MCP client names, by its full path, which
+    rootsd doctor tells. It starts the daemon if it
     is down, unless you stopped it with `rootsd down`, and reconnects when the daemon restarts.
     """
     from rootsd.bridge import main as bridge

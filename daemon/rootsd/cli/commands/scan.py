@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from rootsd.cli import completing
-from rootsd.cli.columns import KIND, NAME, PATH
+from rootsd.cli.columns import KIND, NAME, PATH, many
 from rootsd.cli.flags import Command
 from rootsd.cli.render import Answer, Column
 from rootsd.cli.session import Session, pass_session
@@ -59,7 +59,7 @@ def answer_of(found: Mapping[str, Any]) -> Answer:
 def summary(found: Mapping[str, Any]) -> str:
     """The scan in a sentence."""
     return (
-        f"{found['projects']:,} projects in {found['folders']:,} folders, "
+        f"{many(found['projects'], 'project')} in {many(found['folders'], 'folder')}, "
         f"{found['seconds']:.2f} s: {len(found['new'])} new, {len(found['gone'])} gone, "
         f"{len(found['changed'])} changed"
     )

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from rootsd.cli.columns import age, home_short
+from rootsd.cli.columns import age, home_short, many
 from rootsd.cli.flags import Command
 from rootsd.cli.render import Answer
 from rootsd.cli.session import Session, pass_session
@@ -60,7 +60,8 @@ def parent_line(parent: Mapping[str, Any]) -> str:
     """One parent in words: where, how deep, how it stands, what is in it."""
     path = safe_label(home_short(parent["path"]), limit=None)
     note = f": {safe_label(parent['note'], limit=None)}" if parent["note"] else ""
-    return f"{path} (depth {parent['depth']})  {parent['state']}{note}  {_many(parent)}"
+    count = many(parent["projects"], "project")
+    return f"{path} (depth {parent['depth']})  {parent['state']}{note}  {count}"
 
 
 def _lines(status: Mapping[str, Any]) -> Iterator[str]:
@@ -79,7 +80,9 @@ def _lines(status: Mapping[str, Any]) -> Iterator[str]:
     yield f"projects  {'   '.join(told) or 'none decided'}"
     hint = "                              → rootsd pending" if counts["waiting"] else ""
     yield f"pending   {counts['waiting']}{hint}"
-    yield f"clients   {_clients(status['sessions'])}"
+    is_next = counts["published"] and not status["sessions"]
+    hint = "                           → rootsd bridge --help" if is_next else ""
+    yield f"clients   {_clients(status['sessions'])}{hint}"
     if (guard := status.get("guard", Guard.AGENTS)) != Guard.AGENTS:
         yield f"guard     {guard}"
     if refused := status.get("refused"):
@@ -126,8 +129,3 @@ def _clients(sessions: list[Mapping[str, Any]]) -> str:
     told = [f"{name} ({n})" if n > 1 else name for name, n in names.items()]
     more = len(told) - _MAX_NAMES
     return ", ".join(told[:_MAX_NAMES]) + (f" and {more} more" if more > 0 else "") or "none"
-
-
-def _many(parent: Mapping[str, Any]) -> str:
-    count = parent["projects"]
-    return "1 project" if count == 1 else f"{count} projects"

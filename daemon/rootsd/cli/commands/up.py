@@ -8,11 +8,13 @@ from typing import Any
 import click
 
 from rootsd.cli import completing
+from rootsd.cli.columns import home_short, many
 from rootsd.cli.commands import status as status_command
 from rootsd.cli.flags import Command
 from rootsd.cli.session import Session, pass_session
 from rootsd.core.errors import ErrorCode, RootsdError
 from rootsd.core.labels import safe_label
+from rootsd.core.paths import text_of
 from rootsd.wire.running import StatusQuery
 
 
@@ -55,7 +57,8 @@ def _add(session: Session, typed: tuple[str, ...]) -> None:
 
     fresh = parents.add(session, [parents.checked_parent(session, path) for path in typed], {})
     for path in fresh:
-        session.output.say(f"{safe_label(path, limit=None)} is watched from now on.")
+        shown = safe_label(home_short(text_of(path)), limit=None)
+        session.output.say(f"{shown} is watched from now on.")
     if not read_config(session.places.config_file).parents:
         raise NoParent("no folder is watched yet; name one that holds projects", "rootsd up ~/src")
 
@@ -82,7 +85,7 @@ def _show(session: Session, found: Mapping[str, Any], status: Mapping[str, Any])
     status_command.show(session, status)
     # What is new since when means little here: the daemon may have looked before we asked.
     output.say(
-        f"{found['projects']:,} projects in {found['folders']:,} folders, "
+        f"{many(found['projects'], 'project')} in {many(found['folders'], 'folder')}, "
         f"looked through in {found['seconds']:.2f} s."
     )
     if waiting := status["counts"]["waiting"]:
