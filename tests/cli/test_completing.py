@@ -18,7 +18,6 @@ FREE = {
     "approve --as", "approve --for", "add --name", "bridge --client", "run --env", "run --name",
     "run words", "completion words", "parent add --skip", "parent set --skip",
     "parent add --project-file", "parent set --project-file",
-    "parent add --project-file", "parent set --project-file",
 }  # fmt: skip
 KNOWN_TYPES = (click.Choice, click.types.IntParamType, click.types.IntRange)
 
