@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from rootsd.host.disk.markers import child
 from rootsd.host.disk.mounts import innermost, mounts, remote_points
+from rootsd.host.disk.spelling import listed_name, spelled
 
 PATIENCE_S = 1.0
 _MOST_LINKS = 40
@@ -94,9 +95,10 @@ class Answering:
         return question
 
     def real_path(self, path: bytes) -> bytes:
-        """As os.path.realpath of an absolute path; as it is written from where nobody answers."""
+        """As os.path.realpath of an absolute path, and as its folders spell it; as it is written
+        from where nobody answers."""
         if not self._remote():
-            return os.path.realpath(path)
+            return spelled(os.path.realpath(path))
         done, links = b"/", 0
         parts = path.split(b"/")[::-1]
         while parts:
@@ -114,7 +116,7 @@ class Answering:
             except OSError:
                 target = b""
             if not target:
-                done = here
+                done = child(done, listed_name(done, part))
                 continue
             links += 1
             done = b"/" if target.startswith(b"/") else done
