@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 from pathlib import Path
 
 import pytest
 
 from rootsd.host.disk import reader
-from rootsd.host.disk.reader import join, names_in, open_folder, read_small, read_tail
+from rootsd.host.disk.reader import (
+    join,
+    names_in,
+    open_folder,
+    read_small,
+    read_tail,
+    stat_inside,
+)
 from support.repos import raw
 
 
@@ -105,3 +114,15 @@ def test_names_need_not_be_text(tmp_path: Path) -> None:
 def test_dots_are_resolved_by_text() -> None:
     assert join(b"/a/.git/worktrees/w", b"../..") == b"/a/.git"
     assert join(b"/a", b"/b/../c") == b"/c"
+
+
+def test_a_look_at_a_link_tells_of_the_link_and_none_goes_through_one(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "file").write_text("four")
+    (tmp_path / "link").symlink_to("folder")
+    assert stat_inside(raw(tmp_path / "folder" / "file")).st_size == 4
+    assert stat.S_ISLNK(stat_inside(raw(tmp_path / "link")).st_mode)
+    with pytest.raises(OSError, match=os.strerror(errno.ELOOP)):
+        stat_inside(raw(tmp_path / "link" / "file"))
+    with pytest.raises(FileNotFoundError):
+        stat_inside(raw(tmp_path / "none"))

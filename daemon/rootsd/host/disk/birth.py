@@ -7,6 +7,8 @@ import os
 import struct
 import sys
 
+from rootsd.host.disk.reader import open_any
+
 _AT_EMPTY_PATH = 0x1000
 _STATX_BTIME = 0x800
 _BTIME_OFFSET = 80
@@ -32,8 +34,8 @@ if sys.platform == "linux":
     def born_ns(path: bytes) -> int | None:
         """The same of what lies at `path`, a link itself; None also where nothing does."""
         try:
-            fd = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
-        except OSError:
+            fd = open_any(path)
+        except (OSError, ValueError):
             return None
         try:
             return born_ns_of(fd, os.fstat(fd))

@@ -23,6 +23,9 @@ PACKED_REFS_CAP = 4 << 20
 _FILE_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NOCTTY
 _FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
+# Whatever lies there, a link as well, to be looked at and not read; macOS has no O_PATH.
+_ANY_FLAGS = getattr(os, "O_PATH", 0) | os.O_NOFOLLOW | os.O_CLOEXEC
+
 _ENCODING = sys.getfilesystemencoding()
 _ON_ERROR = sys.getfilesystemencodeerrors()
 
@@ -53,7 +56,9 @@ if sys.platform == "linux":
         ctypes.c_long, ctypes.c_int, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_size_t,
     ]  # fmt: skip
     _syscall.restype = ctypes.c_long
-    _HOWS = {flags: _HOW.pack(flags, 0, _NO_LINKS) for flags in (_FILE_FLAGS, _FOLDER_FLAGS)}
+    _HOWS = {
+        flags: _HOW.pack(flags, 0, _NO_LINKS) for flags in (_FILE_FLAGS, _FOLDER_FLAGS, _ANY_FLAGS)
+    }
 
     def _open_by_openat2(path: bytes, flags: int) -> int:
         if b"\0" in path:
@@ -131,6 +136,32 @@ def open_folder(path: bytes, dir_fd: int | None = None) -> int:
     and ValueError for a path with a NUL byte.
     """
     return _open(path, _FOLDER_FLAGS, dir_fd)
+
+
+def open_any(path: bytes) -> int:
+    """A descriptor that only tells about what lies at an absolute path, with no link on the way.
+
+    For Linux. Raises OSError (ELOOP for a link on the way), and ValueError for a NUL byte.
+    """
+    return _open(path, _ANY_FLAGS)
+
+
+if sys.platform == "linux":
+
+    def stat_inside(path: bytes) -> os.stat_result:
+        """As lstat(2) of an absolute path, with no link on the way. Raises as `open_any`."""
+        fd = open_any(path)
+        try:
+            return os.fstat(fd)
+        finally:
+            os.close(fd)
+
+else:
+
+    def stat_inside(path: bytes) -> os.stat_result:
+        """As lstat(2) of an absolute path, with no link in the folder above it. Raises OSError."""
+        os.close(open_folder(os.path.dirname(path)))
+        return os.lstat(path)
 
 
 def names_in(path: bytes) -> frozenset[bytes]:

@@ -19,7 +19,7 @@ from types import MappingProxyType
 
 from rootsd.core.model import Incomplete, ProjectKind
 from rootsd.host.disk.birth import born_ns
-from rootsd.host.disk.reader import CONFIG_CAP, read_small
+from rootsd.host.disk.reader import CONFIG_CAP, read_small, stat_inside
 from rootsd.host.vcs import gitobjects
 from rootsd.host.vcs.foreign import files_of
 from rootsd.host.vcs.gitdir import GitPlace, is_git, locate, locate_bare
@@ -61,11 +61,18 @@ def broken_off(path: bytes, kind: ProjectKind) -> Incomplete | None:
     Of a copy nothing is known that was made by `cp -r` and has no index yet, nor on a file system
     that keeps no birth times: it is taken at its word. 20 us where git was at work itself.
     """
+    try:
+        return _broken_off(path, kind)
+    except OSError:
+        return None  # a link came in the way: nothing is said of what lies behind it
+
+
+def _broken_off(path: bytes, kind: ProjectKind) -> Incomplete | None:
     place = _place(path, kind) if is_git(kind) else None
     note = _note_of(path, kind, place)
     if note is None or (place is not None and _is_by_git(place, note)):
         return None
-    if not os.path.lexists(note):
+    if not _is_there(note):
         heads = None if place is None else place.folder + b"/HEAD"
         cut = heads is not None and _kept_its_time(heads) and not _is_finished(path, heads)
         return Incomplete.NOT_CHECKED_OUT if cut else None
@@ -82,7 +89,10 @@ def is_whole_copy(path: bytes, kind: ProjectKind) -> bool:
     """Whether all is there that a copy is to have, so that it need not be quiet first."""
     note = _note_of(path, kind, _place(path, kind) if is_git(kind) else None)
     finished = note is not None and _is_finished(path, note)
-    return finished or what_lacks(path, kind) is None
+    try:
+        return finished or what_lacks(path, kind) is None
+    except OSError:
+        return False
 
 
 def what_lacks(path: bytes, kind: ProjectKind) -> Incomplete | None:
@@ -90,7 +100,7 @@ def what_lacks(path: bytes, kind: ProjectKind) -> Incomplete | None:
 
     In git: packs that are cut off, an index that is, files of the index, and their objects; the
     history behind them is not walked. 5 ms for 1,000 files. In the others: the files of the
-    checkout, where its list can be read.
+    checkout, where its list can be read. Raises OSError where a link is in the way of a file.
     """
     if not is_git(kind):
         names = files_of(path, kind)
@@ -140,7 +150,7 @@ def _is_by_another_git(place: GitPlace, index: bytes) -> bool:
 
 def _file(place: GitPlace, entry: Entry) -> os.stat_result | None:
     try:
-        return os.lstat(place.work + b"/" + entry.name)
+        return stat_inside(place.work + b"/" + entry.name)
     except (OSError, ValueError):
         return None
 
@@ -149,7 +159,7 @@ def _kept_its_time(path: bytes) -> bool:
     """Whether it is said to be older than it is: a copy, with the time of the original."""
     born = born_ns(path)
     try:
-        return born is not None and os.lstat(path).st_mtime_ns < born
+        return born is not None and stat_inside(path).st_mtime_ns < born
     except OSError:
         return False
 
@@ -158,7 +168,9 @@ def _is_finished(path: bytes, note: bytes) -> bool:
     """Whether the folder got its old time back, and after `note` was written: rsync does it for
     each folder, and its files may follow."""
     try:
-        return _kept_its_time(path) and os.lstat(note).st_ctime_ns <= os.lstat(path).st_ctime_ns
+        return (
+            _kept_its_time(path) and stat_inside(note).st_ctime_ns <= stat_inside(path).st_ctime_ns
+        )
     except OSError:
         return False
 
@@ -174,7 +186,7 @@ def _what_lacks(place: GitPlace) -> Incomplete | None:
     if not gitobjects.packs_fit(objects, id_size):
         return Incomplete.INTERRUPTED
     index = place.folder + b"/index"
-    if place.kind is ProjectKind.GIT_BARE or not os.path.lexists(index):
+    if place.kind is ProjectKind.GIT_BARE or not _is_there(index):
         return None
     try:
         entries = entries_of(index, id_size)
@@ -196,9 +208,8 @@ def _is_half_written(work: bytes, entries: Iterable[Entry]) -> bool:
     newest, before, last = 0, 0, b""
     for entry in entries:
         file = work + b"/" + entry.name
-        try:
-            found = os.lstat(file)
-        except (OSError, ValueError):
+        found = _seen(file)
+        if found is None:
             return True
         if found.st_ctime_ns >= newest:
             is_short = stat.S_ISREG(found.st_mode) and found.st_size < (entry.size or 0)
@@ -210,9 +221,16 @@ def _is_half_written(work: bytes, entries: Iterable[Entry]) -> bool:
 
 
 def _first_missing(work: bytes, names: Iterable[bytes]) -> bytes | None:
-    for name in names:
-        try:
-            os.lstat(work + b"/" + name)
-        except (OSError, ValueError):
-            return name
-    return None
+    return next((name for name in names if not _is_there(work + b"/" + name)), None)
+
+
+def _is_there(path: bytes) -> bool:
+    return _seen(path) is not None
+
+
+def _seen(path: bytes) -> os.stat_result | None:
+    """What lies there; None if nothing does. Raises OSError for a link on the way."""
+    try:
+        return stat_inside(path)
+    except (FileNotFoundError, NotADirectoryError, PermissionError, ValueError):
+        return None
