@@ -28,8 +28,8 @@ with_pip() {
 
 # An environment that belongs to another Python, or to a checkout that was moved, cannot be mended.
 if [ -e .venv ]; then
-    here=$(.venv/bin/python -c 'import sys; print(*sys.version_info[:2], sys.prefix)' 2>/dev/null || true)
-    ours=$("$python" -c 'import sys; print(*sys.version_info[:2])')
+    here=$(.venv/bin/python -c 'import sys; print(*sys.version_info[:2], sys.base_prefix, sys.prefix)' 2>/dev/null || true)
+    ours=$("$python" -c 'import sys; print(*sys.version_info[:2], sys.base_prefix)')
     [ "$here" = "$ours $(pwd -P)/.venv" ] || rm -rf .venv
 fi
 

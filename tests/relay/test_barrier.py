@@ -35,6 +35,19 @@ def test_where_it_is_not_known_which_roots_there_are_calls_wait_for_that_alone()
     assert not barrier.closed
 
 
+def test_a_server_that_is_slow_to_ask_has_longer_to_settle() -> None:
+    took = []
+    for slowness in (0.0, 0.1, 0.9):
+        barrier = Barrier(Habit.ASKS)
+        barrier.begin(0.0)
+        barrier.asked(slowness)
+        barrier.answered(5.0, roots=1)
+        took.append(barrier.deadline - 5.0)
+    assert took == sorted(took)
+    assert took[1] > 0.2 > took[0]
+    assert took[2] < 0.5
+
+
 def test_a_server_that_never_asks_is_waited_for_once() -> None:
     barrier = Barrier()
     barrier.begin(0.0)

@@ -232,6 +232,19 @@ def test_a_server_that_ends_for_want_of_roots_is_not_the_end() -> None:
     assert desk.launch.words == ("server", "/src/web")
 
 
+def test_a_call_that_comes_after_a_root_and_before_its_server_waits_for_that() -> None:
+    desk = Desk(words=WORDS)
+    desk.shake_hands()
+    assert desk.session.waits_for_roots()
+    desk.approve(WEB)
+    desk.client(call(1))
+    assert desk.to_client() == []
+    desk.wait(1)
+    renewed(desk)
+    desk.wait(1)  # whether this one asks for roots is not known yet
+    assert [each["id"] for each in desk.to_server()] == [1]
+
+
 def test_one_that_ends_with_roots_or_without_a_wish_for_them_has_ended() -> None:
     assert not Desk(API, words=WORDS).session.waits_for_roots()
     assert not Desk().session.waits_for_roots()

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from rootsd.relay.barrier import Habit
 from rootsd.relay.narrowing import ClientRoots
 from rootsd.relay.supply import Supply
 from support.bridges import fault, notice, reply, request
@@ -34,6 +35,19 @@ def test_a_servers_question_waits_until_the_client_has_said_where_it_works() -> 
     desk.client(reply(asked(desk), theirs("/src/web", "/src/api/deep")))
     (answer,) = desk.to_server()
     assert paths(answer["result"]) == ["/src/web", "/src/api/deep"]
+
+
+def test_a_call_waits_for_that_too_as_it_may_mean_another_server() -> None:
+    desk = Desk(API, WEB, words=("server", "{roots}"), habit=Habit.SILENT)
+    desk.shake_hands(HAS_ROOTS)
+    question = asked(desk)
+    desk.client(call(1))
+    assert desk.to_server() == []
+    desk.client(reply(question, theirs("/src/web")))
+    assert desk.another().words == ("server", "/src/web")
+    (again, _) = (desk.to_server(), desk.to_client())
+    desk.server(reply(again[0]["id"], {}))
+    assert [each["id"] for each in desk.to_server() if "id" in each] == [1]
 
 
 @pytest.mark.parametrize(

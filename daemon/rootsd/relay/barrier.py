@@ -15,6 +15,7 @@ _CAP_S = 5.0  # one that is known to ask, on a busy machine
 _CHANGE_CAP_S = 1.0
 _SETTLE_S = 0.05  # measured: 20 ms are enough for server-filesystem, none are not
 _SETTLE_PER_ROOT_S = 0.0002
+_SETTLE_SLOW_S = 0.3  # more at most for a server that was slow to ask: then all takes it longer
 
 
 class Habit(StrEnum):
@@ -47,6 +48,8 @@ class Barrier:
         """Whether the roots are others, and it is not known yet which."""
         self._phase = _Phase.OPEN
         self._first_until = -1.0
+        self._promised_at = -math.inf
+        self._slowness = 0.0
 
     @property
     def closed(self) -> bool:
@@ -58,14 +61,14 @@ class Barrier:
         self.stale = False
         self._first_until = now + _FIRST_CAP_S
         if self.habit is Habit.ASKS:
-            self._promise(now + _CAP_S)
+            self._promise(now, _CAP_S)
         elif self.habit is Habit.UNKNOWN:
-            self._promise(self._first_until)
+            self._promise(now, _FIRST_CAP_S)
 
     def change(self, now: float) -> None:
         """The server is told that its roots are others."""
         if self.reads:
-            self._promise(now + _CHANGE_CAP_S)
+            self._promise(now, _CHANGE_CAP_S)
 
     def asked(self, now: float) -> None:
         """The server asks; how long the answer takes is not its fault."""
@@ -74,6 +77,7 @@ class Barrier:
         self.reads = True
         self.stale = False
         if self._phase is not _Phase.OPEN:
+            self._slowness = min(2 * (now - self._promised_at), _SETTLE_SLOW_S)
             self._phase = _Phase.ASKED
             self.deadline = math.inf
 
@@ -81,7 +85,8 @@ class Barrier:
         """It was told so many roots, which it now looks at on the disk."""
         if self._phase is _Phase.ASKED:
             self._phase = _Phase.SETTLING
-            self.deadline = now + _SETTLE_S + roots * _SETTLE_PER_ROOT_S
+            settling = _SETTLE_S + self._slowness + roots * _SETTLE_PER_ROOT_S
+            self.deadline = now + settling
 
     def tick(self, now: float) -> None:
         """Open where the time has come."""
@@ -99,6 +104,7 @@ class Barrier:
         self._phase = _Phase.OPEN
         self.deadline = math.inf
 
-    def _promise(self, until: float) -> None:
+    def _promise(self, now: float, cap: float) -> None:
         self._phase = _Phase.PROMISED
-        self.deadline = until
+        self._promised_at = now
+        self.deadline = now + cap

@@ -214,7 +214,7 @@ class Session:
     # Towards the server
 
     def _advance(self, now: float) -> None:
-        if self._life is _Life.ABSENT:
+        if self._life is _Life.ABSENT and not self._supply.folders:
             self._refuse_queue(_NO_ROOTS)
         while self._queue and self._may_pass(self._queue[0][1]):
             line, message = self._queue.popleft()
@@ -228,7 +228,7 @@ class Session:
     def _may_pass(self, message: Parsed) -> bool:
         if self._life is not _Life.RUNNING or self._traffic.waits:
             return False
-        if not self._barrier.closed:
+        if not self._barrier.closed and not self._supply.awaits_client:
             return True
         members = message.members if isinstance(message, Batch) else (message,)
         return not any(isinstance(each, Request) and each.method in _CALLS for each in members)

@@ -49,6 +49,11 @@ class Supply:
         """Whether the client's own roots are of interest."""
         return self._narrowing.use is not ClientRoots.OVERRIDE
 
+    @property
+    def awaits_client(self) -> bool:
+        """Whether the client is still to say which folders it works in, the first time."""
+        return self.deadline < math.inf
+
     def note_told(self) -> None:
         """The server is told of the roots now."""
         self._out.told = tuple(folder.name for folder in self.folders)
@@ -73,7 +78,7 @@ class Supply:
 
     def wish(self, fulfil: Wish) -> None:
         """Call `fulfil` when the roots are known as they are after this moment."""
-        if self.deadline < math.inf:
+        if self.awaits_client:
             self._waiting.append(fulfil)
             return
         self._wishes.append(fulfil)

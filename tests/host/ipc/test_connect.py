@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 import stat
@@ -12,7 +13,7 @@ import pytest
 
 from rootsd.core.errors import Busy, DaemonUnreachable
 from rootsd.host.ipc import connect as module
-from rootsd.host.ipc.connect import NotOurs, NotRunning, connect
+from rootsd.host.ipc.connect import NotOurs, NotRunning, Sandboxed, connect
 from rootsd.host.ipc.peer import Peer
 from rootsd.host.ipc.sockets import listen
 
@@ -101,6 +102,22 @@ def _fill(path: bytes) -> list[socket.socket]:
 
 
 @pytest.mark.needs("linux")
+@pytest.mark.parametrize("forbidden", ["__init__", "setsockopt", "connect"])
+def test_where_a_sandbox_forbids_sockets_that_is_said(
+    forbidden: str, path: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Filtered(socket.socket):
+        """As under a system call filter."""
+
+    def refuse(*_: object) -> None:
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    setattr(Filtered, forbidden, refuse)
+    monkeypatch.setattr(socket, "socket", Filtered)
+    with pytest.raises(Sandboxed, match="sandbox"):
+        connect(path)
+
+
 def test_a_full_backlog_is_waited_for(path: bytes) -> None:
     with listen(path, backlog=1) as listener:
         waiting = _fill(path)

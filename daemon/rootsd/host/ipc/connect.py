@@ -21,6 +21,12 @@ class NotRunning(DaemonUnreachable):
     """Nobody listens there."""
 
 
+class Sandboxed(RootsdError):
+    """This process may not use sockets, or not this one."""
+
+    code = ErrorCode.REFUSED
+
+
 class NotOurs(RootsdError):
     """Somebody else's process listens there, or somebody else's folder is in the way."""
 
@@ -31,9 +37,12 @@ def connect(path: bytes, *, patience: float = PATIENCE_S) -> socket.socket:
     """A connected, blocking socket to the daemon at `path`.
 
     Waits up to `patience` seconds where the daemon has not accepted those before us. Raises
-    NotRunning, NotOurs or Busy.
+    NotRunning, NotOurs, Sandboxed or Busy.
     """
-    connection = socket.socket(socket.AF_UNIX)
+    try:
+        connection = socket.socket(socket.AF_UNIX)
+    except PermissionError as error:
+        raise _explained(error, path) from error
     try:
         _reach(connection, path, patience)
         _check_folder(os.path.dirname(path))
@@ -48,13 +57,13 @@ def _reach(connection: socket.socket, path: bytes, patience: float) -> None:
     # The kernel itself waits for room in a full backlog, as long as SO_SNDTIMEO allows (unix(7));
     # a socket with Python's timeout would fail with EAGAIN at once and had to guess when to retry.
     # macOS has no such wait: it refuses at once, which reads as "not running".
-    _limit_waiting(connection, patience)
     try:
+        _limit_waiting(connection, patience)
         with address_of(path) as address:
             connection.connect(address)
+        _limit_waiting(connection, 0)
     except OSError as error:
         raise _explained(error, path) from error
-    _limit_waiting(connection, 0)
 
 
 def _limit_waiting(connection: socket.socket, seconds: float) -> None:
@@ -69,7 +78,13 @@ def _explained(error: OSError, path: bytes) -> RootsdError:
         return NotRunning("rootsd is not running", "rootsd up")
     if error.errno == errno.EAGAIN:
         return Busy("rootsd does not accept connections at the moment", "rootsd status")
-    if error.errno in (errno.EACCES, errno.EPERM):
+    # Permissions of files give EACCES, system call filters and those of macOS EPERM.
+    if error.errno == errno.EPERM:
+        return Sandboxed(
+            "a sandbox forbids this program to use the sockets of rootsd",
+            "run it outside, or see 'In a sandbox' in the README",
+        )
+    if error.errno == errno.EACCES:
         return NotOurs(f"{shown} is closed to you", f"ls -ld {shown}")
     return DaemonUnreachable(f"{shown} cannot be reached: {error.strerror}", "rootsd status")
 

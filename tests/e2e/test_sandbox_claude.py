@@ -1,0 +1,113 @@
+"""What the README has for Claude Code's own sandbox, in the program that makes that sandbox: a
+command in it reads and cannot decide."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support import node, pipx_like
+from support.bridges import INITIALIZE, notice, request
+from support.user_manager import (
+    HOME,
+    RUNTIME,
+    UID,
+    Finished,
+    UserManager,
+    interpreter_folders,
+    user_manager,
+)
+
+pytestmark = pytest.mark.needs("systemd-user", "bubblewrap", "npm", "ripgrep", "socat")
+
+README = Path(__file__).parent.parent.parent / "README.md"
+SETTINGS = HOME / "srt.json"
+
+
+def recipe() -> Any:  # noqa: ANN401
+    """The settings of the README, for this user."""
+    (block,) = (
+        text for part in README.read_text().split("```json\n")[1:]
+        if '"sandbox"' in (text := part.partition("```")[0])
+    )  # fmt: skip
+    settings: dict[str, Any] = json.loads(block.replace("/1000", f"/{UID}"))
+    assert settings["sandbox"]["enabled"]
+    assert settings["sandbox"]["allowUnsandboxedCommands"] is False
+    return settings["sandbox"]
+
+
+@pytest.fixture(scope="module")
+def user(installation: Path) -> Iterator[UserManager]:
+    """A user with two repositories, one of them published by the service."""
+    with user_manager([*interpreter_folders(), node.packages()]) as user:
+        pipx_like.put_back(user, installation)
+        for name in ("api", "secret"):
+            user.succeed("git", "init", "-q", f"{HOME}/src/{name}")
+        user.succeed("rootsd", "up", f"{HOME}/src")
+        user.succeed("rootsd", "approve", f"{HOME}/src/api")
+        user.succeed("rootsd", "service", "install")
+        user.succeed("rootsd", "guard", "off")  # it is the sandbox that is to stand in the way
+        yield user
+
+
+def sandboxed(user: UserManager, command: str, said: str | None = None) -> Finished:
+    """Run a command as Claude Code does. What its settings may leave out, the program's have."""
+    read = recipe()
+    settings = {
+        "network": {"allowedDomains": [], "deniedDomains": [], **read["network"]},
+        "filesystem": {"allowWrite": [f"{HOME}/src"], "denyWrite": [], **read["filesystem"]},
+    }
+    user.run("tee", str(SETTINGS), said=json.dumps(settings))
+    program = node.packages() / "node_modules/@anthropic-ai/sandbox-runtime/dist/cli.js"
+    return user.run(
+        str(node.node()), str(program), "--settings", str(SETTINGS), "-c", command, said=said
+    )
+
+
+def published(user: UserManager) -> list[str]:
+    items = json.loads(user.succeed("rootsd", "ls", "--published", "--json"))["items"]
+    return [item["name"] for item in items]
+
+
+def test_a_command_in_it_is_told_the_roots(user: UserManager) -> None:
+    lines = (
+        request("hello", "initialize", INITIALIZE),
+        notice("notifications/initialized"),
+        request("roots", "roots/list"),
+    )
+    done = sandboxed(user, "rootsd bridge", b"".join(lines).decode())
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    assert answers, done.stderr
+    (told,) = (answer["result"] for answer in answers if answer.get("id") == "roots")
+    assert [root["name"] for root in told["roots"]] == ["api"]
+
+
+@pytest.mark.parametrize(
+    "attempt",
+    [
+        f"rootsd approve {HOME}/src/secret",
+        "rootsd down",
+        "rootsd service uninstall",
+        "systemctl --user stop rootsd.service",
+        f"rm {RUNTIME}/rootsd/pub/mcp.sock",
+        f"cat {HOME}/.local/state/rootsd/decisions.db",
+    ],
+)
+def test_it_cannot_decide_or_end_anything(attempt: str, user: UserManager) -> None:
+    pid = user.shown("rootsd.service", "MainPID")
+    done = sandboxed(user, f"echo it is tried; {attempt}")
+    assert done.stdout.startswith("it is tried\n"), done.stderr
+    assert done.returncode != 0
+    assert "Traceback" not in done.stderr
+    assert published(user) == ["api"]
+    assert user.shown("rootsd.service", "MainPID") == pid
+    assert user.path(RUNTIME / "rootsd/pub/mcp.sock").is_socket()
+
+
+def test_the_control_is_that_the_same_works_outside(user: UserManager) -> None:
+    user.succeed("rootsd", "approve", f"{HOME}/src/secret")
+    assert published(user) == ["api", "secret"]
