@@ -171,6 +171,34 @@ def test_the_command_answers_a_client_that_strips_the_environment(reader: Reader
     assert json.loads(done.stdout.splitlines()[0])["result"]["serverInfo"]["name"] == "rootsd"
 
 
+def test_from_nothing_a_client_sees_two_roots_after_three_commands(reader: Reader) -> None:
+    (snippet,) = {block.text for block in blocks(CLIENTS, "json") if "mcpServers" in block.text}
+    server = json.loads(snippet)["mcpServers"]["rootsd"]
+    reader.types("rootsd up ~/src")
+    reader.types("rootsd approve api tool")
+    calls = (
+        {"id": 1, "method": "initialize",
+         "params": {"protocolVersion": "2025-06-18", "capabilities": {},
+                    "clientInfo": {"name": "a client", "version": "1"}}},
+        {"method": "notifications/initialized"},
+        {"id": 2, "method": "tools/call", "params": {"name": "list_roots", "arguments": {}}},
+    )  # fmt: skip
+    with subprocess.Popen(
+        [server["command"].replace("/home/you", str(reader.home)), *server["args"]],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=reader.environment,
+    ) as client:  # fmt: skip
+        assert client.stdin is not None
+        assert client.stdout is not None
+        for call in calls:
+            client.stdin.write(json.dumps({"jsonrpc": "2.0", **call}) + "\n")
+        client.stdin.flush()
+        answers = (json.loads(line) for line in client.stdout)
+        told = next(answer for answer in answers if answer.get("id") == 2)
+        client.stdin.close()
+    roots = json.loads(told["result"]["content"][0]["text"])["roots"]
+    assert [root["name"] for root in roots] == ["api", "tool"]
+
+
 def prompts(language: str) -> str:
     (block,) = blocks(SHELL, language)
     return block.text
