@@ -36,12 +36,9 @@ lint: .venv/.ready  ## ruff, formatting, mypy --strict, import contracts
 	@$(BIN)/lint-imports >.venv/lint-imports.log || { cat .venv/lint-imports.log; exit 1; }
 	@echo "ruff, formatting, mypy and import contracts: no findings"
 
-# tests/watching is left out as long as two defects stand that it finds at that size: a checkout
-# that lacks tracked files and is moved between file systems counts as broken off until the next
-# start, and a darcs clone killed at its very end as whole.
 check: .venv/.ready  ## the sized tests as large as CI runs them
 	@sh tools/test.sh -m sized --sizes=check -o faulthandler_timeout=900 \
-		--ignore=tests/bench --deselect=tests/watching
+		--ignore=tests/bench
 
 soak: .venv/.ready  ## the sized tests at their largest; may take hours
 	@$(PYTEST) -m sized --sizes=soak -o faulthandler_timeout=7200

@@ -55,10 +55,11 @@ class Disorder:
         self._still = fake_repository(self.barrier / "still-0")
         self._turn = 0
         self._sweep_needed = False
+        self._hears = True
         nested = {"vcs": "vcs"}
         parents = [*dict.fromkeys(self.places[:-1]), top / "src" / "b", self.barrier]
         self.subject = subprocess.Popen(
-            [*UNPRIVILEGED, sys.executable, "-m", "support.steered", fault],
+            [*UNPRIVILEGED, sys.executable, "-m", "support.steered", fault, top / "index"],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
         )  # fmt: skip
         self._ask(json.dumps([(str(p), nested.get(p.name, "none")) for p in parents]))
@@ -101,7 +102,7 @@ class Disorder:
             self.clone_and_kill: 1, self.make_project: 6, self.unmake_project: 4, self.remove: 8,
             self.move: 20, self.unmake: 5, self.replace: 5, self.link: 3, self.chmod: 8,
             self.burst: 1, self.mount: 2, self.unmount: 2, self.disturb_late: 4,
-            self.chmod_parent: 1,
+            self.chmod_parent: 1, self.restart: 2, self.copy: 4,
         }  # fmt: skip
         (step,) = self.random.choices(list(steps), list(steps.values()))
         try:
@@ -186,8 +187,20 @@ class Disorder:
     def move(self) -> str:
         old, new = self.old_place(), self.place()
         new.parent.mkdir(parents=True, exist_ok=True)
-        old.rename(new)
+        # To another file system it copies, and removes what it copied.
+        subprocess.run(["mv", "-nT", old, new], capture_output=True, check=False)
         return f"{old} {new}"
+
+    def copy(self) -> str:
+        """Whole, or broken off; with the times of the original, or without."""
+        old, new = self.old_place(), self.place()
+        new.parent.mkdir(parents=True, exist_ok=True)
+        how, limit = self.random.choice(("-a", "-r")), self.random.choice((None, None, 0.003))
+        with suppress(subprocess.TimeoutExpired):
+            subprocess.run(
+                ["cp", how, "-T", old, new], capture_output=True, check=False, timeout=limit
+            )
+        return f"{how} {old} {new} {limit}"
 
     def unmake(self) -> str:
         place = self.old_place()
@@ -220,15 +233,31 @@ class Disorder:
         place.chmod(mode)
         return f"{place} {mode:o}"
 
+    def restart(self) -> str:
+        """Discovery ends, and begins again from what it kept, with something done meanwhile."""
+        if not self._hears:
+            return "nothing"
+        self._ask("stop -")
+        self._do_unheard()
+        self._ask("start -")
+        return ""
+
+    def _do_unheard(self) -> None:
+        self._hears = False
+        for _ in range(self.random.randint(1, 12)):
+            self.step()
+        self._hears = True
+
     def burst(self) -> str:
         """More than the queue holds, while nobody reads it; what follows is lost."""
+        if not self._hears:
+            return "nothing"
         os.kill(self.subject.pid, signal.SIGSTOP)
         for _ in range(int(_QUEUE_SIZE.read_text()) // 2 + 1):
             folder = self.barrier / "burst"
             folder.mkdir()
             folder.rmdir()
-        for _ in range(self.random.randint(1, 12)):
-            self.step()
+        self._do_unheard()
         os.kill(self.subject.pid, signal.SIGCONT)
         return ""
 

@@ -1,10 +1,11 @@
 """Discovery in a process of its own, asked line by line whether it knows what a fresh scan finds.
 
-Run as `python -m support.steered FAULT`. The first line on its input is a JSON list of parents,
-each `[PATH, NESTED]`. Any other is `look PATH` or `sweep PATH`, where a repository has just been
-moved to PATH in the last of the parents: the kernel keeps the order, so that whoever has heard of
-it has heard of everything before. Each answer is a line: a JSON list of differences, empty if
-there are none.
+Run as `python -m support.steered FAULT INDEX`. The first line on its input is a JSON list of
+parents, each `[PATH, NESTED]`. Any other is `look PATH` or `sweep PATH`, where a repository has
+just been moved to PATH in the last of the parents: the kernel keeps the order, so that whoever has
+heard of it has heard of everything before. Or it is `stop -` and, later, `start -`: another life
+begins with what the last one knew, and with the trees that it kept in the file INDEX. Each answer
+is a line: a JSON list of differences, empty if there are none.
 """
 
 from __future__ import annotations
@@ -16,12 +17,15 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
 from functools import partial
+from pathlib import Path
 from typing import TypeVar
+from unittest.mock import patch
 
+from rootsd.app.discovery import territory
 from rootsd.app.discovery.service import Discovery, Senses
 from rootsd.core.catalog import Catalog
 from rootsd.core.inputs import Observation
@@ -66,6 +70,7 @@ class Fault(StrEnum):
     NO_OVERFLOW = "no-overflow"
     NO_GUARDS = "no-guards"
     NO_MOUNTS = "no-mounts"
+    TRUSTS_THE_INDEX = "trusts-the-index"
 
 
 class Time:
@@ -98,7 +103,8 @@ def _is_chmod(told: Happening) -> bool:
     return told.purpose is Purpose.FRONTIER and told.change is Change.ALTERED
 
 
-def _watcher(fault: Fault) -> Callable[[Post], Watcher]:
+def watcher_with(fault: Fault) -> Callable[[Post], Watcher]:
+    """Makes the watcher of this system, with a fault in its hearing."""
     match fault:
         case Fault.DEAF_TO_MOVES:
             return lambda post: _DeafWatcher(
@@ -113,7 +119,7 @@ def _watcher(fault: Fault) -> Callable[[Post], Watcher]:
             return lambda post: InotifyWatcher(
                 lambda signal: None if signal is overflowed else post(signal)
             )
-        case Fault.NONE | Fault.NO_MOUNTS:
+        case Fault.NONE | Fault.NO_MOUNTS | Fault.TRUSTS_THE_INDEX:
             return InotifyWatcher
 
 
@@ -130,9 +136,12 @@ class Known:
             self.changed.notify_all()
 
     def live(self) -> dict[bytes, Sighting]:
-        with self.changed:
-            projects: list[Project] = list(self._catalog.projects.values())
+        projects = self.projects().values()
         return {p.path: p.sighting for p in projects if p.sighting.presence is Presence.PRESENT}
+
+    def projects(self) -> dict[bytes, Project]:
+        with self.changed:
+            return dict(self._catalog.projects)
 
     def wait_for(self, path: bytes) -> None:
         with self.changed:
@@ -148,11 +157,21 @@ class Known:
 class Steered(Discovery):
     """Sweeps only when it is told to, and lets time pass at once."""
 
-    def __init__(self, watcher: Callable[[Post], Watcher]) -> None:
-        self.known = Known()
+    def __init__(
+        self,
+        watcher: Callable[[Post], Watcher],
+        known: Known | None = None,
+        index: Path | None = None,
+    ) -> None:
+        self.known = known or Known()
         self._time = Time()
         senses = Senses(watcher=watcher, monotonic=self._time)
-        super().__init__(report=self.known.report, on_status=lambda _status: None, senses=senses)
+        super().__init__(
+            report=self.known.report,
+            on_status=lambda _status: None,
+            senses=senses,
+            index=index,
+        )
         self._sweeping.put_off(_NEVER_S)
 
     def deaf_to_mounts(self) -> None:
@@ -250,30 +269,60 @@ def _not_there(path: bytes, live: Sighting) -> str | None:
     return None if same or live.kind is ProjectKind.URI else "another folder"
 
 
+@dataclass
+class Lives:
+    """One life of discovery after the other, each from what the last one kept."""
+
+    parents: Sequence[Parent]
+    fault: Fault
+    index: Path
+    known: Known = field(default_factory=Known)
+
+    def start(self) -> Comparison:
+        discovery = Steered(watcher_with(self.fault), self.known, self.index)
+        if self.fault is Fault.NO_MOUNTS:
+            discovery.deaf_to_mounts()
+        if self.fault is Fault.TRUSTS_THE_INDEX:
+            patch.object(territory, "has_stamp", return_value=True).start()
+        discovery.start(self.parents, self.known.projects())
+        patience_s = PATIENCE_S if self.fault is Fault.NONE else _PATIENCE_WITH_A_FAULT_S
+        return Comparison(discovery, self.parents, patience_s)
+
+
 def main() -> None:
-    fault = Fault(sys.argv[1])
     parents = [
         Parent(os.fsencode(path), depth=3, nested=Nested(nested))
         for path, nested in json.loads(sys.stdin.readline())
     ]
-    discovery = Steered(_watcher(fault))
-    if fault is Fault.NO_MOUNTS:
-        discovery.deaf_to_mounts()
-    discovery.start(parents, {})
-    discovery.scan(None).result(PATIENCE_S)
-    patience_s = PATIENCE_S if fault is Fault.NONE else _PATIENCE_WITH_A_FAULT_S
-    comparison = Comparison(discovery, parents, patience_s)
-    sys.stdout.write("[]\n")
-    sys.stdout.flush()
+    lives = Lives(parents, Fault(sys.argv[1]), Path(sys.argv[2]))
+    now = lives.start()
+    now.discovery.scan(None).result(PATIENCE_S)
+    _answer([])
     for line in sys.stdin:
         order, path = line.rstrip("\n").split(" ", 1)
-        discovery.known.wait_for(os.fsencode(path))
-        discovery.run_down()
-        if order == "sweep":
-            discovery.sweep()
-        sys.stdout.write(json.dumps(comparison.differences(swept=order == "sweep")) + "\n")
-        sys.stdout.flush()
-    discovery.stop()
+        match order:
+            case "stop":
+                now.discovery.stop()
+                _answer([])
+            case "start":
+                now = lives.start()
+                _answer([])
+            case _:
+                _answer(_differences(now, os.fsencode(path), swept=order == "sweep"))
+    now.discovery.stop()
+
+
+def _differences(now: Comparison, path: bytes, *, swept: bool) -> list[str]:
+    now.discovery.known.wait_for(path)
+    now.discovery.run_down()
+    if swept:
+        now.discovery.sweep()
+    return now.differences(swept=swept)
+
+
+def _answer(found: list[str]) -> None:
+    sys.stdout.write(json.dumps(found) + "\n")
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -127,6 +127,27 @@ def test_a_copy_is_settled_when_all_its_files_are_there(
     assert making.wait(1.1) == [Settled(raw(copy), GIT)]
 
 
+def test_a_copied_lock_file_of_a_package_manager_is_no_sign_of_git(
+    making: Making, clone: Path, tmp_path: Path
+) -> None:
+    copy = _part(clone, tmp_path / "copy")
+    making.consider(copy, GIT, Arrival.MADE)
+    making.happen(copy, "Cargo.lock", Change.CAME)
+    assert making.wait(3.1) == [Settled(raw(copy), GIT, Incomplete.NOT_CHECKED_OUT)]
+
+
+def test_a_clone_that_fetched_nothing_is_a_project_once_somebody_puts_files_there(
+    making: Making, tmp_path: Path
+) -> None:
+    git("init", tmp_path / "one")
+    git("remote", "add", "origin", "file:///none", cwd=tmp_path / "one")
+    making.consider(tmp_path / "one", GIT, Arrival.MADE)
+    assert [end.incomplete for end in making.wait(1)] == [Incomplete.INTERRUPTED]
+    (tmp_path / "one" / "file").touch()
+    making.happen(tmp_path / "one", "file", Change.CAME)
+    assert making.wait(1) == [Settled(raw(tmp_path / "one"), GIT)]
+
+
 def test_a_whole_copy_waits_for_the_process_that_makes_it(making: Making, clone: Path) -> None:
     making.busy = True
     assert making.consider(clone, GIT, Arrival.MADE) is None

@@ -12,11 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from rootsd.app.discovery.service import Discovery
+from rootsd.app.discovery.service import Discovery, Senses
 from rootsd.core.model import Parent
 from support.observed import HANG_S, Observed
-from support.repos import raw
+from support.repos import fake_repository, raw
 from support.sizes import Sizes
+from support.steered import Fault, watcher_with
 
 pytestmark = pytest.mark.needs("linux")
 
@@ -32,9 +33,10 @@ for number in range(first, last):
 
 
 @contextmanager
-def _watched(src: Path) -> Iterator[Observed]:
+def _watched(src: Path, fault: Fault = Fault.NONE) -> Iterator[Observed]:
     observed = Observed()
-    discovery = Discovery(report=observed.report, on_status=observed.on_status)
+    senses = Senses(watcher=watcher_with(fault))
+    discovery = Discovery(report=observed.report, on_status=observed.on_status, senses=senses)
     discovery.start([Parent(raw(src), depth=6)], {})
     discovery.scan(None).result(HANG_S)
     try:
@@ -80,6 +82,21 @@ def test_none_of_many_is_missed(tmp_path: Path, sizes: Sizes) -> None:
         observed.wait_for(*(made - half))
         shutil.rmtree(src / "tree")
         observed.wait_for()
+
+
+def test_who_is_deaf_to_moves_misses_some(tmp_path: Path) -> None:
+    """Else the test above would prove nothing."""
+    src, outside = tmp_path / "src", tmp_path / "outside"
+    (src / "tree").mkdir(parents=True)
+    with _watched(src, Fault.DEAF_TO_MOVES) as observed:
+        made = _made(src / "tree", 20)
+        observed.wait_for(*made)
+        (src / "tree" / "a0").rename(outside)
+        outside.rename(src / "back")
+        later = raw(fake_repository(src / "later"))
+        # Whoever hears of the last has heard of all before it.
+        observed.wait(lambda: later in observed.live())
+        assert not any(path.startswith(raw(src / "back")) for path in observed.live())
 
 
 def test_a_storm_in_a_folder_of_no_project_ends_right(tmp_path: Path, sizes: Sizes) -> None:

@@ -182,6 +182,47 @@ discovery.stop()
 """, tmp_path)  # fmt: skip
 
 
+@pytest.mark.needs("setpriv")
+@pytest.mark.parametrize("name", ["folder", "build"])
+def test_repositories_in_a_folder_that_can_be_listed_and_not_entered_are_suspended(
+    tmp_path: Path, name: str
+) -> None:
+    """`build` is one that a project file beside it hides, and so is looked at otherwise."""
+    watch(UNPRIVILEGED, f"""
+folder = top / "src" / {name!r}
+one = raw(fake_repository(folder / "one"))
+discovery = start(top / "src")
+(seen,) = observed.all
+folder.chmod(0o444)
+observed.wait(lambda: observed.all[-1] == Unreachable(one))
+folder.chmod(0o755)
+observed.wait(lambda: observed.all[-1] == seen)
+discovery.stop()
+""", tmp_path)  # fmt: skip
+
+
+@pytest.mark.needs("setpriv")
+def test_a_parent_that_returns_in_a_folder_that_cannot_be_read_is_polled_for(
+    tmp_path: Path,
+) -> None:
+    watch(UNPRIVILEGED, """
+polling._SHORTEST_S = 0.2
+src, inner = top / "src", top / "src" / "inner"
+one = raw(fake_repository(inner / "one"))
+src.chmod(0o311)
+discovery = start(inner)
+observed.wait_for(one)
+inner.rename(top / "away")
+observed.wait_for()
+(top / "away").rename(inner)
+observed.wait_for(one)
+fake_repository(inner / "two")
+observed.wait_for(one, raw(inner / "two"))
+discovery.stop()
+src.chmod(0o755)
+""", tmp_path)  # fmt: skip
+
+
 @pytest.mark.needs("setpriv", "namespaces")
 def test_at_the_kernel_s_limit_of_watches_the_parent_is_polled(tmp_path: Path) -> None:
     """A user namespace has a limit of its own, which harms nobody else."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -260,7 +261,7 @@ def test_a_folder_that_is_armed_already_is_listed_once(
 def test_a_folder_on_another_device_is_not_armed(tmp_path: Path) -> None:
     armed: list[bytes] = []
     other = tmp_path.stat().st_dev + 1
-    walker = Walker(Rules.of(Parent(raw(tmp_path))), armed.append, other)
+    walker = Walker(replace(Rules.of(Parent(raw(tmp_path))), device=other), armed.append)
     assert walker.look(Place(raw(tmp_path), 1)) is None
     assert armed == []
 
@@ -294,8 +295,9 @@ def test_a_stamp_holds_as_long_as_nothing_changes(tmp_path: Path) -> None:
 def test_where_mounts_are_not_known_another_device_is_left_out(tmp_path: Path) -> None:
     device = tmp_path.stat().st_dev
     rules = Rules.of(Parent(raw(tmp_path)))
-    assert Walker(rules, device=device).look(Place(raw(tmp_path), 1)) is not None
-    assert Walker(rules, device=device + 1).look(Place(raw(tmp_path), 1)) is None
+    place = Place(raw(tmp_path), 1)
+    assert Walker(replace(rules, device=device)).look(place) is not None
+    assert Walker(replace(rules, device=device + 1)).look(place) is None
 
 
 def test_progress_is_told_and_a_walk_can_be_cancelled(tmp_path: Path) -> None:

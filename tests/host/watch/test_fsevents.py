@@ -12,6 +12,7 @@ from support.repos import raw
 
 FRONTIER, ROOT = Purpose.FRONTIER, Purpose.ROOT
 RENAMED, ROOT_CHANGED, DROPPED = 0x800, 0x20, 0x4
+MOUNT, UNMOUNT = 0x40, 0x80
 
 
 class FakeStream:
@@ -69,6 +70,31 @@ def test_streams_start_with_the_watcher_and_later_ones_at_once(mac: Mac, tmp_pat
     assert not mac.streams[raw(tmp_path / "a")].running
     mac.watcher.stop()
     assert mac.watcher.count() == 0
+
+
+def test_a_parent_inside_one_that_is_given_up_goes_on_hearing(mac: Mac, tmp_path: Path) -> None:
+    inner, deep = tmp_path / "a" / "inner", tmp_path / "a" / "inner" / "deep"
+    deep.mkdir(parents=True)
+    mac.watcher.start()
+    for folder in (tmp_path, inner, deep):
+        mac.watcher.watch(raw(folder), FRONTIER)
+    assert list(mac.streams) == [raw(tmp_path)]
+    mac.watcher.unwatch(raw(tmp_path), FRONTIER)
+    assert {path: stream.running for path, stream in mac.streams.items()} == {
+        raw(tmp_path): False,
+        raw(inner): True,
+    }
+    mac.streams[raw(inner)].tell([raw(deep / "new")], [RENAMED])
+    assert mac.told() == [Happening(raw(deep), b"new", Change.CAME, FRONTIER)]
+
+
+@pytest.mark.parametrize("flag", [MOUNT, UNMOUNT])
+def test_a_mount_below_a_parent_has_everything_looked_at(
+    mac: Mac, tmp_path: Path, flag: int
+) -> None:
+    mac.watcher.watch(raw(tmp_path), FRONTIER)
+    mac.streams[raw(tmp_path)].tell([raw(tmp_path / "disk")], [flag])
+    assert mac.told() == [Overflow()]
 
 
 def test_no_stream_is_opened_on_what_lies_above(mac: Mac, tmp_path: Path) -> None:

@@ -63,6 +63,11 @@ class Candidate:
         """Since when it is in its stage, and nothing happened."""
         return max(self.quiet_since, self.stage_since)
 
+    def checks_out_in(self, folder: bytes) -> bool:
+        """Whether `folder` is where git puts files: a name in it, like `Cargo.lock`, tells nothing
+        of git itself."""
+        return folder == self.path and is_git(self.kind) and self.kind is not ProjectKind.GIT_BARE
+
     def doubt(self, state: Complete | Pending) -> Stage | None:
         """What a state is taken for; None for one that is final and taken at its word.
 

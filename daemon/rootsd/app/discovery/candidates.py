@@ -79,7 +79,9 @@ class Candidates:
             self._forget_watch(happening.folder)
         for path in followed:
             candidate = self._all[path]
-            if is_trace_of_a_maker(happening.name):
+            if is_trace_of_a_maker(happening.name) and not candidate.checks_out_in(
+                happening.folder
+            ):
                 candidate.maker_seen = True
             candidate.quiet_since, candidate.pauses = self._now(), 0
             if candidate.given_up is not None or is_telling(happening):

@@ -72,6 +72,13 @@ def _guards_of(parents: Iterable[bytes]) -> frozenset[_Guard]:
     return frozenset(guards)
 
 
+def can_return_heard(parent: bytes) -> bool:
+    """Whether the folder in which a missing parent would return can be watched: one that may be
+    searched and not read has names that only who asks for them sees."""
+    nearest = next(filter(_is_folder, ancestors(parent)), b"/")
+    return os.access(nearest, os.R_OK)
+
+
 def _is_folder(path: bytes) -> bool:
     try:
         return stat.S_ISDIR(os.lstat(path).st_mode)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from rootsd.app.discovery.explorer import Explorer
+from rootsd.app.discovery.guards import can_return_heard
+from rootsd.app.discovery.territory import Territory
 from rootsd.host.watch.events import Watched
 from rootsd.host.watch.polling import sweep_interval
 
@@ -34,7 +36,7 @@ class Sweeping:
     def sweep_what_is_due(self) -> None:
         """Sweep the parents that are polled, and the rest, if it is time to."""
         now = self._now()
-        polled = [t for t in self._explorer.territories if t.limit is not None]
+        polled = [t for t in self._explorer.territories if _is_to_be_polled(t)]
         first = now + sweep_interval(0.0)
         self._parents = {t.parent.path: self._parents.get(t.parent.path, first) for t in polled}
         for territory in polled:
@@ -49,3 +51,9 @@ class Sweeping:
             self._explorer.sweep()
             end = self._now()
             self._roots = end + max(ROOTS_SWEEP_S, (end - now) / ROOTS_SHARE)
+
+
+def _is_to_be_polled(territory: Territory) -> bool:
+    if territory.limit is not None:
+        return True
+    return not territory.is_there and not can_return_heard(territory.parent.path)

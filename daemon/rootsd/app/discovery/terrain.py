@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from dataclasses import replace
 
 from rootsd.app.discovery.candidate import Arrival
 from rootsd.app.discovery.territory import ProgressSink, Territory
@@ -36,7 +37,18 @@ class Terrain:
     def rules(self, parent: Parent, parents: Iterable[bytes]) -> Rules:
         """How `parent` is walked beside the other `parents`, and with what is mounted now."""
         stops = {*parents, *mount_points(self._mounted.now())}
-        return Rules.of(parent, (path for path in stops if contains(parent.path, path)))
+        rules = Rules.of(parent, (path for path in stops if contains(parent.path, path)))
+        return self._confined(rules, parent)
+
+    def _confined(self, rules: Rules, parent: Parent) -> Rules:
+        """Rules by which no walk leaves the parent's file system: by what is mounted, or by the
+        device where the system does not tell that."""
+        if self._mounted.now() is not None:
+            return rules
+        try:
+            return replace(rules, device=os.lstat(parent.path).st_dev)
+        except OSError:
+            return rules
 
     def heed(self, parents: Iterable[Parent]) -> None:
         """Know what are project files below these parents."""
@@ -70,6 +82,7 @@ class Terrain:
             territory.silence()
             return
         territory.set_watcher(self.watcher_for(territory.parent))
+        territory.set_rules(self._confined(territory.rules, territory.parent))
         territory.explore(Arrival.FOUND, progress)
 
     def set_stops(self, territory: Territory, parents: Iterable[bytes]) -> None:

@@ -182,6 +182,8 @@ class Territory:
             kid = None
         if is_marker(name, self.rules.files) or name in SKIPPED_BESIDE_A_PROJECT_FILE:
             self._relist(folder, Arrival.MADE)
+            if kid is not None and self._tree.has(kid):
+                self._refresh(kid, thorough=False)
             return
         try:
             stamp = stamp_of(child(path, name))

@@ -131,7 +131,8 @@ class Rules:
     """How one parent's inside is walked.
 
     `skip_names` and `skip_globs` are the user's, besides the built-in ones; `stops` are folders
-    that are not entered though they lie inside: other parents and mount points.
+    that are not entered though they lie inside: other parents and mount points. `device` is the
+    parent's file system where mount points are not known, else None.
     """
 
     depth: int
@@ -140,6 +141,7 @@ class Rules:
     skip_globs: re.Pattern[bytes] | None = None
     stops: frozenset[bytes] = frozenset()
     files: ProjectFiles = BUILT_IN
+    device: int | None = None
 
     @classmethod
     def of(cls, parent: Parent, stops: Iterable[bytes] = ()) -> Rules:

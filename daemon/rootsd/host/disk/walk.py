@@ -145,19 +145,17 @@ class Walker:
     """Lists folders by the rules of one parent.
 
     `arm` is called for each folder of the frontier before its listing is relied on, so that a
-    watch is there first; it may be left out. `device` is the parent's file system where mount
-    points are not known, else None.
+    watch is there first; it may be left out.
     """
 
     def __init__(
         self,
         rules: Rules,
         arm: Arm | None = None,
-        device: int | None = None,
     ) -> None:
         self._rules = rules
         self._arm = arm
-        self._device = device
+        self._device = rules.device
         self._prunes = rules.nested is Nested.NONE
 
     def look(

@@ -66,7 +66,10 @@ def folders_at_work(path: bytes, kind: ProjectKind) -> tuple[bytes, ...]:
     """The folders whose events tell that a project of `kind` at `path` gets on."""
     if is_git(kind) and kind is not ProjectKind.GIT_BARE:
         place = locate(path)
-        return (path,) if place is None else (place.folder, place.common + b"/objects/pack")
+        if place is None:
+            return (path,)
+        # The folder itself as well: a clone without any file beside its .git got stuck.
+        return (path, place.folder, place.common + b"/objects/pack")
     return tuple(path + inside for inside in _WORKSHOPS.get(kind, ()))
 
 

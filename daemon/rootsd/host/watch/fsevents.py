@@ -28,6 +28,8 @@ from rootsd.host.watch.events import (
 # kFSEventStreamEventFlagMustScanSubDirs, ...UserDropped, ...KernelDropped
 _LOST = 0x1 | 0x2 | 0x4
 _ROOT_CHANGED = 0x20
+# kFSEventStreamEventFlagMount, ...Unmount: below the folder that it tells of all is another.
+_MOUNTED = 0x40 | 0x80
 _LATENCY_S = 0.01
 
 Callback = Callable[[Sequence[bytes], Sequence[int]], None]
@@ -73,9 +75,7 @@ class FSEventsWatcher:
         if not self._covered(folder):
             if purpose is not Purpose.FRONTIER:
                 return Watched.UNSUPPORTED
-            stream = self._streams[folder] = self._open_stream(folder, self._happened)
-            if self._started:
-                stream.start()
+            self._open(folder)
         self._watched.setdefault(folder, set()).add(purpose)
         return Watched.YES
 
@@ -89,6 +89,21 @@ class FSEventsWatcher:
         stream = self._streams.pop(folder, None)
         if stream is not None:
             stream.stop()
+            self._cover_again(folder)
+
+    def _cover_again(self, folder: bytes) -> None:
+        """Open streams for what is watched below a folder whose stream ended: a parent inside
+        another one that was given up."""
+        inside = folder.rstrip(b"/") + b"/"
+        for path in sorted(self._watched):
+            frontier = Purpose.FRONTIER in self._watched[path]
+            if frontier and path.startswith(inside) and not self._covered(path):
+                self._open(path)
+
+    def _open(self, folder: bytes) -> None:
+        stream = self._streams[folder] = self._open_stream(folder, self._happened)
+        if self._started:
+            stream.start()
 
     def heed(self, files: ProjectFiles) -> None:
         """All names are told."""
@@ -109,7 +124,7 @@ class FSEventsWatcher:
 
     def _happened(self, paths: Sequence[bytes], flags: Sequence[int]) -> None:
         """Called in a stream's thread."""
-        if any(flag & _LOST for flag in flags):
+        if any(flag & (_LOST | _MOUNTED) for flag in flags):
             self._post(overflowed)
             return
         for path, flag in zip(paths, flags, strict=True):
