@@ -6,7 +6,6 @@ import errno
 import os
 import stat
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,9 +14,7 @@ from typing import Any, NoReturn
 import pytest
 
 from rootsd.core.diagnosis import Condition, Diagnosis
-from rootsd.core.model import Identity
 from rootsd.host import examining
-from rootsd.host.disk.identity import identify
 
 NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
 OK, WARNING, ERROR = Condition
@@ -128,31 +125,6 @@ def test_a_clock_that_was_set_back_is_noticed(
 
 
 @pytest.mark.parametrize(
-    ("changes", "condition", "said"),
-    [
-        ({}, OK, "file handles"),
-        ({"handle": None}, OK, "birth times"),
-        ({"handle": None, "born_ns": None}, WARNING, "neither"),
-    ],
-)
-def test_what_a_folder_is_told_by(
-    tmp_path: Path, changes: dict[str, Any], condition: Condition, said: str
-) -> None:
-    facts = {"handle": b"h", "born_ns": 5, **changes}
-
-    def look(path: bytes) -> Identity:
-        return replace(identify(path), **facts)
-
-    found = examining.file_handles(bytes(tmp_path), look)
-    assert found.condition is condition
-    assert said in found.finding
-
-
-def test_a_folder_that_cannot_be_identified_is_named() -> None:
-    assert examining.file_handles(b"/x", failing(errno.ENOENT)).remedy == "ls -ld /x"
-
-
-@pytest.mark.parametrize(
     ("word", "offered", "condition", "remedy"),
     [
         ("landlock", 5, OK, ""),
@@ -172,6 +144,5 @@ def test_a_hostile_name_cannot_reach_the_terminal() -> None:
     for found in (
         examining.private_folder("state", b"/\x1b[2J", failing(errno.EACCES)),
         examining.disk_room("disk", b"/\x1b[2J", failing(errno.EACCES)),
-        examining.file_handles(b"/\x1b[2J", failing(errno.EACCES)),
     ):
         assert (found.finding + found.remedy).isprintable()

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rootsd import __version__
-from rootsd.cli import lifecycle, service
 from rootsd.cli.session import Session
 from rootsd.cli.stable import stable_command
 from rootsd.core.diagnosis import Condition, Diagnosis, error, ok, warning
@@ -52,7 +51,7 @@ def _daemon(session: Session) -> Case:
         daemon = session.call(StatusQuery())["daemon"]
     except DaemonUnreachable as trouble:
         found = error(topic, trouble.message, trouble.remedy)
-        return Case(found, lambda: lifecycle.make_run(session))
+        return Case(found, lambda: _make_run(session))
     except RootsdError as trouble:
         return Case(error(topic, trouble.message, trouble.remedy))
     version = safe_label(daemon["version"])
@@ -60,9 +59,13 @@ def _daemon(session: Session) -> Case:
     if daemon["version"] == __version__:
         return Case(ok(topic, told))
     finding = f"{told}, and this command is {__version__}"
-    return Case(
-        warning(topic, finding, "rootsd down && rootsd up"), lambda: lifecycle.make_run(session)
-    )
+    return Case(warning(topic, finding, "rootsd down && rootsd up"), lambda: _make_run(session))
+
+
+def _make_run(session: Session) -> None:
+    from rootsd.cli import lifecycle  # no finding needs it, only a cure
+
+    lifecycle.make_run(session)
 
 
 def _command() -> Case:
@@ -155,6 +158,8 @@ def _service(session: Session) -> Iterator[Case]:
     if not managing.is_installed():
         yield Case(ok(topic, "not installed; rootsd up runs the daemon in the background"))
         return
+    from rootsd.cli import service
+
     try:
         managing.ensure_reachable()
         state = managing.state()

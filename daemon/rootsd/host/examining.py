@@ -13,9 +13,7 @@ from datetime import datetime, timedelta
 
 from rootsd.core.diagnosis import Diagnosis, error, ok, warning
 from rootsd.core.labels import safe_label
-from rootsd.core.model import Identity
 from rootsd.host import landlock
-from rootsd.host.disk.identity import identify
 
 LITTLE_ROOM = 64 << 20
 HARDLY_ANY_ROOM = 4 << 20
@@ -99,25 +97,6 @@ def clock(now: datetime, newest: datetime | None) -> Diagnosis:
             "timedatectl status",
         )
     return ok("clock", f"{now.strftime('%Y-%m-%d %H:%M:%SZ')}")
-
-
-def file_handles(path: bytes, look: Callable[[bytes], Identity] = identify) -> Diagnosis:
-    """By what a folder below `path` is told from another that takes its place."""
-    shown = safe_label(path, limit=None)
-    try:
-        found = look(path)
-    except OSError as failure:
-        return warning("identity", f"{shown}: {failure.strerror}", f"ls -ld {shown}")
-    if found.handle is not None:
-        return ok("identity", f"{shown} gives file handles")
-    if found.born_ns is not None:
-        return ok("identity", f"{shown} gives birth times, and no file handles")
-    return warning(
-        "identity",
-        f"the file system of {shown} gives neither file handles nor birth times: a folder that "
-        "is replaced may pass for the one that was approved",
-        f"findmnt --target {shown}",
-    )
 
 
 def confinement(word: str, offered: Callable[[], int] = landlock.version) -> Diagnosis:

@@ -17,6 +17,7 @@ from rootsd.core.diagnosis import Diagnosis, error, ok, warning
 from rootsd.core.labels import safe_label
 from rootsd.host import examining
 from rootsd.host.clock import utc_now
+from rootsd.host.disk.handles import file_handles
 from rootsd.wire.examining import DiagnosisItem, Examine, Examined
 from rootsd.wire.running import ParentStatus
 
@@ -67,10 +68,7 @@ class Examining:
         return [
             examining.private_folder("state", self.state),
             examining.disk_room("disk", self.state),
-            *(
-                examining.file_handles(p["path"].encode("utf-8", "surrogateescape"))
-                for p in reachable
-            ),
+            *(file_handles(p["path"].encode("utf-8", "surrogateescape")) for p in reachable),
         ]
 
 
