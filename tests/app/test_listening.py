@@ -15,6 +15,7 @@ from rootsd.core.errors import Busy
 from rootsd.host.folders import RunFolder, run_folder
 from rootsd.host.ipc.connect import NotRunning, connect
 from rootsd.host.lock import DaemonLock, LockRecord
+from rootsd.host.private import NotPrivate
 from support.daemons import HANG_GUARD, ask, running
 
 pytestmark = pytest.mark.needs("linux")
@@ -98,6 +99,18 @@ async def test_where_another_daemon_is_at_work_nothing_is_taken_from_it(
         # It returned, since there was no place left.
         with pytest.raises(NotRunning):
             connect(second.mcp_socket)
+
+
+async def test_of_two_sockets_none_stays_where_one_cannot_be_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, _ = places(tmp_path, monkeypatch)
+    with DaemonLock.acquire(tmp_path / "run", RECORD) as lock:
+        (tmp_path / "run" / "pub").touch()
+        with pytest.raises(NotPrivate):
+            Listening(Claim(first, lock, RECORD), control=echo, mcp=echo)
+        with pytest.raises(NotRunning):
+            connect(first.control_socket)
 
 
 def test_a_refuge_that_others_may_enter_is_none(

@@ -61,8 +61,11 @@ class Listening:
         self._record = claim.record
         self._locks = [claim.lock]
         given = handed_over()
-        self._control = given.get(CONTROL) or listen(folder.control_socket)
-        self._mcp = given.get(MCP) or listen(folder.mcp_socket)
+        with ExitStack() as undo:
+            self._control = given.get(CONTROL) or listen(folder.control_socket)
+            undo.enter_context(self._control)
+            self._mcp = given.get(MCP) or listen(folder.mcp_socket)
+            undo.pop_all()
         self.control = Acceptor(self._control.socket, control)
         self.mcp = Acceptor(self._mcp.socket, mcp)
 
