@@ -10,7 +10,7 @@ from rootsd.app.sessions.log import SessionLog
 from rootsd.app.sessions.registry import Session, Sessions
 from rootsd.core.model import Published
 from rootsd.host.storage.journal import Journal
-from rootsd.wire.sessions import SessionItem
+from rootsd.wire.sessions import SessionItem, ToldServer
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
@@ -36,6 +36,8 @@ class NoAccount:
     def scoped(self, session: Session) -> None: ...
 
     def given(self, session: Session, published: Published) -> None: ...
+
+    def told(self, session: Session, told: ToldServer) -> None: ...
 
     def closed(self, session: Session, end: str) -> None: ...
 

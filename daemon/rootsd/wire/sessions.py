@@ -51,7 +51,7 @@ class SessionItem(TypedDict):
 
     `scope` are the words it was opened with: names, `tag:T`, `cwd:PATH`, `any-uri`; none means
     all. `given` is oldest first, and of an open session outside of the history the newest alone.
-    `told` is null but for the open session of a relay that has told its server of roots.
+    `told` is null but for a relay that has told its server of roots: what it told it last.
     """
 
     id: str

@@ -72,6 +72,16 @@ def test_a_session_that_a_new_focus_narrows_is_told_what_it_lost_and_got_back(
     ]
 
 
+def test_what_a_relay_told_its_server_last_is_told_also_after_its_end(tmp_path: Path) -> None:
+    accounts = Accounts(tmp_path)
+    with accounts.sessions.opened(10) as session:
+        session.given(Published(1, (API, WEB)))
+        session.told(2, ("api", "web"))
+        session.told(1, ("api",))
+    [item] = accounts.history()
+    assert item["told"] == {"roots": 1, "names": ["api"]}
+
+
 def test_a_session_that_skips_sets_is_told_the_net_change(tmp_path: Path) -> None:
     accounts = Accounts(tmp_path)
     with accounts.sessions.opened(10) as one, accounts.sessions.opened(11) as other:

@@ -57,6 +57,19 @@ def test_of_a_relay_it_is_shown_what_its_server_was_told(daemon: FakeDaemon, she
     assert shell.run("sessions").out.endswith("\t1 of 2\n")
 
 
+def test_the_history_says_it_beside_what_it_was_given_last(
+    daemon: FakeDaemon, shell: Shell
+) -> None:
+    given = [a_change(1, ["api"], []), a_change(2, ["web"], [])]
+    told = {"roots": 1, "names": ["api"]}
+    daemon.answers["sessions"] = answers(a_session(given=given, told=told))
+    rows = shell.run("sessions", "--history").out.splitlines()
+    assert [row.split("\t")[4] for row in rows[1:]] == [
+        "1 root: + api",
+        "2 roots: + web, of which its server was told 1",
+    ]
+
+
 def test_the_history_is_a_line_for_each_thing_that_happened(
     daemon: FakeDaemon, shell: Shell
 ) -> None:

@@ -13,7 +13,7 @@ from rootsd.app.sessions.registry import scope_words
 from rootsd.core.model import Access, ProjectKind, Published, Root
 from rootsd.core.paths import bytes_of
 from rootsd.core.scope import EVERYTHING, Scope, Uris, narrow
-from rootsd.wire.sessions import GivenSet, SessionItem
+from rootsd.wire.sessions import GivenSet, SessionItem, ToldServer
 
 _MOST_NAMES = 100
 _LOST_WITH_THE_DAEMON = "the daemon ended"
@@ -82,6 +82,7 @@ class _Record:
     changes: int = 0
     scoped: dict[str, Root] = field(default_factory=dict)
     has_refocused: bool = False
+    told: ToldServer | None = None
 
     def item(self) -> SessionItem:
         return SessionItem(
@@ -93,7 +94,7 @@ class _Record:
             until=rfc3339(self.until) if self.until else None,
             end=self.end,
             given=self.given,
-            told=None,
+            told=self.told,
         )
 
 
@@ -118,6 +119,13 @@ class _Reader:
                 self._take_opened(id_, about)
             case {"session": id_, "given": int() as revision} if id_ in self.records:
                 self._take_given(self.records[id_], at, revision)
+            case {
+                "session": id_,
+                "told": {"roots": int() as roots, "names": list() as names},
+            } if id_ in self.records:
+                self.records[id_].told = ToldServer(
+                    roots=roots, names=[str(each) for each in names]
+                )
             case {"session": id_, "closed": end} if id_ in self.records:
                 self._end(self.records[id_], at, end)
 

@@ -9,6 +9,7 @@ before. Noting costs an append to a list: a task of its own writes. Lines are JS
     {"at": …, "set": 7, "whole": true, "gained": [{"name","uri","access","tags"}], "lost": []}
     {"at": …, "session": "1f2e", "opened": {"pid","client","scope","since"}}
     {"at": …, "session": "1f2e", "given": 7}
+    {"at": …, "session": "1f2e", "told": {"roots","names"}}
     {"at": …, "session": "1f2e", "closed": "left"}
 """
 
@@ -30,6 +31,7 @@ from rootsd.core.model import Published, Root
 from rootsd.core.paths import text_of
 from rootsd.core.scope import Scope, Uris
 from rootsd.host.storage.journal import Journal
+from rootsd.wire.sessions import ToldServer
 
 log = logging.getLogger(__name__)
 
@@ -59,6 +61,7 @@ class SessionLog:
         self._arrived.set()
         self._open: dict[str, Json] = {}
         self._given: dict[str, int] = {}
+        self._told: dict[str, ToldServer] = {}
         self._written: Published | None = None
         self._is_refused = False
 
@@ -77,6 +80,10 @@ class SessionLog:
     def given(self, session: Session, published: Published) -> None:
         """It was given another set than the last time."""
         self._note(session, {"given": published.revision}, published)
+
+    def told(self, session: Session, told: ToldServer) -> None:
+        """A relay has told its server of roots."""
+        self._note(session, {"told": told})
 
     def closed(self, session: Session, end: str) -> None:
         """It is over."""
@@ -130,6 +137,8 @@ class SessionLog:
             yield {"at": at, "session": session, "opened": about}
             if written is not None and self._given.get(session) == written.revision:
                 yield {"at": at, "session": session, "given": written.revision}
+            if (told := self._told.get(session)) is not None:
+                yield {"at": at, "session": session, "told": told}
 
     def _lines(self, event: _Event) -> Iterator[Json]:
         at = _moment(event.at)
@@ -142,9 +151,12 @@ class SessionLog:
             self._given[event.session] = published.revision
         if "opened" in event.said:
             self._open[event.session] = event.said["opened"]
+        if "told" in event.said:
+            self._told[event.session] = event.said["told"]
         if "closed" in event.said:
             self._open.pop(event.session, None)
             self._given.pop(event.session, None)
+            self._told.pop(event.session, None)
         yield {"at": at, **({"session": event.session} if event.session else {}), **event.said}
 
 

@@ -32,6 +32,9 @@ class Account(Protocol):
     def given(self, session: Session, published: Published) -> None:
         """It was given another set than the last time; the whole one, its scope still to apply."""
 
+    def told(self, session: Session, told: ToldServer) -> None:
+        """A relay has told its server of roots."""
+
     def closed(self, session: Session, end: str) -> None:
         """It is over."""
 
@@ -66,6 +69,7 @@ class Session:
     def told(self, roots: int, names: tuple[str, ...]) -> None:
         """Note what a relay has told its server of."""
         self.passed_on = ToldServer(roots=roots, names=list(names))
+        self.account.told(self, self.passed_on)
 
     def given(self, published: Published) -> None:
         """Note what the peer was given, where it is not what it had."""

@@ -88,10 +88,14 @@ def command(session: Session, *, history: bool, last: int) -> None:
 
 
 def _happenings(item: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """A session as rows: its beginning, each set that it was given, its end."""
+    """A session as rows: its beginning, each set that it was given, its end. Beside the last set
+    of a relay stands how many of it its server was told."""
     yield {**item, "at": item["since"], "what": f"opened by pid {item['pid']}"}
+    told = item.get("told")  # an older daemon does not tell
     for given in item["given"]:
-        yield {**item, "at": given["at"], "what": _change(given)}
+        is_last = given is item["given"][-1]
+        passed_on = f", of which its server was told {told['roots']}" if told and is_last else ""
+        yield {**item, "at": given["at"], "what": _change(given) + passed_on}
     if item["until"]:
         yield {**item, "at": item["until"], "what": f"ended: {item['end']}"}
 
