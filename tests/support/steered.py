@@ -29,7 +29,7 @@ from rootsd.app.discovery import territory
 from rootsd.app.discovery.service import Discovery, Senses
 from rootsd.core.catalog import Catalog
 from rootsd.core.inputs import Observation
-from rootsd.core.model import Nested, Parent, Presence, Project, ProjectKind, Sighting
+from rootsd.core.model import LapseReason, Nested, Parent, Presence, Project, ProjectKind, Sighting
 from rootsd.core.paths import RefusedPlaces, ancestors
 from rootsd.core.plan import plan
 from rootsd.host.disk.identity import identify
@@ -262,6 +262,8 @@ def _unlike(path: bytes, live: Sighting, fresh: Sighting) -> str | None:
 
 
 def _not_there(path: bytes, live: Sighting) -> str | None:
+    if live.hazard is LapseReason.RETARGETED and any(map(os.path.islink, ancestors(path))):
+        return None  # known to lead elsewhere by now: neither proposed nor published
     try:
         same = live.identity is not None and live.identity.same_as(identify(path))
     except OSError as error:
