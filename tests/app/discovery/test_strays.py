@@ -95,3 +95,14 @@ def test_a_lost_project_on_another_file_system_is_out_of_reach(tmp_path: Path) -
     one = fake_repository(tmp_path / "one")
     known = replace(identify(raw(one)), filesystem=b"another")
     assert what_became_of(raw(one), raw(tmp_path), known) == Unreachable(raw(one))
+
+
+def test_a_project_of_an_earlier_life_whose_file_went_meanwhile_is_gone(
+    tmp_path: Path, looks: Looks
+) -> None:
+    strays = Strays(looks)
+    strays.know((raw(tmp_path),))
+    strays.name((raw(tmp_path),))  # as every folder without a repository that was known
+    strays.held(raw(tmp_path))
+    strays.lost(raw(tmp_path))
+    assert strays.look_at_all() == [Vanished(raw(tmp_path))]

@@ -45,8 +45,8 @@ class Strays:
         self._named |= named
 
     def held(self, path: bytes) -> None:
-        """A tree had it in an earlier life, and will say what it is now."""
-        self._all.discard(path)
+        """A tree had it in an earlier life, by its marker, and will say what it is now."""
+        self.found(path)
 
     def found(self, path: bytes) -> None:
         """A tree holds it, by its marker."""
