@@ -86,11 +86,12 @@ class Output:
         if self._flags.json:
             self.object(answer)
             return
+        for_terminal = self.on_terminal  # asked once, not for each of 20,000 rows
         rows = [
-            [column.text(item, for_terminal=self.on_terminal) for column in columns]
+            [column.text(item, for_terminal=for_terminal) for column in columns]
             for item in answer.items
         ]
-        if not self.on_terminal:
+        if not for_terminal:
             self.rows(rows)
         elif len(rows) > MAX_RICH_ROWS:
             self._columns(rows, [column.title for column in columns])
@@ -153,7 +154,20 @@ class Output:
 
         no_color = self._flags.no_color or bool(os.environ.get("NO_COLOR"))
         console = Console(no_color=no_color, highlight=False)
+        if _least_width(rows, columns) > console.width:
+            self._stacked(rows, columns)  # rich would leave whole columns out
+            return
         console.print(_rich_table(rows, columns, console.width))
+
+    def _stacked(self, rows: Sequence[Sequence[str]], columns: Sequence[Column]) -> None:
+        """Each row in lines of its own, for a terminal that its columns do not fit: what is short
+        first, then each path."""
+        for row in rows:
+            cells = list(zip(columns, row, strict=True))
+            self.line(GAP.join(cell for column, cell in cells if cell and not column.is_path))
+            for column, cell in cells:
+                if cell and column.is_path:
+                    self.line(f"{GAP}{cell}")
 
     def _columns(self, rows: Sequence[Sequence[str]], titles: Sequence[str]) -> None:
         """Aligned columns without rich: for so many rows that layout would take seconds."""
@@ -180,6 +194,22 @@ def _safe_piece(piece: str) -> str:
     return piece[:start] + safe_label(body, limit=None) + piece[start + len(body) :]
 
 
+def _least_width(rows: Sequence[Sequence[str]], columns: Sequence[Column]) -> int:
+    """What the columns take where everything is cut or folded that may be."""
+    widths = (
+        MIN_PATH if column.is_path else MIN_CUT if column.limit is not None else natural
+        for column, natural in zip(columns, _natural_widths(rows, columns), strict=True)
+    )
+    return sum(widths) + len(GAP) * (len(columns) - 1)
+
+
+def _natural_widths(rows: Sequence[Sequence[str]], columns: Sequence[Column]) -> list[int]:
+    return [
+        max(_width(cell) for cell in (column.title, *cells))
+        for column, cells in zip(columns, zip(*rows, strict=True), strict=True)
+    ]
+
+
 def _rich_table(rows: Sequence[Sequence[str]], columns: Sequence[Column], room: int) -> RichTable:
     from rich.table import Table
     from rich.text import Text
@@ -191,11 +221,8 @@ def _rich_table(rows: Sequence[Sequence[str]], columns: Sequence[Column], room: 
         header_style="bold",
         show_header=any(column.title for column in columns),
     )
-    natural = sum(
-        max(_width(cell) for cell in (column.title, *cells)) + len(GAP)
-        for column, cells in zip(columns, zip(*rows, strict=True), strict=True)
-    )
-    is_tight = natural - len(GAP) > room
+    natural = sum(_natural_widths(rows, columns)) + len(GAP) * (len(columns) - 1)
+    is_tight = natural > room
     for column in columns:
         is_cut = is_tight and column.limit is not None
         table.add_column(

@@ -1,0 +1,117 @@
+"""What a verb costs beside its work: start-up against an empty Python, and `ls` of 20,000 projects
+against `ls` of none, on a pipe, from the command to its last byte, with the daemon's part.
+
+Run: make bench ARGS='-k bench_verbs'
+"""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from bench.measuring import interleaved
+from rootsd.app.control.register import Call
+from rootsd.core.inputs import Sighted
+from rootsd.core.model import ProjectKind
+from rootsd.wire.projects import ProjectsQuery
+from support.decisions import PERSON, identity
+from support.desks import Office
+from support.fake_daemon import FakeDaemon, a_listing, an_item
+
+ROUNDS = 15
+MOST = 12.0
+PROJECTS = 20_000
+MOST_BEYOND_S = 0.5
+BASE = "python -c pass"
+VERBS: dict[str, tuple[str, ...]] = {
+    "ls": ("ls",),
+    "show": ("show", "api"),
+    "log": ("log",),
+    "tag": ("tag",),
+    "focus": ("focus",),
+    "undo": ("undo", "--dry-run"),
+    "approve": ("approve", "api", "--dry-run"),
+    "rename": ("rename", "api", "x", "--dry-run"),
+    "export": ("export",),
+    "prune": ("prune", "--dry-run"),
+    "rule": ("rule",),
+    "--help": ("--help",),
+}
+
+
+def _run(*words: str) -> Callable[[], object]:
+    return lambda: subprocess.run([sys.executable, *words], stdout=subprocess.DEVNULL, check=True)
+
+
+@pytest.fixture
+def answering(rootsd_dir: Path) -> Any:  # noqa: ANN401 - a fixture that yields
+    """A daemon that has one project, and answers everything."""
+    with FakeDaemon(rootsd_dir) as daemon:
+        decided = {**a_listing(an_item()), "unchanged": []}
+        for method in ("projects", "show", "rules"):
+            daemon.answers[method] = a_listing(an_item()) if method != "rules" else a_listing()
+        for method in ("decide", "rename"):
+            daemon.answers[method] = decided
+        daemon.answers["log"] = a_listing()
+        daemon.answers["focus"] = {"revision": 7, "tag": None, "roots": [], "warnings": []}
+        daemon.answers["undo"] = {"revision": 7, "undone": [], "items": [], "warnings": []}
+        yield daemon
+
+
+def test_a_verb_takes_at_most_twelve_times_as_long_as_an_empty_python(
+    answering: FakeDaemon,
+) -> None:
+    actions = {BASE: _run("-c", "pass")}
+    actions |= {f"rootsd {name}": _run("-m", "rootsd", *words) for name, words in VERBS.items()}
+    costs = interleaved(actions, ROUNDS)
+    ratios = {name: cost.wall_ms / costs[BASE].wall_ms for name, cost in costs.items()}
+    for name, ratio in ratios.items():
+        print(f"{name:<24} {costs[name].wall_ms:6.1f} ms  {ratio:5.2f} x")
+    assert max(ratios.values()) <= MOST
+
+
+async def _answer_of_many() -> tuple[dict[str, Any], float]:
+    """What a daemon with so many projects answers, and how long it takes for that."""
+    office = Office()
+    seen = [
+        Sighted(b"/home/ann/src/g%d/p%d" % (n % 100, n), ProjectKind.GIT, identity(n))
+        for n in range(PROJECTS)
+    ]
+    await office.world.ledger.observe(seen)
+    taken = []
+    answer: dict[str, Any] = {}
+    for _ in range(5):
+        started = time.perf_counter()
+        answer = await office.desk.answer(ProjectsQuery("/"), Call(PERSON))
+        taken.append(time.perf_counter() - started)
+    return answer, statistics.median(taken)
+
+
+def test_a_listing_of_twenty_thousand_takes_half_a_second_beyond_the_start(
+    answering: FakeDaemon,
+) -> None:
+    whole, daemons_part_s = anyio.run(_answer_of_many)
+    listings = {"none": a_listing(), "many": whole}
+    costs: dict[str, float] = {}
+    for name, listing in listings.items():
+        answering.answers["projects"] = listing
+        taken = []
+        for _ in range(5):
+            started = time.perf_counter()
+            _run("-m", "rootsd", "ls")()
+            taken.append(time.perf_counter() - started)
+        costs[name] = statistics.median(taken)
+    # The fake daemon's part, to write the JSON, is in it: a real one does that, too.
+    beyond = costs["many"] - costs["none"] + daemons_part_s
+    print(
+        f"ls of {PROJECTS}: {beyond:.2f} s beyond its start, {daemons_part_s:.2f} s the daemon's"
+    )
+    assert beyond <= MOST_BEYOND_S
