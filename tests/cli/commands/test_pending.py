@@ -42,7 +42,7 @@ def test_a_terminal_gets_a_table_and_the_next_command(daemon: FakeDaemon, shell:
     ]
 
 
-@pytest.mark.parametrize("width", [50, 60, 79])
+@pytest.mark.parametrize("width", [56, 60, 79])
 def test_a_narrow_terminal_folds_the_path_and_cuts_the_rest(
     daemon: FakeDaemon, shell: Shell, width: int
 ) -> None:
