@@ -11,7 +11,7 @@ def test_the_help_says_where_the_command_belongs(shell: Shell) -> None:
     done = shell.run("bridge", "--help")
     assert done.status == 0
     assert "configuration of an MCP client" in done.out
-    assert "mcp add rootsd -- rootsd bridge" in done.out
+    assert 'mcp add rootsd -- "$(command -v rootsd)" bridge' in done.out
 
 
 @pytest.mark.parametrize(
