@@ -6,6 +6,7 @@ import json
 import socket
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -77,15 +78,13 @@ class FakeDaemon:
     def _serve(self) -> None:
         while True:
             connection, _ = self._listener.accept()
-            with connection, connection.makefile("rwb") as stream:
+            # A client that was interrupted is gone, and what was written for it with it.
+            with connection, suppress(BrokenPipeError), connection.makefile("rwb") as stream:
                 if self._is_stopping:
                     return
                 for line in stream:
-                    try:
-                        stream.write(self._reply(json.loads(line)))
-                        stream.flush()
-                    except BrokenPipeError:
-                        break
+                    stream.write(self._reply(json.loads(line)))
+                    stream.flush()
                     if self.raw is not None:
                         break
 

@@ -56,7 +56,10 @@ def test_values_that_say_nothing_new_are_left_out(method: str) -> None:
     required: dict[str, object] = {
         f.name: "x" for f in fields(METHODS[method]) if f.default is MISSING
     }
-    forms = {"verb": "deny", "verdict": "denied", "number": 3, "refs": ["x"], "guard": "off"}
+    forms = {
+        "verb": "deny", "verdict": "denied", "number": 3, "refs": ["x"], "guard": "off",
+        "whats": ["x"], "names": ["x"], "tags": ["x"],
+    }  # fmt: skip
     required |= {name: value for name, value in forms.items() if name in required}
     assert encode(decode(method, required)) == (method, required)
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import pty
 import sys
+import threading
+from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
-from support.fake_daemon import FakeDaemon, a_decision, a_listing, an_item
+from support.fake_daemon import JOIN_SECONDS, FakeDaemon, a_decision, a_listing, an_item
 from support.terminal import Shell
 
 
@@ -76,13 +79,22 @@ def test_an_interrupt_decides_nothing_and_leaves_the_terminal_whole(waiting: Fak
 
 
 def test_a_follower_waits_for_the_next_until_it_is_interrupted(waiting: FakeDaemon) -> None:
+    is_asked, answer = threading.Event(), waiting.answers["next-waiting"]
+
+    def answered(params: dict[str, Any]) -> Mapping[str, Any]:
+        if params == {"known": ["r7k2"], "wait_s": 30}:
+            is_asked.set()
+        assert callable(answer)
+        return answer(params)
+
+    waiting.answers["next-waiting"] = answered
     terminal = Terminal("--follow")
     terminal.until("q,?] ")
     terminal.press("n")
     terminal.until("Waiting for the next project; ^C ends this.")
+    assert is_asked.wait(JOIN_SECONDS)
     terminal.press("\x03")
     assert terminal.ended() == 130
-    assert {"known": ["r7k2"], "wait_s": 30} in waiting.asked("next-waiting")
 
 
 def test_where_nothing_waits_that_is_said(daemon: FakeDaemon) -> None:
