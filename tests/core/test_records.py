@@ -50,6 +50,15 @@ def test_a_sighting_survives_its_text(sighting: Sighting) -> None:
     assert decode_sighting(encode_sighting(sighting)) == sighting
 
 
+@pytest.mark.parametrize("kind", [ProjectKind.PROJECT, ProjectKind.GIT])
+def test_of_an_earlier_version_a_folder_without_a_repository_may_have_been_named(
+    kind: ProjectKind,
+) -> None:
+    text = json.loads(encode_sighting(Sighting(kind, None, NOON)))
+    del text["named"]
+    assert decode_sighting(json.dumps(text)).named is (kind is ProjectKind.PROJECT)
+
+
 @given(st.none() | actors)
 def test_an_actor_survives_its_text_and_so_does_nobody(actor: Actor | None) -> None:
     assert decode_actor(encode_actor(actor)) == actor

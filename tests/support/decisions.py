@@ -60,6 +60,7 @@ sightings = st.builds(
     absent_since=st.none() | moments,
     incomplete=st.none() | st.sampled_from(Incomplete),
     main_checkout=st.none() | st.binary(max_size=16),
+    named=st.booleans(),
 )
 decisions = st.builds(
     Decision,

@@ -23,13 +23,15 @@ from rootsd.core.model import (
 
 @dataclass(frozen=True, slots=True)
 class Sighted:
-    """A project lies at `path`; `incomplete` says why it is not whole (yet)."""
+    """A project lies at `path`; `incomplete` says why it is not whole (yet), `named` that a person
+    called it one, marker or not."""
 
     path: bytes
     kind: ProjectKind
     identity: Identity | None
     incomplete: Incomplete | None = None
     main_checkout: bytes | None = None
+    named: bool = False
 
 
 @dataclass(frozen=True, slots=True)

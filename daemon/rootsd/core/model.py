@@ -167,7 +167,8 @@ class Sighting:
 
     There is no "last seen": it would change, and rewrite, every project on every scan.
     `main_checkout` is set for a linked git worktree whose back-link was verified; `hazard` where
-    the folder may not be published as it stands, e.g. others can write an ancestor.
+    the folder may not be published as it stands, e.g. others can write an ancestor. `named` where
+    a person called it a project: it is one without a marker, too.
     """
 
     kind: ProjectKind
@@ -178,6 +179,7 @@ class Sighting:
     incomplete: Incomplete | None = None
     main_checkout: bytes | None = None
     hazard: LapseReason | None = None
+    named: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -129,6 +129,7 @@ def encode_sighting(sighting: Sighting) -> str:
             "absent_since": _if(sighting.absent_since, to_ns),
             "incomplete": sighting.incomplete,
             "main_checkout": _if(sighting.main_checkout, bytes.hex),
+            "named": int(sighting.named),
         }
     )
 
@@ -136,14 +137,18 @@ def encode_sighting(sighting: Sighting) -> str:
 def decode_sighting(text: str) -> Sighting:
     """The sighting that `text` holds."""
     fields = Fields.parse(text)
+    kind = fields.member("kind", ProjectKind)
+    named = fields.maybe("named", fields.number)
     return Sighting(
-        kind=fields.member("kind", ProjectKind),
+        kind=kind,
         identity=_if(fields.maybe("identity", fields.inner), _read_identity),
         first_seen=_time(fields, "first_seen"),
         presence=fields.member("presence", Presence),
         absent_since=fields.maybe("absent_since", partial(_time, fields)),
         incomplete=fields.maybe("incomplete", partial(fields.member, enum=Incomplete)),
         main_checkout=fields.maybe("main_checkout", fields.hexed),
+        # Earlier versions did not tell: in doubt a person's word is kept.
+        named=kind is ProjectKind.PROJECT if named is None else bool(named),
     )
 
 

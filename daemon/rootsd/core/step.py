@@ -106,6 +106,7 @@ def _sighted(project: Project | None, event: Sighted, new_id: str, now: datetime
         first_seen=now,
         incomplete=event.incomplete,
         main_checkout=event.main_checkout,
+        named=event.named,
     )
     if project is None:
         return Project(path=event.path, id=new_id, sighting=seen)

@@ -161,10 +161,32 @@ def test_a_plain_folder_that_was_named_stays_a_project(world: World, tmp_path: P
     assert world.take() == []
     again = world.explorer_on(PollingWatcher())
     assert isinstance(seen, Sighted)
-    sighting = Sighting(seen.kind, seen.identity, datetime(2026, 1, 1, tzinfo=UTC))
-    again.know({seen.path: Project(seen.path, "r7k2", sighting)})
+    again.know({seen.path: _kept(seen)})
     again.recheck_strays()
     assert again.take() == (seen,)
+
+
+def _kept(seen: Sighted) -> Project:
+    """What the store has of it in a later life."""
+    sighting = Sighting(seen.kind, seen.identity, datetime(2026, 1, 1, tzinfo=UTC))
+    return Project(seen.path, "r7k2", replace(sighting, named=seen.named))
+
+
+def test_a_project_file_that_goes_while_the_parent_is_away_leaves_no_project(world: World) -> None:
+    """No tree was kept of a parent that was away, and nobody ever named the folder."""
+    one = world.top / "one"
+    one.mkdir()
+    (one / "go.mod").touch()
+    (seen,) = world.take()
+    assert isinstance(seen, Sighted)
+    away = world.top.rename(world.top.with_name("away"))
+    world.explorer = world.explorer_on(world.pumped.watcher)
+    world.explorer.know({seen.path: _kept(seen)})
+    world.explorer.recheck_strays()
+    assert world.take() == [Unreachable(seen.path)]
+    (away / "one" / "go.mod").unlink()
+    away.rename(world.top)
+    assert world.take() == [Vanished(seen.path)]
 
 
 class _Swapping(PollingWatcher):

@@ -81,5 +81,7 @@ def granting(catalog: Catalog, owed: Iterable[bytes], now: datetime) -> Plan:
             continue  # gone, decided or unsafe by now; when that ends, a sighting tells
         seen = project.sighting
         unseen[path] = replace(project, sighting=replace(seen, presence=Presence.SUSPENDED))
-        sightings.append(Sighted(path, seen.kind, seen.identity, None, seen.main_checkout))
+        sightings.append(
+            Sighted(path, seen.kind, seen.identity, None, seen.main_checkout, seen.named)
+        )
     return plan(replace(catalog, projects={**catalog.projects, **unseen}), sightings, now)

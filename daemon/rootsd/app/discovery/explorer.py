@@ -87,8 +87,7 @@ class Explorer:
         self._told.know(known.values())
         strays = {path: project for path, project in known.items() if path in self._told}
         self._strays.know(strays)
-        plain = (p for p, known in strays.items() if known.sighting.kind is ProjectKind.PROJECT)
-        self._strays.name(plain)
+        self._strays.name(path for path, project in strays.items() if project.sighting.named)
 
     def set_parents(self, parents: Iterable[Parent]) -> list[Territory]:
         """Use these parents; returns the new or changed ones, which are still to be explored.
@@ -142,9 +141,9 @@ class Explorer:
 
     def probe(self, path: bytes) -> Observation:
         """One folder now; what is seen is also reported, and the folder known from now on."""
-        observation = self._probe(path)
-        if not isinstance(observation, Vanished) and not self._in_a_tree(path):
+        if not self._in_a_tree(path):
             self._strays.name((path,))
+        observation = self._probe(path)
         self._report(observation)
         return observation
 
@@ -218,6 +217,7 @@ class Explorer:
             self._set_guards()
             for territory in self._territories.values():
                 self.revisit(territory)
+            self.recheck_strays()
         for territory in self._territories.values():
             if folder in territory:
                 territory.look_at(folder)
@@ -328,7 +328,8 @@ class Explorer:
     def _probe(self, path: bytes) -> Observation:
         if not self._terrain.answers(path):
             return Unreachable(path)
-        return probe(path, self._parent_of(path), self._told.filesystem(path))
+        seen = probe(path, self._parent_of(path), self._told.filesystem(path))
+        return self._strays.as_named(seen)
 
     def _parent_of(self, path: bytes) -> bytes | None:
         holders = [parent for parent in self._territories if contains(parent, path)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 from rootsd.core.inputs import Observation, Sighted, Unreachable, Vanished
 from rootsd.core.model import Identity, LapseReason
@@ -43,6 +44,12 @@ class Strays:
         named = set(paths)
         self._all |= named
         self._named |= named
+
+    def as_named(self, seen: Observation) -> Observation:
+        """What was seen, with whether it is a project because somebody called it one."""
+        if isinstance(seen, Sighted) and seen.path in self._named:
+            return replace(seen, named=True)
+        return seen
 
     def held(self, path: bytes) -> None:
         """A tree had it in an earlier life, by its marker, and will say what it is now."""

@@ -204,4 +204,6 @@ class Store:
 
 def _unseen(ruled: RuledProject, decided: datetime) -> Sighting:
     presence = Presence.PRESENT if ruled.kind is ProjectKind.URI else Presence.MISSING
-    return Sighting(ruled.kind, identity=None, first_seen=decided, presence=presence)
+    # Whether it had a marker is not known: the decision, a person's, counts.
+    named = ruled.kind is ProjectKind.PROJECT
+    return Sighting(ruled.kind, identity=None, first_seen=decided, presence=presence, named=named)
