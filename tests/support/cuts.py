@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import hashlib
 import os
 import random
 import shutil
@@ -24,8 +25,9 @@ from rootsd.host.storage.opening import DATABASE_NAME
 from rootsd.host.storage.recovery import check
 from rootsd.host.storage.store import Store
 from support.decisions import NOON, numbered
-from support.disk import Folder, read_in, write_now, write_out
+from support.disk import Folder, Found, cut, digest, now, read_in, write_out
 from support.recording import Call, Machine, record
+from support.remembered import remembered
 from support.scribe import STATE_NAME, Mode
 from support.stores import back_up, small_reserve
 
@@ -80,14 +82,13 @@ def cut_power(seed: int, cuts: int, mode: Mode = Mode.OWN) -> Counter[Verdict]:
     ones and a damaged one, half in runs that follow upon a cut or a kill in those."""
     chance = random.Random(seed)  # noqa: S311 - to be reproducible is its purpose
     verdicts: Counter[Verdict] = Counter()
-    with memory_folder() as work, small_reserve():
+    with memory_folder() as work, small_reserve(), remembered():
+        judge = Judge(work / "cut")
         first = _run(_made_starts(work, seed), mode)
         second = _run(_stopped_starts(first, work, chance), mode)
         for runs, count in ((first, cuts - cuts // 2), (second, cuts // 2)):
             for moment in _moments(runs, count, chance):
-                write_out(moment.folder, work / "cut", chance)
-                verdicts[_judge(work / "cut" / STATE_NAME, moment)] += 1
-                shutil.rmtree(work / "cut")
+                verdicts[judge.judge(cut(moment.folder, chance), moment)] += 1
     return verdicts
 
 
@@ -130,10 +131,10 @@ def _stopped_starts(
     for moment in _moments(runs, _STOPS * len(runs), chance):
         top = work / f"{moment.start.top.name}-{len(starts)}"
         if chance.random() < 1 / 2:
-            write_now(moment.folder, top)
+            write_out(now(moment.folder), top)
             folder = copy.deepcopy(moment.folder)
         else:
-            write_out(moment.folder, top, chance)
+            write_out(cut(moment.folder, chance), top)
             folder = read_in(top)
         starts.append(Start(top, folder, moment.acknowledged, moment.start.was_damaged))
     return starts
@@ -165,15 +166,46 @@ def _moments(
                 acknowledged = int(mark) if mark else acknowledged
 
 
-def _judge(state: Path, moment: Moment) -> Verdict:
-    try:
-        with closing(Store.open(state, lambda: NOON)) as store:
-            note, events = store.load().note, list(store.events())
-        for backup in backups(state):
+class Judge:
+    """Has stores opened at `place`, and says what came of the cut.
+
+    Cuts of one moment often leave the same bytes: these are opened once. A backup is looked at
+    once, too, if it is still the same.
+    """
+
+    def __init__(self, place: Path) -> None:
+        self._place = place
+        self._verdicts: dict[tuple[bytes, int, bool], Verdict] = {}
+        self._whole_backups: set[bytes] = set()
+
+    def judge(self, found: Found, moment: Moment) -> Verdict:
+        """What the cut did, after which `found` was found."""
+        known = digest(found), moment.acknowledged, moment.start.was_damaged
+        if known not in self._verdicts:
+            write_out(found, self._place)
+            self._verdicts[known] = self._judge(self._place / STATE_NAME, moment)
+            shutil.rmtree(self._place)
+        return self._verdicts[known]
+
+    def _judge(self, state: Path, moment: Moment) -> Verdict:
+        try:
+            with closing(Store.open(state, lambda: NOON)) as store:
+                note, events = store.load().note, list(store.events())
+            for backup in backups(state):
+                self._check(backup)
+        except (RootsdError, StoreDamaged):
+            return Verdict.DAMAGED
+        return _verdict(moment, note, events)
+
+    def _check(self, backup: Path) -> None:
+        content = hashlib.blake2b(backup.read_bytes()).digest()
+        if content not in self._whole_backups:
             with explained(backup), closing(connect_frozen(backup)) as db:
                 check(db)
-    except (RootsdError, StoreDamaged):
-        return Verdict.DAMAGED
+            self._whole_backups.add(content)
+
+
+def _verdict(moment: Moment, note: str, events: list[Event]) -> Verdict:
     if len(events) < moment.acknowledged:
         return Verdict.LOST
     expected_note = not note or (moment.start.was_damaged and "acknowledged" not in note)

@@ -15,6 +15,7 @@ from rootsd.host.storage.opening import DATABASE_NAME
 from rootsd.host.storage.store import Loaded
 from support.cuts import memory_folder
 from support.decisions import NOON, approved, decide, denied, project
+from support.remembered import remembered
 from support.stores import EVERYTHING, back_up, by_path, is_approved, load, opened, small_reserve
 
 PAGE = 4096
@@ -46,7 +47,7 @@ def damage(seed: int, times: int, how: Damage) -> int:
     """
     chance = random.Random(seed)  # noqa: S311 - to be reproducible is its purpose
     unseen_by_sqlite = 0
-    with memory_folder() as work, small_reserve():
+    with memory_folder() as work, small_reserve(), remembered():
         folder = work / "state"
         compact, expected = _make(folder)
         anchored = (folder / "head").read_bytes()

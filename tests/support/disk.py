@@ -8,7 +8,9 @@ what was deleted comes back. Nothing is in any order but what a sync puts in ord
 
 from __future__ import annotations
 
+import hashlib
 import random
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from pathlib import Path
@@ -161,23 +163,47 @@ def read_in(folder: Path) -> Folder:
     return made
 
 
-def write_now(folder: Folder, place: Path) -> None:
-    """Make `place` the folder as a reader sees it now, while the power is on."""
-    _write(folder, place, [Fate.KEPT], random.Random(0))  # noqa: S311 - nothing is left to it
+Found = Mapping[str, "bytes | Found"]  # what a folder holds: contents of files, and folders
 
 
-def write_out(folder: Folder, place: Path, chance: random.Random) -> None:
-    """Make `place` the folder as it is found after the power was cut now."""
+def now(folder: Folder) -> Found:
+    """What a reader finds in the folder now, while the power is on."""
+    return _left(folder, [Fate.KEPT], random.Random(0))  # noqa: S311 - nothing is left to it
+
+
+def cut(folder: Folder, chance: random.Random) -> Found:
+    """What is found in the folder after the power was cut now."""
     fates = [chance.choice(list(Fate))] if chance.random() < 1 / 2 else list(Fate)
-    _write(folder, place, fates, chance)
+    return _left(folder, fates, chance)
 
 
-def _write(folder: Folder, place: Path, fates: list[Fate], chance: random.Random) -> None:
-    place.mkdir(mode=0o700)
+def _left(folder: Folder, fates: list[Fate], chance: random.Random) -> Found:
+    left: dict[str, bytes | Found] = {}
     for name, node in folder.after_cut(chance.choice(fates), chance).items():
-        target = place / name
         if isinstance(node, Folder):
-            _write(node, target, fates, chance)
+            left[name] = _left(node, fates, chance)
         else:
-            target.touch(mode=0o600)
-            target.write_bytes(node.after_cut(chance.choice(fates), chance))
+            left[name] = node.after_cut(chance.choice(fates), chance)
+    return left
+
+
+def write_out(found: Found, place: Path) -> None:
+    """Make the real folder `place` what was found."""
+    place.mkdir(mode=0o700)
+    for name, content in found.items():
+        if isinstance(content, bytes):
+            (place / name).touch(mode=0o600)
+            (place / name).write_bytes(content)
+        else:
+            write_out(content, place / name)
+
+
+def digest(found: Found) -> bytes:
+    """The same for what was found twice, and for nothing else."""
+    whole = hashlib.blake2b()
+    for name, content in sorted(found.items()):
+        if isinstance(content, bytes):
+            whole.update(f"{name}/file/".encode() + hashlib.blake2b(content).digest())
+        else:
+            whole.update(f"{name}/folder/".encode() + digest(content))
+    return whole.digest()

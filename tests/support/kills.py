@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
-from rootsd.core.history import START, events_for
 from rootsd.host.storage.store import Store
-from support.cuts import memory_folder
+from support.cuts import history, memory_folder
 from support.decisions import NOON, numbered
 from support.faultable import Diligence
+from support.remembered import remembered
 
 HANG_GUARD = 60
 _MOST_DECISIONS = 20
@@ -38,7 +38,7 @@ def kill(seed: int, kills: int, diligence: Diligence = Diligence.OWN) -> Tally:
     one thread. Raises AssertionError where a store is not what the writers made of it."""
     chance = random.Random(seed)  # noqa: S311 - to be reproducible is its purpose
     lost = decisions = 0
-    with memory_folder() as work:
+    with memory_folder() as work, remembered():
         state, stored = work / "0", 0
         for number in range(kills):
             if stored > _FRESH_AFTER:
@@ -98,5 +98,5 @@ def _stored(state: Path) -> int:
     with closing(Store.open(state, lambda: NOON)) as store:
         events = store.events()
         assert store.load().note == ""
-    assert list(events) == events_for([numbered(event.seq) for event in events], NOON, START)
+    assert list(events) == history(len(events))
     return len(events)

@@ -7,6 +7,7 @@ import os
 import struct
 from collections.abc import Callable
 from contextlib import closing
+from functools import cache
 from pathlib import Path
 
 from rootsd.core.errors import ErrorCode, RootsdError
@@ -135,12 +136,13 @@ def migrate(
             db.execute(f"PRAGMA user_version = {number}")
 
 
-def layout(db: Database) -> set[tuple[object, ...]]:
+def layout(db: Database) -> frozenset[tuple[object, ...]]:
     """Every table, index and trigger of `db`, with the text that made it."""
-    return set(db.execute("SELECT type, name, tbl_name, sql FROM sqlite_schema"))
+    return frozenset(db.execute("SELECT type, name, tbl_name, sql FROM sqlite_schema"))
 
 
-def layout_of(version: int, migrations: Migrations = MIGRATIONS) -> set[tuple[object, ...]]:
+@cache
+def layout_of(version: int, migrations: Migrations = MIGRATIONS) -> frozenset[tuple[object, ...]]:
     """What `layout` gives for a whole database of `version`."""
     with closing(memory()) as db:
         for statements in migrations[:version]:
