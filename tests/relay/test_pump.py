@@ -149,16 +149,23 @@ def test_what_the_server_says_on_stderr_is_not_touched() -> None:
     ("server", "status"),
     [("/not/there", 127), ("not-there", 127), ("/", 126), ("\x1b[31m", 127)],
 )
-def test_a_server_that_cannot_be_started_is_told_of_as_by_shells(server: str, status: int) -> None:
-    done = subprocess.run(
-        command(server),
-        input=request(1, "initialize", {}),
-        capture_output=True,
-        env=environment(),
-        timeout=HANG_GUARD_S,
-        check=False,
-    )
+def test_a_server_that_cannot_be_started_is_told_of_as_by_shells(
+    server: str, status: int, tmp_path: Path
+) -> None:
+    said = tmp_path / "said"
+    said.write_bytes(request(1, "initialize", {}) + request(2, "tools/list"))
+    with said.open("rb") as client:
+        done = subprocess.run(
+            command(server),
+            stdin=client,
+            capture_output=True,
+            env=environment(),
+            timeout=HANG_GUARD_S,
+            check=False,
+        )
     assert done.returncode == status
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [(each["id"], "error" in each) for each in answers] == [(1, True), (2, True)]
     assert b"cannot be started" in done.stderr
     assert b"\x1b" not in done.stderr
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from rootsd.relay.barrier import Habit
@@ -51,6 +53,48 @@ def test_a_servers_question_is_answered_under_its_id_and_never_reaches_the_clien
     desk.raw_to_server()
     assert desk.list_roots(id_) == ["/src/api", "/src/web"]
     assert desk.raw_to_client() == b""
+
+
+@pytest.mark.parametrize("habit", Habit)
+def test_a_slow_server_has_its_roots_before_the_call_that_came_with_the_handshake(
+    habit: Habit,
+) -> None:
+    desk = Desk(API, habit=habit)
+    desk.client(
+        request("i", "initialize", {"capabilities": {}}),
+        notice("notifications/initialized"),
+        call(1),
+    )
+    assert [each["method"] for each in desk.to_server()] == ["initialize"]
+    desk.wait(60.0)
+    assert (desk.raw_to_server(), desk.barrier.habit) == (b"", habit), "nothing is learnt yet"
+    desk.server(reply("i", {"capabilities": {}}))
+    told = [each["method"] for each in desk.to_server()]
+    if habit is Habit.SILENT:
+        assert told == ["notifications/initialized", "tools/call"]
+        return
+    assert told == ["notifications/initialized"]
+    assert desk.list_roots() == ["/src/api"]
+    assert [each["id"] for each in desk.to_server()] == [1]
+
+
+@pytest.mark.parametrize("id_", ["i", None])
+def test_a_server_that_refuses_the_handshake_is_told_all_that_follows(id_: str | None) -> None:
+    desk = Desk(API)
+    desk.client(request("i", "initialize", {}), request(1, "tools/list"))
+    desk.to_server()
+    error = {"jsonrpc": "2.0", "id": id_, "error": {"code": -32700, "message": "cannot be read"}}
+    desk.server(json.dumps(error).encode())
+    assert [each["method"] for each in desk.to_server()] == ["tools/list"]
+
+
+def test_a_client_may_answer_what_it_is_asked_during_the_handshake() -> None:
+    desk = Desk(API)
+    desk.client(request("i", "initialize", {}), request(1, "tools/list"))
+    desk.server(request("p", "ping"))
+    desk.raw_to_server()
+    desk.client(reply("p", {}))
+    assert [each["id"] for each in desk.to_server()] == ["p"]
 
 
 def test_calls_wait_from_the_news_of_a_change_until_the_server_knows_it() -> None:

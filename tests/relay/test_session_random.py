@@ -118,6 +118,9 @@ def test_a_request_of_2026_gets_the_capability_and_nothing_else(sizes: Sizes) ->
         assert passed.replace(b'"roots":{}', b"") == said + b"\n"
 
 
+UNREADABLE = b'{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"cannot be read"}}'
+
+
 def is_about_roots(said: bytes) -> bool:
     """Whether the relay may do something about a line; in doubt it may."""
     return any(word in said for word in (b"roots", b"\\u", b"initialize", b"clientCapabilities"))
@@ -158,6 +161,9 @@ def test_damaged_messages_pass_to_the_byte_and_do_no_harm(side: str, sizes: Size
         if not is_about_roots(said):
             untouched += 1
             assert heard == said + b"\n"
+        if b"initialize" in heard:
+            desk.server(UNREADABLE)
+            desk.raw_to_client(), desk.raw_to_server()
         assert desk.session.backlog == 0, said
         desk.out.wants_another = False
     assert untouched, "they were all about roots"

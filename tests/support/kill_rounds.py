@@ -4,6 +4,7 @@ client got, and what was left over."""
 from __future__ import annotations
 
 import json
+import os
 import random
 import subprocess
 from collections import Counter
@@ -22,7 +23,6 @@ from support.relays import RelayClient, started
 
 CALLS = 30
 _LONGEST_S = 0.5  # so long after its start, at most, is somebody killed
-_KEEPER = "rootsd-run-keeper"
 _MARK = "ROUND"
 
 
@@ -93,14 +93,23 @@ def _kill(client: RelayClient, victim: Victim) -> None:
 def _below(client: RelayClient, victim: Victim) -> psutil.Process:
     """The process of the server, or the one that it started first. Waits for it."""
     relay = psutil.Process(client.process.pid)
+    own = os.getpgid(relay.pid)
     while True:
-        servers = [each for each in relay.children() if _KEEPER not in each.cmdline()]
+        servers = [each for each in relay.children() if _group(each) not in (own, each.pid, None)]
         found = servers if victim is Victim.SERVER else [w for s in servers for w in s.children()]
         if found:
             return found[0]
         client.process.poll()
         if client.process.returncode is not None:
             raise psutil.NoSuchProcess(relay.pid)
+
+
+def _group(process: psutil.Process) -> int | None:
+    """Of the keeper its own number, and of a server the keeper's, once it runs or is about to."""
+    try:
+        return os.getpgid(process.pid)
+    except ProcessLookupError:
+        return None
 
 
 def _heard(client: RelayClient, victim: Victim) -> Counter[bool]:

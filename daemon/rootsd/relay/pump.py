@@ -232,8 +232,7 @@ class Pump:
         try:
             self._server = Server(self._session.start())
         except CannotStart as error:
-            self._session.ended(error)
-            self._hand_down_all()
+            self._refuse_all(error)
             raise
         self._force_at, self._force = math.inf, signal.SIGTERM
         self._session.started(time.monotonic())
@@ -280,12 +279,16 @@ class Pump:
             self._down.take(data)
         self._down.cut(keep=True)
         status = server.reap()
-        while self._client_speaks and _has_something(STDIN):
-            self._take_from_client()  # what came too late is answered as well
         how = f"the server has ended with status {status}"
-        self._session.ended(RootsdError(how, "restart the MCP server in your client"))
-        self._hand_down_all()
+        self._refuse_all(RootsdError(how, "restart the MCP server in your client"))
         return status
+
+    def _refuse_all(self, error: RootsdError) -> None:
+        """There is no server, and there will be none: answer what came, and what came too late."""
+        while self._client_speaks and _has_something(STDIN):
+            self._take_from_client()
+        self._session.ended(error)
+        self._hand_down_all()
 
     def _hand_down_all(self) -> None:
         """Write what is left, as fast as the client reads; a signal ends that."""

@@ -1,9 +1,10 @@
 """The lines of one client and of the servers that serve it, one after another. Pure.
 
 Lines in, and an outbox that fills: whoever holds the pipes empties it. What passes does so in the
-order it came in. Calls wait where the server is not ready for them, and what the client says after
-them waits behind them, but for its answers to what the server asks: those may be what the server
-waits for. Times are seconds of a clock that never goes back.
+order it came in. Calls wait where the server is not ready for them, and everything waits for the
+answer to `initialize`; what the client says after them waits behind them, but for its answers to
+what the server asks: those may be what the server waits for. Times are seconds of a clock that
+never goes back.
 """
 
 from __future__ import annotations
@@ -107,6 +108,7 @@ class Session:
             self._hear(message, now)
         else:
             self._to_client(self._traffic.from_server(line, message, now))
+        self._advance(now)
 
     def may_stream(self, begun: bytes) -> bool:
         """Whether a long line of the server may go to the client as it comes, before its end is
@@ -226,7 +228,7 @@ class Session:
             self._review(now)
 
     def _may_pass(self, message: Parsed) -> bool:
-        if self._life is not _Life.RUNNING or self._traffic.waits:
+        if self._life is not _Life.RUNNING or self._traffic.waits or self._traffic.shakes_hands:
             return False
         if not self._barrier.closed and not self._supply.awaits_client:
             return True

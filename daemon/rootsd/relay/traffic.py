@@ -42,11 +42,19 @@ class Traffic:
         self._renamed: dict[Id, Id] = {}  # ids at the client that are others at the server
         self._names = 0
         self._client_has_roots = False
+        self._handshake: Request | None = None
 
     @property
     def owes(self) -> bool:
         """Whether the client waits for anything but the end of a stream."""
         return any(not self.replay.is_stream(id_) for id_ in self._open)
+
+    @property
+    def shakes_hands(self) -> bool:
+        """Whether the server has not answered the client's `initialize`: before it has, it takes
+        nothing else, and cannot be expected to ask for roots."""
+        begun = self._handshake
+        return begun is not None and self._open.get(begun.id) is begun
 
     def from_client(self, line: bytes, message: Message | Malformed, now: float) -> bytes | None:
         """What goes to the server."""
@@ -134,6 +142,7 @@ class Traffic:
         if modern.is_enveloped(request) and request.method != "initialize":
             return self._enveloped(line, request)
         if request.method == "initialize":
+            self._handshake = request
             line = self._with_capability(line, request)
         self.replay.asked(request, line)
         return line
@@ -236,6 +245,7 @@ class Traffic:
 
     def _answer_to_client(self, line: bytes, answer: Reply | Fault) -> bytes | None:
         if answer.id is None:
+            self._handshake = None  # said of a line that the server could not read
             return line
         round_ = self._rounds.end(answer.id)
         if round_ is None:
