@@ -6,6 +6,7 @@ denied while it is in use, and the very next call on it must fail.
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import AsyncIterator, Iterator
@@ -30,7 +31,9 @@ from mcp_types import (
 from rootsd.cli import client as control
 from rootsd.core.model import Access
 from rootsd.wire.deciding import Decide, DecisionVerb
+from support.bridges import INITIALIZE, notice, request
 from support.person import Person
+from support.relays import command, started
 from support.sizes import Sizes
 from support.tried import LISTING, SERVERS, Server, Takes, said
 
@@ -165,6 +168,20 @@ async def test_the_first_call_works_every_time(person: Person, sizes: Sizes) -> 
         for _ in range(sizes.pick(test=5, check=100, soak=1000)):
             async with client_of(person, server.command()) as client:
                 assert await server.is_open(client, person.parent / "beta")
+
+
+def test_the_first_call_works_that_comes_with_the_handshake(person: Person, sizes: Sizes) -> None:
+    server, folder = SERVERS["server-filesystem"], person.parent / "beta"
+    call = {"name": "list_directory", "arguments": {"path": str(folder)}}
+    for _ in range(sizes.pick(test=1, check=10, soak=100)):
+        with started(command(*server.command())) as client:
+            client.say(
+                request("i", "initialize", INITIALIZE),
+                notice("notifications/initialized"),
+                request(1, "tools/call", call),
+            )
+            assert client.answer()["id"] == "i"
+            assert "NOTE.md" in json.dumps(client.answer()["result"])
 
 
 async def test_the_next_call_after_a_denial_fails_every_time(person: Person, sizes: Sizes) -> None:
