@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from datetime import datetime
 from pathlib import Path
 
 from rootsd.core.changes import Change, Note
+from rootsd.core.history import Event
 from rootsd.core.model import Project, Verdict
 from rootsd.host.storage import migrate
+from rootsd.host.storage.database import connect, transaction, write_events, write_sighting
 from rootsd.host.storage.opening import DATABASE_NAME
 from rootsd.host.storage.store import Loaded, Store
 from support.decisions import (
@@ -54,6 +56,18 @@ def small_reserve() -> Iterator[None]:
         yield
     finally:
         migrate.RESERVE_BYTES, migrate.LEAST_RESERVE_BYTES, migrate.JOURNAL_BYTES = sizes
+
+
+def database_of(file: Path, events: Sequence[Event], *, sightings: int = 0) -> Path:
+    """A database without the store around it: such a history, and so many projects seen."""
+    file.touch()
+    with closing(connect(file)) as db:
+        migrate.migrate(db, back_up=lambda: None)
+        with transaction(db):
+            write_events(db, events)
+            for one in map(project, range(sightings)):
+                write_sighting(db, one.path, one.id, one.sighting)
+    return file
 
 
 def append(folder: Path, *changes: Change | Note) -> int | None:

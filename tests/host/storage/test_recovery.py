@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -19,14 +19,11 @@ from rootsd.host.storage.database import (
     explained,
     read_events,
     read_sightings,
-    transaction,
-    write_events,
-    write_sighting,
 )
 from rootsd.host.storage.leftovers import leftovers, stamp
-from rootsd.host.storage.migrate import migrate
 from rootsd.host.storage.recovery import check, contains, rebuild
 from support.decisions import NOON, after, approved, decide, denied, forget, project
+from support.stores import database_of
 
 PAGE = 4096
 
@@ -34,17 +31,6 @@ PAGE = 4096
 def _events(count: int) -> list[Event]:
     changes = [decide(approved(number)) for number in range(count)]
     return events_for([*changes, decide(denied(0)), forget(approved(1))], NOON, START)
-
-
-def _make(file: Path, events: Sequence[Event], *, sightings: int = 0) -> Path:
-    file.touch()
-    with closing(connect(file)) as db:
-        migrate(db, back_up=lambda: None)
-        with transaction(db):
-            write_events(db, events)
-            for one in map(project, range(sightings)):
-                write_sighting(db, one.path, one.id, one.sighting)
-    return file
 
 
 def _edit(file: Path, statements: Callable[[Database], object]) -> None:
@@ -83,7 +69,7 @@ def file(tmp_path: Path) -> Path:
 
 def test_a_whole_database_gives_its_fold(file: Path) -> None:
     events = _events(5)
-    _make(file, events)
+    database_of(file, events)
     with closing(connect_frozen(file)) as db:
         state = check(db)
     assert state.head == events[-1].head
@@ -91,7 +77,7 @@ def test_a_whole_database_gives_its_fold(file: Path) -> None:
 
 
 def test_an_altered_event_is_found(file: Path) -> None:
-    _make(file, _events(5))
+    database_of(file, _events(5))
     _break_event(file, 3)
     with pytest.raises(StoreDamaged, match="event 3"):
         _checked(file)
@@ -106,14 +92,14 @@ def test_an_altered_event_is_found(file: Path) -> None:
     ],
 )
 def test_a_record_that_is_not_the_fold_is_found(file: Path, statement: str) -> None:
-    _make(file, _events(5))
+    database_of(file, _events(5))
     _edit(file, lambda db: db.execute(statement))
     with pytest.raises(StoreDamaged, match="records are not"):
         _checked(file)
 
 
 def test_a_record_without_its_event_is_found(file: Path) -> None:
-    _make(file, _events(5))
+    database_of(file, _events(5))
 
     def detach(db: Database) -> None:
         db.execute("PRAGMA foreign_keys = 0")
@@ -125,7 +111,7 @@ def test_a_record_without_its_event_is_found(file: Path) -> None:
 
 
 def test_a_lost_trigger_is_found(file: Path) -> None:
-    _make(file, _events(1))
+    database_of(file, _events(1))
     _edit(file, lambda db: db.execute("DROP TRIGGER event_no_delete"))
     with pytest.raises(StoreDamaged, match="tables"):
         _checked(file)
@@ -133,7 +119,7 @@ def test_a_lost_trigger_is_found(file: Path) -> None:
 
 def test_an_outcome_that_cannot_be_read_is_found_though_the_chain_holds(file: Path) -> None:
     events = _events(2)
-    _make(file, [*events, *_forged(events[-1].head)])
+    database_of(file, [*events, *_forged(events[-1].head)])
     with pytest.raises(StoreDamaged, match="ruling"):
         _checked(file)
 
@@ -147,7 +133,7 @@ def _forged(head: Head) -> list[Event]:
 
 def test_a_chain_contains_each_of_its_heads_and_no_other(file: Path) -> None:
     events = _events(3)
-    _make(file, events)
+    database_of(file, events)
     with closing(connect_frozen(file)) as db:
         assert contains(db, START)
         assert all(contains(db, event.head) for event in events)
@@ -157,7 +143,7 @@ def test_a_chain_contains_each_of_its_heads_and_no_other(file: Path) -> None:
 
 def test_a_rebuild_keeps_the_chain_up_to_the_damage_and_the_damaged_file(file: Path) -> None:
     events = _events(9)
-    _make(file, events, sightings=4)
+    database_of(file, events, sightings=4)
     _break_event(file, 5)
     broken = file.read_bytes()
     salvage = rebuild(file, [], NOON)
@@ -173,8 +159,8 @@ def test_a_rebuild_keeps_the_chain_up_to_the_damage_and_the_damaged_file(file: P
 
 def test_a_backup_fills_the_gap_that_damage_left(file: Path, tmp_path: Path) -> None:
     events = _events(9)
-    _make(file, events)
-    old = _make(tmp_path / "backup.db", events[:6])
+    database_of(file, events)
+    old = database_of(tmp_path / "backup.db", events[:6])
     _break_event(file, 5)
     assert rebuild(file, [old], NOON).head == events[-1].head
     assert _history(file) == events
@@ -182,8 +168,8 @@ def test_a_backup_fills_the_gap_that_damage_left(file: Path, tmp_path: Path) -> 
 
 def test_a_page_that_cannot_be_read_hides_no_other(file: Path, tmp_path: Path) -> None:
     events = _events(400)
-    _make(file, events)
-    backup = _make(tmp_path / "backup.db", events[:200])
+    database_of(file, events)
+    backup = database_of(tmp_path / "backup.db", events[:200])
     content = bytearray(file.read_bytes())
     at = content.index(events[100].hash) // PAGE * PAGE  # a page of the table, not of an index
     content[at : at + PAGE] = bytes(PAGE)
@@ -198,9 +184,9 @@ def test_of_two_histories_the_one_that_goes_on_is_taken(file: Path, tmp_path: Pa
     """A backup of another chain shares no event with the file, and adds none."""
     events = _events(4)
     other = events_for([decide(denied(number)) for number in range(9)], after(9), START)
-    _make(file, events)
+    database_of(file, events)
     _break_event(file, 3)
-    rebuild(file, [_make(tmp_path / "other.db", other)], NOON)
+    rebuild(file, [database_of(tmp_path / "other.db", other)], NOON)
     assert _history(file) == events[:2]
 
 
@@ -210,7 +196,7 @@ def test_of_a_file_that_is_no_database_the_backup_is_all(
 ) -> None:
     events = _events(4)
     file.write_bytes(content)
-    backup = _make(tmp_path / "backup.db", events, sightings=2)
+    backup = database_of(tmp_path / "backup.db", events, sightings=2)
     assert rebuild(file, [backup], NOON).head == events[-1].head
     with closing(connect_frozen(file)) as db:
         assert len(list(read_sightings(db))) == 2
@@ -224,7 +210,7 @@ def test_with_nothing_left_an_empty_database_is_made(file: Path) -> None:
 
 
 def test_the_journal_goes_aside_with_its_file(file: Path) -> None:
-    _make(file, _events(3))
+    database_of(file, _events(3))
     journal = file.with_name(file.name + "-journal")
     journal.write_bytes(b"hot")
     salvage = rebuild(file, [], NOON)
@@ -237,7 +223,7 @@ def test_the_journal_goes_aside_with_its_file(file: Path) -> None:
 
 def test_what_a_crash_left_of_a_rebuild_is_made_anew(file: Path) -> None:
     events = _events(3)
-    _make(file, events)
+    database_of(file, events)
     file.with_name(file.name + ".rebuilt").write_bytes(b"half")
     file.with_name(file.name + ".rebuilt-journal").write_bytes(b"half")
     rebuild(file, [], NOON)

@@ -3,48 +3,32 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from rootsd.core.history import START, Event, events_for
+from rootsd.core.history import START, events_for
 from rootsd.host.storage import salvage
 from rootsd.host.storage.database import (
     Database,
     StoreUnusable,
-    connect,
     connect_frozen,
-    transaction,
-    write_events,
-    write_sighting,
 )
-from rootsd.host.storage.migrate import migrate
 from rootsd.host.storage.salvage import Sources
 from support.decisions import NOON, approved, decide, project
+from support.stores import database_of
 
 EVENTS = events_for([decide(approved(number)) for number in range(6)], NOON, START)
-
-
-def _make(file: Path, events: Sequence[Event], *, sightings: int = 0) -> Path:
-    file.touch()
-    with closing(connect(file)) as db:
-        migrate(db, back_up=lambda: None)
-        with transaction(db):
-            write_events(db, events)
-            for one in map(project, range(sightings)):
-                write_sighting(db, one.path, one.id, one.sighting)
-    return file
 
 
 def test_the_longest_chain_is_put_together_and_files_that_are_missing_are_left_out(
     tmp_path: Path,
 ) -> None:
     files = [
-        _make(tmp_path / "first", EVENTS[:2]),
+        database_of(tmp_path / "first", EVENTS[:2]),
         tmp_path / "none",
-        _make(tmp_path / "second", EVENTS[:5]),
+        database_of(tmp_path / "second", EVENTS[:5]),
     ]
     with closing(Sources(files)) as sources:
         assert list(sources.events()) == EVENTS[:5]
@@ -52,7 +36,7 @@ def test_the_longest_chain_is_put_together_and_files_that_are_missing_are_left_o
 
 
 def test_sightings_come_from_the_first_file_that_has_any(tmp_path: Path) -> None:
-    files = [_make(tmp_path / str(count), EVENTS, sightings=count) for count in (0, 2, 5)]
+    files = [database_of(tmp_path / str(count), EVENTS, sightings=count) for count in (0, 2, 5)]
     with closing(Sources(files)) as sources:
         assert [path for path, _, _ in sources.sightings()] == [project(0).path, project(1).path]
 
@@ -60,7 +44,7 @@ def test_sightings_come_from_the_first_file_that_has_any(tmp_path: Path) -> None
 def test_what_is_damaged_is_passed_over_and_counts_as_read(tmp_path: Path) -> None:
     broken = tmp_path / "broken"
     broken.write_bytes(b"no database" * 999)
-    with closing(Sources([broken, _make(tmp_path / "whole", EVENTS)])) as sources:
+    with closing(Sources([broken, database_of(tmp_path / "whole", EVENTS)])) as sources:
         assert list(sources.events()) == EVENTS
         sources.require_all_read()
 
@@ -68,7 +52,7 @@ def test_what_is_damaged_is_passed_over_and_counts_as_read(tmp_path: Path) -> No
 def test_a_file_that_the_system_does_not_let_be_read_is_named_with_a_way_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    refused = _make(tmp_path / "refused", EVENTS)
+    refused = database_of(tmp_path / "refused", EVENTS)
 
     def fail(file: Path) -> Database:
         if file == refused:
@@ -78,7 +62,7 @@ def test_a_file_that_the_system_does_not_let_be_read_is_named_with_a_way_out(
         return connect_frozen(file)
 
     monkeypatch.setattr(salvage, "connect_frozen", fail)
-    with closing(Sources([refused, _make(tmp_path / "other", EVENTS[:3])])) as sources:
+    with closing(Sources([refused, database_of(tmp_path / "other", EVENTS[:3])])) as sources:
         assert list(sources.events()) == EVENTS[:3]
         with pytest.raises(StoreUnusable, match=r"refused.*disk I/O error") as caught:
             sources.require_all_read()
