@@ -14,8 +14,8 @@ from support.terminal import Shell
 
 # What the issue that made this promises; --help, -h and the global flags are everywhere.
 DOCUMENTED = {
-    "up": {"--foreground"},
-    "guard": set(),
+    "up": {"--foreground", "--dry-run"},
+    "guard": {"--dry-run"},
     "log": {"--last", "-f", "--follow"},
     "review": {"--follow"},
     "prune": {"--dry-run"},
@@ -29,7 +29,7 @@ DOCUMENTED = {
     "status": set(),
     "service": set(),
     "service install": {"--strict", "--no-strict", "--dry-run"},
-    "service uninstall": {"--purge"},
+    "service uninstall": {"--purge", "--dry-run"},
     "service start": set(),
     "service stop": set(),
     "service restart": set(),
@@ -37,10 +37,10 @@ DOCUMENTED = {
     "service logs": {"-f", "--follow"},
     "service print": {"--strict", "--no-strict"},
     "parent": set(),
-    "parent add": {"--depth", "--skip", "--nested", "--project-file"},
-    "parent rm": set(),
+    "parent add": {"--depth", "--skip", "--nested", "--project-file", "--dry-run"},
+    "parent rm": {"--dry-run"},
     "parent ls": set(),
-    "parent set": {"--depth", "--skip", "--nested", "--project-file"},
+    "parent set": {"--depth", "--skip", "--nested", "--project-file", "--dry-run"},
     "config": set(),
     "config path": set(),
     "config show": set(),
@@ -61,11 +61,11 @@ DOCUMENTED = {
     },
     "deny": {"--dry-run"},
     "forget": {"--dry-run"},
-    "add": {"--name"},
+    "add": {"--name", "--dry-run"},
     "rule": set(),
-    "rule add": set(),
+    "rule add": {"--dry-run"},
     "rule ls": set(),
-    "rule rm": set(),
+    "rule rm": {"--dry-run"},
     "ls": {"--verdict", "--published", "--tag", "--paths", "-0"},
     "show": set(),
     "sessions": {"--history", "--last"},
@@ -97,6 +97,26 @@ def flags_of(context: click.Context) -> set[str]:
 def test_the_documented_flags_are_the_existing_ones() -> None:
     existing = {path: flags_of(context) - EVERYWHERE for path, context in CONTEXTS.items()}
     assert existing == DOCUMENTED
+
+
+# What decides nothing, and writes neither the configuration nor a file of the system.
+CHANGES_NOTHING = {
+    "status", "ls", "show", "log", "sessions", "check", "why", "version", "pending", "export",
+    "completion", "config path", "config show", "config check", "rule ls", "parent ls",
+    "service status", "service logs", "service print",
+}  # fmt: skip
+# What a person does step by step, each answered before the next; and what only starts, stops or
+# looks. `doctor` without --fix is its own rehearsal.
+NEEDS_NO_REHEARSAL = {
+    "review", "config edit", "doctor", "scan", "down", "daemon", "bridge", "run",
+    "service start", "service stop", "service restart",
+}  # fmt: skip
+
+
+def test_whatever_changes_something_can_be_rehearsed() -> None:
+    groups = {"", "parent", "rule", "config", "service"}
+    changing = CONTEXTS.keys() - CHANGES_NOTHING - NEEDS_NO_REHEARSAL - groups
+    assert {path for path in CONTEXTS if "--dry-run" in flags_of(CONTEXTS[path])} == changing
 
 
 @pytest.mark.parametrize("path", CONTEXTS)

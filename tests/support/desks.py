@@ -57,6 +57,7 @@ class FakeSurveyor:
         self.finds: Sequence[Observation] = ()
         self.scanned: list[bytes | None] = []
         self.proposed: list[bytes] = []
+        self.being_made: frozenset[bytes] = frozenset()
         self.troubles: list[str] = []
 
     def parents(self) -> Sequence[Parent]:
@@ -86,14 +87,17 @@ class FakeSurveyor:
         if progress is not None:
             progress(Progress(folders=1, projects=len(self.finds), parent="/home/ann/src"))
         await self._world.ledger.observe(self.finds)
-        return ScanCost(folders=7, seconds=0.12345)
+        return ScanCost(folders=7, seconds=0.12345, being_made=self.being_made)
 
     async def propose(self, path: bytes) -> None:
         self.proposed.append(path)
+        await self._world.ledger.observe([await self.foresee(path)])
+
+    async def foresee(self, path: bytes) -> Sighted:
         there = self._world.disk.folders.get(path)
         if there is None:
             raise NotPresent("there is no such folder", "rootsd ls")
-        await self._world.ledger.observe([Sighted(path, ProjectKind.GIT, there)])
+        return Sighted(path, ProjectKind.GIT, there)
 
 
 def a_session(id_: str) -> SessionItem:

@@ -155,7 +155,7 @@ def a_scan(**changes: object) -> dict[str, Any]:
     """A `Scanned` of 3 projects, 1 new."""
     return {
         "revision": 7, "new": [an_item()], "gone": [], "changed": [], "projects": 3,
-        "folders": 1204, "seconds": 0.05, "warnings": [], **changes,
+        "folders": 1204, "seconds": 0.05, "being_made": 0, "warnings": [], **changes,
     }  # fmt: skip
 
 

@@ -100,6 +100,16 @@ def edited(file: bytes) -> Iterator[Callable[[Callable[[str], str]], None]]:
         os.close(lock)
 
 
+@contextmanager
+def rehearsed(file: bytes) -> Iterator[Callable[[Callable[[str], str]], None]]:
+    """As `edited`, but what is yielded only checks what an edit would make, and writes nothing."""
+
+    def check(edit: Callable[[str], str]) -> None:
+        edit(text_in(_target(file)))
+
+    yield check
+
+
 def text_in(file: bytes) -> str:
     """The text of the configuration; what a new one begins with where there is none.
 

@@ -13,6 +13,8 @@ from rootsd.wire.naming import Renaming, Tagging
 
 ProjectOrder = Decide | Renaming | Tagging
 
+UNCHANGED = "This would be so; nothing was changed."
+
 # A sentence each, not a table: no titles.
 _TOLD = tuple(replace(column, title="") for column in (VERDICT, NAME, PATH))
 _TOLD_NAMED = tuple(replace(column, title="") for column in (NAME, PATH, NOTE))
@@ -41,7 +43,7 @@ def decide(session: Session, order: ProjectOrder) -> None:
     if not decided["items"] and not decided["unchanged"]:
         output.say("Done; what is gone from the disk is no longer listed.")
     if is_rehearsal:
-        output.say("This would be so; nothing was changed.")
+        output.say(UNCHANGED)
 
 
 def _columns(order: ProjectOrder) -> tuple[Column, ...]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 from rootsd.cli import configfile
@@ -14,6 +15,7 @@ from rootsd.core.labels import safe_label
 from rootsd.core.paths import RefusedPlaces, is_utf8, text_of
 from rootsd.host import folders
 from rootsd.host.config import Config, canonical, parse_config, read_config, why_no_parent
+from rootsd.wire.deciding import Effect
 
 
 class BadParent(RootsdError):
@@ -50,7 +52,12 @@ def checked_parent(session: Session, typed: str) -> bytes:
     return path
 
 
-def add(session: Session, paths: Sequence[bytes], settings: Mapping[str, Any]) -> list[bytes]:
+def add(
+    session: Session,
+    paths: Sequence[bytes],
+    settings: Mapping[str, Any],
+    effect: Effect = Effect.APPLY,
+) -> list[bytes]:
     """Write those that are no parents yet into the configuration; returns them."""
     config_file = session.places.config_file
 
@@ -66,22 +73,24 @@ def add(session: Session, paths: Sequence[bytes], settings: Mapping[str, Any]) -
 
     if not missing():
         return []
-    with configfile.edited(config_file) as change:
+    with _editing(config_file, effect) as change:
         if fresh := missing():  # somebody else may have added them meanwhile
             change(edit)
     return fresh
 
 
-def remove(session: Session, typed: str) -> bytes:
+def remove(session: Session, typed: str, effect: Effect = Effect.APPLY) -> bytes:
     """Take a parent out of the configuration; its path. Raises UnknownParent."""
     config_file = session.places.config_file
-    with configfile.edited(config_file) as change:
+    with _editing(config_file, effect) as change:
         path, index = _find(read_config(config_file), typed)
         change(lambda text: configfile.without_parent(text, index))
     return path
 
 
-def alter(session: Session, typed: str, settings: Mapping[str, Any]) -> bytes:
+def alter(
+    session: Session, typed: str, settings: Mapping[str, Any], effect: Effect = Effect.APPLY
+) -> bytes:
     """Set keys of a parent in the configuration; its path. Raises UnknownParent."""
     config_file = session.places.config_file
 
@@ -90,10 +99,20 @@ def alter(session: Session, typed: str, settings: Mapping[str, Any]) -> bytes:
         parse_config(new, config_file)
         return new
 
-    with configfile.edited(config_file) as change:
+    with _editing(config_file, effect) as change:
         path, index = _find(read_config(config_file), typed)
         change(edit)
     return path
+
+
+def _editing(
+    file: bytes, effect: Effect
+) -> AbstractContextManager[Callable[[Callable[[str], str]], None]]:
+    match effect:
+        case Effect.APPLY:
+            return configfile.edited(file)
+        case Effect.DRY_RUN:
+            return configfile.rehearsed(file)
 
 
 def _find(config: Config, typed: str) -> tuple[bytes, int]:

@@ -19,17 +19,22 @@ class NotRemoved(RootsdError):
     """A folder is still there."""
 
 
+def own_folders(session: Session) -> list[Path]:
+    """Every folder of the daemon's own that is there."""
+    places = session.places
+    named = (places.config, places.log, places.state, *(f.path for f in folders.run_folders()))
+    own = dict.fromkeys([*(Path(os.fsdecode(name)) for name in named), starter.start_folder()])
+    return [folder for folder in own if folder.is_dir() and not folder.is_symlink()]
+
+
 def purge(session: Session) -> list[Path]:
     """Remove every folder of the daemon's own; those that were there.
 
     Under the lock, so that no daemon loses its store while it runs. Raises Busy, NotRemoved.
     """
     lifecycle.end(session)
-    places = session.places
-    named = (places.config, places.log, places.state, *(f.path for f in folders.run_folders()))
-    own = dict.fromkeys([*(Path(os.fsdecode(name)) for name in named), starter.start_folder()])
-    present = [folder for folder in own if folder.is_dir() and not folder.is_symlink()]
-    state = Path(os.fsdecode(places.state))
+    present = own_folders(session)
+    state = Path(os.fsdecode(session.places.state))
     if state in present:
         with DaemonLock.acquire(state, LockRecord(os.getpid(), "purge", {})):
             _remove(state)

@@ -123,16 +123,22 @@ def install(session: Session, managing: Supervisor, *, strict: bool | None) -> N
         _without_tier_two(session, managing, failure)
 
 
+def installed_files(managing: Supervisor) -> list[Path]:
+    """The files that `install` wrote and `uninstall` removes. Raises NotInstalled."""
+    known = [managing.folder / name for name in (*units.UNITS, units.PLIST)]
+    ours = [file for file in known if units.is_ours(file)]
+    if not ours:
+        raise NotInstalled("the service is not installed", "rootsd service install")
+    return ours
+
+
 def uninstall(session: Session, managing: Supervisor) -> list[Path]:
     """Stop the service and remove what `install` wrote; the files that are gone.
 
     Files that somebody else put beside them stay, decisions and configuration do, too.
     """
     managing.ensure_reachable()
-    known = [managing.folder / name for name in (*units.UNITS, units.PLIST)]
-    ours = [file for file in known if units.is_ours(file)]
-    if not ours:
-        raise NotInstalled("the service is not installed", "rootsd service install")
+    ours = installed_files(managing)
     starter.forbid()  # first, or a bridge would start the next daemon at once
     managing.unload()
     for file in ours:

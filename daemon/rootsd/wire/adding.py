@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, TypedDict
 
+from rootsd.wire.deciding import Effect
 from rootsd.wire.projects import Item
 from rootsd.wire.request import Request
 
@@ -19,6 +20,7 @@ class Addition(Request):
     what: str
     cwd: str
     name: str | None = None
+    effect: Effect = Effect.APPLY
 
 
 class Added(TypedDict):

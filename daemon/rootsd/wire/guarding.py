@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar, TypedDict
 
 from rootsd.core.callers import Guard
+from rootsd.wire.deciding import Effect
 from rootsd.wire.request import Request
 
 LONGEST_WAIT_S = 30
@@ -26,6 +27,7 @@ class SetGuard(Request):
     method: ClassVar[str] = "set-guard"
 
     guard: Guard
+    effect: Effect = Effect.APPLY
 
 
 @dataclass(frozen=True, slots=True)

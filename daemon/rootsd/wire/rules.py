@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar, TypedDict
 
 from rootsd.core.model import Verdict
+from rootsd.wire.deciding import Effect
 from rootsd.wire.projects import Item
 from rootsd.wire.request import Request
 
@@ -29,6 +30,7 @@ class RuleAddition(Request):
     verdict: Verdict
     pattern: str
     cwd: str
+    effect: Effect = Effect.APPLY
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,7 @@ class RuleRemoval(Request):
     method: ClassVar[str] = "rule-rm"
 
     number: int
+    effect: Effect = Effect.APPLY
 
 
 class RuleItem(TypedDict):

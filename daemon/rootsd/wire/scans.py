@@ -19,7 +19,9 @@ class ScanOrder(Request):
 
 
 class Scanned(TypedDict):
-    """What a scan found: new, gone and changed projects, how many in all, and its cost."""
+    """What a scan found: new, gone and changed projects, how many in all, and its cost.
+    `being_made` counts those that are still being written: they are proposed once they are whole.
+    """
 
     revision: int
     new: list[Item]
@@ -28,6 +30,7 @@ class Scanned(TypedDict):
     projects: int
     folders: int
     seconds: float
+    being_made: int
     warnings: list[str]
 
 

@@ -38,7 +38,7 @@ from support.decisions import approved, project
 from support.desks import APPROVE, CWD, DENY, FORGET, Office
 from support.fakes import HANG_GUARD
 
-ORDERS: list[Request] = [
+ORDERS: list[Any] = [
     Decide(APPROVE, CWD, ("p1",)), Decide(DENY, CWD, ("p1",)), Decide(FORGET, CWD, ("p1",)),
     SetGuard(Guard.OFF), SetGuard(Guard.AGENTS), RuleRemoval(3),
     RuleAddition(Verdict.APPROVED, "/x", CWD), Addition("/x", CWD, "api"),
@@ -49,7 +49,7 @@ LOOKS: list[Request] = [
     StatusQuery(), ProjectsQuery(CWD), NextWaiting(), ScanOrder(), Reload(), Examine(),
     NewsQuery(), SessionsQuery(), CheckQuery("/"), WhyQuery("/"), FocusQuery(),
     ShowQuery(CWD, ("p1",)), GuardQuery(), LogQuery(), RulesQuery(), Stop(), Addition("/x", CWD),
-    Decide(APPROVE, CWD, ("p1",), effect=Effect.DRY_RUN),
+    *(replace(order, effect=Effect.DRY_RUN) for order in ORDERS),
 ]  # fmt: skip
 
 

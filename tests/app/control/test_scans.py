@@ -28,6 +28,8 @@ async def scanned(
 
 async def test_a_scan_tells_what_is_new_gone_and_changed() -> None:
     office = Office(project(1), project(2), approved(3), approved(4), denied(5), project(6))
+    # What is known as whole may be looked at again; what is not is still being made.
+    office.surveyor.being_made = frozenset({path(6), path(8), path(9)})
     done = await scanned(
         office,
         sight(1),
@@ -46,6 +48,7 @@ async def test_a_scan_tells_what_is_new_gone_and_changed() -> None:
     assert [item["verdict"] for item in done["gone"]] == ["approved", "denied", "pending"]
     assert done["changed"][0]["lapsed"] == "replaced"
     assert (done["projects"], done["folders"], done["seconds"]) == (6, 7, 0.123)
+    assert done["being_made"] == 2
     assert done["revision"] == office.world.ledger.revision
 
 

@@ -9,6 +9,7 @@ import pytest
 from rootsd.core.errors import NameTaken, NotPresent
 from rootsd.core.model import Verdict
 from rootsd.wire.adding import Addition
+from rootsd.wire.deciding import Effect
 from rootsd.wire.projects import Selection
 from rootsd.wire.request import BadRequest
 from support.decisions import approved, identity, project
@@ -98,3 +99,27 @@ async def test_what_cannot_be_is_refused_and_nothing_is_left_behind() -> None:
     assert set(office.world.ledger.catalog.projects) == {path(1)}
     with pytest.raises(NameTaken):
         await add(office, URI, "p1")
+
+
+@pytest.mark.parametrize(
+    ("what", "kind", "name"),
+    [(URI, "uri", None), (URI, "uri", "diary"), ("../notes", "git", "diary")],
+)
+async def test_a_rehearsal_shows_what_would_be_proposed_and_proposes_nothing(
+    what: str, kind: str, name: str | None
+) -> None:
+    office = Office()
+    office.world.disk.folders[b"/home/ann/notes"] = identity(7)
+    would = await office.ask(Addition(what, CWD, name, Effect.DRY_RUN))
+    (item,) = would["items"]
+    assert (item["kind"], item["verdict"], item["name"]) == (kind, "pending", name or "v1")
+    assert would["is_new"]
+    assert office.surveyor.proposed == []
+    assert office.world.ledger.catalog.projects == {}
+
+
+async def test_a_rehearsal_is_refused_as_the_order_would_be() -> None:
+    office = Office(approved(1))
+    for what, error in (("../nowhere", NotPresent), ("https://a b", BadRequest), (URI, NameTaken)):
+        with pytest.raises(error):
+            await office.ask(Addition(what, CWD, "p1", Effect.DRY_RUN))

@@ -12,6 +12,7 @@ from rootsd.core.callers import Guard
 from rootsd.core.changes import Attempt, GuardChange, ProjectChange, Verb
 from rootsd.core.history import START, distrust, events_for, fold
 from rootsd.core.model import Actor, ActorKind, Verdict
+from rootsd.wire.deciding import Effect
 from rootsd.wire.guarding import GuardQuery, LogQuery, SetGuard
 from rootsd.wire.running import StatusQuery
 from support.decisions import NOON, PERSON, add, approved, decide, project, rule
@@ -59,6 +60,8 @@ async def test_the_newest_events_are_asked_for() -> None:
 
 async def test_the_guard_is_told_and_set() -> None:
     office = Office()
+    rehearsed = await office.ask(SetGuard(Guard.TERMINAL, Effect.DRY_RUN))
+    assert rehearsed["guard"] == "terminal"
     assert (await office.ask(GuardQuery()))["guard"] == "agents"
     assert (await office.ask(SetGuard(Guard.TERMINAL)))["guard"] == "terminal"
     assert (await office.ask(StatusQuery()))["guard"] == "terminal"

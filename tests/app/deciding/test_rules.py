@@ -9,6 +9,7 @@ import pytest
 
 from rootsd.core.errors import RefusedPlace, UnknownRule
 from rootsd.core.model import Verdict
+from rootsd.wire.deciding import Effect
 from rootsd.wire.request import BadRequest
 from rootsd.wire.rules import RuleAddition, RuleRemoval, RulesQuery
 from support.decisions import approved, denied, project
@@ -155,3 +156,23 @@ async def test_a_folder_whose_name_looks_like_a_glob_is_meant_as_it_is() -> None
     ruled = await add(office, YES, "**", "/home/ann/odd-link")
     assert ruled["rule"]["pattern"] == "/home/ann/src/a[[]b]c/**"
     assert await office.world.told() == {odd}
+
+
+async def test_a_rehearsal_shows_what_a_rule_would_do_and_does_nothing() -> None:
+    office = Office(project(1), approved(2))
+    would = await office.ask(RuleAddition(YES, "/home/ann/src/**", CWD, Effect.DRY_RUN))
+    assert [(item["name"], item["published"]) for item in would["items"]] == [
+        ("p1", True),
+        ("p2", True),
+    ]
+    assert await office.world.told() == {path(2)}
+    assert office.world.ledger.catalog.rules == ()
+    await add(office, NO, "/home/ann/src/**")
+    would = await office.ask(RuleRemoval(1, Effect.DRY_RUN))
+    assert [(item["name"], item["verdict"]) for item in would["items"]] == [
+        ("p1", "pending"),
+        ("p2", "approved"),
+    ]
+    assert await office.world.told() == set()
+    assert len(office.world.ledger.catalog.rules) == 1
+    assert office.world.is_kept()

@@ -208,7 +208,7 @@ def test_a_scan_counts_what_it_changed(observed: Observed, start: Start, src: Pa
     assert [(progress.parent, progress.folders) for progress in told] == [(raw(src), 512)]
     assert again.gone == again.changed == 0
     elsewhere = discovery.scan(b"/elsewhere").result(HANG_S)
-    assert elsewhere == ScanSummary(0, 0, 0, 0, 0, elsewhere.seconds)
+    assert elsewhere == ScanSummary(0, 0, 0, 0, 0, elsewhere.seconds, frozenset())
 
 
 def test_what_the_store_knew_and_is_gone_is_told(

@@ -102,6 +102,17 @@ async def test_a_folder_outside_every_parent_is_taken_in_when_it_is_named(home: 
         assert raw(elsewhere) in ledger.catalog.projects
 
 
+async def test_what_would_be_proposed_is_foreseen_and_not_taken_in(home: Path) -> None:
+    elsewhere = make_repository(home / "elsewhere")
+    async with surveying(home, home / "src") as (surveyor, ledger):
+        assert (await surveyor.foresee(raw(elsewhere))).kind is ProjectKind.GIT
+        with pytest.raises(NotPresent, match="no folder"):
+            await surveyor.foresee(raw(home / "nowhere"))
+        with pytest.raises(RefusedPlace, match="home"):
+            await surveyor.foresee(raw(home))
+        assert not ledger.catalog.projects
+
+
 async def test_a_look_takes_nothing_in(home: Path) -> None:
     elsewhere = make_repository(home / "elsewhere")
     async with surveying(home, home / "src") as (surveyor, ledger):

@@ -36,3 +36,10 @@ def test_what_is_known_already_is_told_with_how_it_stands(
 def test_it_wants_to_know_what(daemon: FakeDaemon, shell: Shell) -> None:
     assert shell.run("add").status == 2
     assert daemon.requests == []
+
+
+def test_a_rehearsal_names_no_decision_to_come(daemon: FakeDaemon, shell: Shell) -> None:
+    daemon.answers["add"] = added(an_item())
+    done = shell.run("add", "~/notes", "--dry-run")
+    assert done.err == "This would be so; nothing was changed.\n"
+    assert daemon.asked("add")[0]["effect"] == "dry-run"

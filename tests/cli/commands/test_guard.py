@@ -24,3 +24,12 @@ def test_what_is_no_guard_is_a_usage_error(shell: Shell) -> None:
     done = shell.run("guard", "on")
     assert done.status == 2
     assert "agents" in done.err
+
+
+def test_a_rehearsal_sets_nothing(daemon: FakeDaemon, shell: Shell) -> None:
+    daemon.answers["set-guard"] = {"revision": 7, "guard": "off", "warnings": []}
+    done = shell.run("guard", "off", "--dry-run")
+    assert done.out == "off\n"
+    assert done.err.endswith("nothing was changed.\n")
+    assert daemon.asked("set-guard") == [{"guard": "off", "effect": "dry-run"}]
+    assert shell.run("guard", "--dry-run").status == 2

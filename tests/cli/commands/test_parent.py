@@ -130,3 +130,22 @@ def test_a_damaged_configuration_is_78_and_stays(
         assert done.status == 78
         assert f"{file}, line 3, key dept: " in done.err
     assert file.read_text().endswith("dept = 2\n")
+
+
+def test_a_rehearsal_writes_nothing_and_tells_no_daemon(
+    daemon: FakeDaemon, shell: Shell, src: Path, rootsd_dir: Path
+) -> None:
+    daemon.answers["reload"] = a_status()
+    done = shell.run("parent", "add", str(src), "--dry-run")
+    assert done.err == f"{src} would be a parent.\nThis would be so; nothing was changed.\n"
+    assert not (rootsd_dir / "config" / "config.toml").exists()
+    shell.run("parent", "add", str(src))
+    before = config(rootsd_dir)
+    assert (
+        "would be changed" in shell.run("parent", "set", str(src), "--depth", "2", "--dry-run").err
+    )
+    done = shell.run("parent", "rm", str(src), "--dry-run", "--json")
+    assert json.loads(done.out)["dry_run"]
+    assert shell.run("parent", "rm", str(src.parent), "--dry-run").status == 5
+    assert config(rootsd_dir) == before
+    assert len(daemon.asked("reload")) == 1

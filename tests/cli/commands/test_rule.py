@@ -97,3 +97,17 @@ def test_a_rule_that_does_not_exist_is_nothing_that_matched(
     )
     done = shell.run("rule", "rm", "9")
     assert (done.status, done.err) == (5, "error: there is no rule 9\n  try: rootsd rule ls\n")
+
+
+def test_a_rehearsal_says_that_nothing_was_changed(daemon: FakeDaemon, shell: Shell) -> None:
+    daemon.answers |= {"rule-add": ruled(an_item()), "rule-rm": ruled(an_item(), is_new=False)}
+    done = shell.run("rule", "add", "deny", "/src/**", "--dry-run")
+    assert done.err == (
+        "Rule 3 would say: deny /src/**. It covers 1 now.\n"
+        "This would be so; nothing was changed.\n"
+    )
+    done = shell.run("rule", "rm", "3", "--dry-run")
+    assert done.err.startswith("Rule 3 would be gone: approve /src/**.\n")
+    assert [params["effect"] for _, params in daemon.requests] == ["dry-run", "dry-run"]
+    whole = json.loads(shell.run("rule", "rm", "3", "--dry-run", "--json").out)
+    assert whole["dry_run"]

@@ -140,6 +140,17 @@ def test_uninstall_keeps_decisions_and_says_where(installed: Desktop, shell: She
     assert decisions.exists()
 
 
+def test_a_rehearsal_names_what_would_go_and_removes_nothing(
+    installed: Desktop, shell: Shell
+) -> None:
+    done = shell.run("service", "uninstall", "--purge", "--dry-run")
+    assert f"would remove {installed.units}/rootsd.service\n" in done.err
+    assert f"would remove {installed.state}\n" in done.err
+    assert done.err.endswith("nothing was changed.\n")
+    assert installed.state.exists()
+    assert (installed.units / "rootsd.service").exists()
+
+
 def test_with_purge_they_go_too_and_twice_is_no_harm(installed: Desktop, shell: Shell) -> None:
     whole = json.loads(shell.run("service", "uninstall", "--purge", "--json").out)
     assert str(installed.state) in whole["removed"]

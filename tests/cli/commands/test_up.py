@@ -146,3 +146,27 @@ def test_in_the_foreground_it_is_the_daemon_itself(
     assert (done.status, seen) == (0, [None])
     assert "runs here until Ctrl-C" in done.err
     assert starter.recall() == starter.recipe_here(bytes(rootsd_dir / "state" / "log"))
+
+
+def test_a_rehearsal_writes_nothing_and_starts_nothing(
+    shell: Shell, src: Path, rootsd_dir: Path
+) -> None:
+    done = shell.run("up", str(src), "--dry-run")
+    assert (done.status, done.out) == (0, "")
+    assert done.err.splitlines() == [
+        "~/src would be watched.",
+        "The daemon would be started.",
+        "This would be so; nothing was changed.",
+    ]
+    told = json.loads(shell.run("up", str(src), "--dry-run", "--json").out)
+    assert (told["items"], told["running"]) == ([{"path": str(src)}], False)
+    assert not config(rootsd_dir).exists()
+    assert shell.run("up", "--dry-run").status == 2
+
+
+def test_what_is_still_being_written_is_told(running: FakeDaemon, shell: Shell, src: Path) -> None:
+    running.answers["scan"] = a_scan(being_made=1)
+    told = "1 more is still being written, and proposed once it is whole."
+    assert told in shell.run("up", str(src)).err.splitlines()
+    running.answers["scan"] = a_scan(being_made=2)
+    assert "2 more are still being written" in shell.run("scan").err

@@ -77,7 +77,7 @@ class Desk:
 def _entries(means: Means) -> tuple[Entry[Any], ...]:
     ledger, parents, found = means.ledger, means.surveyor.parents, means.real_path
     propose = means.surveyor.propose
-    adding = Adding(ledger, found, propose, parents)
+    adding = Adding(ledger, found, propose, means.surveyor.foresee, parents)
     return (
         *Running(ledger, means.surveyor, means.host, means.chronicle.standing).entries(),
         *Examining(ledger, means.surveyor, means.host, means.state).entries(),

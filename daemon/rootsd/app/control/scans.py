@@ -15,6 +15,7 @@ from rootsd.app.deciding.ledger import Ledger
 from rootsd.app.deciding.references import canonical
 from rootsd.core.catalog import Catalog
 from rootsd.core.errors import UnknownProject
+from rootsd.core.inputs import Sighted
 from rootsd.core.labels import safe_label
 from rootsd.core.model import Parent, Presence, Project
 from rootsd.core.paths import contains
@@ -24,10 +25,11 @@ from rootsd.wire.scans import Scanned, ScanOrder
 
 @dataclass(frozen=True, slots=True)
 class ScanCost:
-    """What one scan went through."""
+    """What one scan went through, and the projects that were not seen to be whole yet."""
 
     folders: int
     seconds: float
+    being_made: frozenset[bytes]
 
 
 class Surveyor(Protocol):
@@ -50,6 +52,9 @@ class Surveyor(Protocol):
 
     async def propose(self, path: bytes) -> None:
         """Look at one folder and take it into the catalogue. Raises RootsdError."""
+
+    async def foresee(self, path: bytes) -> Sighted:
+        """What `propose` would see; nothing is taken in. Raises as `propose` does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +92,7 @@ class Scans:
             projects=len(after.projects),
             folders=cost.folders,
             seconds=round(cost.seconds, 3),
+            being_made=len(cost.being_made - after.projects.keys()),
             warnings=[],
         )
 

@@ -13,22 +13,28 @@ from rootsd.app.control.register import Entry, Order, order, plain
 from rootsd.app.deciding.decisions import check_word
 from rootsd.app.deciding.ledger import Ledger
 from rootsd.app.deciding.references import canonical
+from rootsd.core.catalog import Catalog
 from rootsd.core.inputs import Rename, Sighted
 from rootsd.core.labels import safe_label
 from rootsd.core.model import Actor, Parent, ProjectKind
 from rootsd.core.paths import bytes_of
 from rootsd.core.uris import UriError, checked_uri, looks_like_a_uri
 from rootsd.wire.adding import Added, Addition
+from rootsd.wire.deciding import Effect
 from rootsd.wire.request import BadRequest
 
 
 @dataclass(frozen=True, slots=True)
 class Adding:
-    """Carries out `Addition` requests; the parts are those of `rootsd.app.deciding.decisions`."""
+    """Carries out `Addition` requests; the parts are those of `rootsd.app.deciding.decisions`.
+
+    `foresee` looks as `propose` does and takes nothing in.
+    """
 
     ledger: Ledger
     real_path: Callable[[str, str], bytes]
     propose: Callable[[bytes], Awaitable[None]]
+    foresee: Callable[[bytes], Awaitable[Sighted]]
     parents: Callable[[], Sequence[Parent]]
 
     def entries(self) -> Iterable[Entry[Any]]:
@@ -40,10 +46,12 @@ class Adding:
         if request.name is not None:
             check_word(request.name)
         before = self.ledger.catalog
-        path = await self.proposed(request)
-        if request.name is not None and self._name(path) != request.name:
-            await self.ledger.obey([Rename(path, request.name, actor)])
-        catalog = self.ledger.catalog
+        if request.effect is Effect.DRY_RUN:
+            path, catalog = await self._rehearsed(request, actor)
+        else:
+            path = await self.proposed(request)
+            await self.ledger.obey(_naming(request, path, self.ledger.catalog, actor))
+            catalog = self.ledger.catalog
         return Added(
             revision=self.ledger.revision,
             items=items_of(catalog, [catalog.projects[path]], self.parents()),
@@ -53,22 +61,44 @@ class Adding:
 
     async def proposed(self, request: Addition) -> bytes:
         """The path of the project, once it is in the catalogue. Raises as `add` does."""
-        if not looks_like_a_uri(request.what):
-            folder = await to_thread.run_sync(canonical, self.real_path, request.what, request.cwd)
-            await self.propose(folder)
-            return folder
-        try:
-            uri = bytes_of(checked_uri(request.what))
-        except UriError as error:
-            shown = safe_label(request.what, limit=200)
-            raise BadRequest(f"{shown} cannot be added: {error}", "rootsd add --help") from error
-        await self.ledger.observe([Sighted(uri, ProjectKind.URI, None)])
-        return uri
+        if looks_like_a_uri(request.what):
+            seen = _sighted_uri(request.what)
+            await self.ledger.observe([seen])
+            return seen.path
+        folder = await self._folder(request)
+        await self.propose(folder)
+        return folder
 
-    def _name(self, path: bytes) -> str | None:
-        return self.ledger.catalog.projects[path].ruling.name
+    async def _rehearsed(self, request: Addition, actor: Actor) -> tuple[bytes, Catalog]:
+        if looks_like_a_uri(request.what):
+            seen = _sighted_uri(request.what)
+        else:
+            seen = await self.foresee(await self._folder(request))
+        sighted = self.ledger.rehearse([seen]).catalog
+        naming = _naming(request, seen.path, sighted, actor)
+        return seen.path, self.ledger.rehearse([seen, *naming]).catalog
+
+    async def _folder(self, request: Addition) -> bytes:
+        return await to_thread.run_sync(canonical, self.real_path, request.what, request.cwd)
+
+
+def _sighted_uri(typed: str) -> Sighted:
+    """Raises BadRequest for what is none."""
+    try:
+        return Sighted(bytes_of(checked_uri(typed)), ProjectKind.URI, None)
+    except UriError as error:
+        shown = safe_label(typed, limit=200)
+        raise BadRequest(f"{shown} cannot be added: {error}", "rootsd add --help") from error
+
+
+def _naming(request: Addition, path: bytes, catalog: Catalog, actor: Actor) -> list[Rename]:
+    if request.name is None or catalog.projects[path].ruling.name == request.name:
+        return []
+    return [Rename(path, request.name, actor)]
 
 
 def _order_in(request: Addition) -> Order | None:
     """To propose decides nothing; to name does."""
-    return plain(f"add {request.what} --name {request.name}") if request.name else None
+    if request.name is None or request.effect is Effect.DRY_RUN:
+        return None
+    return plain(f"add {request.what} --name {request.name}")

@@ -12,7 +12,7 @@ import anyio
 
 from rootsd.app.control.gate import Gate
 from rootsd.app.control.items import rfc3339
-from rootsd.app.control.register import Entry, look, order, plain
+from rootsd.app.control.register import Entry, Order, look, order, plain
 from rootsd.app.deciding.ledger import Ledger
 from rootsd.core.callers import Guard
 from rootsd.core.history import FOCUS, Event, SubjectKind
@@ -20,6 +20,7 @@ from rootsd.core.labels import safe_label
 from rootsd.core.model import Actor, Rule
 from rootsd.core.paths import text_of
 from rootsd.core.records import Focused, RuledProject
+from rootsd.wire.deciding import Effect
 from rootsd.wire.guarding import (
     LONGEST_WAIT_S,
     GuardQuery,
@@ -55,7 +56,7 @@ class Chronicle:
         return (
             look(LogQuery, self.log),
             look(GuardQuery, self.guard),
-            order(SetGuard, self.set_guard, lambda r: plain(f"guard {r.guard.value}")),
+            order(SetGuard, self.set_guard, _guarding),
         )
 
     async def log(self, query: LogQuery) -> LogListing:
@@ -71,12 +72,13 @@ class Chronicle:
 
     async def guard(self, _: GuardQuery) -> GuardStatus:
         """Who may decide."""
-        return self._guard_status()
+        return self._guard_status(self.gate.guard)
 
     async def set_guard(self, request: SetGuard, actor: Actor) -> GuardStatus:
         """Let another guard judge. Raises what the store raises."""
-        await self.gate.set_guard(request.guard, actor)
-        return self._guard_status()
+        if request.effect is Effect.APPLY:
+            await self.gate.set_guard(request.guard, actor)
+        return self._guard_status(request.guard)
 
     def _events(self, query: LogQuery) -> Sequence[Event]:
         """In a thread."""
@@ -91,8 +93,14 @@ class Chronicle:
             self.gate.refusals.looked()
         return self.gate.guard, refused
 
-    def _guard_status(self) -> GuardStatus:
-        return GuardStatus(revision=self.ledger.revision, guard=self.gate.guard.value, warnings=[])
+    def _guard_status(self, guard: Guard) -> GuardStatus:
+        return GuardStatus(revision=self.ledger.revision, guard=guard.value, warnings=[])
+
+
+def _guarding(request: SetGuard) -> Order | None:
+    if request.effect is Effect.DRY_RUN:
+        return None
+    return plain(f"guard {request.guard.value}")
 
 
 def log_items(events: Sequence[Event]) -> list[LogItem]:

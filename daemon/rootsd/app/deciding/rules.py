@@ -21,6 +21,7 @@ from rootsd.core.labels import safe_label
 from rootsd.core.model import Actor, Parent, Project, Rule, Verdict
 from rootsd.core.paths import bytes_of, is_utf8, text_of
 from rootsd.core.rules import checked_pattern, literal, matches
+from rootsd.wire.deciding import Effect
 from rootsd.wire.request import BadRequest
 from rootsd.wire.rules import RuleAddition, Ruled, RuleItem, RuleListing, RuleRemoval, RulesQuery
 
@@ -41,7 +42,7 @@ class Rules:
         return (
             look(RulesQuery, self.listing),
             order(RuleAddition, self.add, _addition),
-            order(RuleRemoval, self.remove, lambda r: plain(f"rule rm {r.number}")),
+            order(RuleRemoval, self.remove, _removal),
         )
 
     async def listing(self, _: RulesQuery) -> RuleListing:
@@ -60,8 +61,8 @@ class Rules:
             self._refuse_all_there_is(pattern)
         known = _same(self.ledger.catalog, request.verdict, pattern)
         if known is None:
-            made = await self.ledger.obey([AddRule(pattern, request.verdict, actor)])
-            catalog = made.catalog
+            ruling = AddRule(pattern, request.verdict, actor)
+            catalog = await self._catalog_after(ruling, request.effect)
             return self._told(catalog.rules[-1], catalog, catalog, is_new=True)
         return self._told(known, self.ledger.catalog, self.ledger.catalog, is_new=False)
 
@@ -71,8 +72,13 @@ class Rules:
         rule = next((rule for rule in before.rules if rule.number == request.number), None)
         if rule is None:
             raise UnknownRule(f"there is no rule {request.number}", "rootsd rule ls")
-        made = await self.ledger.obey([RemoveRule(request.number, actor)])
-        return self._told(rule, before, made.catalog, is_new=False)
+        after = await self._catalog_after(RemoveRule(request.number, actor), request.effect)
+        return self._told(rule, before, after, is_new=False)
+
+    async def _catalog_after(self, ruling: AddRule | RemoveRule, effect: Effect) -> Catalog:
+        if effect is Effect.DRY_RUN:
+            return self.ledger.rehearse([ruling]).catalog
+        return (await self.ledger.obey([ruling])).catalog
 
     def _told(self, rule: Rule, matched_in: Catalog, now: Catalog, *, is_new: bool) -> Ruled:
         covered = _covered(rule, matched_in)
@@ -110,9 +116,17 @@ class Rules:
             ) from error
 
 
-def _addition(request: RuleAddition) -> Order:
+def _addition(request: RuleAddition) -> Order | None:
+    if request.effect is Effect.DRY_RUN:
+        return None
     word = "approve" if request.verdict is Verdict.APPROVED else "deny"
     return plain(f"rule add {word} {request.pattern}")
+
+
+def _removal(request: RuleRemoval) -> Order | None:
+    if request.effect is Effect.DRY_RUN:
+        return None
+    return plain(f"rule rm {request.number}")
 
 
 def _same(catalog: Catalog, verdict: Verdict, pattern: bytes) -> Rule | None:

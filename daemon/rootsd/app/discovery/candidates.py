@@ -51,7 +51,12 @@ class Candidates:
 
     def __len__(self) -> int:
         """How many are being made; those given up do not count."""
-        return sum(1 for candidate in self._all.values() if candidate.given_up is None)
+        return len(self.being_made())
+
+    def being_made(self) -> frozenset[bytes]:
+        """The paths of those; some may have been reported as whole before, and are looked at
+        again."""
+        return frozenset(path for path, each in self._all.items() if each.given_up is None)
 
     def consider(self, path: bytes, kind: ProjectKind, arrival: Arrival) -> Settled | None:
         """Judge a folder with a marker; None if it has to be followed first.

@@ -285,6 +285,7 @@ class Discovery:
             folders=sum(len(territory) for territory in chosen),
             projects=sum(territory.count_projects() for territory in chosen),
             seconds=self._monotonic() - begin,
+            being_made=self._explorer.candidates.being_made(),
         )
 
     def _status_now(self) -> DiscoveryStatus:

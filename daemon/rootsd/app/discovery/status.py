@@ -54,7 +54,8 @@ class ScanProgress:
 
 @dataclass(frozen=True, slots=True)
 class ScanSummary:
-    """What one scan changed, and what it went through. `seconds` is wall time."""
+    """What one scan changed, and what it went through. `seconds` is wall time; `being_made`
+    are the projects, in all parents, that are not seen to be whole yet, reported before or not."""
 
     new: int
     gone: int
@@ -62,6 +63,7 @@ class ScanSummary:
     folders: int
     projects: int
     seconds: float
+    being_made: frozenset[bytes]
 
 
 def report_on(territory: Territory, *, scanning: bool) -> ParentReport:

@@ -132,7 +132,7 @@ class Surveyor:
             self._discovery.scan(parent, self._progress_into(progress) if progress else None)
         )
         await self._idle.wait()
-        return ScanCost(folders=summary.folders, seconds=summary.seconds)
+        return ScanCost(summary.folders, summary.seconds, summary.being_made)
 
     async def look(self, path: bytes) -> Observation:
         """What lies at `path` now; nothing is taken in. Whoever waits for it may be cancelled."""
@@ -145,22 +145,22 @@ class Surveyor:
 
         Raises NotPresent or RefusedPlace where there is nothing that could be approved.
         """
-        shown = safe_label(path, limit=None)
+        await self._check_place(path)
+        _sighted(await self._result_of(self._discovery.probe(path)))
+        await self._idle.wait()
+
+    async def foresee(self, path: bytes) -> Sighted:
+        """What `propose` would see; nothing is taken in. Raises as `propose` does."""
+        await self._check_place(path)
+        return _sighted(await self.look(path))
+
+    async def _check_place(self, path: bytes) -> None:
         reason = self._ledger.catalog.places.why_no_root(path)
         if reason is None:
             reason = await to_thread.run_sync(self._why_disguised, path, limiter=self._looks)
         if reason is not None:
+            shown = safe_label(path, limit=None)
             raise RefusedPlace(f"{shown} can never be a root: {reason}")
-        seen = await self._result_of(self._discovery.probe(path))
-        match seen:
-            case Sighted():
-                await self._idle.wait()
-            case Vanished():
-                raise NotPresent(f"there is no folder {shown}", "rootsd ls")
-            case Unreachable():
-                raise NotPresent(f"no folder can be read at {shown}", f"ls -ld {shown}")
-            case Unsafe():
-                raise RefusedPlace(f"{shown} cannot be published: {seen.reason.value}")
 
     def _probe(self, path: bytes) -> Observation:
         return probe(path) if self._answering.answers(path) else Unreachable(path)
@@ -229,3 +229,17 @@ class Surveyor:
         if self._idle.is_set():
             self._idle = anyio.Event()
         self._arrived.set()
+
+
+def _sighted(seen: Observation) -> Sighted:
+    """What was seen, if that is a folder that may be proposed. Raises NotPresent, RefusedPlace."""
+    shown = safe_label(seen.path, limit=None)
+    match seen:
+        case Sighted():
+            return seen
+        case Vanished():
+            raise NotPresent(f"there is no folder {shown}", "rootsd ls")
+        case Unreachable():
+            raise NotPresent(f"no folder can be read at {shown}", f"ls -ld {shown}")
+        case Unsafe():
+            raise RefusedPlace(f"{shown} cannot be published: {seen.reason.value}")

@@ -6,6 +6,7 @@ import click
 
 from rootsd.cli import completing
 from rootsd.cli.columns import PROJECT_COLUMNS
+from rootsd.cli.decisions import UNCHANGED, effect_of
 from rootsd.cli.flags import Command
 from rootsd.cli.render import Answer
 from rootsd.cli.session import Session, pass_session
@@ -20,21 +21,24 @@ from rootsd.wire.adding import Addition
 )
 @click.argument("what", metavar="PATH|URI", shell_complete=completing.folders)
 @click.option("--name", metavar="NAME", help="call it so")
+@click.option("--dry-run", is_flag=True, help="only show what would be proposed")
 @pass_session
-def command(session: Session, *, what: str, name: str | None) -> None:
+def command(session: Session, *, what: str, name: str | None, dry_run: bool) -> None:
     """Propose a folder that no scan finds, or a URI; it waits for your decision.
 
     A URI is no folder: clients see it in tools and resources, and among MCP's roots, which have to
     be files, only where their bridge was started with --any-uri. forget takes it away again.
     """
-    added = session.call(Addition(what, session.cwd, name))
+    added = session.call(Addition(what, session.cwd, name, effect_of(dry_run=dry_run)))
     output = session.output
-    extra = {"is_new": added["is_new"]}
+    extra = {"is_new": added["is_new"], "dry_run": dry_run}
     answer = Answer(added["items"], added["revision"], added["warnings"], extra)
     output.show(answer, PROJECT_COLUMNS)
     (item,) = added["items"]
     shown = safe_label(item["name"])
     if not added["is_new"]:
         output.say(f"{shown} is known already: it is {item['verdict']}.")
-    if item["verdict"] == "pending":
+    if dry_run:
+        output.say(UNCHANGED)
+    elif item["verdict"] == "pending":
         output.say(f"It waits for your decision: rootsd approve {item['id']}")

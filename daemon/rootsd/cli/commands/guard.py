@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from rootsd.cli.decisions import UNCHANGED, effect_of
 from rootsd.cli.flags import Command
 from rootsd.cli.render import Answer
 from rootsd.cli.session import Session, pass_session
@@ -23,8 +24,9 @@ _MEANING = {
     epilog="rootsd guard\nrootsd guard terminal",
 )
 @click.argument("mode", required=False, type=click.Choice([guard.value for guard in Guard]))
+@click.option("--dry-run", is_flag=True, help="only show what it would mean")
 @pass_session
-def command(session: Session, *, mode: str | None) -> None:
+def command(session: Session, *, mode: str | None, dry_run: bool) -> None:
     """Show or set who may decide what is published.
 
     agents: whoever was not started by a coding agent or an MCP client. terminal: whoever also
@@ -32,13 +34,17 @@ def command(session: Session, *, mode: str | None) -> None:
     self-approval of an agent; it is no boundary, since an agent that runs as you can do what
     you can.
     """
-    request = GuardQuery() if mode is None else SetGuard(Guard(mode))
+    if mode is None and dry_run:
+        raise click.UsageError("name what to set: agents, terminal or off")
+    request = GuardQuery() if mode is None else SetGuard(Guard(mode), effect_of(dry_run=dry_run))
     answer = session.call(request)
     output = session.output
     if output.is_json:
-        extra = {"guard": answer["guard"]}
+        extra = {"guard": answer["guard"], "dry_run": dry_run}
         output.object(Answer((), answer["revision"], answer["warnings"], extra))
         return
     output.line(answer["guard"])
     output.say(_MEANING[Guard(answer["guard"])])
+    if dry_run:
+        output.say(UNCHANGED)
     output.warn(answer["warnings"])

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
 from rootsd.cli import completing
 from rootsd.cli.columns import home_short
+from rootsd.cli.decisions import UNCHANGED, effect_of
 from rootsd.cli.flags import Command, Group
 from rootsd.cli.render import Answer, Column
 from rootsd.cli.session import Session, pass_session
@@ -16,6 +17,7 @@ from rootsd.core.errors import DaemonUnreachable
 from rootsd.core.labels import safe_label
 from rootsd.core.model import Nested, Parent
 from rootsd.core.paths import text_of
+from rootsd.wire.deciding import Effect
 from rootsd.wire.running import StatusQuery
 
 _COLUMNS = (
@@ -27,6 +29,8 @@ _COLUMNS = (
     Column("PROJECTS", lambda p: "?" if p["projects"] is None else str(p["projects"])),
     Column("NOTE", lambda p: p["note"] or "", limit=200),
 )
+
+_dry_run = click.option("--dry-run", is_flag=True, help="only say what would be so")
 
 _Flag = int | str | tuple[str, ...] | None
 
@@ -48,6 +52,16 @@ _project_files = click.option(
     metavar="NAME",
     help="makes a folder a project, too: NAME or *.ENDING; with ! before it: does not",
 )
+
+
+class _Done(NamedTuple):
+    """What is said of a parent after a change, and after its rehearsal."""
+
+    did: str
+    would: str
+
+
+_SO_ALREADY = _Done("is a parent already", "is a parent already")
 
 
 @click.group(
@@ -104,14 +118,18 @@ def list_(session: Session) -> None:
 @_skip
 @_nested
 @_project_files
+@_dry_run
 @pass_session
-def add(session: Session, /, *, path: str, **flags: _Flag) -> None:
+def add(session: Session, /, *, path: str, dry_run: bool, **flags: _Flag) -> None:
     """Watch one more folder, from now on."""
     from rootsd.cli import parents
 
     canonical = parents.checked_parent(session, path)
-    fresh = parents.add(session, [canonical], _settings(**flags))
-    _tell(session, canonical, "is a parent now" if fresh else "is a parent already")
+    effect = effect_of(dry_run=dry_run)
+    if parents.add(session, [canonical], _settings(**flags), effect):
+        _tell(session, canonical, _Done("is a parent now", "would be a parent"), effect)
+    else:
+        _tell(session, canonical, _SO_ALREADY, effect)
 
 
 @command.command(
@@ -120,12 +138,15 @@ def add(session: Session, /, *, path: str, **flags: _Flag) -> None:
     epilog="rootsd parent rm ~/old",
 )
 @click.argument("path", shell_complete=completing.parents)
+@_dry_run
 @pass_session
-def remove(session: Session, *, path: str) -> None:
+def remove(session: Session, *, path: str, dry_run: bool) -> None:
     """Watch a folder no longer. Decisions about what is in it are kept."""
     from rootsd.cli import parents
 
-    _tell(session, parents.remove(session, path), "is no parent any more")
+    effect = effect_of(dry_run=dry_run)
+    removed = parents.remove(session, path, effect)
+    _tell(session, removed, _Done("is no parent any more", "would be no parent any more"), effect)
 
 
 @command.command(
@@ -138,8 +159,9 @@ def remove(session: Session, *, path: str) -> None:
 @_skip
 @_nested
 @_project_files
+@_dry_run
 @pass_session
-def alter(session: Session, /, *, path: str, **flags: _Flag) -> None:
+def alter(session: Session, /, *, path: str, dry_run: bool, **flags: _Flag) -> None:
     """Change how a folder is watched. --skip replaces what was skipped, and '' skips nothing; so
     with --project-file."""
     from rootsd.cli import parents
@@ -147,7 +169,9 @@ def alter(session: Session, /, *, path: str, **flags: _Flag) -> None:
     settings = _settings(**flags)
     if not settings:
         raise click.UsageError("name what to set: --depth, --skip, --nested or --project-file")
-    _tell(session, parents.alter(session, path, settings), "was changed")
+    effect = effect_of(dry_run=dry_run)
+    altered = parents.alter(session, path, settings, effect)
+    _tell(session, altered, _Done("was changed", "would be changed"), effect)
 
 
 def _settings(**flags: _Flag) -> dict[str, Any]:
@@ -160,17 +184,22 @@ def _settings(**flags: _Flag) -> dict[str, Any]:
     }
 
 
-def _tell(session: Session, path: bytes, what: str) -> None:
+def _tell(session: Session, path: bytes, told: _Done, effect: Effect) -> None:
     """Have the daemon follow, and say what was done."""
     from rootsd.cli import lifecycle
 
-    is_followed = lifecycle.reload_if_running(session)
+    is_rehearsal = effect is Effect.DRY_RUN
+    is_followed = is_rehearsal or lifecycle.reload_if_running(session)
+    what = told.would if is_rehearsal else told.did
     output = session.output
     if output.is_json:
-        output.object(Answer([{"path": text_of(path), "done": what}]))
+        item = {"path": text_of(path), "done": what}
+        output.object(Answer([item], extra={"dry_run": is_rehearsal}))
         return
     output.say(f"{safe_label(path, limit=None)} {what}.")
-    if not is_followed:
+    if is_rehearsal:
+        output.say(UNCHANGED)
+    elif not is_followed:
         output.say("The daemon is not running: rootsd up")
 
 

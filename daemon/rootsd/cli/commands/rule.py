@@ -10,12 +10,14 @@ import click
 
 from rootsd.cli import completing
 from rootsd.cli.columns import PROJECT_COLUMNS, age, home_short
+from rootsd.cli.decisions import UNCHANGED, effect_of
 from rootsd.cli.flags import Command, Group
 from rootsd.cli.render import Answer, Column
 from rootsd.cli.session import Session, pass_session
 from rootsd.core.labels import safe_label
 from rootsd.core.model import Verdict
 from rootsd.core.paths import text_of
+from rootsd.wire.deciding import Effect
 from rootsd.wire.rules import RuleAddition, RuleRemoval, RulesQuery
 
 _VERBS = {"approve": Verdict.APPROVED, "deny": Verdict.DENIED}
@@ -72,38 +74,52 @@ def list_(session: Session) -> None:
 )
 @click.argument("verb", type=click.Choice(list(_VERBS)))
 @click.argument("glob", shell_complete=completing.folders)
+@click.option("--dry-run", is_flag=True, help="only show what it would cover")
 @pass_session
-def add(session: Session, *, verb: str, glob: str) -> None:
+def add(session: Session, *, verb: str, glob: str, dry_run: bool) -> None:
     """Approve or deny whatever GLOB matches, from now on; prints what it covers now.
 
     Quote GLOB. *, ? and [...] stay within one component of the path, ** stands for any number of
     them. What is matched is covered with all that is below it.
     """
-    ruled = session.call(RuleAddition(_VERBS[verb], glob, session.cwd))
+    effect = effect_of(dry_run=dry_run)
+    ruled = session.call(RuleAddition(_VERBS[verb], glob, session.cwd, effect))
     number = ruled["rule"]["number"]
-    done = "says" if ruled["is_new"] else "said already"
-    _show(session, ruled)
+    would = "would say" if dry_run else "says"
+    done = would if ruled["is_new"] else "said already"
+    _show(session, ruled, effect)
     pattern = safe_label(_pattern(ruled["rule"]), limit=None)
     session.output.say(f"Rule {number} {done}: {verb} {pattern}. {_extent(ruled['rule'])}")
+    if dry_run:
+        session.output.say(UNCHANGED)
 
 
 @command.command("rm", cls=Command, epilog="rootsd rule\nrootsd rule rm 1")
 @click.argument("number", type=click.IntRange(min=1), shell_complete=completing.rules)
+@click.option("--dry-run", is_flag=True, help="only show how its projects would stand then")
 @pass_session
-def remove(session: Session, *, number: int) -> None:
+def remove(session: Session, *, number: int, dry_run: bool) -> None:
     """Take a rule back; prints the projects that it covered, as they are now.
 
     What it alone had approved or denied waits for your decision again.
     """
-    ruled = session.call(RuleRemoval(number))
-    _show(session, ruled)
+    effect = effect_of(dry_run=dry_run)
+    ruled = session.call(RuleRemoval(number, effect))
+    _show(session, ruled, effect)
     pattern = safe_label(_pattern(ruled["rule"]), limit=None)
     verb = _WORDS[ruled["rule"]["verdict"]]
-    session.output.say(f"Rule {number} is gone: {verb} {pattern}.")
+    gone = "would be gone" if dry_run else "is gone"
+    session.output.say(f"Rule {number} {gone}: {verb} {pattern}.")
+    if dry_run:
+        session.output.say(UNCHANGED)
 
 
-def _show(session: Session, ruled: Mapping[str, Any]) -> None:
-    extra = {"rule": ruled["rule"], "is_new": ruled["is_new"]}
+def _show(session: Session, ruled: Mapping[str, Any], effect: Effect) -> None:
+    extra = {
+        "rule": ruled["rule"],
+        "is_new": ruled["is_new"],
+        "dry_run": effect is Effect.DRY_RUN,
+    }
     answer = Answer(ruled["items"], ruled["revision"], ruled["warnings"], extra)
     session.output.show(answer, PROJECT_COLUMNS)
 

@@ -46,11 +46,13 @@ def command(session: Session, parent: str | None) -> None:
     items = [{**item, "sign": sign} for group, sign in _SIGNS.items() for item in found[group]]
     output.show(Answer(items, found["revision"], found["warnings"]), _COLUMNS)
     output.say(summary(found))
+    if more := still_being_made(found):
+        output.say(more)
 
 
 def answer_of(found: Mapping[str, Any]) -> Answer:
     """A scan as an answer: the new projects are the items, the others stand beside them."""
-    parts = ("gone", "changed", "projects", "folders", "seconds")
+    parts = ("gone", "changed", "projects", "folders", "seconds", "being_made")
     return Answer(
         found["new"], found["revision"], found["warnings"], {part: found[part] for part in parts}
     )
@@ -63,3 +65,12 @@ def summary(found: Mapping[str, Any]) -> str:
         f"{found['seconds']:.2f} s: {len(found['new'])} new, {len(found['gone'])} gone, "
         f"{len(found['changed'])} changed"
     )
+
+
+def still_being_made(found: Mapping[str, Any]) -> str | None:
+    """A sentence about the projects that are not whole yet; None where there are none."""
+    count = found["being_made"]
+    if not count:
+        return None
+    is_, it_is = ("is", "it is") if count == 1 else ("are", "they are")
+    return f"{count} more {is_} still being written, and proposed once {it_is} whole."

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from rootsd.cli.decisions import UNCHANGED
 from rootsd.cli.flags import Command, Group
 from rootsd.cli.render import Answer
 from rootsd.cli.session import Session, pass_session
@@ -67,25 +68,34 @@ def install(session: Session, *, strict: bool | None, dry_run: bool) -> None:
     epilog="rootsd service uninstall\nrootsd service uninstall --purge",
 )
 @click.option("--purge", is_flag=True, help="remove decisions, configuration and logs, too")
+@click.option("--dry-run", is_flag=True, help="only print what would be removed")
 @pass_session
-def uninstall(session: Session, *, purge: bool) -> None:
+def uninstall(session: Session, *, purge: bool, dry_run: bool) -> None:
     """Stop the service and remove what install wrote. Decisions are kept."""
     from rootsd.cli import purging, service
 
+    managing = service.manager()
     try:
-        gone = service.uninstall(session, service.manager())
+        if dry_run:
+            gone = service.installed_files(managing)
+        else:
+            gone = service.uninstall(session, managing)
     except service.NotInstalled:
         if not purge:
             raise
         gone = []
     if purge:
-        gone += purging.purge(session)
+        gone += purging.own_folders(session) if dry_run else purging.purge(session)
     if session.output.is_json:
-        session.output.object(Answer(extra={"removed": [str(file) for file in gone]}))
+        extra = {"removed": [str(file) for file in gone], "dry_run": dry_run}
+        session.output.object(Answer(extra=extra))
         return
+    done = "would remove" if dry_run else "removed"
     for file in gone:
-        session.output.say(f"removed {safe_label(str(file), limit=None)}")
-    if not purge:
+        session.output.say(f"{done} {safe_label(str(file), limit=None)}")
+    if dry_run:
+        session.output.say(UNCHANGED)
+    elif not purge:
         kept = safe_label(session.places.state, limit=None)
         session.output.say(f"Decisions are kept in {kept}. Without a service: rootsd up")
 

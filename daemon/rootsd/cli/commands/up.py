@@ -10,11 +10,14 @@ import click
 from rootsd.cli import completing
 from rootsd.cli.columns import home_short, many
 from rootsd.cli.commands import status as status_command
+from rootsd.cli.decisions import UNCHANGED
 from rootsd.cli.flags import Command
+from rootsd.cli.render import Answer
 from rootsd.cli.session import Session, pass_session
 from rootsd.core.errors import ErrorCode, RootsdError
 from rootsd.core.labels import safe_label
 from rootsd.core.paths import text_of
+from rootsd.wire.deciding import Effect
 from rootsd.wire.running import StatusQuery
 
 
@@ -31,8 +34,9 @@ class NoParent(RootsdError):
 )
 @click.argument("parents", nargs=-1, metavar="[PARENT]...", shell_complete=completing.folders)
 @click.option("--foreground", is_flag=True, help="be the daemon, instead of starting it")
+@click.option("--dry-run", is_flag=True, help="only say what would be watched")
 @pass_session
-def command(session: Session, *, parents: tuple[str, ...], foreground: bool) -> int:
+def command(session: Session, *, parents: tuple[str, ...], foreground: bool, dry_run: bool) -> int:
     """Watch folders, make the daemon run, and show what is there.
 
     May be repeated: what is so already stays so. Nothing that is found is published before you
@@ -40,6 +44,9 @@ def command(session: Session, *, parents: tuple[str, ...], foreground: bool) -> 
     """
     from rootsd.cli import lifecycle
 
+    if dry_run:
+        _rehearse(session, parents)
+        return 0
     _add(session, parents)
     if foreground:
         return _be_the_daemon(session)
@@ -51,16 +58,49 @@ def command(session: Session, *, parents: tuple[str, ...], foreground: bool) -> 
 
 
 def _add(session: Session, typed: tuple[str, ...]) -> None:
-    """Validate all, then write all."""
-    from rootsd.cli import parents
     from rootsd.host.config import read_config
 
-    fresh = parents.add(session, [parents.checked_parent(session, path) for path in typed], {})
-    for path in fresh:
-        shown = safe_label(home_short(text_of(path)), limit=None)
-        session.output.say(f"{shown} is watched from now on.")
+    for path in _added(session, typed, Effect.APPLY):
+        session.output.say(f"{_shown(path)} is watched from now on.")
     if not read_config(session.places.config_file).parents:
-        raise NoParent("no folder is watched yet; name one that holds projects", "rootsd up ~/src")
+        raise _no_parent()
+
+
+def _added(session: Session, typed: tuple[str, ...], effect: Effect) -> list[bytes]:
+    """Validate all, then write all; those that were no parents yet."""
+    from rootsd.cli import parents
+
+    checked = [parents.checked_parent(session, path) for path in typed]
+    return parents.add(session, checked, {}, effect)
+
+
+def _rehearse(session: Session, typed: tuple[str, ...]) -> None:
+    """Say what would be watched, and whether a daemon would be started."""
+    from rootsd.cli import client
+    from rootsd.host.config import read_config
+
+    fresh = _added(session, typed, Effect.DRY_RUN)
+    if not fresh and not read_config(session.places.config_file).parents:
+        raise _no_parent()
+    is_running = client.is_running()
+    output = session.output
+    if output.is_json:
+        items = [{"path": text_of(path)} for path in fresh]
+        output.object(Answer(items, extra={"dry_run": True, "running": is_running}))
+        return
+    for path in fresh:
+        output.say(f"{_shown(path)} would be watched.")
+    if not is_running:
+        output.say("The daemon would be started.")
+    output.say(UNCHANGED)
+
+
+def _shown(path: bytes) -> str:
+    return safe_label(home_short(text_of(path)), limit=None)
+
+
+def _no_parent() -> NoParent:
+    return NoParent("no folder is watched yet; name one that holds projects", "rootsd up ~/src")
 
 
 def _be_the_daemon(session: Session) -> int:
@@ -73,7 +113,7 @@ def _be_the_daemon(session: Session) -> int:
 
 
 def _show(session: Session, found: Mapping[str, Any], status: Mapping[str, Any]) -> None:
-    from rootsd.cli.commands.scan import answer_of
+    from rootsd.cli.commands.scan import answer_of, still_being_made
 
     output = session.output
     if output.is_json:
@@ -88,6 +128,8 @@ def _show(session: Session, found: Mapping[str, Any], status: Mapping[str, Any])
         f"{many(found['projects'], 'project')} in {many(found['folders'], 'folder')}, "
         f"looked through in {found['seconds']:.2f} s."
     )
+    if more := still_being_made(found):
+        output.say(more)
     if waiting := status["counts"]["waiting"]:
         wait = "waits" if waiting == 1 else "wait"
         output.say(f"{waiting} {wait} for your decision: rootsd pending")
