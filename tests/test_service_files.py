@@ -41,7 +41,7 @@ KEYS = {
         "RestrictAddressFamilies",
         "RestrictNamespaces", "RestrictRealtime", "RestrictSUIDSGID", "Sockets",
         "SystemCallArchitectures", "SystemCallErrorNumber", "SystemCallFilter", "TasksMax",
-        "TimeoutStartSec", "TimeoutStopSec", "Type", "UMask", "WatchdogSec",
+        "TimeoutStartSec", "TimeoutStopSec", "Type", "UMask", "UnsetEnvironment", "WatchdogSec",
     },
 }  # fmt: skip
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from rootsd.app.arrival import tell_launcher
-from rootsd.host.service import starter
+from rootsd.host.service import record
 
 
 def _told(ready_fd: int, read_fd: int) -> tuple[bytes, int]:
@@ -21,7 +21,7 @@ def test_the_launcher_is_told_and_the_daemon_goes_on() -> None:
 
 
 def test_after_a_down_the_launcher_is_told_why_and_the_daemon_ends() -> None:
-    starter.forbid()
+    record.forbid()
     read, write = os.pipe()
     told, stops = _told(write, read)
     assert told.startswith(b"error ")
@@ -29,7 +29,7 @@ def test_after_a_down_the_launcher_is_told_why_and_the_daemon_ends() -> None:
 
 
 def test_where_nobody_waits_nobody_is_told() -> None:
-    starter.forbid()
+    record.forbid()
     stops: list[None] = []
     tell_launcher(None, lambda: stops.append(None))
     assert stops == []

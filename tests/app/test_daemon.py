@@ -19,7 +19,7 @@ import pytest
 from rootsd.host.folders import run_folder
 from rootsd.host.ipc.connect import connect
 from rootsd.host.lock import DaemonLock, LockRecord
-from rootsd.host.service import starter
+from rootsd.host.service import record, starter
 from rootsd.host.service.starter import StartFailed
 from rootsd.host.storage.revisions import REVISIONS_NAME
 from support.daemons import HANG_GUARD, START, ask, running
@@ -215,14 +215,14 @@ def test_a_bug_in_discovery_ends_it_as_a_failure_that_the_log_explains(home: Pat
 
 def test_one_that_comes_up_after_a_down_ends_again(home: Path, rootsd_dir: Path) -> None:
     """A bridge may have started it while `down` looked for one and met none."""
-    recipe = starter.recipe_here(os.fsencode(rootsd_dir / "state" / "log"))
+    recipe = record.recipe_here(os.fsencode(rootsd_dir / "state" / "log"))
     here = replace(
         recipe,
         command=recipe.command[:-1],  # without --detach, its end is waited for
         environment={**recipe.environment, "HOME": str(home)},
     )
-    starter.remember(here)
-    starter.forbid()
+    record.remember(here)
+    record.forbid()
     with pytest.raises(StartFailed, match="stopped by rootsd down"):
         starter.launch(here, HANG_GUARD)
     with DaemonLock.acquire(rootsd_dir / "state", LockRecord(os.getpid(), "test", {})):

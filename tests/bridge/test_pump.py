@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from rootsd.host.service import starter
-from rootsd.host.service.starter import Recipe
+from rootsd.host.service import record
+from rootsd.host.service.record import Recipe
 from support.bridges import (
     HANG_GUARD_S,
     PING,
@@ -169,7 +169,7 @@ def test_a_bad_environment_is_an_answer_too() -> None:
 def recorded(tmp_path: Path, program: str) -> None:
     """Have bridges start `program` in the place of a daemon."""
     command = (shutil.which("sh") or "sh", "-c", program, "sh")
-    starter.remember(Recipe(command, {"PATH": os.environ["PATH"]}, str(tmp_path / "log" / "log")))
+    record.remember(Recipe(command, {"PATH": os.environ["PATH"]}, str(tmp_path / "log" / "log")))
 
 
 def test_a_daemon_that_cannot_be_started_says_why(tmp_path: Path) -> None:
@@ -181,7 +181,7 @@ def test_a_daemon_that_cannot_be_started_says_why(tmp_path: Path) -> None:
 
 def test_after_a_down_none_is_started(tmp_path: Path) -> None:
     recorded(tmp_path, f"touch {tmp_path}/started")
-    starter.forbid()
+    record.forbid()
     done = run(PING)
     assert "stopped by rootsd down; try: rootsd up" in json.loads(done.stdout)["error"]["message"]
     assert done.returncode == 69

@@ -14,8 +14,9 @@ from rootsd.cli import lifecycle
 from rootsd.cli.flags import Flags
 from rootsd.cli.session import Session
 from rootsd.core.errors import Busy, ErrorCode
-from rootsd.host.service import starter
-from rootsd.host.service.starter import Recipe, StartFailed
+from rootsd.host.service import record, starter
+from rootsd.host.service.record import Recipe
+from rootsd.host.service.starter import StartFailed
 from support.fake_daemon import FakeDaemon, a_status
 from support.service import PID, Desktop
 
@@ -52,9 +53,9 @@ def test_a_daemon_that_runs_reads_the_configuration_again(
 
 
 def test_where_none_runs_one_is_started_and_bridges_may_do_so_too(launched: list[Recipe]) -> None:
-    starter.forbid()
+    record.forbid()
     lifecycle.make_run(SESSION)
-    assert launched == [starter.recall()]
+    assert launched == [record.recall()]
 
 
 def test_a_daemon_of_another_version_is_replaced(
@@ -194,3 +195,27 @@ def test_where_none_runs_there_is_nothing_to_stop_or_reload() -> None:
 def test_a_running_daemon_is_told_to_reload(daemon: FakeDaemon) -> None:
     daemon.answers["reload"] = running()
     assert lifecycle.reload_if_running(SESSION)
+
+
+def test_other_places_are_taken_over_once_the_daemon_is_down_and_said(
+    launched: list[Recipe],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    Desktop(tmp_path, monkeypatch)
+    monkeypatch.delenv("XDG_STATE_HOME", raising=False)
+    session = Session(Flags())
+    lifecycle.make_run(session)
+    monkeypatch.setenv("XDG_STATE_HOME", "/elsewhere")
+    with pytest.raises(record.OtherPlaces, match="started with none") as caught:
+        lifecycle.make_run(session)
+    assert caught.value.remedy.startswith("rootsd down")
+    record.forbid()
+    lifecycle.make_run(session)
+    assert launched[-1].environment["XDG_STATE_HOME"] == "/elsewhere"
+    assert "from now on it is as here" in capsys.readouterr().err
+    monkeypatch.delenv("XDG_STATE_HOME")
+    lifecycle.make_run(session)
+    assert launched[-1].environment["XDG_STATE_HOME"] == "/elsewhere"
+    assert "As at the last start, XDG_STATE_HOME is /elsewhere." in capsys.readouterr().err

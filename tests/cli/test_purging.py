@@ -11,6 +11,7 @@ from rootsd.cli import purging
 from rootsd.cli.session import Session
 from rootsd.core.errors import Busy
 from rootsd.host.lock import DaemonLock, LockRecord
+from rootsd.host.service import record
 
 
 @pytest.fixture
@@ -58,3 +59,17 @@ def test_what_cannot_be_removed_is_told(
     monkeypatch.setattr("shutil.rmtree", refuse)
     with pytest.raises(purging.NotRemoved, match="Permission denied"):
         purging.purge(Session())
+
+
+def test_in_a_shell_with_other_places_nothing_is_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("ROOTSD_DIR")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    record.remember(record.recipe_here(b"/logs"))
+    purging.ensure_own_places()
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "other"))
+    with pytest.raises(record.OtherPlaces, match=f"started with {tmp_path}/state") as caught:
+        purging.ensure_own_places()
+    assert caught.value.remedy.startswith("env -u XDG_CONFIG_HOME -u XDG_STATE_HOME rootsd")

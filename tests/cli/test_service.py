@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from rootsd.cli import service, units
+from rootsd.cli import lifecycle, service, units
 from rootsd.cli.flags import Flags
 from rootsd.cli.session import Session
 from rootsd.core.errors import DaemonUnreachable
-from rootsd.host.service import starter
+from rootsd.host.service import record
 from rootsd.host.service.manager import Finished, NoSupervisor
 from rootsd.host.service.starter import StartFailed
 from support.service import Desktop
@@ -72,10 +72,10 @@ def test_again_nothing_is_written_and_nothing_restarted(
 
 
 def test_after_a_down_it_may_run_again(desktop: Desktop, session: Session) -> None:
-    starter.forbid()
+    record.forbid()
     with desktop.daemon():
         install(session)
-    starter.ensure_allowed()
+    record.ensure_allowed()
 
 
 def test_a_daemon_in_the_background_makes_room(desktop: Desktop, session: Session) -> None:
@@ -173,9 +173,31 @@ def test_places_of_the_shell_are_the_services_too(
     monkeypatch.setenv("XDG_CONFIG_HOME", "relative, so to be ignored")
     installed(desktop, session, strict=True)
     places = (desktop.units / units.PLACES).read_text()
-    assert places.endswith(f"\nEnvironment=XDG_STATE_HOME={desktop.home}/state\n")
+    assert f"\nEnvironment=XDG_STATE_HOME={desktop.home}/state\n" in places
     strict = (desktop.units / units.STRICT).read_text()
     assert f"ReadWritePaths={desktop.home}/state/rootsd {desktop.state} -%t/rootsd" in strict
+
+
+def test_other_places_are_taken_over_by_install_alone(
+    desktop: Desktop,
+    session: Session,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    installed(desktop, session)
+    monkeypatch.setenv("XDG_CONFIG_HOME", "/elsewhere")
+    for refused in (service.start, service.restart):
+        with pytest.raises(record.OtherPlaces, match="started with none") as caught:
+            refused(session, service.installed_manager())
+        assert caught.value.remedy.startswith("rootsd service install")
+    with desktop.daemon():
+        with pytest.raises(record.OtherPlaces):
+            lifecycle.make_run(session)
+        install(session)
+    assert "XDG_CONFIG_HOME is /elsewhere here" in capsys.readouterr().err
+    assert "=/elsewhere\n" in (desktop.units / units.PLACES).read_text()
+    monkeypatch.delenv("XDG_CONFIG_HOME")
+    assert service.outline(session, service.manager(), strict=None).stale() == []
 
 
 def test_what_was_installed_is_removed_and_nothing_else(
@@ -185,13 +207,13 @@ def test_what_was_installed_is_removed_and_nothing_else(
     own = desktop.units / "rootsd.service.d" / "override.conf"
     own.write_text("[Service]\nEnvironment=MINE=1\n")
     gone = service.uninstall(session, service.manager())
-    assert len(gone) == len(units.PLAIN) + 1
+    assert len(gone) == len(units.UNITS)
     assert files_in(desktop.units) == ["rootsd.service.d/override.conf"]
     assert [line.split()[2] for line in desktop.recorder.orders()] == [
         "stop", "disable", "daemon-reload", "reset-failed",
     ]  # fmt: skip
     with pytest.raises(DaemonUnreachable, match="stopped"):
-        starter.recall()
+        record.recall()
     with pytest.raises(service.NotInstalled):
         service.uninstall(session, service.manager())
 
@@ -210,9 +232,9 @@ def test_started_stopped_and_restarted_it_minds_the_mark_of_down(
     with desktop.daemon():
         service.stop(managing)
         with pytest.raises(DaemonUnreachable, match="stopped"):
-            starter.recall()
+            record.recall()
         service.start(session, managing)
-        starter.recall()
+        record.recall()
         service.restart(session, managing)
     assert [line.split()[2] for line in desktop.recorder.orders()] == [
         "stop", "reset-failed", "start", "reset-failed", "restart",

@@ -54,6 +54,7 @@ def test_what_is_installed_is_what_the_repository_holds() -> None:
         "Environment=XDG_STATE_HOME=/state",
         "ExecStart=/home/ann/.local/bin/rootsd daemon",
         "ReadWritePaths=/home/ann/.local/state/rootsd -%t/rootsd",
+        "UnsetEnvironment=XDG_CONFIG_HOME",
     ]
 
 
@@ -65,8 +66,14 @@ def test_places_of_the_shell_are_handed_on() -> None:
     places = {"XDG_CONFIG_HOME": "/my config", "XDG_STATE_HOME": "/s%1"}
     text = units.systemd_units(replace(SETTINGS, environment=places))[units.PLACES]
     assert 'Environment="XDG_CONFIG_HOME=/my config" "XDG_STATE_HOME=/s%%1"\n' in text
+    assert text.endswith("UnsetEnvironment=\n")
     agent = units.launchd_agent(replace(SETTINGS, environment=places))[units.PLIST]
     assert plistlib.loads(agent.encode())["EnvironmentVariables"] == places
+
+
+def test_places_that_only_the_manager_knows_do_not_count() -> None:
+    text = units.systemd_units(replace(SETTINGS, environment={}))[units.PLACES]
+    assert text.endswith("Environment=\nUnsetEnvironment=XDG_CONFIG_HOME XDG_STATE_HOME\n")
 
 
 def test_awkward_paths_are_quoted() -> None:

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import json
 import shutil
+from pathlib import Path
 
 import pytest
 
 from support import pipx_like
-from support.user_manager import HOME, RUNTIME, UserManager
+from support.user_manager import (
+    HOME,
+    RUNTIME,
+    UserManager,
+    interpreter_folders,
+    user_manager,
+)
 
 pytestmark = pytest.mark.needs("systemd-user")
 
@@ -150,6 +157,52 @@ def test_one_that_cannot_start_is_given_up_and_clients_are_told_why(user: UserMa
     up = user.run("rootsd", "up")
     assert up.returncode != 0
     assert "config.toml" in up.stderr
+
+
+def test_shells_that_differ_in_xdg_variables_have_one_daemon_and_one_store(
+    user: UserManager,
+) -> None:
+    """The manager knows nothing of what the shell's startup file sets; cron and ssh neither."""
+    before = files(user)
+    set_up = {"XDG_CONFIG_HOME": f"{HOME}/my conf", "XDG_STATE_HOME": f"{HOME}/state"}
+    user.succeed("git", "init", "-q", f"{HOME}/src/api")
+    user.succeed("mkdir", f"{HOME}/work")
+    for words in (f"up {HOME}/src", f"approve {HOME}/src/api", "service install"):
+        done = user.run("rootsd", *words.split(), environment=set_up)
+        assert done.returncode == 0, done.stderr
+    assert user.path(SERVICE).exists()  # where the manager looks
+    assert user.path(HOME / "state/rootsd/decisions.db").exists()
+
+    user.succeed("rootsd", "parent", "add", f"{HOME}/work")
+    parents = json.loads(user.succeed("rootsd", "status", "--json"))["parents"]
+    assert [parent["path"] for parent in parents] == [f"{HOME}/src", f"{HOME}/work"]
+    assert user.run("rootsd", "service", "status").stderr == ""
+    assert published(user) == ["api"]
+
+    other = {"XDG_CONFIG_HOME": f"{HOME}/other"}
+    for words in (f"parent rm {HOME}/work", "up"):
+        done = user.run("rootsd", *words.split(), environment=other)
+        assert done.returncode == 78
+        assert f"started with {HOME}/my conf" in done.stderr
+    assert not user.path(HOME / "other").exists()
+    user.succeed("rootsd", "service", "uninstall", "--purge")
+    left = {f"{HOME}/{name}" for name in ("my conf", "state", "work", ".config", ".local/state")}
+    assert files(user) - before <= left
+
+
+def test_a_manager_with_an_xdg_variable_that_no_shell_has_is_given_the_units_where_it_looks(
+    installation: Path,
+) -> None:
+    with user_manager(interpreter_folders(), f"XDG_CONFIG_HOME={HOME}/conf") as user:
+        pipx_like.put_back(user, installation)
+        approve(user, "api")
+        user.succeed("rootsd", "service", "install")
+        assert user.path(HOME / "conf/systemd/user/rootsd.service").exists()
+        assert user.shown("rootsd.service", "ActiveState") == "active"
+        status = json.loads(user.succeed("rootsd", "status", "--json"))
+        assert [parent["path"] for parent in status["parents"]] == [f"{HOME}/src"]  # as before
+        user.succeed("rootsd", "service", "uninstall")
+        assert not user.path(HOME / "conf/systemd").exists()
 
 
 def test_without_a_bus_it_says_what_to_do(user: UserManager) -> None:

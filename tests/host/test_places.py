@@ -25,3 +25,16 @@ def test_without_it_the_places_follow_the_xdg_variables(monkeypatch: pytest.Monk
     assert places.config == b"/x/config/rootsd"
     assert places.state == b"/x/state/rootsd"
     assert places.log.startswith(b"/x/state/rootsd/")
+
+
+@pytest.mark.needs("linux")
+def test_what_is_remembered_counts_where_the_environment_is_silent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("ROOTSD_DIR")
+    monkeypatch.setenv("XDG_CONFIG_HOME", "/x/config")
+    monkeypatch.delenv("XDG_STATE_HOME", raising=False)
+    places = find_places({"XDG_CONFIG_HOME": "/y/config", "XDG_STATE_HOME": "/y/state"})
+    assert places.config == b"/x/config/rootsd"
+    assert places.state == b"/y/state/rootsd"
+    assert places.log == b"/y/state/rootsd/log"

@@ -102,8 +102,9 @@ class UserManager:
 
 
 @contextmanager
-def user_manager(kept: Sequence[Path]) -> Iterator[UserManager]:
-    """A manager that runs; the folders `kept` can be read there, at their own paths."""
+def user_manager(kept: Sequence[Path], *variables: str) -> Iterator[UserManager]:
+    """A manager that runs; the folders `kept` can be read there, at their own paths. `variables`,
+    NAME=value, are in its environment beside the usual ones."""
     group = f"rootsd-test-{os.getpid()}-{next(_numbers)}"
     stage = subprocess.Popen(
         ["unshare", "--mount", "--pid", "--fork", "--cgroup", "--kill-child", "--mount-proc",
@@ -111,7 +112,7 @@ def user_manager(kept: Sequence[Path]) -> Iterator[UserManager]:
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         env={**os.environ, "TEST_UID": str(UID), "GROUP": group,
-             "KEPT": " ".join(str(folder) for folder in kept)},
+             "KEPT": " ".join(str(folder) for folder in kept), "MORE": " ".join(variables)},
     )  # fmt: skip
     try:
         assert stage.stdout

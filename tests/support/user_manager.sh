@@ -2,7 +2,7 @@
 # Sets the stage for one `systemd --user` of an ordinary user, and stays until standard input ends.
 # Run by user_manager.py as root in fresh mount, PID and cgroup namespaces; whatever is mounted and
 # started here goes with them. KEPT are folders that stay visible, below /home, /root and /tmp too,
-# which are empty otherwise. Says `ready` when units can be started.
+# which are empty otherwise. MORE is put into the environment of the manager. Says `ready` when units can be started.
 set -eu
 uid=$TEST_UID
 runtime=/run/user/$uid
@@ -53,7 +53,7 @@ chown -R "$uid:$uid" "/sys/fs/cgroup/$GROUP"
     echo 0 >"/sys/fs/cgroup/$GROUP/cgroup.procs"
     exec setpriv --reuid="$uid" --regid="$uid" --clear-groups env -i HOME=/home/user USER=user \
         LANG=C.UTF-8 PATH=/usr/local/bin:/usr/bin:/bin XDG_RUNTIME_DIR="$runtime" \
-        SYSTEMD_LOG_TARGET=console DBUS_SESSION_BUS_ADDRESS="unix:path=$runtime/bus" \
+        SYSTEMD_LOG_TARGET=console DBUS_SESSION_BUS_ADDRESS="unix:path=$runtime/bus" $MORE \
         /lib/systemd/systemd --user >"$runtime/manager.log" 2>&1
 ) &
 for _ in $(seq 500); do

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from rootsd.core.errors import DaemonUnreachable
-from rootsd.host.service import starter
+from rootsd.host.service import record, starter
 
 
 def tell_launcher(ready_fd: int | None, stop: Callable[[], None]) -> None:
@@ -17,7 +17,7 @@ def tell_launcher(ready_fd: int | None, stop: Callable[[], None]) -> None:
     if ready_fd is None:
         return
     try:
-        starter.ensure_allowed()
+        record.ensure_allowed()
     except DaemonUnreachable as error:
         starter.say_failed(ready_fd, error)
         stop()

@@ -12,7 +12,7 @@ from rootsd.cli import client
 from rootsd.cli.session import Session
 from rootsd.core.errors import Busy, DaemonUnreachable
 from rootsd.core.labels import safe_label
-from rootsd.host.service import starter, supervisor
+from rootsd.host.service import record, starter, supervisor
 from rootsd.wire.running import Reload, StatusQuery, Stop
 
 _LOOK_AGAIN_S = 0.05
@@ -20,8 +20,9 @@ _LOOK_AGAIN_S = 0.05
 
 def make_run(session: Session) -> None:
     """Have a daemon of this version run, with the configuration as it is. Raises RootsdError."""
-    recipe = starter.recipe_here(session.places.log)
-    starter.remember(recipe)
+    _settle_places(session)
+    recipe = record.recipe_here(session.places.log)
+    record.remember(recipe)
     if client.is_running():
         if not _is_to_be_replaced(session):
             session.call(Reload())
@@ -88,6 +89,20 @@ def stop(session: Session) -> int | None:
     except DaemonUnreachable:
         return None
     return pid
+
+
+def _settle_places(session: Session) -> None:
+    """Say where the places are not what this shell would have them be, or will be others from now
+    on. Raises OtherPlaces where they cannot become so."""
+    if told := record.other_places():
+        if supervisor.installed(os.environ):
+            raise record.OtherPlaces(told, "rootsd service install, to have it as here")
+        record.ensure_same_places()
+        session.output.warn([f"{told}; from now on it is as here"])
+    for name, value in record.remembered_places().items():
+        if not os.environ.get(name):
+            shown = safe_label(value, limit=None)
+            session.output.say(f"As at the last start, {name} is {shown}.")
 
 
 def _is_to_be_replaced(session: Session) -> bool:

@@ -59,7 +59,7 @@ def add(
     effect: Effect = Effect.APPLY,
 ) -> list[bytes]:
     """Write those that are no parents yet into the configuration; returns them."""
-    config_file = session.places.config_file
+    config_file = session.config_to_edit
 
     def missing() -> list[bytes]:
         known = {parent.path for parent in read_config(config_file).parents}
@@ -81,7 +81,7 @@ def add(
 
 def remove(session: Session, typed: str, effect: Effect = Effect.APPLY) -> bytes:
     """Take a parent out of the configuration; its path. Raises UnknownParent."""
-    config_file = session.places.config_file
+    config_file = session.config_to_edit
     with _editing(config_file, effect) as change:
         path, index = _find(read_config(config_file), typed)
         change(lambda text: configfile.without_parent(text, index))
@@ -92,7 +92,7 @@ def alter(
     session: Session, typed: str, settings: Mapping[str, Any], effect: Effect = Effect.APPLY
 ) -> bytes:
     """Set keys of a parent in the configuration; its path. Raises UnknownParent."""
-    config_file = session.places.config_file
+    config_file = session.config_to_edit
 
     def edit(text: str) -> str:
         new = configfile.with_changes(text, index, settings)

@@ -12,7 +12,7 @@ from rootsd.core.errors import RootsdError
 from rootsd.core.labels import safe_label
 from rootsd.host import folders
 from rootsd.host.lock import DaemonLock, LockRecord
-from rootsd.host.service import starter
+from rootsd.host.service import record
 
 
 class NotRemoved(RootsdError):
@@ -23,8 +23,15 @@ def own_folders(session: Session) -> list[Path]:
     """Every folder of the daemon's own that is there."""
     places = session.places
     named = (places.config, places.log, places.state, *(f.path for f in folders.run_folders()))
-    own = dict.fromkeys([*(Path(os.fsdecode(name)) for name in named), starter.start_folder()])
+    own = dict.fromkeys([*(Path(os.fsdecode(name)) for name in named), record.start_folder()])
     return [folder for folder in own if folder.is_dir() and not folder.is_symlink()]
+
+
+def ensure_own_places() -> None:
+    """Raise OtherPlaces where `purge` would take other folders than the daemon's."""
+    if told := record.other_places():
+        unset = " ".join(f"-u {name}" for name in record.PLACE_VARIABLES)
+        raise record.OtherPlaces(told, f"env {unset} rootsd service uninstall --purge")
 
 
 def purge(session: Session) -> list[Path]:

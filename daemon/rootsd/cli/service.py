@@ -18,14 +18,11 @@ from rootsd.core.errors import DaemonUnreachable, ErrorCode, RootsdError
 from rootsd.core.labels import safe_label
 from rootsd.host import folders
 from rootsd.host.private import ensure_private_folder
-from rootsd.host.service import starter, supervisor
+from rootsd.host.service import record, supervisor
 from rootsd.host.service.launchd import Launchd
 from rootsd.host.service.manager import Supervisor
 from rootsd.host.service.starter import StartFailed
 from rootsd.wire.running import StatusQuery
-
-# What platformdirs looks at; a service manager may not know what a shell's startup file sets.
-PLACE_VARIABLES = ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME")
 
 
 class NotInstalled(RootsdError):
@@ -103,6 +100,8 @@ def install(session: Session, managing: Supervisor, *, strict: bool | None) -> N
     the next call goes on from there.
     """
     managing.ensure_reachable()
+    if told := record.other_places():
+        session.output.warn([f"{told}; from now on it is as here"])
     wanted = outline(session, managing, strict=strict)
     for file in wanted.files:
         if file.exists() and not units.is_ours(file):
@@ -111,7 +110,7 @@ def install(session: Session, managing: Supervisor, *, strict: bool | None) -> N
     is_new = not managing.is_installed()
     stale = wanted.stale()
     _write(wanted, stale)
-    starter.remember(starter.recipe_here(session.places.log))
+    record.remember(record.recipe_here(session.places.log))
     if is_new or stale or wanted.surplus or not managing.state().enabled:
         managing.load()
     _end_what_is_in_the_way(session, managing, stale)
@@ -139,7 +138,7 @@ def uninstall(session: Session, managing: Supervisor) -> list[Path]:
     """
     managing.ensure_reachable()
     ours = installed_files(managing)
-    starter.forbid()  # first, or a bridge would start the next daemon at once
+    record.forbid()  # first, or a bridge would start the next daemon at once
     managing.unload()
     for file in ours:
         file.unlink()
@@ -152,29 +151,37 @@ def uninstall(session: Session, managing: Supervisor) -> list[Path]:
 
 
 def start(session: Session, managing: Supervisor) -> None:
-    """Have the daemon run, now and at each login. Raises StartFailed."""
-    starter.remember(starter.recipe_here(session.places.log))
+    """Have the daemon run, now and at each login. Raises StartFailed, OtherPlaces."""
+    _ensure_same_places()
+    record.remember(record.recipe_here(session.places.log))
     managing.start()
     lifecycle.await_daemon()
 
 
 def restart(session: Session, managing: Supervisor) -> None:
-    """A new daemon. Raises StartFailed."""
-    starter.remember(starter.recipe_here(session.places.log))
+    """A new daemon. Raises StartFailed, OtherPlaces."""
+    _ensure_same_places()
+    record.remember(record.recipe_here(session.places.log))
     managing.restart()
     lifecycle.await_daemon()
 
 
 def stop(managing: Supervisor) -> None:
     """End the daemon; nothing but `start` and `up` starts it again."""
-    starter.forbid()
+    record.forbid()
     managing.stop()
+
+
+def _ensure_same_places() -> None:
+    # The places stand in the units, so that a `down` before makes no difference.
+    if told := record.other_places():
+        raise record.OtherPlaces(told, "rootsd service install, to have it as here")
 
 
 def _settings(session: Session, *, strict: bool) -> units.Settings:
     places = session.places
     state, log = (Path(os.fsdecode(place)) for place in (places.state, places.log))
-    start_folder = starter.start_folder()
+    start_folder = record.start_folder()
     writable = dict.fromkeys((state, start_folder, log))
     return units.Settings(
         command=stable_command(
@@ -184,18 +191,14 @@ def _settings(session: Session, *, strict: bool) -> units.Settings:
             home=Path(os.fsdecode(folders.home_folder())),
             search=os.environ.get("PATH", ""),
         ),
-        environment={
-            name: value
-            for name in PLACE_VARIABLES
-            if (value := os.environ.get(name, "")).startswith("/")
-        },
+        environment=record.place_variables(),
         writable=tuple(
             folder
             for folder in writable
             if not any(folder != other and folder.is_relative_to(other) for other in writable)
         ),
-        stopped=start_folder / starter.STOPPED_NAME,
-        log=log / starter.LOG_NAME,
+        stopped=start_folder / record.STOPPED_NAME,
+        log=log / record.LOG_NAME,
         strict=strict,
     )
 

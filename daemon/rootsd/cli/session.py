@@ -32,10 +32,19 @@ class Session:
 
     @cached_property
     def places(self) -> Places:
-        """Where configuration, state, logs and sockets lie."""
+        """Where configuration, state and logs lie: as this shell says, else as it was last."""
         from rootsd.host import places
+        from rootsd.host.service import record
 
-        return places.find_places()
+        return places.find_places(record.remembered_places())
+
+    @property
+    def config_to_edit(self) -> bytes:
+        """The configuration file, where the daemon reads the same. Raises OtherPlaces."""
+        from rootsd.host.service import record
+
+        record.ensure_same_places()
+        return self.places.config_file
 
     @property
     def cwd(self) -> str:

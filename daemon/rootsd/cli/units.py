@@ -15,17 +15,19 @@ from pathlib import Path
 import rootsd
 from rootsd.core.errors import RootsdError
 from rootsd.core.labels import safe_label
+from rootsd.host.service.record import PLACE_VARIABLES
 
 MARK = "Written by rootsd service install"
+PLACES = "rootsd.service.d/15-places.conf"
 PLAIN = (
     "rootsd.service",
     "rootsd.socket",
     "rootsd-control.socket",
     "rootsd.service.d/10-sockets.conf",
+    PLACES,
 )
-PLACES = "rootsd.service.d/15-places.conf"
 STRICT = "rootsd.service.d/20-namespaces.conf"
-UNITS = (*PLAIN, PLACES, STRICT)
+UNITS = (*PLAIN, STRICT)
 PLIST = "org.rootsd.daemon.plist"
 
 _UNSAFE_IN_PROGRAMS = frozenset("\"'\\")
@@ -62,8 +64,6 @@ def templates() -> Path:
 def systemd_units(settings: Settings) -> dict[str, str]:
     """The texts of the units by their names below the folder of units."""
     names = [*PLAIN]
-    if settings.environment:
-        names.append(PLACES)
     if settings.strict:
         names.append(STRICT)
     places = (f"{name}={value}" for name, value in sorted(settings.environment.items()))
@@ -72,6 +72,7 @@ def systemd_units(settings: Settings) -> dict[str, str]:
         "@STOPPED@": _specifiers_escaped(_plain(str(settings.stopped))),
         "@WRITABLE@": _words(str(folder) for folder in settings.writable),
         "@PLACES@": _words(places),
+        "@UNSET@": _words(sorted(PLACE_VARIABLES.keys() - settings.environment.keys())),
     }
     return {name: _filled(f"systemd/{name}", values) for name in names}
 

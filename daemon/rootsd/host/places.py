@@ -7,6 +7,7 @@ these. The daemon records what it found here; others ask it instead of finding i
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import platformdirs
@@ -28,13 +29,19 @@ class Places:
         return self.config + b"/config.toml"
 
 
-def find_places() -> Places:
-    """The folders as platformdirs has them, or all below ROOTSD_DIR. Raises NoPlace."""
+def find_places(remembered: Mapping[str, str] | None = None) -> Places:
+    """The folders as platformdirs has them, or all below ROOTSD_DIR. Raises NoPlace.
+
+    `remembered` are variables that count where the environment does not have them.
+    """
     if top := overriding_folder():
         return Places(top + b"/config", top + b"/state", top + b"/state/log")
     dirs = platformdirs.PlatformDirs("rootsd", appauthor=False)
-    return Places(
-        os.fsencode(dirs.user_config_dir),
-        os.fsencode(dirs.user_state_dir),
-        os.fsencode(dirs.user_log_dir),
-    )
+    config, state, log = dirs.user_config_dir, dirs.user_state_dir, dirs.user_log_dir
+    missing = {k: v for k, v in (remembered or {}).items() if not os.environ.get(k)}
+    if home := missing.get("XDG_CONFIG_HOME"):
+        config = os.path.join(home, "rootsd")
+    if home := missing.get("XDG_STATE_HOME"):
+        state = os.path.join(home, "rootsd")
+        log = os.path.join(state, "log")
+    return Places(os.fsencode(config), os.fsencode(state), os.fsencode(log))

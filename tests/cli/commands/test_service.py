@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rootsd.cli import units
-from rootsd.host.service import starter
+from rootsd.host.service import record
 from rootsd.host.service.manager import Finished
 from support.service import PID, Desktop
 from support.terminal import Shell
@@ -165,4 +165,4 @@ def test_down_stops_the_service_and_its_sockets(installed: Desktop, shell: Shell
     assert installed.recorder.orders() == [
         "systemctl --user stop rootsd.socket rootsd-control.socket rootsd.service"
     ]
-    assert (starter.start_folder() / starter.STOPPED_NAME).exists()
+    assert (record.start_folder() / record.STOPPED_NAME).exists()

@@ -11,7 +11,7 @@ from rootsd import __version__
 from rootsd.core.errors import ErrorCode
 from rootsd.host.helper.link import Absent, Helper
 from rootsd.host.places import Places
-from rootsd.host.service import starter
+from rootsd.host.service import record, starter
 from rootsd.host.service.starter import StartFailed
 from support.fake_daemon import FakeDaemon, a_scan, a_status
 from support.terminal import Shell
@@ -139,13 +139,13 @@ def test_in_the_foreground_it_is_the_daemon_itself(
         seen.append(ready_fd)
         return 0
 
-    starter.forbid()
+    record.forbid()
     monkeypatch.setattr("rootsd.host.helper.link.start_helper", lambda: Absent("a test"))
     monkeypatch.setattr("rootsd.app.daemon.run", run)
     done = shell.run("up", "--foreground", str(src))
     assert (done.status, seen) == (0, [None])
     assert "runs here until Ctrl-C" in done.err
-    assert starter.recall() == starter.recipe_here(bytes(rootsd_dir / "state" / "log"))
+    assert record.recall() == record.recipe_here(bytes(rootsd_dir / "state" / "log"))
 
 
 def test_a_rehearsal_writes_nothing_and_starts_nothing(

@@ -14,8 +14,9 @@ import pytest
 from rootsd.core.errors import DaemonUnreachable, ErrorCode
 from rootsd.host.folders import run_folder
 from rootsd.host.ipc.sockets import Listener, listen
-from rootsd.host.service import awaken, starter, supervisor
-from rootsd.host.service.starter import Recipe, StartFailed
+from rootsd.host.service import awaken, record, starter, supervisor
+from rootsd.host.service.record import Recipe
+from rootsd.host.service.starter import StartFailed
 
 HANG_GUARD_S = 30
 RECIPE = Recipe(("rootsd",), {"XDG_CONFIG_HOME": "/c"}, "/log")
@@ -59,7 +60,7 @@ def test_where_nothing_was_recorded_nothing_is_started_and_nothing_made(
 
 
 def test_what_up_recorded_is_started(launched: Launched) -> None:
-    starter.remember(RECIPE)
+    record.remember(RECIPE)
     awaken.awaken()
     assert launched == [RECIPE]
 
@@ -69,8 +70,8 @@ def test_after_a_down_nothing_is_started_not_even_a_service(
 ) -> None:
     started: list[object] = []
     monkeypatch.setattr(supervisor, "start_service", started.append)
-    starter.remember(RECIPE)
-    starter.forbid()
+    record.remember(RECIPE)
+    record.forbid()
     with pytest.raises(DaemonUnreachable, match="rootsd down"):
         awaken.awaken()
     assert launched == started == []
@@ -87,14 +88,14 @@ def test_a_service_comes_first_also_where_nothing_was_recorded(
 
     monkeypatch.setattr(supervisor, "start_service", start)
     awaken.awaken()
-    starter.remember(RECIPE)
+    record.remember(RECIPE)
     awaken.awaken()
     assert asked == [{}, RECIPE.environment]
     assert launched == []
 
 
 def test_many_at_once_start_one(launched: Launched) -> None:
-    starter.remember(RECIPE)
+    record.remember(RECIPE)
     threads = [threading.Thread(target=awaken.awaken) for _ in range(8)]
     for thread in threads:
         thread.start()
@@ -104,7 +105,7 @@ def test_many_at_once_start_one(launched: Launched) -> None:
 
 
 def test_a_daemon_that_is_about_to_end_is_waited_for(launched: Launched) -> None:
-    starter.remember(RECIPE)
+    record.remember(RECIPE)
     busy = StartFailed("another rootsd is at work", "", ErrorCode.BUSY)
     launched += [busy, busy]
     awaken.awaken()
@@ -113,7 +114,7 @@ def test_a_daemon_that_is_about_to_end_is_waited_for(launched: Launched) -> None
 
 def test_one_that_never_ends_is_told(launched: Launched, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(awaken, "BUSY_PATIENCE", 0.0)
-    starter.remember(RECIPE)
+    record.remember(RECIPE)
     launched.append(StartFailed("another rootsd is at work", "", ErrorCode.BUSY))
     with pytest.raises(StartFailed, match="at work"):
         awaken.awaken()
@@ -122,17 +123,17 @@ def test_one_that_never_ends_is_told(launched: Launched, monkeypatch: pytest.Mon
 def test_a_down_while_it_waits_is_heeded(
     launched: Launched, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    starter.remember(RECIPE)
-    recall: Callable[[], Recipe] = starter.recall
+    record.remember(RECIPE)
+    recall: Callable[[], Recipe] = record.recall
     calls = []
 
     def recall_and_forbid() -> Recipe:
         calls.append(recall())
         if len(calls) == 2:  # the one before the lock
-            starter.forbid()
+            record.forbid()
         return calls[-1]
 
-    monkeypatch.setattr(starter, "recall", recall_and_forbid)
+    monkeypatch.setattr(record, "recall", recall_and_forbid)
     with pytest.raises(DaemonUnreachable, match="rootsd down"):
         awaken.awaken()
     assert launched == []
@@ -142,7 +143,7 @@ def test_a_down_while_it_waits_is_heeded(
 def test_as_a_program_it_says_what_came_of_it(*, recorded: bool) -> None:
     said = b'error {"code": "unreachable", "message": "the daemon is not running", '
     if recorded:
-        starter.remember(RECIPE)
+        record.remember(RECIPE)
         with listen(run_folder().mcp_socket):
             out = run_program()
         said = b"ready\n"

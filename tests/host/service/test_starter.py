@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from rootsd.core.errors import DaemonUnreachable, ErrorCode
-from rootsd.host import folders
-from rootsd.host.service import starter
-from rootsd.host.service.starter import Departure, Recipe, StartFailed
+from rootsd.host.service import record, starter
+from rootsd.host.service.record import Recipe
+from rootsd.host.service.starter import Departure, StartFailed
 
 HANG_GUARD = 60
 # What is started in place of the daemon: it finds the descriptor as the daemon does.
@@ -121,66 +121,6 @@ def test_a_large_log_is_put_aside(tmp_path: Path) -> None:
     assert (log.parent / "daemon.log.old").stat().st_size == starter.MAX_LOG + 1
 
 
-def test_the_recipe_of_this_process_names_its_python_and_places_and_nothing_else(
-    monkeypatch: pytest.MonkeyPatch, rootsd_dir: Path
-) -> None:
-    for name in ("XDG_STATE_HOME", "LC_TIME"):
-        monkeypatch.setenv(name, "/x")
-    for name in ("SECRET_TOKEN", "CLAUDECODE", "PYTHONPATH", "LD_PRELOAD"):
-        monkeypatch.setenv(name, "/y")
-    made = starter.recipe_here(b"/logs")
-    assert made.command[:4] == (sys.executable, "-P", "-m", "rootsd")
-    assert made.log == "/logs/daemon.log"
-    assert made.environment["ROOTSD_DIR"] == str(rootsd_dir)
-    assert "/x" in (made.environment["XDG_STATE_HOME"], made.environment["LC_TIME"])
-    assert "/y" not in made.environment.values()
-
-
-def test_a_remembered_recipe_is_recalled() -> None:
-    made = starter.recipe_here(b"/logs")
-    starter.remember(made)
-    assert starter.recall() == made
-
-
-def test_what_is_remembered_is_private() -> None:
-    starter.remember(starter.recipe_here(b"/logs"))
-    file = starter.start_folder() / starter.RECIPE_NAME
-    assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
-
-
-def test_without_a_recipe_the_next_command_is_named() -> None:
-    with pytest.raises(DaemonUnreachable, match="not running") as caught:
-        starter.recall()
-    assert caught.value.remedy == "rootsd up"
-
-
-@pytest.mark.parametrize("content", ["", "[]", '{"command": 1}', "\0"])
-def test_a_damaged_recipe_is_none(content: str) -> None:
-    starter.remember(starter.recipe_here(b"/logs"))
-    (starter.start_folder() / starter.RECIPE_NAME).write_text(content)
-    with pytest.raises(DaemonUnreachable):
-        starter.recall()
-
-
-def test_after_down_no_recipe_may_be_followed_until_the_next_up() -> None:
-    starter.remember(starter.recipe_here(b"/logs"))
-    starter.forbid()
-    with pytest.raises(DaemonUnreachable, match="stopped by rootsd down"):
-        starter.recall()
-    starter.remember(starter.recipe_here(b"/logs"))
-    assert starter.recall() == starter.recipe_here(b"/logs")
-
-
-def test_the_folder_of_the_recipe_does_not_follow_from_xdg(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.delenv(folders.OVERRIDE)
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("XDG_STATE_HOME", "/elsewhere")
-    assert starter.start_folder().is_relative_to(tmp_path)
-
-
 def test_the_end_of_a_process_is_waited_for() -> None:
     process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     with Departure(process.pid) as departure:
@@ -199,7 +139,7 @@ def test_a_process_that_is_gone_already_is_gone() -> None:
 
 def test_only_one_at_a_time_may_start_and_the_lock_ends_with_its_holder() -> None:
     program = (
-        "from rootsd.host.service import starter\n"
+        "from rootsd.host.service import record, starter\n"
         "with starter.one_at_a_time():\n"
         "    print('holding', flush=True); input()"
     )
@@ -223,9 +163,9 @@ def test_only_one_at_a_time_may_start_and_the_lock_ends_with_its_holder() -> Non
 
 
 def test_a_down_forbids_until_the_next_up(tmp_path: Path) -> None:
-    starter.ensure_allowed()
-    starter.forbid()
+    record.ensure_allowed()
+    record.forbid()
     with pytest.raises(DaemonUnreachable, match="rootsd down"):
-        starter.ensure_allowed()
-    starter.remember(recipe(tmp_path, ""))
-    starter.ensure_allowed()
+        record.ensure_allowed()
+    record.remember(recipe(tmp_path, ""))
+    record.ensure_allowed()

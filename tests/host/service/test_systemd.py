@@ -49,6 +49,23 @@ def test_its_units_lie_below_home_unless_ours_are_where_the_shell_says(tmp_path:
     assert Systemd(home, str(config), Recorder()).folder == config / "systemd/user"
 
 
+def test_its_units_lie_where_the_manager_looks_whatever_the_shell_says(
+    systemd: Systemd, recorder: Recorder, tmp_path: Path
+) -> None:
+    (tmp_path / "run" / str(os.getuid()) / "systemd").mkdir(parents=True)
+    runtime = tmp_path / "run" / str(os.getuid())
+    looked_at = (
+        f"{runtime}/systemd/user.control", "/a home/.xdg/systemd/user.control",
+        f"{runtime}/systemd/transient", "/a home/.xdg/systemd/user", "/etc/systemd/user",
+    )  # fmt: skip
+    recorder.answers["systemctl --user show --property=UnitPath"] = Finished(
+        0, " ".join(looked_at) + "\n"
+    )
+    assert systemd.folder == Path("/a home/.xdg/systemd/user")
+    assert systemd.folder == Path("/a home/.xdg/systemd/user")
+    assert len(recorder.told) == 1
+
+
 def test_loading_reads_the_files_and_enables_all_three(
     systemd: Systemd, recorder: Recorder
 ) -> None:

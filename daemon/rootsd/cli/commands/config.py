@@ -100,7 +100,7 @@ def edit(session: Session) -> None:
     """
     from rootsd.cli import configfile
 
-    file = session.places.config_file
+    file = session.config_to_edit
     if session.flags.no_input or not (_has_terminal() or _editor()):
         shown = safe_label(file, limit=None)
         raise RootsdError(

@@ -18,9 +18,9 @@ from rootsd.cli.session import Session, pass_session
 def command(session: Session) -> None:
     """Stop the daemon. Nothing starts it again but `rootsd up`; decisions are kept."""
     from rootsd.cli import lifecycle
-    from rootsd.host.service import starter
+    from rootsd.host.service import record
 
-    starter.forbid()  # first, or a bridge would start the next one at once
+    record.forbid()  # first, or a bridge would start the next one at once
     pid = lifecycle.end(session)
     output = session.output
     if output.is_json:

@@ -75,6 +75,8 @@ def uninstall(session: Session, *, purge: bool, dry_run: bool) -> None:
     from rootsd.cli import purging, service
 
     managing = service.manager()
+    if purge:
+        purging.ensure_own_places()
     try:
         if dry_run:
             gone = service.installed_files(managing)

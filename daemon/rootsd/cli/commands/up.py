@@ -105,9 +105,9 @@ def _no_parent() -> NoParent:
 
 def _be_the_daemon(session: Session) -> int:
     from rootsd.cli.commands.daemon import run_here
-    from rootsd.host.service import starter
+    from rootsd.host.service import record
 
-    starter.remember(starter.recipe_here(session.places.log))
+    record.remember(record.recipe_here(session.places.log))
     session.output.say("The daemon runs here until Ctrl-C.")
     return run_here(session)
 

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from rootsd.core.errors import ErrorCode, RootsdError
 from rootsd.host import folders
 from rootsd.host.ipc import connect
-from rootsd.host.service import starter, supervisor
+from rootsd.host.service import record, starter, supervisor
 
 BUSY_PATIENCE = 20.0  # seconds: a daemon that ends has its sockets closed and its locks held
 
@@ -34,14 +34,14 @@ def main() -> None:
 def awaken() -> None:
     """Return when a daemon takes connections. Raises DaemonUnreachable where none may be started,
     and StartFailed where none can."""
-    starter.ensure_allowed()
+    record.ensure_allowed()
     if supervisor.start_service(_environment()):
         return
-    starter.recall()  # before the lock: where nothing was ever started nothing shall be made
+    record.recall()  # before the lock: where nothing was ever started nothing shall be made
     deadline = time.monotonic() + BUSY_PATIENCE
     with starter.one_at_a_time():
         while not _somebody_listens():
-            recipe = starter.recall()  # again: `down` may have come while we waited
+            recipe = record.recall()  # again: `down` may have come while we waited
             try:
                 starter.launch(recipe)
             except starter.StartFailed as failure:
@@ -51,7 +51,7 @@ def awaken() -> None:
 
 def _environment() -> Mapping[str, str]:
     try:
-        return starter.recall().environment
+        return record.recall().environment
     except RootsdError:
         return {}
 

@@ -62,8 +62,9 @@ class ServiceState:
 class Supervisor(Protocol):
     """What the command line and bridges ask of either."""
 
-    folder: Path
-    """Where its files for this user lie."""
+    @property
+    def folder(self) -> Path:
+        """Where its files for this user lie."""
 
     def is_installed(self) -> bool:
         """Whether our file is among them."""

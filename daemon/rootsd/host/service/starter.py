@@ -1,9 +1,4 @@
-"""Starts the daemon in the background, and knows how it was last started and whether it may be.
-
-`up` writes a recipe down; a bridge that finds no daemon follows it, since MCP clients strip the
-environment from which the places would follow. `down` leaves a mark that forbids that. Both files
-lie in a folder that is derived from the home folder alone, or from ROOTSD_DIR.
-"""
+"""Starts the daemon in the background, as the record has it, and waits until it is ready."""
 
 from __future__ import annotations
 
@@ -14,20 +9,16 @@ import select
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from rootsd.core.errors import DaemonUnreachable, ErrorCode, RootsdError
-from rootsd.host import folders
+from rootsd.core.errors import ErrorCode, RootsdError
 from rootsd.host.private import ensure_private_folder, open_private_file
+from rootsd.host.service.record import Recipe, start_folder
 
-LOG_NAME = "daemon.log"
-RECIPE_NAME = "start.json"
-STOPPED_NAME = "stopped"
 LOCK_NAME = "starting"
 PATIENCE = 60.0  # seconds until the daemon has to be ready: a cold disk, a large store
 MAX_LOG = 1 << 20
@@ -36,13 +27,6 @@ TAIL_LINES = 5
 READY = b"ready"
 ERROR = b"error "
 
-# What decides where the places are and how times and names are written; nothing else is passed
-# on, neither secrets nor what marks an agent's session.
-_KEPT_VARIABLES = frozenset(
-    ("HOME", "LANG", "LOGNAME", "ROOTSD_DIR", "TMPDIR", "TZ", "USER", "XDG_CONFIG_HOME",
-     "XDG_DATA_HOME", "XDG_RUNTIME_DIR", "XDG_STATE_HOME", "DBUS_SESSION_BUS_ADDRESS")
-)  # fmt: skip
-
 
 class StartFailed(RootsdError):
     """The daemon did not come up; the message holds what it said, `code` why if it could tell."""
@@ -50,77 +34,6 @@ class StartFailed(RootsdError):
     def __init__(self, message: str, remedy: str, code: ErrorCode = ErrorCode.UNREACHABLE) -> None:
         super().__init__(message, remedy)
         self.code = code
-
-
-@dataclass(frozen=True, slots=True)
-class Recipe:
-    """How to start the daemon. `log` takes its standard output and standard error."""
-
-    command: tuple[str, ...]
-    environment: Mapping[str, str]
-    log: str
-
-
-def start_folder() -> Path:
-    """The folder of the recipe and the mark. Raises folders.NoPlace."""
-    if override := folders.overriding_folder():
-        return Path(os.fsdecode(override), "state")
-    home = Path(os.fsdecode(folders.home_folder()))
-    if sys.platform == "darwin":
-        return home / "Library/Application Support/rootsd"
-    return home / ".local/state/rootsd"
-
-
-def recipe_here(log_folder: bytes) -> Recipe:
-    """The recipe that starts the daemon of this installation, with the places of this process."""
-    return Recipe(
-        # -P: a folder `rootsd` in the working directory must not be taken for the package.
-        command=(sys.executable, "-P", "-m", "rootsd", "daemon", "--detach"),
-        environment={
-            name: value
-            for name, value in os.environ.items()
-            if name in _KEPT_VARIABLES or name.startswith("LC_")
-        },
-        log=os.path.join(os.fsdecode(log_folder), LOG_NAME),
-    )
-
-
-def remember(recipe: Recipe) -> None:
-    """Write the recipe down for bridges, and allow them to follow it. Raises RootsdError."""
-    folder = start_folder()
-    ensure_private_folder(folder)
-    (folder / STOPPED_NAME).unlink(missing_ok=True)
-    fresh = folder / f"{RECIPE_NAME}.new"
-    with open(open_private_file(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "w") as stream:
-        json.dump(asdict(recipe), stream)
-    fresh.replace(folder / RECIPE_NAME)
-
-
-def recall() -> Recipe:
-    """The recipe that a bridge may follow.
-
-    Raises DaemonUnreachable where the user stopped the daemon, or none was ever started.
-    """
-    ensure_allowed()
-    try:
-        with open(open_private_file(start_folder() / RECIPE_NAME, os.O_RDONLY)) as stream:
-            words = json.load(stream)
-        return Recipe(tuple(words["command"]), dict(words["environment"]), str(words["log"]))
-    except (RootsdError, ValueError, TypeError, KeyError) as error:
-        raise DaemonUnreachable("the daemon is not running", "rootsd up") from error
-
-
-def ensure_allowed() -> None:
-    """Raise DaemonUnreachable where the user stopped the daemon: only `up` may start it again."""
-    if (start_folder() / STOPPED_NAME).exists():
-        raise DaemonUnreachable("the daemon was stopped by rootsd down", "rootsd up")
-
-
-def forbid() -> None:
-    """Note that the user stopped the daemon, so that no bridge starts it again."""
-    folder = start_folder()
-    ensure_private_folder(folder)
-    os.close(open_private_file(folder / STOPPED_NAME))
 
 
 @contextmanager

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 
 from rootsd.host.service import manager
@@ -20,18 +22,34 @@ from rootsd.host.service.starter import StartFailed
 
 UNIT = "rootsd.service"
 SOCKETS = ("rootsd.socket", "rootsd-control.socket")
+# systemd.unit(5), "User Unit Search Path": beside the folder of what `systemctl set-property`
+# writes, and of nothing else with that name but the same in the runtime folder, lies the user's.
+CONTROL = "user.control"
+_SHOW_UNIT_PATH = ("systemctl", "--user", "show", "--property=UnitPath", "--value")
 
 
 class Systemd:
     """`systemctl --user`."""
 
     def __init__(self, home: Path, config: str, run: Run) -> None:
-        # The manager may have started before the shell set XDG_CONFIG_HOME, and knows the other.
-        candidates = [
-            Path(folder, "systemd/user") for folder in (config, home / ".config") if folder
-        ]
-        self.folder = next((c for c in candidates if (c / UNIT).exists()), candidates[-1])
+        self._home = home
+        self._config = config
         self._run = run
+
+    @cached_property
+    def folder(self) -> Path:
+        """Where the manager looks. It may have started without the shell's XDG_CONFIG_HOME, or
+        with one that no shell knows; where it cannot be asked, ours is where it was found."""
+        asked = self._run(_SHOW_UNIT_PATH) if self.is_at_hand() else Finished(NOT_RUN)
+        for entry in map(Path, re.split(r" (?=/)", asked.out.strip())):
+            if entry.name == CONTROL and not entry.is_relative_to(self._runtime):
+                return entry.with_name("user")
+        candidates = [
+            Path(folder, "systemd/user")
+            for folder in (self._config, self._home / ".config")
+            if folder
+        ]
+        return next((c for c in candidates if (c / UNIT).exists()), candidates[-1])
 
     @property
     def _runtime(self) -> Path:

@@ -1,0 +1,171 @@
+"""How the daemon was last started, and whether it may be started again.
+
+`up` writes a recipe down; a bridge that finds no daemon follows it, since MCP clients strip the
+environment from which the places would follow. So do cron, ssh and editors, and a command that is
+started there takes the places from the recipe, too. `down` leaves a mark that forbids a start.
+Both files lie in a folder that is derived from the home folder alone, or from ROOTSD_DIR.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from rootsd.core.errors import DaemonUnreachable, ErrorCode, RootsdError
+from rootsd.core.labels import safe_label
+from rootsd.host import folders
+from rootsd.host.private import ensure_private_folder, open_private_file
+
+LOG_NAME = "daemon.log"
+RECIPE_NAME = "start.json"
+STOPPED_NAME = "stopped"
+
+# What decides where configuration and decisions lie, and where each points when it is not set.
+PLACE_VARIABLES = {"XDG_CONFIG_HOME": ".config", "XDG_STATE_HOME": ".local/state"}
+# Beside these, how times and names are written; nothing else is passed on, neither secrets nor
+# what marks an agent's session.
+_KEPT_VARIABLES = frozenset(
+    ("HOME", "LANG", "LOGNAME", "ROOTSD_DIR", "TMPDIR", "TZ", "USER", "XDG_RUNTIME_DIR",
+     "DBUS_SESSION_BUS_ADDRESS")
+)  # fmt: skip
+
+
+class OtherPlaces(RootsdError):
+    """This shell names other folders than those that the daemon was started with."""
+
+    code = ErrorCode.BAD_CONFIG
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """How to start the daemon. `log` takes its standard output and standard error."""
+
+    command: tuple[str, ...]
+    environment: Mapping[str, str]
+    log: str
+
+
+def start_folder() -> Path:
+    """The folder of the recipe and the mark. Raises folders.NoPlace."""
+    if override := folders.overriding_folder():
+        return Path(os.fsdecode(override), "state")
+    home = Path(os.fsdecode(folders.home_folder()))
+    if sys.platform == "darwin":
+        return home / "Library/Application Support/rootsd"
+    return home / ".local/state/rootsd"
+
+
+def recipe_here(log_folder: bytes) -> Recipe:
+    """The recipe that starts the daemon of this installation, with the places of this shell."""
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if name in _KEPT_VARIABLES or name.startswith("LC_")
+    }
+    return Recipe(
+        # -P: a folder `rootsd` in the working directory must not be taken for the package.
+        command=(sys.executable, "-P", "-m", "rootsd", "daemon", "--detach"),
+        environment={**kept, **place_variables()},
+        log=os.path.join(os.fsdecode(log_folder), LOG_NAME),
+    )
+
+
+def remember(recipe: Recipe) -> None:
+    """Write the recipe down for bridges, and allow them to follow it. Raises RootsdError."""
+    folder = start_folder()
+    ensure_private_folder(folder)
+    (folder / STOPPED_NAME).unlink(missing_ok=True)
+    fresh = folder / f"{RECIPE_NAME}.new"
+    with open(open_private_file(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "w") as stream:
+        json.dump(asdict(recipe), stream)
+    fresh.replace(folder / RECIPE_NAME)
+
+
+def recall() -> Recipe:
+    """The recipe that a bridge may follow.
+
+    Raises DaemonUnreachable where the user stopped the daemon, or none was ever started.
+    """
+    ensure_allowed()
+    return _recipe()
+
+
+def ensure_allowed() -> None:
+    """Raise DaemonUnreachable where the user stopped the daemon: only `up` may start it again."""
+    if _is_stopped():
+        raise DaemonUnreachable("the daemon was stopped by rootsd down", "rootsd up")
+
+
+def place_variables() -> dict[str, str]:
+    """The variables that decide where configuration and decisions lie: as they are set here, else
+    as they were when the daemon was last started."""
+    return {**remembered_places(), **_places_here()}
+
+
+def remembered_places() -> dict[str, str]:
+    """The same as they were when the daemon was last started, whatever this shell says."""
+    if folders.overriding_folder():
+        return {}
+    try:
+        return _places_in(_recipe().environment)
+    except DaemonUnreachable:
+        return {}
+
+
+def ensure_same_places() -> None:
+    """Raise OtherPlaces where this shell contradicts the last start: what it writes, the daemon
+    does not read. After a `down` it may name others."""
+    if not _is_stopped() and (told := other_places()):
+        raise OtherPlaces(told, "rootsd down, then rootsd up, to have it as here")
+
+
+def other_places() -> str:
+    """What this shell says otherwise than the last start did; empty where there is nothing."""
+    if not (start_folder() / RECIPE_NAME).exists():
+        return ""
+    home, before = Path(os.fsdecode(folders.home_folder())), remembered_places()
+    return "; ".join(
+        f"{name} is {safe_label(value, limit=None)} here, and the daemon was started with "
+        + (safe_label(before[name], limit=None) if name in before else "none")
+        for name, value in _places_here().items()
+        if Path(value) != Path(before.get(name, home / PLACE_VARIABLES[name]))
+    )
+
+
+def forbid() -> None:
+    """Note that the user stopped the daemon, so that no bridge starts it again."""
+    folder = start_folder()
+    ensure_private_folder(folder)
+    os.close(open_private_file(folder / STOPPED_NAME))
+
+
+def _recipe() -> Recipe:
+    try:
+        with open(open_private_file(start_folder() / RECIPE_NAME, os.O_RDONLY)) as stream:
+            words = json.load(stream)
+        return Recipe(tuple(words["command"]), dict(words["environment"]), str(words["log"]))
+    except (RootsdError, ValueError, TypeError, KeyError) as error:
+        raise DaemonUnreachable("the daemon is not running", "rootsd up") from error
+
+
+def _is_stopped() -> bool:
+    return (start_folder() / STOPPED_NAME).exists()
+
+
+def _places_here() -> dict[str, str]:
+    if folders.overriding_folder():
+        return {}
+    return _places_in(os.environ)
+
+
+def _places_in(environment: Mapping[str, str]) -> dict[str, str]:
+    """The base directory specification has relative paths ignored, and so have we."""
+    return {
+        name: value
+        for name in PLACE_VARIABLES
+        if (value := environment.get(name, "")).startswith("/")
+    }
