@@ -1,20 +1,17 @@
-"""What leaves the SDK, and what is still owed."""
+"""What leaves, and what is still owed."""
 
 from __future__ import annotations
 
-import json
-
 import anyio
 import pytest
-from mcp.shared.message import SessionMessage
-from mcp_types import ErrorData, JSONRPCError, JSONRPCNotification, JSONRPCResponse
+from mcp_types import JSONRPCNotification, JSONRPCResponse
 
 from rootsd.publish.outlet import Outlet
 from support.publishing import HANG_GUARD_S
 
 
-def answer(id_: int | str) -> SessionMessage:
-    return SessionMessage(JSONRPCResponse(jsonrpc="2.0", id=id_, result={}))
+def answer(id_: int | str) -> JSONRPCResponse:
+    return JSONRPCResponse(jsonrpc="2.0", id=id_, result={})
 
 
 class Lines:
@@ -113,37 +110,25 @@ async def test_notices_pass_and_settle_nothing() -> None:
     lines = Lines()
     outlet = Outlet(lines.take)
     await outlet.open(1)
-    await outlet.send(SessionMessage(JSONRPCNotification(jsonrpc="2.0", method="m")))
+    await outlet.send(JSONRPCNotification(jsonrpc="2.0", method="m"))
     assert lines.sent == [b'{"jsonrpc":"2.0","method":"m"}\n']
     assert outlet.is_open(1)
 
 
-@pytest.mark.parametrize(
-    ("given", "expected"),
-    [
-        (
-            ErrorData(code=0, message="secret"),
-            {
-                "code": -32603,
-                "message": "internal error",
-                "data": {"reason": "a fault in rootsd, which its log describes"},
-            },
-        ),
-        (
-            ErrorData(code=-32601, message="Method not found", data="a/b"),
-            {
-                "code": -32601,
-                "message": "Method not found",
-                "data": {"reason": "a/b is not served in the protocol revision of this request"},
-            },
-        ),
-        (ErrorData(code=-32602, message="m"), {"code": -32602, "message": "m"}),
-    ],
-)
-async def test_errors_are_put_into_our_words(given: ErrorData, expected: object) -> None:
-    lines = Lines()
-    outlet = Outlet(lines.take)
-    await outlet.open(1)
-    await outlet.send(SessionMessage(JSONRPCError(jsonrpc="2.0", id=1, error=given)))
-    assert json.loads(lines.sent[0])["error"] == expected
-    await outlet.all_answered()
+async def test_a_cancelled_request_is_worked_on_no_longer() -> None:
+    outlet = Outlet(Lines().take)
+    scope = await outlet.open(7)
+    outlet.cancel("7")
+    assert scope.cancel_called
+    assert not outlet.is_open(7)
+
+
+async def test_a_peer_that_has_left_is_owed_nothing() -> None:
+    async def refuse(_: bytes) -> None:
+        raise anyio.BrokenResourceError
+
+    outlet = Outlet(refuse)
+    await outlet.open(7)
+    await outlet.send(answer(7))
+    with anyio.fail_after(HANG_GUARD_S):
+        await outlet.all_answered()

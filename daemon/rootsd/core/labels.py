@@ -54,6 +54,8 @@ def safe_json(text: str) -> str:
     Whoever parses it gets what `text` says, and who shows it as it is, a terminal or a model, is
     not deceived.
     """
+    if text.isascii() and "\x7f" not in text:  # a hundred times faster than the search below
+        return text
     return _NOT_PLAIN.sub(lambda run: "".join(map(_json_char, run[0])), text)
 
 

@@ -1,52 +1,32 @@
-"""Both protocol eras on one connection, behind a layer of our own.
+"""What a peer says, whichever protocol era it speaks: the SDK's part goes to the SDK.
 
-The SDK settles the era of a connection by its first request. Clients exist that probe with
-`server/discover` and then send `initialize` all the same, so each connection gets two SDK loops,
-each started by the first request for it: a request that carries the `_meta` of 2026-07-28 goes to
-one, all others to the other, a cancellation to both.
-
-Our own layer answers what no MCP server is asked: `roots/list`, for authors of clients, and the
-`rootsd/hello` of our bridges. It also sees to it that nothing a peer sends can harm: every id is
-in use once, few requests are open at a time, and only the notices that matter are passed on.
+The rest is answered here: `roots/list`, for authors of clients, and the `rootsd/hello` of our
+bridges, which no MCP server is asked. And nothing a peer sends can harm: every id is in use once,
+few requests are open at a time, and only the notices that matter are heeded.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable
-from enum import Enum, auto
 
 import anyio
 from anyio.abc import TaskGroup
-from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.server.lowlevel import Server
-from mcp.server.runner import serve_dual_era_loop
 from mcp.shared.exceptions import MCPError
-from mcp.shared.message import SessionMessage
-from mcp_types import PROTOCOL_VERSION_META_KEY, JSONRPCNotification, JSONRPCRequest
 
 from rootsd import __version__
 from rootsd.core.labels import safe_label
 from rootsd.core.paths import bytes_of
 from rootsd.core.scope import Scope, Uris
+from rootsd.publish.calls import Calls
 from rootsd.publish.outlet import Outlet
-from rootsd.publish.server import handshake_options
 from rootsd.publish.shapes import JsonObject, roots_result
 from rootsd.publish.view import View
 from rootsd.wire import hello, jsonrpc
 from rootsd.wire.jsonrpc import Batch, Fault, Malformed, Message, Notice, Reply, Request
 
 _DRAIN_S = 5.0
-
-_Inlet = MemoryObjectSendStream[SessionMessage | Exception]
-_Messages = MemoryObjectReceiveStream[SessionMessage | Exception]
-
-
-class Era(Enum):
-    """How a request says which revision it speaks."""
-
-    HANDSHAKE = auto()
-    PER_REQUEST = auto()
 
 
 class Eras:
@@ -59,13 +39,10 @@ class Eras:
         group: TaskGroup,
         send: Callable[[bytes], Awaitable[None]],
     ) -> None:
-        self._server = server
         self._view = view
-        self._group = group
         self._send = send
         self._outlet = Outlet(send)
-        self._inlets: dict[Era, _Inlet] = {}
-        self._messages: list[_Messages] = []
+        self._calls = Calls(server, view, group, self._outlet)
         self._greeted = False
         self._has_name = False
 
@@ -86,13 +63,6 @@ class Eras:
         self._view.audience.close_streams()
         with anyio.move_on_after(_DRAIN_S):
             await self._outlet.all_answered()
-
-    def close(self) -> None:
-        """End the loops, whether they ever ran or not."""
-        for inlet in self._inlets.values():
-            inlet.close()
-        for messages in self._messages:
-            messages.close()
 
     async def _take(self, message: Message | Malformed) -> None:
         match message:
@@ -162,12 +132,7 @@ class Eras:
             await self._answer(Fault(request.id, jsonrpc.INVALID_REQUEST, reason))
             return
         self._learn_name(_client_name(request.params))
-        await self._outlet.open(request.id)
-        inlet = self._inlet(_era_of(request))
-        call = JSONRPCRequest(
-            jsonrpc="2.0", id=request.id, method=request.method, params=request.params
-        )
-        await inlet.send(SessionMessage(call))
+        await self._calls.take(request, request.params)
 
     def _learn_name(self, name: str) -> None:
         if name and not self._has_name:
@@ -176,46 +141,17 @@ class Eras:
             self._has_name = True
 
     async def _notice(self, notice: Notice) -> None:
-        # Rebuilt from what matters: the SDK logs a line for each one that it cannot read.
         match notice:
-            case Notice("notifications/initialized") if Era.HANDSHAKE in self._inlets:
-                await self._inlets[Era.HANDSHAKE].send(_sdk_notice(notice.method, None))
-                self._view.audience.initialized = True
+            case Notice("notifications/initialized"):
+                if await self._calls.initialized():
+                    self._view.audience.initialized = True
             case Notice("notifications/cancelled", {"requestId": int() | str() as id_}):
-                for inlet in tuple(self._inlets.values()):
-                    await inlet.send(_sdk_notice(notice.method, {"requestId": id_}))
                 self._outlet.cancel(id_)
             case Notice(hello.TOLD, params) if (told := hello.decode_told(params)) is not None:
                 names = tuple(safe_label(name) for name in told.names)
                 self._view.witness.told(told.roots, names)
             case _:
                 pass  # unknown notices are ignored, as JSON-RPC has it
-
-    def _inlet(self, era: Era) -> _Inlet:
-        if era not in self._inlets:
-            inlet, messages = anyio.create_memory_object_stream[SessionMessage | Exception](0)
-            self._inlets[era] = inlet
-            self._messages.append(messages)
-            self._group.start_soon(self._run_loop, messages)
-        return self._inlets[era]
-
-    async def _run_loop(self, messages: _Messages) -> None:
-        await serve_dual_era_loop(
-            self._server,
-            messages,
-            self._outlet,
-            lifespan_state=self._view,
-            init_options=handshake_options(self._server),
-        )
-
-
-def _era_of(request: Request) -> Era:
-    """As the SDK tells the eras apart; `initialize` exists in the older one alone."""
-    match request.params:
-        case {"_meta": dict() as meta} if PROTOCOL_VERSION_META_KEY in meta:
-            return Era.HANDSHAKE if request.method == "initialize" else Era.PER_REQUEST
-        case _:
-            return Era.HANDSHAKE
 
 
 def _client_name(params: JsonObject | None) -> str:
@@ -226,10 +162,6 @@ def _client_name(params: JsonObject | None) -> str:
             return name
         case _:
             return ""
-
-
-def _sdk_notice(method: str, params: dict[str, int | str] | None) -> SessionMessage:
-    return SessionMessage(JSONRPCNotification(jsonrpc="2.0", method=method, params=params))
 
 
 def _unusable(request: Request, reason: str) -> Fault:

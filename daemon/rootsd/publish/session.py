@@ -115,8 +115,6 @@ class _Session:
             return End.LINE_TOO_LONG
         except TimeoutError:
             return End.SILENT
-        finally:
-            eras.close()
         return End.LEFT
 
     async def _read(self, eras: Eras, lines: LineReader) -> None:
