@@ -246,8 +246,7 @@ class Daemon:
                         await to_thread.run_sync(self._surveyor.stop)
                 watch.cancel_scope.cancel()
             self._session_log.write_now()
-        if self._ledger.unsaved:
-            await self._ledger.save_now()
+        await self._ledger.save_now()
 
     async def _serve_until_stopped(
         self, listening: Listening, on_ready: Callable[[], None]

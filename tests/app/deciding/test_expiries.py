@@ -57,6 +57,7 @@ async def test_an_approval_ends_and_is_one_to_be_asked_about_again() -> None:
     assert known.ruling.lapse.reason is LapseReason.EXPIRED
     assert not known.ruling.is_lapsed
     assert (known.ruling.name, known.ruling.kept_access) == ("p1", Access.READ)
+    await world.ledger.save_now()
     assert world.is_kept()
 
 
@@ -134,6 +135,8 @@ async def test_an_end_holds_though_the_disk_refuses_it() -> None:
     world.clock.pass_time(HOUR)
     world.saver.refusing = True
     assert await world.told() == set()
+    await world.ledger.save_now()
+    assert world.ledger.unsaved == 1
     assert not world.is_kept()
     world.saver.refusing = False
     async with saving_again(world.ledger):

@@ -8,7 +8,8 @@ from datetime import datetime
 import anyio
 import pytest
 
-from rootsd.app.deciding.ledger import Overtaken
+from rootsd.app.deciding.overtaking import Overtaken
+from rootsd.core.changes import ProjectChange
 from rootsd.core.errors import IdentityChanged, RefusedPlace
 from rootsd.core.inputs import (
     Approve,
@@ -26,6 +27,7 @@ from support.fakes import (
     deny,
     path,
     rule,
+    saving_again,
     sight,
 )
 
@@ -184,6 +186,52 @@ async def test_what_was_published_while_a_doubt_was_taken_in_is_verified_too() -
                 await anyio.wait_all_tasks_blocked()
                 world.disk.folders[path(2)] = identity(20)
     assert told == [set()]
+
+
+async def test_the_answer_without_a_lost_root_waits_for_no_disk_and_looks_once() -> None:
+    world = World(approved(1), approved(2))
+    del world.disk.folders[path(1)]
+    with anyio.fail_after(HANG_GUARD):
+        async with anyio.create_task_group() as group:
+            with world.saver.held_up() as busy:
+                group.start_soon(world.ledger.observe, [sight(3)])
+                await busy.wait()
+                assert await world.told() == {path(2)}
+    assert len(world.disk.asked) == 1
+    assert not world.is_kept()
+    await world.ledger.save_now()
+    assert world.is_kept()
+
+
+async def test_no_approval_overtakes_what_took_effect_before_it() -> None:
+    world = World(approved(1), project(2))
+    del world.disk.folders[path(1)]
+    assert await world.told() == set()
+    assert world.saver.batches == []
+    await world.ledger.obey([approve(2)])
+    (batch,) = world.saver.batches
+    assert [change.path for change in batch if isinstance(change, ProjectChange)] == [
+        path(1),
+        path(2),
+    ]
+
+
+async def test_whoever_reads_the_store_finds_all_that_took_effect() -> None:
+    world = World(approved(1))
+    world.disk.folders[path(1)] = identity(10)
+    assert await world.told() == set()
+    assert await world.ledger.undisturbed(world.is_kept) is True
+
+
+async def test_what_takes_effect_is_written_behind() -> None:
+    world = World(approved(1))
+    async with saving_again(world.ledger):
+        with anyio.fail_after(HANG_GUARD):
+            saved = world.ledger.next_save()
+            await world.ledger.take_in([Vanished(path(1))])
+            await saved.wait()
+    assert world.is_kept()
+    assert world.ledger.unsaved == 0
 
 
 async def test_a_sighting_that_tells_nothing_new_is_no_doubt() -> None:

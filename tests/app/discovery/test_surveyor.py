@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -16,9 +16,8 @@ from rootsd.app.deciding.ledger import Ledger
 from rootsd.app.discovery.explorer import Explorer
 from rootsd.app.discovery.surveyor import Surveyor
 from rootsd.core.catalog import Catalog
-from rootsd.core.changes import ProjectChange
 from rootsd.core.errors import NotPresent, RefusedPlace
-from rootsd.core.inputs import Approve, Sighted, Vanished
+from rootsd.core.inputs import Approve, Fact, Sighted, Unsafe, Vanished
 from rootsd.core.model import LapseReason, Parent, ProjectKind
 from rootsd.core.paths import RefusedPlaces
 from rootsd.host.disk.safety import why_disguised
@@ -197,12 +196,18 @@ async def test_many_observations_are_taken_in_by_parts_and_no_hazard_after_its_s
     for number in range(8):
         fake_repository(home / "src" / "open" / f"r{number}")
     (home / "src" / "open").chmod(0o777)
-    saver = FakeSaver()
-    async with surveying(home, home / "src", saver=saver) as (surveyor, _):
+    batches: list[list[Fact]] = []
+    async with surveying(home, home / "src") as (surveyor, ledger):
+        take_in = ledger.take_in
+
+        async def recorded(facts: Iterable[Fact]) -> None:
+            batches.append(list(facts))
+            await take_in(batches[-1])
+
+        monkeypatch.setattr(ledger, "take_in", recorded)
         await surveyor.scan(None, None)
-    changes = [change for batch in saver.batches for change in batch]
-    assert [len(batch) for batch in saver.batches] == [3, 3, 2]
-    for change in changes:
-        assert isinstance(change, ProjectChange)
-        assert change.after is not None
-        assert change.after.sighting.hazard is LapseReason.EXPOSED
+    assert [len(batch) for batch in batches] == [6, 6, 4]
+    for batch in batches:
+        for sighting, hazard in zip(batch[::2], batch[1::2], strict=True):
+            assert isinstance(sighting, Sighted)
+            assert hazard == Unsafe(sighting.path, LapseReason.EXPOSED)

@@ -12,7 +12,8 @@ from anyio import to_thread
 from rootsd.app.control.items import dropped_items_of, items_of
 from rootsd.app.control.origins import OriginsOf, no_origins
 from rootsd.app.control.register import WORDS_LIMIT, Entry, Order, order
-from rootsd.app.deciding.ledger import Ledger, Overtaken
+from rootsd.app.deciding.ledger import Ledger
+from rootsd.app.deciding.overtaking import Overtaken
 from rootsd.app.deciding.references import Resolver, canonical, is_selected
 from rootsd.core.catalog import Catalog
 from rootsd.core.decide import Ground

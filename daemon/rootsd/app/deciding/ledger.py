@@ -1,12 +1,12 @@
 """The single writer: decides, saves, publishes.
 
-Everything that changes the catalogue comes through two doors. `observe` takes what the disk
+Everything that changes the catalogue comes through two doors. `take_in` takes what the disk
 shows and never refuses; `obey` takes orders and may. What only narrows takes effect before it is
 saved, and holds in memory where the disk refuses it; what approves anything, an order or the
-grant of a rule, is saved before it takes effect. So the published set is the catalogue's at every
-moment, a failed write publishes nothing new, and it gives nothing back. Notices are never sent
-from here: whoever publishes waits until the revision has passed the one it knows, so no path can
-forget to tell.
+grant of a rule, is saved before it takes effect, and all that took effect earlier with it. So the
+published set is the catalogue's at every moment, a failed write publishes nothing new, and it
+gives nothing back. Notices are never sent from here: whoever publishes waits until the revision
+has passed the one it knows, so no path can forget to tell.
 """
 
 from __future__ import annotations
@@ -19,13 +19,15 @@ from operator import attrgetter
 from typing import Protocol, TypeVar
 
 import anyio
-from anyio import lowlevel, to_thread
+from anyio import lowlevel
 
+from rootsd.app.deciding.backlog import Backlog, Saver
 from rootsd.app.deciding.effects import granted_in, granting, only_narrows, without_grants
 from rootsd.app.deciding.expiries import Expiries
+from rootsd.app.deciding.overtaking import refuse_overtaken
 from rootsd.core.catalog import Catalog
 from rootsd.core.changes import Change, FocusChange, Note
-from rootsd.core.errors import Busy, RootsdError
+from rootsd.core.errors import RootsdError
 from rootsd.core.focus import NO_FOCUS, Focus
 from rootsd.core.inputs import Approve, Fact, Input, Observation, Order, Restore, Unsafe
 from rootsd.core.model import Identity, LapseReason, Project, Published, Root
@@ -37,17 +39,6 @@ T = TypeVar("T")
 _BY_NAME = attrgetter("name")
 
 RETRY_SECONDS = (1.0, 2.0, 5.0, 15.0, 60.0)
-
-
-class Overtaken(Busy):
-    """Somebody decided about one of the projects meanwhile; what was to be done may differ now."""
-
-
-class Saver(Protocol):
-    """The store, as the ledger needs it; called in a worker thread."""
-
-    def append(self, changes: Sequence[Change | Note], at: datetime) -> object:
-        """Make `changes` durable, all or none. Raises RootsdError where the disk refuses."""
 
 
 class Verifier(Protocol):
@@ -76,18 +67,17 @@ class Ledger:
         focus: Focus = NO_FOCUS,
     ) -> None:
         self._catalog = catalog
-        self._saver = saver
+        self._backlog = Backlog(saver, now)
         self._verifier = verifier
         self.expiries = expiries
         self._now = now
-        self._lock = anyio.Lock()
+        # Without a turn of the loop where nobody holds it: who looked may then conclude.
+        self._lock = anyio.Lock(fast_acquire=True)
         self._published = Published(first_revision, (), focus)
         self._changed = anyio.Event()
         self._adopted = anyio.Event()
-        self._unsaved: list[Change] = []
         self._owed: set[bytes] = set()
         self._needs_saving = anyio.Event()
-        self._saved = anyio.Event()
         expiries.follow(catalog)
         if catalog.roots:
             self._publish(catalog.roots, focus)
@@ -109,17 +99,25 @@ class Ledger:
 
     @property
     def unsaved(self) -> int:
-        """How much waits for the disk, changes and grants; 0 where all is durable."""
-        return len(self._unsaved) + len(self._owed)
+        """How much waits since the disk refused it, changes and grants."""
+        return len(self._backlog) + len(self._owed) if self._backlog.is_refused else 0
 
     async def current(self) -> Published:
-        """The published set, each root's folder and time verified at this moment."""
+        """The published set, each root's folder and time verified at this moment.
+
+        What the look finds wrong is out of the answer; it is written behind."""
         while True:
             published = self._published
             seen = await self._verifier.verify(self._identities())
             before = self._catalog
             if doubts := [*self.expiries.ended(before), *seen]:
-                await self.observe(doubts)
+                made = plan(before, doubts, self._now())
+                alone = self._published is published and not self._lock.locked()
+                if alone and without_grants(made) is made:
+                    # Nobody has had a turn since the look: it holds for all that is left.
+                    self._let_hold(made)
+                    return self._published
+                await self.take_in(doubts)
             # Others may have published meanwhile: all is verified again, until a look tells
             # nothing that is not known.
             if self._catalog is before and self._published is published:
@@ -153,11 +151,18 @@ class Ledger:
             await self._adopted.wait()
         return self._catalog
 
-    async def observe(self, observations: Iterable[Fact]) -> None:
-        """Take in what the disk shows, or what has ended."""
+    async def take_in(self, facts: Iterable[Fact]) -> None:
+        """Let take effect what the disk shows, or what has ended. `keep_saving` writes it down,
+        but a grant, which is saved first."""
         async with self._lock:
             with anyio.CancelScope(shield=True):
-                await self._observe(observations)
+                await self._hold(plan(self._catalog, facts, self._now()))
+
+    async def observe(self, facts: Iterable[Fact]) -> None:
+        """As `take_in`, and wait until it is written down, or the disk refused it."""
+        await self.take_in(facts)
+        with anyio.CancelScope(shield=True):
+            await self._write()
 
     async def obey(self, orders: Sequence[Order], *, seen: Iterable[Project] = ()) -> Plan:
         """Carry out orders, all or none; what is to be approved is verified first.
@@ -173,22 +178,22 @@ class Ledger:
         async with self._lock:
             with anyio.CancelScope(shield=True):
                 made = await self._obey(orders, seen)
+        with anyio.CancelScope(shield=True):
+            await self._write()
         # They were woken when it took effect, so they stand before us in the queue of the loop.
         await lowlevel.cancel_shielded_checkpoint()
         return made
 
     async def note(self, note: Note) -> None:
         """Make durable what no catalogue holds. Raises what the store raised."""
-        async with self._lock:
-            with anyio.CancelScope(shield=True):
-                await self._save((note,))
+        await self._backlog.write((note,))
 
     async def refocus(self, note: FocusChange, change: Callable[[Focus], Focus]) -> None:
         """Change the focus, which is another published set to whoever it narrows. Raises what the
         store raised, and then the focus is what it was."""
         async with self._lock:
             with anyio.CancelScope(shield=True):
-                await self._save((note,))
+                await self._backlog.write((note,))
                 self._publish(self._catalog.roots, change(self._published.focus))
         await lowlevel.cancel_shielded_checkpoint()  # as in `obey`
 
@@ -197,11 +202,14 @@ class Ledger:
         async with self._lock:
             with anyio.CancelScope(shield=True):
                 self._catalog = replace(self._catalog, places=places)
-                await self._observe(
+                refused = [
                     Unsafe(project.path, LapseReason.REFUSED_PLACE)
                     for project in self._catalog.projects.values()
                     if project.ruling.approves and places.why_no_root(project.path)
-                )
+                ]
+                await self._hold(plan(self._catalog, refused, self._now()))
+        with anyio.CancelScope(shield=True):
+            await self._write()
 
     def rehearse(self, inputs: Sequence[Input]) -> Plan:
         """What `obey` or `observe` would do; nothing is done. Raises OrderRefused."""
@@ -209,90 +217,93 @@ class Ledger:
 
     def next_save(self) -> anyio.Event:
         """What is set as soon as the disk has taken something more."""
-        return self._saved
+        return self._backlog.next_save()
 
     async def keep_saving(self, retry_seconds: Sequence[float] = RETRY_SECONDS) -> None:
-        """Write what the disk refused, until it takes it. Runs as long as the daemon does.
+        """Write what took effect, and what the disk refused until it takes it. Runs as long as the
+        daemon does.
 
         `retry_seconds` are the pauses before the disk is asked again, the last one for good.
         """
         attempt = 0
         while True:
             await self._needs_saving.wait()
-            with anyio.move_on_after(retry_seconds[attempt]):
-                await self._saved.wait()  # a later change may take the earlier ones along
-            attempt = min(attempt + 1, len(retry_seconds) - 1)
+            if self._backlog.is_refused:
+                with anyio.move_on_after(retry_seconds[attempt]):
+                    await self.next_save().wait()  # a later change may take the earlier ones along
+                attempt = min(attempt + 1, len(retry_seconds) - 1)
             await self.save_now()
-            if not self.unsaved:
-                self._needs_saving = anyio.Event()
+            if not self._backlog.is_refused:
                 attempt = 0
+            if not self._backlog and not self._owed:
+                self._needs_saving = anyio.Event()
 
     async def save_now(self) -> None:
-        """Ask the disk once more to take what it refused; `unsaved` tells what came of it."""
-        async with self._lock:
-            with anyio.CancelScope(shield=True):
-                await self._retry()
+        """Have the disk take what waits for it; `unsaved` tells what it refused."""
+        with anyio.CancelScope(shield=True):
+            await self._write()
+            if self._owed and not self._backlog:
+                async with self._lock:
+                    owed, self._owed = self._owed, set()
+                    await self._hold(granting(self._catalog, owed, self._now()))
 
     async def undisturbed(self, work: Callable[[], T]) -> T:
-        """Run `work`, which uses the store, in a worker thread, while nothing else does. Orders
-        and observations wait meanwhile, so it has to be short."""
-        async with self._lock:
-            with anyio.CancelScope(shield=True):
-                done = await to_thread.run_sync(work)
-        return done
-
-    async def _retry(self) -> None:
-        try:
-            await self._save(())
-        except RootsdError:
-            return
-        owed, self._owed = self._owed, set()
-        await self._hold(granting(self._catalog, owed, self._now()))
+        """Run `work`, which uses the store, in a worker thread, while nothing else does: all that
+        took effect is there, but what the disk refused. What is to be written waits meanwhile, so
+        it has to be short."""
+        if not self._backlog.is_refused:
+            await self._write()
+        return await self._backlog.undisturbed(work)
 
     async def _obey(self, orders: Sequence[Order], seen: Iterable[Project]) -> Plan:
-        if any(_is_overtaken(project, self._catalog) for project in seen):
-            raise Overtaken("somebody else decided about this meanwhile", "rootsd ls")
+        refuse_overtaken(seen, self._catalog)
         approvals = [order for order in orders if isinstance(order, Approve | Restore)]
         if approvals:
             chosen = {o.path: identity for o in approvals if (identity := _approved_in(o))}
-            await self._observe(await self._verifier.verify_more(chosen))
+            seen_now = await self._verifier.verify_more(chosen)
+            await self._hold(plan(self._catalog, seen_now, self._now()))
         made = plan(self._catalog, orders, self._now())
         if only_narrows(self._catalog, made):
             return await self._hold(made)
-        await self._save(made.changes)
+        await self._backlog.write(made.changes)
         self._adopt(made.catalog)
         return made
-
-    async def _observe(self, observations: Iterable[Fact]) -> None:
-        await self._hold(plan(self._catalog, observations, self._now()))
 
     async def _hold(self, made: Plan) -> Plan:
         """Let `made` take effect whatever the disk says, but for grants: those are saved first.
 
         Returns what did take effect.
         """
-        if not made.changes:
-            return made
         bare = without_grants(made)
+        if bare is made:
+            self._let_hold(made)
+            return made
         self._adopt(bare.catalog)
         try:
-            await self._save(made.changes)
+            await self._backlog.write(made.changes)
         except RootsdError as error:
-            log.warning("the store refuses, so this holds in memory alone: %s", error)
-            self._unsaved.extend(bare.changes)
+            log.warning("the store refuses, so this is not granted yet: %s", error)
             self._owed.update(granted_in(made))
-            self._needs_saving.set()
+            self._wait_for_disk(bare.changes)
             return bare
         self._adopt(made.catalog)
         return made
 
-    async def _save(self, changes: Sequence[Change | Note]) -> None:
-        waiting = [*self._unsaved, *changes]
-        if waiting:
-            await to_thread.run_sync(self._saver.append, waiting, self._now())
-            self._unsaved.clear()
-            self._saved.set()
-            self._saved = anyio.Event()
+    def _let_hold(self, made: Plan) -> None:
+        """Let what approves nothing take effect. No await in here."""
+        if made.changes:
+            self._adopt(made.catalog)
+            self._wait_for_disk(made.changes)
+
+    def _wait_for_disk(self, changes: Sequence[Change]) -> None:
+        self._backlog.put(changes)
+        self._needs_saving.set()
+
+    async def _write(self) -> None:
+        try:
+            await self._backlog.write()
+        except RootsdError as error:
+            log.warning("the store refuses, so this holds in memory alone: %s", error)
 
     def _adopt(self, catalog: Catalog) -> None:
         """No await in here: catalogue and published set change as one."""
@@ -326,14 +337,3 @@ def _approved_in(order: Approve | Restore) -> Identity | None:
         return order.identity
     decision = order.ruling.decision
     return decision.identity if decision is not None else None
-
-
-def _is_overtaken(seen: Project, catalog: Catalog) -> bool:
-    """Whether somebody has decided about the project since it was `seen`.
-
-    A lapse is nobody's decision; an approval runs into it by the identity it carries.
-    """
-    known = catalog.projects.get(seen.path)
-    if known is None or known.ruling.decision == seen.ruling.decision:
-        return False
-    return known.ruling.lapse is None or known.ruling.lapse == seen.ruling.lapse

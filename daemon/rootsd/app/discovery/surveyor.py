@@ -106,7 +106,7 @@ class Surveyor:
             await self._arrived.wait()
             self._arrived = anyio.Event()
             while self._inbox:
-                await self._ledger.observe(self._next_batch())
+                await self._ledger.take_in(self._next_batch())
             self._idle.set()
 
     def _next_batch(self) -> list[Observation]:
@@ -148,6 +148,7 @@ class Surveyor:
         await self._check_place(path)
         _sighted(await self._result_of(self._discovery.probe(path)))
         await self._idle.wait()
+        await self._ledger.save_now()
 
     async def foresee(self, path: bytes) -> Sighted:
         """What `propose` would see; nothing is taken in. Raises as `propose` does."""
