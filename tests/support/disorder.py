@@ -130,31 +130,47 @@ class Disorder:
                 place = Path(self.random.choice(below))
         return self.place() if place in self.places else place
 
+    def changed_place(self) -> Path:
+        """As `place`, to be made or filled."""
+        return self._noted(self.place())
+
+    def changed_old_place(self) -> Path:
+        """As `old_place`, to be removed or moved."""
+        return self._noted(self.old_place())
+
+    def _noted(self, place: Path) -> Path:
+        """What comes and goes in a repository's root nothing tells of but a minute's sweep, and a
+        clone that fetched nothing is a project as long as there are files beside its `.git`."""
+        with suppress(OSError):
+            around = next(above for above in place.parents if above.exists())
+            self._sweep_needed |= (around / ".git").exists()
+        return place
+
     def make_folder(self) -> str:
-        place = self.place()
+        place = self.changed_place()
         place.mkdir(parents=True, exist_ok=True)
         return str(place)
 
     def make_repository(self) -> str:
-        place = self.place()
+        place = self.changed_place()
         if (place / ".git").exists():
             return "nothing"
         return str(fake_repository(place))
 
     def init(self) -> str:
-        place = self.place()
+        place = self.changed_place()
         subprocess.run(["git", "init", "-q", place], capture_output=True, check=False)
         return str(place)
 
     def clone(self) -> str:
-        place = self.place()
+        place = self.changed_place()
         url = self.random.choice((str(self.origin), f"file://{self.origin}"))
         subprocess.run(["git", "clone", "-q", url, place], capture_output=True, check=False)
         return str(place)
 
     def clone_and_kill(self) -> str:
         """At the moment when a random one of its files is there."""
-        place = self.place()
+        place = self.changed_place()
         sign = place / self.random.choice(_SIGNS_OF_LIFE)
         command = ["git", "clone", "-q", f"file://{self.origin}", str(place)]
         clone = subprocess.Popen(command, stderr=subprocess.DEVNULL, start_new_session=True)
@@ -180,12 +196,12 @@ class Disorder:
         return str(place)
 
     def remove(self) -> str:
-        place = self.old_place()
+        place = self.changed_old_place()
         shutil.rmtree(place)
         return str(place)
 
     def move(self) -> str:
-        old, new = self.old_place(), self.place()
+        old, new = self.changed_old_place(), self.changed_place()
         new.parent.mkdir(parents=True, exist_ok=True)
         # To another file system it copies, and removes what it copied.
         subprocess.run(["mv", "-nT", old, new], capture_output=True, check=False)
@@ -193,7 +209,7 @@ class Disorder:
 
     def copy(self) -> str:
         """Whole, or broken off; with the times of the original, or without."""
-        old, new = self.old_place(), self.place()
+        old, new = self.old_place(), self.changed_place()
         new.parent.mkdir(parents=True, exist_ok=True)
         how, limit = self.random.choice(("-a", "-r")), self.random.choice((None, None, 0.003))
         with suppress(subprocess.TimeoutExpired):
@@ -209,12 +225,12 @@ class Disorder:
         return str(place)
 
     def replace(self) -> str:
-        place = self.old_place()
+        place = self.changed_old_place()
         shutil.rmtree(place)
         return str(fake_repository(place))
 
     def link(self) -> str:
-        place = self.place()
+        place = self.changed_place()
         target = self.random.choice((self.old_place(), place.parent, self.top))
         if self.random.random() < 1 / 2:
             shutil.rmtree(place, ignore_errors=True)

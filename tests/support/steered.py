@@ -15,6 +15,7 @@ import os
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -49,12 +50,17 @@ from rootsd.host.watch.events import (
 from rootsd.host.watch.inotify import InotifyWatcher
 from rootsd.host.watch.polling import PollingWatcher
 
-# How long a difference may last before it is one; all that is well is no slower by it.
+# How long a difference may last before it is one; all that is well is no slower by it. A machine
+# that is busy with other things gives us little of that time.
 PATIENCE_S = 20.0
+_OF_IT_OURS = 0.2
+# Only a hang lasts as long.
+_HANG_S = 300.0
 # Where a fault is planted, a difference is wanted and need not be waited for as long.
 _PATIENCE_WITH_A_FAULT_S = 4.0
 _A_WHILE_S = 6.0
 _NEVER_S = 1e7
+_REMEMBERED = 10_000
 _BARRIER = b"still-"
 _NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -128,12 +134,19 @@ class Known:
 
     def __init__(self) -> None:
         self.changed = threading.Condition()
+        self._heard: deque[Observation] = deque(maxlen=_REMEMBERED)
         self._catalog = Catalog.of((), (), RefusedPlaces(b"/nobody"), 1)
 
     def report(self, observations: Sequence[Observation]) -> None:
         with self.changed:
             self._catalog = plan(self._catalog, observations, _NOW).catalog
+            self._heard += observations
             self.changed.notify_all()
+
+    def heard_of(self, path: bytes) -> list[str]:
+        """What was reported of it of late."""
+        with self.changed:
+            return [repr(told) for told in self._heard if told.path == path]
 
     def live(self) -> dict[bytes, Sighting]:
         projects = self.projects().values()
@@ -145,7 +158,7 @@ class Known:
 
     def wait_for(self, path: bytes) -> None:
         with self.changed:
-            if not self.changed.wait_for(lambda: path in self.live(), PATIENCE_S):
+            if not self.changed.wait_for(lambda: path in self.live(), _HANG_S):
                 raise AssertionError(f"never heard of {path!r}")
 
     def linger(self) -> None:
@@ -179,7 +192,7 @@ class Steered(Discovery):
 
     def run_down(self) -> None:
         """Let all the time pass that projects being made are waiting for."""
-        end = time.monotonic() + PATIENCE_S
+        end = time.monotonic() + _HANG_S
         while self._do(lambda: len(self._explorer.candidates)):
             self._time.ahead += _A_WHILE_S
             # What is due is looked at after an order, so that the second finds it done.
@@ -192,7 +205,7 @@ class Steered(Discovery):
 
     def _do(self, action: Callable[[], T]) -> T:
         future: Future[T] = self._ask(action)
-        return future.result(PATIENCE_S)
+        return future.result(_HANG_S)
 
 
 @dataclass(frozen=True)
@@ -206,34 +219,47 @@ class Comparison:
     def differences(self, *, swept: bool) -> list[str]:
         """What is still different when patience is at its end."""
         end = time.monotonic() + self.patience_s
+        ours = time.process_time() + self.patience_s * _OF_IT_OURS
         while True:
             self.discovery.run_down()
             found = list(self._compare(swept=swept))
-            if not found or time.monotonic() > end:
-                return found
+            if not found:
+                return []
+            if time.monotonic() > end and time.process_time() > ours:
+                return [line for path, how in found for line in self._explained(path, how)]
             self.discovery.known.linger()
+
+    def _explained(self, path: bytes, how: str) -> Iterator[str]:
+        """A difference, with what was reported of the path and what lies on the way to it."""
+        yield f"{path!r}: {how}"
+        yield from self.discovery.known.heard_of(path)
+        for place in (path + b"/.git", path, *ancestors(path)):
+            try:
+                yield f"{os.lstat(place).st_mode:o} {os.access(place, os.R_OK)} {place!r}"
+            except OSError as error:
+                yield str(error)
 
     def _fresh(self) -> dict[bytes, Sighting]:
         fresh = Steered(lambda _post: PollingWatcher())
         fresh.start(self.parents, {})
-        fresh.scan(None).result(PATIENCE_S)
+        fresh.scan(None).result(_HANG_S)
         fresh.run_down()
         fresh.stop()
         return fresh.known.live()
 
-    def _compare(self, *, swept: bool) -> Iterator[str]:
+    def _compare(self, *, swept: bool) -> Iterator[tuple[bytes, str]]:
         live, fresh = self.discovery.known.live(), self._fresh()
         points = mount_points(mounts())
         for path in sorted(fresh.keys() - live.keys()):
-            yield f"missed {path!r} {fresh[path].kind}"
+            yield path, f"missed {fresh[path]}"
         for path in sorted(fresh.keys() & live.keys()):
-            if (how := _unlike(path, live[path], fresh[path])) is not None:
-                yield f"{path!r} is {how}"
+            if (how := _unlike(live[path], fresh[path])) is not None:
+                yield path, f"is {how}"
         for path in sorted(live.keys() - fresh.keys()):
             if not self._is_covered(path, fresh, points):
-                yield f"still knows {path!r} {live[path].kind} {live[path].incomplete}"
+                yield path, f"still knows {live[path]}"
             elif swept and (how := _not_there(path, live[path])) is not None:
-                yield f"after a sweep still knows {path!r}: {how}"
+                yield path, f"after a sweep still knows it: {how}"
 
     def _is_covered(
         self, path: bytes, fresh: dict[bytes, Sighting], points: frozenset[bytes]
@@ -251,7 +277,7 @@ class Comparison:
         return False
 
 
-def _unlike(path: bytes, live: Sighting, fresh: Sighting) -> str | None:
+def _unlike(live: Sighting, fresh: Sighting) -> str | None:
     if live.identity is None or not live.identity.same_as(fresh.identity):  # type: ignore[arg-type]
         return "another folder by now"
     if live.kind is not fresh.kind or live.main_checkout != fresh.main_checkout:
@@ -298,7 +324,7 @@ def main() -> None:
     ]
     lives = Lives(parents, Fault(sys.argv[1]), Path(sys.argv[2]))
     now = lives.start()
-    now.discovery.scan(None).result(PATIENCE_S)
+    now.discovery.scan(None).result(_HANG_S)
     _answer([])
     for line in sys.stdin:
         order, path = line.rstrip("\n").split(" ", 1)

@@ -82,6 +82,36 @@ def test_a_broken_repository_is_given_up_by_a_scan_too(making: Making, tmp_path:
     assert making.wait(3600) == []
 
 
+def test_one_given_up_that_goes_on_unheard_is_settled_by_a_sweep(
+    making: Making, tmp_path: Path
+) -> None:
+    making.watcher.budget = 0
+    (tmp_path / "one" / ".git").mkdir(parents=True)
+    making.consider(tmp_path / "one", GIT, Arrival.MADE)
+    assert making.wait(5.1) == [Settled(raw(tmp_path / "one"), GIT, Incomplete.NO_HEAD)]
+    assert making.candidates.sweep() + making.wait(60) == []
+    git("init", tmp_path / "one")
+    assert making.wait(60) == []
+    assert making.candidates.sweep() + making.wait(60) == [Settled(raw(tmp_path / "one"), GIT)]
+
+
+def test_after_lost_events_one_given_up_is_judged_and_watched_anew(
+    making: Making, tmp_path: Path
+) -> None:
+    git_folder = tmp_path / "one" / ".git"
+    git_folder.mkdir(parents=True)
+    making.consider(tmp_path / "one", GIT, Arrival.MADE)
+    assert making.wait(5.1) == [Settled(raw(tmp_path / "one"), GIT, Incomplete.NO_HEAD)]
+    # As if it were another folder by now: whose watch ended is not known to be watched no more.
+    making.watcher.watched.clear()
+    assert making.candidates.all_may_have_changed() + making.wait(60) == []
+    assert raw(git_folder) in making.watcher.folders(Purpose.AT_WORK)
+    git("init", tmp_path / "one")
+    assert making.candidates.all_may_have_changed() + making.wait(60) == [
+        Settled(raw(tmp_path / "one"), GIT)
+    ]
+
+
 @pytest.fixture
 def tomorrow(monkeypatch: pytest.MonkeyPatch) -> None:
     """What was made now is a day old: no change time can be set back, so the clock goes ahead."""

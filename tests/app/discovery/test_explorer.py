@@ -95,6 +95,20 @@ def test_a_parent_made_again_is_watched_again(world: World) -> None:
     assert set(world.live()) == {"one", "two"}
 
 
+def test_lost_events_leave_no_watch_on_what_lay_above_a_missing_parent(tmp_path: Path) -> None:
+    late = tmp_path / "x" / "y" / "late"
+    (tmp_path / "x").mkdir()
+    world = World(tmp_path, Parent(raw(late)))
+    (tmp_path / "x").rename(tmp_path / "old")
+    (tmp_path / "x").mkdir()
+    world.pumped.pump()
+    world.explorer.happened([Overflow()])
+    world.settle()
+    one = fake_repository(late / "one")
+    assert [told.path for told in world.take()] == [raw(one)]
+    world.pumped.watcher.stop()
+
+
 def test_a_repository_above_takes_over_and_what_is_below_stays_known(world: World) -> None:
     fake_repository(world.top / "a" / "one")
     world.take()

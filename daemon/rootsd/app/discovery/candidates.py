@@ -102,6 +102,21 @@ class Candidates:
             if path in self._unsure:
                 self._look_again(candidate)
 
+    def all_may_have_changed(self) -> list[Settled]:
+        """Events were lost, and with them perhaps the end of a watch: begin anew with each."""
+        settled = []
+        for candidate in list(self._all.values()):
+            for folder in list(candidate.folders):
+                self._forget_watch(folder)
+            candidate.quiet_since, candidate.pauses = self._now(), 0
+            settled.append(self._judge(candidate))
+        return [end for end in settled if end is not None]
+
+    def sweep(self) -> list[Settled]:
+        """Look at those given up: where watches are short, nothing tells that one goes on."""
+        given_up = [each for each in self._all.values() if each.given_up is not None]
+        return [end for each in given_up if (end := self._judge(each)) is not None]
+
     def due(self) -> list[Settled]:
         """Look again at those whose time has come, and at the processes if any is in doubt."""
         settled, now = [], self._now()

@@ -170,6 +170,7 @@ class Explorer:
         for path in self._roots:
             # The first worktree of a repository makes the folder that is watched from then on.
             self._follow_links(path)
+        self._settle(self._candidates.sweep())
         self.recheck_strays()
 
     # What happens
@@ -193,9 +194,11 @@ class Explorer:
                 territory.entry_changed(folder, name, left=left, moved=moved)
 
     def all_may_have_changed(self) -> None:
-        """Events were lost: compare every tree with the disk."""
+        """Events were lost: compare every tree with the disk. Watches first: their ends, too."""
+        self._set_guards()
         for territory in self._territories.values():
             self.revisit(territory)
+        self._settle(self._candidates.all_may_have_changed())
         self.recheck_strays()
 
     def mounts_changed(self) -> None:
