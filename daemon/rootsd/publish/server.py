@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 from mcp.server.caching import CacheableMethod, CacheHint
 from mcp.server.lowlevel import NotificationOptions, Server
 from mcp.server.models import InitializationOptions
+from mcp_types import CallToolRequestParams
 
 from rootsd import __version__
 from rootsd.core.model import Published
@@ -60,7 +61,7 @@ def build_server(source: RootsSource) -> Server[View]:
     async def lifespan(_: Server[View]) -> AsyncIterator[View]:
         yield View(source, _Nobody())
 
-    return Server(
+    server = Server(
         "rootsd",
         version=__version__,
         title="rootsd",
@@ -68,7 +69,6 @@ def build_server(source: RootsSource) -> Server[View]:
         instructions=_INSTRUCTIONS,
         lifespan=lifespan,
         on_list_tools=tools.list_tools,
-        on_call_tool=tools.call_tool,
         on_list_resources=resources.list_resources,
         on_list_resource_templates=resources.list_templates,
         on_read_resource=resources.read_resource,
@@ -78,6 +78,10 @@ def build_server(source: RootsSource) -> Server[View]:
         on_completion=completion.complete,
         cache_hints=_CACHE_HINTS,
     )
+    # Not as `on_call_tool`, which takes no result that is prepared.
+    server.add_request_handler("tools/call", CallToolRequestParams, tools.call_tool)
+    server.middleware.clear()  # it makes spans of OpenTelemetry, which nobody here collects
+    return server
 
 
 def handshake_options(server: Server[View]) -> InitializationOptions:

@@ -18,10 +18,12 @@ from mcp_types import (
 )
 
 from rootsd.core.labels import safe_label
+from rootsd.core.model import Published
 from rootsd.core.paths import text_of
 from rootsd.core.scope import holding
 from rootsd.publish import arguments as given
 from rootsd.publish.arguments import BadArguments
+from rootsd.publish.memo import shared
 from rootsd.publish.offers import LIST_ROOTS, REQUEST_ROOT, RESOLVE_ROOT, TOOLS
 from rootsd.publish.paging import whole
 from rootsd.publish.shapes import (
@@ -43,7 +45,7 @@ async def list_tools(_: Context, params: PaginatedRequestParams | None) -> ListT
     return ListToolsResult(tools=list(TOOLS))
 
 
-async def call_tool(ctx: Context, params: CallToolRequestParams) -> CallToolResult:
+async def call_tool(ctx: Context, params: CallToolRequestParams) -> CallToolResult | JsonObject:
     """Call a tool. Wrong arguments are a result with `isError`, as MCP wants it: models read
     that, and only hosts read protocol errors."""
     arguments = params.arguments or {}
@@ -51,8 +53,7 @@ async def call_tool(ctx: Context, params: CallToolRequestParams) -> CallToolResu
         match params.name:
             case LIST_ROOTS.name:
                 given.expect(arguments)
-                published = await ctx.lifespan_context.current()
-                return _result(listing_of(published), listing_text(published))
+                return _listing(await ctx.lifespan_context.current())
             case RESOLVE_ROOT.name:
                 found = await _resolve(arguments, ctx.lifespan_context)
             case REQUEST_ROOT.name:
@@ -68,6 +69,14 @@ async def call_tool(ctx: Context, params: CallToolRequestParams) -> CallToolResu
     except BadArguments as error:
         return CallToolResult(content=[TextContent(text=str(error))], is_error=True)
     return _result(found, compact(found))
+
+
+@shared(size=4)
+def _listing(published: Published) -> JsonObject:
+    """The result of `list_roots`, as JSON: with thousands of roots, turning it into that costs
+    more than the rest of a call. The SDK copies what it changes."""
+    result = _result(listing_of(published), listing_text(published))
+    return result.model_dump(by_alias=True, mode="json", exclude_none=True)
 
 
 def _result(structured: JsonObject, text: str) -> CallToolResult:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from collections.abc import Iterator
 
@@ -68,3 +69,86 @@ async def test_a_broken_connection_takes_nothing(
     with pytest.raises(anyio.BrokenResourceError):
         await stream.send(b"line\n")
     await stream.aclose()
+
+
+async def test_what_comes_is_read_whenever_it_comes(
+    ends: tuple[socket.socket, socket.socket],
+) -> None:
+    stream = await prompt(ends[0])
+    read: list[bytes] = []
+
+    async def reader() -> None:
+        while len(read) < 3:
+            read.append(await stream.receive(4))
+
+    with anyio.fail_after(HANG_GUARD_S):
+        async with anyio.create_task_group() as group:
+            group.start_soon(reader)
+            await anyio.wait_all_tasks_blocked()
+            ends[1].sendall(b"one")
+            await anyio.wait_all_tasks_blocked()
+            ends[1].sendall(b"two and")
+    assert b"".join(read) == b"onetwo and"
+    await stream.aclose()
+
+
+async def test_what_nobody_reads_does_not_keep_the_loop_busy(
+    ends: tuple[socket.socket, socket.socket],
+) -> None:
+    stream = await prompt(ends[0])
+    with anyio.fail_after(HANG_GUARD_S):
+        async with anyio.create_task_group() as group:
+            group.start_soon(stream.receive)
+            await anyio.wait_all_tasks_blocked()
+            ends[1].sendall(b"read")
+        ends[1].sendall(b"not read")
+        # Whoever asks whether the descriptor is watched removes it: the loop has done so before.
+        while stream._is_watched:
+            await anyio.lowlevel.checkpoint()
+        assert not asyncio.get_running_loop().remove_reader(ends[0].fileno())
+        assert await stream.receive() == b"not read"
+    await stream.aclose()
+
+
+async def test_a_reader_that_is_given_up_leaves_what_comes_for_the_next(
+    ends: tuple[socket.socket, socket.socket],
+) -> None:
+    stream = await prompt(ends[0])
+    with anyio.fail_after(HANG_GUARD_S):
+        async with anyio.create_task_group() as group:
+            group.start_soon(stream.receive)
+            await anyio.wait_all_tasks_blocked()
+            group.cancel_scope.cancel()
+        ends[1].sendall(b"line")
+        assert await stream.receive() == b"line"
+    await stream.aclose()
+
+
+async def test_the_end_and_a_break_are_told_apart(
+    ends: tuple[socket.socket, socket.socket],
+) -> None:
+    stream = await prompt(ends[0])
+    ends[1].shutdown(socket.SHUT_WR)
+    with anyio.fail_after(HANG_GUARD_S), pytest.raises(anyio.EndOfStream):
+        await stream.receive()
+    stream.send_nowait(b"never read")
+    ends[1].close()  # with something unread, which the kernel counts as a break
+    with anyio.fail_after(HANG_GUARD_S), pytest.raises(anyio.BrokenResourceError):
+        await stream.receive()
+    await stream.aclose()
+
+
+async def test_closing_ends_the_wait_of_a_reader(
+    ends: tuple[socket.socket, socket.socket],
+) -> None:
+    stream = await prompt(ends[0])
+
+    async def reader() -> None:
+        with pytest.raises(anyio.ClosedResourceError):
+            await stream.receive()
+
+    with anyio.fail_after(HANG_GUARD_S):
+        async with anyio.create_task_group() as group:
+            group.start_soon(reader)
+            await anyio.wait_all_tasks_blocked()
+            await stream.aclose()
