@@ -60,6 +60,7 @@ from rootsd.host.config import Config, read_config
 from rootsd.host.confine import Confinement, confine
 from rootsd.host.disk.answering import Answering
 from rootsd.host.disk.mounts import MountTable
+from rootsd.host.disk.plain import is_plain
 from rootsd.host.disk.safety import Surroundings
 from rootsd.host.disk.verify import RootVerifier
 from rootsd.host.helper.at_work import ask_worked_on
@@ -208,6 +209,7 @@ class Daemon:
             facts_of=self._sight.facts_of,
             origins_of=Origins(self._answering.answers).of,
             real_path=found,
+            is_plain=partial(is_plain, self._mounted),
             state=bytes(state),
         )
         return Door(self._gate, Desk(means))

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from rootsd.app.deciding.standing import Standing
 from rootsd.core.decide import Ground
 from rootsd.core.model import (
     Access,
@@ -17,6 +18,7 @@ from rootsd.core.model import (
     Project,
     Verdict,
 )
+from rootsd.core.paths import text_of
 from rootsd.wire.request import BadRequest
 from rootsd.wire.standing import Checked, CheckQuery, Why, WhyQuery
 from support.decisions import NOON, PERSON, approved, denied, granted, identity, project
@@ -180,3 +182,20 @@ async def test_a_path_that_no_project_holds_is_told_so(where: str, reason: list[
 async def test_only_an_absolute_path_has_a_reason(where: str) -> None:
     with pytest.raises(BadRequest):
         await Office(approved(1)).ask(WhyQuery(where))
+
+
+async def test_a_path_that_is_plain_is_followed_by_no_thread() -> None:
+    office = Office(approved(1))
+    asked: list[bytes] = []
+
+    def is_plain(where: bytes) -> bool:
+        asked.append(where)
+        return where == path(1)
+
+    def real_path(_typed: str, _cwd: str) -> bytes:
+        return path(2)
+
+    standing = Standing(office.world.ledger, real_path, list, lambda _: None, is_plain)
+    assert (await standing.check(CheckQuery(text_of(path(1)))))["root"] == "p1"
+    assert (await standing.check(CheckQuery("/home/ann/link")))["published"] is False
+    assert asked == [path(1), b"/home/ann/link"]

@@ -22,7 +22,7 @@ from rootsd.app.deciding.focusing import Focuser
 from rootsd.app.deciding.importing import Importing
 from rootsd.app.deciding.ledger import Ledger
 from rootsd.app.deciding.naming import Naming
-from rootsd.app.deciding.references import real_path
+from rootsd.app.deciding.references import never_plain, real_path
 from rootsd.app.deciding.rules import Rules
 from rootsd.app.deciding.standing import Standing
 from rootsd.app.deciding.undoing import Undoing
@@ -33,7 +33,8 @@ from rootsd.wire.request import Request
 @dataclass(frozen=True, slots=True)
 class Means:
     """What requests are answered with. `note_on` says who asked for a folder; `real_path(typed,
-    cwd)` touches the disk: called in a thread. `state` is the folder of the decisions."""
+    cwd)` touches the disk: called in a thread; `is_plain` tells at once that a path needs no such
+    call. `state` is the folder of the decisions."""
 
     ledger: Ledger
     surveyor: Surveyor
@@ -44,6 +45,7 @@ class Means:
     facts_of: FactsOf = no_facts
     origins_of: OriginsOf = no_origins
     real_path: Callable[[str, str], bytes] = real_path
+    is_plain: Callable[[bytes], bool] = never_plain
     state: bytes = b"/"
 
 
@@ -91,7 +93,7 @@ def _entries(means: Means) -> tuple[Entry[Any], ...]:
         *Focuser(ledger).entries(),
         *Naming(ledger, found, parents).entries(),
         *Rules(ledger, found, parents).entries(),
-        *Standing(ledger, found, parents, means.note_on).entries(),
+        *Standing(ledger, found, parents, means.note_on, means.is_plain).entries(),
         *means.noticing.entries(),
         *means.chronicle.entries(),
         *Undoing(ledger, means.chronicle.gate, means.chronicle.archive, parents).entries(),

@@ -39,6 +39,8 @@ T = TypeVar("T")
 _BY_NAME = attrgetter("name")
 
 RETRY_SECONDS = (1.0, 2.0, 5.0, 15.0, 60.0)
+# What comes together is written together, and whoever asks meanwhile has the machine.
+GATHER_SECONDS = 0.005
 
 
 class Verifier(Protocol):
@@ -229,9 +231,11 @@ class Ledger:
         while True:
             await self._needs_saving.wait()
             if self._backlog.is_refused:
-                with anyio.move_on_after(retry_seconds[attempt]):
-                    await self.next_save().wait()  # a later change may take the earlier ones along
-                attempt = min(attempt + 1, len(retry_seconds) - 1)
+                pause, attempt = retry_seconds[attempt], min(attempt + 1, len(retry_seconds) - 1)
+            else:
+                pause = GATHER_SECONDS
+            with anyio.move_on_after(pause):
+                await self.next_save().wait()  # a later change may take the earlier ones along
             await self.save_now()
             if not self._backlog.is_refused:
                 attempt = 0

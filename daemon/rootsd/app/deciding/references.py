@@ -27,6 +27,11 @@ def real_path(typed: str, cwd: str, resolve: Callable[[bytes], bytes] = os.path.
     return resolve(os.path.join(bytes_of(cwd), bytes_of(os.path.expanduser(typed))))
 
 
+def never_plain(_path: bytes) -> bool:
+    """Has each path followed, plain or not."""
+    return False
+
+
 def canonical(real_path: Callable[[str, str], bytes], typed: str, cwd: str) -> bytes:
     """`real_path(typed, cwd)`. Raises BadRequest where `typed` can be no path.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,12 +12,12 @@ from anyio import to_thread
 from rootsd.app.control.items import NoteOn, items_of
 from rootsd.app.control.register import Entry, look
 from rootsd.app.deciding.ledger import Ledger
-from rootsd.app.deciding.references import canonical
+from rootsd.app.deciding.references import canonical, never_plain
 from rootsd.core.catalog import Catalog
 from rootsd.core.decide import Ground, Judgement, voices
 from rootsd.core.labels import safe_label
 from rootsd.core.model import Parent, Presence, Project, Verdict
-from rootsd.core.paths import contains, is_utf8, text_of
+from rootsd.core.paths import bytes_of, contains, is_utf8, text_of
 from rootsd.wire.request import BadRequest
 from rootsd.wire.standing import Checked, CheckQuery, Voice, Why, WhyQuery
 
@@ -27,12 +28,13 @@ _ENDS = (Ground.LAPSED, Ground.UNDECIDED)
 @dataclass(frozen=True, slots=True)
 class Standing:
     """Answers `CheckQuery` and `WhyQuery`. `real_path` is as for
-    `rootsd.app.deciding.decisions`."""
+    `rootsd.app.deciding.decisions`; `is_plain` tells at once that a path is its own real path."""
 
     ledger: Ledger
     real_path: Callable[[str, str], bytes]
     parents: Callable[[], Sequence[Parent]]
     note_on: NoteOn
+    is_plain: Callable[[bytes], bool] = never_plain
 
     def entries(self) -> Iterable[Entry[Any]]:
         """What is answered here."""
@@ -81,6 +83,9 @@ class Standing:
     async def _canonical(self, path: str) -> bytes:
         if not path.startswith("/"):
             raise BadRequest(f"{safe_label(path, limit=None)} is no absolute path")
+        with suppress(ValueError):  # what can be no path: `canonical` says so
+            if self.is_plain(plain := bytes_of(path)):
+                return plain  # another thread would take longer than all that is asked
         return await to_thread.run_sync(canonical, self.real_path, path, "/")
 
 

@@ -28,7 +28,7 @@ def listed_name(folder: bytes, name: bytes, lstat: Lstat = os.lstat) -> bytes:
     """The name of the entry that `folder` shows as `name`; `name` itself where there is none."""
     try:
         found = lstat(child(folder, name))
-        if not _may_be_spelled_otherwise(folder, name, found, lstat):
+        if not may_be_spelled_otherwise(folder, name, found, lstat):
             return name
         names = os.listdir(folder)
         if name in names:
@@ -41,10 +41,11 @@ def listed_name(folder: bytes, name: bytes, lstat: Lstat = os.lstat) -> bytes:
     return name
 
 
-def _may_be_spelled_otherwise(
+def may_be_spelled_otherwise(
     folder: bytes, name: bytes, found: os.stat_result, lstat: Lstat
 ) -> bool:
-    """Whether the folder takes other spellings: for plain letters one other tells."""
+    """Whether the folder takes other spellings of the name that shows what was `found`: for plain
+    letters one other tells."""
     if not name.isascii():
         return True
     other = name.swapcase()
