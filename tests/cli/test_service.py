@@ -103,7 +103,7 @@ def test_changed_sockets_are_stopped_first_since_they_are_in_use(
     told = desktop.recorder.orders()
     stop = told.index("systemctl --user stop rootsd.socket rootsd-control.socket rootsd.service")
     assert stop < told.index(f"systemctl --user start {UNITS}")
-    assert "Backlog=4096" in socket.read_text()
+    assert "Backlog=1024" in socket.read_text()
 
 
 def test_strictness_is_kept_until_it_is_taken_back(desktop: Desktop, session: Session) -> None:

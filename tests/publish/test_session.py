@@ -225,6 +225,22 @@ async def test_what_came_and_went_within_the_interval_is_told() -> None:
         assert (await peer.hear())["method"] == "notifications/roots/list_changed"
 
 
+async def test_each_line_waits_for_its_turn() -> None:
+    turns = anyio.Semaphore(0)
+    async with connected(FakeSource(), turn=turns.acquire) as peer:
+        ping = b'{"jsonrpc":"2.0","id":1,"method":"roots/list"}'
+        await peer.write(ping, ping)
+        await anyio.wait_all_tasks_blocked()
+        assert not peer.was_heard
+        turns.release()
+        await peer.hear()
+        await anyio.wait_all_tasks_blocked()
+        assert turns.statistics().tasks_waiting == 1
+        turns.release()
+        await peer.hear()
+        turns.release()
+
+
 async def test_a_line_over_the_limit_is_refused_and_ends_the_connection() -> None:
     async with connected(FakeSource(), limits=Limits(line=100)) as peer:
         await peer.write(b"x" * 101)

@@ -140,6 +140,9 @@ class FakeHost:
     def session_history(self, last: int) -> list[SessionItem]:
         return [a_session(f"old{number}") for number in range(last)]
 
+    def closed_connections(self) -> dict[str, int]:
+        return {"of another user": 3}
+
     def degraded(self) -> list[str]:
         return self.troubles
 

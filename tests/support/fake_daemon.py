@@ -143,6 +143,7 @@ def a_status(**changes: object) -> dict[str, Any]:
         "counts": {"published": 2, "approved": 2, "waiting": 1, "denied": 0, "lapsed": 0,
                    "incomplete": 0, "projects": 3},
         "sessions": [{"client": "claude-code", "pid": 99, "since": "2026-11-20T09:00:00Z"}],
+        "closed_connections": {},
         "guard": "agents",
         "refused": None,
         "degraded": [],

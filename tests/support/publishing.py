@@ -20,7 +20,7 @@ from rootsd.core.focus import Focus
 from rootsd.core.model import Access, ProjectKind, Published, Root
 from rootsd.core.paths import contains, to_uri
 from rootsd.core.scope import Scope
-from rootsd.publish.session import DEFAULT_LIMITS, End, Limits, serve_session
+from rootsd.publish.session import DEFAULT_LIMITS, End, Limits, Turn, at_once, serve_session
 from rootsd.wire.lines import LineReader
 
 HANG_GUARD_S = 10
@@ -243,7 +243,11 @@ class Peer:
 
 @asynccontextmanager
 async def connected(
-    source: FakeSource, *, limits: Limits = DEFAULT_LIMITS, capacity: float = math.inf
+    source: FakeSource,
+    *,
+    turn: Turn = at_once,
+    limits: Limits = DEFAULT_LIMITS,
+    capacity: float = math.inf,
 ) -> AsyncIterator[Peer]:
     """A client connected to a session over `source`."""
     mine, theirs = byte_pipe(capacity)
@@ -251,7 +255,7 @@ async def connected(
 
     async def serve() -> None:
         peer.end = await serve_session(
-            theirs, source, witness=peer.seen, heard=peer.heard, limits=limits
+            theirs, source, witness=peer.seen, heard=peer.heard, turn=turn, limits=limits
         )
 
     async with anyio.create_task_group() as group:

@@ -17,7 +17,6 @@ from pathlib import Path
 
 import anyio
 from anyio import to_thread
-from anyio.abc import SocketStream
 
 from rootsd import __version__
 from rootsd.app.arrival import tell_launcher
@@ -65,8 +64,6 @@ from rootsd.host.disk.safety import Surroundings
 from rootsd.host.disk.verify import RootVerifier
 from rootsd.host.helper.at_work import ask_worked_on
 from rootsd.host.helper.link import Helper
-from rootsd.host.ipc.accept import Heard
-from rootsd.host.ipc.peer import Peer
 from rootsd.host.lock import DaemonLock, LockRecord
 from rootsd.host.places import Places
 from rootsd.host.service.notify import Notifier, notifier
@@ -192,6 +189,7 @@ class Daemon:
         self._door = self._make_door(store, state)
         self._reception = self._make_reception()
         self._admission: Admission | None = None
+        self._listening: Listening | None = None
         self._supervisor = supervisor
         self._can_read = partial(store.events, limit=1)
         self._stopping = anyio.Event()
@@ -233,7 +231,7 @@ class Daemon:
         await self._gate.begin(config.approval, is_new=self._is_new)
         with ExitStack() as stack:
             listening = stack.enter_context(
-                Listening(claim, control=self._serve_control, mcp=self._reception.serve)
+                Listening(claim, control=self._door.serve, mcp=self._reception.serve)
             )
             stack.callback(self._alarm.close)
             stack.callback(self._mounted.close)
@@ -271,6 +269,7 @@ class Daemon:
                 group.start_soon(self._noticing.keep_telling)
             group.start_soon(self._gate.keep_remembering)
             self._admission = Admission(listening.mcp, config.sessions)
+            self._listening = listening
             group.start_soon(self._listen, listening)
             self._surveyor.start(config.parents)
             group.start_soon(self._configuration.keep_following, self._take_over)
@@ -304,6 +303,11 @@ class Daemon:
     def session_history(self, last: int) -> list[SessionItem]:
         """The `last` sessions that began, and what each was given; called in a thread."""
         return history(self._journal.read, last)
+
+    def closed_connections(self) -> dict[str, int]:
+        """How many connections were closed from this side, and why."""
+        closed = self._listening.closed() if self._listening else {}
+        return {reason.value: count for reason, count in closed.items()}
 
     def degraded(self) -> list[str]:
         """What does not work as it should."""
@@ -344,7 +348,3 @@ class Daemon:
         await listening.serve()
         log.critical("nobody can find the daemon any more; stopping, to be started again")
         self._fail()
-
-    async def _serve_control(self, stream: SocketStream, peer: Peer, heard: Heard) -> None:
-        heard()
-        await self._door.serve(stream, peer)

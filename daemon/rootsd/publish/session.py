@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -41,6 +41,12 @@ class Limits:
 
 
 DEFAULT_LIMITS = Limits()
+Turn = Callable[[], Awaitable[None]]
+"""Returns when this connection is due to have a line of its handled."""
+
+
+async def at_once() -> None:
+    """For whoever is alone."""
 
 
 class End(StrEnum):
@@ -59,18 +65,20 @@ async def serve_session(
     witness: Witness,
     heard: Callable[[], None] = lambda: None,
     requests: Allowance | None = None,
+    turn: Turn = at_once,
     limits: Limits = DEFAULT_LIMITS,
 ) -> End:
     """Serve MCP on `stream` until the peer leaves or oversteps a limit; closes the stream.
 
     `witness` is told what is to be known about the session, `heard` is called when it has sent a
-    whole line, `requests` is how often its process may ask for a folder. Nothing that a peer sends
-    raises. Cancel the call to end the connection from this side.
+    whole line, `requests` is how often its process may ask for a folder, and each line waits for
+    its `turn`. Nothing that a peer sends raises. Cancel the call to end the connection from this
+    side.
     """
     view = View(source, witness, limits.patience)
     if requests is not None:
         view.requests = requests
-    session = _Session(stream, view, heard, limits)
+    session = _Session(stream, view, heard, turn, limits)
     try:
         return await session.run()
     finally:
@@ -83,9 +91,11 @@ class _Session:
         stream: ByteStream,
         view: View,
         heard: Callable[[], None],
+        turn: Turn,
         limits: Limits,
     ) -> None:
         self._heard = heard
+        self._turn = turn
         self._stream = stream
         self._source = view.source
         self._limits = limits
@@ -124,11 +134,13 @@ class _Session:
                     lines.feed(await self._stream.receive(_READ_SIZE))
                 except (anyio.EndOfStream, anyio.BrokenResourceError):
                     break
+                await self._turn()
                 while (line := lines.pop()) is not None:
                     if patience.deadline < math.inf:
                         patience.deadline = math.inf
                         self._heard()
                     await eras.receive(line)
+                    await self._turn()
             patience.deadline = math.inf
             await eras.receive(lines.rest())  # a last line may lack its newline
 

@@ -78,7 +78,8 @@ class Status(TypedDict):
     """The whole of `status --json` below its envelope.
 
     `counts` has `published`, `approved`, `waiting` (what `rootsd pending` lists), `denied`,
-    `lapsed`, `incomplete` and `projects`.
+    `lapsed`, `incomplete` and `projects`; `closed_connections` those that the daemon closed since
+    it started, by a word of `host.ipc.accept.Refused`.
     """
 
     revision: int
@@ -87,6 +88,7 @@ class Status(TypedDict):
     parents: list[ParentStatus]
     counts: dict[str, int]
     sessions: list[SessionStatus]
+    closed_connections: dict[str, int]
     guard: str
     refused: RefusedStatus | None
     degraded: list[str]

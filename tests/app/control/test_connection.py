@@ -9,9 +9,9 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import anyio
-from anyio.abc import SocketStream
+from anyio.abc import UNIXSocketStream
 
-from rootsd.app.control.connection import REFUSED, serve_control
+from rootsd.app.control.connection import REFUSED, Turn, serve_control
 from rootsd.app.control.gate import ChallengeNeeded
 from rootsd.app.control.register import Call
 from rootsd.core.errors import AmbiguousReference, CallerRefused, UnknownProject
@@ -23,6 +23,7 @@ from rootsd.wire.running import StatusQuery, Stop
 from rootsd.wire.scans import Progress, ScanOrder
 from rootsd.wire.standing import CheckQuery
 
+HANG_GUARD_S = 60
 ME = Actor(ActorKind.PERSON, "a test")
 
 
@@ -64,7 +65,7 @@ async def admit(request: Request, typed: str | None) -> Actor:
 class Caller:
     """The other end: sends lines, reads answers."""
 
-    def __init__(self, stream: SocketStream) -> None:
+    def __init__(self, stream: UNIXSocketStream) -> None:
         self.stream = stream
         self._lines = LineReader(1 << 20)
 
@@ -86,12 +87,14 @@ class Caller:
 
 
 @asynccontextmanager
-async def connected(desk: FakeDesk) -> AsyncIterator[Caller]:
+async def connected(
+    desk: FakeDesk, turn: Turn = anyio.lowlevel.checkpoint
+) -> AsyncIterator[Caller]:
     ours, theirs = socket.socketpair()
-    near = await SocketStream.from_socket(ours)
-    far = await SocketStream.from_socket(theirs)
+    near = await UNIXSocketStream.from_socket(ours)
+    far = await UNIXSocketStream.from_socket(theirs)
     async with anyio.create_task_group() as group, near, far:
-        group.start_soon(serve_control, near, desk, admit)
+        group.start_soon(serve_control, near, desk, admit, turn)
         yield Caller(far)
         group.cancel_scope.cancel()
 
@@ -106,6 +109,18 @@ async def test_a_request_reaches_the_desk_with_its_caller_and_is_answered() -> N
         }
     assert desk.asked == [(StatusQuery(), ME)]
     assert desk.answers_out == [StatusQuery()]
+
+
+async def test_each_line_waits_for_its_turn() -> None:
+    desk, turns = FakeDesk(), anyio.Semaphore(0)
+    async with connected(desk, turns.acquire) as caller:
+        status = '{"jsonrpc":"2.0","id":1,"method":"status"}'
+        await caller.send(f"{status}\n{status}")
+        for answered in (1, 2):
+            await anyio.wait_all_tasks_blocked()
+            assert len(desk.asked) == answered - 1
+            turns.release()
+            await caller.next()
 
 
 async def test_an_expected_error_travels_with_its_word_and_the_next_command() -> None:
@@ -143,10 +158,37 @@ async def test_a_line_without_end_is_cut_off_with_an_error() -> None:
         assert (await caller.next())["error"]["code"] == -32600
 
 
-async def send_until_refused(stream: SocketStream, chunk: bytes) -> None:
+async def send_until_refused(stream: UNIXSocketStream, chunk: bytes) -> None:
     with anyio.fail_after(10), suppress(anyio.BrokenResourceError):
         while True:
             await stream.send(chunk)
+
+
+async def test_who_leaves_instead_of_hearing_that_the_line_is_too_long_does_no_harm() -> None:
+    ours, theirs = socket.socketpair()
+    near = await UNIXSocketStream.from_socket(ours)
+
+    def talk_and_leave() -> None:
+        with theirs, suppress(BrokenPipeError):
+            for _ in range(65):  # one more than the limit takes
+                theirs.sendall(b"x" * (64 << 10))
+
+    with anyio.fail_after(HANG_GUARD_S):
+        async with anyio.create_task_group() as group:
+            group.start_soon(serve_control, near, FakeDesk(), admit, anyio.lowlevel.checkpoint)
+            await anyio.to_thread.run_sync(talk_and_leave)
+
+
+async def test_who_leaves_while_progress_is_told_does_no_harm() -> None:
+    desk = FakeDesk()
+    async with connected(desk) as caller:
+        await caller.send('{"jsonrpc":"2.0","id":1,"method":"scan"}')
+        await caller.stream.aclose()
+        with anyio.fail_after(HANG_GUARD_S):
+            while not desk.asked:
+                await anyio.lowlevel.checkpoint()
+        await anyio.wait_all_tasks_blocked()
+        desk.may_finish.set()
 
 
 async def test_progress_comes_before_the_answer_and_only_the_newest_counts() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import anyio
 import pytest
-from anyio.abc import SocketStream
+from anyio.abc import UNIXSocketStream
 
 from rootsd.app.control.door import Door, lacking, look_by
 from rootsd.core.callers import Guard
@@ -109,9 +109,9 @@ def test_what_was_ordered_is_told_in_words() -> None:
 async def _answer_to(line: bytes, pid: int) -> dict[str, Any]:
     office = Office(project(1))
     ours, theirs = socket.socketpair()
-    near, far = await SocketStream.from_socket(ours), await SocketStream.from_socket(theirs)
+    near, far = await UNIXSocketStream.from_socket(ours), await UNIXSocketStream.from_socket(theirs)
     async with anyio.create_task_group() as group, far:
-        group.start_soon(Door(office.gate, office.desk).serve, near, Peer(pid, 0))
+        group.start_soon(Door(office.gate, office.desk).serve, near, Peer(pid, 0), lambda: None)
         with anyio.fail_after(HANG_GUARD):
             await far.send(line)
             answer = await far.receive()
@@ -133,6 +133,23 @@ async def test_who_comes_from_another_pid_namespace_is_refused_whatever_is_asked
 async def test_a_look_needs_no_admission() -> None:
     answer = await _answer_to(b'{"jsonrpc":"2.0","id":1,"method":"guard"}\n', 2**22 + 1)
     assert answer["result"]["guard"] == "agents"
+
+
+async def test_a_connection_was_heard_once_it_has_asked_something() -> None:
+    office, heard = Office(), list[bool]()
+    ours, theirs = socket.socketpair()
+    near, far = await UNIXSocketStream.from_socket(ours), await UNIXSocketStream.from_socket(theirs)
+    async with anyio.create_task_group() as group, far:
+        door = Door(office.gate, office.desk)
+        group.start_soon(door.serve, near, Peer(2**22 + 1, 0), lambda: heard.append(True))
+        with anyio.fail_after(HANG_GUARD):
+            await far.send(b"no message\n")
+            await far.receive()
+            assert heard == []
+            await far.send(b'{"jsonrpc":"2.0","id":1,"method":"guard"}\n')
+            await far.receive()
+            assert heard == [True]
+            await far.send_eof()
 
 
 async def test_without_a_helper_nobody_is_seen_and_what_is_missing_is_said() -> None:

@@ -44,6 +44,7 @@ async def test_the_status_tells_everything_and_how_many() -> None:
     assert status["daemon"]["pid"] == 4
     assert status["parents"][0]["path"] == "/home/ann/src"
     assert status["sessions"][0]["client"] == "an editor"
+    assert status["closed_connections"] == {"of another user": 3}
     assert status["degraded"] == []
 
 

@@ -87,6 +87,18 @@ def test_refused_orders_and_another_guard_are_told(daemon: FakeDaemon, shell: Sh
     assert daemon.asked("status")[-1] == {}
 
 
+def test_connections_that_were_closed_are_counted(daemon: FakeDaemon, shell: Shell) -> None:
+    closed = {"of another user": 1, "too many of one process": 1203}
+    status = a_status(closed_connections=closed)
+    daemon.answers["status"] = status
+    told = "closed    connections 1203 too many of one process, 1 of another user"
+    assert told in shell.terminal("status").out.splitlines()
+    rows = shell.run("status").out.splitlines()
+    assert "closed\t1203\ttoo many of one process" in rows
+    del status["closed_connections"]  # a daemon of before
+    assert "closed" not in shell.run("status").out
+
+
 def test_an_empty_daemon_says_what_to_do(daemon: FakeDaemon, shell: Shell) -> None:
     counts = dict.fromkeys(("published", "approved", "waiting", "denied"), 0)
     daemon.answers["status"] = a_status(parents=[], counts=counts, sessions=[])

@@ -7,6 +7,7 @@ import os
 import socket
 from collections.abc import AsyncIterator
 from contextlib import ExitStack, asynccontextmanager
+from itertools import pairwise
 from pathlib import Path
 
 import anyio
@@ -99,6 +100,52 @@ async def test_beyond_a_cap_connections_are_closed_until_one_leaves(
                     assert await answer_of(fourth) == b"x"
 
 
+async def test_whoever_left_while_waiting_is_not_handed_over(path: bytes) -> None:
+    with listen(path) as listener:
+        for _ in range(50):
+            connect(path).close()
+        with connect(path) as client:
+            async with serving(listener) as acceptor:
+                assert await answer_of(client) == b"x"
+                assert acceptor.refused == {Refused.GONE: 50}
+                assert acceptor.open == 1
+
+
+class Counting:
+    """A listening socket that tells how many were accepted between two looks of the test."""
+
+    def __init__(self, listening: socket.socket) -> None:
+        self._listening = listening
+        self.accepted = 0
+
+    def fileno(self) -> int:
+        return self._listening.fileno()
+
+    def accept(self) -> tuple[socket.socket, object]:
+        accepted = self._listening.accept()
+        self.accepted += 1
+        return accepted
+
+
+async def test_at_one_wake_few_are_let_in_and_more_are_refused(path: bytes) -> None:
+    with listen(path) as listener, ExitStack() as stack:
+        clients = [stack.enter_context(connect(path)) for _ in range(20)]
+        counting = Counting(listener.socket)
+        caps = Caps(per_wake=2, refused_per_wake=5, per_process=6)
+        acceptor = Acceptor(counting, echo, caps)  # type: ignore[arg-type]
+        seen = [0]
+        with anyio.fail_after(HANG_GUARD_S):
+            async with anyio.create_task_group() as group:
+                group.start_soon(acceptor.serve)
+                while seen[-1] < len(clients):
+                    await anyio.lowlevel.checkpoint()
+                    seen.append(counting.accepted)
+                group.cancel_scope.cancel()
+        at_a_wake = {later - before for before, later in pairwise(seen)} - {0}
+        assert at_a_wake <= {2, 5, 4}, "the last ones are fewer"
+        assert acceptor.refused == {Refused.PROCESS_FULL: 14}
+
+
 class Processes:
     """Who connects, as the test has it."""
 
@@ -188,15 +235,17 @@ async def test_other_caps_hold_from_then_on(path: bytes) -> None:
 
 
 async def test_a_stranger_is_closed_before_a_byte_is_read(
-    path: bytes, monkeypatch: pytest.MonkeyPatch
+    path: bytes, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(module, "peer_of", lambda _: Peer(1, os.geteuid() + 1))
+    stranger = os.geteuid() + 1
+    monkeypatch.setattr(module, "peer_of", lambda _: Peer(1, stranger))
     with listen(path) as listener:
         async with serving(listener) as acceptor:
             client = connect_unchecked(path)
             with client:
                 assert await answer_of(client) == b""
             assert acceptor.refused == {Refused.STRANGER: 1}
+    assert caplog.messages == [f"user {stranger} (pid 1) came to a socket of yours"]
 
 
 async def test_a_peer_that_cannot_be_told_is_closed(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any, Protocol
 
 import anyio
@@ -29,6 +30,7 @@ log = logging.getLogger(__name__)
 REFUSED = -32000
 """The JSON-RPC code of every expected error; `data.code` holds its word (DESIGN section 6)."""
 
+_GONE = (anyio.BrokenResourceError, anyio.ClosedResourceError)
 # A person's shell hands over long lists of paths; the socket is theirs alone.
 _LINE_LIMIT = 64 * REQUEST_LIMIT
 
@@ -48,24 +50,31 @@ Admit = Callable[[Request, str | None], Awaitable[Actor]]
 CallerRefused."""
 
 
-async def serve_control(stream: ByteStream, desk: Answering, admit: Admit) -> None:
+Turn = Callable[[], Awaitable[None]]
+"""Returns when this connection is due to be answered a line."""
+
+
+async def serve_control(stream: ByteStream, desk: Answering, admit: Admit, turn: Turn) -> None:
     """Answer requests on `stream`, one after the other, until the peer is gone; then close it."""
     async with stream:
         try:
-            await _serve(stream, desk, admit)
-        except LineTooLong as error:
-            fault = jsonrpc.Fault(None, jsonrpc.INVALID_REQUEST, str(error))
-            await stream.send(jsonrpc.encode(fault))
-        except (anyio.BrokenResourceError, anyio.ClosedResourceError):
+            try:
+                await _serve(stream, desk, admit, turn)
+            except LineTooLong as error:
+                fault = jsonrpc.Fault(None, jsonrpc.INVALID_REQUEST, str(error))
+                await stream.send(jsonrpc.encode(fault))
+        except _GONE:
             log.debug("a control connection broke off")
 
 
-async def _serve(stream: ByteStream, desk: Answering, admit: Admit) -> None:
+async def _serve(stream: ByteStream, desk: Answering, admit: Admit, turn: Turn) -> None:
     reader = LineReader(_LINE_LIMIT)
     async for data in stream:
+        await turn()
         reader.feed(data)
         while (line := reader.pop()) is not None:
             await _answer(stream, desk, admit, line)
+            await turn()
 
 
 async def _answer(stream: ByteStream, desk: Answering, admit: Admit, line: bytes) -> None:
@@ -124,13 +133,15 @@ class _Notices:
         self._arrived.set()
 
     async def send_each(self) -> None:
-        while True:
-            await self._arrived.wait()
-            self._arrived = anyio.Event()
-            notice = jsonrpc.Notice("progress", dict(self._newest or {}))
-            # A notice that is cut in the middle would garble the answer behind it.
-            with anyio.CancelScope(shield=True):
-                await self._stream.send(jsonrpc.encode(notice))
+        """Returns where the reader is gone: what it asked for goes on, ^C ends the asking."""
+        with suppress(*_GONE):
+            while True:
+                await self._arrived.wait()
+                self._arrived = anyio.Event()
+                notice = jsonrpc.Notice("progress", dict(self._newest or {}))
+                # A notice that is cut in the middle would garble the answer behind it.
+                with anyio.CancelScope(shield=True):
+                    await self._stream.send(jsonrpc.encode(notice))
 
 
 def _fault(id_: jsonrpc.Id, error: RootsdError) -> jsonrpc.Fault:

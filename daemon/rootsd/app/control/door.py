@@ -16,12 +16,14 @@ from rootsd.app.control.connection import serve_control
 from rootsd.app.control.desk import Desk
 from rootsd.app.control.gate import Gate, Lineages, Visit
 from rootsd.app.control.refusals import Refusals
+from rootsd.app.turns import Turns
 from rootsd.core.callers import Guard
 from rootsd.core.changes import Note
 from rootsd.core.errors import CallerRefused
 from rootsd.core.model import Actor, ActorKind
 from rootsd.host.helper.callers import ask_lineages
 from rootsd.host.helper.link import Helper, NoAnswer
+from rootsd.host.ipc.accept import Heard
 from rootsd.host.ipc.peer import Peer
 from rootsd.host.ipc.visitor import Visitor
 from rootsd.wire.request import Request
@@ -41,13 +43,20 @@ class Door:
     def __init__(self, gate: Gate, desk: Desk) -> None:
         self._gate = gate
         self._desk = desk
+        self._turns = Turns()
 
-    async def serve(self, stream: SocketStream, peer: Peer) -> None:
+    async def serve(self, stream: SocketStream, peer: Peer, heard: Heard) -> None:
         """Answer what comes on `stream`, which is closed at the end."""
         connection = stream.extra(SocketAttribute.raw_socket)  # noqa: S610 - no Django here
         with closing(Visitor(connection, peer.pid)) as visitor:
-            admit = partial(self._admit, visitor, Visit(self._gate, visitor))
-            await serve_control(stream, self._desk, admit)
+            visit = Visit(self._gate, visitor)
+
+            async def admit(request: Request, typed: str | None) -> Actor:
+                heard()
+                return await self._admit(visitor, visit, request, typed)
+
+            turn = partial(self._turns.take, peer.pid)
+            await serve_control(stream, self._desk, admit, turn)
 
     async def _admit(
         self, visitor: Visitor, visit: Visit, request: Request, typed: str | None

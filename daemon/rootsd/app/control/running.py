@@ -44,6 +44,9 @@ class Host(Protocol):
     def session_history(self, last: int) -> list[SessionItem]:
         """The `last` sessions that began, and what each was given; called in a thread."""
 
+    def closed_connections(self) -> dict[str, int]:
+        """How many connections were closed from this side, by the reason in words."""
+
     def degraded(self) -> list[str]:
         """What does not work as it should, a sentence each."""
 
@@ -107,6 +110,7 @@ class Running:
                 "projects": len(catalog.projects),
             },
             sessions=self.host.sessions(),
+            closed_connections=self.host.closed_connections(),
             guard=guard.value,
             refused=refused,
             degraded=degraded,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable
+from functools import partial
 from types import ModuleType
 
 from anyio import to_thread
@@ -18,6 +19,7 @@ import rootsd
 from rootsd.app.collecting import spare_what_is_loaded
 from rootsd.app.sessions.registry import Sessions
 from rootsd.app.sessions.supplier import Supplier
+from rootsd.app.turns import Turns
 from rootsd.core.allowance import Allowances
 from rootsd.host.ipc.accept import Heard
 from rootsd.host.ipc.peer import Peer
@@ -47,6 +49,7 @@ class Reception:
         self._installed = _installation()
         self._publishing: ModuleType | None = None
         self._requests = Allowances(requests_of_one_process)
+        self._turns = Turns()
 
     async def serve(self, stream: SocketStream, peer: Peer, heard: Heard) -> None:
         """Serve one connection to its end."""
@@ -54,6 +57,8 @@ class Reception:
         if publishing is None:
             await stream.aclose()
             return
+        turn = partial(self._turns.take, peer.pid)
+        await turn()  # to begin a session is more work than many a line
         with self._sessions.opened(peer.pid) as session:
             self._connected()
             end = await publishing.serve_session(
@@ -62,6 +67,7 @@ class Reception:
                 witness=session,
                 heard=heard,
                 requests=self._requests.of(peer.pid),
+                turn=turn,
             )
             session.end = end.value
 

@@ -16,6 +16,7 @@ from rootsd.core.labels import safe_label
 from rootsd.wire.running import StatusQuery
 
 _MAX_NAMES = 5
+_LATER = ("config", "guard", "refused", "closed_connections")
 
 
 @click.command(
@@ -50,8 +51,8 @@ def answer_of(status: Mapping[str, Any]) -> Answer:
         warnings=status["warnings"],
         extra={
             **{part: status[part] for part in parts},
-            # A daemon of before the upgrade says neither.
-            **{part: status.get(part) for part in ("config", "guard", "refused")},
+            # A daemon of before the upgrade says none of them.
+            **{part: status.get(part) for part in _LATER},
         },
     )
 
@@ -87,6 +88,9 @@ def _lines(status: Mapping[str, Any]) -> Iterator[str]:
         yield f"guard     {guard}"
     if refused := status.get("refused"):
         yield f"refused   {_refused(refused)}   → rootsd log"
+    if closed := _closed(status):
+        reasons = ", ".join(f"{count} {safe_label(why)}" for why, count in closed)
+        yield f"closed    connections {reasons}"
     for sentence in status["degraded"]:
         yield f"degraded  {safe_label(sentence, limit=None)}"
 
@@ -109,8 +113,16 @@ def _rows(status: Mapping[str, Any]) -> Iterator[list[str]]:
     if refused := status.get("refused"):
         words = (safe_label(refused[key], limit=None) for key in ("what", "by", "why"))
         yield ["refused", str(refused["count"]), refused["at"], *words]
+    for why, count in _closed(status):
+        yield ["closed", str(count), safe_label(why)]
     for sentence in status["degraded"]:
         yield ["degraded", safe_label(sentence, limit=None)]
+
+
+def _closed(status: Mapping[str, Any]) -> list[tuple[str, int]]:
+    """Why the daemon closed connections, and how many, the most frequent first."""
+    closed = status.get("closed_connections") or {}
+    return sorted(closed.items(), key=lambda told: -told[1])
 
 
 def _refused(refused: Mapping[str, Any]) -> str:

@@ -26,6 +26,7 @@ log = logging.getLogger(__name__)
 Heard = Callable[[], None]
 Handler = Callable[[SocketStream, Peer, Heard], Awaitable[None]]
 
+_LOOK = int(socket.MSG_PEEK | socket.MSG_DONTWAIT)
 _OUT_OF_RESOURCES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
@@ -34,12 +35,15 @@ class Caps:
     """How many connections there may be. Peers whose pid is hidden share one process's.
 
     Where nearly all are taken, the rest is kept for processes that have none; where all are, one
-    that has said nothing for `silent_s` seconds makes way.
+    that has said nothing for `silent_s` seconds makes way. At one wake of the loop `per_wake` are
+    let in. Far less work is to refuse, so that many more are, `refused_per_wake`: whoever is
+    honest waits behind them.
     """
 
     total: int = 1024
     per_process: int = 64
     per_wake: int = 32
+    refused_per_wake: int = 128
     rest_s: float = 0.05
     silent_s: float = 2.0
 
@@ -52,11 +56,11 @@ class Caps:
 class Refused(StrEnum):
     """Why a connection was closed from this side."""
 
-    FULL = "too many connections"
-    PROCESS_FULL = "too many connections of one process"
-    SILENT = "said nothing while others waited"
-    STRANGER = "another user"
-    GONE = "gone at once"
+    FULL = "too many in all"
+    PROCESS_FULL = "too many of one process"
+    SILENT = "silent while others waited"
+    STRANGER = "of another user"
+    GONE = "gone before they were let in"
 
 
 class Acceptor:
@@ -112,7 +116,8 @@ class Acceptor:
 
     async def _let_in(self, connections: TaskGroup, listening: socket.socket) -> bool:
         """Accept those who wait, as many as one turn allows; whether there may be more."""
-        for _ in range(self.caps.per_wake):
+        let_in, refused = 0, 0
+        while let_in < self.caps.per_wake and refused < self.caps.refused_per_wake:
             try:
                 connection, _address = listening.accept()
             except OSError as error:
@@ -123,15 +128,23 @@ class Acceptor:
             self._starved = False
             if peer := self._admit(connection):
                 connections.start_soon(self._handle, connection, peer)
+                let_in += 1
+            else:
+                refused += 1
         return True
 
     def _admit(self, connection: socket.socket) -> Peer | None:
         try:
             peer = peer_of(connection)
+            is_gone = _has_left(connection)
         except OSError:
+            is_gone = True
+        if is_gone:
             self._refuse(connection, Refused.GONE)
             return None
         if refusal := self._refusal(peer):
+            if refusal is Refused.STRANGER:
+                log.warning("user %d (pid %d) came to a socket of yours", peer.uid, peer.pid)
             self._refuse(connection, refusal)
             return None
         connection.settimeout(0)
@@ -192,3 +205,11 @@ class Acceptor:
         self._starved = True
         with anyio.move_on_after(self.caps.rest_s):
             await self._one_left.wait()
+
+
+def _has_left(connection: socket.socket) -> bool:
+    """Whether the peer has gone without a word. Raises OSError."""
+    try:
+        return not connection.recv(1, _LOOK)
+    except BlockingIOError:
+        return False

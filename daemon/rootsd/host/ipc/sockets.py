@@ -13,7 +13,8 @@ from rootsd.host.ipc.address import address_of
 from rootsd.host.private import ensure_private_folder, unusable
 
 SOCKET_MODE = 0o600
-_BACKLOG = 4096  # the kernel cuts it to net.core.somaxconn
+# As many as are let in at all: behind more, an honest client would wait for the refusal of others.
+_BACKLOG = 1024  # the kernel cuts it to net.core.somaxconn
 
 
 class Listener:
