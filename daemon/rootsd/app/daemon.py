@@ -189,7 +189,6 @@ class Daemon:
         self._door = self._make_door(store, state)
         self._reception = self._make_reception()
         self._admission: Admission | None = None
-        self._listening: Listening | None = None
         self._supervisor = supervisor
         self._can_read = partial(store.events, limit=1)
         self._stopping = anyio.Event()
@@ -268,8 +267,7 @@ class Daemon:
             if desktop.is_possible():
                 group.start_soon(self._noticing.keep_telling)
             group.start_soon(self._gate.keep_remembering)
-            self._admission = Admission(listening.mcp, config.sessions)
-            self._listening = listening
+            self._admission = Admission(listening.mcp, listening.control, config.sessions)
             group.start_soon(self._listen, listening)
             self._surveyor.start(config.parents)
             group.start_soon(self._configuration.keep_following, self._take_over)
@@ -306,8 +304,7 @@ class Daemon:
 
     def closed_connections(self) -> dict[str, int]:
         """How many connections were closed from this side, and why."""
-        closed = self._listening.closed() if self._listening else {}
-        return {reason.value: count for reason, count in closed.items()}
+        return self._admission.closed() if self._admission else {}
 
     def degraded(self) -> list[str]:
         """What does not work as it should."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 import os
-from collections import Counter
 from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +21,7 @@ from rootsd.core.errors import RootsdError
 from rootsd.core.labels import safe_label
 from rootsd.host import folders
 from rootsd.host.folders import RunFolder
-from rootsd.host.ipc.accept import Acceptor, Caps, Handler, Refused
+from rootsd.host.ipc.accept import Acceptor, Handler
 from rootsd.host.ipc.handover import CONTROL, MCP, handed_over
 from rootsd.host.ipc.name_watch import watch_names
 from rootsd.host.ipc.sockets import listen
@@ -30,9 +29,6 @@ from rootsd.host.lock import DaemonLock, LockRecord
 from rootsd.host.private import NotPrivate, ensure_private_folder
 
 log = logging.getLogger(__name__)
-
-# A command is a process of its own with one connection, and a line of it may be long.
-_CONTROL_CAPS = Caps(total=256, per_process=16)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,19 +66,13 @@ class Listening:
             undo.enter_context(self._control)
             self._mcp = given.get(MCP) or listen(folder.mcp_socket)
             undo.pop_all()
-        self.control = Acceptor(self._control.socket, control, _CONTROL_CAPS)
+        self.control = Acceptor(self._control.socket, control)
         self.mcp = Acceptor(self._mcp.socket, mcp)
 
     @property
     def control_path(self) -> bytes:
         """Where the command line finds the daemon now."""
         return self._control.path
-
-    def closed(self) -> Counter[Refused]:
-        """How many connections were closed from this side, since the start, and why."""
-        both = self.control.refused + self.mcp.refused
-        del both[Refused.GONE]
-        return both
 
     async def serve(self) -> None:
         """Serve both sockets. Returns when clients cannot find them any more, and there is no

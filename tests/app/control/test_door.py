@@ -109,7 +109,8 @@ def test_what_was_ordered_is_told_in_words() -> None:
 async def _answer_to(line: bytes, pid: int) -> dict[str, Any]:
     office = Office(project(1))
     ours, theirs = socket.socketpair()
-    near, far = await UNIXSocketStream.from_socket(ours), await UNIXSocketStream.from_socket(theirs)
+    near = await UNIXSocketStream.from_socket(ours)
+    far = await UNIXSocketStream.from_socket(theirs)
     async with anyio.create_task_group() as group, far:
         group.start_soon(Door(office.gate, office.desk).serve, near, Peer(pid, 0), lambda: None)
         with anyio.fail_after(HANG_GUARD):
@@ -138,7 +139,8 @@ async def test_a_look_needs_no_admission() -> None:
 async def test_a_connection_was_heard_once_it_has_asked_something() -> None:
     office, heard = Office(), list[bool]()
     ours, theirs = socket.socketpair()
-    near, far = await UNIXSocketStream.from_socket(ours), await UNIXSocketStream.from_socket(theirs)
+    near = await UNIXSocketStream.from_socket(ours)
+    far = await UNIXSocketStream.from_socket(theirs)
     async with anyio.create_task_group() as group, far:
         door = Door(office.gate, office.desk)
         group.start_soon(door.serve, near, Peer(2**22 + 1, 0), lambda: heard.append(True))

@@ -10,7 +10,7 @@ from anyio.abc import SocketStream
 from rootsd.app.sessions import admission
 from rootsd.app.sessions.admission import Admission
 from rootsd.host.config import SessionCaps
-from rootsd.host.ipc.accept import Acceptor, Heard
+from rootsd.host.ipc.accept import Acceptor, Heard, Refused
 from rootsd.host.ipc.peer import Peer
 
 
@@ -25,9 +25,20 @@ def test_caps_hold_and_fewer_descriptors_than_they_need_are_said(
     monkeypatch.setattr(admission, "allow_descriptors", lambda _: allowed)
     with socket.socket(socket.AF_UNIX) as listening:
         acceptor = Acceptor(listening, nobody)
-        admitted = Admission(acceptor, SessionCaps(5_000, 7))
+        control = Acceptor(listening, nobody)
+        admitted = Admission(acceptor, control, SessionCaps(5_000, 7))
+        assert control.caps.total <= 256, "what is left of the descriptors"
         assert (acceptor.caps.total, acceptor.caps.per_process) == (5_000, 7)
         assert len(admitted.degraded()) == notes
         admitted.cap(SessionCaps(9, 3))
         assert (acceptor.caps.total, acceptor.caps.per_process) == (9, 3)
         assert admitted.degraded() == []
+
+
+def test_what_was_closed_at_both_is_told_together() -> None:
+    with socket.socket(socket.AF_UNIX) as listening:
+        mcp, control = Acceptor(listening, nobody), Acceptor(listening, nobody)
+        admitted = Admission(mcp, control, SessionCaps(5, 3))
+        mcp.refused.update({Refused.FULL: 2, Refused.GONE: 9})
+        control.refused.update({Refused.FULL: 1, Refused.STRANGER: 1})
+        assert admitted.closed() == {"too many in all": 3, "of another user": 1}
