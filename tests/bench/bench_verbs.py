@@ -6,6 +6,7 @@ Run: make bench ARGS='-k bench_verbs'
 
 from __future__ import annotations
 
+import socket
 import statistics
 import subprocess
 import sys
@@ -22,27 +23,40 @@ from rootsd.app.control.register import Call
 from rootsd.core.inputs import Sighted
 from rootsd.core.model import ProjectKind
 from rootsd.wire.projects import ProjectsQuery
+from support.answers import ANSWERS
 from support.decisions import PERSON, identity
 from support.desks import Office
-from support.fake_daemon import FakeDaemon, a_listing, an_item
+from support.fake_daemon import FakeDaemon, a_listing
 
-ROUNDS = 15
+ROUNDS = 9
 MOST = 12.0
 PROJECTS = 20_000
 MOST_BEYOND_S = 0.5
 BASE = "python -c pass"
 VERBS: dict[str, tuple[str, ...]] = {
+    "status": ("status",),
+    "scan": ("scan",),
     "ls": ("ls",),
     "show": ("show", "api"),
+    "why": ("why", "/src/api"),
     "log": ("log",),
+    "sessions": ("sessions",),
     "tag": ("tag",),
     "focus": ("focus",),
+    "guard": ("guard",),
     "undo": ("undo", "--dry-run"),
     "approve": ("approve", "api", "--dry-run"),
     "rename": ("rename", "api", "x", "--dry-run"),
+    "add": ("add", "api", "--dry-run"),
     "export": ("export",),
     "prune": ("prune", "--dry-run"),
     "rule": ("rule",),
+    "parent": ("parent",),
+    "config": ("config",),
+    "doctor": ("doctor",),
+    "up": ("up", str(Path(__file__).parent), "--dry-run"),
+    "version": ("version",),
+    "completion": ("completion", "bash"),
     "--help": ("--help",),
 }
 
@@ -53,16 +67,14 @@ def _run(*words: str) -> Callable[[], object]:
 
 @pytest.fixture
 def answering(rootsd_dir: Path) -> Any:  # noqa: ANN401 - a fixture that yields
-    """A daemon that has one project, and answers everything."""
-    with FakeDaemon(rootsd_dir) as daemon:
-        decided = {**a_listing(an_item()), "unchanged": []}
-        for method in ("projects", "show", "rules"):
-            daemon.answers[method] = a_listing(an_item()) if method != "rules" else a_listing()
-        for method in ("decide", "rename"):
-            daemon.answers[method] = decided
-        daemon.answers["log"] = a_listing()
-        daemon.answers["focus"] = {"revision": 7, "tag": None, "roots": [], "warnings": []}
-        daemon.answers["undo"] = {"revision": 7, "undone": [], "items": [], "warnings": []}
+    """A daemon that answers everything."""
+    with FakeDaemon(rootsd_dir) as daemon, socket.socket(socket.AF_UNIX) as mcp:
+        for folder in ("run/pub", "state"):
+            (rootsd_dir / folder).mkdir(0o700, parents=True)
+        (rootsd_dir / "run").chmod(0o700)
+        mcp.bind(str(rootsd_dir / "run" / "pub" / "mcp.sock"))
+        mcp.listen()  # doctor knocks there, and nothing else does
+        daemon.answers |= ANSWERS
         yield daemon
 
 

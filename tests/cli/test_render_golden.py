@@ -6,47 +6,33 @@ this once, and reads the new one.
 
 from __future__ import annotations
 
+import json
 import re
+import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from support.fake_daemon import FakeDaemon, a_decision, a_listing, an_item
+from rootsd import __version__
+from rootsd.cli import examining
+from rootsd.cli.examining import Case
+from rootsd.cli.main import VERBS as ALL_VERBS
+from rootsd.core.diagnosis import error, ok
+from support.answers import ANSWERS, ITEMS
+from support.fake_daemon import FakeDaemon
+from support.service import Desktop
 from support.terminal import Shell
 
 FOLDER = Path(__file__).parent / "golden"
 WIDTHS = (40, 80, 120)
-ALWAYS_NEW = "2999-01-01T00:00:00Z"  # so that its age is the same on every day
-ITEMS = (
-    an_item("acme/api", id="r7k2", path="/home/ann/src/acme/api", discovered_at=ALWAYS_NEW,
-            verdict="approved", published=True, tags=["go", "work"]),
-    an_item("a\x1b[2Jn odd\tname", id="q1zd", path="/home/ann/src/odd\u202e/name",
-            discovered_at=ALWAYS_NEW, note="asked for by an agent: because"),
-    an_item("\u65e5\u672c", id="m9ab", path=None, path_b64="L3NyYy//", verdict="denied",
-            discovered_at=ALWAYS_NEW, presence="missing"),
-)  # fmt: skip
-EVENTS = (
-    {"seq": 41, "at": ALWAYS_NEW, "verb": "approved", "actor": "person", "by": "pid 9, bash",
-     "path": "/home/ann/src/acme/api", "path_b64": None, "what": "acme/api"},
-    {"seq": 42, "at": ALWAYS_NEW, "verb": "refused", "actor": "caller",
-     "by": "pid 7: an agent started it", "path": None, "path_b64": None, "what": "approve x\x1b"},
-)  # fmt: skip
-RULE = {
-    "number": 3, "verdict": "approved", "pattern": "/home/ann/src/acme/**", "pattern_b64": None,
-    "covers": 2, "added_at": ALWAYS_NEW,
-}  # fmt: skip
-ANSWERS = {
-    "projects": a_listing(*ITEMS),
-    "show": a_listing(ITEMS[1]),
-    "decide": a_decision(*ITEMS[:2], unchanged=[ITEMS[2]], warnings=["one is withheld"]),
-    "rename": a_decision(ITEMS[0]),
-    "tag": a_decision(*ITEMS[:2]),
-    "log": a_listing(*EVENTS),
-    "rules": a_listing(RULE),
-    "undo": {"revision": 8, "undone": [EVENTS[0]], "items": [ITEMS[0]], "warnings": []},
-    "focus": {"revision": 8, "tag": "work", "roots": ["acme/api"], "warnings": []},
-    "set-focus": {"revision": 8, "tag": None, "roots": [], "warnings": []},
-}
+CONFIG = """\
+# mine
+[[parent]]
+path = "/home/ann/src"
+"""
+EXPORT = {"schema": "rootsd/1", "format": 1, "items": [ITEMS[0]], "rules": []}
 VERBS: dict[str, tuple[str, ...]] = {
     "ls": ("ls",),
     "pending": ("pending",),
@@ -64,14 +50,94 @@ VERBS: dict[str, tuple[str, ...]] = {
     "rule": ("rule",),
     "prune": ("prune",),
     "export": ("export",),
+    "add": ("add", "/home/ann/src/odd"),
+    "import": ("import", "export.json"),
+    "guard": ("guard",),
+    "guard-dry-run": ("guard", "terminal", "--dry-run"),
+    "rule-add": ("rule", "add", "approve", "/home/ann/src/acme/**"),
+    "rule-rm": ("rule", "rm", "3", "--dry-run"),
+    "status": ("status",),
+    "up": ("up",),
+    "scan": ("scan",),
+    "sessions": ("sessions",),
+    "sessions-history": ("sessions", "--history"),
+    "why": ("why", "/home/ann/src/acme/api/README"),
+    "check": ("check", "/home/ann/src/acme/api"),
+    "parent": ("parent",),
+    "parent-add": ("parent", "add", "/usr/share/nothing-there"),
+    "parent-set": ("parent", "set", "/home/ann/src", "--depth", "6", "--dry-run"),
+    "parent-rm": ("parent", "rm", "/home/ann/src", "--dry-run"),
+    "config": ("config",),
+    "config-path": ("config", "path"),
+    "config-check": ("config", "check"),
+    "service-status": ("service", "status"),
+    "service-uninstall": ("service", "uninstall", "--dry-run"),
+    "doctor": ("doctor",),
+    "version": ("version",),
+    "review": ("review",),
+    "completion": ("completion", "tcsh"),
 }
+# `down` ends a process, which a fake has not; the others answer to programs, not to people.
+ELSEWHERE = {"down", "bridge", "run", "daemon"}
+# Lines of several kinds, each with its own columns.
+RAGGED = {"show", "status", "up", "service-status"}
 ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
+SEEN = (
+    Case(ok("command", "clients may be given /home/ann/.local/bin/rootsd")),
+    Case(error("state", "/home/ann/st\u202eate is open to others", "chmod 700 /home/ann/state")),
+)
+
+
+class Typist:
+    """A person before a review: asks for help, renames, then skips."""
+
+    def __init__(self) -> None:
+        self._keys = iter("?rs")
+
+    def is_there(self) -> bool:
+        return True
+
+    def press(self, question: str) -> str:
+        key = next(self._keys)
+        sys.stderr.write(f"{question}{key}\n")
+        return key
+
+    def line(self, question: str) -> str:
+        sys.stderr.write(f"{question}api\n")
+        return "api"
+
+
+@pytest.fixture
+def rootsd_dir(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """As elsewhere, but as long on every machine: a terminal folds what it shows by that."""
+    with tempfile.TemporaryDirectory(prefix="rootsd-", dir="/tmp") as folder:
+        monkeypatch.setenv("ROOTSD_DIR", folder)
+        yield Path(folder)
+
+
+@pytest.fixture
+def facts(
+    daemon: FakeDaemon,
+    rootsd_dir: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Path:
+    """The world that the commands see, the same on every machine; the folder that is shown."""
+    daemon.answers |= ANSWERS
+    monkeypatch.setenv("HOME", "/home/ann")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.chdir(rootsd_dir)
+    (rootsd_dir / "config").mkdir()
+    (rootsd_dir / "config" / "config.toml").write_text(CONFIG)
+    (rootsd_dir / "export.json").write_text(json.dumps(EXPORT))
+    monkeypatch.setattr(examining, "cases", lambda session: iter(SEEN))
+    monkeypatch.setattr("rootsd.cli.commands.review.Keyboard", Typist)
+    return rootsd_dir
 
 
 def _printed(shell: Shell, words: tuple[str, ...]) -> str:
     parts = []
     for width in WIDTHS:
-        shown = ESCAPES.sub("", shell.terminal(*words, columns=width, HOME="/home/ann").out)
+        shown = ESCAPES.sub("", shell.run_on_terminal(*words, columns=width).out)
         parts.append(f"--- {width} columns\n{shown}")
     piped = shell.run(*words)
     parts.append(f"--- pipe\n{piped.out}--- standard error\n{piped.err}")
@@ -79,10 +145,27 @@ def _printed(shell: Shell, words: tuple[str, ...]) -> str:
     return "".join(parts)
 
 
+@pytest.fixture
+def service(facts: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The service is installed, and runs."""
+    desktop = Desktop(facts / "home", monkeypatch)
+    with desktop.daemon():
+        assert shell.run("service", "install").status == 0
+    desktop.service_runs()
+
+
+def test_every_verb_is_here() -> None:
+    assert {words[0] for words in VERBS.values()} == ALL_VERBS.keys() - ELSEWHERE
+
+
 @pytest.mark.parametrize("verb", VERBS)
-def test_a_verb_prints_what_it_printed(daemon: FakeDaemon, shell: Shell, verb: str) -> None:
-    daemon.answers |= ANSWERS
+def test_a_verb_prints_what_it_printed(
+    facts: Path, shell: Shell, verb: str, request: pytest.FixtureRequest
+) -> None:
+    if verb.startswith("service"):
+        request.getfixturevalue("service")
     printed = _printed(shell, VERBS[verb])
+    printed = printed.replace(str(facts), "/tmp/rootsd-example").replace(__version__, "VERSION")
     golden = FOLDER / f"{verb}.txt"
     if not golden.exists():
         golden.write_text(printed)
@@ -97,5 +180,5 @@ def test_nothing_hostile_reaches_a_terminal_a_pipe_or_a_parser(golden: Path) -> 
     assert "\x1b" not in text
     assert "\u202e" not in text
     pipe = text.partition("--- pipe\n")[2].partition("--- standard error")[0]
-    counts = {line.count("\t") for line in pipe.splitlines() if golden.stem != "show"}
+    counts = {line.count("\t") for line in pipe.splitlines() if golden.stem not in RAGGED}
     assert len(counts) <= 1

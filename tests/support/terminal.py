@@ -7,9 +7,12 @@ import pty
 import subprocess
 import sys
 import termios
+import threading
 from collections.abc import Mapping
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from enum import Enum, auto
+from unittest.mock import patch
 
 import pytest
 
@@ -46,6 +49,26 @@ class Shell:
         self._capture.readouterr()
         status = main(list(words))
         return Done(status, *self._capture.readouterr())
+
+    def run_on_terminal(self, *words: str, columns: int = 100) -> Done:
+        """The command line in this process, on a terminal of that width."""
+        ours, theirs = pty.openpty()
+        termios.tcsetwinsize(theirs, (30, columns))
+        shown: list[bytes] = []
+        reader = threading.Thread(target=lambda: shown.append(_read_all(ours)))
+        reader.start()
+        size = {"TERM": "xterm", "COLUMNS": str(columns)}
+        # Line by line, so that the two streams keep their order.
+        with (
+            open(theirs, "w", buffering=1) as stream,
+            patch.dict(os.environ, size),
+            redirect_stdout(stream),
+            redirect_stderr(stream),
+        ):
+            status = main(list(words))
+        reader.join(HANG_GUARD)
+        os.close(ours)
+        return Done(status, shown[0].decode().replace("\r\n", "\n"))
 
     def program(
         self,

@@ -221,9 +221,10 @@ def _rich_table(rows: Sequence[Sequence[str]], columns: Sequence[Column], room: 
         header_style="bold",
         show_header=any(column.title for column in columns),
     )
-    natural = sum(_natural_widths(rows, columns)) + len(GAP) * (len(columns) - 1)
+    widths = _natural_widths(rows, columns)
+    natural = sum(widths) + len(GAP) * (len(columns) - 1)
     is_tight = natural > room
-    for column in columns:
+    for column, width in zip(columns, widths, strict=True):
         is_cut = is_tight and column.limit is not None
         table.add_column(
             column.title,
@@ -231,7 +232,8 @@ def _rich_table(rows: Sequence[Sequence[str]], columns: Sequence[Column], room: 
             overflow="fold" if column.is_path else "ellipsis",
             # Left alone, rich would take the last letter of the paths before it cuts a note.
             min_width=MIN_PATH if column.is_path and is_tight else None,
-            max_width=max(MIN_CUT, room // 5) if is_cut else None,
+            # What the others leave of the room, where that is more than its share.
+            max_width=max(MIN_CUT, room // 5, room - (natural - width)) if is_cut else None,
         )
     for row in rows:
         # Text, never str: rich would read [brackets] in a name as markup.

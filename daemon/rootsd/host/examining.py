@@ -13,7 +13,6 @@ from datetime import datetime, timedelta
 
 from rootsd.core.diagnosis import Diagnosis, error, ok, warning
 from rootsd.core.labels import safe_label
-from rootsd.host import landlock
 
 LITTLE_ROOM = 64 << 20
 HARDLY_ANY_ROOM = 4 << 20
@@ -99,8 +98,9 @@ def clock(now: datetime, newest: datetime | None) -> Diagnosis:
     return ok("clock", f"{now.strftime('%Y-%m-%d %H:%M:%SZ')}")
 
 
-def confinement(word: str, offered: Callable[[], int] = landlock.version) -> Diagnosis:
-    """Whether the daemon could give up what it does not need; `word` is what status says."""
+def confinement(word: str, offered: Callable[[], int]) -> Diagnosis:
+    """Whether the daemon could give up what it does not need; `word` is what status says, and
+    `offered` tells the version of Landlock that the kernel has, 0 for none."""
     topic = "confinement"
     if word != "none":
         return ok(topic, f"by {word}")

@@ -15,7 +15,7 @@ from rootsd.app.control.scans import Surveyor
 from rootsd.app.deciding.ledger import Ledger
 from rootsd.core.diagnosis import Diagnosis, error, ok, warning
 from rootsd.core.labels import safe_label
-from rootsd.host import examining
+from rootsd.host import examining, landlock
 from rootsd.host.clock import utc_now
 from rootsd.host.disk.handles import file_handles
 from rootsd.wire.examining import DiagnosisItem, Examine, Examined
@@ -48,7 +48,7 @@ class Examining:
 
     def _within(self, parents: Sequence[ParentStatus]) -> Iterator[Diagnosis]:
         """What the daemon knows without looking."""
-        yield examining.confinement(self.host.about()["confined"])
+        yield examining.confinement(self.host.about()["confined"], landlock.version)
         if not parents:
             yield warning("parents", "no folder is watched yet", "rootsd up ~/src")
         for parent in parents:

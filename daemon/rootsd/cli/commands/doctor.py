@@ -10,7 +10,7 @@ import click
 from rootsd.cli import examining
 from rootsd.cli.examining import Case
 from rootsd.cli.flags import Command
-from rootsd.cli.render import Answer, Column
+from rootsd.cli.render import Answer, Column, safe_text
 from rootsd.cli.session import Session, pass_session
 from rootsd.core.diagnosis import Condition, error
 from rootsd.core.errors import DaemonUnreachable, ErrorCode, RootsdError
@@ -48,7 +48,7 @@ def command(session: Session, *, fix: bool) -> int:
     shown = wrong if session.flags.quiet else items
     if output.on_terminal:
         for item in shown:
-            output.line(_line(item))
+            output.line(safe_text(_line(item)))
     else:
         output.show(Answer(shown, extra={"fixed": done}), _COLUMNS)
     for sentence in done:
