@@ -226,6 +226,10 @@ def _by_a_git_hook(street: Street) -> Played:
     hook = street.person.parent / "one" / ".git" / "hooks" / "post-commit"
     hook.write_text(f"#!/bin/sh\n{' '.join(APPROVE)}\n")
     hook.chmod(0o755)
+    return _by_a_commit(street)
+
+
+def _by_a_commit(street: Street) -> Played:
     commit = f"git -C {street.person.parent / 'one'} commit -q --allow-empty -m x"
     return _typed_into_bash(street, commit)
 
@@ -263,6 +267,33 @@ def test_people_beside_an_agent_are_never_refused(street: Street) -> None:
     ]
     assert not wrong, json.dumps(wrong, indent=1)
     assert not [event for event in street.log() if event["verb"] == "refused"]
+
+
+def test_by_way_of_what_a_person_runs_an_agent_passes(street: Street) -> None:
+    """Not refused, and the README says so: nobody can tell whose idea it was."""
+    agent, server = street.named(KNOWN), {"TMUX_TMPDIR": "/tmp", "TMUX_SERVER": "guard2"}
+    tmux = ("tmux", "-L", server["TMUX_SERVER"], "-f", "/dev/null")
+    own = street.stage.play(agent, AGENT, "own tmux", *APPROVE, **MARKER, **server)
+    assert street.outcome(own) is Outcome.REFUSED, "the server has the agent's mark from it"
+    street.stage.play(*tmux, "kill-server", **server)
+    pane = (*tmux, "new-session", "-d", "-s", "person", "bash --norc")
+    street.stage.play_on_terminal(*pane, TMUX_TMPDIR="/tmp")
+    keys = street.stage.play(agent, AGENT, "tmux keys", *APPROVE, **MARKER, **server)
+    street.stage.play(*tmux, "kill-server", **server)
+    assert street.outcome(keys) is Outcome.PASSED, keys.output
+    hook = street.person.parent / "one" / ".git" / "hooks" / "pre-commit"
+    planting = f"printf '#!/bin/sh\\n%s\\n' '{' '.join(APPROVE)}' >{hook}; chmod +x {hook}"
+    street.stage.play(agent, AGENT, "shell", "sh", "-c", planting, **MARKER)
+    assert street.outcome(_by_a_commit(street)) is Outcome.PASSED
+
+
+def test_an_agent_that_looks_does_not_hide_what_was_refused_to_it(street: Street) -> None:
+    agent = street.named(KNOWN)
+    street.stage.play(agent, AGENT, "child", *APPROVE, **MARKER)
+    shown = street.stage.play(agent, AGENT, "terminal", *ROOTSD, "status", **MARKER)
+    assert "refused   an order" in shown.output
+    assert "refused   an order" in _typed_into_bash(street, " ".join([*ROOTSD, "status"])).output
+    assert "refused" not in street.stage.play_on_terminal(*ROOTSD, "status").output
 
 
 def test_a_guard_of_terminals_asks_a_person_and_no_pipe_can_answer(street: Street) -> None:
@@ -305,6 +336,11 @@ def test_without_the_helper_an_order_needs_a_terminal_and_a_word(street: Street)
     assert stage.play(*APPROVE).status == 7
     asked = stage.play_on_terminal(*APPROVE, typed=[("to go on: ", "{word}\n")])
     assert asked.status == 0, asked.output
+    # An agent can kill it, too, and type; not without a terminal.
+    agent = street.named(KNOWN)
+    forget = (*ROOTSD, "forget", "one")
+    assert stage.play(agent, AGENT, "child", *forget, **MARKER).status == 7
+    assert stage.play(agent, AGENT, "terminal", *forget, **MARKER).status == 0
 
 
 def _child_of(pid: int) -> int:

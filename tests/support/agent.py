@@ -142,6 +142,31 @@ def after_loosening_the_guard(command: Command) -> int:
     return loosened or run(command)
 
 
+def in_tmux_of_its_own(command: Command) -> int:
+    """In a pane of a server that it starts."""
+    return _in_tmux("new-session", "-d", command)
+
+
+def in_tmux_of_a_person(command: Command) -> int:
+    """Typed into a pane that is open there."""
+    return _in_tmux("send-keys", "-t", "person", command)
+
+
+def _in_tmux(*words: str | Command) -> int:
+    *options, command = words
+    server = ["tmux", "-L", os.environ["TMUX_SERVER"], "-f", "/dev/null"]
+    told = f"{os.environ['ROOTSD_DIR']}/told by tmux"
+    noted = f"{' '.join(command)} >{told!r} 2>&1; echo $? >>{told!r}"
+    line = f"{noted}; {' '.join(server)} wait-for -S done"
+    typed = [line, "Enter"] if "send-keys" in options else [line]
+    subprocess.run([*server, *map(str, options), *typed], check=True)
+    subprocess.run([*server, "wait-for", "done"], check=True)
+    with open(told) as lines:
+        *output, status = lines.read().splitlines()
+    print("\n".join(output))  # noqa: T201 - what the test is shown where it fails
+    return int(status)
+
+
 def _connection() -> socket.socket:
     connection = socket.socket(socket.AF_UNIX)
     connection.connect(os.environ["ROOTSD_DIR"] + "/run/ctl/control.sock")
@@ -173,6 +198,8 @@ WAYS: dict[str, Callable[[Command], int]] = {
     "protocol": by_protocol,
     "connection handed on": handed_on,
     "make": by_make,
+    "own tmux": in_tmux_of_its_own,
+    "tmux keys": in_tmux_of_a_person,
     "guard off first": after_loosening_the_guard,
 }
 

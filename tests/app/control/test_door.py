@@ -131,6 +131,12 @@ async def test_who_comes_from_another_pid_namespace_is_refused_whatever_is_asked
     assert "another pid namespace" in answer["error"]["message"]
 
 
+def test_who_asks_matters_to_the_status_where_somebody_is_shown_it() -> None:
+    desk = Office().desk
+    assert desk.asks_who(StatusQuery(is_look=True))
+    assert not any(desk.asks_who(request) for request in LOOKS)
+
+
 async def test_a_look_needs_no_admission() -> None:
     answer = await _answer_to(b'{"jsonrpc":"2.0","id":1,"method":"guard"}\n', 2**22 + 1)
     assert answer["result"]["guard"] == "agents"

@@ -75,6 +75,16 @@ async def test_a_person_is_let_through_and_named(gate: Gate, notes: Notes) -> No
     assert gate.refusals.seen_by_nobody is None
 
 
+async def test_whoever_only_looks_is_a_person_unless_he_would_be_refused(
+    gate: Gate, street: Street, notes: Notes
+) -> None:
+    street.connected = {41}
+    kinds = {pid: (await Visit(gate, Visitor(pid)).actor()).kind for pid in (90, 91, 92)}
+    assert kinds == {90: ActorKind.PERSON, 91: ActorKind.CALLER, 92: ActorKind.PERSON}
+    assert notes.kept == []
+    assert gate.refusals.seen_by_nobody is None
+
+
 async def test_an_agent_is_refused_and_that_is_remembered(
     gate: Gate, notes: Notes, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import anyio
 
+from rootsd.app.control.register import Call
 from rootsd.app.deciding.chronicle import log_items
 from rootsd.core.callers import Guard
 from rootsd.core.changes import Attempt, GuardChange, ProjectChange, Verb
@@ -72,6 +73,7 @@ async def test_what_was_refused_is_told_until_a_person_has_looked() -> None:
     office.gate.refusals.add(at="x", what="y", by="z", why="w")
     for _ in range(2):
         assert (await office.ask(StatusQuery()))["refused"]["what"] == "y"
+        await office.desk.answer(StatusQuery(is_look=True), Call(CALLER))
     assert (await office.ask(StatusQuery(is_look=True)))["refused"]["what"] == "y"
     assert (await office.ask(StatusQuery()))["refused"] is None
 

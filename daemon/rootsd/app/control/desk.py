@@ -71,6 +71,10 @@ class Desk:
         """Told once the answer to `request` is out."""
         self._entries[type(request)].afterwards()
 
+    def asks_who(self, request: Request) -> bool:
+        """Whether the answer to `request`, which is no order, depends on who asks."""
+        return self._entries[type(request)].asks_who(request)
+
     def order_in(self, request: Request) -> Order | None:
         """The order that `request` is; None for what only looks, or changes no decision."""
         return self._entries[type(request)].order_in(request)

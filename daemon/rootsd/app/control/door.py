@@ -67,7 +67,9 @@ class Door:
                 "run it outside of that container",
             )
         order = self._desk.order_in(request)
-        return _LOOKER if order is None else await visit.admit(order, typed)
+        if order is not None:
+            return await visit.admit(order, typed)
+        return await visit.actor() if self._desk.asks_who(request) else _LOOKER
 
 
 def open_gate(

@@ -174,6 +174,12 @@ class Visit:
         self._visitor = visitor
         self._asked: tuple[str, str] | None = None
 
+    async def actor(self) -> Actor:
+        """Who looks: a person, unless orders of his would be refused."""
+        caller, finding = await self._gate.find(self._visitor)
+        refused = finding.response is Response.REFUSE
+        return Actor(ActorKind.CALLER if refused else ActorKind.PERSON, who(caller))
+
     async def admit(self, order: Order, typed: str | None) -> Actor:
         """Who gives the order, if it may be followed. Raises CallerRefused, and ChallengeNeeded
         where a word has to be typed first."""

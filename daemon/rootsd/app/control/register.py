@@ -43,12 +43,14 @@ class Call:
 @dataclass(frozen=True, slots=True)
 class Entry(Generic[R]):
     """One kind of request. `order_in` makes the order that a request is, or None where it only
-    looks; `afterwards` is called once the answer is out."""
+    looks; `afterwards` is called once the answer is out. `asks_who`: it is no order, and yet its
+    `Call` has to name the one who asks."""
 
     form: type[R]
     answer: Callable[[R, Call], Awaitable[Answer]]
     order_in: Callable[[R], Order | None]
     afterwards: Callable[[], None] = lambda: None
+    asks_who: Callable[[R], bool] = lambda _: False
 
 
 def look(form: type[R], answer: Callable[[R], Awaitable[Answer]]) -> Entry[R]:

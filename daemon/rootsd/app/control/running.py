@@ -13,6 +13,7 @@ from rootsd.app.control.register import Answer, Call, Entry, look
 from rootsd.app.control.scans import Surveyor
 from rootsd.app.deciding.ledger import Ledger
 from rootsd.core.callers import Guard
+from rootsd.core.model import ActorKind
 from rootsd.wire.guarding import RefusedStatus
 from rootsd.wire.running import (
     ConfigStatus,
@@ -76,11 +77,18 @@ class Running:
     def entries(self) -> Iterable[Entry[Any]]:
         """What is answered here. A daemon that is told to stop answers first."""
         return (
-            look(StatusQuery, self.status),
+            Entry(
+                StatusQuery, self.tell_status, lambda _: None, asks_who=lambda query: query.is_look
+            ),
             look(SessionsQuery, self.sessions),
             look(Reload, self.reload),
             Entry(Stop, self.stop, lambda _: None, self.host.stop),
         )
+
+    async def tell_status(self, query: StatusQuery, call: Call) -> Status:
+        """How all stands; an agent that looks does not make what was refused to it old news."""
+        is_person = call.actor.kind is ActorKind.PERSON
+        return await self.status(StatusQuery(is_look=query.is_look and is_person))
 
     async def status(self, query: StatusQuery) -> Status:
         """How all stands."""
