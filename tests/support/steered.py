@@ -20,8 +20,6 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from enum import StrEnum
-from functools import partial
 from pathlib import Path
 from typing import TypeVar
 from unittest.mock import patch
@@ -35,20 +33,11 @@ from rootsd.core.paths import RefusedPlaces, ancestors
 from rootsd.core.plan import plan
 from rootsd.host.disk.identity import identify
 from rootsd.host.disk.markers import SKIPPED, SKIPPED_BESIDE_A_PROJECT_FILE
-from rootsd.host.disk.mounts import MountWatch, mount_points, mounts
-from rootsd.host.watch.events import (
-    Change,
-    Happening,
-    News,
-    Overflow,
-    Post,
-    Purpose,
-    Signal,
-    Watcher,
-    overflowed,
-)
-from rootsd.host.watch.inotify import InotifyWatcher
+from rootsd.host.disk.mounts import mount_points, mounts
+from rootsd.host.disk.mounttable import MountWatch
+from rootsd.host.watch.events import Post, Watcher
 from rootsd.host.watch.polling import PollingWatcher
+from support.deafness import Fault, watcher_with
 
 # How long a difference may last before it is one; all that is well is no slower by it. A machine
 # that is busy with other things gives us little of that time.
@@ -61,22 +50,9 @@ _PATIENCE_WITH_A_FAULT_S = 4.0
 _A_WHILE_S = 6.0
 _NEVER_S = 1e7
 _REMEMBERED = 10_000
-_BARRIER = b"still-"
 _NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 T = TypeVar("T")
-
-
-class Fault(StrEnum):
-    """What can be planted, to see that it is found."""
-
-    NONE = "none"
-    DEAF_TO_MOVES = "deaf-to-moves"
-    DEAF_TO_CHMOD = "deaf-to-chmod"
-    NO_OVERFLOW = "no-overflow"
-    NO_GUARDS = "no-guards"
-    NO_MOUNTS = "no-mounts"
-    TRUSTS_THE_INDEX = "trusts-the-index"
 
 
 class Time:
@@ -87,46 +63,6 @@ class Time:
 
     def __call__(self) -> float:
         return time.monotonic() + self.ahead
-
-
-class _DeafWatcher(InotifyWatcher):
-    """Misses one sort of happening."""
-
-    def __init__(self, post: Post, deaf_to: Callable[[Happening], bool]) -> None:
-        def pass_on(signal: Signal) -> None:
-            post(partial(self._filtered, signal))
-
-        super().__init__(pass_on)
-        self._deaf_to = deaf_to
-
-    def _filtered(self, signal: Signal) -> News:
-        return tuple(
-            told for told in signal() if isinstance(told, Overflow) or not self._deaf_to(told)
-        )
-
-
-def _is_chmod(told: Happening) -> bool:
-    return told.purpose is Purpose.FRONTIER and told.change is Change.ALTERED
-
-
-def watcher_with(fault: Fault) -> Callable[[Post], Watcher]:
-    """Makes the watcher of this system, with a fault in its hearing."""
-    match fault:
-        case Fault.DEAF_TO_MOVES:
-            return lambda post: _DeafWatcher(
-                post, lambda told: told.moved and not told.name.startswith(_BARRIER)
-            )
-        case Fault.DEAF_TO_CHMOD:
-            return lambda post: _DeafWatcher(post, _is_chmod)
-        case Fault.NO_GUARDS:
-            guards = (Purpose.ROOT, Purpose.ABOVE)
-            return lambda post: _DeafWatcher(post, lambda told: told.purpose in guards)
-        case Fault.NO_OVERFLOW:
-            return lambda post: InotifyWatcher(
-                lambda signal: None if signal is overflowed else post(signal)
-            )
-        case Fault.NONE | Fault.NO_MOUNTS | Fault.TRUSTS_THE_INDEX:
-            return InotifyWatcher
 
 
 class Known:

@@ -14,10 +14,10 @@ import pytest
 
 from rootsd.app.discovery.service import Discovery, Senses
 from rootsd.core.model import Parent
+from support.deafness import Fault, watcher_with
 from support.observed import HANG_S, Observed
 from support.repos import fake_repository, raw
 from support.sizes import Sizes
-from support.steered import Fault, watcher_with
 
 pytestmark = pytest.mark.needs("linux")
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from support.deafness import Fault
 from support.sizes import Sizes
-from support.steered import Fault
 from support.subjects import OWN_MOUNTS
 
 pytestmark = pytest.mark.needs("linux", "namespaces", "setpriv")

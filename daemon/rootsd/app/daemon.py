@@ -58,7 +58,7 @@ from rootsd.host.clock import moment, utc_now
 from rootsd.host.config import Config, read_config
 from rootsd.host.confine import Confinement, confine
 from rootsd.host.disk.answering import Answering
-from rootsd.host.disk.mounts import MountTable
+from rootsd.host.disk.mounttable import MountTable
 from rootsd.host.disk.plain import is_plain
 from rootsd.host.disk.safety import Surroundings
 from rootsd.host.disk.verify import RootVerifier

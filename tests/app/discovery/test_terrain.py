@@ -9,7 +9,7 @@ import pytest
 
 from rootsd.app.discovery.terrain import Terrain
 from rootsd.core.model import Parent
-from rootsd.host.disk import mounts
+from rootsd.host.disk import mounts, mounttable
 from rootsd.host.watch.polling import PollingWatcher
 from support.repos import raw
 from support.watching import RememberingWatcher
@@ -38,7 +38,8 @@ def test_a_local_disk_is_watched_and_answers(terrain: Terrain) -> None:
 def test_where_no_mounts_are_told_a_walk_stays_on_the_device_of_the_parent(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(mounts, "_MOUNTINFO", b"/nowhere")
+    monkeypatch.setattr(mounts, "MOUNTINFO", b"/nowhere")
+    monkeypatch.setattr(mounttable, "MOUNTINFO", b"/nowhere")
     terrain = Terrain(RememberingWatcher())
     parent = Parent(raw(tmp_path))
     assert terrain.rules(parent, ()).device == tmp_path.stat().st_dev

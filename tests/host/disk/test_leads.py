@@ -9,7 +9,8 @@ import pytest
 
 from rootsd.host.disk.answering import Answering
 from rootsd.host.disk.leads import Leads
-from rootsd.host.disk.mounts import Mount, MountTable, remote_points
+from rootsd.host.disk.mounts import Mount, holding, remote_points
+from rootsd.host.disk.mounttable import MountTable
 from support.repos import git, make_repository
 from support.subjects import OWN_MOUNTS, run_python
 
@@ -21,16 +22,16 @@ class Mounted(MountTable):
     """What is mounted according to a test."""
 
     def __init__(self, *found: Mount) -> None:
-        self._all = found
+        self._listed = found
 
-    def now(self) -> tuple[Mount, ...]:
-        return self._all
+    def holding(self, path: bytes) -> Mount | None:
+        return holding(path, self._listed)
 
     def remote(self) -> tuple[bytes, ...]:
-        return remote_points(self._all)
+        return remote_points(self._listed)
 
     def automounts(self) -> tuple[bytes, ...]:
-        return tuple(each.point for each in self._all if each.is_automount)
+        return tuple(each.point for each in self._listed if each.is_automount)
 
 
 def judge(*found: Mount, ask: Callable[[bytes], None] = lambda _: None) -> Leads:

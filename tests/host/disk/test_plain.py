@@ -8,7 +8,7 @@ from typing import cast
 
 import pytest
 
-from rootsd.host.disk.mounts import MountTable
+from rootsd.host.disk.mounttable import MountTable
 from rootsd.host.disk.plain import is_plain
 from rootsd.host.disk.spelling import spelled
 from support.repos import raw

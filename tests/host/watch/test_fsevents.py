@@ -21,8 +21,11 @@ class FakeStream:
     def __init__(self, callback: Callback) -> None:
         self.tell = callback
         self.running = False
+        self.refused = False
 
     def start(self) -> None:
+        if self.refused:
+            raise SystemError("Cannot start fsevents stream")
         self.running = True
 
     def stop(self) -> None:
@@ -35,11 +38,13 @@ class Mac:
     def __init__(self) -> None:
         self.streams: dict[bytes, FakeStream] = {}
         self.posted: list[Signal] = []
+        self.refuses = False
         self.watcher = FSEventsWatcher(self.posted.append, self._open)
 
     def _open(self, folder: bytes, callback: Callback) -> FakeStream:
-        self.streams[folder] = FakeStream(callback)
-        return self.streams[folder]
+        stream = self.streams[folder] = FakeStream(callback)
+        stream.refused = self.refuses
+        return stream
 
     def told(self) -> list[Happening | Overflow]:
         return [told for signal in self.posted for told in signal()]
@@ -70,6 +75,35 @@ def test_streams_start_with_the_watcher_and_later_ones_at_once(mac: Mac, tmp_pat
     assert not mac.streams[raw(tmp_path / "a")].running
     mac.watcher.stop()
     assert mac.watcher.count() == 0
+
+
+def test_where_the_system_starts_no_stream_a_parent_is_not_watched(
+    mac: Mac, tmp_path: Path
+) -> None:
+    mac.watcher.start()
+    mac.refuses = True
+    assert mac.watcher.watch(raw(tmp_path), FRONTIER) is Watched.UNSUPPORTED
+    assert mac.watcher.count() == 0
+    mac.refuses = False
+    assert mac.watcher.watch(raw(tmp_path), FRONTIER) is Watched.YES
+
+
+def test_a_parent_around_another_one_is_heard_of_when_either_is_given_up(
+    mac: Mac, tmp_path: Path
+) -> None:
+    inner = tmp_path / "a" / "inner"
+    inner.mkdir(parents=True)
+    mac.watcher.start()
+    for folder in (inner, tmp_path, tmp_path / "a"):
+        mac.watcher.watch(raw(folder), FRONTIER)
+    assert mac.watcher.count() == 2
+    mac.watcher.unwatch(raw(inner), FRONTIER)
+    mac.streams[raw(tmp_path)].tell([raw(tmp_path / "a" / "new")], [RENAMED])
+    assert mac.told() == [Happening(raw(tmp_path / "a"), b"new", Change.CAME, FRONTIER)]
+    mac.watcher.watch(raw(inner), FRONTIER)
+    mac.watcher.unwatch(raw(tmp_path), FRONTIER)
+    mac.watcher.unwatch(raw(tmp_path / "a"), FRONTIER)
+    assert {path for path, stream in mac.streams.items() if stream.running} >= {raw(inner)}
 
 
 def test_a_parent_inside_one_that_is_given_up_goes_on_hearing(mac: Mac, tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ from rootsd.app.discovery.sweeping import Sweeping
 from rootsd.app.discovery.territory import Territory
 from rootsd.core.inputs import Observation
 from rootsd.core.model import Parent, Project
-from rootsd.host.disk.mounts import MountWatch
+from rootsd.host.disk.mounttable import MountWatch
 from rootsd.host.disk.safety import Surroundings
 from rootsd.host.processes import WorkedOn, worked_on
 from rootsd.host.watch.choice import best_watcher

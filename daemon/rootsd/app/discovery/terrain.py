@@ -12,7 +12,8 @@ from rootsd.core.model import Parent
 from rootsd.core.paths import contains
 from rootsd.host.disk.answering import Answering
 from rootsd.host.disk.markers import BUILT_IN, ProjectFiles, Rules
-from rootsd.host.disk.mounts import MountTable, mount_points, unwatchable_kind
+from rootsd.host.disk.mounts import mount_points
+from rootsd.host.disk.mounttable import MountTable
 from rootsd.host.watch.events import Watcher
 from rootsd.host.watch.polling import PollingWatcher
 
@@ -64,9 +65,8 @@ class Terrain:
 
     def watcher_for(self, parent: Parent) -> Watcher:
         """By what to watch the file system that holds `parent` now."""
-        if unwatchable_kind(parent.path, self._mounted.now()) is not None:
-            return self._polling
-        return self._watcher
+        mount = self._mounted.holding(parent.path)
+        return self._polling if mount is not None and mount.is_remote else self._watcher
 
     def answers(self, path: bytes) -> bool:
         """Whether who looks at `path` will get an answer."""

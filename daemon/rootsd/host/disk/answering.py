@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from rootsd.host.disk.markers import child
 from rootsd.host.disk.mounts import innermost, mounts, remote_points
 from rootsd.host.disk.spelling import listed_name, spelled
+from rootsd.host.disk.volumes import volumes
 
 PATIENCE_S = 1.0
 _MOST_LINKS = 40
@@ -30,7 +31,8 @@ def _ask(point: bytes) -> None:
 
 
 def _mounted_now() -> Callable[[], tuple[bytes, ...]]:
-    points = remote_points(mounts())
+    found = mounts()
+    points = remote_points(volumes() if found is None else found)
     return lambda: points
 
 

@@ -11,7 +11,8 @@ from __future__ import annotations
 from functools import cache
 
 from rootsd.host.disk.answering import Answering
-from rootsd.host.disk.mounts import MountTable, holding, innermost
+from rootsd.host.disk.mounts import innermost
+from rootsd.host.disk.mounttable import MountTable
 
 
 class Leads:
@@ -26,7 +27,7 @@ class Leads:
         only where another machine or program has to answer."""
         automounts = self._mounted.automounts()
         if automounts and innermost(automounts, path) is not None:
-            mount = holding(path, self._mounted.now())
+            mount = self._mounted.holding(path)
             if mount is not None and mount.is_automount:
                 return False
         return self._answering.answers(path)

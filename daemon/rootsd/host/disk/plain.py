@@ -10,7 +10,8 @@ import os
 import stat
 
 from rootsd.host.disk.markers import child
-from rootsd.host.disk.mounts import MountTable, innermost
+from rootsd.host.disk.mounts import innermost
+from rootsd.host.disk.mounttable import MountTable
 from rootsd.host.disk.spelling import may_be_spelled_otherwise
 
 _NO_NAMES = frozenset((b"", b".", b".."))

@@ -39,7 +39,7 @@ class Stream(Protocol):
     """One FSEvents stream, running from its start to its stop."""
 
     def start(self) -> None:
-        """Begin to call back."""
+        """Begin to call back; from its return on nothing is missed. Raises what says why not."""
 
     def stop(self) -> None:
         """End; no call comes afterwards."""
@@ -72,10 +72,10 @@ class FSEventsWatcher:
         """Watch a folder; a frontier folder opens a stream unless one above covers it."""
         if not os.path.isdir(folder):
             return Watched.GONE
-        if not self._covered(folder):
-            if purpose is not Purpose.FRONTIER:
-                return Watched.UNSUPPORTED
-            self._open(folder)
+        if not self._covered(folder) and (
+            purpose is not Purpose.FRONTIER or not self._open(folder)
+        ):
+            return Watched.UNSUPPORTED
         self._watched.setdefault(folder, set()).add(purpose)
         return Watched.YES
 
@@ -100,10 +100,16 @@ class FSEventsWatcher:
             if frontier and path.startswith(inside) and not self._covered(path):
                 self._open(path)
 
-    def _open(self, folder: bytes) -> None:
-        stream = self._streams[folder] = self._open_stream(folder, self._happened)
+    def _open(self, folder: bytes) -> bool:
+        """Whether there is a stream for `folder` now, and what happens from now on is told."""
+        stream = self._open_stream(folder, self._happened)
         if self._started:
-            stream.start()
+            try:
+                stream.start()
+            except (OSError, RuntimeError, SystemError):
+                return False  # the system starts no more of them, as watchdog tells it
+        self._streams[folder] = stream
+        return True
 
     def heed(self, files: ProjectFiles) -> None:
         """All names are told."""

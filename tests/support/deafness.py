@@ -1,0 +1,75 @@
+"""Watchers that miss one sort of happening, to see that a harness finds what they missed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import StrEnum
+from functools import partial
+
+from rootsd.host.watch.events import (
+    Change,
+    Happening,
+    News,
+    Overflow,
+    Post,
+    Purpose,
+    Signal,
+    Watcher,
+    overflowed,
+)
+from rootsd.host.watch.inotify import InotifyWatcher
+
+# What is moved to tell that all before it was heard, see `support.steered`.
+_BARRIER = b"still-"
+
+
+class Fault(StrEnum):
+    """What can be planted, to see that it is found."""
+
+    NONE = "none"
+    DEAF_TO_MOVES = "deaf-to-moves"
+    DEAF_TO_CHMOD = "deaf-to-chmod"
+    NO_OVERFLOW = "no-overflow"
+    NO_GUARDS = "no-guards"
+    NO_MOUNTS = "no-mounts"
+    TRUSTS_THE_INDEX = "trusts-the-index"
+
+
+class _DeafWatcher(InotifyWatcher):
+    """Misses one sort of happening."""
+
+    def __init__(self, post: Post, deaf_to: Callable[[Happening], bool]) -> None:
+        def pass_on(signal: Signal) -> None:
+            post(partial(self._filtered, signal))
+
+        super().__init__(pass_on)
+        self._deaf_to = deaf_to
+
+    def _filtered(self, signal: Signal) -> News:
+        return tuple(
+            told for told in signal() if isinstance(told, Overflow) or not self._deaf_to(told)
+        )
+
+
+def _is_chmod(told: Happening) -> bool:
+    return told.purpose is Purpose.FRONTIER and told.change is Change.ALTERED
+
+
+def watcher_with(fault: Fault) -> Callable[[Post], Watcher]:
+    """Makes the watcher of this system, with a fault in its hearing."""
+    match fault:
+        case Fault.DEAF_TO_MOVES:
+            return lambda post: _DeafWatcher(
+                post, lambda told: told.moved and not told.name.startswith(_BARRIER)
+            )
+        case Fault.DEAF_TO_CHMOD:
+            return lambda post: _DeafWatcher(post, _is_chmod)
+        case Fault.NO_GUARDS:
+            guards = (Purpose.ROOT, Purpose.ABOVE)
+            return lambda post: _DeafWatcher(post, lambda told: told.purpose in guards)
+        case Fault.NO_OVERFLOW:
+            return lambda post: InotifyWatcher(
+                lambda signal: None if signal is overflowed else post(signal)
+            )
+        case Fault.NONE | Fault.NO_MOUNTS | Fault.TRUSTS_THE_INDEX:
+            return InotifyWatcher
