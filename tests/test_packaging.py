@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import tarfile
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -100,5 +102,16 @@ def test_source_archive_can_be_tested(archive: Path) -> None:
     with tarfile.open(archive) as tar:
         top_level = {name.split("/")[1] for name in tar.getnames()}
     assert {"Makefile", "requirements", "tests", "tools", "daemon", "LICENSE"} <= top_level
-    assert {"systemd", "launchd", "completions", "man"} <= top_level
+    assert {"systemd", "launchd", "completions", "man", "packaging"} <= top_level
     assert ".venv" not in top_level
+
+
+def test_the_debian_package_is_of_this_version_and_takes_along_what_the_wheel_is_made_of() -> None:
+    newest = (TOP / "packaging/debian/changelog").read_text().splitlines()[0]
+    assert newest.startswith(f"rootsd ({rootsd.__version__}) ")
+    script = (TOP / "packaging/build_deb.sh").read_text()
+    (copied,) = re.findall(r"cp -R (LICENSE .*?) \"", script.replace("\\\n", " "))
+    settings = tomllib.loads((TOP / "pyproject.toml").read_text())["tool"]["hatch"]["build"]
+    wheel = settings["targets"]["wheel"]
+    needed = {*wheel["force-include"], *wheel["packages"], settings["hooks"]["custom"]["path"]}
+    assert {name.partition("/")[0] for name in needed} <= set(copied.split())

@@ -1,0 +1,38 @@
+#!/bin/bash
+# Tries dist/rootsd_*.deb, as root: installs it over a view of this machine, uses it as a user who has
+# nothing, and removes it without a trace. The machine itself stays as it is.
+set -euo pipefail
+
+cd "$(dirname "$0")/.."
+if [ "${1-}" != inside ]; then
+    exec unshare --mount bash "packaging/${0##*/}" inside
+fi
+
+work=$(mktemp -d)
+trap 'umount -l "$work"; rmdir "$work"' EXIT
+mount -t tmpfs tmpfs "$work"
+for folder in usr etc var; do
+    mkdir "$work/$folder" "$work/$folder.work"
+    mount -t overlay overlay "/$folder" \
+        -o "lowerdir=/$folder,upperdir=$work/$folder,workdir=$work/$folder.work"
+done
+mkdir -m 700 "$work/home"
+chmod 711 "$work"
+chown 64001:64001 "$work/home"
+
+as_user() {
+    setpriv --reuid=64001 --regid=64001 --clear-groups \
+        env -i HOME="$work/home" PATH=/usr/bin:/bin "$@" </dev/null
+}
+
+dpkg --install dist/rootsd_*.deb
+as_user git init -q "$work/home/src/api"
+as_user rootsd up "$work/home/src"
+as_user rootsd approve api
+as_user sh -c 'echo "$1" | rootsd bridge' - '{"jsonrpc":"2.0","id":1,"method":"roots/list"}' |
+    grep -F '"name":"api"'
+as_user rootsd service print | grep -Fx "ExecStart=/usr/bin/rootsd daemon"
+as_user rootsd down
+dpkg --remove rootsd
+[ ! -e /usr/bin/rootsd ]
+[ ! -e /usr/lib/rootsd ]
