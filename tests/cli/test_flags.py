@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from support.fake_daemon import FakeDaemon, a_listing, a_status, an_item
+from support.fake_daemon import FakeDaemon, a_listing, a_scan, a_status, an_item
 from support.terminal import Shell
 
 
@@ -36,10 +36,7 @@ def test_they_may_stand_anywhere_in_a_verb_of_two_words(
 def test_quiet_takes_the_talk_away(
     daemon: FakeDaemon, shell: Shell, words: tuple[str, ...]
 ) -> None:
-    daemon.answers["scan"] = {
-        "revision": 7, "new": [], "gone": [], "changed": [], "projects": 0, "folders": 1,
-        "seconds": 0.1, "warnings": [],
-    }  # fmt: skip
+    daemon.answers["scan"] = a_scan(new=[])
     assert shell.run(*words).err == ""
     assert shell.run("scan").err != ""
 

@@ -79,7 +79,7 @@ class FakeDaemon:
         while True:
             connection, _ = self._listener.accept()
             # A client that was interrupted is gone, and what was written for it with it.
-            with connection, suppress(BrokenPipeError), connection.makefile("rwb") as stream:
+            with connection, suppress(ConnectionError), connection.makefile("rwb") as stream:
                 if self._is_stopping:
                     return
                 for line in stream:
