@@ -8,7 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -57,9 +57,9 @@ def refused_calls(trace: Path) -> list[str]:
 
 
 @contextmanager
-def traced_daemon(person: Person, trace: Path) -> Iterator[None]:
+def traced_daemon(person: Person, trace: Path, tracer: Sequence[str] = TRACE) -> Iterator[None]:
     """A daemon in the foreground, each failed call of its threads and helper written down."""
-    command = [*TRACE, "-o", str(trace), sys.executable, "-m", "rootsd", "daemon", "--ready-fd"]
+    command = [*tracer, "-o", str(trace), sys.executable, "-m", "rootsd", "daemon", "--ready-fd"]
     ready, says_ready = os.pipe()
     with subprocess.Popen(
         [*command, str(says_ready)], pass_fds=(says_ready,), env=person.environment()
@@ -102,6 +102,21 @@ def test_no_call_of_the_confined_daemon_is_refused_in_all_its_duties(tmp_path: P
     assert "ENOENT" in trace.read_text(), "nothing was traced"
 
 
+def test_where_the_kernel_has_no_landlock_the_daemon_serves_and_says_so(tmp_path: Path) -> None:
+    person = Person(tmp_path)
+    lacking = "inject=landlock_create_ruleset:error=ENOSYS"
+    tracer = ("strace", "-f", "-qq", "--seccomp-bpf", "-e", lacking)
+    with traced_daemon(person, tmp_path / "trace", tracer):
+        status = json.loads(person.rootsd("status", "--json"))
+        assert status["daemon"]["confined"] == "none"
+        assert any("this kernel offers no Landlock" in told for told in status["degraded"])
+        person.rootsd("parent", "add", str(person.parent))
+        person.clone("one")
+        person.wait_until_listed("one", "pending")
+        person.rootsd("approve", "one")
+        assert person.run("check", str(person.parent / "one")).returncode == 0
+
+
 def test_a_refused_call_would_have_been_seen(tmp_path: Path) -> None:
     """The positive control."""
     (tmp_path / "state").mkdir()
@@ -128,7 +143,15 @@ def test_no_call_is_refused_to_confined_processes_while_other_tests_run(
     refused = tmp_path / "refused"
     follow = f"{sys.executable} {confined_calls.__file__} {refused}"
     words = ["strace", "-f", "-qq", "--seccomp-bpf", "-e", f"trace={confined_calls.TRACED}"]
-    options = ["-q", "-p", "no:cacheprovider", "-o", "addopts=--import-mode=importlib"]
+    options = [
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-o",
+        "addopts=--import-mode=importlib",
+        "-o",
+        "faulthandler_timeout=900",
+    ]
     tests = ["-m", "pytest", *options]
     with TemporaryDirectory() as short:  # sockets of other programs have to fit in
         done = subprocess.run(

@@ -14,7 +14,7 @@ from rootsd.host.confine import Confinement, confine
 from support.subjects import run_python
 
 ATTEMPTS = """
-import errno, os, socket, sqlite3, subprocess, sys, threading
+import errno, os, shutil, socket, sqlite3, subprocess, sys, threading
 from rootsd.host.confine import confine
 
 def attempt(what, action):
@@ -43,6 +43,12 @@ def bind(path):
     with socket.socket(socket.AF_UNIX) as made:
         made.bind(path)
 
+def start_from_memory():
+    memory = os.memfd_create("program")
+    with open(shutil.which("true"), "rb") as program:
+        os.write(memory, program.read())
+    subprocess.run([f"/proc/self/fd/{memory}"], pass_fds=[memory], check=True)
+
 def tcp(port):
     socket.create_connection(("127.0.0.1", port), 10).close()
 
@@ -61,6 +67,7 @@ def all_of(who):
     attempt(who + "-move-in", lambda: os.rename(place + b"/file", state + b"/stolen"))
     attempt(who + "-start", lambda: subprocess.run(["true"], check=True))
     attempt(who + "-start-own", lambda: subprocess.run([sys.executable, "-V"], check=True))
+    attempt(who + "-start-from-memory", start_from_memory)
     attempt(who + "-tcp", lambda: tcp(port))
     attempt(who + "-read", lambda: os.close(os.open(place + b"/file", os.O_RDONLY)))
     attempt(who + "-list", lambda: os.listdir(place))
@@ -76,7 +83,7 @@ thread.join()
 """
 REFUSED = {
     "write", "append", "truncate", "make", "folder", "link", "rename", "remove", "move-in",
-    "start", "start-own", "tcp",
+    "start", "start-own", "start-from-memory", "tcp",
 }  # fmt: skip
 DUTIES = {"read", "list", "keep", "replace", "bind", "nowhere"}
 
@@ -109,7 +116,8 @@ def test_the_same_attempts_succeed_without_it(tmp_path: Path) -> None:
     free = ATTEMPTS.replace("confine([state])", '"not"')
     printed, _ = run_python((), free, place, state, Path("1"))
     told = dict(line.split(maxsplit=1) for line in printed.splitlines()[1:])
-    for what in ("main-write", "main-append", "main-make", "main-start", "main-start-own"):
+    starts = {f"main-{what}" for what in ("start", "start-own", "start-from-memory")}
+    for what in starts | {"main-write", "main-append", "main-make"}:
         assert told[what] == "ok"
 
 

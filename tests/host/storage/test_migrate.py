@@ -15,6 +15,7 @@ from rootsd.core.callers import Guard
 from rootsd.core.changes import Attempt, GuardChange, Note
 from rootsd.core.errors import ErrorCode
 from rootsd.core.history import START, events_for
+from rootsd.host.private import NotPrivate
 from rootsd.host.storage import migrate as migrate_module
 from rootsd.host.storage.database import (
     Database,
@@ -147,6 +148,9 @@ def test_a_newer_version_is_refused_and_not_touched(db: Database, file: Path) ->
 
 def test_what_is_not_there_or_no_database_is_not_newer(tmp_path: Path) -> None:
     refuse_newer(tmp_path / "none")
+    os.mkfifo(tmp_path / "fifo", 0o600)
+    with pytest.raises(NotPrivate, match="not a file of yours"):  # and is not waited for
+        refuse_newer(tmp_path / "fifo")
     for content in (b"", b"short", b"\xff" * 4096):
         (tmp_path / "file").write_bytes(content)
         refuse_newer(tmp_path / "file")

@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 
 from rootsd.core.errors import ErrorCode, RootsdError
-from rootsd.host.private import open_private_file, shown, sync, sync_path, unusable
+from rootsd.host.private import is_there, open_private_file, shown, sync, sync_path, unusable
 from rootsd.host.storage.database import (
     Database,
     DiskFull,
@@ -95,15 +95,16 @@ class NewerStore(RootsdError):
 
 
 def refuse_newer(file: Path, migrations: Migrations = MIGRATIONS) -> None:
-    """Raise NewerStore where `file` is of a version that this program does not know.
+    """Raise NewerStore where `file` is of a version that this program does not know, NotPrivate
+    where it is no file of ours.
 
     The header is read as bytes: to open a database can already write to it.
     """
-    try:
-        with file.open("rb") as stream:
-            header = stream.read(_HEADER.size)
-    except FileNotFoundError:
+    if not is_there(file):
         return
+    try:
+        with os.fdopen(open_private_file(file, os.O_RDONLY), "rb") as stream:
+            header = stream.read(_HEADER.size)
     except OSError as error:
         raise unusable(file, error) from error
     if len(header) < _HEADER.size:
