@@ -247,7 +247,7 @@ class Lives:
         if self.fault is Fault.NO_MOUNTS:
             discovery.deaf_to_mounts()
         if self.fault is Fault.TRUSTS_THE_INDEX:
-            patch.object(territory, "has_stamp", return_value=True).start()
+            patch.object(territory, "changed", return_value=[]).start()
         discovery.start(self.parents, self.known.projects())
         patience_s = PATIENCE_S if self.fault is Fault.NONE else _PATIENCE_WITH_A_FAULT_S
         return Comparison(discovery, self.parents, patience_s)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import pytest
 
-from rootsd.app.discovery.folders import Folder, Role
+from rootsd.app.discovery.folders import Folder, Role, changed
 from rootsd.core.model import ProjectKind
-from rootsd.host.disk.walk import Place, Zone
+from rootsd.host.disk.walk import Place, Zone, stamp_of
+from support.repos import raw
 
 
 def test_all_yields_a_folder_and_everything_below_it() -> None:
@@ -50,3 +54,34 @@ def test_an_unreadable_folder_is_left_for_its_holder_to_find_again(tree: Folder)
     assert again.stamp is None
     assert again.kids == {}
     assert top.stamp == tree.stamp
+
+
+def test_changed_are_those_without_their_stamp_or_out_of_reach(tmp_path: Path) -> None:
+    names = ("same", "entry", "other", "gone", "file", "unknown", "last")
+    folders = {}
+    for name in names:
+        (tmp_path / name).mkdir()
+        folder = folders[name] = Folder(Place(raw(tmp_path / name), 1), None)
+        folder.stamp = stamp_of(folder.place.path)
+    (tmp_path / "entry" / "new").mkdir()
+    (tmp_path / "other").rename(tmp_path / "elsewhere")
+    (tmp_path / "other").mkdir()
+    (tmp_path / "gone").rmdir()
+    (tmp_path / "file").rmdir()
+    (tmp_path / "file").touch()
+    folders["unknown"].stamp = None
+    found = [os.path.basename(each.place.path).decode() for each in changed(folders.values())]
+    assert found == ["entry", "other", "gone", "file", "unknown"]
+
+
+@pytest.mark.parametrize("which", range(4))
+def test_a_folder_has_its_stamp_only_if_all_of_it_is_the_same(tmp_path: Path, which: int) -> None:
+    folder = Folder(Place(raw(tmp_path), 1), None)
+    stamp = stamp_of(raw(tmp_path))
+    assert stamp is not None
+    folder.stamp = stamp
+    assert changed([folder]) == []
+    other = list(stamp)
+    other[which] += 1
+    folder.stamp = (other[0], other[1], other[2], other[3])
+    assert changed([folder]) == [folder]

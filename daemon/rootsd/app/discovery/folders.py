@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from enum import Enum
 
 from rootsd.core.model import ProjectKind
@@ -77,3 +77,31 @@ class Folder:
             folder = stack.pop()
             stack += folder.kids.values()
             yield folder
+
+
+def changed(folders: Iterable[Folder]) -> list[Folder]:
+    """Those without the stamp that they had, or out of reach, in this order.
+
+    A loop of its own, since a start, a sweep and what follows a queue overflow come to this: one
+    lstat each, and as little as possible beside it.
+    """
+    others: list[Folder] = []
+    lstat = os.lstat
+    for folder in folders:
+        stamp = folder.stamp
+        if stamp is not None:
+            try:
+                found = lstat(folder.place.path)
+            except OSError:
+                pass
+            else:
+                # What has the inode and the ctime of a folder is that folder.
+                if (
+                    found.st_ctime_ns == stamp[0]
+                    and found.st_ino == stamp[2]
+                    and found.st_mtime_ns == stamp[1]
+                    and found.st_dev == stamp[3]
+                ):
+                    continue
+        others.append(folder)
+    return others

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from rootsd.app.discovery.candidate import Arrival
-from rootsd.app.discovery.folders import Folder, Role
+from rootsd.app.discovery.folders import Folder, Role, changed
 from rootsd.app.discovery.tree import Tree
 from rootsd.core.model import Coverage, Parent, ProjectKind
 from rootsd.host.disk.index import KeptTree, powers
@@ -23,7 +23,6 @@ from rootsd.host.disk.walk import (
     Stamp,
     Walker,
     Zone,
-    has_stamp,
     settled_before,
     stamp_of,
 )
@@ -146,7 +145,7 @@ class Territory:
             if folder.project is not None:
                 self._unjudged.append(path)
                 self._sink.remembered(path)
-        self._refresh(folders[0], thorough=False, arrival=Arrival.FOUND)
+        self._refresh(folders[0], Arrival.FOUND)
 
     def abandon(self) -> None:
         """Drop the whole tree; each project is lost."""
@@ -183,7 +182,7 @@ class Territory:
         if is_marker(name, self.rules.files) or name in SKIPPED_BESIDE_A_PROJECT_FILE:
             self._relist(folder, Arrival.MADE)
             if kid is not None and self._tree.has(kid):
-                self._refresh(kid, thorough=False)
+                self._refresh(kid)
             return
         try:
             stamp = stamp_of(child(path, name))
@@ -191,7 +190,7 @@ class Territory:
             self._relist(folder, Arrival.MADE)
             return
         if kid is not None:
-            self._drop(kid) if stamp is None else self._refresh(kid, thorough=False)
+            self._drop(kid) if stamp is None else self._refresh(kid)
         elif stamp is not None and self._reaches(folder, name):
             place = Place(child(path, name), folder.place.left - 1, folder.zone)
             self._graft(place, folder, Arrival.MOVED if moved else Arrival.MADE, None)
@@ -204,17 +203,19 @@ class Territory:
 
     def refresh(self, *, thorough: bool, progress: ProgressSink | None = None) -> None:
         """Make the tree agree with the disk; folders with their old stamp only if `thorough`."""
-        if self._tree.top is not None:
-            if thorough:
-                self._unjudged.clear()
-            self._refresh(self._tree.top, thorough=thorough, progress=progress)
+        if (top := self._tree.top) is None:
+            return
+        if thorough:
+            self._unjudged.clear()
+            self._relist_all(top, progress)
+        else:
+            self._refresh(top)
 
     def sweep(self) -> None:
         """Look at what no watch tells of: the roots of repositories, and unreadable folders."""
-        for folder in self._tree.folders():
-            if folder.role is Role.FRONTIER or not self._tree.has(folder):
-                continue
-            if folder.stamp is None or not has_stamp(folder.place.path, folder.stamp):
+        unwatched = [each for each in self._tree.folders() if each.role is not Role.FRONTIER]
+        for folder in changed(unwatched):
+            if self._tree.has(folder):
                 self._relist(folder, Arrival.MADE)
 
     def _reaches(self, folder: Folder, name: bytes) -> bool:
@@ -222,26 +223,22 @@ class Territory:
             return False
         return self.rules.enters(folder.place.path, name, self.rules.skip_names)
 
-    def _refresh(
-        self,
-        start: Folder,
-        *,
-        thorough: bool,
-        progress: ProgressSink | None = None,
-        arrival: Arrival = Arrival.MADE,
-    ) -> None:
+    def _refresh(self, start: Folder, arrival: Arrival = Arrival.MADE) -> None:
+        """List `start` and what is below it where the stamp is not the one it had."""
+        whole = start is self._tree.top
+        for folder in changed(self._tree.folders() if whole else start.all()):
+            # Those that are new, or were walked anew by other rules, agree with the disk.
+            if self._tree.has(folder):
+                self._relist(folder, arrival)
+
+    def _relist_all(self, start: Folder, progress: ProgressSink | None) -> None:
         stack, seen, projects = [start], 0, 0
         while stack:
             folder = stack.pop()
-            stamp = None if thorough else folder.stamp
-            if stamp is not None and has_stamp(folder.place.path, stamp):
-                if folder.kids:
-                    stack += folder.kids.values()
-            else:
-                known = list(folder.kids.values())
-                self._relist(folder, arrival)
-                # Those that are new, or were walked anew by other rules, agree with the disk.
-                stack += (kid for kid in known if self._tree.has(kid))
+            known = list(folder.kids.values())
+            self._relist(folder, Arrival.MADE)
+            # As in `_refresh`.
+            stack += (kid for kid in known if self._tree.has(kid))
             if progress is not None:
                 seen += 1
                 projects += folder.project is not None

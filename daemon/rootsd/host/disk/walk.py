@@ -111,16 +111,6 @@ def stamp_of(path: bytes) -> Stamp | None:
     return found.st_ctime_ns, found.st_mtime_ns, found.st_ino, found.st_dev
 
 
-def has_stamp(path: bytes, stamp: Stamp) -> bool:
-    """Whether the folder at `path` has this stamp still; False if it cannot be reached."""
-    try:
-        found = os.lstat(path)
-    except OSError:
-        return False
-    # What has the inode and the ctime of a folder is that folder.
-    return stamp == (found.st_ctime_ns, found.st_mtime_ns, found.st_ino, found.st_dev)
-
-
 def _is_git_checkout(path: bytes) -> bool:
     """Whether a listing of the folder would show that it is git's; False where that is not sure.
 
