@@ -54,7 +54,7 @@ VERBS: dict[str, tuple[str, ...]] = {
     "parent": ("parent",),
     "config": ("config",),
     "doctor": ("doctor",),
-    "up": ("up", str(Path(__file__).parent), "--dry-run"),
+    "up": ("up", "--dry-run"),
     "version": ("version",),
     "completion": ("completion", "bash"),
     "--help": ("--help",),
@@ -69,8 +69,9 @@ def _run(*words: str) -> Callable[[], object]:
 def answering(rootsd_dir: Path) -> Any:  # noqa: ANN401 - a fixture that yields
     """A daemon that answers everything."""
     with FakeDaemon(rootsd_dir) as daemon, socket.socket(socket.AF_UNIX) as mcp:
-        for folder in ("run/pub", "state"):
+        for folder in ("run/pub", "state", "config"):
             (rootsd_dir / folder).mkdir(0o700, parents=True)
+        (rootsd_dir / "config" / "config.toml").write_text('[[parent]]\npath = "/src"\n')
         (rootsd_dir / "run").chmod(0o700)
         mcp.bind(str(rootsd_dir / "run" / "pub" / "mcp.sock"))
         mcp.listen()  # doctor knocks there, and nothing else does

@@ -136,11 +136,40 @@ def test_a_new_name_is_given_and_the_question_asked_again(waiting: FakeDaemon) -
 def test_a_folder_that_was_replaced_since_it_was_shown_is_not_approved(
     waiting: FakeDaemon, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    times = iter(("2026-11-20T08:11:02Z", "2026-11-21T00:00:00Z"))
-    waiting.answers["show"] = lambda _: a_listing(a_project("c", discovered_at=next(times)))
-    Review(Session(), Scripted("y", "q")).ask_about([ITEMS[2]])
-    assert orders(waiting) == []
-    assert "replaced since it was shown" in capsys.readouterr().err
+    seen = iter((a_project("c", identity="old"), a_project("c", identity="new", branch="new")))
+    waiting.answers["show"] = lambda _: a_listing(next(seen))
+
+    def decide(params: dict[str, Any]) -> dict[str, Any]:
+        if params["shown"] == ["old"]:
+            raise Objection(ErrorCode.FAILED, "/src/c was replaced since it was shown")
+        return a_decision(a_project("c", verdict="approved"))
+
+    waiting.answers["decide"] = decide
+    review = Review(Session(), Scripted("y", "y"))
+    review.ask_about([ITEMS[2]])
+    refused, _, shown_anew = capsys.readouterr().err.partition("replaced since it was shown")
+    assert "branch" not in refused
+    assert "branch       new" in shown_anew
+    assert [params["shown"] for params in waiting.asked("decide")] == [["old"], ["new"]]
+    assert review.approved == 1
+
+
+def test_what_is_gone_when_it_is_looked_at_again_is_asked_about_no_more(
+    waiting: FakeDaemon,
+) -> None:
+    answers = iter((a_listing(ITEMS[2]), Objection(ErrorCode.NOTHING_MATCHED, "no project")))
+
+    def show(_: dict[str, Any]) -> dict[str, Any]:
+        answer = next(answers)
+        if isinstance(answer, Objection):
+            raise answer
+        return answer
+
+    waiting.answers["show"] = show
+    waiting.answers["decide"] = Objection(ErrorCode.FAILED, "it is not there")
+    review = Review(Session(), Scripted("y"))
+    assert review.ask_about([ITEMS[2]])
+    assert (review.approved, review.left) == (0, 0)
 
 
 def test_what_is_refused_is_said_and_asked_again_and_no_person_ends_it(

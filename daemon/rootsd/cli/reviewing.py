@@ -96,7 +96,7 @@ class Review:
             _tell("", safe_text(group.title))
             rest = list(group.items)
             while rest:
-                answer = self._ask(rest[0], group, len(group.items) - len(rest) + 1)
+                answer = self._ask(rest, len(group.items))
                 if answer == "q":
                     self.left += len(rest)
                     return False
@@ -130,17 +130,21 @@ class Review:
             return [item for id_ in ids for item in self._shown([id_])]
         return items
 
-    def _ask(self, item: Item, group: Group, number: int) -> str:
-        """Show the project and ask until something comes of it; the key that did."""
-        _show(item)
-        while True:
-            name = safe_label(item["name"])
-            question = f"[{number}/{len(group.items)}] publish {name}? [{_KEYS}] "
+    def _ask(self, rest: list[Item], of: int) -> str:
+        """Show the first of `rest`, which are the last of the `of` in a group, and ask until
+        something comes of it; the key that did. What is found changed is shown anew."""
+        _show(rest[0])
+        while rest:
+            name = safe_label(rest[0]["name"])
+            question = f"[{of - len(rest) + 1}/{of}] publish {name}? [{_KEYS}] "
             key = self.asker.press(question)
             try:
                 match key:
-                    case "y" | "n" | "a" | "d":
-                        self._decide(key, item, group, number)
+                    case "y" | "n":
+                        self._decide(key, rest[:1])
+                        return key
+                    case "a" | "d":
+                        self._decide(key, rest)
                         return key
                     case "s":
                         self.left += 1
@@ -148,37 +152,40 @@ class Review:
                     case "q":
                         return key
                     case "r":
-                        item = self._rename(item)
+                        rest[0] = self._rename(rest[0])
                     case _:
                         _tell(HELP)
             except RootsdError as error:
                 if error.code in (ErrorCode.REFUSED, ErrorCode.UNREACHABLE):
                     raise
                 self.session.output.error(error.code.value, error.message, error.remedy)
+                if error.code is ErrorCode.FAILED:
+                    self._look_again(rest)
+        return "s"
 
-    def _decide(self, key: str, item: Item, group: Group, number: int) -> None:
+    def _look_again(self, rest: list[Item]) -> None:
+        """Bring the portraits up to date; show the first where it is another than was shown."""
+        before = rest[0]
+        rest[:] = self._portraits(rest)
+        if rest and rest[0] != before:
+            _show(rest[0])
+
+    def _decide(self, key: str, meant: Sequence[Item]) -> None:
         verb = DecisionVerb.APPROVE if key in "ya" else DecisionVerb.DENY
-        meant = group.items[number - 1 :] if key in "ad" else (item,)
+        ids = tuple(item["id"] for item in meant)
+        # A denial holds for the path, an approval for what was there when it was shown.
+        shown: tuple[str, ...] = ()
         if verb is DecisionVerb.APPROVE:
-            self._check_unchanged(meant)
-        ids = tuple(each["id"] for each in meant)
-        decided = self.session.call(Decide(verb, cwd="/", refs=ids))
+            shown = tuple(item.get("identity", "") for item in meant)  # an older daemon tells none
+        decided = self.session.call(Decide(verb, cwd="/", refs=ids, shown=shown))
         count = len(decided["items"]) + len(decided["unchanged"])
         if verb is DecisionVerb.APPROVE:
             self.approved += count
         else:
             self.denied += count
-        for each in decided["items"]:
-            _tell(f"{each['verdict']} {safe_label(path_of(each), limit=None)}")
+        for item in decided["items"]:
+            _tell(f"{item['verdict']} {safe_label(path_of(item), limit=None)}")
         self.session.output.warn(decided["warnings"])
-
-    def _check_unchanged(self, meant: Sequence[Item]) -> None:
-        """A folder that was replaced while its portrait was read is another one."""
-        now = {item["id"]: item["discovered_at"] for item in self._portraits(meant)}
-        for shown in meant:
-            if now.get(shown["id"]) != shown["discovered_at"]:
-                name = safe_label(shown["name"])
-                raise RootsdError(f"{name} was replaced since it was shown", "rootsd review")
 
     def _rename(self, item: Item) -> Item:
         name = self.asker.line("name: ")

@@ -33,7 +33,8 @@ class Decide(Request):
     """An order on projects: answers with `Decided`. `name` goes with exactly one project.
 
     `refs` name projects when `select` is NAMED; else `select` (narrowed by `under`) does. An
-    approval ends after `lasts` seconds, if that is given.
+    approval ends after `lasts` seconds, if that is given. With `shown`, the `identity` of each of
+    `refs` as a `ShowQuery` told it, nothing is decided where one is another directory by now.
     """
 
     method: ClassVar[str] = "decide"
@@ -48,6 +49,7 @@ class Decide(Request):
     access: Access = Access.READ_WRITE
     lasts: int | None = None
     effect: Effect = Effect.APPLY
+    shown: tuple[str, ...] = ()
 
 
 class Decided(TypedDict):

@@ -60,8 +60,10 @@ class Facts(TypedDict):
 
 
 class MoreFacts(TypedDict, total=False):
-    """What else is there in answer to a `ShowQuery`."""
+    """What else is there in answer to a `ShowQuery`. `identity` is a word that stands for the
+    directory: whatever takes its place has another."""
 
+    identity: str
     findings_left_out: int
     ecosystems: list[str]
     size: Size

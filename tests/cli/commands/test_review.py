@@ -49,7 +49,7 @@ class Terminal:
 @pytest.fixture
 def waiting(daemon: FakeDaemon) -> FakeDaemon:
     """A daemon with one project that waits, until it is known."""
-    item = an_item()
+    item = an_item(identity="0a1b")
     daemon.answers["next-waiting"] = lambda params: a_listing(
         *(() if item["id"] in params.get("known", ()) else (item,))
     )
@@ -67,7 +67,9 @@ def test_a_key_decides_and_the_end_says_what_was_done(waiting: FakeDaemon) -> No
     assert "approved /src/api" in told
     assert "1 approved, 0 denied, 0 left waiting. rootsd undo " in told
     assert terminal.ended() == 0
-    assert waiting.asked("decide") == [{"verb": "approve", "cwd": "/", "refs": ["r7k2"]}]
+    assert waiting.asked("decide") == [
+        {"verb": "approve", "cwd": "/", "refs": ["r7k2"], "shown": ["0a1b"]}
+    ]
 
 
 def test_an_interrupt_decides_nothing_and_leaves_the_terminal_whole(waiting: FakeDaemon) -> None:

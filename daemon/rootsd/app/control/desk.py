@@ -16,6 +16,7 @@ from rootsd.app.control.register import Answer, Call, Entry, Order
 from rootsd.app.control.running import Host, Running
 from rootsd.app.control.scans import Scans, Surveyor
 from rootsd.app.deciding.adding import Adding
+from rootsd.app.deciding.choosing import Chooser
 from rootsd.app.deciding.chronicle import Chronicle
 from rootsd.app.deciding.decisions import Decisions
 from rootsd.app.deciding.focusing import Focuser
@@ -91,7 +92,7 @@ def _entries(means: Means) -> tuple[Entry[Any], ...]:
             ledger, found, parents, means.note_on, means.facts_of, means.origins_of
         ).entries(),
         *Scans(ledger, means.surveyor, found).entries(),
-        *Decisions(ledger, found, propose, parents, means.origins_of).entries(),
+        *Decisions(ledger, Chooser(ledger, found, propose), parents, means.origins_of).entries(),
         *adding.entries(),
         *Importing(ledger, adding, parents).entries(),
         *Focuser(ledger).entries(),

@@ -16,6 +16,7 @@ from rootsd.app.control.register import Entry, look
 from rootsd.app.deciding.ledger import Ledger
 from rootsd.app.deciding.references import Resolver, canonical, is_selected
 from rootsd.core.catalog import Catalog
+from rootsd.core.marks import mark_of
 from rootsd.core.model import Parent, Project
 from rootsd.core.paths import contains
 from rootsd.wire.facts import ShowQuery
@@ -26,7 +27,7 @@ from rootsd.wire.projects import Listing, NextWaiting, ProjectsQuery, Selection
 @dataclass(frozen=True, slots=True)
 class Projects:
     """Answers `ProjectsQuery` and `ShowQuery`. `real_path` is as for
-    `rootsd.app.deciding.decisions`."""
+    `rootsd.app.deciding.choosing`."""
 
     ledger: Ledger
     real_path: Callable[[str, str], bytes]
@@ -99,7 +100,9 @@ class Projects:
         pairs = zip(chosen, seen, strict=True)
         origins = {p.path: facts["origin"] for p, facts in pairs if facts.get("origin")}
         items = items_of(catalog, chosen, self.parents(), self.note_on, origins)
-        for item, facts in zip(items, seen, strict=True):
+        for item, project, facts in zip(items, chosen, seen, strict=True):
+            # As it was known before the facts were read: what took its place since is refused.
+            item["identity"] = mark_of(project.sighting.identity)
             cast("dict[str, Any]", item).update(facts)
         return Listing(revision=revision, items=items, warnings=[])
 

@@ -59,7 +59,7 @@ class Surveyor(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Scans:
-    """Answers `ScanOrder`. `real_path` is as for `rootsd.app.deciding.decisions`."""
+    """Answers `ScanOrder`. `real_path` is as for `rootsd.app.deciding.choosing`."""
 
     ledger: Ledger
     surveyor: Surveyor

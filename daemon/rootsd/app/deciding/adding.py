@@ -26,7 +26,7 @@ from rootsd.wire.request import BadRequest
 
 @dataclass(frozen=True, slots=True)
 class Adding:
-    """Carries out `Addition` requests; the parts are those of `rootsd.app.deciding.decisions`.
+    """Carries out `Addition` requests; the parts are those of `rootsd.app.deciding.choosing`.
 
     `foresee` looks as `propose` does and takes nothing in.
     """

@@ -27,7 +27,7 @@ _MOST_CHOICES = 20
 
 @dataclass(frozen=True, slots=True)
 class Naming:
-    """Carries out `Renaming` and `Tagging`; `real_path` is as for `Decisions`."""
+    """Carries out `Renaming` and `Tagging`; `real_path` is as for `Chooser`."""
 
     ledger: Ledger
     real_path: Callable[[str, str], bytes]

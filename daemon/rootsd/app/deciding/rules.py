@@ -31,7 +31,7 @@ _GLOB = re.compile(rb"[*?\[]")
 @dataclass(frozen=True, slots=True)
 class Rules:
     """Carries out what is asked about rules. `real_path` is as for
-    `rootsd.app.deciding.decisions`."""
+    `rootsd.app.deciding.choosing`."""
 
     ledger: Ledger
     real_path: Callable[[str, str], bytes]

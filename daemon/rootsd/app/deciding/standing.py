@@ -28,7 +28,7 @@ _ENDS = (Ground.LAPSED, Ground.UNDECIDED)
 @dataclass(frozen=True, slots=True)
 class Standing:
     """Answers `CheckQuery` and `WhyQuery`. `real_path` is as for
-    `rootsd.app.deciding.decisions`; `is_plain` tells at once that a path is its own real path."""
+    `rootsd.app.deciding.choosing`; `is_plain` tells at once that a path is its own real path."""
 
     ledger: Ledger
     real_path: Callable[[str, str], bytes]

@@ -68,7 +68,9 @@ def _add(session: Session, typed: tuple[str, ...]) -> None:
 
 def _added(session: Session, typed: tuple[str, ...], effect: Effect) -> list[bytes]:
     """Validate all, then write all; those that were no parents yet."""
-    from rootsd.cli import parents
+    if not typed:
+        return []
+    from rootsd.cli import parents  # what writes TOML takes long to load
 
     checked = [parents.checked_parent(session, path) for path in typed]
     return parents.add(session, checked, {}, effect)

@@ -1,0 +1,167 @@
+"""Which projects an order means: those that it names, or those that a sweep finds."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from anyio import to_thread
+
+from rootsd.app.deciding.ledger import Ledger
+from rootsd.app.deciding.references import Resolver, canonical, is_selected
+from rootsd.core.catalog import Catalog
+from rootsd.core.errors import IdentityChanged, UnknownProject
+from rootsd.core.labels import safe_label
+from rootsd.core.marks import mark_of
+from rootsd.core.model import Project, ProjectKind
+from rootsd.core.paths import contains
+from rootsd.core.step import ALL_ALIKE, is_told_apart
+from rootsd.core.uris import looks_like_a_uri
+from rootsd.wire.deciding import Decide, DecisionVerb, Effect
+from rootsd.wire.projects import Selection
+from rootsd.wire.request import BadRequest
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """The projects that a request means, as they are in `catalog`."""
+
+    catalog: Catalog
+    projects: tuple[Project, ...]
+    warnings: tuple[str, ...]
+
+    def __len__(self) -> int:
+        """How many projects there are."""
+        return len(self.projects)
+
+    def without_changed(self, now: Catalog) -> Chosen:
+        """Those that the disk shows as it did when they were chosen."""
+        steady, warnings = [], [*self.warnings]
+        for project in self.projects:
+            known = now.projects.get(project.path)
+            if known is not None and known.sighting == project.sighting:
+                steady.append(project)
+            else:
+                warnings.append(_left_out(self.catalog, project, "it changed just now"))
+        return Chosen(self.catalog, tuple(steady), tuple(warnings))
+
+
+@dataclass(frozen=True, slots=True)
+class Chooser:
+    """Finds what a request means.
+
+    `real_path` makes a typed path canonical (it touches the disk: called in a thread). `propose`
+    looks at one folder, takes what it sees into the catalogue, and raises RootsdError where no
+    folder can be seen.
+    """
+
+    ledger: Ledger
+    real_path: Callable[[str, str], bytes]
+    propose: Callable[[bytes], Awaitable[None]]
+
+    async def choose(self, request: Decide) -> Chosen:
+        """The projects. Raises UnknownProject where there are none, AmbiguousReference, and
+        IdentityChanged where one is not the directory that the person was shown."""
+        catalog = self.ledger.catalog
+        if request.select is not Selection.NAMED:
+            return await self._selected(catalog, request)
+        if not request.refs:
+            raise UnknownProject("no project was named", "rootsd pending")
+        resolver = self._resolver(catalog, request.cwd)
+        fits = _fitting(catalog, request.verb)
+        chosen = await to_thread.run_sync(resolver.all, request.refs, fits)
+        if request.shown:
+            _check_as_shown(chosen, request)
+        return Chosen(catalog, tuple(chosen), ())
+
+    async def _selected(self, catalog: Catalog, request: Decide) -> Chosen:
+        under = b"/"
+        if request.under is not None:
+            under = await to_thread.run_sync(self._canonical, request.under, request.cwd)
+        selected = [
+            project
+            for project in sorted(catalog.projects.values(), key=lambda p: p.path)
+            if contains(under, project.path) and is_selected(catalog, project, request.select)
+        ]
+        fitting = tuple(filter(_fitting(catalog, request.verb), selected))
+        paths = {project.path for project in fitting}
+        warnings = tuple(
+            _left_out(catalog, p, why)
+            for p in selected
+            if p.path not in paths and (why := _obstacle(catalog, p)) is not None
+        )
+        if not fitting:
+            nothing = "nothing is waiting for a decision there"
+            raise UnknownProject("; ".join(warnings) or nothing, "rootsd ls")
+        return Chosen(catalog, fitting, warnings)
+
+    async def propose_unknown(self, request: Decide) -> None:
+        """`approve PATH` of a folder that no scan has found proposes it first.
+
+        Only once all other references are known to mean something: an order that fails leaves
+        nothing behind.
+        """
+        resolver = self._resolver(self.ledger.catalog, request.cwd)
+        unknown = [
+            reference
+            for reference in request.refs
+            if not await to_thread.run_sync(resolver.find, reference)
+        ]
+        words = [reference for reference in unknown if not _looks_like_a_path(reference)]
+        await to_thread.run_sync(resolver.all, words)  # raises where there are any
+        for reference in unknown:
+            if request.effect is Effect.DRY_RUN:
+                shown = safe_label(reference, limit=None)
+                raise UnknownProject(
+                    f"{shown} is not known yet, and a dry run proposes nothing",
+                    "rootsd approve PATH",
+                )
+            await self.propose(await to_thread.run_sync(resolver.real_path, reference))
+
+    def _resolver(self, catalog: Catalog, cwd: str) -> Resolver:
+        return Resolver(catalog, lambda typed: self._canonical(typed, cwd))
+
+    def _canonical(self, typed: str, cwd: str) -> bytes:
+        return canonical(self.real_path, typed, cwd)
+
+
+def _check_as_shown(chosen: list[Project], request: Decide) -> None:
+    if not len(chosen) == len(request.refs) == len(request.shown):
+        raise BadRequest("what was shown goes with one reference each", "rootsd pending")
+    for project, mark in zip(chosen, request.shown, strict=True):
+        if mark_of(project.sighting.identity) != mark:
+            shown = safe_label(project.path, limit=None)
+            raise IdentityChanged(
+                f"{shown} is not the folder you were shown: it was replaced", "rootsd pending"
+            )
+
+
+def _fitting(catalog: Catalog, verb: DecisionVerb) -> Callable[[Project], bool]:
+    """Whether an order that does not name a project may mean it.
+
+    An approval by sweep overturns no denial, and is not stopped by what cannot be approved.
+    """
+    if verb is not DecisionVerb.APPROVE:
+        return lambda _: True
+    return lambda p: (
+        p.path in catalog.roots or (catalog.is_waiting(p) and _obstacle(catalog, p) is None)
+    )
+
+
+def _obstacle(catalog: Catalog, project: Project) -> str | None:
+    """Why an approval of a project that waits would be refused, as a sentence."""
+    if project.path in catalog.surroundings.holding_denied:
+        return "it holds a denied project"
+    if project.sighting.kind is ProjectKind.URI:
+        return None
+    if not is_told_apart(project.sighting.identity):
+        return ALL_ALIKE
+    return catalog.places.why_no_root(project.path)
+
+
+def _left_out(catalog: Catalog, project: Project, why: str) -> str:
+    return f"{safe_label(catalog.name_of(project))} is left out: {why}"
+
+
+def _looks_like_a_path(reference: str) -> bool:
+    return (reference in (".", "..") or "/" in reference) and not looks_like_a_uri(reference)
