@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from rootsd.core.catalog import Catalog
@@ -9,13 +11,14 @@ from rootsd.core.inputs import (
     Approve,
     Deny,
     Forget,
+    Input,
     Rename,
     Sighted,
     Unreachable,
     Unsafe,
     Vanished,
 )
-from rootsd.core.model import Incomplete, LapseReason, ProjectKind, Verdict
+from rootsd.core.model import Expiry, Incomplete, LapseReason, ProjectKind, Verdict
 from rootsd.core.plan import plan
 from support.world import ANN, NOTHING_KNOWN, NOW, PLACES, after, identity, seen, uri_seen
 
@@ -198,3 +201,48 @@ def test_what_is_still_there_out_of_reach_or_was_never_decided_was_not_moved() -
     ):
         catalog = plan(after(NOTHING_KNOWN, *first), [then, seen(b"/w/b", 1)], NOW).catalog
         assert catalog.moved_from(catalog.projects[b"/w/b"]) is None
+
+
+def test_what_holds_a_path_is_found_from_inside_out() -> None:
+    catalog = after(KNOWN, uri_seen(URI))
+    over = [project.path for project in catalog.over([LIB, LIB + b"/x", URI])]
+    assert over == [LIB, API, SRC, URI]
+
+
+def worked_out(catalog: Catalog) -> tuple[object, ...]:
+    return catalog.linked, catalog.ending, catalog.ids, catalog.frozen_names
+
+
+LINKED = b"/w/linked"
+ONE = Approve(OTHER, identity(ALL.index(OTHER)), ANN)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        seen(OTHER, 7),
+        seen(b"/w/more", 7),
+        seen(b"/w/more", 7, main=API),
+        replace(ONE, name="another"),
+        replace(ONE, expires=Expiry(NOW, "boot", 5)),
+        Deny(API, ANN),
+        Forget(API, ANN),
+        Rename(API, "else", ANN),
+        forbid(b"/w/**"),
+    ],
+)
+def test_what_is_spared_to_work_out_again_is_what_it_would_be(change: Input) -> None:
+    before = after(approved(API), seen(LINKED, 6, main=API))
+    known = worked_out(before)
+    catalog = after(before, change)
+    projects = catalog.projects.values()
+    afresh = Catalog.of(projects, catalog.rules, catalog.places, catalog.next_rule)
+    assert worked_out(catalog) == worked_out(afresh)
+    assert worked_out(before) == known
+
+
+def test_what_no_change_concerns_is_not_worked_out_again() -> None:
+    before = approved(API)
+    known = worked_out(before)
+    denied = after(before, Deny(API, ANN))
+    assert all(a is b for a, b in zip(known, worked_out(denied), strict=True))

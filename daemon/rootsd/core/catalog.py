@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
@@ -62,9 +62,33 @@ class Catalog:
             judgement = judgements[project.path] = judge(project, around)
             if is_published(project, judgement):
                 roots[project.path] = root_of(project)
-        return Catalog(
+        made = Catalog(
             self.projects, self.rules, self.places, self.next_rule, judgements, roots, denied
         )
+        made._take_over(self, ())
+        return made
+
+    def replaced(
+        self,
+        projects: Mapping[bytes, Project],
+        rules: tuple[Rule, ...],
+        next_rule: int,
+        changed: Iterable[bytes],
+    ) -> Catalog:
+        """Other projects and rules in the same places, nothing judged yet. `changed` are the paths
+        where `projects` are not those of this catalogue."""
+        made = Catalog(projects, rules, self.places, next_rule)
+        made._take_over(self, changed)
+        return made
+
+    def _take_over(self, before: Catalog, changed: Iterable[bytes]) -> None:
+        """Spare what was worked out for `before` and is the same here: of thousands of projects,
+        few change at a time, and hardly in what these look at."""
+        pairs = [(before.projects.get(path), self.projects.get(path)) for path in changed]
+        for name, trait in _TRAITS.items():
+            known = before.__dict__.get(name)
+            if known is not None and all(_are_alike(trait, *pair) for pair in pairs):
+                self.__dict__[name] = known
 
     @cached_property
     def surroundings(self) -> Surroundings:
@@ -86,7 +110,7 @@ class Catalog:
         return {
             project.path: decision
             for project in self.projects.values()
-            if (decision := project.ruling.decision) is not None and decision.expires is not None
+            if (decision := _end_of(project)) is not None
         }
 
     @cached_property
@@ -158,6 +182,15 @@ class Catalog:
         """The projects at or below `folder`."""
         return (p for p in self.projects.values() if contains(folder, p.path))
 
+    def over(self, paths: Iterable[bytes]) -> Iterable[Project]:
+        """The projects at `paths`, and those that hold one of them, each once."""
+        folders = dict.fromkeys(
+            folder
+            for path in paths
+            for folder in (path, *(ancestors(path) if path.startswith(b"/") else ()))
+        )
+        return (self.projects[folder] for folder in folders if folder in self.projects)
+
     def is_denied(self, project: Project) -> bool:
         """Whether the verdict on `project` is a denial, its own or one that covers it."""
         return self.judgements[project.path].verdict is Verdict.DENIED
@@ -178,6 +211,29 @@ class Catalog:
             and project.sighting.incomplete is None
             and project.sighting.hazard is None
         )
+
+
+def _end_of(project: Project) -> Decision | None:
+    decision = project.ruling.decision
+    return decision if decision is not None and decision.expires is not None else None
+
+
+# What the values that are worked out once for a catalogue look at, in each project.
+_TRAITS: Mapping[str, Callable[[Project], object]] = {
+    "linked": lambda project: project.sighting.main_checkout,
+    "ending": _end_of,
+    "ids": lambda project: project.id,
+    "frozen_names": lambda project: project.ruling.name,
+}
+
+
+def _are_alike(
+    trait: Callable[[Project], object], before: Project | None, after: Project | None
+) -> bool:
+    """Whether both have the same trait; no project has none."""
+    if before is after:
+        return True
+    return (before and trait(before)) == (after and trait(after))
 
 
 def _denied(

@@ -282,7 +282,7 @@ class _Draft:
 
     def _judged(self) -> Catalog:
         projects, rules = dict(self._projects), tuple(self._rules)
-        catalog = Catalog(projects, rules, self._old.places, self._next_rule)
+        catalog = self._old.replaced(projects, rules, self._next_rule, self._touched)
         return catalog.judged(self._affected(catalog), catalog if self._touches_all else self._old)
 
     def _affected(self, catalog: Catalog) -> Iterable[bytes]:

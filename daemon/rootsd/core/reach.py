@@ -21,9 +21,7 @@ def reach(
     That is: themselves, what holds them (withheld when they are denied), what lies below the
     overruled ones, and the worktrees of all.
     """
-    near = set(touched)
-    for path in touched:
-        near.update(folder for folder in _folders_above(path) if folder in catalog.projects)
+    near = {*touched, *(project.path for project in catalog.over(touched))}
     if overruled:
         near.update(_below(overruled, catalog.projects))
     linked = catalog.linked

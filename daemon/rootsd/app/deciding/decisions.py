@@ -128,9 +128,8 @@ class Decisions:
         dropped = (p for p in chosen.projects if p.path not in after.projects)
         withheld = [
             f"{safe_label(after.name_of(p))} is withheld: it holds a denied project"
-            for p in after.projects.values()
+            for p in after.over(changed)
             if after.judgements[p.path].ground is Ground.HOLDS_DENIED
-            and any(contains(p.path, path) for path in changed)
         ]
         return Decided(
             revision=self.ledger.revision,
