@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from rootsd.core.catalog import Catalog
 from rootsd.core.decide import Ground
+from rootsd.core.errors import OrderRefused
 from rootsd.core.inputs import (
     AddRule,
     Approve,
@@ -213,6 +217,10 @@ def worked_out(catalog: Catalog) -> tuple[object, ...]:
     return catalog.linked, catalog.ending, catalog.ids, catalog.frozen_names
 
 
+def in_order(catalog: Catalog) -> list[str]:
+    return [root.name for root in catalog.in_order]
+
+
 LINKED = b"/w/linked"
 ONE = Approve(OTHER, identity(ALL.index(OTHER)), ANN)
 
@@ -233,12 +241,24 @@ ONE = Approve(OTHER, identity(ALL.index(OTHER)), ANN)
 )
 def test_what_is_spared_to_work_out_again_is_what_it_would_be(change: Input) -> None:
     before = after(approved(API), seen(LINKED, 6, main=API))
-    known = worked_out(before)
+    known, ordered = worked_out(before), before.in_order
     catalog = after(before, change)
     projects = catalog.projects.values()
     afresh = Catalog.of(projects, catalog.rules, catalog.places, catalog.next_rule)
     assert worked_out(catalog) == worked_out(afresh)
-    assert worked_out(before) == known
+    assert catalog.in_order == afresh.in_order
+    assert (worked_out(before), before.in_order) == (known, ordered)
+
+
+@given(st.lists(st.tuples(st.sampled_from(ALL), st.sampled_from("pqrs"), st.booleans())))
+def test_roots_stay_in_the_order_of_their_names(orders: list[tuple[bytes, str, bool]]) -> None:
+    catalog = KNOWN
+    assert catalog.in_order == ()
+    for path, name, is_approval in orders:
+        approval = Approve(path, identity(ALL.index(path)), ANN, name=name)
+        with suppress(OrderRefused):  # the name belongs to another
+            catalog = after(catalog, approval if is_approval else Deny(path, ANN))
+        assert in_order(catalog) == sorted(root.name for root in catalog.roots.values())
 
 
 def test_what_no_change_concerns_is_not_worked_out_again() -> None:

@@ -113,7 +113,7 @@ def recorded_sets(world: World, monkeypatch: pytest.MonkeyPatch) -> list[dict[by
     sets = [dict(world.ledger.catalog.roots)]
     publish = world.ledger._publish
 
-    def record(roots: dict[bytes, Root], focus: Focus) -> None:
+    def record(roots: tuple[Root, ...], focus: Focus) -> None:
         revision = world.ledger.revision
         publish(roots, focus)
         assert world.ledger.revision == revision + 1
@@ -121,8 +121,8 @@ def recorded_sets(world: World, monkeypatch: pytest.MonkeyPatch) -> list[dict[by
         anew = Catalog.of(
             catalog.projects.values(), catalog.rules, catalog.places, catalog.next_rule
         )
-        assert roots == anew.roots
-        sets.append(dict(roots))
+        assert roots == anew.in_order
+        sets.append({root.path: root for root in roots})
 
     monkeypatch.setattr(world.ledger, "_publish", record)
     return sets

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from operator import attrgetter
 
 from rootsd.core import names
 from rootsd.core.decide import (
@@ -22,6 +24,9 @@ from rootsd.core.model import UNDECIDED, Decision, Identity, Presence, Project, 
 from rootsd.core.paths import RefusedPlaces, ancestors, contains
 
 _Inode = tuple[bytes, int, int]
+_BY_NAME = attrgetter("name")
+# Beyond that, to sort all is hardly slower than to find the place of each.
+_FEW = 64
 
 
 @dataclass(frozen=True)
@@ -66,6 +71,7 @@ class Catalog:
             self.projects, self.rules, self.places, self.next_rule, judgements, roots, denied
         )
         made._take_over(self, ())
+        made._put_in_order(before, anew)
         return made
 
     def replaced(
@@ -90,10 +96,32 @@ class Catalog:
             if known is not None and all(_are_alike(trait, *pair) for pair in pairs):
                 self.__dict__[name] = known
 
+    def _put_in_order(self, before: Catalog, anew: Collection[bytes]) -> None:
+        """Find the places of the few roots that came among those that stay."""
+        known = before.__dict__.get("in_order")
+        if known is None or len(anew) > _FEW:
+            return
+        kept: list[Root] = list(known)
+        for path in anew:
+            if (root := before.roots.get(path)) is not None:
+                at = bisect_left(kept, root.name, key=_BY_NAME)
+                if kept[at : at + 1] != [root]:  # two of one name: which goes is not left to luck
+                    return
+                del kept[at]
+        for path in anew:
+            if (root := self.roots.get(path)) is not None:
+                insort(kept, root, key=_BY_NAME)
+        self.__dict__["in_order"] = tuple(kept)
+
     @cached_property
     def surroundings(self) -> Surroundings:
         """What every judgement in this catalogue looks at."""
         return _surroundings(self.rules, self.projects, self.denied)
+
+    @cached_property
+    def in_order(self) -> tuple[Root, ...]:
+        """The roots in the order of their names, as they are published."""
+        return tuple(sorted(self.roots.values(), key=_BY_NAME))
 
     @cached_property
     def linked(self) -> Mapping[bytes, tuple[bytes, ...]]:

@@ -15,7 +15,6 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from operator import attrgetter
 from typing import Protocol, TypeVar
 
 import anyio
@@ -36,7 +35,6 @@ from rootsd.core.plan import Plan, plan
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
-_BY_NAME = attrgetter("name")
 
 RETRY_SECONDS = (1.0, 2.0, 5.0, 15.0, 60.0)
 # What comes together is written together, and whoever asks meanwhile has the machine.
@@ -82,7 +80,7 @@ class Ledger:
         self._needs_saving = anyio.Event()
         expiries.follow(catalog)
         if catalog.roots:
-            self._publish(catalog.roots, focus)
+            self._publish(catalog.in_order, focus)
 
     @property
     def catalog(self) -> Catalog:
@@ -196,7 +194,7 @@ class Ledger:
         async with self._lock:
             with anyio.CancelScope(shield=True):
                 await self._backlog.write((note,))
-                self._publish(self._catalog.roots, change(self._published.focus))
+                self._publish(self._catalog.in_order, change(self._published.focus))
         await lowlevel.cancel_shielded_checkpoint()  # as in `obey`
 
     async def set_places(self, places: RefusedPlaces) -> None:
@@ -317,11 +315,10 @@ class Ledger:
         self._adopted.set()
         self._adopted = anyio.Event()
         if catalog.roots != before:
-            self._publish(catalog.roots, self._published.focus)
+            self._publish(catalog.in_order, self._published.focus)
 
-    def _publish(self, roots: Mapping[bytes, Root], focus: Focus) -> None:
-        ordered = tuple(sorted(roots.values(), key=_BY_NAME))
-        self._published = Published(self._published.revision + 1, ordered, focus)
+    def _publish(self, roots: tuple[Root, ...], focus: Focus) -> None:
+        self._published = Published(self._published.revision + 1, roots, focus)
         self._changed.set()
         self._changed = anyio.Event()
 
