@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
 from rootsd.core.agents import KNOWN_AGENTS, further_agents
@@ -22,8 +25,16 @@ def test_no_editor_is_an_agent(editor: str) -> None:
 def test_every_known_agent_can_be_told() -> None:
     assert len({agent.label for agent in KNOWN_AGENTS}) == len(KNOWN_AGENTS) >= 13
     for agent in KNOWN_AGENTS:
-        assert agent.names
+        assert agent.names or agent.hints
         assert not agent.markers & agent.hints
+
+
+def test_the_documentation_names_each_of_them() -> None:
+    told = (Path(__file__).parents[2] / "docs" / "AGENTS.md").read_text()
+    for agent in KNOWN_AGENTS:
+        (row,) = [line for line in told.splitlines() if line.startswith(f"| {agent.label} |")]
+        words = set(re.findall(r"`([^`]+)`", row))
+        assert agent.names | agent.markers | agent.hints == words
 
 
 def test_the_configuration_adds_names_and_markers() -> None:

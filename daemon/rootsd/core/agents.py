@@ -1,8 +1,8 @@
 """The coding agents that are known, by the names of their processes and the marks they leave.
 
 Data, each checked against what is named beside it: the agent's own source where that is open, else
-what others saw in its processes. The configuration adds to it. An editor is never on this list:
-people type in its terminals.
+what others saw in its processes. docs/AGENTS.md tells people which. The configuration adds to it.
+An editor is never on this list: people type in its terminals.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ KNOWN_AGENTS = (
         "Codex CLI",
         frozenset({"codex", "codex-exec"}),
         ("@openai/codex/",),
-        # openai/codex: codex-rs/core/src/spawn.rs, exec_env.rs, unified_exec/process_manager.rs
+        # openai/codex: codex-rs/core/src/spawn.rs, unified_exec/process_manager.rs, and
+        # codex-rs/protocol/src/shell_environment.rs
         markers=frozenset(
             {"CODEX_SANDBOX", "CODEX_SANDBOX_NETWORK_DISABLED", "CODEX_THREAD_ID", "CODEX_CI"}
         ),
@@ -113,9 +114,16 @@ KNOWN_AGENTS = (
     ),
     # continuedev/continue: extensions/cli/package.json; it sets nothing.
     Agent("Continue", frozenset({"cn"}), ("@continuedev/cli/",)),
+    # Closed; phpstan/phpstan-src, AgentDetector.php, and vercel/vercel's detect-agent know it so.
+    Agent(
+        "Auggie", frozenset({"auggie"}), ("@augmentcode/auggie/",), frozenset({"AUGMENT_AGENT"})
+    ),
     # Closed, and nothing is known that they set.
     Agent("Droid", frozenset({"droid"})),
     Agent("Kiro CLI", frozenset({"kiro-cli", "kiro-cli-chat"})),
+    # What tools ask agents to call themselves by (vercel/vercel: packages/detect-agent); Crush, Pi
+    # and Claude Code do. Terminals with an agent inside may set it for people, too.
+    Agent("an agent that says so", hints=frozenset({"AI_AGENT"})),
 )
 
 
