@@ -196,9 +196,10 @@ class Explorer:
     def all_may_have_changed(self) -> None:
         """Events were lost: compare every tree with the disk. Watches first: their ends, too."""
         self._set_guards()
+        # Before the trees: what those come upon is watched and looked at from then on.
+        self._settle(self._candidates.all_may_have_changed())
         for territory in self._territories.values():
             self.revisit(territory)
-        self._settle(self._candidates.all_may_have_changed())
         self.recheck_strays()
 
     def mounts_changed(self) -> None:
