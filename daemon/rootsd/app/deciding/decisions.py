@@ -30,7 +30,6 @@ from rootsd.core.model import (
     Verdict,
     narrower,
 )
-from rootsd.core.paths import contains
 from rootsd.wire.deciding import LONGEST_S, Decide, Decided, DecisionVerb, Effect
 from rootsd.wire.projects import Selection
 from rootsd.wire.request import BadRequest
