@@ -144,7 +144,6 @@ class Daemon:
         self._configuration = configuration
         self._places = places
         self._helper = helper
-        self._sight = Sight(helper)
         loaded = store.load()
         self._note = loaded.note
         self._mounted = MountTable()
@@ -168,6 +167,7 @@ class Daemon:
             Senses(worked_on=partial(ask_worked_on, helper)),
             self._answering,
         )
+        self._sight = Sight(helper, self._surveyor.parents)
         self.status = 0
         self.confined: tuple[Confinement, str | None] = (Confinement.NONE, None)
         self._asking = Asking(

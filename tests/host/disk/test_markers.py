@@ -13,7 +13,6 @@ from rootsd.host.disk.markers import (
     ProjectFiles,
     Rules,
     child,
-    has_project_file,
     is_marker,
     marker_in,
     repository_kind,
@@ -50,13 +49,13 @@ def test_the_kind_follows_from_the_names(names: set[bytes], kind: ProjectKind | 
     [b"package.json", b"Cargo.toml", b"App.sln", b"x.csproj", b"lib.cabal", b"all.code-workspace"],
 )
 def test_project_files_by_name_and_by_ending(name: bytes) -> None:
-    assert has_project_file({b"README", name})
+    assert BUILT_IN.any_in({b"README", name})
     assert is_marker(name)
 
 
 @pytest.mark.parametrize("name", [b"package.json.bak", b"sln", b"a.sln.txt", b"x.slnx", b"\xff"])
 def test_similar_names_are_no_project_files(name: bytes) -> None:
-    assert not has_project_file({name})
+    assert not BUILT_IN.any_in({name})
     assert not is_marker(name)
 
 

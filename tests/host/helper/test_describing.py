@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rootsd.core.model import ProjectKind
-from rootsd.host.helper.describing import ask_facts, ask_last_commit
+from rootsd.host.helper.describing import Subject, ask_facts, ask_last_commit
 from rootsd.host.helper.duties import Duty
 from rootsd.host.helper.link import Absent, Link, NoAnswer
 from support.helping import real_helper
@@ -36,7 +36,10 @@ class Choking(Absent):
 def test_facts_of_several_projects_come_in_order(helper: Link, tmp_path: Path) -> None:
     make_repository(tmp_path / "one")
     (tmp_path / "two").mkdir()
-    places = [(raw(tmp_path / "one"), GIT), (raw(tmp_path / "two"), ProjectKind.PROJECT)]
+    places = [
+        Subject(raw(tmp_path / "one"), GIT),
+        Subject(raw(tmp_path / "two"), ProjectKind.PROJECT),
+    ]
     one, two = ask_facts(helper, places)
     assert one is not None
     assert two is not None
@@ -45,7 +48,7 @@ def test_facts_of_several_projects_come_in_order(helper: Link, tmp_path: Path) -
 
 
 def test_one_that_keeps_the_answer_away_harms_no_other() -> None:
-    places = [(b"/a", GIT), (b"/bad", GIT), (b"/b/c", GIT)]
+    places = [Subject(path, GIT) for path in (b"/a", b"/bad", b"/b/c")]
     assert ask_facts(Choking("a test"), places) == [{"origin": "1"}, None, {"origin": "2"}]
 
 

@@ -11,7 +11,7 @@ from support.repos import make_repository, raw
 
 def test_a_question_about_two_projects_has_two_answers(tmp_path: Path) -> None:
     make_repository(tmp_path / "one")
-    question = b"\0".join((b"git", raw(tmp_path / "one"), b"project", raw(tmp_path)))
+    question = b"\0".join((b"git", b"", raw(tmp_path / "one"), b"project", b"a/!b", raw(tmp_path)))
     one, two = json.loads(answer(question))
     assert one["branch"] == "main"
     assert [finding["path"] for finding in two["findings"]] == ["one"]

@@ -14,7 +14,7 @@ from typing import Any
 from rootsd.core.model import ProjectKind
 from rootsd.host.disk.findings import Concern, Finding, survey
 from rootsd.host.disk.manifest import name_in
-from rootsd.host.disk.markers import has_project_file
+from rootsd.host.disk.markers import BUILT_IN, ProjectFiles
 from rootsd.host.disk.reader import names_in
 from rootsd.host.vcs.gitdir import links_back
 from rootsd.host.vcs.origin import branch_of, is_plain, origin_of, place_of, settings_of
@@ -40,19 +40,22 @@ _ECOSYSTEM_ENDINGS: Mapping[bytes, str] = MappingProxyType(
 )
 
 
-def facts_of(path: bytes, kind: ProjectKind) -> dict[str, Any]:
+def facts_of(
+    path: bytes, kind: ProjectKind, project_files: ProjectFiles = BUILT_IN
+) -> dict[str, Any]:
     """The facts as fields of an item of `rootsd/1`, ready for JSON. Raises nothing.
 
     `has_history` is no such field: whether libgit2 may be asked for the last commit.
 
     Text that is not UTF-8 has lone surrogates, as in a path (PEP 383).
     """
-    files = sorted(name for name in names_in(path) if has_project_file({name}))
+    files = sorted(name for name in names_in(path) if project_files.any_in({name}))
     del files[_MOST_PROJECT_FILES:]
     declared = (name_in(path + b"/" + name) for name in files)
     place = place_of(path, kind)
     settings = settings_of(place) if place is not None else {}
-    found = survey(path, settings, place.common + b"/hooks" if place is not None else None)
+    hooks = place.common + b"/hooks" if place is not None else None
+    found = survey(path, settings, hooks, project_files)
     if place is not None and place.work == path and not links_back(place):
         found.add(Finding(Concern.ELSEWHERE, b".git", os.fsdecode(place.folder)))
     return {

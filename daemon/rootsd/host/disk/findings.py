@@ -14,7 +14,13 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from rootsd.core.model import ProjectKind
-from rootsd.host.disk.markers import SKIPPED, VCS_NAMES, has_project_file, repository_kind
+from rootsd.host.disk.markers import (
+    BUILT_IN,
+    SKIPPED,
+    VCS_NAMES,
+    ProjectFiles,
+    repository_kind,
+)
 from rootsd.host.vcs.origin import Settings
 
 MOST_ENTRIES = 50_000
@@ -90,8 +96,11 @@ class Survey:
             self.more += 1
 
 
-def survey(top: bytes, settings: Settings, hooks: bytes | None) -> Survey:
-    """Walk through a project; raises nothing. `settings` and `hooks` are those of its git data.
+def survey(
+    top: bytes, settings: Settings, hooks: bytes | None, files: ProjectFiles = BUILT_IN
+) -> Survey:
+    """Walk through a project; raises nothing. `settings` and `hooks` are those of its git data,
+    `files` what is a project file there.
 
     Links are not followed, other file systems not entered, and dependency folders only weighed.
     """
@@ -103,12 +112,12 @@ def survey(top: bytes, settings: Settings, hooks: bytes | None) -> Survey:
         found.add(Finding(Concern.EXECUTED, b".git/config", setting))
     for name in _hooks_in(hooks) if hooks is not None else ():
         found.add(Finding(Concern.EXECUTED, b".git/hooks/" + name))
-    _walk(top, found)
+    _walk(top, found, files)
     found.findings.sort(key=lambda finding: (finding.concern.value, finding.path, finding.detail))
     return found
 
 
-def _walk(top: bytes, found: Survey) -> None:
+def _walk(top: bytes, found: Survey, files: ProjectFiles) -> None:
     deadline, left = time.monotonic() + MOST_SECONDS, MOST_ENTRIES
     try:
         device = os.lstat(top).st_dev
@@ -131,7 +140,7 @@ def _walk(top: bytes, found: Survey) -> None:
             found.size.is_whole = False
             return
         if counts and folder != top:
-            _note_nested(folder[len(top) + 1 :], {entry.name for entry in entries}, found)
+            _note_nested(folder[len(top) + 1 :], {entry.name for entry in entries}, found, files)
         for entry in entries:
             inside = counts and entry.name not in SKIPPED | VCS_NAMES
             if _weigh(entry, device, found):
@@ -153,9 +162,9 @@ def _weigh(entry: os.DirEntry[bytes], device: int, found: Survey) -> bool:
     return False
 
 
-def _note_nested(path: bytes, names: set[bytes], found: Survey) -> None:
+def _note_nested(path: bytes, names: set[bytes], found: Survey, files: ProjectFiles) -> None:
     kind = repository_kind(names)
-    if kind is None and has_project_file(names):
+    if kind is None and files.any_in(names):
         kind = ProjectKind.PROJECT
     if kind is not None:
         found.add(Finding(Concern.NESTED, path, kind.value))

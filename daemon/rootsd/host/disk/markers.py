@@ -114,11 +114,6 @@ def _ending(globs: Iterable[bytes]) -> re.Pattern[bytes] | None:
 BUILT_IN = ProjectFiles.changed(())
 
 
-def has_project_file(names: frozenset[bytes] | set[bytes]) -> bool:
-    """Whether one of the names is a project file where nothing else is configured."""
-    return BUILT_IN.any_in(names)
-
-
 def is_marker(name: bytes, files: ProjectFiles = BUILT_IN) -> bool:
     """Whether the coming or going of `name` can change what its folder is."""
     if name in VCS_NAMES or name in BARE_NAMES or name == _PNPM:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 
-from rootsd.core.model import ProjectKind
 from rootsd.host.disk.facts import facts_of
+from rootsd.host.disk.markers import ProjectFiles
+from rootsd.host.helper.describing import subjects_in
 
 
 def answer(question: bytes) -> bytes:
-    """Kind and path of each project, NUL-separated, in; a JSON list out."""
-    parts = question.split(b"\0")
-    projects = zip(parts[::2], parts[1::2], strict=True)
-    facts = [facts_of(path, ProjectKind(kind.decode())) for kind, path in projects]
+    """The projects in, as `describing` puts them; a JSON list out."""
+    facts = [
+        facts_of(each.path, each.kind, ProjectFiles.changed(each.project_files))
+        for each in subjects_in(question)
+    ]
     return json.dumps(facts).encode()
