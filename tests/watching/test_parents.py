@@ -202,6 +202,30 @@ discovery.stop()
 
 
 @pytest.mark.needs("setpriv")
+def test_what_goes_below_a_folder_that_cannot_be_listed_goes_with_it_or_when_it_is_listed_again(
+    tmp_path: Path,
+) -> None:
+    """A project in it stays known as long as it can be looked at by its name."""
+    watch(UNPRIVILEGED, """
+folder, other = top / "src" / "folder", top / "src" / "other"
+one, two = fake_repository(folder / "one"), fake_repository(other / "two")
+discovery = start(top / "src")
+for each in (folder, other):
+    each.chmod(0o311)
+observed.wait(lambda: state_of(top / "src").coverage is Coverage.PARTIAL)
+discovery.scan(None).result(HANG_S)
+observed.wait_for(raw(one), raw(two))
+folder.rename(top / "away")
+observed.wait_for(raw(two))
+shutil.rmtree(two)
+other.chmod(0o755)
+observed.wait_for()
+discovery.stop()
+assert {type(told) for told in observed.all} == {Sighted, Vanished}
+""", tmp_path)  # fmt: skip
+
+
+@pytest.mark.needs("setpriv")
 def test_a_parent_that_returns_in_a_folder_that_cannot_be_read_is_polled_for(
     tmp_path: Path,
 ) -> None:

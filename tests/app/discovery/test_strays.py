@@ -64,6 +64,7 @@ def test_what_lay_below_a_lost_project_is_looked_at_once(tmp_path: Path, looks: 
     strays.know((below, beside))
     assert strays.look_below_the_lost() == []
     strays.lost(raw(tmp_path / "one"))
+    strays.uncover(raw(tmp_path / "one"))
     assert strays.look_below_the_lost() == [Unreachable(below)]
     assert strays.look_below_the_lost() == []
     assert looks.asked == [below]

@@ -254,6 +254,7 @@ class Explorer:
     def lost(self, path: bytes) -> None:
         """A tree has no project at `path` any more: find out whether it is gone."""
         self._candidates.drop(path)
+        self._strays.uncover(path)
         if path not in self._told:
             return
         self._report_all(self._strays.look_at(self._strays_among(self._linked.drop(path))))

@@ -28,7 +28,7 @@ class Strays:
         self._all: set[bytes] = set()
         # A folder without a marker is a project only as long as somebody calls it one.
         self._named: set[bytes] = set()
-        # Projects that were lost: what is known below them may be gone with them.
+        # Projects and hidden folders that were lost: what is known below may be gone with them.
         self._uncovered: set[bytes] = set()
 
     def __bool__(self) -> bool:
@@ -63,6 +63,9 @@ class Strays:
     def lost(self, path: bytes) -> None:
         """No tree holds it any more."""
         self._all.add(path)
+
+    def uncover(self, path: bytes) -> None:
+        """What lies below it is not what it was: a project, or a folder nobody could look into."""
         self._uncovered.add(path)
 
     def forget(self, path: bytes) -> None:

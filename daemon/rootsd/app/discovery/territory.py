@@ -43,7 +43,8 @@ class Sink(Protocol):
         """A tree of an earlier life had a project there; `found` or `lost` follows."""
 
     def lost(self, path: bytes) -> None:
-        """The tree has no project there any more; why is for the sink to find out."""
+        """The tree has no project there any more, or no unreadable folder, below which some may be
+        known; why is for the sink to find out."""
 
 
 class Territory:
@@ -263,6 +264,7 @@ class Territory:
             return
         if folder.role is Role.UNREADABLE:
             arrival = Arrival.FOUND
+            self._sink.lost(folder.place.path)
         known = set(folder.kids)
         self._agree(folder, listing, arrival, before)
         for place in listing.below:
@@ -327,7 +329,7 @@ class Territory:
         for each in gone:
             self._watcher.unwatch(each.place.path, Purpose.FRONTIER)
         for each in gone:
-            if each.project is not None:
+            if each.project is not None or each.role is Role.UNREADABLE:
                 self._sink.lost(each.place.path)
 
     def _arm(self, path: bytes) -> None:
