@@ -3,13 +3,27 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from pathlib import Path
 
 import click
 import pytest
 
 from rootsd.cli.main import ALIASES, VERBS
 from rootsd.cli.manual import contexts
-from support.fake_daemon import FakeDaemon, a_decision, a_status, an_item
+from rootsd.cli.reference import STATUSES
+from rootsd.core.errors import ErrorCode
+from rootsd.core.exits import Exit
+from support.answers import ANSWERS
+from support.fake_daemon import (
+    Answer,
+    FakeDaemon,
+    Objection,
+    a_decision,
+    a_listing,
+    a_status,
+    an_item,
+)
 from support.terminal import Shell
 
 # What the issue that made this promises; --help, -h and the global flags are everywhere.
@@ -186,3 +200,43 @@ def test_a_command_that_is_none_names_the_nearest(shell: Shell, word: str, hint:
 
 def test_a_hostile_word_cannot_reach_the_terminal(shell: Shell) -> None:
     assert "\x1b" not in shell.run("\x1b[2J").err
+
+
+def refused_with(code: ErrorCode) -> Answer:
+    return Objection(code, "no")
+
+
+# What the daemon answers, and the words that end so then.
+WAYS: Mapping[Exit, tuple[Mapping[str, Answer], tuple[str, ...]]] = {
+    Exit.OK: ({"check": ANSWERS["check"]}, ("check", "/src/api")),
+    Exit.FAILED: ({"decide": refused_with(ErrorCode.FAILED)}, ("approve", "api")),
+    Exit.USAGE: ({}, ("approve",)),
+    Exit.PENDING: ({"projects": a_listing(an_item())}, ("pending", "--exit-code")),
+    Exit.DENIED: ({"decide": refused_with(ErrorCode.DENIED)}, ("approve", "api")),
+    Exit.NOTHING_MATCHED: ({"show": refused_with(ErrorCode.NOTHING_MATCHED)}, ("show", "api")),
+    Exit.AMBIGUOUS: ({"show": refused_with(ErrorCode.AMBIGUOUS)}, ("show", "api")),
+    Exit.REFUSED: ({"set-guard": refused_with(ErrorCode.REFUSED)}, ("guard", "off")),
+    Exit.BUSY: ({"status": refused_with(ErrorCode.BUSY)}, ("status",)),
+}
+
+
+@pytest.mark.parametrize("status", WAYS)
+def test_a_documented_status_is_reached(daemon: FakeDaemon, shell: Shell, status: Exit) -> None:
+    answers, words = WAYS[status]
+    daemon.answers |= answers
+    assert shell.run(*words).status == status
+
+
+def test_without_a_daemon_and_with_a_broken_file_the_status_says_so(
+    shell: Shell, rootsd_dir: Path
+) -> None:
+    assert shell.run("ls").status == Exit.UNREACHABLE
+    (rootsd_dir / "config").mkdir(parents=True)
+    (rootsd_dir / "config" / "config.toml").write_text("[")
+    assert shell.run("config", "check").status == Exit.BAD_CONFIG
+
+
+def test_every_documented_status_is_tried() -> None:
+    # The two by signals are in test_boundary.py, with a real ^C and a real pipe.
+    elsewhere = {Exit.UNREACHABLE, Exit.BAD_CONFIG, Exit.INTERRUPTED, Exit.BROKEN_PIPE}
+    assert WAYS.keys() | elsewhere == set(Exit) == set(STATUSES)
