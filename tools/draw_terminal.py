@@ -54,11 +54,15 @@ THEMES = {
 def main() -> None:
     """Draw every picture in both themes."""
     for name, commands in PICTURES.items():
-        with a_home() as home:
-            written = "".join(_session(home, commands))
+        written = session_of(commands)
         for theme in THEMES:
-            svg = draw(written.replace(str(home), "~"), theme)
-            (TOP / "docs" / f"{name}-{theme}.svg").write_text(svg)
+            (TOP / "docs" / f"{name}-{theme}.svg").write_text(draw(written, theme))
+
+
+def session_of(commands: Sequence[str]) -> str:
+    """What a terminal shows of these commands, each after its prompt, in a home made for them."""
+    with a_home() as home:
+        return "".join(_session(home, commands)).replace(str(home), "~")
 
 
 def draw(written: str, theme: str) -> str:
@@ -108,13 +112,19 @@ def _session(home: Path, commands: Sequence[str]) -> Iterator[str]:
 
 
 def _on_terminal(home: Path, command: str) -> str:
-    """What the command writes onto a terminal, standard error with it."""
+    environment = {**_environment(home), "TERM": "xterm-256color"}
+    return shown_on_terminal(("/bin/sh", "-c", command), COLUMNS, home, environment)
+
+
+def shown_on_terminal(
+    words: Sequence[str], columns: int, folder: Path, environment: Mapping[str, str]
+) -> str:
+    """What a command leaves on a terminal, standard error with it."""
     ours, theirs = pty.openpty()
-    termios.tcsetwinsize(theirs, (ROWS, COLUMNS))
+    termios.tcsetwinsize(theirs, (ROWS, columns))
     process = subprocess.Popen(
-        ["/bin/sh", "-c", command], stdin=theirs, stdout=theirs, stderr=theirs,
-        env={**_environment(home), "TERM": "xterm-256color"}, cwd=home,
-    )  # fmt: skip
+        words, stdin=theirs, stdout=theirs, stderr=theirs, env=environment, cwd=folder
+    )
     os.close(theirs)
     parts: list[bytes] = []
     while True:
@@ -137,7 +147,7 @@ def _rootsd(home: Path, *words: str) -> None:
 
 def _git(folder: Path, *words: str) -> None:
     identity = ("-c", "user.name=A Person", "-c", "user.email=person@example.org")
-    command = ["git", *identity, "-c", "init.defaultBranch=main", "-C", folder, *words]
+    command = ["git", *identity, "-c", "init.defaultBranch=main", "-C", str(folder), *words]
     subprocess.run(command, check=True, capture_output=True)
 
 

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import os
-import pty
 import re
 import shlex
-import subprocess
 import sys
-import termios
 from dataclasses import dataclass
+from html import unescape
 from pathlib import Path
 
-HANG_GUARD = 120
+from draw_terminal import shown_on_terminal
+
 COLUMNS = 100
 _FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _ESCAPE = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
@@ -92,23 +91,18 @@ class Reader:
 
     def types(self, command: str) -> list[str]:
         """The lines that a terminal shows for the command; the home folder is shown as ~."""
-        ours, theirs = pty.openpty()
-        termios.tcsetwinsize(theirs, (40, COLUMNS))
-        with subprocess.Popen(
-            ["bash", "-c", command], stdin=theirs, stdout=theirs, stderr=theirs,
-            env=self.environment, cwd=self.home,
-        ) as process:  # fmt: skip
-            os.close(theirs)
-            parts: list[bytes] = []
-            while True:
-                try:
-                    part = os.read(ours, 1 << 16)
-                except OSError:  # the last writer has closed it
-                    break
-                parts.append(part)
-            os.close(ours)
-            process.wait(HANG_GUARD)
-        text = b"".join(parts).decode().replace("\r\n", "\n").replace(str(self.home), "~")
-        # A line of progress is drawn over itself.
-        lines = (_ESCAPE.sub("", line).rpartition("\r")[2] for line in text.splitlines())
-        return [line for line in lines if line.strip()]
+        shown = shown_on_terminal(
+            ("bash", "-c", command), COLUMNS, self.home, self.environment
+        ).replace(str(self.home), "~")
+        return [line for line in _ESCAPE.sub("", shown).splitlines() if line.strip()]
+
+
+def drawn(picture: str) -> list[tuple[str, str]]:
+    """What a picture of a terminal shows: how each piece of text looks, and the text without what
+    varies."""
+    looks = dict(re.findall(r"\.rootsd-(r\d+) \{([^}]*)\}", picture))
+    pieces = re.findall(r'<text class="rootsd-(r\d+)"[^>]*>([^<]*)</text>', picture)
+    return [
+        (looks[style].strip(), normal(unescape(text).replace("\u00a0", " ")))
+        for style, text in pieces
+    ]
