@@ -14,15 +14,18 @@ import pytest
 from draw_terminal import PICTURES, THEMES, draw, session_of
 
 from support.documents import Block, Reader, blocks, drawn, fits, normal
+from support.service import Desktop
+from support.terminal import Shell
 
 TOP = Path(__file__).parent.parent
 README, CLIENTS, SHELL = TOP / "README.md", TOP / "docs" / "CLIENTS.md", TOP / "docs" / "SHELL.md"
-# Blocks that are not for this test, by their first words, and what runs them instead.
+# Blocks that the reader cannot type in a home made for them, by their first words, and what stands
+# for them beside the tests below: a CI stage, a real service manager, a real sandbox.
 ELSEWHERE = {
     "make up": "tests/test_tools.py",
     "rootsd service install": "tests/e2e/test_service.py",
     "run=/run/user": "tests/e2e/test_sandbox.py",
-    "rootsd down": "tests/cli/commands/test_service.py",
+    "rootsd down": "tests/cli/test_purging.py",
 }
 COMMAND = "/home/you/.local/bin/rootsd"
 
@@ -83,12 +86,70 @@ def test_every_command_of_the_readme_prints_what_is_said(reader: Reader) -> None
             assert fits(said, shown), f"$ {command}\n" + "\n".join(shown)
 
 
+def block_of(words: str) -> list[str]:
+    """The commands of the one block of the README that begins so, without their comments."""
+    (block,) = (b for b in blocks(README, "console") if first_words(b).startswith(words))
+    return [command.partition(" #")[0].strip() for command, _ in block.commands]
+
+
 def test_every_other_command_of_the_readme_is_run_elsewhere() -> None:
-    for block in blocks(README, "console"):
-        words = [words for words in ELSEWHERE if first_words(block).startswith(words)]
-        if block not in run_here():
-            (where,) = (ELSEWHERE[word] for word in words)
-            assert (TOP / where).exists()
+    others = [block for block in blocks(README, "console") if block not in run_here()]
+    assert len(others) == len(ELSEWHERE)
+    for words, where in ELSEWHERE.items():
+        assert block_of(words)
+        assert (TOP / where).exists()
+
+
+@pytest.mark.parametrize("command", block_of("make up"))
+def test_what_the_readme_has_make_do_are_its_targets(command: str) -> None:
+    rehearsed = subprocess.run(
+        [*shlex.split(command), "--dry-run"], cwd=TOP, capture_output=True, text=True, check=False
+    )
+    assert rehearsed.returncode == 0, rehearsed.stderr
+    assert "sh tools/" in rehearsed.stdout
+
+
+@pytest.fixture
+def desktop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desktop:
+    return Desktop(tmp_path, monkeypatch)
+
+
+def test_the_commands_for_the_service_install_show_and_remove_it(
+    desktop: Desktop, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shell = Shell(capsys)
+    desktop.service_runs()
+    done = {}
+    with desktop.daemon():
+        for command in block_of("rootsd service install"):
+            program, *words = shlex.split(command)
+            assert program == "rootsd"
+            done[words[-1]] = shell.run(*words)
+            assert done[words[-1]].status == 0
+            assert (desktop.units / "rootsd.service").exists() == (words[-1] != "uninstall")
+    assert "The service is installed" in done["install"].err
+    assert done["status"].out.startswith("active\tactive\n")
+    assert "Decisions are kept" in done["uninstall"].err
+
+
+def test_what_the_readme_has_removed_at_the_end_is_all_that_there_is(
+    desktop: Desktop, capsys: pytest.CaptureFixture[str]
+) -> None:
+    down, remove, _ = block_of("rootsd down")
+    shell = Shell(capsys)
+    assert shell.run(*shlex.split(down)[1:]).status == 0
+    program, flag, *named = shlex.split(remove)
+    assert (program, flag) == ("rm", "-r")
+    folders = {desktop.home / folder.removeprefix("~/") for folder in named}
+    for folder in folders:
+        folder.mkdir(parents=True, exist_ok=True)
+    purged = shell.run("service", "uninstall", "--purge", "--dry-run", "--json")
+    at_stake = {Path(folder) for folder in json.loads(purged.out)["removed"]}
+    assert at_stake
+    # A folder inside of one that is named goes with it, and that of the sockets with the session.
+    own = {folder for folder in at_stake if not folders.isdisjoint((folder, *folder.parents))}
+    assert at_stake - own <= {desktop.home / "run"}
+    assert folders <= at_stake
 
 
 @pytest.mark.parametrize(
