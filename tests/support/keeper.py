@@ -22,7 +22,16 @@ from rootsd.app.deciding.ledger import Ledger
 from rootsd.app.sessions.patience import Looker, Patience
 from rootsd.core.catalog import Catalog
 from rootsd.core.errors import RootsdError
-from rootsd.core.inputs import AddRule, Approve, Deny, Observation, Order, RemoveRule, Sighted
+from rootsd.core.inputs import (
+    AddRule,
+    Approve,
+    ApproveRule,
+    Deny,
+    Observation,
+    Order,
+    RemoveRule,
+    Sighted,
+)
 from rootsd.core.model import Identity, ProjectKind, Verdict
 from rootsd.core.paths import RefusedPlaces, bytes_of, text_of
 from rootsd.host.disk.probe import probe
@@ -33,6 +42,7 @@ from support.decisions import NOON, PERSON
 from support.fakes import no_expiries
 
 DONE = "done\n"
+PENDING = Verdict.PENDING
 State = dict[str, Any]
 
 
@@ -158,7 +168,8 @@ class Keeper:
             "told": [sorted(before), sorted(after)],
             "approved": sorted(p for p, v in verdicts.items() if v is Verdict.APPROVED),
             "denied": sorted(p for p, v in verdicts.items() if v is Verdict.DENIED),
-            "rules": sorted(rule.number for rule in stored.rules),
+            "rules": sorted(r.number for r in stored.rules if r.verdict is not PENDING),
+            "lapsed": sorted(r.number for r in stored.rules if r.verdict is PENDING),
             "seq": len(store.events()),
         }
         return json.dumps(state).encode() + b"\n"
@@ -178,5 +189,8 @@ def _orders(catalog: Catalog, verb: str, what: str) -> list[Order]:
             return [AddRule(path, Verdict.DENIED, PERSON)]
         case "rule rm":
             return [RemoveRule(int(what), PERSON)]
+        case "rules again":
+            lapsed = (rule for rule in catalog.rules if rule.verdict is PENDING)
+            return [ApproveRule(rule.number, PERSON) for rule in lapsed]
         case _:
             return []  # only a look

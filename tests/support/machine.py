@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from rootsd.core.catalog import Catalog
-from rootsd.core.changes import Change, ProjectChange
+from rootsd.core.changes import Change, ProjectChange, Verb
 from rootsd.core.errors import OrderRefused
 from rootsd.core.inputs import (
     AddRule,
@@ -17,12 +18,15 @@ from rootsd.core.inputs import (
     Forget,
     Input,
     RemoveRule,
+    Restore,
+    Retag,
     Sighted,
     Unreachable,
     Unsafe,
     Vanished,
 )
 from rootsd.core.model import (
+    UNDECIDED,
     Incomplete,
     LapseReason,
     Presence,
@@ -32,7 +36,7 @@ from rootsd.core.model import (
 )
 from rootsd.core.paths import checked
 from rootsd.core.plan import plan
-from support.permitted import Permitted, within
+from support.permitted import Folder, Permitted, within
 from support.world import ANN, HOME, LATER, NOTHING_KNOWN, NOW, UNIDENTIFIABLE, identity
 
 SECRET = HOME + b"/.ssh/keys"
@@ -86,6 +90,7 @@ class Machine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.catalog: Catalog = NOTHING_KNOWN
+        self.last_orders: dict[bytes, tuple[Restore, Folder]] = {}
         self.permitted = Permitted(
             lambda pattern, path: COVERED[pattern](path), frozenset({SECRET, NOT_UTF8, URI})
         )
@@ -98,7 +103,29 @@ class Machine(RuleBasedStateMachine):
             return False
         assert replayed(self.catalog, made.changes) == made.catalog.projects
         self.catalog = made.catalog
+        if len(inputs) == 1 and isinstance(inputs[0], Approve | Deny | Forget):
+            self.remember(inputs[0].path, made.changes)
+        for change in made.changes:
+            if isinstance(change, ProjectChange) and change.verb is Verb.FORGOTTEN:
+                self.follow(change.path, inputs)
         return True
+
+    def follow(self, path: bytes, inputs: tuple[Input, ...]) -> None:
+        """Nothing remains where a project was that is approved where it was moved to."""
+        if Forget(path, ANN) not in inputs:
+            assert self.permitted.folders[path].gone
+            self.permitted.forget(path)
+
+    def remember(self, path: bytes, changes: tuple[Change, ...]) -> None:
+        """What takes the order back that made `changes`, and what a person thought before it."""
+        for change in changes:
+            if isinstance(change, ProjectChange) and (change.path, change.actor) == (path, ANN):
+                before, after = (
+                    p.ruling if p else UNDECIDED for p in (change.before, change.after)
+                )
+                order = Restore(path, after, before, ANN)
+                self.last_orders.pop(path, None)
+                self.last_orders[path] = order, copy(self.permitted.folders[path])
 
     @initialize()
     def begin(self) -> None:
@@ -164,6 +191,22 @@ class Machine(RuleBasedStateMachine):
         assert self.take(Forget(path, ANN)) is (path in self.permitted.folders)
         if path in self.permitted.folders:
             self.permitted.forget(path)
+        if path == URI:
+            self.permitted.folders.pop(path, None)  # nothing would ever find it again
+
+    @rule(path=anywhere)
+    def tag(self, path: bytes) -> None:
+        assert self.take(Retag(path, ("work",), (), ANN)) is (path in self.permitted.folders)
+        if path in self.permitted.folders:
+            self.permitted.folders[path].decided = True
+
+    @precondition(lambda self: self.last_orders)
+    @rule()
+    def undo(self) -> None:
+        """What a person said last, if nothing was said of that project since."""
+        path, (order, before) = self.last_orders.popitem()
+        if self.take(order):
+            self.permitted.take_back(path, before)
 
     @rule(pattern=patterns, verdict=st.sampled_from((Verdict.APPROVED, Verdict.DENIED)))
     def add_rule(self, pattern: bytes, verdict: Verdict) -> None:

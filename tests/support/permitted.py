@@ -67,6 +67,13 @@ class Permitted:
         if folder.gone:
             del self.folders[path]
 
+    def take_back(self, path: bytes, before: Folder) -> None:
+        folder = self.folders[path]
+        folder.drop_approvals()
+        folder.word, folder.denied, folder.decided = before.word, before.denied, before.decided
+        if folder.gone and not folder.decided:
+            del self.folders[path]
+
     def settle(self) -> None:
         """Rules speak, then approved main checkouts, for what nobody decided."""
         for path, folder in sorted(self.folders.items(), key=lambda item: item[1].main or b""):

@@ -13,12 +13,14 @@ LINK = -1
 @dataclass
 class Promise:
     """`lies` tells what lies at each path; `rules` are by number: the folder covered, and whether
-    it is approved. `doubted` are paths about which a lost part of the history may have said no."""
+    it is approved; `lapsed` are those that were, until a part of the history was lost. `doubted`
+    are paths about which that part may have said no."""
 
     lies: dict[str, int] = field(default_factory=dict)
     approved: dict[str, int] = field(default_factory=dict)
     denied: set[str] = field(default_factory=set)
     rules: dict[int, tuple[str, bool]] = field(default_factory=dict)
+    lapsed: dict[int, tuple[str, bool]] = field(default_factory=dict)
     doubted: set[str] = field(default_factory=set)
     next_rule: int = 1
 
@@ -41,6 +43,9 @@ class Promise:
     def remove_rule(self, number: int) -> None:
         del self.rules[number]
 
+    def approve_rules_again(self) -> None:
+        self.rules, self.lapsed = self.rules | self.lapsed, {}
+
     def look(self) -> None:
         """What is found replaced has lost its approval, also if the first folder comes back."""
         for path, number in list(self.approved.items()):
@@ -51,6 +56,7 @@ class Promise:
         """The store is an older one, and knows that it is."""
         self.approved, self.denied = {}, set(old.denied)
         self.rules = {n: rule for n, rule in old.rules.items() if not rule[1]}
+        self.lapsed = old.lapsed | {n: rule for n, rule in old.rules.items() if rule[1]}
         self.doubted, self.next_rule = set(self.lies) | set(old.lies), old.next_rule
 
     def may_be_told(self) -> set[str]:

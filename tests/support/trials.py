@@ -97,10 +97,11 @@ class Trials(RuleBasedStateMachine):
         assert self.stored() == self.promised(self.promise)
 
     def stored(self) -> tuple[object, ...]:
-        return tuple(self.state[key] for key in ("approved", "denied", "rules"))
+        return tuple(self.state[key] for key in ("approved", "denied", "rules", "lapsed"))
 
     def promised(self, promise: Promise) -> tuple[object, ...]:
-        return sorted(promise.approved), sorted(promise.denied), sorted(promise.rules)
+        parts = (promise.approved, promise.denied, promise.rules, promise.lapsed)
+        return tuple(sorted(part) for part in parts)
 
     def one_of(self, names: Iterable[str], number: int) -> str | None:
         """What is drawn does not depend on how things stand, since a kill may leave either."""
@@ -134,6 +135,13 @@ class Trials(RuleBasedStateMachine):
         number = min(self.promise.rules)
         self.promise.remove_rule(number)
         self.check(self.keeper.order("rule rm", str(number)))
+
+    @rule()
+    def approve_rules_again(self) -> None:
+        if self.promise.lapsed:
+            steps["rules again"] += 1
+            self.promise.approve_rules_again()
+            self.check(self.keeper.order("rules again", ""))
 
     def say(self, promise: Promise, verb: str, what: str) -> None:
         match verb:

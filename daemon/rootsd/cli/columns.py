@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from rootsd.cli.render import Column
+from rootsd.core.paths import text_of
 
 VERDICT_STYLES = {"approved": "green", "denied": "red", "pending": "yellow"}
 _NAME_LIMIT = 64
@@ -22,6 +23,19 @@ def path_of(item: Mapping[str, Any]) -> str:
     if encoded:
         return b64decode(encoded).decode("utf-8", "surrogateescape")
     return str(item.get("path") or item.get("uri") or "")
+
+
+def pattern_of(rule: Mapping[str, Any]) -> str:
+    """The pattern of a rule as text, undecodable bytes as lone surrogates."""
+    encoded = rule["pattern_b64"]
+    return text_of(b64decode(encoded)) if encoded else str(rule["pattern"])
+
+
+def extent_of(rule: Mapping[str, Any]) -> str:
+    """How much a rule covers, as a sentence."""
+    if not rule["covers"]:
+        return "It covers nothing yet."
+    return f"It covers {rule['covers']} now."
 
 
 def home_short(path: str) -> str:

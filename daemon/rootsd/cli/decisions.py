@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rootsd.cli.columns import NAME, NOTE, PATH, PROJECT_COLUMNS, VERDICT
+from rootsd.cli.columns import NAME, NOTE, PATH, PROJECT_COLUMNS, VERDICT, extent_of, pattern_of
 from rootsd.cli.render import Answer, Column
 from rootsd.cli.session import Session
 from rootsd.core.labels import safe_label
@@ -35,12 +35,18 @@ def decide(session: Session, order: ProjectOrder) -> None:
     decided = session.call(order)
     output = session.output
     is_rehearsal = order.effect is Effect.DRY_RUN
+    rules = decided.get("rules", [])
     extra = {"unchanged": decided["unchanged"], "dry_run": is_rehearsal}
+    if rules:
+        extra["rules"] = rules
     answer = Answer(decided["items"], decided["revision"], decided["warnings"], extra)
     output.show(answer, _columns(order) if output.on_terminal else PROJECT_COLUMNS)
     for item in decided["unchanged"]:
         output.say(f"{safe_label(item['name'])}: {_so_already(order)}")
-    if not decided["items"] and not decided["unchanged"]:
+    for rule in rules:
+        pattern = safe_label(pattern_of(rule), limit=None)
+        output.say(f"Rule {rule['number']} approves again: {pattern}. {extent_of(rule)}")
+    if not decided["items"] and not decided["unchanged"] and not rules:
         output.say("Done; what is gone from the disk is no longer listed.")
     if is_rehearsal:
         output.say(UNCHANGED)

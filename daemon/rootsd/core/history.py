@@ -192,8 +192,8 @@ def distrust(state: Fold, at: datetime) -> list[Event]:
     """The events that take back every approval, for a history whose end may be lost: a decision
     in the lost part may have taken any of them back.
 
-    Approvals and grants lapse, approve rules are removed, denials and deny rules stay; the guard
-    is the usual one again.
+    Approvals, grants and approve rules lapse, denials and deny rules stay; the guard is the usual
+    one again.
     """
     drafts: list[_Draft] = []
     for subject, last in state.standing.items():
@@ -203,8 +203,9 @@ def distrust(state: Fold, at: datetime) -> list[Event]:
                 if ruling != project.ruling:
                     body = encode_project(replace(project, ruling=ruling))
                     drafts.append(_Draft(None, Verb.LAPSED, subject, body))
-            case Rule(verdict=Verdict.APPROVED):
-                drafts.append(_Draft(None, Verb.RULE_REMOVED, subject, None))
+            case Rule(verdict=Verdict.APPROVED) as rule:
+                body = encode_rule(replace(rule, verdict=Verdict.PENDING))
+                drafts.append(_Draft(None, Verb.LAPSED, subject, body))
             case Guard():
                 drafts.append(_Draft(None, Verb.GUARD_SET, subject, None))
             case _:

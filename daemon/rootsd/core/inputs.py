@@ -156,6 +156,14 @@ class RemoveRule:
 
 
 @dataclass(frozen=True, slots=True)
+class ApproveRule:
+    """Let rule `number`, which has lapsed, approve again."""
+
+    number: int
+    actor: Actor
+
+
+@dataclass(frozen=True, slots=True)
 class RestoreRule:
     """Take back what happened to rule `number`: it is `rule` again, or gone where that is None."""
 
@@ -166,5 +174,6 @@ class RestoreRule:
 
 Verdicts = Approve | Deny | Forget
 ProjectOrder = Verdicts | Rename | Retag | Restore
-Order = ProjectOrder | AddRule | RemoveRule | RestoreRule
+RuleOrder = AddRule | RemoveRule | ApproveRule | RestoreRule
+Order = ProjectOrder | RuleOrder
 Input = Fact | Order

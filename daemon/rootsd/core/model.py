@@ -279,7 +279,10 @@ class Project:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A standing order for the paths that `pattern` matches; see `rootsd.core.rules`."""
+    """A standing order for the paths that `pattern` matches; see `rootsd.core.rules`.
+
+    One that approved and has lapsed is pending: it speaks for nothing.
+    """
 
     number: int
     pattern: bytes

@@ -12,13 +12,14 @@ from typing import assert_never
 
 from rootsd.core import names
 from rootsd.core.catalog import Catalog
-from rootsd.core.changes import Change, ProjectChange, RuleChange, Verb
+from rootsd.core.changes import Change, ProjectChange, Verb
 from rootsd.core.decide import Ground, is_denied_by_person
-from rootsd.core.errors import DeniedHere, NameTaken, RefusedPlace, UnknownRule
+from rootsd.core.errors import DeniedHere, NameTaken, RefusedPlace
 from rootsd.core.grants import given
 from rootsd.core.inputs import (
     AddRule,
     Approve,
+    ApproveRule,
     Deny,
     Expired,
     Fact,
@@ -30,6 +31,7 @@ from rootsd.core.inputs import (
     Restore,
     RestoreRule,
     Retag,
+    RuleOrder,
     Sighted,
     Unreachable,
     Unsafe,
@@ -40,12 +42,11 @@ from rootsd.core.model import (
     Actor,
     Project,
     ProjectKind,
-    Rule,
     Verdict,
     narrower,
 )
 from rootsd.core.reach import reach
-from rootsd.core.rules import checked_pattern
+from rootsd.core.rulebook import after_change, rule_change
 from rootsd.core.step import step
 
 # The second is for the worktrees of main checkouts that the first approved; they do not chain.
@@ -89,12 +90,8 @@ class _Draft:
         match event:
             case Sighted() | Vanished() | Unreachable() | Unsafe() | Expired():
                 self._step(event, Verb.OBSERVED, None)
-            case AddRule():
-                self._add_rule(event)
-            case RemoveRule():
-                self._remove_rule(event)
-            case RestoreRule():
-                self._restore_rule(event)
+            case AddRule() | RemoveRule() | ApproveRule() | RestoreRule():
+                self._change_rule(event)
             case _:
                 self._order(event)
 
@@ -253,32 +250,12 @@ class _Draft:
         unnamed = (p.path for p in self._projects.values() if p.ruling.name is None)
         return names.propose(unnamed, taken)[path]
 
-    def _add_rule(self, order: AddRule) -> None:
-        rule = Rule(
-            self._next_rule, checked_pattern(order.pattern), order.verdict, order.actor, self._now
-        )
-        self._next_rule += 1
-        self._rules.append(rule)
+    def _change_rule(self, order: RuleOrder) -> None:
+        change = rule_change(self._rules, order, self._next_rule, self._now)
+        self._rules = after_change(self._rules, change)
+        self._next_rule = max(self._next_rule, change.number + 1)
         self._touches_all = True
-        self._changes.append(RuleChange(rule.number, None, rule, Verb.RULE_ADDED, order.actor))
-
-    def _remove_rule(self, order: RemoveRule) -> None:
-        rule = next((rule for rule in self._rules if rule.number == order.number), None)
-        if rule is None:
-            raise UnknownRule(f"there is no rule {order.number}", "rootsd rule ls")
-        self._rules.remove(rule)
-        self._touches_all = True
-        self._changes.append(RuleChange(rule.number, rule, None, Verb.RULE_REMOVED, order.actor))
-
-    def _restore_rule(self, order: RestoreRule) -> None:
-        before = next((rule for rule in self._rules if rule.number == order.number), None)
-        self._rules = [rule for rule in self._rules if rule.number != order.number]
-        if order.rule is not None:
-            self._rules = sorted([*self._rules, order.rule], key=lambda rule: rule.number)
-        self._touches_all = True
-        self._changes.append(
-            RuleChange(order.number, before, order.rule, Verb.UNDONE, order.actor)
-        )
+        self._changes.append(change)
 
     def _judged(self) -> Catalog:
         projects, rules = dict(self._projects), tuple(self._rules)

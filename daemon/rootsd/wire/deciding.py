@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import ClassVar, TypedDict
+from typing import ClassVar, NotRequired, TypedDict
 
 from rootsd.core.model import Access
-from rootsd.wire.projects import Item, Selection
+from rootsd.wire.projects import Item, RuleItem, Selection
 from rootsd.wire.request import Request
 
 LONGEST_S = 3650 * 86_400  # of an approval that has an end
@@ -53,9 +53,11 @@ class Decide(Request):
 
 
 class Decided(TypedDict):
-    """What an order did: `items` were changed, `unchanged` were so already."""
+    """What an order did: `items` were changed, `unchanged` were so already. `rules` are those
+    that had lapsed and approve again, where there are any."""
 
     revision: int
     items: list[Item]
     unchanged: list[Item]
     warnings: list[str]
+    rules: NotRequired[list[RuleItem]]

@@ -1,4 +1,4 @@
-"""Projects as the public `rootsd/1` schema has them, and the request for them."""
+"""Projects as the public `rootsd/1` schema has them, and rules; and the request for projects."""
 
 from __future__ import annotations
 
@@ -81,3 +81,15 @@ class Listing(TypedDict):
     revision: int
     items: list[Item]
     warnings: list[str]
+
+
+class RuleItem(TypedDict):
+    """One rule. `verdict` is pending where it approved and has lapsed, `pattern` null and
+    `pattern_b64` set where it is not UTF-8; `covers` tells how many known projects it matches."""
+
+    number: int
+    verdict: str
+    pattern: str | None
+    pattern_b64: str | None
+    covers: int
+    added_at: str

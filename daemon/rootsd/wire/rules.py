@@ -7,7 +7,7 @@ from typing import ClassVar, TypedDict
 
 from rootsd.core.model import Verdict
 from rootsd.wire.deciding import Effect
-from rootsd.wire.projects import Item
+from rootsd.wire.projects import Item, RuleItem
 from rootsd.wire.request import Request
 
 
@@ -41,18 +41,6 @@ class RuleRemoval(Request):
 
     number: int
     effect: Effect = Effect.APPLY
-
-
-class RuleItem(TypedDict):
-    """One rule. `pattern` is null and `pattern_b64` set where it is not UTF-8; `covers` tells how
-    many known projects it matches."""
-
-    number: int
-    verdict: str
-    pattern: str | None
-    pattern_b64: str | None
-    covers: int
-    added_at: str
 
 
 class RuleListing(TypedDict):

@@ -78,8 +78,8 @@ class Status(TypedDict):
     """The whole of `status --json` below its envelope.
 
     `counts` has `published`, `approved`, `waiting` (what `rootsd pending` lists), `denied`,
-    `lapsed`, `incomplete` and `projects`; `closed_connections` those that the daemon closed since
-    it started, by a word of `host.ipc.accept.Refused`.
+    `lapsed`, `lapsed_rules`, `incomplete` and `projects`; `closed_connections` those that the
+    daemon closed since it started, by a word of `host.ipc.accept.Refused`.
     """
 
     revision: int

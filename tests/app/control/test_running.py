@@ -27,7 +27,7 @@ async def test_the_status_tells_everything_and_how_many() -> None:
     office = Office(
         approved(1), suspended(approved(2)), denied(3), lapsed(project(4)),
         replace(project(5), sighting=incomplete), project(6), granted(7),
-        rules=[rule(Verdict.APPROVED, path(7))],
+        rules=[rule(Verdict.APPROVED, path(7)), rule(Verdict.PENDING, number=2)],
     )  # fmt: skip
     status = await office.ask(StatusQuery())
     assert list(status) == list(Status.__annotations__)
@@ -37,6 +37,7 @@ async def test_the_status_tells_everything_and_how_many() -> None:
         "waiting": 2,
         "denied": 1,
         "lapsed": 1,
+        "lapsed_rules": 1,
         "incomplete": 1,
         "projects": 7,
     }

@@ -10,7 +10,7 @@ import anyio
 from rootsd.app.control.register import Call
 from rootsd.app.deciding.chronicle import log_items
 from rootsd.core.callers import Guard
-from rootsd.core.changes import Attempt, GuardChange, ProjectChange, Verb
+from rootsd.core.changes import Attempt, GuardChange, ProjectChange, RuleChange, Verb
 from rootsd.core.history import START, distrust, events_for, fold
 from rootsd.core.model import Actor, ActorKind, Verdict
 from rootsd.wire.deciding import Effect
@@ -43,6 +43,18 @@ def test_every_kind_of_event_is_told_in_words() -> None:
         "seq": 5, "at": "2026-03-04T12:00:00Z", "verb": "refused", "actor": "caller",
         "by": "pid 9: Goose started it", "path": None, "path_b64": None, "what": "approve api",
     }  # fmt: skip
+
+
+def test_a_rule_that_lapsed_and_approves_again_is_told_by_its_number() -> None:
+    added = events_for([add(rule(1, Verdict.APPROVED))], NOON, START)
+    lost = distrust(fold(added), NOON)
+    lapsed, approving = rule(1, Verdict.PENDING), rule(1, Verdict.APPROVED)
+    again = RuleChange(1, lapsed, approving, Verb.APPROVED, PERSON)
+    told = log_items([*lost, *events_for([again], NOON, lost[-1].head)])
+    assert [(item["verb"], item["what"]) for item in told] == [
+        ("lapsed", "rule 1 /srv/**"),
+        ("approved", "rule 1 /srv/**"),
+    ]
 
 
 def test_what_nobody_ordered_has_no_actor() -> None:

@@ -265,6 +265,36 @@ async def test_an_approval_that_was_lost_comes_back_as_narrow_as_it_was(how: str
     assert office.world.ledger.catalog.roots[path(1)].access is Access.READ_WRITE
 
 
+async def test_all_that_lapsed_with_a_lost_history_comes_back_by_one_order_rules_too() -> None:
+    lost = _lost(project(1), Access.READ_WRITE, LapseReason.STORE_RESTORED)
+    covering = [rule(Verdict.PENDING), rule(Verdict.DENIED, SOURCES + b"/no/**", number=2)]
+    office = Office(lost, project(2), rules=covering)
+    assert office.world.ledger.catalog.roots == {}, "a lapsed rule speaks for nothing"
+    would = await office.decide(APPROVE, select=Selection.LAPSED, effect=Effect.DRY_RUN)
+    done = await office.decide(APPROVE, select=Selection.LAPSED)
+    for told in (would, done):
+        assert names(told["items"]) == ["p1"]
+        assert [(r["number"], r["verdict"], r["covers"]) for r in told["rules"]] == [
+            (1, "approved", 2)
+        ]
+    assert await office.world.told() == {path(1), path(2)}
+    with pytest.raises(UnknownProject):
+        await office.decide(APPROVE, select=Selection.LAPSED)
+
+
+@pytest.mark.parametrize(
+    ("verb", "select", "under"),
+    [(APPROVE, Selection.WAITING, None), (APPROVE, Selection.LAPSED, "/home/ann/src")],
+)
+async def test_a_rule_that_lapsed_is_not_meant_by_less_than_all_that_lapsed(
+    verb: DecisionVerb, select: Selection, under: str | None
+) -> None:
+    lost = _lost(project(1), Access.READ_WRITE)
+    office = Office(lost, rules=[rule(Verdict.PENDING)])
+    assert "rules" not in await office.decide(verb, select=select, under=under)
+    assert office.world.ledger.catalog.rules == (rule(Verdict.PENDING),)
+
+
 async def test_what_lapsed_can_be_narrowed_when_it_is_approved_again() -> None:
     office = Office(_lost(project(1), Access.READ_WRITE))
     await office.decide(APPROVE, "p1", access=Access.READ)

@@ -10,7 +10,14 @@ import pytest
 from rootsd.app.deciding.effects import granted_in, granting, only_narrows, without_grants
 from rootsd.core.catalog import Catalog
 from rootsd.core.changes import Verb
-from rootsd.core.inputs import Input, RemoveRule, Unreachable, Unsafe
+from rootsd.core.inputs import (
+    ApproveRule,
+    Input,
+    RemoveRule,
+    RestoreRule,
+    Unreachable,
+    Unsafe,
+)
 from rootsd.core.model import (
     UNDECIDED,
     Incomplete,
@@ -168,3 +175,12 @@ def test_what_is_unsafe_and_what_is_out_of_reach_is_taken_in_with_the_rest() -> 
     bare = without_grants(plan(catalog, inputs, NOON))
     assert bare.catalog.roots == {}
     assert bare.catalog.projects[path(3)].sighting.identity == identity(3)
+
+
+def test_to_say_that_a_lapsed_rule_approves_again_does_not_narrow_to_take_it_back_does() -> None:
+    lapsed = rule(Verdict.PENDING)
+    known = catalog_of(project(1), rules=[lapsed])
+    again = plan(known, [ApproveRule(1, PERSON)], NOON)
+    assert not only_narrows(known, again)
+    back = plan(again.catalog, [RestoreRule(1, lapsed, PERSON)], NOON)
+    assert only_narrows(again.catalog, back)

@@ -14,7 +14,7 @@ from rootsd.wire.request import BadRequest
 from rootsd.wire.rules import RuleAddition, RuleRemoval, RulesQuery
 from support.decisions import approved, denied, project
 from support.desks import CWD, Office, names
-from support.fakes import SOURCES, DiskRefuses, at, path, sight
+from support.fakes import SOURCES, DiskRefuses, at, path, rule, sight
 
 YES, NO = Verdict.APPROVED, Verdict.DENIED
 
@@ -176,3 +176,16 @@ async def test_a_rehearsal_shows_what_a_rule_would_do_and_does_nothing() -> None
     assert await office.world.told() == set()
     assert len(office.world.ledger.catalog.rules) == 1
     assert office.world.is_kept()
+
+
+async def test_a_rule_that_lapsed_is_the_same_rule_when_it_is_added_again() -> None:
+    lapsed = rule(Verdict.PENDING, SOURCES + b"/**")
+    office = Office(project(1), rules=[lapsed])
+    listing = await office.ask(RulesQuery())
+    assert [item["verdict"] for item in listing["items"]] == ["pending"]
+    ruled = await add(office, YES, "/home/ann/src/**")
+    assert (ruled["rule"]["number"], ruled["rule"]["verdict"]) == (1, "approved")
+    assert ruled["is_new"]
+    assert await office.world.told() == {path(1)}
+    denying = await add(office, NO, "/home/ann/src/**")
+    assert denying["rule"]["number"] > 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -94,3 +95,14 @@ def test_a_refusal_has_its_status_and_names_the_next_command(
     daemon.answers["decide"] = Objection(code, "no", "rootsd ls")
     done = shell.run("approve", "api")
     assert (done.status, done.out, done.err) == (status, "", "error: no\n  try: rootsd ls\n")
+
+
+def test_rules_that_approve_again_are_told(daemon: FakeDaemon, shell: Shell) -> None:
+    again = {
+        "number": 3, "verdict": "approved", "pattern": "/src/**", "pattern_b64": None,
+        "covers": 2, "added_at": "2026-11-20T08:11:02Z",
+    }  # fmt: skip
+    daemon.answers["decide"] = {**a_decision(), "rules": [again]}
+    done = shell.run("approve", "--lapsed", "--all")
+    assert (done.out, done.err) == ("", "Rule 3 approves again: /src/**. It covers 2 now.\n")
+    assert json.loads(shell.run("approve", "--lapsed", "--json").out)["rules"] == [again]

@@ -111,3 +111,14 @@ def test_a_rehearsal_says_that_nothing_was_changed(daemon: FakeDaemon, shell: Sh
     assert [params["effect"] for _, params in daemon.requests] == ["dry-run", "dry-run"]
     whole = json.loads(shell.run("rule", "rm", "3", "--dry-run", "--json").out)
     assert whole["dry_run"]
+
+
+def test_a_rule_that_lapsed_is_listed_as_such_with_the_next_command(
+    daemon: FakeDaemon, shell: Shell
+) -> None:
+    daemon.answers["rules"] = {"revision": 8, "items": [a_rule(verdict="pending")], "warnings": []}
+    done = shell.run("rule")
+    assert done.out.startswith("3\tlapsed\t/src/**\t1\t")
+    assert "rootsd approve --lapsed --all" in done.err
+    daemon.answers["rule-rm"] = ruled(rule=a_rule(verdict="pending"), is_new=False)
+    assert shell.run("rule", "rm", "3").err == "Rule 3 is gone: approve /src/**.\n"

@@ -67,6 +67,16 @@ def test_a_terminal_gets_a_line_for_each_topic_and_the_next_command(
     ]
 
 
+def test_rules_that_lapsed_are_told_with_the_next_command(
+    daemon: FakeDaemon, shell: Shell
+) -> None:
+    status = a_status()
+    daemon.answers["status"] = {**status, "counts": {**status["counts"], "lapsed_rules": 2}}
+    lines = shell.terminal("status").out.splitlines()
+    assert "rules     2 lapsed                       → rootsd rule" in lines
+    assert "count\tlapsed_rules\t2" in shell.run("status").out
+
+
 def test_refused_orders_and_another_guard_are_told(daemon: FakeDaemon, shell: Shell) -> None:
     refused = {
         "count": 2, "at": "2026-11-20T09:00:00Z", "what": "approve \x1b", "by": "pid 7, claude",

@@ -52,10 +52,10 @@ def _assert_distrusted(loaded: Loaded, *, approvals: int = 2) -> None:
         assert (lapse.reason, lapse.at) == (LapseReason.STORE_RESTORED, OPENED_AT)
     assert projects[denied(2).path] == denied(2)
     assert projects[project(4).path] == project(4)
-    assert loaded.rules == (rule(2, Verdict.DENIED),)
+    assert loaded.rules == (rule(1, Verdict.PENDING), rule(2, Verdict.DENIED))
     assert loaded.next_rule == 3
-    assert f"{approvals} approvals wait" in loaded.note
-    assert "1 approve rules were removed" in loaded.note
+    assert f"Lapsed: {approvals} approvals, 1 approve rules" in loaded.note
+    assert "rootsd approve --lapsed --all restores them" in loaded.note
 
 
 @pytest.mark.parametrize("lost", [decide(denied(1), approved(1)), decide(approved(7))])

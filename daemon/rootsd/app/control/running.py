@@ -13,7 +13,7 @@ from rootsd.app.control.register import Answer, Call, Entry, look
 from rootsd.app.control.scans import Surveyor
 from rootsd.app.deciding.ledger import Ledger
 from rootsd.core.callers import Guard
-from rootsd.core.model import ActorKind
+from rootsd.core.model import ActorKind, Verdict
 from rootsd.wire.guarding import RefusedStatus
 from rootsd.wire.running import (
     ConfigStatus,
@@ -96,6 +96,7 @@ class Running:
         counts = Counter(j.verdict.value for j in catalog.judgements.values())
         waiting = sum(1 for p in catalog.projects.values() if catalog.is_waiting(p))
         lapsed = sum(1 for p in catalog.projects.values() if p.ruling.is_lapsed)
+        lapsed_rules = sum(1 for rule in catalog.rules if rule.verdict is Verdict.PENDING)
         incomplete = sum(1 for p in catalog.projects.values() if p.sighting.incomplete)
         degraded = [*self.host.degraded(), *self.surveyor.degraded()]
         if self.ledger.unsaved:
@@ -114,6 +115,7 @@ class Running:
                 "waiting": waiting,
                 "denied": counts["denied"],
                 "lapsed": lapsed,
+                "lapsed_rules": lapsed_rules,
                 "incomplete": incomplete,
                 "projects": len(catalog.projects),
             },

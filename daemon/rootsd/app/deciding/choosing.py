@@ -1,4 +1,4 @@
-"""Which projects an order means: those that it names, or those that a sweep finds."""
+"""Which projects an order means: those that it names, or those that a sweep finds; and rules."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rootsd.core.catalog import Catalog
 from rootsd.core.errors import IdentityChanged, UnknownProject
 from rootsd.core.labels import safe_label
 from rootsd.core.marks import mark_of
-from rootsd.core.model import Project, ProjectKind
+from rootsd.core.model import Project, ProjectKind, Rule, Verdict
 from rootsd.core.paths import contains
 from rootsd.core.step import ALL_ALIKE, is_told_apart
 from rootsd.core.uris import looks_like_a_uri
@@ -24,11 +24,12 @@ from rootsd.wire.request import BadRequest
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """The projects that a request means, as they are in `catalog`."""
+    """The projects that a request means, as they are in `catalog`, and the rules that lapsed."""
 
     catalog: Catalog
     projects: tuple[Project, ...]
     warnings: tuple[str, ...]
+    rules: tuple[Rule, ...] = ()
 
     def __len__(self) -> int:
         """How many projects there are."""
@@ -43,7 +44,7 @@ class Chosen:
                 steady.append(project)
             else:
                 warnings.append(_left_out(self.catalog, project, "it changed just now"))
-        return Chosen(self.catalog, tuple(steady), tuple(warnings))
+        return Chosen(self.catalog, tuple(steady), tuple(warnings), self.rules)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +91,11 @@ class Chooser:
             for p in selected
             if p.path not in paths and (why := _obstacle(catalog, p)) is not None
         )
-        if not fitting:
+        rules = _lapsed_rules(catalog, request)
+        if not fitting and not rules:
             nothing = "nothing is waiting for a decision there"
             raise UnknownProject("; ".join(warnings) or nothing, "rootsd ls")
-        return Chosen(catalog, fitting, warnings)
+        return Chosen(catalog, fitting, warnings, rules)
 
     async def propose_unknown(self, request: Decide) -> None:
         """`approve PATH` of a folder that no scan has found proposes it first.
@@ -146,6 +148,14 @@ def _fitting(catalog: Catalog, verb: DecisionVerb) -> Callable[[Project], bool]:
     return lambda p: (
         p.path in catalog.roots or (catalog.is_waiting(p) and _obstacle(catalog, p) is None)
     )
+
+
+def _lapsed_rules(catalog: Catalog, request: Decide) -> tuple[Rule, ...]:
+    """The rules that an approval of all that lapsed means, too."""
+    is_all = request.verb is DecisionVerb.APPROVE and request.under is None
+    if not is_all or request.select is not Selection.LAPSED:
+        return ()
+    return tuple(rule for rule in catalog.rules if rule.verdict is Verdict.PENDING)
 
 
 def _obstacle(catalog: Catalog, project: Project) -> str | None:

@@ -15,6 +15,7 @@ from rootsd.app.control.items import rfc3339
 from rootsd.app.control.register import Entry, Order, look, order, plain
 from rootsd.app.deciding.ledger import Ledger
 from rootsd.core.callers import Guard
+from rootsd.core.changes import Verb
 from rootsd.core.history import FOCUS, Event, SubjectKind
 from rootsd.core.labels import safe_label
 from rootsd.core.model import Actor, Rule
@@ -136,6 +137,8 @@ def _what(event: Event) -> str:
     match event.outcome():
         case RuledProject(ruling=ruling) if ruling.name:
             return safe_label(ruling.name)
+        case Rule(number=number, pattern=pattern) if event.verb in (Verb.LAPSED, Verb.APPROVED):
+            return f"rule {number} {safe_label(pattern, limit=None)}"
         case Rule(verdict=verdict, pattern=pattern):
             return f"{verdict.value} {safe_label(pattern, limit=None)}"
         case Guard() as guard:

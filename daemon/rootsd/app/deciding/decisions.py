@@ -13,10 +13,12 @@ from rootsd.app.control.register import WORDS_LIMIT, Entry, Order, order
 from rootsd.app.deciding.choosing import Chooser, Chosen
 from rootsd.app.deciding.ledger import Ledger
 from rootsd.app.deciding.overtaking import Overtaken
+from rootsd.app.deciding.rules import rule_item
 from rootsd.core.catalog import Catalog
 from rootsd.core.decide import Ground
 from rootsd.core.errors import NameTaken, OrderRefused, UnknownProject
-from rootsd.core.inputs import Approve, Deny, Forget, Verdicts
+from rootsd.core.inputs import Approve, ApproveRule, Deny, Forget, Verdicts
+from rootsd.core.inputs import Order as LedgerOrder
 from rootsd.core.labels import safe_label
 from rootsd.core.model import (
     UNDECIDED,
@@ -80,6 +82,7 @@ class Decisions:
                 safe_label(item["path"] or item["uri"] or item["name"], limit=None)
                 for item in items
             ]
+            paths += [f"rule {rule['number']}" for rule in would.get("rules", ())]
         more = len(paths) - _MOST_STAKES
         lines = [f"{request.verb.value} {path}" for path in paths[:_MOST_STAKES]]
         return [*lines, f"and {more} more"] if more > 0 else lines
@@ -97,9 +100,10 @@ class Decisions:
                 _order(request, project, actor, expires, origins.get(project.path))
                 for project in chosen.projects
             ]
+            again = [ApproveRule(rule.number, actor) for rule in chosen.rules]
             fresh = [order for order in orders if not _is_so_already(chosen.catalog, order)]
             try:
-                after = await self._applied(request.effect, fresh, chosen.projects)
+                after = await self._applied(request.effect, [*again, *fresh], chosen.projects)
                 break
             except OrderRefused:
                 # Of many that nobody named, one that changed just now does not stop the others.
@@ -115,7 +119,7 @@ class Decisions:
         return answer
 
     async def _applied(
-        self, effect: Effect, orders: Sequence[Verdicts], seen: Sequence[Project]
+        self, effect: Effect, orders: Sequence[LedgerOrder], seen: Sequence[Project]
     ) -> Catalog:
         if effect is Effect.DRY_RUN:
             return self.ledger.rehearse(orders).catalog
@@ -130,7 +134,7 @@ class Decisions:
             for p in after.over(changed)
             if after.judgements[p.path].ground is Ground.HOLDS_DENIED
         ]
-        return Decided(
+        decided = Decided(
             revision=self.ledger.revision,
             items=[
                 *items_of(after, (p for p in known if p.path in changed), parents),
@@ -139,6 +143,11 @@ class Decisions:
             unchanged=items_of(after, (p for p in known if p.path not in changed), parents),
             warnings=[*chosen.warnings, *withheld],
         )
+        if chosen.rules:
+            numbers = {rule.number for rule in chosen.rules}
+            rules = (rule for rule in after.rules if rule.number in numbers)
+            decided["rules"] = [rule_item(rule, after) for rule in rules]
+        return decided
 
 
 def _words(request: Decide) -> str:

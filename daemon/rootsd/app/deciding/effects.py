@@ -23,10 +23,10 @@ def only_narrows(catalog: Catalog, made: Plan) -> bool:
 
 def _narrows(change: Change) -> bool:
     match change:
-        case RuleChange(before=None, after=rule) if rule is not None:
-            return rule.verdict is Verdict.DENIED
-        case RuleChange(before=rule, after=None) if rule is not None:
-            return rule.verdict is Verdict.APPROVED
+        case RuleChange(before=before, after=after):
+            denied = before is not None and before.verdict is Verdict.DENIED
+            approves = after is not None and after.verdict is Verdict.APPROVED
+            return not denied and not approves
         case ProjectChange(verb=Verb.FORGOTTEN, before=project) if project is not None:
             decision = project.ruling.decision
             return decision is None or decision.verdict is not Verdict.DENIED

@@ -16,14 +16,15 @@ from rootsd.app.control.register import Entry, Order, look, order, plain
 from rootsd.app.deciding.ledger import Ledger
 from rootsd.core.catalog import Catalog
 from rootsd.core.errors import RefusedPlace, UnknownRule
-from rootsd.core.inputs import AddRule, RemoveRule
+from rootsd.core.inputs import AddRule, ApproveRule, RemoveRule
 from rootsd.core.labels import safe_label
 from rootsd.core.model import Actor, Parent, Project, Rule, Verdict
 from rootsd.core.paths import bytes_of, is_utf8, text_of
 from rootsd.core.rules import checked_pattern, literal, matches
 from rootsd.wire.deciding import Effect
+from rootsd.wire.projects import RuleItem
 from rootsd.wire.request import BadRequest
-from rootsd.wire.rules import RuleAddition, Ruled, RuleItem, RuleListing, RuleRemoval, RulesQuery
+from rootsd.wire.rules import RuleAddition, Ruled, RuleListing, RuleRemoval, RulesQuery
 
 _GLOB = re.compile(rb"[*?\[]")
 
@@ -48,23 +49,34 @@ class Rules:
     async def listing(self, _: RulesQuery) -> RuleListing:
         """All rules."""
         catalog = self.ledger.catalog
-        items = [_item(rule, _covered(rule, catalog)) for rule in catalog.rules]
+        items = [rule_item(rule, catalog) for rule in catalog.rules]
         return RuleListing(revision=self.ledger.revision, items=items, warnings=[])
 
     async def add(self, request: RuleAddition, actor: Actor) -> Ruled:
-        """Make a rule, unless it is there. Raises BadRequest for what is no pattern, RefusedPlace
-        for one that would approve all there is, and what the store raises."""
+        """Make a rule, unless it is there; one that lapsed approves again.
+
+        Raises BadRequest for what is no pattern, RefusedPlace for one that would approve all
+        there is, and what the store raises.
+        """
         if request.verdict is Verdict.PENDING:
             raise BadRequest("a rule approves or denies", "rootsd rule add --help")
         pattern = await to_thread.run_sync(self._pattern, request.pattern, request.cwd)
         if request.verdict is Verdict.APPROVED:
             self._refuse_all_there_is(pattern)
-        known = _same(self.ledger.catalog, request.verdict, pattern)
-        if known is None:
+        catalog = self.ledger.catalog
+        if known := _same(catalog, request.verdict, pattern):
+            return self._told(known, catalog, catalog, is_new=False)
+        lapsed = None
+        if request.verdict is Verdict.APPROVED:
+            lapsed = _same(catalog, Verdict.PENDING, pattern)
+        if lapsed is None:
             ruling = AddRule(pattern, request.verdict, actor)
             catalog = await self._catalog_after(ruling, request.effect)
             return self._told(catalog.rules[-1], catalog, catalog, is_new=True)
-        return self._told(known, self.ledger.catalog, self.ledger.catalog, is_new=False)
+        again = ApproveRule(lapsed.number, actor)
+        catalog = await self._catalog_after(again, request.effect)
+        rule = next(rule for rule in catalog.rules if rule.number == lapsed.number)
+        return self._told(rule, catalog, catalog, is_new=True)
 
     async def remove(self, request: RuleRemoval, actor: Actor) -> Ruled:
         """Take a rule back. Raises UnknownRule."""
@@ -75,7 +87,9 @@ class Rules:
         after = await self._catalog_after(RemoveRule(request.number, actor), request.effect)
         return self._told(rule, before, after, is_new=False)
 
-    async def _catalog_after(self, ruling: AddRule | RemoveRule, effect: Effect) -> Catalog:
+    async def _catalog_after(
+        self, ruling: AddRule | ApproveRule | RemoveRule, effect: Effect
+    ) -> Catalog:
         if effect is Effect.DRY_RUN:
             return self.ledger.rehearse([ruling]).catalog
         return (await self.ledger.obey([ruling])).catalog
@@ -137,6 +151,11 @@ def _same(catalog: Catalog, verdict: Verdict, pattern: bytes) -> Rule | None:
 def _covered(rule: Rule, catalog: Catalog) -> list[Project]:
     covered = (p for p in catalog.projects.values() if matches(rule.pattern, p.path))
     return sorted(covered, key=lambda p: p.path)
+
+
+def rule_item(rule: Rule, catalog: Catalog) -> RuleItem:
+    """The rule as the command line is told of it, with how much of `catalog` it covers."""
+    return _item(rule, _covered(rule, catalog))
 
 
 def _item(rule: Rule, covered: Sequence[Project]) -> RuleItem:

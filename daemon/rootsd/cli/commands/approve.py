@@ -40,7 +40,11 @@ _WAITING = completing.projects(Selection.WAITING)
 @click.option("--for", "lasts", type=Duration(), metavar="8h", help="end the approval after that")
 @click.option("--read-only", is_flag=True, help="ask clients not to write in it")
 @click.option("--all", "everything", is_flag=True, help="everything that waits for a decision")
-@click.option("--lapsed", is_flag=True, help="everything that was approved before and lapsed")
+@click.option(
+    "--lapsed",
+    is_flag=True,
+    help="everything that was approved before and lapsed, rules, too",
+)
 @click.option(
     "--under",
     metavar="PATH",

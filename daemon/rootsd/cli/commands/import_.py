@@ -19,7 +19,7 @@ from rootsd.core.errors import RootsdError
 from rootsd.wire.importing import EXPORT_FORMAT, MOST_AT_ONCE, Import
 
 _MOST_BYTES = 64 << 20
-_WORDS = {"approved": "approve", "denied": "deny"}
+_WORDS = {"approved": "approve", "denied": "deny", "pending": "approve"}  # the last: lapsed
 
 
 @click.command(

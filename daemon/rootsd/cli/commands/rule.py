@@ -2,38 +2,32 @@
 
 from __future__ import annotations
 
-from base64 import b64decode
 from collections.abc import Mapping
 from typing import Any
 
 import click
 
 from rootsd.cli import completing
-from rootsd.cli.columns import PROJECT_COLUMNS, age, home_short
+from rootsd.cli.columns import PROJECT_COLUMNS, age, extent_of, home_short, pattern_of
 from rootsd.cli.decisions import UNCHANGED, effect_of
 from rootsd.cli.flags import Command, Group
 from rootsd.cli.render import Answer, Column
 from rootsd.cli.session import Session, pass_session
 from rootsd.core.labels import safe_label
 from rootsd.core.model import Verdict
-from rootsd.core.paths import text_of
 from rootsd.wire.deciding import Effect
 from rootsd.wire.rules import RuleAddition, RuleRemoval, RulesQuery
 
 _VERBS = {"approve": Verdict.APPROVED, "deny": Verdict.DENIED}
-_STYLES = {"approve": "green", "deny": "red"}
+_LAPSED = "lapsed"
+_STYLES = {"approve": "green", "deny": "red", _LAPSED: "yellow"}
 _WORDS = {verdict.value: word for word, verdict in _VERBS.items()}
-
-
-def _pattern(rule: Mapping[str, Any]) -> str:
-    encoded = rule["pattern_b64"]
-    return text_of(b64decode(encoded)) if encoded else str(rule["pattern"])
 
 
 _COLUMNS = (
     Column("RULE", lambda rule: str(rule["number"])),
-    Column("SAYS", lambda rule: _WORDS[rule["verdict"]], style=_STYLES),
-    Column("PATTERN", _pattern, short=lambda rule: home_short(_pattern(rule)), is_path=True),
+    Column("SAYS", lambda rule: _WORDS.get(rule["verdict"], _LAPSED), style=_STYLES),
+    Column("PATTERN", pattern_of, short=lambda rule: home_short(pattern_of(rule)), is_path=True),
     Column("COVERS", lambda rule: str(rule["covers"])),
     Column("ADDED", lambda rule: rule["added_at"], short=lambda rule: age(rule["added_at"])),
 )
@@ -65,6 +59,8 @@ def list_(session: Session) -> None:
     output.show(Answer(listing["items"], listing["revision"], listing["warnings"]), _COLUMNS)
     if output.on_terminal and not listing["items"]:
         output.say("There is no rule: rootsd rule add approve '~/src/acme/**'")
+    if any(rule["verdict"] == Verdict.PENDING for rule in listing["items"]):
+        output.say("What lapsed approves again after: rootsd approve --lapsed --all")
 
 
 @command.command(
@@ -88,8 +84,8 @@ def add(session: Session, *, verb: str, glob: str, dry_run: bool) -> None:
     would = "would say" if dry_run else "says"
     done = would if ruled["is_new"] else "said already"
     _show(session, ruled, effect)
-    pattern = safe_label(_pattern(ruled["rule"]), limit=None)
-    session.output.say(f"Rule {number} {done}: {verb} {pattern}. {_extent(ruled['rule'])}")
+    pattern = safe_label(pattern_of(ruled["rule"]), limit=None)
+    session.output.say(f"Rule {number} {done}: {verb} {pattern}. {extent_of(ruled['rule'])}")
     if dry_run:
         session.output.say(UNCHANGED)
 
@@ -106,8 +102,8 @@ def remove(session: Session, *, number: int, dry_run: bool) -> None:
     effect = effect_of(dry_run=dry_run)
     ruled = session.call(RuleRemoval(number, effect))
     _show(session, ruled, effect)
-    pattern = safe_label(_pattern(ruled["rule"]), limit=None)
-    verb = _WORDS[ruled["rule"]["verdict"]]
+    pattern = safe_label(pattern_of(ruled["rule"]), limit=None)
+    verb = _WORDS.get(ruled["rule"]["verdict"], "approve")  # as it said before it lapsed
     gone = "would be gone" if dry_run else "is gone"
     session.output.say(f"Rule {number} {gone}: {verb} {pattern}.")
     if dry_run:
@@ -122,9 +118,3 @@ def _show(session: Session, ruled: Mapping[str, Any], effect: Effect) -> None:
     }
     answer = Answer(ruled["items"], ruled["revision"], ruled["warnings"], extra)
     session.output.show(answer, PROJECT_COLUMNS)
-
-
-def _extent(rule: Mapping[str, Any]) -> str:
-    if not rule["covers"]:
-        return "It covers nothing yet."
-    return f"It covers {rule['covers']} now."

@@ -79,6 +79,8 @@ def _lines(status: Mapping[str, Any]) -> Iterator[str]:
     words = ("published", "denied", "lapsed", "incomplete")
     told = [f"{counts[word]} {word}" for word in words if counts.get(word)]
     yield f"projects  {'   '.join(told) or 'none decided'}"
+    if lapsed := counts.get("lapsed_rules"):
+        yield f"rules     {lapsed} lapsed".ljust(41) + "→ rootsd rule"
     hint = "                              → rootsd pending" if counts["waiting"] else ""
     yield f"pending   {counts['waiting']}{hint}"
     is_next = counts["published"] and not status["sessions"]

@@ -132,12 +132,10 @@ def _distrust(file: Path, db: Database, state: Fold, at: datetime) -> tuple[Fold
             write_events(db, events)
         state = recovery.check(db)
     count = Counter(event.subject.kind for event in events)
-    guard = (
-        "; the guard is the usual one again (rootsd guard)" if count[SubjectKind.SETTING] else ""
-    )
+    guard = "; the guard is the usual one again (rootsd guard)"
     return state, (
-        f"The history of decisions is not the one that was last acknowledged, as after an older"
-        f" copy was put back: {count[SubjectKind.PROJECT]} approvals wait to be given again"
-        f" (rootsd approve --lapsed --all), {count[SubjectKind.RULE]} approve rules were removed"
-        f" (rootsd log, rule add){guard}."
+        "The history of decisions is not the one that was last acknowledged, as after an older"
+        f" copy was put back. Lapsed: {count[SubjectKind.PROJECT]} approvals,"
+        f" {count[SubjectKind.RULE]} approve rules{guard if count[SubjectKind.SETTING] else ''}."
+        " rootsd approve --lapsed --all restores them, with --dry-run it shows them."
     )
