@@ -170,3 +170,12 @@ def test_what_is_still_being_written_is_told(running: FakeDaemon, shell: Shell, 
     assert told in shell.run("up", str(src)).err.splitlines()
     running.answers["scan"] = a_scan(being_made=2)
     assert "2 more are still being written" in shell.run("scan").err
+
+
+def test_a_daemon_of_before_the_upgrade_says_nothing_of_that(
+    running: FakeDaemon, shell: Shell, src: Path
+) -> None:
+    found = a_scan()
+    del found["being_made"]
+    running.answers["scan"] = found
+    assert shell.run("up", str(src)).status == 0

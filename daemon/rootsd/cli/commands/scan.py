@@ -52,10 +52,9 @@ def command(session: Session, parent: str | None) -> None:
 
 def answer_of(found: Mapping[str, Any]) -> Answer:
     """A scan as an answer: the new projects are the items, the others stand beside them."""
-    parts = ("gone", "changed", "projects", "folders", "seconds", "being_made")
-    return Answer(
-        found["new"], found["revision"], found["warnings"], {part: found[part] for part in parts}
-    )
+    parts = ("gone", "changed", "projects", "folders", "seconds")
+    extra = {**{part: found[part] for part in parts}, "being_made": _being_made(found)}
+    return Answer(found["new"], found["revision"], found["warnings"], extra)
 
 
 def summary(found: Mapping[str, Any]) -> str:
@@ -69,8 +68,13 @@ def summary(found: Mapping[str, Any]) -> str:
 
 def still_being_made(found: Mapping[str, Any]) -> str | None:
     """A sentence about the projects that are not whole yet; None where there are none."""
-    count = found["being_made"]
+    count = _being_made(found)
     if not count:
         return None
     is_, it_is = ("is", "it is") if count == 1 else ("are", "they are")
     return f"{count} more {is_} still being written, and proposed once {it_is} whole."
+
+
+def _being_made(found: Mapping[str, Any]) -> int:
+    count: int = found.get("being_made", 0)  # a daemon of before the upgrade does not say
+    return count
