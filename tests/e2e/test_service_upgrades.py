@@ -8,17 +8,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pexpect
 import pytest
 
 import rootsd
+from rootsd.host.storage.migrate import MIGRATIONS
 from support import pipx_like
 from support.bridges import INITIALIZE, Client, notice
-from support.user_manager import HOME, UserManager
+from support.user_manager import HANG_GUARD_S, HOME, UserManager
 
 pytestmark = pytest.mark.needs("systemd-user")
 
 NEXT = "99.0.0"
 STORE = HOME / ".local/state/rootsd/decisions.db"
+NEWEST = len(MIGRATIONS)
 USER_VERSION = 60  # its offset in the header of an SQLite file: sqlite.org/fileformat2.html
 DROP_INS = HOME / ".config/systemd/user/rootsd.service.d"
 
@@ -60,6 +63,22 @@ def roots(client: Client, id_: str) -> list[str]:
     return [root["name"] for root in answer["result"]["roots"]]
 
 
+def up_on_a_terminal(user: UserManager, answer: str) -> None:
+    """Type an answer to what `rootsd up` asks on a terminal about the version."""
+    words = user.command("rootsd", "up")
+    with pexpect.spawn(words[0], words[1:], encoding="utf-8", timeout=HANG_GUARD_S) as terminal:
+        terminal.expect(r"The daemon is of version[^?]*\?")
+        terminal.sendline(answer)
+        terminal.expect(pexpect.EOF)
+        terminal.close()
+        assert terminal.exitstatus == 0
+
+
+def version_of(store: Path) -> int:
+    """The layout of a database, from its header."""
+    return int.from_bytes(store.read_bytes()[USER_VERSION:][:4], "big")
+
+
 def daemon(user: UserManager) -> dict[str, object]:
     status: dict[str, object] = json.loads(user.succeed("rootsd", "status", "--json"))["daemon"]
     return status
@@ -69,13 +88,20 @@ def test_a_newer_command_replaces_the_daemon_under_a_session_and_an_older_one_do
     prepared: UserManager, installation: Path, next_wheel: Path
 ) -> None:
     user = prepared
+    user.succeed("rootsd", "guard", "off")  # bridges and commands share a control group here
     with bridge(user) as client:
         assert roots(client, "before") == ["api"]
         first = daemon(user)
         pipx_like.install(user, next_wheel)
         assert roots(client, "meanwhile") == ["api"]
+        with bridge(user) as newer:
+            assert roots(newer, "of the daemon before") == ["api"]
+        assert "rootsd up" in user.run("rootsd", "version").stderr
+        user.succeed("rootsd", "tag", "api", "newer")
         assert daemon(user) == first  # nothing is restarted behind anybody's back
 
+        up_on_a_terminal(user, "n")
+        assert daemon(user) == first  # a person did not want it
         said = user.run("rootsd", "up")
         assert said.returncode == 0, said.stderr
         assert f"is of version {rootsd.__version__}; starting {NEXT} instead" in said.stderr
@@ -92,6 +118,38 @@ def test_a_newer_command_replaces_the_daemon_under_a_session_and_an_older_one_do
         assert "newer than this command" in said.stderr
         assert daemon(user) == second
         assert roots(client, "at last") == ["api"]
+        with bridge(user) as older:
+            assert roots(older, "of the newer daemon") == ["api"]
+        user.succeed("rootsd", "tag", "api", "older")
+        assert user.succeed("rootsd", "tag").split() == ["newer", "1", "older", "1"]
+
+
+def test_on_a_terminal_a_newer_command_asks_first_and_a_return_key_will_do(
+    prepared: UserManager, next_wheel: Path
+) -> None:
+    user = prepared
+    pipx_like.install(user, next_wheel)
+    up_on_a_terminal(user, "")
+    assert daemon(user)["version"] == NEXT
+
+
+def test_the_store_of_an_older_version_is_brought_up_to_date_after_a_backup(
+    prepared: UserManager,
+) -> None:
+    user = prepared
+    user.succeed("rootsd", "down")
+    store = user.path(STORE)
+    backups = store.parent / "backups"
+    with store.open("r+b") as stream:
+        stream.seek(USER_VERSION)
+        stream.write((NEWEST - 1).to_bytes(4, "big"))  # the last step only admits new words
+    before = set(backups.glob("*"))
+    user.succeed("rootsd", "service", "start")
+    assert version_of(store) == NEWEST
+    (backup,) = set(backups.glob("*")) - before
+    assert version_of(backup) == NEWEST - 1
+    with bridge(user) as client:
+        assert roots(client, "1") == ["api"]
 
 
 def test_a_store_of_a_newer_version_is_refused_untouched_and_said_once(
@@ -141,5 +199,5 @@ def test_strictness_that_this_system_cannot_give_is_taken_out_again(
     assert "Traceback" not in done.stderr
     assert user.shown("rootsd.service", "ActiveState") == "active"
     assert sorted(path.name for path in user.path(DROP_INS).iterdir()) == [
-        "10-sockets.conf", "90-test.conf",
+        "10-sockets.conf", "15-places.conf", "90-test.conf",
     ]  # fmt: skip

@@ -19,7 +19,7 @@ from rootsd.wire.examining import Examine
 from rootsd.wire.facts import ShowQuery
 from rootsd.wire.focusing import FocusQuery, SetFocus
 from rootsd.wire.forms import number, optional, text, texts, truth, word
-from rootsd.wire.guarding import GuardQuery, LogQuery, SetGuard
+from rootsd.wire.guarding import TYPED, GuardQuery, LogQuery, SetGuard
 from rootsd.wire.importing import Import
 from rootsd.wire.naming import Renaming, Tagging
 from rootsd.wire.news import NewsQuery
@@ -67,7 +67,7 @@ _PLAIN: Mapping[Any, _Reader] = {str: text, int: number, bool: truth, tuple[str,
 
 
 def decode(method: str, params: Mapping[str, Any]) -> Request:
-    """The request behind a method and its params. Unknown keys are ignored: a newer caller's.
+    """The request behind a method and its params. Unknown keys are ignored: see `unheeded`.
 
     Raises BadRequest where the method is unknown or a value has the wrong form.
     """
@@ -83,6 +83,12 @@ def decode(method: str, params: Mapping[str, Any]) -> Request:
         return build(**values)
     except TypeError as error:
         raise BadRequest(f"the request {method} lacks a value: {error}") from error
+
+
+def unheeded(method: str, params: Mapping[str, Any]) -> list[str]:
+    """The keys of params that `decode` ignores. A caller leaves out what says nothing new, so a
+    newer one means something by them: an order without it would do more, or otherwise."""
+    return [name for name in params if name != TYPED and name not in _readers_of(method)]
 
 
 def _decoded(name: str, reader: _Reader, raw: object) -> object:

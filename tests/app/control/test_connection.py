@@ -13,9 +13,10 @@ from anyio.abc import UNIXSocketStream
 
 from rootsd.app.control.connection import REFUSED, Turn, serve_control
 from rootsd.app.control.gate import ChallengeNeeded
-from rootsd.app.control.register import Call
+from rootsd.app.control.register import Call, Order, plain
 from rootsd.core.errors import AmbiguousReference, CallerRefused, UnknownProject
 from rootsd.core.model import Actor, ActorKind
+from rootsd.wire.deciding import Decide
 from rootsd.wire.guarding import Challenge, LogQuery
 from rootsd.wire.lines import LineReader
 from rootsd.wire.request import Request
@@ -37,6 +38,9 @@ class FakeDesk:
 
     def answered(self, request: Request) -> None:
         self.answers_out.append(request)
+
+    def order_in(self, request: Request) -> Order | None:
+        return plain("forget x") if isinstance(request, Decide) else None
 
     async def answer(self, request: Request, call: Call) -> dict[str, Any]:
         self.asked.append((request, call.actor))
@@ -143,6 +147,18 @@ async def test_an_unknown_method_is_refused_and_the_connection_goes_on() -> None
     async with connected(FakeDesk()) as caller:
         assert (await caller.call("teleport"))["error"]["data"]["code"] == "usage"
         assert (await caller.call("status"))["result"] == {"revision": 7}
+
+
+async def test_an_order_of_a_newer_command_is_not_carried_out_without_what_it_adds() -> None:
+    desk = FakeDesk()
+    async with connected(desk) as caller:
+        order = {"verb": "forget", "cwd": "/", "refs": ["x"]}
+        error = (await caller.call("decide", **order, gently=True, **{"\x1b": 1}))["error"]
+        assert "older, and does not know gently, \\u{1b} of" in error["message"]
+        assert error["data"] == {"code": "usage", "remedy": "rootsd up"}
+        assert desk.asked == []
+        assert (await caller.call("decide", **order, typed="a word"))["result"] == {"revision": 7}
+        assert (await caller.call("status", later=True))["result"] == {"revision": 7}
 
 
 async def test_text_that_is_no_message_gets_an_error_and_the_connection_goes_on() -> None:

@@ -15,11 +15,12 @@ import anyio
 from anyio.abc import ByteStream
 
 from rootsd.app.control.gate import ChallengeNeeded
-from rootsd.app.control.register import Call
+from rootsd.app.control.register import Call, Order
 from rootsd.core.errors import AmbiguousReference, RootsdError
+from rootsd.core.labels import safe_label
 from rootsd.core.model import Actor
 from rootsd.wire import jsonrpc
-from rootsd.wire.control import decode
+from rootsd.wire.control import decode, unheeded
 from rootsd.wire.guarding import TYPED
 from rootsd.wire.lines import REQUEST_LIMIT, LineReader, LineTooLong
 from rootsd.wire.request import BadRequest, Request
@@ -43,6 +44,9 @@ class Answering(Protocol):
 
     def answered(self, request: Request) -> None:
         """Told once the answer to `request` is out."""
+
+    def order_in(self, request: Request) -> Order | None:
+        """The order that `request` is; None for what only looks, or changes no decision."""
 
 
 Admit = Callable[[Request, str | None], Awaitable[Actor]]
@@ -86,6 +90,9 @@ async def _answer(stream: ByteStream, desk: Answering, admit: Admit, line: bytes
     try:
         params = message.params if isinstance(message.params, dict) else {}
         request = decode(message.method, params)
+        later = unheeded(message.method, params)
+        if later and desk.order_in(request) is not None:
+            raise BadRequest(_not_heeded(message.method, later), "rootsd up")
         actor = await admit(request, _typed(params))
         result = await _carried_out(stream, desk, actor, request)
     except RootsdError as error:
@@ -93,6 +100,11 @@ async def _answer(stream: ByteStream, desk: Answering, admit: Admit, line: bytes
         return
     await stream.send(jsonrpc.encode(jsonrpc.Reply(message.id, result)))
     desk.answered(request)
+
+
+def _not_heeded(method: str, names: list[str]) -> str:
+    shown = ", ".join(safe_label(name) for name in names)
+    return f"this daemon is older, and does not know {shown} of the request {method}"
 
 
 def _typed(params: dict[str, Any]) -> str | None:
