@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import stat
+import subprocess
 import sys
 from pathlib import Path
 
@@ -11,6 +12,8 @@ import pytest
 from rootsd.core.errors import DaemonUnreachable
 from rootsd.host import folders
 from rootsd.host.service import record
+
+HANG_GUARD_S = 60
 
 
 def test_the_recipe_of_this_process_names_its_python_and_places_and_nothing_else(
@@ -27,6 +30,21 @@ def test_the_recipe_of_this_process_names_its_python_and_places_and_nothing_else
     assert made.environment["LC_TIME"] == "/x"
     assert "XDG_STATE_HOME" not in made.environment  # with ROOTSD_DIR it decides nothing
     assert "/y" not in made.environment.values()
+
+
+REMEMBERS = """
+from rootsd.host.service import record
+for _ in range(200):
+    record.remember(record.recipe_here(b"/log"))
+"""
+
+
+def test_of_many_who_remember_at_once_each_leaves_a_whole_recipe() -> None:
+    command = [sys.executable, "-c", REMEMBERS]
+    all_at_once = [subprocess.Popen(command, stderr=subprocess.PIPE) for _ in range(4)]
+    assert [each.communicate(timeout=HANG_GUARD_S)[1] for each in all_at_once] == [b""] * 4
+    assert record.recall() == record.recipe_here(b"/log")
+    assert [file.name for file in record.start_folder().iterdir()] == [record.RECIPE_NAME]
 
 
 def test_a_remembered_recipe_is_recalled() -> None:

@@ -79,7 +79,7 @@ def remember(recipe: Recipe) -> None:
     folder = start_folder()
     ensure_private_folder(folder)
     (folder / STOPPED_NAME).unlink(missing_ok=True)
-    fresh = folder / f"{RECIPE_NAME}.new"
+    fresh = folder / f"{RECIPE_NAME}.{os.getpid()}"  # several may say `up` at once
     with open(open_private_file(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "w") as stream:
         json.dump(asdict(recipe), stream)
     fresh.replace(folder / RECIPE_NAME)
