@@ -10,6 +10,7 @@ import click
 from rootsd.cli.flags import Command
 from rootsd.cli.render import Answer
 from rootsd.cli.session import Session, pass_session
+from rootsd.cli.stored import read
 from rootsd.wire.importing import EXPORT_FORMAT
 from rootsd.wire.projects import ProjectsQuery
 from rootsd.wire.rules import RulesQuery
@@ -25,9 +26,10 @@ _RULE = ("verdict", "pattern", "pattern_b64")
 def command(session: Session) -> None:
     """Print what was decided, named and tagged, as one JSON object for import.
 
-    It holds names and paths, no identities: nobody can approve anything with it.
+    It holds names and paths, no identities: nobody can approve anything with it. It works without
+    a daemon, too.
     """
-    listing, rules = session.call(ProjectsQuery(session.cwd)), session.call(RulesQuery())
+    listing, rules = read(session, ProjectsQuery(session.cwd)), read(session, RulesQuery())
     items = [_only(item, _PROJECT) for item in listing["items"] if _is_worth_it(item)]
     extra = {
         "format": EXPORT_FORMAT,

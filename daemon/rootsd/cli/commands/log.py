@@ -13,6 +13,7 @@ from rootsd.cli.columns import age, path_of
 from rootsd.cli.flags import Command
 from rootsd.cli.render import Answer, Column
 from rootsd.cli.session import Session, pass_session
+from rootsd.cli.stored import read
 from rootsd.wire.guarding import LONGEST_WAIT_S, LogQuery
 
 _LAST = 50
@@ -55,11 +56,12 @@ def command(session: Session, *, last: int, follow: bool) -> None:
     """Show what was decided, by whom, and which orders were refused.
 
     In a pipe the columns are number, time, verb, what it is about, and who ordered it. With -f
-    and --json each event is an object on a line of its own. undo takes a line back.
+    and --json each event is an object on a line of its own. undo takes a line back. All but -f
+    works without a daemon, too.
     """
-    listing = session.call(LogQuery(last))
     if follow:
-        _follow(session, listing)
+        _follow(session, session.call(LogQuery(last)))
+    listing = read(session, LogQuery(last))
     output = session.output
     output.show(Answer(listing["items"], listing["revision"], listing["warnings"]), _COLUMNS)
     if output.on_terminal and not listing["items"]:

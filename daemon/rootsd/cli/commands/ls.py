@@ -13,6 +13,7 @@ from rootsd.cli.columns import PROJECT_COLUMNS, path_of
 from rootsd.cli.flags import Command
 from rootsd.cli.render import Answer
 from rootsd.cli.session import Session, pass_session
+from rootsd.cli.stored import read
 from rootsd.core.labels import safe_label
 from rootsd.core.model import ProjectKind, Verdict
 from rootsd.core.paths import bytes_of
@@ -61,7 +62,7 @@ def command(
         verdict=Verdict(verdict) if verdict else None,
         tag=tag,
     )
-    listing = session.call(query)
+    listing = read(session, query)
     output = session.output
     if (paths or nul) and not output.is_json:
         _write_paths(listing["items"], nul=nul, for_terminal=output.on_terminal and not nul)

@@ -1,0 +1,85 @@
+"""What the store tells where no daemon runs: what was decided, as it was known when one ran last.
+
+It is read under the daemon's own lock, so that nobody writes meanwhile and no daemon starts beside
+it. Nothing is looked at on the disk, and nothing counts as published: there is nobody to tell it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from rootsd import __version__
+from rootsd.app.control.items import items_of
+from rootsd.app.deciding.chronicle import log_items
+from rootsd.app.deciding.rules import rule_item
+from rootsd.core.catalog import Catalog
+from rootsd.core.paths import RefusedPlaces
+from rootsd.host import folders
+from rootsd.host.lock import DaemonLock, LockRecord
+from rootsd.host.places import Places
+from rootsd.host.storage.opening import DATABASE_NAME
+from rootsd.host.storage.store import Store
+from rootsd.wire.guarding import LogQuery
+from rootsd.wire.projects import ProjectsQuery, Selection
+from rootsd.wire.rules import RulesQuery
+
+AS_IT_WAS = "the daemon is not running: this is as it was last known, and no client is told of it"
+
+Question = LogQuery | ProjectsQuery | RulesQuery
+
+
+def is_stored(places: Places) -> bool:
+    """Whether there ever was a decision to read."""
+    return (_state(places) / DATABASE_NAME).exists()
+
+
+def stored(places: Places, question: Question) -> dict[str, Any]:
+    """The answer from the store: to `LogQuery` and `RulesQuery` as the daemon gives it, to
+    `ProjectsQuery` without references, origins and parents. Its `revision` is None.
+
+    Raises Busy where a daemon, or somebody else who reads, holds the lock; else what the store
+    raises.
+    """
+    record = LockRecord(os.getpid(), __version__, {})
+    with DaemonLock.acquire(_state(places), record):
+        store = Store.open(_state(places))
+        try:
+            return _answer(store, places, question)
+        finally:
+            store.close()
+
+
+def _answer(store: Store, places: Places, question: Question) -> dict[str, Any]:
+    loaded = store.load()
+    warnings = [AS_IT_WAS, *filter(None, [loaded.note])]
+    if isinstance(question, LogQuery):
+        items: list[Any] = list(log_items(store.last_events(max(0, question.last))))
+    else:
+        own = (places.config, places.log, places.state)
+        refused = RefusedPlaces(folders.home_folder(), own)
+        catalog = Catalog.of(loaded.projects, loaded.rules, refused, loaded.next_rule)
+        if isinstance(question, RulesQuery):
+            items = [rule_item(rule, catalog) for rule in catalog.rules]
+        else:
+            items = [item for item in _projects(catalog) if _is_meant(item, question)]
+    return {"revision": None, "items": items, "warnings": warnings}
+
+
+def _projects(catalog: Catalog) -> list[dict[str, Any]]:
+    known = sorted(catalog.projects.values(), key=lambda project: project.path)
+    return [{**item, "published": False} for item in items_of(catalog, known, ())]
+
+
+def _is_meant(item: Mapping[str, Any], query: ProjectsQuery) -> bool:
+    return (
+        query.select is not Selection.PUBLISHED
+        and (query.verdict is None or item["verdict"] == query.verdict.value)
+        and (query.tag is None or query.tag in item["tags"])
+    )
+
+
+def _state(places: Places) -> Path:
+    return Path(os.fsdecode(places.state))
