@@ -266,3 +266,11 @@ def test_what_no_change_concerns_is_not_worked_out_again() -> None:
     known = worked_out(before)
     denied = after(before, Deny(API, ANN))
     assert all(a is b for a, b in zip(known, worked_out(denied), strict=True))
+
+
+def test_the_identities_are_those_of_the_published_folders() -> None:
+    catalog = after(approved(API, OTHER), uri_seen(URI), Approve(URI, None, ANN))
+    assert catalog.roots.keys() == {API, OTHER, URI}
+    assert catalog.identities == {path: identity(ALL.index(path)) for path in (API, OTHER)}
+    gone = after(catalog, Vanished(API))
+    assert gone.identities.keys() == {OTHER}

@@ -114,6 +114,15 @@ class Catalog:
         self.__dict__["in_order"] = tuple(kept)
 
     @cached_property
+    def identities(self) -> Mapping[bytes, Identity]:
+        """Path -> the identity that was approved, of the published folders."""
+        return {
+            path: identity
+            for path in self.roots
+            if (identity := self.projects[path].sighting.identity) is not None
+        }
+
+    @cached_property
     def surroundings(self) -> Surroundings:
         """What every judgement in this catalogue looks at."""
         return _surroundings(self.rules, self.projects, self.denied)

@@ -108,7 +108,7 @@ class Ledger:
         What the look finds wrong is out of the answer; it is written behind."""
         while True:
             published = self._published
-            seen = await self._verifier.verify(self._identities())
+            seen = await self._verifier.verify(self._catalog.identities)
             before = self._catalog
             if doubts := [*self.expiries.ended(before), *seen]:
                 made = plan(before, doubts, self._now())
@@ -321,15 +321,6 @@ class Ledger:
         self._published = Published(self._published.revision + 1, roots, focus)
         self._changed.set()
         self._changed = anyio.Event()
-
-    def _identities(self) -> dict[bytes, Identity]:
-        """The folders that are published, each with the identity that was approved."""
-        projects = self._catalog.projects
-        return {
-            path: identity
-            for path in self._catalog.roots
-            if (identity := projects[path].sighting.identity) is not None
-        }
 
 
 def _approved_in(order: Approve | Restore) -> Identity | None:
