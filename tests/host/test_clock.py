@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -25,6 +26,24 @@ def test_the_clock_counts_sleep_and_the_name_is_the_kernels() -> None:
     assert clock.BOOT_CLOCK == time.CLOCK_BOOTTIME
     name = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     assert clock.moment().boot == name
+
+
+@pytest.mark.needs("time-namespaces")
+@pytest.mark.parametrize(("asleep", "is_over"), [(7_000, False), (7_300, True)])
+def test_an_approval_for_two_hours_is_over_after_a_longer_sleep(
+    asleep: int, *, is_over: bool
+) -> None:
+    ends = clock.moment().after(7_200)
+    look = (
+        "from rootsd.host.clock import moment; now = moment(); print(now.boot, now.since_boot_ns)"
+    )
+    awake = subprocess.run(
+        ["unshare", "--time", "--boottime", str(asleep), sys.executable, "-c", look],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    boot, since_boot_ns = awake.stdout.split()
+    assert boot == ends.boot
+    assert (int(since_boot_ns) >= ends.since_boot_ns) is is_over
 
 
 def test_a_start_that_cannot_be_told_has_no_name(

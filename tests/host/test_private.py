@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import subprocess
@@ -117,6 +118,11 @@ def test_a_path_is_made_safe_for_the_terminal_in_an_error() -> None:
     error = unusable(Path("/a/\x1b[31m"), OSError(28, "No space left on device"))
     assert "\x1b" not in error.message
     assert "No space left on device" in error.message
+
+
+def test_a_link_in_the_place_of_a_file_is_called_one() -> None:
+    error = unusable(Path("/a/head"), OSError(errno.ELOOP, "Too many levels of symbolic links"))
+    assert (error.message, error.remedy) == ("/a/head is a link", "mv /a/head /a/head.old")
 
 
 UNPRIVILEGED = """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import stat
@@ -14,6 +15,7 @@ from rootsd.core.labels import safe_label
 
 FOLDER_MODE = 0o700
 FILE_MODE = 0o600
+NO_ROOM = frozenset((errno.ENOSPC, errno.EDQUOT))
 
 
 class NotPrivate(RootsdError):
@@ -38,7 +40,9 @@ def ensure_private_folder(folder: Path) -> None:
     if stat.S_IMODE(found.st_mode) & ~FOLDER_MODE:
         raise NotPrivate(f"{shown(folder)} is open to other users", f"chmod 700 {folder}")
     if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
-        raise NotPrivate(f"{shown(folder)} is not writable", f"chmod 700 {folder}")
+        is_locked = os.statvfs(folder).f_flag & os.ST_RDONLY
+        remedy = "remount that disk writable" if is_locked else f"chmod 700 {folder}"
+        raise NotPrivate(f"{shown(folder)} is not writable", remedy)
 
 
 def _make(folder: Path) -> None:
@@ -133,7 +137,12 @@ def sync_path(path: Path) -> None:
 
 def unusable(path: Path, error: OSError) -> NotPrivate:
     """The error to raise for `path` when the system says `error`."""
+    if error.errno == errno.ELOOP:  # it was opened with O_NOFOLLOW
+        return NotPrivate(f"{shown(path)} is a link", f"mv {path} {path}.old")
     reason = error.strerror or str(error)
+    if error.errno in NO_ROOM:
+        remedy = "free some space on that disk, then try again"
+        return NotPrivate(f"{shown(path)} cannot be written: {reason}", remedy)
     return NotPrivate(f"{shown(path)} cannot be used: {reason}", f"ls -ld {path.parent} {path}")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import stat
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import pytest
 
 from rootsd.core.errors import DaemonUnreachable
 from rootsd.host import folders
+from rootsd.host.private import NotPrivate
 from rootsd.host.service import record
 
 HANG_GUARD_S = 60
@@ -33,6 +35,7 @@ def test_the_recipe_of_this_process_names_its_python_and_places_and_nothing_else
 
 
 REMEMBERS = """
+from rootsd.host.private import NotPrivate
 from rootsd.host.service import record
 for _ in range(200):
     record.remember(record.recipe_here(b"/log"))
@@ -51,6 +54,24 @@ def test_a_remembered_recipe_is_recalled() -> None:
     made = record.recipe_here(b"/logs")
     record.remember(made)
     assert record.recall() == made
+
+
+def test_a_recipe_that_is_written_is_not_written_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = record.recipe_here(b"/logs")
+    record.remember(made)
+    record.forbid()
+
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "replace", full)
+    record.remember(made)
+    assert record.recall() == made
+    with pytest.raises(NotPrivate, match="No space left") as refused:
+        record.remember(record.recipe_here(b"/other"))
+    assert refused.value.remedy == "free some space on that disk, then try again"
+    assert record.recall() == made
+    assert not list(record.start_folder().glob(f"{record.RECIPE_NAME}.*"))
 
 
 def test_what_is_remembered_is_private() -> None:

@@ -54,7 +54,7 @@ def _assert_distrusted(loaded: Loaded, *, approvals: int = 2) -> None:
     assert projects[project(4).path] == project(4)
     assert loaded.rules == (rule(1, Verdict.PENDING), rule(2, Verdict.DENIED))
     assert loaded.next_rule == 3
-    assert f"Lapsed: {approvals} approvals, 1 approve rules" in loaded.note
+    assert f"{approvals} approvals and 1 approve rule lapsed" in loaded.note
     assert "rootsd approve --lapsed --all restores them" in loaded.note
 
 
@@ -81,7 +81,7 @@ def test_a_guard_that_was_let_go_is_taken_back_with_the_approvals(folder: Path) 
     loaded = load(folder)
     _assert_distrusted(loaded)
     assert loaded.guard is None
-    assert "the guard is the usual one again" in loaded.note
+    assert "The guard is the usual one again" in loaded.note
 
 
 def test_a_copy_with_a_history_of_its_own_is_not_trusted(folder: Path, tmp_path: Path) -> None:
@@ -96,6 +96,15 @@ def test_a_history_without_its_anchor_is_not_trusted(folder: Path) -> None:
     append(folder, *EVERYTHING)
     (folder / "head").unlink()
     _assert_distrusted(load(folder))
+
+
+def test_a_history_of_which_nothing_is_left_says_what_to_do(folder: Path) -> None:
+    append(folder, *EVERYTHING)
+    (folder / DATABASE_NAME).unlink()
+    loaded = load(folder)
+    assert (loaded.projects, loaded.rules) == ((), ())
+    assert "decided again: rootsd pending" in loaded.note
+    assert "--lapsed" not in loaded.note
 
 
 def test_a_decision_committed_just_before_a_crash_counts(folder: Path) -> None:

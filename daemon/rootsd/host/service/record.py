@@ -12,13 +12,14 @@ import json
 import os
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from rootsd.core.errors import DaemonUnreachable, ErrorCode, RootsdError
 from rootsd.core.labels import safe_label
 from rootsd.host import folders
-from rootsd.host.private import ensure_private_folder, open_private_file
+from rootsd.host.private import ensure_private_folder, open_private_file, unusable
 
 LOG_NAME = "daemon.log"
 RECIPE_NAME = "start.json"
@@ -75,14 +76,23 @@ def recipe_here(log_folder: bytes) -> Recipe:
 
 
 def remember(recipe: Recipe) -> None:
-    """Write the recipe down for bridges, and allow them to follow it. Raises RootsdError."""
+    """Write the recipe down for bridges, and allow them to follow it. One that is written already
+    is not written anew: a full disk does not keep the daemon from starting. Raises RootsdError.
+    """
     folder = start_folder()
     ensure_private_folder(folder)
     (folder / STOPPED_NAME).unlink(missing_ok=True)
+    with suppress(DaemonUnreachable):
+        if _recipe() == recipe:
+            return
     fresh = folder / f"{RECIPE_NAME}.{os.getpid()}"  # several may say `up` at once
-    with open(open_private_file(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "w") as stream:
-        json.dump(asdict(recipe), stream)
-    fresh.replace(folder / RECIPE_NAME)
+    try:
+        with open(open_private_file(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "w") as stream:
+            json.dump(asdict(recipe), stream)
+        fresh.replace(folder / RECIPE_NAME)
+    except OSError as error:
+        fresh.unlink(missing_ok=True)
+        raise unusable(fresh, error) from error
 
 
 def recall() -> Recipe:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import struct
 from collections.abc import Callable
@@ -11,7 +10,15 @@ from functools import cache
 from pathlib import Path
 
 from rootsd.core.errors import ErrorCode, RootsdError
-from rootsd.host.private import is_there, open_private_file, shown, sync, sync_path, unusable
+from rootsd.host.private import (
+    NO_ROOM,
+    is_there,
+    open_private_file,
+    shown,
+    sync,
+    sync_path,
+    unusable,
+)
 from rootsd.host.storage.database import (
     Database,
     DiskFull,
@@ -185,7 +192,7 @@ def _lengthen(journal: Path) -> bool:
         finally:
             os.close(fd)  # reports what an earlier write met, on some file systems
     except OSError as error:
-        if error.errno not in {errno.ENOSPC, errno.EDQUOT}:
+        if error.errno not in NO_ROOM:
             raise unusable(journal, error) from error
         return False
     return True

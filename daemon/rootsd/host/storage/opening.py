@@ -131,11 +131,27 @@ def _distrust(file: Path, db: Database, state: Fold, at: datetime) -> tuple[Fold
         with transaction(db):
             write_events(db, events)
         state = recovery.check(db)
-    count = Counter(event.subject.kind for event in events)
-    guard = "; the guard is the usual one again (rootsd guard)"
     return state, (
         "The history of decisions is not the one that was last acknowledged, as after an older"
-        f" copy was put back. Lapsed: {count[SubjectKind.PROJECT]} approvals,"
-        f" {count[SubjectKind.RULE]} approve rules{guard if count[SubjectKind.SETTING] else ''}."
-        " rootsd approve --lapsed --all restores them, with --dry-run it shows them."
+        f" copy was put back. {_lapsed(Counter(event.subject.kind for event in events))}"
     )
+
+
+def _lapsed(count: Counter[SubjectKind]) -> str:
+    """What was taken back, and the command that restores it."""
+    approvals, rules = count[SubjectKind.PROJECT], count[SubjectKind.RULE]
+    guard = (
+        " The guard is the usual one again (rootsd guard)." if count[SubjectKind.SETTING] else ""
+    )
+    if not approvals and not rules:
+        return (
+            f"It holds no approval; what it lacks is to be decided again: rootsd pending.{guard}"
+        )
+    return (
+        f"{_many(approvals, 'approval')} and {_many(rules, 'approve rule')} lapsed:"
+        f" rootsd approve --lapsed --all restores them, with --dry-run it shows them.{guard}"
+    )
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
