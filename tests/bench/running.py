@@ -19,6 +19,7 @@ from bench.forest import Forest
 from rootsd.host.folders import run_folder
 from rootsd.host.ipc.connect import connect
 from rootsd.host.ipc.rpc import ask, connect_control
+from support.unguarded import NO_GUARD
 
 HANG_GUARD_S = 120
 URI = "roots://approved"
@@ -86,7 +87,8 @@ def start(*parents: Path, within: Sequence[str] = (), more: str = "") -> Daemon:
     config = top / "config" / "config.toml"
     config.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     tables = (f"[[parent]]\npath = {json.dumps(str(parent))}\n" for parent in parents)
-    config.write_text("\n".join([*tables, more]))
+    # The process that gives the orders here has MCP connections, as agents have.
+    config.write_text("\n".join([NO_GUARD, *tables, more]))
     reader, writer = os.pipe()
     try:
         with (top / "daemon.log").open("ab") as log:
