@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from rootsd.host.service.manager import Finished
+from rootsd.host.service.manager import QUESTIONS, Finished
 
 
 class Recorder:
@@ -29,5 +29,4 @@ class Recorder:
 
     def orders(self) -> list[str]:
         """What was told and is no question."""
-        questions = ("show", "is-active", "print", "print-disabled")
-        return [line for line in self.told if not set(questions) & set(line.split())]
+        return [line for line in self.told if QUESTIONS.isdisjoint(line.split())]

@@ -38,6 +38,7 @@ class Desktop:
         monkeypatch.delenv("ROOTSD_DIR")
         monkeypatch.setenv("HOME", str(home))
         monkeypatch.setattr(manager, "USER_RUNTIME", home / "user")
+        monkeypatch.setattr(manager, "run_program", self.recorder)
         (home / "user" / str(os.getuid()) / "systemd").mkdir(parents=True)
         run = RunFolder(bytes(home / "run"))
         monkeypatch.setattr(folders, "run_folders", lambda: (run,))

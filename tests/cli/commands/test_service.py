@@ -49,6 +49,14 @@ def test_a_rehearsal_tells_all_and_does_nothing(desktop: Desktop, shell: Shell) 
     assert f"write {desktop.units}/rootsd.service" in steps
 
 
+def test_a_rehearsal_asks_where_the_units_would_lie(desktop: Desktop, shell: Shell) -> None:
+    looked_at = Finished(0, "/conf/systemd/user.control /conf/systemd/user /etc/systemd/user\n")
+    desktop.recorder.answers["systemctl --user show --property=UnitPath"] = looked_at
+    out = shell.run("service", "install", "--dry-run").out
+    assert "write /conf/systemd/user/rootsd.service\n" in out
+    assert "show" not in out
+
+
 def test_a_rehearsal_of_nothing_new_keeps_what_is_there(installed: Desktop, shell: Shell) -> None:
     out = shell.run("service", "install", "--dry-run").out
     assert f"keep {installed.units}/rootsd.service\n" in out

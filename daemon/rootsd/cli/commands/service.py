@@ -189,12 +189,14 @@ def print_(session: Session, *, strict: bool | None) -> None:
 
 def _rehearse(session: Session, *, strict: bool | None) -> None:
     from rootsd.cli import service
-    from rootsd.host.service import supervisor
+    from rootsd.host.service import manager, supervisor
     from rootsd.host.service.manager import Finished
 
     told: list[Sequence[str]] = []
 
     def note(words: Sequence[str]) -> Finished:
+        if not manager.QUESTIONS.isdisjoint(words):
+            return manager.run_program(words)
         told.append(words)
         return Finished(0)
 

@@ -19,6 +19,8 @@ from rootsd.host.service.starter import PATIENCE
 USER_RUNTIME = Path("/run/user")
 LOG_LINES = 100
 NOT_RUN = 127
+QUESTIONS = frozenset(("show", "is-active", "print", "print-disabled"))
+"""The words by which a service manager is asked, and changes nothing."""
 
 
 @dataclass(frozen=True, slots=True)
