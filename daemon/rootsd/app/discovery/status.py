@@ -93,7 +93,7 @@ def _state_of(territory: Territory) -> tuple[ParentState, str, str]:
             return (
                 ParentState.POLLED,
                 "the limit of inotify watches is reached; changes show with a delay",
-                "sudo sysctl fs.inotify.max_user_watches=524288",
+                "sudo sysctl fs.inotify.max_user_watches=524288, then rootsd down and rootsd up",
             )
         case Watched.NO_INSTANCE:
             return (
