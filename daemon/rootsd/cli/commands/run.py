@@ -59,11 +59,13 @@ def command(
 
     Servers that ask their client for roots are told of the approved ones, whatever the client can
     do, and of every change. For servers that do not ask, name the roots in their command: {roots}
-    stands for all paths (the argument is repeated for each), {root} for the first, {root:NAME} for
-    one; when they change the server is started again, and the client does not notice.
+    stands for all paths (the argument is repeated for each), {root} for the one that holds the
+    working directory, else the first, {root:NAME} for one; when they change the server is started
+    again, and the client does not notice.
 
     The client's own roots can only narrow what the server is told of. Everything else passes
-    untouched. Ends with the status of the server.
+    untouched. Ends with the status of the server; as in a shell, 127 where there is no such
+    program and 126 where it cannot be run.
     """
     from rootsd.relay import main as relay
 
