@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 from pathlib import Path
 
+import pexpect
 import pytest
 
 from rootsd import __version__
@@ -14,7 +17,7 @@ from rootsd.host.places import Places
 from rootsd.host.service import record, starter
 from rootsd.host.service.starter import StartFailed
 from support.fake_daemon import FakeDaemon, a_scan, a_status
-from support.terminal import Shell
+from support.terminal import HANG_GUARD, Shell
 
 
 @pytest.fixture
@@ -179,3 +182,21 @@ def test_a_daemon_of_before_the_upgrade_says_nothing_of_that(
     del found["being_made"]
     running.answers["scan"] = found
     assert shell.run("up", str(src)).status == 0
+
+
+def test_at_a_terminal_an_older_daemon_goes_on_where_the_person_says_no(
+    running: FakeDaemon, src: Path
+) -> None:
+    about = {"version": "0.0.1", "pid": 4121, "since": "2026-11-20T08:11:02Z"}
+    running.answers["status"] = a_status(daemon=about)
+    child = pexpect.spawn(
+        sys.executable, ["-m", "rootsd", "up", str(src)], env=dict(os.environ),
+        timeout=HANG_GUARD, encoding="utf-8",
+    )  # fmt: skip
+    child.expect_exact(f"The daemon is of version 0.0.1. Start {__version__} instead?")
+    child.sendline("n")
+    child.expect_exact("running 0.0.1, pid 4121")
+    child.expect(pexpect.EOF)
+    child.close()
+    assert child.exitstatus == 0
+    assert "stop" not in [method for method, _ in running.requests]
