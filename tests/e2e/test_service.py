@@ -95,7 +95,7 @@ def test_a_client_starts_it_and_a_stopped_one_stays_down(user: UserManager) -> N
 
     user.succeed("rootsd", "down")
     for _ in range(2):
-        assert user.run("rootsd", "ls").returncode == 69
+        assert user.run("rootsd", "status").returncode == 69
         user.systemctl("start", "rootsd.service", "rootsd.socket")  # as a login does
         assert user.shown("rootsd.service", "ActiveState") == "inactive"
         assert not is_socket(user, "pub/mcp.sock")

@@ -62,7 +62,7 @@ def _add(session: Session, typed: tuple[str, ...]) -> None:
 
     for path in _added(session, typed, Effect.APPLY):
         session.output.say(f"{_shown(path)} is watched from now on.")
-    if not read_config(session.places.config_file).parents:
+    if not read_config(session.config_to_edit).parents:
         raise _no_parent()
 
 
@@ -82,7 +82,7 @@ def _rehearse(session: Session, typed: tuple[str, ...]) -> None:
     from rootsd.host.config import read_config
 
     fresh = _added(session, typed, Effect.DRY_RUN)
-    if not fresh and not read_config(session.places.config_file).parents:
+    if not fresh and not read_config(session.config_to_edit).parents:
         raise _no_parent()
     is_running = client.is_running()
     output = session.output
