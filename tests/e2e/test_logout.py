@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -36,6 +37,13 @@ def is_listed(user: UserManager, name: str) -> bool:
     return f'"name":"{name}"' in done.stdout
 
 
+def take_away(user: UserManager, folder: Path) -> None:
+    """Remove a folder; at once, since in one that is emptied name by name the daemon makes a
+    socket anew before it is gone."""
+    user.succeed("mv", str(folder), f"{folder}.gone")
+    user.succeed("rm", "-rf", f"{folder}.gone")
+
+
 def test_the_daemon_moves_its_sockets_and_is_found_by_all(user: UserManager) -> None:
     user.succeed("git", "init", "-q", f"{HOME}/src/api")
     user.succeed("rootsd", "up", f"{HOME}/src")
@@ -53,7 +61,7 @@ def test_the_daemon_moves_its_sockets_and_is_found_by_all(user: UserManager) -> 
         listening.stdin.flush()
         assert '"id":2' in [listening.stdout.readline() for _ in range(2)][-1]
 
-        user.succeed("rm", "-rf", str(RUNTIME / "rootsd"))
+        take_away(user, RUNTIME / "rootsd")
         assert daemon(user) == before, "it is the same one, as confined as it was"
         assert user.path(FALLBACK / "ctl/control.sock").is_socket()
         assert is_listed(user, "api")
@@ -70,7 +78,7 @@ def test_the_daemon_moves_its_sockets_and_is_found_by_all(user: UserManager) -> 
     gone.rename(user.path(RUNTIME))
     assert daemon(user) == before
     # And moved once more, from where it is now to where it can.
-    user.succeed("rm", "-rf", str(FALLBACK / "pub"))
+    take_away(user, FALLBACK / "pub")
     assert not is_listed(user, "api")
     assert daemon(user) == before
     user.succeed("rootsd", "down")
