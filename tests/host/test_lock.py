@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from rootsd.core.errors import Busy
+from rootsd.host import lock
 from rootsd.host.lock import LOCK_NAME, DaemonLock, LockRecord, read_holder
 from rootsd.host.private import NotPrivate
 
@@ -21,7 +22,7 @@ CHILD = """
 import os, signal, sys
 from pathlib import Path
 from rootsd.host.lock import DaemonLock, LockRecord
-lock = DaemonLock.acquire(Path(sys.argv[1]), LockRecord(os.getpid(), "9", {}))
+lock = DaemonLock.acquire(Path(sys.argv[1]), LockRecord(os.getpid(), "9", {"run": "/run"}))
 print("held", flush=True)
 signal.pause()
 """
@@ -46,6 +47,22 @@ def test_a_second_daemon_is_told_who_holds_the_lock(folder: Path) -> None:
         assert caught.value.remedy == "rootsd status"
         assert read_holder(folder) == HOLDER
     DaemonLock.acquire(folder, LockRecord(1, "2", {})).release()
+
+
+READER = LockRecord(4712, "1.2.3", {})
+
+
+def test_a_daemon_waits_for_who_only_reads(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reader = DaemonLock.acquire(folder, READER)
+    monkeypatch.setattr("rootsd.host.lock.time.sleep", lambda _: reader.release())
+    with DaemonLock.acquire(folder, HOLDER):
+        assert read_holder(folder) == HOLDER
+
+
+def test_it_does_not_wait_for_ever(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lock, "_PATIENCE_S", 0.05)
+    with DaemonLock.acquire(folder, READER), pytest.raises(Busy, match="pid 4712"):
+        DaemonLock.acquire(folder, HOLDER)
 
 
 def test_a_longer_record_before_leaves_nothing_behind(folder: Path) -> None:

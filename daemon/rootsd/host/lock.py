@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,11 +23,14 @@ from rootsd.host.private import (
 
 LOCK_NAME = "lock"
 RECORD_SIZE = 16 * 1024
+_PATIENCE_S = 5.0
+_PAUSE_S = 0.01
 
 
 @dataclass(frozen=True, slots=True)
 class LockRecord:
-    """Who holds the lock: process id, version, and the places it uses, by name."""
+    """Who holds the lock: process id, version, and the places it uses, by name. Who names none is
+    no daemon and lets go soon: it reads what was decided, or removes it."""
 
     pid: int
     version: str
@@ -45,24 +49,18 @@ class DaemonLock:
 
     @classmethod
     def acquire(cls, folder: Path, holder: LockRecord) -> DaemonLock:
-        """Take the lock on `folder` and write down `holder`; raises Busy with the pid of the
-        process that has it, and NotPrivate where the folder cannot be used."""
+        """Take the lock on `folder` and write down `holder`; waits for seconds at most where who
+        has it lets go soon. Raises Busy with the pid of the process that has it, and NotPrivate
+        where the folder cannot be used."""
         ensure_private_folder(folder)
-        file = folder / LOCK_NAME
-        while True:
-            fd = open_private_file(file)
-            try:
-                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                if _is_still(file, fd):
-                    _write(fd, holder)
-                    return cls(fd)
-            except BlockingIOError as error:
-                os.close(fd)
-                raise _busy(folder) from error
-            except OSError as error:
-                os.close(fd)
-                raise unusable(file, error) from error
-            os.close(fd)  # somebody removed the file between open and lock: lock the new one
+        until = time.monotonic() + _PATIENCE_S
+        while (fd := _taken(folder / LOCK_NAME, holder)) is None:
+            other = read_holder(folder)
+            stays = other is not None and other.places
+            if stays or time.monotonic() >= until:
+                raise _busy(folder, other)
+            time.sleep(_PAUSE_S)  # noqa: TID251 - flock(2) cannot wait for a time
+        return cls(fd)
 
     def is_of(self, folder: Path) -> bool:
         """Whether this is the lock on what is at `folder` now."""
@@ -85,6 +83,24 @@ class DaemonLock:
         traceback: TracebackType | None,
     ) -> None:
         self.release()
+
+
+def _taken(file: Path, holder: LockRecord) -> int | None:
+    """A descriptor that holds the lock, for `holder`; None where somebody else has it."""
+    while True:
+        fd = open_private_file(file)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if _is_still(file, fd):
+                _write(fd, holder)
+                return fd
+        except BlockingIOError:
+            os.close(fd)
+            return None
+        except OSError as error:
+            os.close(fd)
+            raise unusable(file, error) from error
+        os.close(fd)  # somebody removed the file between open and lock: lock the new one
 
 
 def read_holder(folder: Path) -> LockRecord | None:
@@ -125,7 +141,6 @@ def _is_still(file: Path, fd: int) -> bool:
         return False
 
 
-def _busy(folder: Path) -> Busy:
-    holder = read_holder(folder)
+def _busy(folder: Path, holder: LockRecord | None) -> Busy:
     who = f" (pid {holder.pid}, version {holder.version})" if holder else ""
     return Busy(f"another rootsd{who} is at work in {shown(folder)}", "rootsd status")
