@@ -41,5 +41,5 @@ said=$("$bin/rootsd" version 2>&1) || {
 echo "$bin/rootsd is $how"
 case :$PATH: in
 *:"$bin":*) ;;
-*) echo "$bin is not on your PATH yet: add it in your shell's startup file." ;;
+*) echo "$bin is not on your PATH yet; in your shell's startup file: export PATH=\"$bin:\$PATH\"" ;;
 esac
