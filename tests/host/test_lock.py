@@ -6,6 +6,8 @@ import os
 import signal
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -54,9 +56,19 @@ READER = LockRecord(4712, "1.2.3", {})
 
 def test_a_daemon_waits_for_who_only_reads(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     reader = DaemonLock.acquire(folder, READER)
-    monkeypatch.setattr("rootsd.host.lock.time.sleep", lambda _: reader.release())
-    with DaemonLock.acquire(folder, HOLDER):
-        assert read_holder(folder) == HOLDER
+    asks, wait = threading.Event(), lock._is_let_go
+
+    def waited(file: Path) -> bool:
+        asks.set()
+        return wait(file)
+
+    monkeypatch.setattr(lock, "_is_let_go", waited)
+    with ThreadPoolExecutor() as pool:
+        daemon = pool.submit(DaemonLock.acquire, folder, HOLDER)
+        assert asks.wait(HANG_GUARD)
+        reader.release()
+        with daemon.result(HANG_GUARD):
+            assert read_holder(folder) == HOLDER
 
 
 def test_it_does_not_wait_for_ever(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import time
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,8 +23,7 @@ from rootsd.host.private import (
 
 LOCK_NAME = "lock"
 RECORD_SIZE = 16 * 1024
-_PATIENCE_S = 5.0
-_PAUSE_S = 0.01
+_PATIENCE_S = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +52,11 @@ class DaemonLock:
         has it lets go soon. Raises Busy with the pid of the process that has it, and NotPrivate
         where the folder cannot be used."""
         ensure_private_folder(folder)
-        until = time.monotonic() + _PATIENCE_S
-        while (fd := _taken(folder / LOCK_NAME, holder)) is None:
+        file = folder / LOCK_NAME
+        while (fd := _taken(file, holder)) is None:
             other = read_holder(folder)
-            stays = other is not None and other.places
-            if stays or time.monotonic() >= until:
+            if (other is not None and other.places) or not _is_let_go(file):
                 raise _busy(folder, other)
-            time.sleep(_PAUSE_S)  # noqa: TID251 - flock(2) cannot wait for a time
         return cls(fd)
 
     def is_of(self, folder: Path) -> bool:
@@ -101,6 +98,17 @@ def _taken(file: Path, holder: LockRecord) -> int | None:
             os.close(fd)
             raise unusable(file, error) from error
         os.close(fd)  # somebody removed the file between open and lock: lock the new one
+
+
+def _is_let_go(file: Path) -> bool:
+    """Wait until nobody holds the lock; whether that was so within seconds."""
+    fd = open_private_file(file)
+    # flock(2) knows no time limit. Closed under the call, the lock is dropped once it is there.
+    wait = threading.Thread(target=fcntl.flock, args=(fd, fcntl.LOCK_SH), daemon=True)
+    wait.start()
+    wait.join(_PATIENCE_S)
+    os.close(fd)
+    return not wait.is_alive()
 
 
 def read_holder(folder: Path) -> LockRecord | None:
