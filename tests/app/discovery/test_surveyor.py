@@ -48,8 +48,9 @@ async def surveying(
             with anyio.fail_after(HANG_GUARD):
                 yield surveyor, ledger
         finally:
+            with anyio.CancelScope(shield=True):
+                await to_thread.run_sync(surveyor.stop)
             group.cancel_scope.cancel()
-            await to_thread.run_sync(surveyor.stop)
 
 
 @pytest.fixture
