@@ -35,7 +35,7 @@ async def surveying(
     ledger = Ledger(
         Catalog.of((), (), places, 1),
         saver or FakeSaver(),
-        FakeVerifier(()),
+        FakeVerifier(),
         expiries=no_expiries(),
         now=lambda: NOON,
     )
@@ -48,9 +48,9 @@ async def surveying(
             with anyio.fail_after(HANG_GUARD):
                 yield surveyor, ledger
         finally:
+            group.cancel_scope.cancel()
             with anyio.CancelScope(shield=True):
                 await to_thread.run_sync(surveyor.stop)
-            group.cancel_scope.cancel()
 
 
 @pytest.fixture
