@@ -26,6 +26,7 @@ from support.daemons import HANG_GUARD, START, ask, running
 from support.repos import fake_repository
 from support.supervising import supervisor
 from support.unguarded import NO_GUARD
+from support.until import until
 
 
 @pytest.fixture
@@ -83,9 +84,7 @@ def test_sighup_reads_the_configuration_again(home: Path, rootsd_dir: Path) -> N
     with running(home) as daemon:
         configure(rootsd_dir, f'[[parent]]\npath = "{home / "src"}"\n')
         daemon.send_signal(signal.SIGHUP)
-        for _ in range(100):
-            if parents := json.loads(ask("status", "--json").stdout)["parents"]:
-                break
+        parents = until(lambda: json.loads(ask("status", "--json").stdout)["parents"])
         assert [parent["path"] for parent in parents] == [str(home / "src")]
 
 
@@ -104,11 +103,13 @@ def test_a_damaged_configuration_at_sighup_changes_nothing(home: Path, rootsd_di
 def is_served() -> bool:
     """Whether one more connection of this process is answered, while the others stay open."""
     client = connect(run_folder().mcp_socket)
-    OPEN.append(client)
     client.settimeout(HANG_GUARD)
     with suppress(ConnectionError):
         client.sendall(b'{"jsonrpc":"2.0","id":1,"method":"roots/list"}\n')
-        return client.recv(1) == b"{"
+        if client.recv(1) == b"{":
+            OPEN.append(client)
+            return True
+    client.close()
     return False
 
 
@@ -131,9 +132,7 @@ def test_mcp_connections_are_capped_as_configured_and_anew_at_sighup(
         assert [is_served() for _ in range(3)] == [True, True, False]
         configure(rootsd_dir, "[sessions]\nmax_connections_per_process = 5\n")
         daemon.send_signal(signal.SIGHUP)
-        for _ in range(100):
-            if is_served():
-                break
+        assert until(is_served)
         assert [is_served() for _ in range(3)] == [True, True, False]
 
 
@@ -267,11 +266,7 @@ def test_what_was_decided_is_backed_up_at_the_next_start(home: Path, rootsd_dir:
     for of_the_guard in backups.glob("*"):
         of_the_guard.unlink()
     with running(home):
-        for _ in range(HANG_GUARD):
-            if made := list(backups.glob("decisions-*.db")):
-                break
-            assert ask("status").returncode == 0
-    assert len(made) == 1
+        assert len(until(lambda: list(backups.glob("decisions-*.db")))) == 1
 
 
 def test_a_root_in_a_place_that_the_configuration_comes_to_refuse_is_withdrawn(

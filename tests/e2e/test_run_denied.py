@@ -20,8 +20,8 @@ from rootsd.wire.deciding import Decide, DecisionVerb
 from support.person import Person
 from support.relays import SCRIPTED, RelayClient, command, relay, started
 from support.sizes import Sizes
+from support.until import until
 
-PATIENCE = 10_000
 NAMES = tuple(f"p{number}" for number in range(5))
 # A relay that goes on while it does not know which roots there are, as all did once.
 RASH = (
@@ -102,11 +102,12 @@ def open_after_denial(person: Person, client: RelayClient, times: int) -> int:
 
 def until_open(client: RelayClient, folder: Path) -> None:
     """What is added may take a moment."""
-    for _ in range(PATIENCE):
+
+    def opened() -> bool:
         look(client, folder)
-        if is_open(client, folder):
-            return
-    raise AssertionError(f"{folder} never opened")
+        return is_open(client, folder)
+
+    until(opened)
 
 
 @pytest.mark.parametrize("started_as", [asking, configured])

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from support import pipx_like
+from support.until import until
 from support.user_manager import (
     HOME,
     RUNTIME,
@@ -118,11 +119,13 @@ def test_a_reload_reads_the_configuration_in_the_same_process(user: UserManager)
     config = user.path(HOME / ".config/rootsd/config.toml")
     config.write_text(config.read_text() + f'\n[[parent]]\npath = "{HOME}/work"\n')
     user.systemctl("reload", "rootsd.service")
-    for _ in range(100):
+
+    def paths() -> list[str]:
         status = json.loads(user.succeed("rootsd", "status", "--json"))
-        if len(status["parents"]) == 2:
-            break
-    assert [parent["path"] for parent in status["parents"]] == [f"{HOME}/src", f"{HOME}/work"]
+        return [parent["path"] for parent in status["parents"]]
+
+    assert until(lambda: len(paths()) == 2)
+    assert paths() == [f"{HOME}/src", f"{HOME}/work"]
     assert user.shown("rootsd.service", "MainPID") == pid
     assert user.shown("rootsd.service", "ActiveState") == "active"
 

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from support.unguarded import set_guard
+from support.until import until
 
 HANG_GUARD = 60
-PATIENCE = 200
 
 Finished = subprocess.CompletedProcess[str]
 
@@ -76,10 +76,7 @@ class Person:
 
     def wait_until_listed(self, name: str, *listing: str) -> None:
         """Ask until `name` is in the listing; each question is a process, so this is no spin."""
-        for _ in range(PATIENCE):
-            if name in self.names(*listing):
-                return
-        raise AssertionError(f"{name} never appeared in {listing}: {self.rootsd('status')}")
+        until(lambda: name in self.names(*listing))
 
     def daemon_pid(self) -> int:
         """The process of the running daemon."""
