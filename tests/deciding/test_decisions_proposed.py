@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from rootsd.core.changes import Verb
 from rootsd.core.errors import (
     NotPresent,
     UnknownProject,
@@ -13,10 +14,10 @@ from rootsd.core.model import (
     ProjectKind,
     Verdict,
 )
-from rootsd.wire.deciding import DecisionVerb, Effect
+from rootsd.wire.deciding import Effect
 from rootsd.wire.projects import Selection
 from rootsd.wire.request import BadRequest
-from support.decisions import identity, project
+from support.decisions import approved, identity, project
 from support.desks import APPROVE, DENY, FORGET, Office, names
 from support.fakes import (
     path,
@@ -49,12 +50,57 @@ async def test_the_folder_where_the_person_is_is_proposed_too() -> None:
     assert names((await office.decide(APPROVE, ".", cwd="/home/ann/src/p1"))["items"]) == ["p1"]
 
 
-@pytest.mark.parametrize("verb", [DENY, FORGET])
-async def test_only_an_approval_proposes(verb: DecisionVerb) -> None:
+async def test_a_folder_that_no_scan_has_found_is_denied_in_one_step() -> None:
+    office = Office()
+    office.world.disk.folders[path(1)] = identity(1)
+    denied = await office.decide(DENY, "/home/ann/src/p1")
+    assert [(item["name"], item["verdict"]) for item in denied["items"]] == [("p1", "denied")]
+    assert office.surveyor.proposed == [path(1)], "discovery is to look after it from now on"
+    assert (await office.decide(DENY, "p1"))["unchanged"], "it is known by its name as well"
+
+
+async def test_a_rule_does_not_publish_a_folder_before_its_denial() -> None:
+    office = Office(rules=[rule(Verdict.APPROVED)])
+    office.world.disk.folders[path(1)] = identity(1)
+    revision = office.world.ledger.revision
+    await office.decide(DENY, "/home/ann/src/p1")
+    assert office.world.ledger.revision == revision
+    assert {change.verb for batch in office.world.saver.batches for change in batch} == {
+        Verb.OBSERVED,
+        Verb.DENIED,
+    }
+
+
+async def test_a_folder_that_no_scan_has_found_is_denied_though_the_disk_refuses() -> None:
+    office = Office(rules=[rule(Verdict.APPROVED)])
+    office.world.disk.folders[path(1)] = identity(1)
+    office.world.saver.refusing = True
+    denied = await office.decide(DENY, "/home/ann/src/p1")
+    assert [item["verdict"] for item in denied["items"]] == ["denied"]
+    assert denied["warnings"] == ["the disk refuses to keep this: it holds until the daemon ends"]
+    assert await office.world.told() == set()
+
+
+async def test_a_rehearsed_denial_of_an_unknown_folder_leaves_nothing_behind() -> None:
+    office = Office()
+    office.world.disk.folders[path(1)] = identity(1)
+    would = await office.decide(DENY, "/home/ann/src/p1", effect=Effect.DRY_RUN)
+    assert [item["verdict"] for item in would["items"]] == ["denied"]
+    assert (office.surveyor.proposed, office.world.ledger.catalog.projects) == ([], {})
+
+
+async def test_a_denial_of_a_folder_that_is_not_there_is_refused_with_the_others() -> None:
+    office = Office(approved(2))
+    with pytest.raises(NotPresent):
+        await office.decide(DENY, "p2", "/home/ann/src/p1")
+    assert await office.world.told() == {path(2)}
+
+
+async def test_to_forget_proposes_nothing() -> None:
     office = Office()
     office.world.disk.folders[path(1)] = identity(1)
     with pytest.raises(UnknownProject):
-        await office.decide(verb, "/home/ann/src/p1")
+        await office.decide(FORGET, "/home/ann/src/p1")
     assert office.surveyor.proposed == []
 
 

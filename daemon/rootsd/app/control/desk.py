@@ -83,8 +83,9 @@ class Desk:
 
 def _entries(means: Means) -> tuple[Entry[Any], ...]:
     ledger, parents, found = means.ledger, means.surveyor.parents, means.real_path
-    propose = means.surveyor.propose
-    adding = Adding(ledger, found, propose, means.surveyor.foresee, parents)
+    propose, foresee = means.surveyor.propose, means.surveyor.foresee
+    adding = Adding(ledger, found, propose, foresee, parents)
+    chooser = Chooser(ledger, found, propose, foresee)
     return (
         *Running(ledger, means.surveyor, means.host, means.chronicle.standing).entries(),
         *Examining(ledger, means.surveyor, means.host, means.state).entries(),
@@ -92,7 +93,7 @@ def _entries(means: Means) -> tuple[Entry[Any], ...]:
             ledger, found, parents, means.note_on, means.facts_of, means.origins_of
         ).entries(),
         *Scans(ledger, means.surveyor, found).entries(),
-        *Decisions(ledger, Chooser(ledger, found, propose), parents, means.origins_of).entries(),
+        *Decisions(ledger, chooser, parents, means.origins_of).entries(),
         *adding.entries(),
         *Importing(ledger, adding, parents).entries(),
         *Focuser(ledger).entries(),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from anyio import to_thread
@@ -11,6 +11,7 @@ from rootsd.app.deciding.ledger import Ledger
 from rootsd.app.deciding.references import Resolver, canonical, is_selected
 from rootsd.core.catalog import Catalog
 from rootsd.core.errors import IdentityChanged, UnknownProject
+from rootsd.core.inputs import Sighted
 from rootsd.core.labels import safe_label
 from rootsd.core.marks import mark_of
 from rootsd.core.model import Project, ProjectKind, Rule, Verdict
@@ -53,17 +54,19 @@ class Chooser:
 
     `real_path` makes a typed path canonical (it touches the disk: called in a thread). `propose`
     looks at one folder, takes what it sees into the catalogue, and raises RootsdError where no
-    folder can be seen.
+    folder can be seen; `foresee` does the same and takes nothing in.
     """
 
     ledger: Ledger
     real_path: Callable[[str, str], bytes]
     propose: Callable[[bytes], Awaitable[None]]
+    foresee: Callable[[bytes], Awaitable[Sighted]]
 
-    async def choose(self, request: Decide) -> Chosen:
-        """The projects. Raises UnknownProject where there are none, AmbiguousReference, and
-        IdentityChanged where one is not the directory that the person was shown."""
-        catalog = self.ledger.catalog
+    async def choose(self, request: Decide, unseen: Sequence[Sighted]) -> Chosen:
+        """The projects, also of what was `unseen` by every scan. Raises UnknownProject where there
+        are none, AmbiguousReference, and IdentityChanged where one is not the directory that the
+        person was shown."""
+        catalog = self.ledger.rehearse(unseen).catalog
         if request.select is not Selection.NAMED:
             return await self._selected(catalog, request)
         if not request.refs:
@@ -97,12 +100,29 @@ class Chooser:
             raise UnknownProject("; ".join(warnings) or nothing, "rootsd ls")
         return Chosen(catalog, fitting, warnings, rules)
 
-    async def propose_unknown(self, request: Decide) -> None:
-        """`approve PATH` of a folder that no scan has found proposes it first.
+    async def unseen(self, request: Decide) -> Sequence[Sighted]:
+        """The named folders that no scan has found and that are not in the catalogue yet.
 
-        Only once all other references are known to mean something: an order that fails leaves
-        nothing behind.
+        An approval has them proposed first. A denial does not: a rule could approve what is only
+        proposed. Only once all other references are known to mean something: an order that fails
+        leaves nothing behind.
         """
+        if request.select is not Selection.NAMED or request.verb is DecisionVerb.FORGET:
+            return ()
+        unknown = await self._unknown(request)
+        if request.verb is DecisionVerb.DENY:
+            return [await self.foresee(path) for path in unknown]
+        for path in unknown:
+            if request.effect is Effect.DRY_RUN:
+                shown = safe_label(path, limit=None)
+                raise UnknownProject(
+                    f"{shown} is not known yet, and a dry run proposes nothing",
+                    "rootsd approve PATH",
+                )
+            await self.propose(path)
+        return ()
+
+    async def _unknown(self, request: Decide) -> Sequence[bytes]:
         resolver = self._resolver(self.ledger.catalog, request.cwd)
         unknown = [
             reference
@@ -111,14 +131,7 @@ class Chooser:
         ]
         words = [reference for reference in unknown if not _looks_like_a_path(reference)]
         await to_thread.run_sync(resolver.all, words)  # raises where there are any
-        for reference in unknown:
-            if request.effect is Effect.DRY_RUN:
-                shown = safe_label(reference, limit=None)
-                raise UnknownProject(
-                    f"{shown} is not known yet, and a dry run proposes nothing",
-                    "rootsd approve PATH",
-                )
-            await self.propose(await to_thread.run_sync(resolver.real_path, reference))
+        return [await to_thread.run_sync(resolver.real_path, reference) for reference in unknown]
 
     def _resolver(self, catalog: Catalog, cwd: str) -> Resolver:
         return Resolver(catalog, lambda typed: self._canonical(typed, cwd))

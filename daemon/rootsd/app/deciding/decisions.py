@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -16,8 +17,8 @@ from rootsd.app.deciding.overtaking import Overtaken
 from rootsd.app.deciding.rules import rule_item
 from rootsd.core.catalog import Catalog
 from rootsd.core.decide import Ground
-from rootsd.core.errors import NameTaken, OrderRefused, UnknownProject
-from rootsd.core.inputs import Approve, ApproveRule, Deny, Forget, Verdicts
+from rootsd.core.errors import NameTaken, OrderRefused, RootsdError, UnknownProject
+from rootsd.core.inputs import Approve, ApproveRule, Deny, Forget, Sighted, Verdicts
 from rootsd.core.inputs import Order as LedgerOrder
 from rootsd.core.labels import safe_label
 from rootsd.core.model import (
@@ -57,12 +58,16 @@ class Decisions:
         """Decide what the request names. Raises RootsdError, and then nothing was decided."""
         _check_words(request)
         while True:
-            if request.verb is DecisionVerb.APPROVE and request.select is Selection.NAMED:
-                await self.chooser.propose_unknown(request)
+            unseen = await self.chooser.unseen(request)
             try:
-                return await self._carry_out(request, actor)
+                decided = await self._carry_out(request, actor, unseen)
             except Overtaken:
                 continue  # whoever came first may have left less to do, or to be refused
+            if request.effect is Effect.APPLY:
+                for folder in unseen:
+                    with suppress(RootsdError):  # it is gone by now, and stays denied
+                        await self.chooser.propose(folder.path)
+            return decided
 
     def _order_in(self, request: Decide) -> Order | None:
         if request.effect is Effect.DRY_RUN:
@@ -87,8 +92,10 @@ class Decisions:
         lines = [f"{request.verb.value} {path}" for path in paths[:_MOST_STAKES]]
         return [*lines, f"and {more} more"] if more > 0 else lines
 
-    async def _carry_out(self, request: Decide, actor: Actor) -> Decided:
-        chosen = await self.chooser.choose(request)
+    async def _carry_out(
+        self, request: Decide, actor: Actor, unseen: Sequence[Sighted]
+    ) -> Decided:
+        chosen = await self.chooser.choose(request, unseen)
         if request.name is not None and len(chosen.projects) != 1:
             raise NameTaken("--as names one project, and several are meant", "rootsd ls")
         lasts = request.lasts
@@ -103,7 +110,8 @@ class Decisions:
             again = [ApproveRule(rule.number, actor) for rule in chosen.rules]
             fresh = [order for order in orders if not _is_so_already(chosen.catalog, order)]
             try:
-                after = await self._applied(request.effect, [*again, *fresh], chosen.projects)
+                inputs = [*again, *unseen, *fresh]
+                after = await self._applied(request.effect, inputs, chosen.projects)
                 break
             except OrderRefused:
                 # Of many that nobody named, one that changed just now does not stop the others.
@@ -119,7 +127,7 @@ class Decisions:
         return answer
 
     async def _applied(
-        self, effect: Effect, orders: Sequence[LedgerOrder], seen: Sequence[Project]
+        self, effect: Effect, orders: Sequence[LedgerOrder | Sighted], seen: Sequence[Project]
     ) -> Catalog:
         if effect is Effect.DRY_RUN:
             return self.ledger.rehearse(orders).catalog

@@ -33,7 +33,7 @@ def _narrows(change: Change) -> bool:
         case ProjectChange(verb=Verb.UNDONE, before=before, after=after):
             return not _approves(after) and (not _is_denied(before) or _is_denied(after))
         case _:
-            return change.verb in (Verb.DENIED, Verb.LAPSED, Verb.WITHDRAWN)
+            return change.verb in (Verb.OBSERVED, Verb.DENIED, Verb.LAPSED, Verb.WITHDRAWN)
 
 
 def _approves(project: Project | None) -> bool:

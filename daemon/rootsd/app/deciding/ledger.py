@@ -28,7 +28,16 @@ from rootsd.core.catalog import Catalog
 from rootsd.core.changes import Change, FocusChange, Note
 from rootsd.core.errors import RootsdError
 from rootsd.core.focus import NO_FOCUS, Focus
-from rootsd.core.inputs import Approve, Fact, Input, Observation, Order, Restore, Unsafe
+from rootsd.core.inputs import (
+    Approve,
+    Fact,
+    Input,
+    Observation,
+    Order,
+    Restore,
+    Sighted,
+    Unsafe,
+)
 from rootsd.core.model import Identity, LapseReason, Project, Published, Root
 from rootsd.core.paths import RefusedPlaces
 from rootsd.core.plan import Plan, plan
@@ -164,8 +173,11 @@ class Ledger:
         with anyio.CancelScope(shield=True):
             await self._write()
 
-    async def obey(self, orders: Sequence[Order], *, seen: Iterable[Project] = ()) -> Plan:
-        """Carry out orders, all or none; what is to be approved is verified first.
+    async def obey(
+        self, orders: Sequence[Order | Sighted], *, seen: Iterable[Project] = ()
+    ) -> Plan:
+        """Carry out orders, all or none; what is to be approved is verified first. A folder that
+        is not known yet is sighted before the order about it, and not published in between.
 
         `seen` are projects as they were when the orders were chosen. Raises Overtaken where one
         of them was decided about since, OrderRefused, or what the store raised. Orders that only
@@ -257,7 +269,7 @@ class Ledger:
             await self._write()
         return await self._backlog.undisturbed(work)
 
-    async def _obey(self, orders: Sequence[Order], seen: Iterable[Project]) -> Plan:
+    async def _obey(self, orders: Sequence[Order | Sighted], seen: Iterable[Project]) -> Plan:
         refuse_overtaken(seen, self._catalog)
         approvals = [order for order in orders if isinstance(order, Approve | Restore)]
         if approvals:

@@ -24,7 +24,8 @@ from rootsd.wire.deciding import Decide, DecisionVerb
 def command(session: Session, *, refs: tuple[str, ...], dry_run: bool) -> None:
     """Never publish these, nor anything below them; what was published is taken back at once.
 
-    A denial holds for the path, whatever lies there later, until forget or approve.
+    A denial holds for the path, whatever lies there later, until forget or approve. The path of a
+    folder that is not known yet is denied as well.
     """
     effect = effect_of(dry_run=dry_run)
     decide(session, Decide(DecisionVerb.DENY, cwd=session.cwd, refs=refs, effect=effect))
