@@ -24,7 +24,7 @@ from rootsd.wire.control import decode, unheeded
 from rootsd.wire.guarding import TYPED
 from rootsd.wire.lines import REQUEST_LIMIT, LineReader, LineTooLong
 from rootsd.wire.request import BadRequest, Request
-from rootsd.wire.scans import Progress
+from rootsd.wire.scans import Progress, ScanOrder
 
 log = logging.getLogger(__name__)
 
@@ -117,6 +117,9 @@ def _typed(params: dict[str, Any]) -> str | None:
 async def _carried_out(
     stream: ByteStream, desk: Answering, actor: Actor, request: Request
 ) -> dict[str, Any]:
+    if not isinstance(request, ScanOrder):
+        # Most ask for little: a task beside it, to tell of progress, would cost as much again.
+        return await desk.answer(request, Call(actor))
     notices = _Notices(stream)
     refusal: RootsdError | None = None
     result: dict[str, Any] = {}
