@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from rootsd.core.catalog import Catalog
 from rootsd.core.inputs import Deny
 from rootsd.core.plan import plan
-from rootsd.core.reach import reach
-from support.decisions import NOON, PERSON, approved
+from rootsd.core.reach import reach, rests_on
+from support.decisions import NOON, PERSON, approved, project
 from support.fakes import PLACES, at
 from support.world import NOTHING_KNOWN, after, seen
 
@@ -25,6 +27,18 @@ def test_a_change_reaches_what_holds_it_and_its_worktrees_and_nothing_beside() -
     assert reach([b"/w/main"], frozenset(), catalog) == {b"/w/main", b"/w", b"/tree"}
     below = reach([b"/w/main"], {b"/w/main"}, catalog)
     assert below == {b"/w/main", b"/w", b"/tree", b"/w/main/in"}
+
+
+def test_whether_a_path_is_published_rests_on_what_holds_it_and_on_main_checkouts() -> None:
+    main, outer = approved(1), at(b"/home/ann/src/out", approved(2))
+    tree = at(b"/home/ann/src/out/tree", approved(3))
+    tree = replace(tree, sighting=replace(tree.sighting, main_checkout=main.path))
+    known = [main, outer, tree, approved(4), at(tree.path + b"/in", project(5))]
+    catalog = Catalog.of(known, (), PLACES, 1)
+    assert rests_on(tree.path + b"/in/file", catalog) == {
+        path: catalog.identities[path] for path in (main.path, outer.path, tree.path)
+    }
+    assert rests_on(b"/home/ann/src", catalog) == {}
 
 
 @pytest.mark.parametrize("denied", [3, 30])

@@ -205,3 +205,20 @@ def test_what_is_about_to_be_approved_is_looked_at_beside_the_roots(
     roots = _approved(root, other)
     monkeypatch.setattr(verify, "identify", None)  # both are known: neither is checked in full
     assert verifier.verify(roots) == []
+
+
+@pytest.mark.usefixtures("all_settled")
+def test_one_root_alone_is_looked_at_with_the_folders_above_it_and_no_other(
+    verifier: RootVerifier, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root, other = (fake_repository(tmp_path / above / "one") for above in ("a", "b"))
+    roots = _approved(root, other)
+    assert verifier.verify(roots) == []
+    shutil.rmtree(other.parent)
+    one = {raw(root): roots[raw(root)]}
+    with monkeypatch.context() as patched:
+        patched.setattr(verify, "identify", None)  # neither has to be checked in full
+        assert verifier.verify_more(one) == []
+    root.parent.chmod(0o777)
+    assert [type(told) for told in verifier.verify_more(one)] == [Unsafe]
+    assert {told.path for told in verifier.verify(roots)} == roots.keys()

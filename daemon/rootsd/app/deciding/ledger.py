@@ -12,7 +12,7 @@ has passed the one it knows, so no path can forget to tell.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Protocol, TypeVar
@@ -39,8 +39,9 @@ from rootsd.core.inputs import (
     Unsafe,
 )
 from rootsd.core.model import Identity, LapseReason, Project, Published, Root
-from rootsd.core.paths import RefusedPlaces
+from rootsd.core.paths import RefusedPlaces, ancestors
 from rootsd.core.plan import Plan, plan
+from rootsd.core.reach import rests_on
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -58,7 +59,7 @@ class Verifier(Protocol):
         """What is to be known about `roots` before anybody is told of them; empty if all hold."""
 
     async def verify_more(self, roots: Mapping[bytes, Identity]) -> Sequence[Observation]:
-        """The same of some that are about to be approved, beside those that are published."""
+        """The same of some alone, published or about to be approved; the others stay known."""
 
 
 class Ledger:
@@ -115,9 +116,21 @@ class Ledger:
         """The published set, each root's folder and time verified at this moment.
 
         What the look finds wrong is out of the answer; it is written behind."""
+        return await self._verified(lambda catalog: self._verifier.verify(catalog.identities))
+
+    async def root_at(self, path: bytes) -> Root | None:
+        """The innermost published root at or above an absolute path, verified like `current`; the
+        roots that have no say in it are not looked at."""
+        await self._verified(lambda catalog: self._verifier.verify_more(rests_on(path, catalog)))
+        roots = self._catalog.roots
+        return next((roots[at] for at in (path, *ancestors(path)) if at in roots), None)
+
+    async def _verified(
+        self, look: Callable[[Catalog], Awaitable[Sequence[Observation]]]
+    ) -> Published:
         while True:
             published = self._published
-            seen = await self._verifier.verify(self._catalog.identities)
+            seen = await look(self._catalog)
             before = self._catalog
             if doubts := [*self.expiries.ended(before), *seen]:
                 made = plan(before, doubts, self._now())

@@ -17,7 +17,7 @@ from rootsd.core.catalog import Catalog
 from rootsd.core.decide import Ground, Judgement, voices
 from rootsd.core.labels import safe_label
 from rootsd.core.model import Parent, Presence, Project, Verdict
-from rootsd.core.paths import bytes_of, contains, is_utf8, text_of
+from rootsd.core.paths import bytes_of, is_utf8, text_of
 from rootsd.wire.request import BadRequest
 from rootsd.wire.standing import Checked, CheckQuery, Voice, Why, WhyQuery
 
@@ -44,10 +44,8 @@ class Standing:
         """Whether the path lies in a root, as the disk shows it now. Raises BadRequest where it
         is not absolute."""
         path = await self._canonical(query.path)
-        published = await self.ledger.current()
-        holding = [root for root in published.roots if contains(root.path, path)]
-        if holding:
-            root = max(holding, key=lambda root: len(root.path))  # the innermost speaks
+        root = await self.ledger.root_at(path)
+        if root is not None:
             return Checked(
                 published=True,
                 verdict=Verdict.APPROVED.value,

@@ -73,7 +73,7 @@ class Patience:
         return self._told(found)
 
     async def verify_more(self, roots: _Roots) -> Sequence[Observation]:
-        """The same of some that are about to be approved, beside those that are published."""
+        """The same of some alone, published or about to be approved; the others stay known."""
         near, far = self._by_distance(roots)
         found = self._near.verify_more(near)
         for point, some in far.items():

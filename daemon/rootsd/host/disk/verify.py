@@ -9,7 +9,7 @@ or a `.git` file that may be written anew, is checked in full each time.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from rootsd.core.inputs import Observation, Sighted, Unsafe
@@ -51,12 +51,18 @@ class RootVerifier:
         """
         if self._roots.keys() != roots.keys():
             self._forget_others(roots)
-        return self.verify_more(roots)
+        return self._verify(roots, self._above)
 
     def verify_more(self, roots: Mapping[bytes, Identity]) -> list[Observation]:
-        """As `verify`, for roots that are about to be approved: the others stay known."""
+        """As `verify`, for some alone, published or about to be: the others stay known."""
+        above = {folder for path in roots for folder in ancestors(path)}
+        return self._verify(roots, above & self._above.keys())
+
+    def _verify(
+        self, roots: Mapping[bytes, Identity], above: Iterable[bytes]
+    ) -> list[Observation]:
         self._settled_before = settled_before()
-        if self._ancestors_changed():
+        if self._have_changed(above):
             self._above.clear()
             self._roots.clear()
         observations: list[Observation] = []
@@ -117,15 +123,15 @@ class RootVerifier:
         self._above |= judged
         return None
 
-    def _ancestors_changed(self) -> bool:
+    def _have_changed(self, above: Iterable[bytes]) -> bool:
         lstat = os.lstat
-        for path, known in self._above.items():
+        for path in above:
             self.looks += 1
             try:
                 found = lstat(path)
             except OSError:
                 return True
-            mode, owner, group = known
+            mode, owner, group = self._above[path]
             if found.st_mode != mode or found.st_uid != owner or found.st_gid != group:
                 return True
         return False
