@@ -43,6 +43,6 @@ def sh(*command):
 """
 
 
-def watch(wrapper: tuple[str, ...], code: str, top: Path) -> None:
+def run_watching(wrapper: tuple[str, ...], code: str, top: Path) -> None:
     """Run `code` below `wrapper`, after what every such test begins with; it must end well."""
     assert run_python(wrapper, _BEGIN + code + "\nprint('done')", top) == ("done\n", "")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from support.subjects import OWN_MOUNTS, UNPRIVILEGED
-from support.watched import watch
+from support.watched import run_watching
 
 pytestmark = pytest.mark.needs("linux")
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.needs("linux")
 @pytest.mark.needs("namespaces")
 def test_a_parent_that_is_unmounted_suspends_and_returns_by_itself(tmp_path: Path) -> None:
     """An image keeps its identity; a tmpfs would be another file system."""
-    watch(OWN_MOUNTS, """
+    run_watching(OWN_MOUNTS, """
 image, disk = top / "image", top / "disk"
 image.write_bytes(b"")
 os.truncate(image, 8_000_000)
@@ -44,7 +44,7 @@ sh("umount", disk)
 
 @pytest.mark.needs("namespaces")
 def test_what_a_parent_is_covered_by_counts_and_what_it_covers_returns(tmp_path: Path) -> None:
-    watch(OWN_MOUNTS, """
+    run_watching(OWN_MOUNTS, """
 src = top / "src"
 fake_repository(src / "one")
 fake_repository(src / "two")
@@ -66,7 +66,7 @@ discovery.stop()
 
 @pytest.mark.needs("namespaces")
 def test_a_bind_mount_and_links_in_a_circle_make_no_second_project(tmp_path: Path) -> None:
-    watch(OWN_MOUNTS, """
+    run_watching(OWN_MOUNTS, """
 src, again = top / "src", top / "src" / "again"
 one = fake_repository(src / "a" / "one")
 (src / "a" / "loop").symlink_to(src)
@@ -88,7 +88,7 @@ discovery.stop()
 
 @pytest.mark.needs("namespaces")
 def test_two_parents_that_are_one_folder_both_hear_of_what_happens_there(tmp_path: Path) -> None:
-    watch(OWN_MOUNTS, """
+    run_watching(OWN_MOUNTS, """
 src, again = top / "src", top / "again"
 (src / "a").mkdir(parents=True)
 again.mkdir()
@@ -106,9 +106,9 @@ sh("umount", again)
 
 
 @pytest.mark.needs("namespaces", "ext4")
-def test_an_unmount_and_mount_that_are_heard_of_at_once_end_nowatch(tmp_path: Path) -> None:
+def test_an_unmount_and_mount_that_are_heard_of_at_once_end_norun_watching(tmp_path: Path) -> None:
     """The folders are the same before and after, and what was stopped half-way may go on."""
-    watch(OWN_MOUNTS, """
+    run_watching(OWN_MOUNTS, """
 image, disk, one = top / "image", top / "disk", top / "disk" / "one"
 image.write_bytes(b"")
 os.truncate(image, 8_000_000)
@@ -147,7 +147,7 @@ sh("losetup", "--detach", device)
 
 @pytest.mark.needs("setpriv")
 def test_a_parent_without_permission_is_suspended_and_not_gone(tmp_path: Path) -> None:
-    watch(UNPRIVILEGED, """
+    run_watching(UNPRIVILEGED, """
 src = top / "src"
 one = raw(fake_repository(src / "one"))
 discovery = start(src)
@@ -170,7 +170,7 @@ discovery.stop()
 
 @pytest.mark.needs("setpriv")
 def test_a_repository_that_can_be_listed_and_not_entered_is_suspended(tmp_path: Path) -> None:
-    watch(UNPRIVILEGED, """
+    run_watching(UNPRIVILEGED, """
 one = fake_repository(top / "src" / "one")
 discovery = start(top / "src")
 (seen,) = observed.all
@@ -188,7 +188,7 @@ def test_repositories_in_a_folder_that_can_be_listed_and_not_entered_are_suspend
     tmp_path: Path, name: str
 ) -> None:
     """`build` is one that a project file beside it hides, and so is looked at otherwise."""
-    watch(UNPRIVILEGED, f"""
+    run_watching(UNPRIVILEGED, f"""
 folder = top / "src" / {name!r}
 one = raw(fake_repository(folder / "one"))
 discovery = start(top / "src")
@@ -206,7 +206,7 @@ def test_what_goes_below_a_folder_that_cannot_be_listed_goes_with_it_or_when_it_
     tmp_path: Path,
 ) -> None:
     """A project in it stays known as long as it can be looked at by its name."""
-    watch(UNPRIVILEGED, """
+    run_watching(UNPRIVILEGED, """
 folder, other = top / "src" / "folder", top / "src" / "other"
 one, two = fake_repository(folder / "one"), fake_repository(other / "two")
 discovery = start(top / "src")
@@ -229,7 +229,7 @@ assert {type(told) for told in observed.all} == {Sighted, Vanished}
 def test_a_parent_that_returns_in_a_folder_that_cannot_be_read_is_polled_for(
     tmp_path: Path,
 ) -> None:
-    watch(UNPRIVILEGED, """
+    run_watching(UNPRIVILEGED, """
 polling._SHORTEST_S = 0.2
 src, inner = top / "src", top / "src" / "inner"
 one = raw(fake_repository(inner / "one"))
@@ -250,7 +250,7 @@ src.chmod(0o755)
 @pytest.mark.needs("setpriv", "namespaces")
 def test_at_the_kernel_s_limit_of_watches_the_parent_is_polled(tmp_path: Path) -> None:
     """A user namespace has a limit of its own, which harms nobody else."""
-    watch(("unshare", "--user", "--map-root-user"), """
+    run_watching(("unshare", "--user", "--map-root-user"), """
 Path("/proc/sys/user/max_inotify_watches").write_text("40")
 src = top / "src"
 for number in range(60):
@@ -269,7 +269,7 @@ discovery.stop()
 
 @pytest.mark.needs("namespaces")
 def test_without_an_inotify_instance_parents_are_polled(tmp_path: Path) -> None:
-    watch(("unshare", "--user", "--map-root-user"), """
+    run_watching(("unshare", "--user", "--map-root-user"), """
 Path("/proc/sys/user/max_inotify_instances").write_text("0")
 src = top / "src"
 src.mkdir()

@@ -8,14 +8,14 @@ import pytest
 
 from support.sizes import Sizes
 from support.subjects import OWN_MOUNTS, run_python
-from support.watched import watch
+from support.watched import run_watching
 
 pytestmark = pytest.mark.needs("linux")
 
 
 @pytest.mark.needs("namespaces", "bindfs")
 def test_a_fuse_file_system_is_polled_and_what_is_done_behind_it_is_found(tmp_path: Path) -> None:
-    watch(OWN_MOUNTS, """
+    run_watching(OWN_MOUNTS, """
 polling._SHORTEST_S = 0.2
 behind, far, near = top / "behind", top / "far", top / "near"
 fake_repository(behind / "deep" / "one")
@@ -48,7 +48,7 @@ discovery.stop()
 
 @pytest.mark.needs("namespaces")
 def test_layers_and_memory_are_watched_like_any_disk(tmp_path: Path) -> None:
-    watch(OWN_MOUNTS, """
+    run_watching(OWN_MOUNTS, """
 over, memory, lower = top / "over", top / "memory", top / "lower"
 memory.mkdir()
 sh("mount", "-t", "tmpfs", "memory", memory)
@@ -76,7 +76,7 @@ sh("umount", memory)
 @pytest.mark.needs("namespaces", "bindfs")
 def test_a_file_system_that_stops_to_answer_holds_nobody_up(tmp_path: Path) -> None:
     """The process behind it is stopped: whoever looks there is held until it goes on."""
-    watch(OWN_MOUNTS, """
+    run_watching(OWN_MOUNTS, """
 polling._SHORTEST_S = 0.2
 behind, far, near = (top / name for name in ("behind", "far", "near"))
 for folder in (far, near):

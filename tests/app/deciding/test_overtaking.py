@@ -31,3 +31,5 @@ def test_a_project_that_was_decided_about_since_is_refused(now: Project) -> None
 def test_what_nobody_decided_about_since_is_taken(now: Project) -> None:
     refuse_overtaken([approved(1)], catalog(now))
     refuse_overtaken([approved(1)], catalog())
+    with pytest.raises(Overtaken):
+        refuse_overtaken([approved(1), project(2)], catalog(now, denied(2)))
