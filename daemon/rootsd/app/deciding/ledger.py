@@ -12,10 +12,10 @@ has passed the one it knows, so no path can forget to tell.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import anyio
 from anyio import lowlevel
@@ -24,6 +24,7 @@ from rootsd.app.deciding.backlog import Backlog, Saver
 from rootsd.app.deciding.effects import granted_in, granting, only_narrows, without_grants
 from rootsd.app.deciding.expiries import Expiries
 from rootsd.app.deciding.overtaking import refuse_overtaken
+from rootsd.app.deciding.verifier import Verifier
 from rootsd.core.catalog import Catalog
 from rootsd.core.changes import Change, FocusChange, Note
 from rootsd.core.errors import RootsdError
@@ -49,17 +50,6 @@ T = TypeVar("T")
 RETRY_SECONDS = (1.0, 2.0, 5.0, 15.0, 60.0)
 # What comes together is written together, and whoever asks meanwhile has the machine.
 GATHER_SECONDS = 0.005
-
-
-class Verifier(Protocol):
-    """Looks at folders; reports those that are not what was approved, or is about to be. It waits
-    for no file system that does not answer: what lies there is out of reach."""
-
-    async def verify(self, roots: Mapping[bytes, Identity]) -> Sequence[Observation]:
-        """What is to be known about `roots` before anybody is told of them; empty if all hold."""
-
-    async def verify_more(self, roots: Mapping[bytes, Identity]) -> Sequence[Observation]:
-        """The same of some alone, published or about to be approved; the others stay known."""
 
 
 class Ledger:
