@@ -23,8 +23,8 @@ from functools import partial
 from rootsd.host.helper.duties import Duty, Reach, Terms
 from rootsd.host.helper.keeper import keep
 from rootsd.host.helper.server import serve
-fd, module, reach, at_once, memory, *pauses = sys.argv[1:]
-terms = Terms(module, Reach[reach], at_once=int(at_once), memory=int(memory))
+fd, module, reach, at_once, memory, awaited, *pauses = sys.argv[1:]
+terms = Terms(module, Reach[reach], int(at_once), int(memory), awaited == "True")
 helper = partial(serve, terms={Duty.AT_WORK: terms})
 keep(socket.socket(fileno=int(fd)), helper, [float(pause) for pause in pauses])
 """
@@ -36,10 +36,14 @@ keep(socket.socket(fileno=int(sys.argv[1])))
 
 
 def terms_of_tests(
-    *, reach: Reach = Reach.PROCESSES, at_once: int = 2, memory: int = 64 << 20
+    *,
+    reach: Reach = Reach.PROCESSES,
+    at_once: int = 2,
+    memory: int = 64 << 20,
+    awaited: bool = False,
 ) -> Terms:
     """Workers that do what they are asked, see `support.answering`."""
-    return Terms("support.answering", reach, at_once=at_once, memory=memory)
+    return Terms("support.answering", reach, at_once, memory, awaited)
 
 
 class Kept(NamedTuple):
@@ -50,11 +54,19 @@ class Kept(NamedTuple):
 
     def helper_pid(self) -> int:
         """The helper that is there now, once there is one."""
-        deadline = time.monotonic() + SECONDS
-        children = Path(f"/proc/{self.keeper}/task/{self.keeper}/children")
-        while not (pids := children.read_text().split()):
-            assert time.monotonic() < deadline, "no helper was started"
-        return int(pids[0])
+        return _first_child(self.keeper)
+
+    def standing_pid(self) -> int:
+        """The worker that stands ready, once there is one; only while nothing is asked."""
+        return _first_child(self.helper_pid())
+
+
+def _first_child(pid: int) -> int:
+    deadline = time.monotonic() + SECONDS
+    children = Path(f"/proc/{pid}/task/{pid}/children")
+    while not (pids := children.read_text().split()):
+        assert time.monotonic() < deadline, "no process was started"
+    return int(pids[0])
 
 
 @contextmanager
@@ -67,8 +79,8 @@ def helper_on(terms: Terms) -> Iterator[Link]:
 @contextmanager
 def kept_helper(terms: Terms, *pauses_s: float) -> Iterator[Kept]:
     """The same, with its keeper, which makes these pauses before it starts another."""
-    words = (terms.module, terms.reach.name, str(terms.at_once), str(terms.memory))
-    with _helper(_SERVE, *words, *map(str, pauses_s or (0.0,))) as kept:
+    words = (terms.module, terms.reach.name, terms.at_once, terms.memory, terms.awaited)
+    with _helper(_SERVE, *map(str, words), *map(str, pauses_s or (0.0,))) as kept:
         yield kept
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import select
+import signal
 import socket
 import struct
 from concurrent.futures import Executor, ThreadPoolExecutor
@@ -14,7 +15,7 @@ import pytest
 
 from rootsd.host.helper.duties import Duty
 from rootsd.host.helper.link import Link, NoAnswer, NoHelper
-from support.helping import ASKED, SECONDS, helper_on, real_helper, terms_of_tests
+from support.helping import ASKED, SECONDS, helper_on, kept_helper, real_helper, terms_of_tests
 
 
 class Hanging:
@@ -98,6 +99,31 @@ def test_its_workers_end_with_it(tmp_path: Path) -> None:
         link.close()
         hanging.wait()
     assert _ends(hanging.pid)
+
+
+@pytest.mark.needs("linux")
+def test_who_is_awaited_stood_ready_before_the_question() -> None:
+    with kept_helper(terms_of_tests(awaited=True)) as kept:
+        first = kept.standing_pid()
+        assert kept.link.ask(ASKED, b"pid:", SECONDS) == b"%d" % first
+        assert _ends(first)
+
+
+@pytest.mark.needs("linux")
+def test_one_that_ended_while_it_stood_keeps_nobody_from_being_answered() -> None:
+    with kept_helper(terms_of_tests(awaited=True)) as kept:
+        standing = kept.standing_pid()
+        os.kill(standing, signal.SIGKILL)
+        assert _ends(standing)
+        assert kept.link.ask(ASKED, b"echo:still", SECONDS) == b"still"
+
+
+@pytest.mark.needs("linux")
+def test_one_that_stands_ends_with_the_helper_however_that_ended() -> None:
+    with kept_helper(terms_of_tests(awaited=True), 1000.0) as kept:
+        standing = kept.standing_pid()
+        os.kill(kept.helper_pid(), signal.SIGKILL)
+        assert _ends(standing)
 
 
 @pytest.mark.parametrize("garbage", [b"x", struct.pack("!II", 99, 1000)])

@@ -1,12 +1,14 @@
 """The helper itself: a fork server of one thread, which only forks, waits and kills.
 
-It reads no file and no question, so nothing a worker meets can hang it. It ends when the daemon's
-end of the channel is closed, however the daemon ended, and takes its workers with it.
+It reads no file and no question, so nothing a worker meets can hang it. Where somebody waits for
+the answers, the next worker is forked ahead of its question. It ends when the daemon's end of the
+channel is closed, however the daemon ended, and takes its workers with it.
 """
 
 from __future__ import annotations
 
 import gc
+import math
 import os
 import select
 import signal
@@ -18,7 +20,7 @@ from dataclasses import dataclass
 from importlib import import_module
 
 from rootsd.host.helper.duties import TERMS, Duty, Terms
-from rootsd.host.helper.protocol import Garbled, receive_header
+from rootsd.host.helper.protocol import Garbled, receive_header, send_header
 from rootsd.host.helper.worker import close_all_but, work
 
 # A worker that waits for a dead disk cannot be killed before the disk answers.
@@ -36,9 +38,14 @@ class _Request:
 
 @dataclass(slots=True)
 class _Worker:
+    """A process that awaits its one request on `orders`, or is at work on it. The descriptor
+    `ended` closes when it ends."""
+
     pid: int
     duty: Duty
-    due: float
+    ended: int
+    orders: socket.socket
+    due: float = math.inf
     killed: bool = False
 
 
@@ -61,18 +68,20 @@ class _Server:
         self._terms = terms
         self._answers = answers
         self._waiting: dict[Duty, deque[_Request]] = {duty: deque() for duty in terms}
-        # By the descriptor that closes when the worker ends.
-        self._workers: dict[int, _Worker] = {}
+        self._standing: dict[Duty, _Worker] = {}
+        self._workers: dict[int, _Worker] = {}  # at work, by `ended`
         self._poll = select.poll()
         self._poll.register(channel, select.POLLIN)
 
     def serve(self) -> None:
         try:
+            self._stand_ready()
             while self._turn():
                 pass
         finally:
-            for worker in self._workers.values():
+            for worker in (*self._workers.values(), *self._standing.values()):
                 os.kill(worker.pid, signal.SIGKILL)
+                worker.orders.close()
 
     def _turn(self) -> bool:
         for fd, _ in self._poll.poll(self._milliseconds_left()):
@@ -116,26 +125,55 @@ class _Server:
             self._start(queue.popleft())
 
     def _start(self, request: _Request) -> None:
-        ended, lifeline = os.pipe()
-        try:
-            pid = os.fork()
-        except OSError:
-            os.close(ended)
-        else:
-            if not pid:
-                self._be_worker(request, lifeline)
-            self._workers[ended] = _Worker(pid, request.duty, request.due)
-            self._poll.register(ended, 0)  # told of its closing whatever is asked for
-        os.close(lifeline)
-        request.reply.close()
+        with request.reply:  # the worker has one of its own
+            standing = self._standing.pop(request.duty, None)
+            if standing is not None and self._give(standing, request):
+                return
+            if (fresh := self._make_worker(request.duty)) is not None:
+                self._give(fresh, request)
 
-    def _be_worker(self, request: _Request, lifeline: int) -> None:
+    def _give(self, worker: _Worker, request: _Request) -> bool:
+        """Put a worker to work; False where it has ended meanwhile."""
+        worker.due = request.due
+        self._workers[worker.ended] = worker
+        self._poll.register(worker.ended, 0)  # told of its closing whatever is asked for
+        with worker.orders:
+            try:
+                left = request.due - time.monotonic()
+                send_header(worker.orders, request.duty, left, request.reply)
+            except OSError:
+                return False
+        return True
+
+    def _stand_ready(self) -> None:
+        """Make the workers that are not to be waited for. Only at the start and after a question:
+        one that ends by itself is no reason for another."""
+        for duty, terms in self._terms.items():
+            if terms.awaited and duty not in self._standing:
+                worker = self._make_worker(duty)
+                if worker is not None:
+                    self._standing[duty] = worker
+
+    def _make_worker(self, duty: Duty) -> _Worker | None:
+        ended, lifeline = os.pipe()
+        ours, theirs = socket.socketpair()
+        with theirs:
+            pid = _fork()
+            if pid == 0:
+                self._be_worker(duty, theirs, lifeline)
+        os.close(lifeline)
+        if pid is None:
+            os.close(ended)
+            ours.close()
+            return None
+        return _Worker(pid, duty, ended, ours)
+
+    def _be_worker(self, duty: Duty, orders: socket.socket, lifeline: int) -> None:
         status = 1
         try:
             # Of those who wait, too: they are to see when the helper drops them.
-            close_all_but({0, 1, 2, lifeline, request.reply.fileno()})
-            left = request.due - time.monotonic()
-            work(self._answers[request.duty], self._terms[request.duty], request.reply, left)
+            close_all_but({0, 1, 2, lifeline, orders.fileno()})
+            work(self._answers[duty], self._terms[duty], orders)
             status = 0
         except OSError:
             status = 2  # the asker has gone
@@ -146,6 +184,7 @@ class _Server:
         self._poll.unregister(ended)
         os.close(ended)
         os.waitpid(self._workers.pop(ended).pid, 0)
+        self._stand_ready()
 
     def _drop_late(self) -> None:
         now = time.monotonic()
@@ -158,3 +197,10 @@ class _Server:
             for request in late:
                 queue.remove(request)
                 request.reply.close()
+
+
+def _fork() -> int | None:
+    try:
+        return os.fork()
+    except OSError:
+        return None

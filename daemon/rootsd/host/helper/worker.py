@@ -14,23 +14,38 @@ import sys
 from collections.abc import Callable, Collection
 
 from rootsd.host.helper.duties import Reach, Terms
-from rootsd.host.helper.protocol import QUESTION_LIMIT, Outcome, frame, read_to_end
+from rootsd.host.helper.protocol import (
+    QUESTION_LIMIT,
+    Outcome,
+    frame,
+    read_to_end,
+    receive_header,
+)
 from rootsd.host.landlock import READ, Ruleset
 from rootsd.host.landlock import version as landlock_version
 
 _DESCRIPTORS = 256
 
 
-def work(
-    answer: Callable[[bytes], bytes], terms: Terms, reply: socket.socket, seconds: float
-) -> None:
-    """Answer the question that comes on `reply`, there. Raises OSError where nobody listens."""
-    _give_up(terms, seconds)
-    try:
-        sent = frame(Outcome.ANSWERED, answer(read_to_end(reply, QUESTION_LIMIT)))
-    except Exception as error:  # noqa: BLE001 - the asker is told, and this process ends
-        sent = frame(Outcome.FAILED, type(error).__name__.encode("ascii", "replace"))
-    reply.sendall(sent)
+def work(answer: Callable[[bytes], bytes], terms: Terms, orders: socket.socket) -> None:
+    """Wait for the header that comes on `orders`, and answer the question to which it leads.
+    Raises OSError where nobody listens."""
+    _give_up(terms)
+    with orders:
+        order = receive_header(orders)
+    if order is None:
+        return  # the helper ended
+    _, seconds, reply = order
+    # Should the helper be gone by then, the kernel ends what goes on.
+    signal.alarm(int(seconds) + 2)
+    with reply:
+        try:
+            sent = frame(Outcome.ANSWERED, answer(read_to_end(reply, QUESTION_LIMIT)))
+        except Exception as error:  # noqa: BLE001 - the asker is told, and this process ends
+            sent = frame(Outcome.FAILED, type(error).__name__.encode("ascii", "replace"))
+        reply.sendall(sent)
+        # The asker need not wait for the end of this process, which takes a millisecond or two.
+        reply.shutdown(socket.SHUT_WR)
 
 
 def close_all_but(kept: Collection[int]) -> None:
@@ -43,9 +58,7 @@ def close_all_but(kept: Collection[int]) -> None:
                 continue
 
 
-def _give_up(terms: Terms, seconds: float) -> None:
-    # Should the helper be gone by then, the kernel ends what goes on.
-    signal.alarm(int(seconds) + 2)
+def _give_up(terms: Terms) -> None:
     _limit(resource.RLIMIT_CORE, 0)
     _limit(resource.RLIMIT_FSIZE, 0)
     _limit(resource.RLIMIT_NOFILE, _DESCRIPTORS)
