@@ -19,7 +19,8 @@ from pathlib import Path
 
 import anyio
 
-from rootsd.app.deciding.ledger import Ledger, Verifier
+from rootsd.app.deciding.ledger import Ledger
+from rootsd.app.deciding.verifier import Verifier
 from rootsd.app.sessions.patience import Patience
 from rootsd.core.catalog import Catalog
 from rootsd.core.changes import Change, Note
