@@ -112,3 +112,125 @@ def test_a_git_file_that_leads_to_where_nobody_answers_holds_nobody_up(tmp_path:
     (tree / ".git").write_text(f"gitdir: {admin.parent / 'tree'}\n")
     (main / ".git" / "worktrees" / "tree" / "gitdir").write_text(f"{tmp_path}/far/tree/.git\n")
     assert run_python(OWN_MOUNTS, _HANGING, tmp_path) == ("no answer\n", "")
+
+
+# Each has a folder of a repository, or something on the way to it, replaced by a link.
+_LINKED = (
+    "git/.git",
+    "git/.git/objects",
+    "git/.git/refs",
+    "git/.git/reftable",
+    "git/.git/worktrees",
+    "git/.git/modules",
+    "bare/objects",
+    "bare/worktrees",
+    "jj/.jj",
+    "jj/.jj/repo",
+    "jj/.jj/repo/store",
+    "jj/.jj/working_copy",
+    "hg/.hg",
+    "hg/.hg/store",
+    "svn/.svn",
+    "bzr/.bzr",
+    "bzr/.bzr/checkout",
+    "bzr/.bzr/repository",
+    "darcs/_darcs",
+    "darcs/_darcs/prefs",
+    "darcs/_darcs/pristine.hashed",
+    "pijul/.pijul",
+    "pijul/.pijul/pristine",
+)
+
+_LINKS = """
+import os, signal, subprocess, sys, threading
+from pathlib import Path
+from rootsd.core.model import ProjectKind
+from rootsd.host.disk.markers import Rules
+from rootsd.core.model import Parent
+from rootsd.host.disk.probe import probe
+from rootsd.host.disk.walk import Place, Walker, Zone
+from rootsd.host.vcs.complete import folders_at_work, untouched_for, what_is_missing
+from rootsd.host.vcs.origin import branch_of, origin_of
+from rootsd.host.vcs.worktrees import links_folder
+
+top, hung = Path(sys.argv[1]), Path(sys.argv[2])
+served = subprocess.Popen(["bindfs", "-f", top / "behind", hung])
+while not os.path.ismount(hung):
+    os.sched_yield()
+served.send_signal(signal.SIGSTOP)
+
+def look_at_all():
+    walker = Walker(Rules.of(Parent(os.fsencode(top / "projects"))))
+    for path in sorted(map(os.fsencode, (top / "projects").iterdir())):
+        walker.look(Place(path, 1, Zone.OPEN))
+        kind = probe(path).kind
+        folders_at_work(path, kind), untouched_for(path, kind), what_is_missing(path, kind, None)
+        origin_of(path, kind), branch_of(path, kind), links_folder(path)
+    print("ended")
+
+def held_up(look, patience):
+    thread = threading.Thread(target=look, daemon=True)
+    thread.start()
+    thread.join(patience)
+    return thread.is_alive()
+
+# Control: who follows one of the links is held up.
+followed = held_up(lambda: os.path.exists(top / "control" / "x"), 0.3)
+print("held up" if followed else "the link leads nowhere", flush=True)
+print("held up" if held_up(look_at_all, 60) else "done", flush=True)
+served.kill()
+served.wait(30)
+subprocess.run(["umount", hung], check=True)
+"""
+
+
+@pytest.mark.needs("namespaces", "bindfs")
+def test_no_link_in_a_project_is_followed_to_where_nobody_answers(tmp_path: Path) -> None:
+    hung = tmp_path / "hung"
+    for folder in (hung, tmp_path / "behind", tmp_path / "projects"):
+        folder.mkdir()
+    (tmp_path / "control").symlink_to(hung)
+    for number, linked in enumerate(_LINKED):
+        kind, _, inside = linked.partition("/")
+        project = tmp_path / "projects" / f"{number}-{kind}"
+        _make_like(kind, project)
+        link = project / inside
+        if link.is_dir():
+            link.rename(tmp_path / f"was-{number}")
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.symlink_to(hung / "x")
+    leading = tmp_path / "projects" / "git-file"
+    leading.mkdir()
+    (leading / "way").symlink_to(hung)
+    (leading / ".git").write_text("gitdir: way/x\n")
+    told = run_python(OWN_MOUNTS, _LINKS, tmp_path, hung)
+    assert told == ("held up\nended\ndone\n", "")
+
+
+def _make_like(kind: str, folder: Path) -> None:
+    """A folder that looks like a repository of the kind, far enough to be looked into."""
+    if kind == "git":
+        make_repository(folder)
+        (folder / ".gitmodules").write_text('[submodule "x"]\n\tpath = way/x\n')
+        (folder / "way").symlink_to(folder.parent.parent / "hung")
+        git("config", "submodule.active", ".", cwd=folder)
+        return
+    if kind == "bare":
+        git("init", "--bare", folder, cwd=folder.parent)
+        return
+    for file in {
+        "jj": (".jj/repo/store/type", ".jj/repo/store/git_target", ".jj/working_copy/checkout"),
+        "hg": (".hg/requires", ".hg/store/data", ".hg/dirstate"),
+        "svn": (".svn/wc.db",),
+        "bzr": (".bzr/branch-format", ".bzr/checkout/x", ".bzr/repository/x"),
+        "darcs": ("_darcs/format", "_darcs/hashed_inventory", "_darcs/prefs/defaultrepo"),
+        "pijul": (".pijul/config", ".pijul/pristine/db"),
+    }[kind]:
+        (folder / file).parent.mkdir(parents=True, exist_ok=True)
+        (folder / file).write_text(_NOTES.get(file, ""))
+
+
+_NOTES = {
+    ".jj/repo/store/git_target": "../../../../hung/x",
+    "_darcs/hashed_inventory": f"pristine:0000000000-{'e3' * 32}\n",
+}

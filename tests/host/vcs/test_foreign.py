@@ -153,6 +153,7 @@ def test_a_real_darcs_clone(origins: Origins, tmp_path: Path) -> None:
     for file in (one / "_darcs" / "pristine.hashed").iterdir():
         file.unlink()
     assert darcs_stage(raw(one / "_darcs")) is Stage.FETCHING
+    assert _listed(one, ProjectKind.DARCS) == set(), "its list went since somebody looked"
     (tmp_path / "new").mkdir()
     origins.run("darcs", "init", cwd=tmp_path / "new")
     assert darcs_stage(raw(tmp_path / "new" / "_darcs")) in (Stage.OTHER, None)

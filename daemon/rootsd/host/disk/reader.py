@@ -3,8 +3,9 @@
 A repository may hold a FIFO, a device or a link where a file is expected; opened the usual way the
 first hangs the program, the others lead anywhere. What is not a small regular file reads as None.
 
-An absolute path is opened without following a link anywhere in it: whoever swaps a folder for a
-link between a check and a read gets neither. Sources: openat2(2), open(2) of macOS.
+An absolute path is opened, and looked at, without following a link anywhere in it: whoever swaps a
+folder for a link between a check and a read gets neither, and a link in a project holds nobody up
+by leading to where nobody answers. Sources: openat2(2), open(2) of macOS.
 """
 
 from __future__ import annotations
@@ -162,6 +163,23 @@ else:
         """As lstat(2) of an absolute path, with no link in the folder above it. Raises OSError."""
         os.close(open_folder(os.path.dirname(path)))
         return os.lstat(path)
+
+
+def exists_inside(path: bytes) -> bool:
+    """Whether anything, a link as well, lies at an absolute path; False with a link on the way."""
+    try:
+        stat_inside(path)
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+def is_folder_inside(path: bytes) -> bool:
+    """Whether a folder lies at an absolute path, which no link leads to."""
+    try:
+        return stat.S_ISDIR(stat_inside(path).st_mode)
+    except (OSError, ValueError):
+        return False
 
 
 def names_in(path: bytes) -> frozenset[bytes]:

@@ -118,7 +118,7 @@ def _is_git_checkout(path: bytes) -> bool:
     may well answer.
     """
     access = os.access
-    if not access(path + b"/.git", os.F_OK):
+    if not access(path + b"/.git", os.F_OK, follow_symlinks=False):
         return False
     for name in _BEFORE_GIT:
         if access(path + name, os.F_OK, follow_symlinks=False):

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Mapping
 from types import MappingProxyType
 
 from rootsd.core.model import Incomplete, ProjectKind
 from rootsd.host.disk.markers import VCS_MARKERS
-from rootsd.host.disk.reader import names_in
+from rootsd.host.disk.reader import exists_inside, is_folder_inside, names_in, stat_inside
 from rootsd.host.vcs import foreign
 from rootsd.host.vcs.copies import broken_off
 from rootsd.host.vcs.gitdir import git_stage, is_git, locate, locate_bare
@@ -63,7 +62,12 @@ def what_is_missing(path: bytes, kind: ProjectKind, stage: Stage | None) -> Inco
 
 
 def folders_at_work(path: bytes, kind: ProjectKind) -> tuple[bytes, ...]:
-    """The folders whose events tell that a project of `kind` at `path` gets on."""
+    """The folders, of those there are, whose events tell that a project of `kind` at `path` gets
+    on."""
+    return tuple(filter(is_folder_inside, _folders_at_work(path, kind)))
+
+
+def _folders_at_work(path: bytes, kind: ProjectKind) -> tuple[bytes, ...]:
     if is_git(kind) and kind is not ProjectKind.GIT_BARE:
         place = locate(path)
         if place is None:
@@ -82,7 +86,7 @@ def untouched_for(path: bytes, kind: ProjectKind) -> float:
     for folder in (path, *folders_at_work(path, kind)):
         for entry in (folder, *(folder + b"/" + name for name in names_in(folder))):
             try:
-                changed = os.lstat(entry).st_ctime
+                changed = stat_inside(entry).st_ctime
             except OSError:
                 continue
             newest = changed if newest is None else max(newest, changed)
@@ -94,11 +98,11 @@ def _of(kind: ProjectKind, stage: Stage | None) -> State:
 
 
 def _git_state(path: bytes) -> State:
-    if os.path.lexists(path + b"/.jj"):
+    if exists_inside(path + b"/.jj"):
         return _of(ProjectKind.JJ, foreign.jj_stage(path))
     place = locate(path)
     if place is None:
-        if os.path.lexists(path + b"/.git"):
+        if exists_inside(path + b"/.git"):
             return Pending(ProjectKind.GIT, Stage.NO_GIT_DIR)
         return Nothing()
     stage = git_stage(place)
@@ -108,14 +112,14 @@ def _git_state(path: bytes) -> State:
 
 
 def _bare_state(path: bytes) -> State:
-    if not os.path.lexists(path + b"/HEAD") or not os.path.isdir(path + b"/objects"):
+    if not exists_inside(path + b"/HEAD") or not is_folder_inside(path + b"/objects"):
         return Nothing()
     return _of(ProjectKind.GIT_BARE, git_stage(locate_bare(path)))
 
 
 def _has_marker(path: bytes, kind: ProjectKind) -> bool:
     markers = (marker for marker, its_kind in VCS_MARKERS.items() if its_kind is kind)
-    return any(os.path.lexists(path + b"/" + marker) for marker in markers)
+    return any(exists_inside(path + b"/" + marker) for marker in markers)
 
 
 def _foreign_stage(path: bytes, kind: ProjectKind) -> Stage | None:

@@ -8,12 +8,11 @@ sqlite.org/fileformat2.html, sqlite3_deserialize.
 
 from __future__ import annotations
 
-import os
 import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
 
-from rootsd.host.disk.reader import read_small
+from rootsd.host.disk.reader import read_small, stat_inside
 
 IMAGE_CAP = 32 << 20
 _LONGEST_VALUE = 1 << 20
@@ -26,7 +25,7 @@ Row = tuple[object, ...]
 def is_at_work(file: bytes) -> bool:
     """Whether a transaction of the database is under way, or was broken off."""
     try:
-        return os.lstat(file + b"-journal").st_size > 0
+        return stat_inside(file + b"-journal").st_size > 0
     except OSError:
         return False
 

@@ -11,6 +11,7 @@ import os
 import re
 import zlib
 from collections.abc import Iterator
+from contextlib import suppress
 
 from rootsd.core.model import ProjectKind
 from rootsd.host.disk.leads import may_follow
@@ -19,9 +20,12 @@ from rootsd.host.disk.reader import (
     NOTE_CAP,
     PACKED_REFS_CAP,
     REF_CAP,
+    exists_inside,
+    is_folder_inside,
     join,
     names_in,
     read_small,
+    stat_inside,
 )
 from rootsd.host.vcs import dbimage
 from rootsd.host.vcs.gitdir import TEMPORARY
@@ -43,12 +47,12 @@ _DIRSTATE_ENTRY = 17
 def jj_stage(path: bytes) -> Stage:
     """jj holds no lock while it fetches, so that even a whole repository must be quiet first."""
     repo = _jj_repository(path)
-    if repo is None or not os.path.lexists(repo + b"/store/type"):
+    if repo is None or not exists_inside(repo + b"/store/type"):
         return Stage.STARTING
     working = names_in(path + b"/.jj/working_copy")
     if b"checkout" not in working or b"working_copy.lock" in working:
         return Stage.STARTING
-    if os.path.lexists(repo + b"/git_import_export.lock"):
+    if exists_inside(repo + b"/git_import_export.lock"):
         return Stage.STARTING
     target = read_small(repo + b"/store/git_target", REF_CAP)
     if not target:
@@ -60,7 +64,7 @@ def jj_stage(path: bytes) -> Stage:
     if any(name.startswith(TEMPORARY) or name.endswith(b".keep") for name in packs):
         return Stage.FETCHING
     packed = read_small(git + b"/packed-refs", PACKED_REFS_CAP) or b""
-    fetched = os.path.lexists(git + b"/refs/remotes") or b"refs/remotes" in packed
+    fetched = exists_inside(git + b"/refs/remotes") or b"refs/remotes" in packed
     if not fetched and _REMOTE.search(read_small(git + b"/config", CONFIG_CAP) or b""):
         empty = names_in(path) <= {b".jj", b".git"}
         return Stage.CONNECTING if empty else Stage.REMOTE_ALONE
@@ -70,7 +74,7 @@ def jj_stage(path: bytes) -> Stage:
 def _jj_repository(path: bytes) -> bytes | None:
     """Where the data are; a second workspace has a file that names those of the first one."""
     repo = path + b"/.jj/repo"
-    if os.path.isdir(repo):
+    if is_folder_inside(repo):
         return repo
     text = read_small(repo, REF_CAP)
     named = join(path + b"/.jj", text.strip()) if text else None
@@ -141,7 +145,7 @@ def bzr_stage(data: bytes) -> Stage | None:
         return Stage.CHECKOUT_LOCKED
     if names_in(data + b"/repository/upload"):
         return Stage.FETCHING
-    if b"branch" not in names and not os.path.lexists(data + b"/repository/shared-storage"):
+    if b"branch" not in names and not exists_inside(data + b"/repository/shared-storage"):
         return Stage.STARTING
     # A repository of branches, or a branch without files.
     return Stage.OTHER
@@ -178,20 +182,20 @@ def darcs_stage(data: bytes) -> Stage | None:
 def _is_being_written(file: bytes) -> bool:
     """darcs fills another file, `NAME-0`, before it takes over the pristine copy, and renames it
     then."""
-    return not os.path.lexists(file) and os.path.lexists(file + b"-0")
+    return not exists_inside(file) and exists_inside(file + b"-0")
 
 
 def _is_newer(file: bytes, other: bytes) -> bool:
     """Whether it was written after the other one; False if either is not there."""
     try:
-        return os.lstat(file).st_mtime_ns > os.lstat(other).st_mtime_ns
+        return stat_inside(file).st_mtime_ns > stat_inside(other).st_mtime_ns
     except OSError:
         return False
 
 
 def pijul_stage(data: bytes) -> Stage:
     """`data` is `.pijul`. Nothing in it tells an end."""
-    return Stage.OTHER if os.path.lexists(data + b"/pristine/db") else Stage.STARTING
+    return Stage.OTHER if exists_inside(data + b"/pristine/db") else Stage.STARTING
 
 
 def files_of(path: bytes, kind: ProjectKind) -> Iterator[bytes]:
@@ -216,7 +220,8 @@ def files_of(path: bytes, kind: ProjectKind) -> Iterator[bytes]:
             data = path + b"/_darcs"
             head = _PRISTINE.match(read_small(data + b"/hashed_inventory", REF_CAP) or b"")
             if head is not None:
-                yield from _darcs_files(data, head[1])
+                with suppress(LookupError):  # it was changed since `darcs_stage` had it all
+                    yield from _darcs_files(data, head[1])
         case _:
             return
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import re
-import stat
 from dataclasses import dataclass
 
 from rootsd.core.model import ProjectKind
@@ -19,6 +18,7 @@ from rootsd.host.disk.reader import (
     NOTE_CAP,
     PACKED_REFS_CAP,
     REF_CAP,
+    is_folder_inside,
     join,
     names_in,
     names_of,
@@ -68,19 +68,10 @@ def is_git(kind: ProjectKind) -> bool:
 def locate(work: bytes) -> GitPlace | None:
     """Where the `.git` of the folder `work` leads; None if it leads nowhere (yet)."""
     marker = work + b"/.git"
-    try:
-        mode = os.lstat(marker).st_mode
-    except OSError:
-        return None
-    if stat.S_ISDIR(mode):
+    if is_folder_inside(marker):
         return GitPlace(work, marker, marker, ProjectKind.GIT)
     folder = target_of_git_file(work)
-    if folder is None or not may_follow(folder):
-        return None
-    try:
-        if not stat.S_ISDIR(os.lstat(folder).st_mode):
-            return None
-    except (OSError, ValueError):
+    if folder is None or not may_follow(folder) or not is_folder_inside(folder):
         return None
     common_text = read_small(folder + b"/commondir", REF_CAP)
     if common_text is not None:
@@ -151,7 +142,7 @@ def _stage(place: GitPlace, fd: int, entries: frozenset[bytes]) -> Stage | None:
     head = _read_head(fd)
     if not head or entries.isdisjoint((b"objects", b"commondir")):
         return Stage.NO_HEAD
-    resolved = _resolves(head, place, fd, entries)
+    resolved = _resolves(head, place, entries)
     bare = place.kind is ProjectKind.GIT_BARE or (b"index" not in entries and _says_bare(fd))
     whole = resolved and (bare or b"index" in entries)
     if LOCKS & entries:
@@ -226,14 +217,14 @@ def _read_head(fd: int) -> bytes:
         return b""
 
 
-def _resolves(head: bytes, place: GitPlace, fd: int, entries: frozenset[bytes]) -> bool:
+def _resolves(head: bytes, place: GitPlace, entries: frozenset[bytes]) -> bool:
     if not head.startswith(b"ref: "):
         return _OBJECT_ID.match(head) is not None
     ref = head.removeprefix(b"ref: ").strip()
     if not ref.startswith(b"refs/") or b".." in ref or b"\0" in ref:
         return False
     if b"reftable" in entries:
-        return bool(read_small(b"reftable/tables.list", REF_CAP, fd))
+        return bool(read_small(place.folder + b"/reftable/tables.list", REF_CAP))
     loose = read_small(place.common + b"/" + ref, NOTE_CAP) or b""
     if _OBJECT_ID.match(loose):
         return True

@@ -5,11 +5,10 @@ Sources: gitrepository-layout(5), gitformat-pack(5) for the index of a pack, ver
 
 from __future__ import annotations
 
-import os
 from bisect import bisect_left
 from collections.abc import Iterable
 
-from rootsd.host.disk.reader import names_in, read_small, read_tail
+from rootsd.host.disk.reader import exists_inside, names_in, read_small, read_tail
 
 # 2 million objects; what a larger pack holds is taken on trust.
 _PACK_INDEX_CAP = 64 << 20
@@ -33,7 +32,7 @@ def packs_fit(objects: bytes, id_size: int) -> bool:
 
 def are_elsewhere(objects: bytes) -> bool:
     """Whether some objects need not be here: borrowed from another repository, or promised."""
-    if os.path.lexists(objects + b"/info/alternates"):
+    if exists_inside(objects + b"/info/alternates"):
         return True
     return any(name.endswith(b".promisor") for name in names_in(objects + b"/pack"))
 
@@ -52,7 +51,7 @@ def has_all(objects: bytes, ids: Iterable[bytes]) -> bool:
 
 def _is_loose(objects: bytes, object_id: bytes) -> bool:
     name = object_id.hex().encode()
-    return os.path.lexists(objects + b"/" + name[:2] + b"/" + name[2:])
+    return exists_inside(objects + b"/" + name[:2] + b"/" + name[2:])
 
 
 def _found_in(index: bytes, wanted: set[bytes]) -> set[bytes]:

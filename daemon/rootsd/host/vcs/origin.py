@@ -14,7 +14,7 @@ from types import MappingProxyType
 from rootsd.core.model import ProjectKind
 from rootsd.core.origins import without_credentials
 from rootsd.host.disk.leads import may_follow
-from rootsd.host.disk.reader import CONFIG_CAP, REF_CAP, join, read_small
+from rootsd.host.disk.reader import CONFIG_CAP, REF_CAP, exists_inside, join, read_small
 from rootsd.host.vcs import dbimage
 from rootsd.host.vcs.gitdir import GitPlace, is_git, locate, locate_bare
 
@@ -32,7 +32,7 @@ def place_of(path: bytes, kind: ProjectKind) -> GitPlace | None:
     """Where the git data of a project lie; None if it has none of its own tool's."""
     if kind is ProjectKind.GIT_BARE:
         return locate_bare(path)
-    if is_git(kind) or (kind is ProjectKind.JJ and os.path.lexists(path + b"/.git")):
+    if is_git(kind) or (kind is ProjectKind.JJ and exists_inside(path + b"/.git")):
         return locate(path)
     if kind is not ProjectKind.JJ:
         return None

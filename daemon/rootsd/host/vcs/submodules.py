@@ -7,12 +7,11 @@ Source: gitmodules(5), git-config(1).
 
 from __future__ import annotations
 
-import os
 import re
 
 from rootsd.core.model import ProjectKind
 from rootsd.host.disk.leads import may_follow
-from rootsd.host.disk.reader import CONFIG_CAP, join, read_small
+from rootsd.host.disk.reader import CONFIG_CAP, exists_inside, join, read_small
 from rootsd.host.vcs.gitdir import GitPlace, git_stage, locate
 
 _ACTIVE = re.compile(rb"^[ \t]*\[submodule\][^\[]*^[ \t]*active[ \t]*=", re.MULTILINE)
@@ -22,7 +21,7 @@ _MOST = 200
 
 def lacks_submodules(path: bytes, kind: ProjectKind) -> bool:
     """Whether a clone that is to have all its submodules lacks one of them still."""
-    if kind is not ProjectKind.GIT or not os.path.lexists(path + b"/.gitmodules"):
+    if kind is not ProjectKind.GIT or not exists_inside(path + b"/.gitmodules"):
         return False
     place = locate(path)
     return place is not None and _lacks_submodules(place)

@@ -10,7 +10,14 @@ import os
 from dataclasses import dataclass
 
 from rootsd.host.disk.leads import may_follow
-from rootsd.host.disk.reader import REF_CAP, join, names_in, read_small
+from rootsd.host.disk.reader import (
+    REF_CAP,
+    exists_inside,
+    is_folder_inside,
+    join,
+    names_in,
+    read_small,
+)
 from rootsd.host.vcs.gitdir import locate
 
 _MOST = 1_000
@@ -28,21 +35,13 @@ class Links:
 def links_folder(main: bytes) -> bytes | None:
     """Where the repository at `main` keeps its links to worktrees; None if it has none."""
     for folder in (main + b"/.git/worktrees", main + b"/worktrees"):
-        try:
-            os.lstat(folder)
-        except FileNotFoundError:
-            continue
-        except NotADirectoryError:
-            break  # `.git` is a file
-        except OSError:
-            return None
-        if os.path.lexists(os.path.dirname(folder) + b"/HEAD"):
+        if is_folder_inside(folder) and exists_inside(os.path.dirname(folder) + b"/HEAD"):
             return folder
-    place = locate(main) if os.path.isfile(main + _MARKER) else None
+    place = None if is_folder_inside(main + _MARKER) else locate(main)
     if place is None or place.folder != place.common:
         return None
     folder = place.common + b"/worktrees"
-    return folder if os.path.isdir(folder) else None
+    return folder if is_folder_inside(folder) else None
 
 
 def links_in(folder: bytes) -> Links:
