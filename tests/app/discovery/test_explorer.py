@@ -309,6 +309,23 @@ def test_real_clones_are_told_in_all_four_forms(world: World, tmp_path: Path) ->
     assert set(world.live().values()) == {GIT, ProjectKind.GIT_BARE, ProjectKind.GIT_WORKTREE}
 
 
+def test_after_lost_events_links_to_worktrees_are_looked_at_too(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Else the repository is too young for its stamp to be trusted, and looked at for that.
+    monkeypatch.setattr("rootsd.app.discovery.territory.settled_before", lambda: 2**62)
+    one = world.top / "one"
+    git("clone", make_repository(tmp_path / "up"), one)
+    # Below a repository, where no tree holds them.
+    git("worktree", "add", one / "trees" / "a", cwd=one)
+    world.settle()
+    git("worktree", "add", one / "trees" / "b", cwd=one)
+    world.pumped.pump()
+    world.explorer.happened([Overflow()])
+    world.settle()
+    assert set(world.live()) == {"one", "one/trees/a", "one/trees/b"}
+
+
 def test_project_files_of_the_users_own_count_and_those_that_are_none_do_not(
     tmp_path: Path,
 ) -> None:

@@ -18,16 +18,18 @@ from support.subjects import OWN_MOUNTS, UNPRIVILEGED, run_python
 
 pytestmark = pytest.mark.needs("linux")
 
+QUEUE = Path("/proc/sys/fs/inotify/max_queued_events")
 FRONTIER, ROOT, ABOVE, AT_WORK = Purpose.FRONTIER, Purpose.ROOT, Purpose.ABOVE, Purpose.AT_WORK
 
 
 class Ears:
     """A watcher and what it told; `upto` reads on until the name of a last event."""
 
-    def __init__(self, budget: int | None = None) -> None:
+    def __init__(self, budget: int | None = None, *, listening: bool = True) -> None:
         self.queue: queue.SimpleQueue[Signal] = queue.SimpleQueue()
         self.watcher = InotifyWatcher(self.queue.put, budget)
-        self.watcher.start()
+        if listening:
+            self.watcher.start()
         self._told: deque[Happening | Overflow] = deque()
 
     def next(self) -> Happening | Overflow:
@@ -201,6 +203,25 @@ def test_a_full_queue_is_told_as_an_overflow(ears: Ears, tmp_path: Path) -> None
     for listener in ears.watcher._listeners.values():
         listener.on_queue_overflow()
     assert ears.next() == Overflow()
+
+
+def test_what_an_overflow_overtook_is_not_told_but_the_end_of_a_watch(tmp_path: Path) -> None:
+    ears = Ears(listening=False)
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    ears.watcher.watch(raw(tmp_path), FRONTIER)
+    ears.watcher.watch(raw(gone), FRONTIER)
+    gone.rmdir()
+    for _ in range(int(QUEUE.read_text()) // 2 + 1):
+        gone.mkdir()
+        gone.rmdir()
+    ears.watcher.start()
+    try:
+        assert ears.next() == Happening(raw(gone), b"", Change.ITSELF, FRONTIER)
+        assert ears.next() == Overflow()
+        assert ears.upto(tmp_path / "later") == []
+    finally:
+        ears.watcher.stop()
 
 
 def test_names_need_not_be_text(ears: Ears, tmp_path: Path) -> None:

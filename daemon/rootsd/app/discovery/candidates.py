@@ -107,7 +107,8 @@ class Candidates:
         settled = []
         for candidate in list(self._all.values()):
             for folder in list(candidate.folders):
-                self._forget_watch(folder)
+                if self._watcher.watch(folder, Purpose.AT_WORK) is not Watched.YES:
+                    self._forget_watch(folder)
             candidate.quiet_since, candidate.pauses = self._now(), 0
             settled.append(self._judge(candidate))
         return [end for end in settled if end is not None]

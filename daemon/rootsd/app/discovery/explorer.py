@@ -200,6 +200,8 @@ class Explorer:
         self._settle(self._candidates.all_may_have_changed())
         for territory in self._territories.values():
             self.revisit(territory)
+        for main in self._linked.mains():
+            self._follow_links(main)
         self.recheck_strays()
 
     def mounts_changed(self) -> None:

@@ -43,6 +43,10 @@ class Linked:
         followed.trees = links_in(folder).trees if links.open else links.trees
         return followed.trees, before - followed.trees
 
+    def mains(self) -> tuple[bytes, ...]:
+        """The repositories that are followed."""
+        return tuple(self._mains)
+
     def owner(self, folder: bytes) -> bytes | None:
         """The main repository whose links are kept in `folder`."""
         return self._owners.get(folder)
