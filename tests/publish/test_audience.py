@@ -2,9 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import anyio
+import pytest
+from anyio.lowlevel import checkpoint
+from mcp.server.context import ServerRequestContext
+from mcp_types import (
+    SubscriptionFilter,
+    SubscriptionsAcknowledgedNotification,
+    SubscriptionsListenRequestParams,
+)
+
 from rootsd.publish.audience import Audience
 from rootsd.publish.difference import Difference
 from rootsd.wire.jsonrpc import Notice, encode
+from support.bridges import META_2026
 
 NEWS = Difference(
     frozenset({"roots://approved", "roots://root/a", "roots://root/b"}),
@@ -13,11 +27,40 @@ NEWS = Difference(
     revokes=True,
 )
 ROOTS_CHANGED = encode(Notice("notifications/roots/list_changed"))
+LISTS = SubscriptionFilter(resources_list_changed=True)
+ONE = SubscriptionFilter(resource_subscriptions=["roots://root/b"])
 RESOURCES_CHANGED = encode(Notice("notifications/resources/list_changed"))
 
 
-def updated(uri: str) -> bytes:
-    return encode(Notice("notifications/resources/updated", {"uri": uri}))
+def updated(uri: str, **more: object) -> bytes:
+    return encode(Notice("notifications/resources/updated", {**more, "uri": uri}))
+
+
+@dataclass
+class Peer:
+    """The context of a listening request, and its session: says nothing before it `reads`."""
+
+    request_id: int
+    reads: anyio.Event = field(default_factory=anyio.Event)
+    acknowledged: list[SubscriptionFilter] = field(default_factory=list)
+
+    @property
+    def session(self) -> Peer:
+        return self
+
+    async def send_notification(
+        self, notice: SubscriptionsAcknowledgedNotification, related_request_id: int
+    ) -> None:
+        assert related_request_id == self.request_id
+        await self.reads.wait()
+        self.acknowledged.append(notice.params.notifications)
+
+
+async def listen(audience: Audience, peer: Peer, wanted: SubscriptionFilter) -> None:
+    asked = SubscriptionsListenRequestParams.model_validate(
+        {"_meta": META_2026, "notifications": wanted}
+    )
+    await audience.listen(cast("ServerRequestContext[Any, Any]", peer), asked)
 
 
 def test_nobody_is_told_anything_unasked() -> None:
@@ -59,3 +102,48 @@ def test_what_did_not_change_is_not_announced() -> None:
         frozenset({"roots://approved"}), lists_resources=True, lists_roots=False, revokes=False
     )
     assert list(audience.announce(news)) == [RESOURCES_CHANGED]
+
+
+async def test_each_stream_is_told_of_what_it_asked_for_with_its_id() -> None:
+    audience, lists, one = Audience(), Peer(1), Peer(2)
+    async with anyio.create_task_group() as group:
+        for peer in (lists, one):
+            peer.reads.set()
+        group.start_soon(listen, audience, lists, LISTS)
+        group.start_soon(listen, audience, one, ONE)
+        await checkpoint()
+        await audience.attend()
+        mine = [{"_meta": {"io.modelcontextprotocol/subscriptionId": id_}} for id_ in (1, 2)]
+        assert list(audience.announce(NEWS)) == [
+            encode(Notice("notifications/resources/list_changed", mine[0])),
+            updated("roots://root/b", **mine[1]),
+        ]
+        audience.close_streams()
+    assert list(audience.announce(NEWS)) == []
+    assert one.acknowledged == [ONE]
+
+
+@pytest.mark.parametrize("is_cancelled", [False, True])
+async def test_news_wait_for_the_line_that_begins_a_stream(is_cancelled: bool) -> None:
+    audience, peer = Audience(), Peer(1)
+    attended = anyio.Event()
+
+    async def attend() -> None:
+        await audience.attend()
+        attended.set()
+
+    async with anyio.create_task_group() as group:
+        async with anyio.create_task_group() as stream:
+            stream.start_soon(listen, audience, peer, LISTS)
+            await checkpoint()
+            group.start_soon(attend)
+            for _ in range(3):
+                await checkpoint()
+            assert not attended.is_set()
+            if is_cancelled:
+                stream.cancel_scope.cancel()
+            else:
+                peer.reads.set()
+                audience.close_streams()
+        with anyio.fail_after(60):
+            await attended.wait()

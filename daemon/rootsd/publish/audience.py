@@ -2,56 +2,38 @@
 
 Three kinds of listeners can sit on one connection, at the same time: a client of the handshake
 era with its `resources/subscribe`, streams of `subscriptions/listen` (2026-07-28), and an author's
-own client that asked `roots/list`.
+own client that asked `roots/list`. All that a connection is told of a change leaves in one piece:
+the SDK's own ListenHandler would have a task, a model and a write for each notice of each stream,
+which made up most of what it took to tell a hundred sessions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
+import anyio
 from mcp.server.context import ServerRequestContext
-from mcp.server.subscriptions import (
-    ListenHandler,
-    ResourcesListChanged,
-    ResourceUpdated,
-    ServerEvent,
+from mcp.shared.exceptions import MCPError
+from mcp.shared.subscriptions import SUBSCRIPTION_ID_META_KEY
+from mcp_types import (
+    SubscriptionFilter,
+    SubscriptionsAcknowledgedNotification,
+    SubscriptionsAcknowledgedNotificationParams,
+    SubscriptionsListenRequestParams,
+    SubscriptionsListenResult,
 )
-from mcp_types import SubscriptionsListenRequestParams, SubscriptionsListenResult
 
 from rootsd.publish.difference import Difference
-from rootsd.wire.jsonrpc import Notice, encode
+from rootsd.wire.jsonrpc import INTERNAL_ERROR, Notice, encode
 
 _MAX_STREAMS = 16
-# Room for one event per root: a stream whose client reads must not end at a large change.
-_MAX_BACKLOG = 1 << 14
 
-_RESOURCES_CHANGED = encode(Notice("notifications/resources/list_changed"))
+_UPDATED = "notifications/resources/updated"
+_LIST_CHANGED = "notifications/resources/list_changed"
+_RESOURCES_CHANGED = encode(Notice(_LIST_CHANGED))
 _ROOTS_CHANGED = encode(Notice("notifications/roots/list_changed"))
-
-
-class _Bus:
-    """The SDK's SubscriptionBus for one connection; without a checkpoint per event."""
-
-    def __init__(self) -> None:
-        self._listeners: dict[object, Callable[[ServerEvent], None]] = {}
-
-    def subscribe(self, listener: Callable[[ServerEvent], None]) -> Callable[[], None]:
-        token = object()
-        self._listeners[token] = listener
-        return lambda: self._listeners.pop(token, None) and None
-
-    async def publish(self, event: ServerEvent) -> None:
-        self.tell([event])
-
-    def tell(self, events: list[ServerEvent]) -> None:
-        for listener in tuple(self._listeners.values()):
-            for event in events:
-                listener(event)
-
-    def __bool__(self) -> bool:
-        return bool(self._listeners)
 
 
 class Audience:
@@ -61,10 +43,7 @@ class Audience:
         self.initialized = False
         self.asked_roots = False
         self._subscribed: set[str] = set()
-        self._bus = _Bus()
-        self._streams = ListenHandler(
-            self._bus, max_subscriptions=_MAX_STREAMS, max_buffered_events=_MAX_BACKLOG
-        )
+        self._streams: list[_Stream] = []
 
     def subscribe(self, uri: str) -> None:
         """Tell of changes of the resource from now on (handshake era)."""
@@ -77,17 +56,33 @@ class Audience:
     async def listen(
         self, ctx: ServerRequestContext[Any, Any], params: SubscriptionsListenRequestParams
     ) -> SubscriptionsListenResult:
-        """Serve one stream of `subscriptions/listen` until it is cancelled or closed."""
-        return await self._streams(ctx, params)
+        """Serve one stream of `subscriptions/listen` until it is cancelled or closed. Raises
+        MCPError where too many are open."""
+        if len(self._streams) >= _MAX_STREAMS:
+            reason = f"{_MAX_STREAMS} streams are open on this connection"
+            raise MCPError(INTERNAL_ERROR, "too many streams", {"reason": reason})
+        stream = _Stream(ctx, params.notifications)
+        self._streams.append(stream)
+        try:
+            await stream.serve()
+        finally:
+            self._streams.remove(stream)
+        return SubscriptionsListenResult(_meta=stream.meta)
 
     def close_streams(self) -> None:
         """End every stream with the result that says so."""
-        self._streams.close()
+        for stream in self._streams:
+            stream.closed.set()
+
+    async def attend(self) -> None:
+        """Return once all can be told of news: a stream's first line acknowledges it."""
+        for stream in tuple(self._streams):
+            await stream.begun.wait()
 
     def announce(self, news: Difference) -> Iterator[bytes]:
-        """Hand the news to the streams, and yield the lines that go out without one."""
-        if self._bus:
-            self._bus.tell(_events(news))
+        """The lines that tell of the news."""
+        for stream in self._streams:
+            yield from stream.announce(news)
         if self.asked_roots and news.lists_roots:
             yield _ROOTS_CHANGED
         if not self.initialized:  # before that, a server may say nothing but ping and log
@@ -98,13 +93,50 @@ class Audience:
             yield _updated(uri)
 
 
+class _Stream:
+    """One `subscriptions/listen`; `begun` is set when it is acknowledged, or will never be."""
+
+    def __init__(self, ctx: ServerRequestContext[Any, Any], wanted: SubscriptionFilter) -> None:
+        self.meta: dict[str, Any] = {SUBSCRIPTION_ID_META_KEY: ctx.request_id}
+        self.begun = anyio.Event()
+        self.closed = anyio.Event()
+        self._ctx = ctx
+        self._wanted = wanted
+        self._uris = frozenset(wanted.resource_subscriptions or ())
+
+    async def serve(self) -> None:
+        """Acknowledge it, and return when it is closed."""
+        try:
+            await self._ctx.session.send_notification(
+                SubscriptionsAcknowledgedNotification(
+                    params=SubscriptionsAcknowledgedNotificationParams(
+                        notifications=_honoured(self._wanted), _meta=self.meta
+                    )
+                ),
+                related_request_id=self._ctx.request_id,
+            )
+        finally:
+            self.begun.set()
+        await self.closed.wait()
+
+    def announce(self, news: Difference) -> Iterator[bytes]:
+        for uri in sorted(self._uris & news.resources):
+            yield encode(Notice(_UPDATED, {"_meta": self.meta, "uri": uri}))
+        if self._wanted.resources_list_changed and news.lists_resources:
+            yield encode(Notice(_LIST_CHANGED, {"_meta": self.meta}))
+
+
+def _honoured(wanted: SubscriptionFilter) -> SubscriptionFilter:
+    """What was asked for, of what the protocol knows; that the tools changed is never told, and
+    true all the same."""
+    return SubscriptionFilter(
+        tools_list_changed=wanted.tools_list_changed or None,
+        prompts_list_changed=wanted.prompts_list_changed or None,
+        resources_list_changed=wanted.resources_list_changed or None,
+        resource_subscriptions=wanted.resource_subscriptions or None,
+    )
+
+
 @lru_cache(maxsize=1024)
 def _updated(uri: str) -> bytes:
-    return encode(Notice("notifications/resources/updated", {"uri": uri}))
-
-
-def _events(news: Difference) -> list[ServerEvent]:
-    events: list[ServerEvent] = [ResourceUpdated(uri=uri) for uri in sorted(news.resources)]
-    if news.lists_resources:
-        events.append(ResourcesListChanged())
-    return events
+    return encode(Notice(_UPDATED, {"uri": uri}))

@@ -171,6 +171,7 @@ class _Session:
                 pace.sent(anyio.current_time())
 
     async def _announce(self, news: Difference) -> None:
+        await self._view.audience.attend()
         # In one piece: each write wakes the client.
         lines = b"".join(self._view.audience.announce(news))
         if lines:
