@@ -66,11 +66,10 @@ class Candidates:
         candidate = self._all.get(path)
         if candidate is None:
             candidate = Candidate(path, kind, arrival, self._now())
-            if arrival is Arrival.FOUND:
-                if settled := self._settle_at_once(candidate):
-                    return settled
-                if (age := untouched_for(path, kind)) > OLD_S:
-                    candidate.quiet_since -= age
+            if arrival is not Arrival.MADE and (settled := self._settle_at_once(candidate)):
+                return settled
+            if arrival is Arrival.FOUND and (age := untouched_for(path, kind)) > OLD_S:
+                candidate.quiet_since -= age
             self._all[path] = candidate
         candidate.kind = kind
         return self._judge(candidate)
@@ -151,12 +150,14 @@ class Candidates:
         return True
 
     def _settle_at_once(self, candidate: Candidate) -> Settled | None:
-        """What a scan finds is mostly whole and old: no watch, no waiting."""
+        """What a scan finds is mostly whole and old, what is moved whole: no watch, no waiting."""
         state = state_of(candidate.path, candidate.kind)
         match state:
             case Complete(kind=kind, main_checkout=main):
                 if candidate.doubt(state) is None:
                     return Settled(candidate.path, kind, None, main)
+            case Pending() if candidate.arrival is Arrival.MOVED:
+                return None
             case Pending(kind=kind, stage=Stage.IN_USE, main_checkout=main):
                 if candidate.conclusion(Stage.IN_USE) is None:
                     return Settled(candidate.path, kind, None, main)
