@@ -46,6 +46,7 @@ class World:
             if quiet:
                 break
         self.told += self.explorer.take()
+        self.explorer.candidates.tidy()
 
     def live(self) -> dict[str, ProjectKind]:
         """What is there, by what was told."""

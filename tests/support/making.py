@@ -40,6 +40,11 @@ class Making:
         at_work = Happening(raw(folder), name.encode(), change, Purpose.AT_WORK, moved)
         return self.candidates.happened(at_work) + self.candidates.due()
 
+    def watches(self) -> int:
+        """How many folders are watched once those are given up that nobody needs."""
+        self.candidates.tidy()
+        return self.watcher.count()
+
     def wait(self, seconds: float) -> list[Settled]:
         """Let time pass, looking whenever the candidates want to."""
         end, settled = self.clock.now + seconds, []

@@ -32,10 +32,19 @@ def clone(tmp_path: Path) -> Path:
     return tmp_path / "one"
 
 
-def test_what_a_scan_finds_whole_is_settled_without_a_watch(making: Making, clone: Path) -> None:
-    assert making.consider(clone, GIT, Arrival.FOUND) == Settled(raw(clone), GIT)
+@pytest.mark.parametrize("arrival", [Arrival.FOUND, Arrival.MOVED])
+def test_what_is_found_or_moved_here_whole_is_settled_without_a_watch(
+    making: Making, clone: Path, arrival: Arrival
+) -> None:
+    assert making.consider(clone, GIT, arrival) == Settled(raw(clone), GIT)
     assert making.watcher.count() == 0
     assert making.candidates.next_due() is None
+
+
+def test_what_is_moved_here_with_a_lock_held_is_followed(making: Making, clone: Path) -> None:
+    (clone / ".git" / "index.lock").touch()
+    assert making.consider(clone, GIT, Arrival.MOVED) is None
+    assert making.watcher.count() > 0
 
 
 def test_a_clone_is_settled_when_git_was_seen_and_the_index_is_there(
@@ -49,7 +58,7 @@ def test_a_clone_is_settled_when_git_was_seen_and_the_index_is_there(
     assert making.happen(clone / ".git", "index", Change.CAME, moved=True) == [
         Settled(raw(clone), GIT)
     ]
-    assert making.watcher.count() == 0
+    assert making.watches() == 0
     assert making.candidates.next_due() is None  # what it waited for wakes nobody any more
 
 
@@ -199,7 +208,7 @@ def test_a_repository_that_is_removed_while_being_made_is_nothing(
     assert making.happen(tmp_path / "one" / ".git", "", Change.ITSELF) == [
         Settled(raw(tmp_path / "one"), None)
     ]
-    assert making.watcher.count() == 0
+    assert making.watches() == 0
 
 
 def test_a_dropped_candidate_is_looked_at_no_more(making: Making, tmp_path: Path) -> None:
@@ -208,7 +217,7 @@ def test_a_dropped_candidate_is_looked_at_no_more(making: Making, tmp_path: Path
     assert making.candidates.drop(raw(tmp_path / "one"))
     assert not making.candidates.drop(raw(tmp_path / "one"))
     assert making.wait(10) == []
-    assert making.watcher.count() == 0
+    assert making.watches() == 0
 
 
 def test_an_old_repository_of_another_kind_is_settled_by_a_scan(
@@ -249,7 +258,32 @@ def test_a_watch_that_ended_is_set_anew(making: Making, clone: Path) -> None:
     assert making.watcher.folders(Purpose.AT_WORK) == before
     lock.rename(index)
     making.happen(clone / ".git", "index.lock", Change.LEFT)
-    assert making.watcher.count() == 0
+    assert making.watches() == 0
+
+
+def test_a_watch_that_is_needed_again_before_it_was_given_up_goes_on(
+    making: Making, tmp_path: Path
+) -> None:
+    git("init", tmp_path)
+    making.consider(tmp_path, GIT, Arrival.MADE)
+    before = making.watcher.folders(Purpose.AT_WORK)
+    assert making.candidates.drop(raw(tmp_path))
+    making.consider(tmp_path, GIT, Arrival.MADE)
+    making.candidates.tidy()
+    assert making.watcher.folders(Purpose.AT_WORK) == before
+
+
+def test_many_watches_that_nobody_needs_are_given_up_at_once(
+    making: Making, tmp_path: Path
+) -> None:
+    most = 0
+    for number in range(100):
+        one = tmp_path / str(number)
+        (one / ".git" / "objects" / "pack").mkdir(parents=True)
+        making.consider(one, GIT, Arrival.MADE)
+        making.candidates.drop(raw(one))
+        most = max(most, making.watcher.count())
+    assert 0 < most < 100
 
 
 @pytest.mark.usefixtures("tomorrow")

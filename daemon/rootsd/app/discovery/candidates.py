@@ -23,6 +23,8 @@ from rootsd.host.watch.events import Change, Happening, Purpose, Watched, Watche
 _AFTER_A_PROCESS_S = 0.02
 _LONGEST_PAUSE_S = 1.0
 _BEAT_S = 0.1
+# Watches are short on some systems: in a storm they are given up at once.
+_MOST_UNUSED = 64
 
 
 class Candidates:
@@ -46,6 +48,7 @@ class Candidates:
         self._all: dict[bytes, Candidate] = {}
         self._unsure: dict[bytes, Complete | Pending] = {}
         self._inside: dict[bytes, set[bytes]] = {}
+        self._unused: list[bytes] = []
         self._timers: list[tuple[float, int, bytes]] = []
         self._turn = itertools.count()
 
@@ -139,6 +142,19 @@ class Candidates:
             # Put off or settled since: a clone leaves dozens, and each would be a wake-up.
             heapq.heappop(self._timers)
         return None
+
+    @property
+    def is_untidy(self) -> bool:
+        """Whether there is something to `tidy`."""
+        return bool(self._unused)
+
+    def tidy(self) -> None:
+        """Give up the watches that nobody needs any more. It is no part of settling, which is
+        waited for: each makes an event, and so another thread wake up."""
+        unused, self._unused = self._unused, []
+        for folder in unused:
+            if folder not in self._inside:
+                self._watcher.unwatch(folder, Purpose.AT_WORK)
 
     def drop(self, path: bytes) -> bool:
         """Forget a candidate whose folder is gone or no project any more; whether it was one."""
@@ -268,7 +284,9 @@ class Candidates:
             users.discard(candidate.path)
             if not users:
                 del self._inside[folder]
-                self._watcher.unwatch(folder, Purpose.AT_WORK)
+                self._unused.append(folder)
+        if len(self._unused) > _MOST_UNUSED:
+            self.tidy()
 
     def _forget_watch(self, folder: bytes) -> None:
         for path in self._inside.pop(folder, ()):

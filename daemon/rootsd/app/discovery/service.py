@@ -42,6 +42,9 @@ _BATCH = 4_096
 # Remembered projects looked at between two looks into the queue: 5 ms.
 _CATCH_UP = 64
 
+# In which the event loop takes in what was reported, with Python's lock to itself.
+_BREATH_S = 0.005
+
 _LAST_LOOK_S = 10.0
 
 T = TypeVar("T")
@@ -193,11 +196,10 @@ class Discovery:
     def _run(self) -> None:
         try:
             while not self._stopping:
-                try:
-                    first = self._queue.get(timeout=self._time_left())
-                except queue.Empty:
-                    pass
-                else:
+                first = self._next()
+                # Who was told of something has had the machine since.
+                self._explorer.candidates.tidy()
+                if first is not None:
                     self._follow_up(first)
                 for territory in self._explorer.territories:
                     territory.catch_up(_CATCH_UP)
@@ -210,6 +212,13 @@ class Discovery:
             if not self._stopping:
                 # A bug: the exception goes to threading.excepthook, the daemon must not go on.
                 self._on_death()
+
+    def _next(self) -> Signal | _Order | None:
+        """What comes next in the queue; None once time has brought something to do."""
+        try:
+            return self._queue.get(timeout=self._time_left())
+        except queue.Empty:
+            return None
 
     def _follow_up(self, item: Signal | _Order) -> None:
         """Work off what is queued: hints are gathered, and dealt with before the next order."""
@@ -238,8 +247,11 @@ class Discovery:
         if any(territory.is_behind() for territory in self._explorer.territories):
             return 0.0
         known = (self._sweeping.due(), self._explorer.candidates.next_due(), self._keeping.due())
-        due = [time for time in known if time is not None]
-        return max(0.0, min(due) - self._monotonic()) if due else None
+        now = self._monotonic()
+        left = [max(0.0, time - now) for time in known if time is not None]
+        if self._explorer.candidates.is_untidy:
+            left.append(_BREATH_S)
+        return min(left, default=None)
 
     def _flush(self) -> None:
         observations = self._explorer.take()
