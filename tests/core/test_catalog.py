@@ -214,7 +214,13 @@ def test_what_holds_a_path_is_found_from_inside_out() -> None:
 
 
 def worked_out(catalog: Catalog) -> tuple[object, ...]:
-    return catalog.linked, catalog.ending, catalog.ids, catalog.frozen_names
+    return (
+        catalog.linked,
+        catalog.awaited,
+        catalog.ending,
+        catalog.ids,
+        catalog.frozen_names,
+    )
 
 
 def in_order(catalog: Catalog) -> list[str]:
@@ -236,6 +242,8 @@ ONE = Approve(OTHER, identity(ALL.index(OTHER)), ANN)
         Deny(API, ANN),
         Forget(API, ANN),
         Rename(API, "else", ANN),
+        Vanished(API),
+        Vanished(API, LapseReason.REPLACED),
         forbid(b"/w/**"),
     ],
 )
@@ -266,6 +274,15 @@ def test_what_no_change_concerns_is_not_worked_out_again() -> None:
     known = worked_out(before)
     denied = after(before, Deny(API, ANN))
     assert all(a is b for a, b in zip(known, worked_out(denied), strict=True))
+
+
+def test_an_approved_root_that_is_gone_is_awaited_until_its_approval_lapses() -> None:
+    catalog = after(approved(API), Vanished(API), Vanished(OTHER))
+    assert catalog.awaited == {API: catalog.projects[API]}
+    assert after(catalog, Unreachable(API)).awaited == {}
+    assert after(catalog, seen(API, ALL.index(API))).awaited == {}
+    assert after(catalog, Deny(API, ANN)).awaited == {}
+    assert after(catalog, Vanished(API, LapseReason.REPLACED)).awaited == {}
 
 
 def test_the_identities_are_those_of_the_published_folders() -> None:

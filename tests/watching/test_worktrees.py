@@ -57,7 +57,7 @@ def test_the_first_worktree_of_a_root_is_found_by_the_sweep(up: Path, tmp_path: 
     main = world.top / "one"
     git("clone", up, main)
     world.settle()
-    world.explorer.set_roots(frozenset({raw(main)}))
+    world.explorer.set_roots(frozenset({raw(main)}), {})
     git("worktree", "add", ".hidden/tree", cwd=main)
     world.settle()
     world.explorer.sweep()

@@ -151,6 +151,11 @@ class Catalog:
         }
 
     @cached_property
+    def awaited(self) -> Mapping[bytes, Project]:
+        """Path -> project, of those that are approved and not there: they may come back."""
+        return {p.path: p for p in self.projects.values() if _is_awaited(p)}
+
+    @cached_property
     def ids(self) -> Mapping[str, bytes]:
         """Id -> path."""
         return {project.id: project.path for project in self.projects.values()}
@@ -255,9 +260,14 @@ def _end_of(project: Project) -> Decision | None:
     return decision if decision is not None and decision.expires is not None else None
 
 
+def _is_awaited(project: Project) -> bool:
+    return project.sighting.presence is Presence.MISSING and project.ruling.approves
+
+
 # What the values that are worked out once for a catalogue look at, in each project.
 _TRAITS: Mapping[str, Callable[[Project], object]] = {
     "linked": lambda project: project.sighting.main_checkout,
+    "awaited": lambda project: project if _is_awaited(project) else None,
     "ending": _end_of,
     "ids": lambda project: project.id,
     "frozen_names": lambda project: project.ruling.name,

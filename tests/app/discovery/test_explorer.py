@@ -271,7 +271,7 @@ def test_an_approved_root_outside_every_parent_is_withdrawn_at_once(
 ) -> None:
     one = fake_repository(tmp_path / "elsewhere" / "one")
     assert isinstance(world.explorer.probe(raw(one)), Sighted)
-    world.explorer.set_roots(frozenset((raw(one),)))
+    world.explorer.set_roots(frozenset((raw(one),)), {})
     world.take()
     one.rename(tmp_path / "elsewhere" / "two")
     assert world.take() == [Vanished(raw(one))]
@@ -280,7 +280,7 @@ def test_an_approved_root_outside_every_parent_is_withdrawn_at_once(
 def test_a_root_that_came_back_is_watched_again(world: World, tmp_path: Path) -> None:
     one = fake_repository(tmp_path / "elsewhere" / "one")
     world.explorer.probe(raw(one))
-    world.explorer.set_roots(frozenset((raw(one),)))
+    world.explorer.set_roots(frozenset((raw(one),)), {})
     for _ in range(2):
         world.take()
         one.rename(one.with_name("two"))

@@ -13,7 +13,7 @@ def _frontier(name: bytes, change: Change, moved: bool = False) -> Happening:
 
 
 def _of(*batch: Happening | Overflow) -> Hints:
-    return Hints.of(batch, lambda item: item.name == b"src")
+    return Hints.of(batch, lambda changed: changed == b"/home/src")
 
 
 def test_many_about_one_entry_are_one_and_what_left_is_remembered() -> None:

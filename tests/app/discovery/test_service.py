@@ -233,7 +233,7 @@ def test_a_folder_is_probed_on_demand_and_followed_as_a_root(
     seen = discovery.probe(raw(plain)).result(HANG_S)
     assert isinstance(seen, Sighted)
     assert observed.all == [seen]
-    discovery.set_roots(frozenset((raw(plain),)))
+    discovery.set_roots(frozenset((raw(plain),)), {})
     discovery.probe(raw(plain)).result(HANG_S)
     plain.rmdir()
     observed.wait(lambda: observed.all[-1] == Vanished(raw(plain)))
@@ -291,7 +291,7 @@ def test_hints_beyond_what_the_queue_takes_are_made_up_for(
     fake_repository(src / "one")
     deaf.post(tuple)
     assert observed.live() == {}
-    discovery.set_roots(frozenset())
+    discovery.set_roots(frozenset(), {})
     observed.wait_for(raw(src / "one"))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -18,7 +18,7 @@ from rootsd.app.discovery.surveyor import Surveyor
 from rootsd.core.catalog import Catalog
 from rootsd.core.errors import NotPresent, RefusedPlace
 from rootsd.core.inputs import Approve, Fact, Sighted, Unsafe, Vanished
-from rootsd.core.model import LapseReason, Parent, ProjectKind
+from rootsd.core.model import LapseReason, Parent, Presence, Project, ProjectKind
 from rootsd.core.paths import RefusedPlaces
 from rootsd.host.disk.safety import why_disguised
 from rootsd.wire.scans import Progress
@@ -180,6 +180,28 @@ async def test_a_root_that_is_removed_leaves_the_published_set(home: Path) -> No
         await to_thread.run_sync(shutil.rmtree, one)
         while ledger.catalog.roots:
             gone = (await ledger.wait_past(gone)).revision
+
+
+async def _until(ledger: Ledger, is_so: Callable[[Project], bool], path: Path) -> None:
+    catalog = ledger.catalog
+    while not is_so(catalog.projects[raw(path)]):
+        catalog = await ledger.another(catalog)
+
+
+async def test_a_root_that_is_gone_lapses_as_soon_as_something_else_takes_its_place(
+    home: Path,
+) -> None:
+    one = make_repository(home / "src" / "one")
+    async with surveying(home, home / "src") as (surveyor, ledger):
+        await surveyor.scan(None, None)
+        seen = ledger.catalog.projects[raw(one)].sighting.identity
+        await ledger.obey([Approve(raw(one), seen, PERSON)])
+        one.rename(home / "away")
+        await _until(ledger, lambda known: known.sighting.presence is Presence.MISSING, one)
+        assert not ledger.catalog.projects[raw(one)].ruling.is_lapsed
+        one.symlink_to(home / "away")
+        await _until(ledger, lambda known: known.ruling.is_lapsed, one)
+        assert ledger.catalog.roots == {}
 
 
 async def test_a_parent_that_is_missing_is_shown_with_its_reason(home: Path) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from rootsd.app.discovery.awaited import Awaited
 from rootsd.app.discovery.candidate import Arrival, Settled
 from rootsd.app.discovery.candidates import Candidates
 from rootsd.app.discovery.guards import Guards
@@ -16,11 +17,11 @@ from rootsd.app.discovery.hints import Hints
 from rootsd.app.discovery.linked import Linked, is_skipped
 from rootsd.app.discovery.strays import Strays, what_became_of
 from rootsd.app.discovery.terrain import Terrain
+from rootsd.app.discovery.territories import Territories
 from rootsd.app.discovery.territory import ProgressSink, Territory
 from rootsd.app.discovery.told import Tally, Told
 from rootsd.core.inputs import Observation, Sighted, Unreachable, Vanished
 from rootsd.core.model import Parent, Project, ProjectKind
-from rootsd.core.paths import contains
 from rootsd.host.disk.identity import identify
 from rootsd.host.disk.markers import child
 from rootsd.host.disk.probe import probe
@@ -45,9 +46,10 @@ class Explorer:
         self._candidates = Candidates(watcher, worked_on, monotonic, self._terrain.answers)
         self._guards = Guards(watcher)
         self._linked = Linked(watcher)
-        self._territories: dict[bytes, Territory] = {}
+        self._territories = Territories()
         self._roots: frozenset[bytes] = frozenset()
-        self._strays = Strays(self._probe, self._terrain.files_at)
+        self._strays = Strays(self._probe, self._terrain.files_at, self._told.identity)
+        self._awaited = Awaited(self._told, self._strays, self._terrain, self._territories)
         # Those that are looked at a second time, so that there is no third.
         self._doubted: set[bytes] = set()
 
@@ -69,7 +71,7 @@ class Explorer:
 
     def has_anything(self) -> bool:
         """Whether there is anything to sweep."""
-        return bool(self._territories or self._strays)
+        return bool(self._territories or self._strays or self._awaited)
 
     def take(self) -> tuple[Observation, ...]:
         """What is to be reported since the last call, in order."""
@@ -120,10 +122,12 @@ class Explorer:
         self._terrain.build(territory, progress)
         self._guard_parents()
 
-    def set_roots(self, paths: frozenset[bytes]) -> None:
-        """Watch the approved roots themselves, for lost permission, removal and move."""
+    def set_roots(self, paths: frozenset[bytes], awaited: Mapping[bytes, Project]) -> None:
+        """Watch the approved roots themselves, for lost permission, removal and move, and look out
+        for those that are gone, the `awaited`."""
         self._roots = paths
         self._guards.set_roots(paths)
+        self._report_all(self._awaited.expect(awaited))
 
     def rescan(self, territory: Territory, progress: ProgressSink | None = None) -> None:
         """Look at every folder of a parent, whatever was told of it."""
@@ -141,7 +145,7 @@ class Explorer:
 
     def probe(self, path: bytes) -> Observation:
         """One folder now; what is seen is also reported, and the folder known from now on."""
-        if not self._in_a_tree(path):
+        if not self._territories.have_project(path):
             self._strays.name((path,))
         observation = self._probe(path)
         self._report(observation)
@@ -157,8 +161,8 @@ class Explorer:
         self._strays.know(path for path in known if path in self._told)
 
     def recheck_strays(self) -> None:
-        """Look at what is known though no tree holds it."""
-        self._report_all(self._strays.look_at_all())
+        """Look at what is known though no tree holds it, and for what is gone."""
+        self._report_all((*self._strays.look_at_all(), *self._awaited.look_at_all()))
 
     def sweep(self) -> None:
         """Look at what no watch tells of."""
@@ -177,7 +181,7 @@ class Explorer:
 
     def happened(self, batch: Iterable[Happening | Overflow]) -> None:
         """Follow up a batch of hints; many about one entry cost no more than one."""
-        hints = Hints.of(batch, self._leads_to_a_parent)
+        hints = Hints.of(batch, self._territories.are_below)
         for item in hints.at_work:
             self._settle(self._candidates.happened(item))
         for folder, _ in hints.entries:
@@ -192,6 +196,7 @@ class Explorer:
         for (folder, name), (left, moved) in hints.entries.items():
             for territory in self._territories.values():
                 territory.entry_changed(folder, name, left=left, moved=moved)
+        self._report_all(self._awaited.look_below(child(*entry) for entry in hints.entries))
 
     def all_may_have_changed(self) -> None:
         """Events were lost: compare every tree with the disk. Watches first: their ends, too."""
@@ -218,7 +223,7 @@ class Explorer:
 
     def _itself_changed(self, folder: bytes) -> None:
         self._guards.renew(folder)
-        if any(contains(folder, parent) for parent in self._territories):
+        if self._territories.are_below(folder):
             # Watches first: those that they replace may have had something to tell.
             self._set_guards()
             for territory in self._territories.values():
@@ -265,7 +270,7 @@ class Explorer:
             self._report(Unreachable(path))
             return
         files, known = self._terrain.files_at(path), self._told.identity(path)
-        became = what_became_of(path, self._parent_of(path), known, files)
+        became = what_became_of(path, self._territories.parent_of(path), known, files)
         if became is not None:
             self._report(became)
         # Else it is still there, only that another project now holds it: known, not proposed.
@@ -294,8 +299,12 @@ class Explorer:
             return
         trees, gone = self._linked.look(main)
         for path in sorted(trees):
-            holder = self._territories.get(self._parent_of(path) or b"")
-            if holder is None or self._in_a_tree(path) or is_skipped(path, holder.parent):
+            holder = self._territories.get(self._territories.parent_of(path) or b"")
+            if (
+                holder is None
+                or self._territories.have_project(path)
+                or is_skipped(path, holder.parent)
+            ):
                 continue
             self._strays.know((path,))
             settled = self._candidates.consider(path, ProjectKind.GIT, Arrival.FOUND)
@@ -304,7 +313,11 @@ class Explorer:
         self._report_all(self._strays.look_at(self._strays_among(gone)))
 
     def _strays_among(self, paths: Iterable[bytes]) -> list[bytes]:
-        return [path for path in paths if path in self._told and not self._in_a_tree(path)]
+        return [
+            path
+            for path in paths
+            if path in self._told and not self._territories.have_project(path)
+        ]
 
     def _doubt(self, path: bytes) -> None:
         """A marker was listed and is not to be seen: it went, or is none, or is out of reach."""
@@ -335,16 +348,5 @@ class Explorer:
     def _probe(self, path: bytes) -> Observation:
         if not self._terrain.answers(path):
             return Unreachable(path)
-        seen = probe(path, self._parent_of(path), self._told.filesystem(path))
+        seen = probe(path, self._territories.parent_of(path), self._told.filesystem(path))
         return self._strays.as_named(seen)
-
-    def _parent_of(self, path: bytes) -> bytes | None:
-        holders = [parent for parent in self._territories if contains(parent, path)]
-        return max(holders, key=len, default=None)
-
-    def _leads_to_a_parent(self, item: Happening) -> bool:
-        changed = child(item.folder, item.name) if item.name else item.folder
-        return any(contains(changed, parent) for parent in self._territories)
-
-    def _in_a_tree(self, path: bytes) -> bool:
-        return any(territory.has_project(path) for territory in self._territories.values())

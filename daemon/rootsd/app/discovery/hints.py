@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
+from rootsd.host.disk.markers import child
 from rootsd.host.watch.events import Change, Happening, Overflow, Purpose
 
 
@@ -24,14 +25,16 @@ class Hints:
 
     @classmethod
     def of(
-        cls, batch: Iterable[Happening | Overflow], leads_to_a_parent: Callable[[Happening], bool]
+        cls, batch: Iterable[Happening | Overflow], leads_to_a_parent: Callable[[bytes], bool]
     ) -> Hints:
-        """The hints of `batch`; of those above the parents only what leads to one."""
+        """The hints of `batch`; of those above the parents only what leads to one, by its path."""
         hints = cls()
         for item in batch:
             if isinstance(item, Overflow):
                 hints.overflow = True
-            elif item.purpose is not Purpose.ABOVE or leads_to_a_parent(item):
+            elif item.purpose is not Purpose.ABOVE or leads_to_a_parent(
+                child(item.folder, item.name) if item.name else item.folder
+            ):
                 hints._add(item)
         return hints
 

@@ -127,9 +127,10 @@ class Discovery:
         """Use these parents from now on; new and changed ones are scanned."""
         self._queue.put(_Order(partial(self._set_parents, tuple(parents))))
 
-    def set_roots(self, paths: frozenset[bytes]) -> None:
-        """The approved roots: each gets a watch of its own."""
-        self._queue.put(_Order(lambda: self._explorer.set_roots(paths)))
+    def set_roots(self, paths: frozenset[bytes], awaited: Mapping[bytes, Project]) -> None:
+        """The approved roots: each gets a watch of its own. The `awaited` are gone, and may come
+        back, or something else in their place."""
+        self._queue.put(_Order(lambda: self._explorer.set_roots(paths, awaited)))
 
     def scan(
         self, parent: bytes | None, progress: ProgressSink | None = None

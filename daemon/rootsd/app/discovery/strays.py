@@ -15,16 +15,18 @@ from rootsd.host.disk.reader import names_in
 
 
 class Strays:
-    """`look` probes a folder, `files_at` tells what is a project file there. Nothing is reported
-    here: the observations are handed back."""
+    """`look` probes a folder, `files_at` tells what is a project file there, `known` what a folder
+    was when it was told of. Nothing is reported here: the observations are handed back."""
 
     def __init__(
         self,
         look: Callable[[bytes], Observation],
         files_at: Callable[[bytes], ProjectFiles] = lambda _: BUILT_IN,
+        known: Callable[[bytes], Identity | None] = lambda _: None,
     ) -> None:
         self._look = look
         self._files_at = files_at
+        self._known = known
         self._all: set[bytes] = set()
         # A folder without a marker is a project only as long as somebody calls it one.
         self._named: set[bytes] = set()
@@ -93,7 +95,7 @@ class Strays:
         if not isinstance(seen, Sighted) or path in self._named:
             return seen
         if not _is_marked(path, self._files_at(path)):
-            return Vanished(path)
+            return _no_more(path, self._known(path), seen.identity)
         return seen
 
 
@@ -118,12 +120,18 @@ def what_became_of(
         return Unreachable(path)
     if filesystem not in (None, identity.filesystem):
         return Unreachable(path)
-    if known is not None and not known.same_as(identity):
+    replaced = known is not None and not known.same_as(identity)
+    return _no_more(path, known, identity) if replaced or not _is_marked(path, files) else None
+
+
+def _no_more(path: bytes, known: Identity | None, now: Identity | None) -> Vanished:
+    """The end of the project that was `known`, at whose path a folder `now` lies that is none, or
+    another one."""
+    if known is None or now is None:
+        return Vanished(path)
+    if not known.same_as(now):
         return Vanished(path, LapseReason.REPLACED)
-    if not _is_marked(path, files):
-        kept = known is None or known.keeps_git(identity)
-        return Vanished(path, None if kept else LapseReason.RETARGETED)
-    return None
+    return Vanished(path, None if known.keeps_git(now) else LapseReason.RETARGETED)
 
 
 def _is_marked(path: bytes, files: ProjectFiles) -> bool:

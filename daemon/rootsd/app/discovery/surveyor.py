@@ -119,12 +119,15 @@ class Surveyor:
         return batch
 
     async def follow_roots(self) -> None:
-        """Keep a watch of its own on each published root, for as long as the daemon runs."""
-        revision = -1
+        """Keep a watch of its own on each published root, and have the approved ones that are gone
+        looked out for, for as long as the daemon runs."""
+        revision, awaited = -1, None
         while True:
-            published = await self._ledger.news_past(revision)
-            revision = published.revision
-            self._discovery.set_roots(frozenset(self._ledger.catalog.roots))
+            catalog = self._ledger.catalog
+            if self._ledger.revision != revision or catalog.awaited is not awaited:
+                revision, awaited = self._ledger.revision, catalog.awaited
+                self._discovery.set_roots(frozenset(catalog.roots), awaited)
+            await self._ledger.another(catalog)
 
     async def scan(self, parent: bytes | None, progress: ProgressSink | None) -> ScanCost:
         """Scan now; everything seen is in the catalogue when this returns."""

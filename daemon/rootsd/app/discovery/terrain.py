@@ -30,6 +30,8 @@ class Terrain:
         self._mounted = MountTable()
         self._answering = Answering(self._mounted.remote)
         self._files: dict[bytes, ProjectFiles] = {}
+        self._telling = BUILT_IN
+        self._names: frozenset[bytes] = frozenset()
 
     def close(self) -> None:
         """Give back what is held."""
@@ -56,7 +58,13 @@ class Terrain:
         parents = tuple(parents)
         self._files = {p.path: ProjectFiles.changed(p.project_files) for p in parents}
         added = (name for p in parents for name in p.project_files if not name.startswith(b"!"))
-        self._watcher.heed(ProjectFiles.changed(added))
+        self._telling = ProjectFiles.changed(added)
+        self.heed_names(self._names)
+
+    def heed_names(self, names: frozenset[bytes]) -> None:
+        """Have these told of, too, where they come and go."""
+        self._names = names
+        self._watcher.heed(replace(self._telling, names=self._telling.names | names))
 
     def files_at(self, path: bytes) -> ProjectFiles:
         """What is a project file there, by the innermost parent that holds it."""

@@ -68,14 +68,18 @@ class Told:
             self._count(observation, known=known)
         self._reported[path] = told
         if isinstance(observation, Vanished):
-            del self._reported[path]
-            self._seen.pop(path, None)
+            self.forget(path)
         elif isinstance(observation, Sighted):
             self._seen[path] = observation.identity
 
     def unsay(self, path: bytes) -> None:
         """Others know better by now: the next thing said of it is handed out in any case."""
         self._reported.pop(path, None)
+
+    def forget(self, path: bytes) -> None:
+        """No project is known there, as if nobody had ever been told of one."""
+        self._reported.pop(path, None)
+        self._seen.pop(path, None)
 
     def take(self) -> tuple[Observation, ...]:
         """What is to be handed out since the last call, in order."""
