@@ -35,6 +35,6 @@ def test_a_project_of_any_tree_is_theirs(tmp_path: Path) -> None:
     (tree,) = world.explorer.territories
     tree.explore(Arrival.FOUND)
     trees = Territories({tree.parent.path: tree})
-    assert trees.have_project(raw(one))
-    assert not trees.have_project(raw(world.top))
+    assert trees.hold(raw(one))
+    assert not trees.hold(raw(world.top))
     world.pumped.watcher.stop()

@@ -69,7 +69,7 @@ class Awaited:
         return [each for each in seen if each != Vanished(each.path)]
 
     def _has_come(self, path: bytes) -> bool:
-        if self._territories.have_project(path) or not self._terrain.answers(path):
+        if self._territories.hold(path) or not self._terrain.answers(path):
             return False
         return os.path.lexists(path)
 

@@ -145,7 +145,7 @@ class Explorer:
 
     def probe(self, path: bytes) -> Observation:
         """One folder now; what is seen is also reported, and the folder known from now on."""
-        if not self._territories.have_project(path):
+        if not self._territories.hold(path):
             self._strays.name((path,))
         observation = self._probe(path)
         self._report(observation)
@@ -300,11 +300,7 @@ class Explorer:
         trees, gone = self._linked.look(main)
         for path in sorted(trees):
             holder = self._territories.get(self._territories.parent_of(path) or b"")
-            if (
-                holder is None
-                or self._territories.have_project(path)
-                or is_skipped(path, holder.parent)
-            ):
+            if holder is None or self._territories.hold(path) or is_skipped(path, holder.parent):
                 continue
             self._strays.know((path,))
             settled = self._candidates.consider(path, ProjectKind.GIT, Arrival.FOUND)
@@ -313,11 +309,7 @@ class Explorer:
         self._report_all(self._strays.look_at(self._strays_among(gone)))
 
     def _strays_among(self, paths: Iterable[bytes]) -> list[bytes]:
-        return [
-            path
-            for path in paths
-            if path in self._told and not self._territories.have_project(path)
-        ]
+        return [p for p in paths if p in self._told and not self._territories.hold(p)]
 
     def _doubt(self, path: bytes) -> None:
         """A marker was listed and is not to be seen: it went, or is none, or is out of reach."""

@@ -17,6 +17,6 @@ class Territories(dict[bytes, Territory]):
         """Whether a parent is `folder` or lies below it."""
         return any(contains(folder, parent) for parent in self)
 
-    def have_project(self, path: bytes) -> bool:
+    def hold(self, path: bytes) -> bool:
         """Whether the folder at `path` is a project of one of the trees."""
         return any(territory.has_project(path) for territory in self.values())

@@ -1,0 +1,46 @@
+"""The verifier that tests put in the ledger's way says what the real one says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rootsd.app.deciding.verifier import Verifier
+from rootsd.app.sessions.patience import Patience
+from rootsd.core.inputs import Sighted, Vanished
+from rootsd.core.model import Project, ProjectKind, Sighting
+from rootsd.host.disk.identity import identify
+from rootsd.host.disk.safety import Surroundings
+from rootsd.host.disk.verify import RootVerifier
+from support.decisions import NOON
+from support.fakes import FakeVerifier
+from support.repos import fake_repository, raw
+
+
+def _doubted(_paths: object) -> None:
+    pass
+
+
+def _real(_now: list[Project]) -> Verifier:
+    surroundings = Surroundings(Path("/").stat().st_uid)
+    return Patience(lambda: RootVerifier(surroundings), lambda: (), _doubted)
+
+
+@pytest.mark.parametrize("make", [_real, FakeVerifier])
+async def test_what_holds_is_not_told_and_what_was_replaced_or_is_gone_is(
+    tmp_path: Path, make: type[FakeVerifier]
+) -> None:
+    kept, gone, replaced = (fake_repository(tmp_path / name) for name in ("k", "g", "r"))
+    approved = {raw(path): identify(raw(path)) for path in (kept, gone, replaced)}
+    gone.rename(tmp_path / "away")
+    replaced.rename(tmp_path / "old")
+    fake_repository(replaced)
+    now = [
+        Project(raw(path), path.name, Sighting(ProjectKind.GIT, identify(raw(path)), NOON))
+        for path in (kept, replaced)
+    ]
+    verifier: Verifier = make(now)
+    for look in (verifier.verify, verifier.verify_more):
+        told = {each.path: type(each) for each in await look(approved)}
+        assert told == {raw(gone): Vanished, raw(replaced): Sighted}
