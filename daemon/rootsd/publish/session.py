@@ -135,12 +135,14 @@ class _Session:
                 except (anyio.EndOfStream, anyio.BrokenResourceError):
                     break
                 await self._turn()
-                while (line := lines.pop()) is not None:
+                line = lines.pop()
+                while line is not None:
                     if patience.deadline < math.inf:
                         patience.deadline = math.inf
                         self._heard()
                     await eras.receive(line)
-                    await self._turn()
+                    if (line := lines.pop()) is not None:
+                        await self._turn()
             patience.deadline = math.inf
             await eras.receive(lines.rest())  # a last line may lack its newline
 

@@ -2,7 +2,9 @@
 
 A line mostly fits into what the kernel takes at once. To go through the event loop for it costs
 several turns, and a change is told to a hundred connections. And who reads, reads again: anyio's
-own stream has the descriptor registered anew for each time it waits, and takes a turn before.
+own stream has the descriptor registered anew for each time it waits, and takes a turn before. Here
+it stays registered, and the loop itself reads: it would find the same still to be read, else, in
+the turn in which the reader wakes.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import socket
 
-from anyio import BrokenResourceError, ClosedResourceError, EndOfStream, lowlevel
+from anyio import BrokenResourceError, ClosedResourceError, EndOfStream
 from anyio.abc import ByteStream, SocketAttribute, SocketStream
 
 
@@ -23,7 +25,10 @@ class PromptStream(ByteStream):
         self._fd = self._socket.fileno()
         self._loop = asyncio.get_running_loop()
         self._is_watched = False
+        self._is_broken = False
         self._arrival: asyncio.Future[None] | None = None
+        self._at_once = 0
+        self._read: bytes | None = None
 
     def send_nowait(self, data: bytes) -> int:
         """How many bytes of `data` the kernel took at once; 0 also where the connection is broken,
@@ -39,12 +44,13 @@ class PromptStream(ByteStream):
 
     async def receive(self, max_bytes: int = 65536) -> bytes:
         """The next bytes, at most `max_bytes`. Raises EndOfStream, and BrokenResourceError."""
-        data = self._take(max_bytes)
-        if data is not None:
-            await lowlevel.checkpoint()  # one who never pauses must not keep the others waiting
-        while data is None:
-            await self._wait()
-            data = self._take(max_bytes)
+        while self._read is None:
+            if self._socket.fileno() < 0:
+                raise ClosedResourceError
+            if self._is_broken:
+                raise BrokenResourceError
+            await self._wait(max_bytes)
+        data, self._read = self._read, None
         if not data:
             raise EndOfStream
         return data
@@ -56,22 +62,11 @@ class PromptStream(ByteStream):
     async def aclose(self) -> None:
         """Close both sides."""
         self._unwatch()
-        if self._arrival is not None:
-            self._arrived()
+        self._wake()
         await self._stream.aclose()
 
-    def _take(self, max_bytes: int) -> bytes | None:
-        """What is there; None where nothing is."""
-        if self._socket.fileno() < 0:
-            raise ClosedResourceError
-        try:
-            return self._socket.recv(max_bytes, socket.MSG_DONTWAIT)
-        except BlockingIOError:
-            return None
-        except OSError as error:
-            raise BrokenResourceError from error
-
-    async def _wait(self) -> None:
+    async def _wait(self, max_bytes: int) -> None:
+        self._at_once = max_bytes
         self._arrival = self._loop.create_future()
         if not self._is_watched:
             self._loop.add_reader(self._fd, self._arrived)
@@ -83,9 +78,19 @@ class PromptStream(ByteStream):
 
     def _arrived(self) -> None:
         """Called in each turn of the loop as long as something is to be read."""
-        if self._arrival is None:
+        if self._arrival is None or self._arrival.done():
             self._unwatch()
-        elif not self._arrival.done():
+            return
+        try:
+            self._read = self._socket.recv(self._at_once, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return
+        except OSError:
+            self._is_broken = True
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._arrival is not None and not self._arrival.done():
             self._arrival.set_result(None)
 
     def _unwatch(self) -> None:
