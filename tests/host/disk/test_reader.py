@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,25 @@ def test_reads_a_regular_file_up_to_the_cap(tmp_path: Path) -> None:
     (tmp_path / "HEAD").write_bytes(b"ref: refs/heads/main\n")
     assert read_small(raw(tmp_path / "HEAD"), 4096) == b"ref: refs/heads/main\n"
     assert read_small(raw(tmp_path / "HEAD"), 4) == b"ref:"
+
+
+@pytest.mark.parametrize("size", [0, 4_095, 4_096, 4_097, 100_000])
+def test_a_file_of_any_size_is_read_whole_or_up_to_the_cap(tmp_path: Path, size: int) -> None:
+    content = os.urandom(size)
+    (tmp_path / "packed-refs").write_bytes(content)
+    assert read_small(raw(tmp_path / "packed-refs"), 4 << 20) == content
+    assert read_small(raw(tmp_path / "packed-refs"), 4_096) == content[:4_096]
+    assert read_small(raw(tmp_path / "packed-refs"), 90_000) == content[:90_000]
+
+
+def test_room_is_made_for_what_is_there_and_not_for_the_cap(tmp_path: Path) -> None:
+    (tmp_path / "packed-refs").write_bytes(b"x")
+    tracemalloc.start()
+    try:
+        assert read_small(raw(tmp_path / "packed-refs"), 64 << 20) == b"x"
+        assert 0 < tracemalloc.get_traced_memory()[1] < 1 << 20
+    finally:
+        tracemalloc.stop()
 
 
 def test_a_fifo_reads_as_nothing_and_does_not_hang(tmp_path: Path) -> None:

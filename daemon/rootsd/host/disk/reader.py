@@ -20,6 +20,8 @@ REF_CAP = 4 << 10
 NOTE_CAP = 256
 CONFIG_CAP = 256 << 10
 PACKED_REFS_CAP = 4 << 20
+# Some file systems say 0 of every file.
+_ROOM = 4 << 10
 
 _FILE_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NOCTTY
 _FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -104,9 +106,11 @@ def read_small(path: bytes, cap: int, dir_fd: int | None = None) -> bytes | None
     except (OSError, ValueError):
         return None
     try:
-        if not stat.S_ISREG(os.fstat(fd).st_mode):
+        found = os.fstat(fd)
+        if not stat.S_ISREG(found.st_mode):
             return None
-        return os.read(fd, cap)
+        # Room for megabytes would be mapped and unmapped: four times as long as the rest.
+        return os.read(fd, min(cap, max(found.st_size, _ROOM)))
     except OSError:
         return None
     finally:
