@@ -35,7 +35,7 @@ from rootsd.core.history import (
     rule_subject,
     verified,
 )
-from rootsd.core.model import UNDECIDED, Access, LapseReason, Rule, Ruling, Verdict
+from rootsd.core.model import UNDECIDED, Access, ActorKind, LapseReason, Rule, Ruling, Verdict
 from rootsd.core.records import Focused, RuledProject
 from support.decisions import (
     NOON,
@@ -228,6 +228,7 @@ def test_distrust_takes_back_approvals_and_keeps_denials() -> None:
         add(rule(2, Verdict.DENIED)),
     ]
     accesses = {approved(1).path: Access.READ, granted(2).path: Access.READ_WRITE}
+    givers = {approved(1).path: ActorKind.PERSON, granted(2).path: ActorKind.RULE}
     events = events_for(changes, NOON, START)
     taken_back = distrust(fold(events), after(60))
     state = fold(verified([*events, *taken_back]))
@@ -239,6 +240,7 @@ def test_distrust_takes_back_approvals_and_keeps_denials() -> None:
         assert lapsed.ruling.grants == ()
         assert lapsed.ruling.lapse is not None
         assert lapsed.ruling.lapse.reason is LapseReason.STORE_RESTORED
+        assert lapsed.ruling.lapse.by is givers[name]
         assert lapsed.ruling.name is not None
         assert lapsed.ruling.kept_access is accesses[name]
     assert outcomes[denied(3).path] == RuledProject(

@@ -75,7 +75,10 @@ rulings = st.builds(
     Ruling,
     decision=st.none() | decisions,
     grants=st.lists(st.builds(Grant, actors, identities, moments), max_size=2).map(tuple),
-    lapse=st.none() | st.builds(Lapse, st.sampled_from(LapseReason), moments),
+    lapse=st.none()
+    | st.builds(
+        Lapse, st.sampled_from(LapseReason), moments, st.none() | st.sampled_from(ActorKind)
+    ),
     name=st.none() | names,
     tags=st.lists(names, max_size=3).map(tuple),
     origin=st.none() | st.text(max_size=16),

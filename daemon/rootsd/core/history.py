@@ -34,6 +34,7 @@ from rootsd.core.fields import BadRecord
 from rootsd.core.model import (
     UNDECIDED,
     Actor,
+    ActorKind,
     Lapse,
     LapseReason,
     Project,
@@ -254,7 +255,8 @@ def _without_approval(ruling: Ruling, at: datetime) -> Ruling:
     approved = decision is not None and decision.verdict is Verdict.APPROVED
     if not approved and not ruling.grants:
         return ruling
-    lapse = Lapse(LapseReason.STORE_RESTORED, at)
+    by = ActorKind.PERSON if approved else ruling.grants[-1].actor.kind
+    lapse = Lapse(LapseReason.STORE_RESTORED, at, by)
     return replace(
         ruling,
         decision=None if approved else decision,

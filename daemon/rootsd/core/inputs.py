@@ -91,6 +91,16 @@ class Approve:
 
 
 @dataclass(frozen=True, slots=True)
+class Reinstate:
+    """Let speak again for `path` what had, and lapsed with a lost history: a rule, or its main
+    checkout. Where nothing does any more, it is `approval` instead."""
+
+    path: bytes
+    approval: Approve
+    actor: Actor
+
+
+@dataclass(frozen=True, slots=True)
 class Deny:
     """Never publish `path` nor anything below it; silent and sticky."""
 
@@ -172,7 +182,7 @@ class RestoreRule:
     actor: Actor
 
 
-Verdicts = Approve | Deny | Forget
+Verdicts = Approve | Reinstate | Deny | Forget
 ProjectOrder = Verdicts | Rename | Retag | Restore
 RuleOrder = AddRule | RemoveRule | ApproveRule | RestoreRule
 Order = ProjectOrder | RuleOrder

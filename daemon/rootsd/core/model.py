@@ -221,10 +221,12 @@ class Grant:
 
 @dataclass(frozen=True, slots=True)
 class Lapse:
-    """An approval that was lost; cleared by the next order."""
+    """An approval that was lost; cleared by the next order. `by` tells who had given it, a person
+    before all others, where that matters to who restores it."""
 
     reason: LapseReason
     at: datetime
+    by: ActorKind | None = None
 
 
 @dataclass(frozen=True, slots=True)

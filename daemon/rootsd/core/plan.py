@@ -5,7 +5,7 @@ Rules and approved main checkouts speak here too: see `rootsd.core.grants`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import assert_never
@@ -26,6 +26,7 @@ from rootsd.core.inputs import (
     Forget,
     Input,
     ProjectOrder,
+    Reinstate,
     RemoveRule,
     Rename,
     Restore,
@@ -63,10 +64,18 @@ class Plan:
 
 def plan(catalog: Catalog, inputs: Iterable[Input], now: datetime) -> Plan:
     """The catalogue after `inputs`. Raises OrderRefused; then nothing of `inputs` counts."""
+    inputs = tuple(inputs)
     draft = _Draft(catalog, now)
     for event in inputs:
         draft.take(event)
-    return draft.finished()
+    made = draft.finished()
+    if forsaken := _forsaken(made.catalog, inputs):
+        again = (
+            forsaken.get(event.path, event) if isinstance(event, Reinstate) else event
+            for event in inputs
+        )
+        return plan(catalog, again, now)
+    return made
 
 
 class _Draft:
@@ -99,6 +108,9 @@ class _Draft:
         match event:
             case Approve():
                 self._approve(event)
+            case Reinstate():
+                self._check_approvable(event.path)
+                self._step(event, Verb.APPROVED, event.actor)
             case Deny():
                 self._step(event, Verb.DENIED, event.actor)
                 self._overrule(event.path)
@@ -267,6 +279,15 @@ class _Draft:
         if self._touches_all:
             return catalog.projects
         return reach(self._touched, self._overruled, catalog)
+
+
+def _forsaken(after: Catalog, inputs: Iterable[Input]) -> Mapping[bytes, Approve]:
+    """The approvals of those that were reinstated and nothing spoke for."""
+    return {
+        event.path: event.approval
+        for event in inputs
+        if isinstance(event, Reinstate) and after.judgements[event.path].ground is Ground.UNDECIDED
+    }
 
 
 def _merged(changes: Iterable[Change]) -> list[Change]:

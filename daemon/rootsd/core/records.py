@@ -245,11 +245,15 @@ def _read_grant(fields: Fields) -> Grant:
 
 
 def _lapse(lapse: Lapse) -> Json:
-    return {"reason": lapse.reason.value, "at": to_ns(lapse.at)}
+    return _present({"reason": lapse.reason.value, "at": to_ns(lapse.at), "by": lapse.by})
 
 
 def _read_lapse(fields: Fields) -> Lapse:
-    return Lapse(fields.member("reason", LapseReason), _time(fields, "at"))
+    return Lapse(
+        fields.member("reason", LapseReason),
+        _time(fields, "at"),
+        fields.maybe("by", partial(fields.member, enum=ActorKind)),
+    )
 
 
 def _actor(actor: Actor) -> Json:

@@ -18,6 +18,7 @@ from rootsd.core.inputs import (
     Fact,
     Forget,
     ProjectOrder,
+    Reinstate,
     Rename,
     Restore,
     Retag,
@@ -82,6 +83,8 @@ def _ordered(project: Project, order: ProjectOrder, now: datetime) -> Project | 
     match order:
         case Approve():
             return _approved(project, order, now)
+        case Reinstate():
+            return _reinstated(project, order)
         case Deny():
             return _denied(project, order, now)
         case Forget():
@@ -221,6 +224,12 @@ def _approved(project: Project, order: Approve, now: datetime) -> Project:
             origin=order.origin,
         ),
     )
+
+
+def _reinstated(project: Project, order: Reinstate) -> Project:
+    """It waits, as if it had never been approved but for its name, tags and access."""
+    _check_approvable(project, order.approval.identity)
+    return replace(project, ruling=replace(project.ruling, lapse=None))
 
 
 def _restored(project: Project, order: Restore, now: datetime) -> Project | None:

@@ -18,7 +18,7 @@ from rootsd.app.deciding.rules import rule_item
 from rootsd.core.catalog import Catalog
 from rootsd.core.decide import Ground
 from rootsd.core.errors import NameTaken, OrderRefused, RootsdError, UnknownProject
-from rootsd.core.inputs import Approve, ApproveRule, Deny, Forget, Sighted, Verdicts
+from rootsd.core.inputs import Approve, ApproveRule, Deny, Forget, Reinstate, Sighted, Verdicts
 from rootsd.core.inputs import Order as LedgerOrder
 from rootsd.core.labels import safe_label
 from rootsd.core.model import (
@@ -187,7 +187,7 @@ def _order(
 ) -> Verdicts:
     match request.verb:
         case DecisionVerb.APPROVE:
-            return Approve(
+            approval = Approve(
                 path=project.path,
                 identity=project.sighting.identity,
                 actor=actor,
@@ -197,10 +197,21 @@ def _order(
                 expires=expires,
                 origin=origin,
             )
+            if _is_to_be_reinstated(request, project):
+                return Reinstate(project.path, approval, actor)
+            return approval
         case DecisionVerb.DENY:
             return Deny(project.path, actor)
         case DecisionVerb.FORGET:
             return Forget(project.path, actor)
+
+
+def _is_to_be_reinstated(request: Decide, project: Project) -> bool:
+    """Whether all that lapsed is to be as it was, and no person had approved this project."""
+    lapse = project.ruling.lapse
+    is_by_person = lapse is None or lapse.by in (None, ActorKind.PERSON)
+    asks_for_more = request.tags or request.lasts is not None or request.access is Access.READ
+    return request.select is Selection.LAPSED and not is_by_person and not asks_for_more
 
 
 def _access(request: Decide, project: Project) -> Access:
@@ -222,6 +233,8 @@ def _is_so_already(catalog: Catalog, order: Verdicts) -> bool:
                 and order.name in (None, ruling.name)
                 and set(order.tags) <= set(ruling.tags)
             )
+        case Reinstate():
+            return False
         case Deny():
             return ruling.decision is not None and ruling.decision.verdict is Verdict.DENIED
         case Forget():

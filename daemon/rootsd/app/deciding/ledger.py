@@ -35,6 +35,7 @@ from rootsd.core.inputs import (
     Input,
     Observation,
     Order,
+    Reinstate,
     Restore,
     Sighted,
     Unsafe,
@@ -274,7 +275,7 @@ class Ledger:
 
     async def _obey(self, orders: Sequence[Order | Sighted], seen: Iterable[Project]) -> Plan:
         refuse_overtaken(seen, self._catalog)
-        approvals = [order for order in orders if isinstance(order, Approve | Restore)]
+        approvals = [order for order in orders if isinstance(order, Approve | Reinstate | Restore)]
         if approvals:
             chosen = {o.path: identity for o in approvals if (identity := _approved_in(o))}
             seen_now = await self._verifier.verify_more(chosen)
@@ -338,9 +339,10 @@ class Ledger:
         self._changed = anyio.Event()
 
 
-def _approved_in(order: Approve | Restore) -> Identity | None:
+def _approved_in(order: Approve | Reinstate | Restore) -> Identity | None:
     """The directory that the order approves, if it approves one."""
-    if isinstance(order, Approve):
-        return order.identity
-    decision = order.ruling.decision
-    return decision.identity if decision is not None else None
+    match order:
+        case Approve(identity=identity) | Reinstate(approval=Approve(identity=identity)):
+            return identity
+        case Restore(ruling=ruling):
+            return ruling.decision.identity if ruling.decision is not None else None
