@@ -36,7 +36,7 @@ class Point:
 def measure(folder: Path, repositories: int, rounds: int) -> Point:
     """Grow a lean forest and compete in it."""
     forest = make_forest(folder / "src", Plan(repositories, heavy=0))
-    contest = Contest(forest)
+    contest = Contest(forest, folder / "index")
     contest.settle()
     contest.check()
     commands = others(forest.top, folder)

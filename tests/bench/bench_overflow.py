@@ -37,6 +37,7 @@ def change_much(src: Path, number: int) -> dict[Path, str | None]:
     for new in range(MADE):
         path = src / "late" / f"n{number}" / f"p{new}"
         shutil.copytree(template / ".git", path / ".git")
+        shutil.copy2(template / "README.md", path)
         expected[path] = "pending"
     for old in range(REMOVED):
         path = src / "flat" / f"r{_flat(1 + number * REMOVED + old)}"

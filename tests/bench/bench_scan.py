@@ -31,6 +31,7 @@ from rootsd.app.discovery.candidate import Arrival
 from rootsd.app.discovery.territory import Territory
 from rootsd.core.model import Identity, Parent, ProjectKind
 from rootsd.host.disk.identity import identify
+from rootsd.host.disk.index import read_index, write_index
 from rootsd.host.disk.markers import Rules
 from rootsd.host.disk.safety import Surroundings
 from rootsd.host.disk.verify import RootVerifier
@@ -39,6 +40,8 @@ from rootsd.host.watch.polling import PollingWatcher
 from support.sizes import Sizes
 
 SCAN = "rootsd: scan"
+FIRST = "rootsd: first scan, into a tree"
+RESTART = "rootsd: restart, the kept index read and each folder compared"
 FRONTIER = "rootsd: rescan, nothing changed, frontier"
 RESCAN = "rootsd: rescan, nothing changed, with repository roots"
 VERIFY = "rootsd: check of all repositories as roots"
@@ -62,19 +65,23 @@ class _Nobody:
 class Contest:
     """Our contestants, each a function to be timed, on one forest."""
 
-    def __init__(self, forest: Forest) -> None:
+    def __init__(self, forest: Forest, index: Path) -> None:
         self.forest = forest
+        self.index = index
         self.parent = Parent(forest.top)
         self.rules = Rules.of(self.parent)
         listings = self._walk()
         self.frontier = {
             item.place.path: stamp_of(item.place.path) for item in listings if item.frontier
         }
-        self.territory = Territory(self.parent, self.rules, PollingWatcher(), _Nobody())
+        self.territory = self._new_territory()
         self.territory.explore(Arrival.FOUND)
         self.verifier = RootVerifier(Surroundings(os.getuid()))
         self.roots: dict[bytes, Identity] = {p: identify(p) for p in forest.repositories}
         self.verifier.verify(self.roots)
+
+    def _new_territory(self) -> Territory:
+        return Territory(self.parent, self.rules, PollingWatcher(), _Nobody())
 
     def _walk(self) -> list[Listing]:
         top = Place(self.forest.top, self.parent.depth, top=True)
@@ -83,6 +90,21 @@ class Contest:
     def scan(self) -> set[bytes]:
         """Our walk alone; the paths of what it found."""
         return {item.place.path for item in self._walk() if item.kind}
+
+    def first(self) -> int:
+        """Our walk, and the tree that it builds; how many projects that has."""
+        territory = self._new_territory()
+        territory.explore(Arrival.FOUND)
+        return territory.count_projects()
+
+    def restart(self) -> int:
+        """The tree from the kept index, each folder compared; how many projects it has."""
+        territory = self._new_territory()
+        territory.remember(read_index(self.index)[self.forest.top])
+        territory.explore(Arrival.FOUND)
+        # Else it was not believed, and a scan.
+        assert territory.is_behind()
+        return territory.count_projects()
 
     def compare_frontier(self) -> list[bytes]:
         """The folders of the frontier that have another stamp than before."""
@@ -101,13 +123,17 @@ class Contest:
         """Whoever is fast and wrong has not won."""
         expected = self.forest.repositories | self.forest.loose
         assert self.scan() == expected
-        assert self.rescan() == len(expected)
+        assert self.rescan() == self.first() == self.restart() == len(expected)
         assert self.compare_frontier() == []
 
     def settle(self) -> None:
-        """Let the stamps grow old: what changed within two seconds is always listed again."""
+        """Let the stamps grow old: what changed within two seconds is always listed again. Keep
+        the tree as a daemon does that ends."""
         pause(3)
         self.territory.refresh(thorough=True)
+        kept = self.territory.kept()
+        assert kept is not None
+        write_index(self.index, {self.forest.top: kept})
 
 
 def c_walks(folder: Path) -> dict[str, Path]:
@@ -147,6 +173,8 @@ def compete(contest: Contest, folder: Path, rounds: int) -> dict[str, Cost]:
         check_c_walk(commands[name], contest.forest)
     actions: dict[str, Callable[[], object]] = {
         SCAN: contest.scan,
+        FIRST: contest.first,
+        RESTART: contest.restart,
         FRONTIER: contest.compare_frontier,
         RESCAN: contest.rescan,
         VERIFY: contest.verify,
@@ -168,6 +196,17 @@ def show(forest: Forest, results: dict[str, Cost], rounds: int) -> None:
             for name, cost in results.items()
         ),
     )
+    against = [(FRONTIER, SCAN), (RESCAN, SCAN), (RESCAN, FIRST), (SCAN, C_WALK)]
+    against += [(SCAN, FD), (RESTART, FD)]
+    table(
+        "One against another",
+        ("", "", "wall", "CPU"),
+        (
+            (ours, other, *map(times, results[other], results[ours]))
+            for ours, other in against
+            if other in results
+        ),
+    )
     missing = [name for name, here in ((C_WALK, shutil.which("cc")), (FD, fd)) if not here]
     for name in missing:
         print(f"{name}: {NOT_HERE}")
@@ -175,7 +214,7 @@ def show(forest: Forest, results: dict[str, Cost], rounds: int) -> None:
 
 def test_scan_and_rescan_find_everything(forest: Forest, tmp_path: Path, sizes: Sizes) -> None:
     rounds = sizes.pick(test=7, check=11, soak=15)
-    contest = Contest(forest)
+    contest = Contest(forest, tmp_path / "index")
     contest.settle()
     contest.check()
     show(forest, compete(contest, tmp_path, rounds), rounds)
@@ -186,7 +225,7 @@ def test_a_lean_forest_is_scanned_completely(tmp_path: Path, sizes: Sizes) -> No
     rounds = sizes.pick(test=5, check=11, soak=15)
     count = sizes.pick(test=1_000, check=5_000, soak=20_000)
     lean = make_forest(tmp_path / "src", Plan(count, heavy=0))
-    contest = Contest(lean)
+    contest = Contest(lean, tmp_path / "index")
     contest.settle()
     contest.check()
     print("\nLean: no dependency folders, where pruning wins little.")

@@ -131,7 +131,8 @@ def with_watchman(forest: Forest, state: Path) -> Started:
 @pytest.mark.needs("linux")
 def test_start_to_watching(tmp_path: Path, sizes: Sizes) -> None:
     rounds = sizes.pick(test=3, check=5, soak=9)
-    forest = make_forest(tmp_path / "src", Plan(500, sizes.pick(test=60, check=300, soak=300)))
+    # As many folders as the forest S of the budgets, from `check` on.
+    forest = make_forest(tmp_path / "src", Plan(500, sizes.pick(test=60, check=345, soak=345)))
     bearable(Path(forest.top.decode()))
     contestants: dict[str, Callable[[], Started]] = {
         OURS: partial(discovery, forest),

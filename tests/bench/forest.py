@@ -3,7 +3,8 @@
 Layouts: 60 % host/owner/repo (as ghq does), 25 % flat, 15 % client/project/repo. A third of the
 repositories hold a node_modules, .venv or target; one in 50 is a monorepo. Beside them lie plain
 folders, loose projects, bare repositories, other VCS, loops of links, unreadable folders and names
-that are not UTF-8. All repositories share one real `.git`, its objects as hard links.
+that are not UTF-8. All repositories share one real `.git`, its objects as hard links; each has
+an index of its own, as git would have written it there.
 
 Run: python tests/bench/forest.py FOLDER [--repositories N] [--heavy N] [--lean]
 """
@@ -11,9 +12,11 @@ Run: python tests/bench/forest.py FOLDER [--repositories N] [--heavy N] [--lean]
 from __future__ import annotations
 
 import argparse
+import hashlib
 import os
 import random
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
@@ -26,6 +29,14 @@ PROJECT_FILES = (
 HEAVY_NAMES = (b"node_modules", b".venv", b"target")
 HOSTS = (b"github.com", b"gitlab.com", b"git.example.org")
 # Of a hundred, one each is none of git's.
+# What is committed: one file in each repository, of this content.
+README = b"README.md"
+ABOUT = b"one of many\n"
+# gitformat-index(5), version 2: header; change and modification time, device, inode, mode, owner,
+# group and size of a file, the id of its content, the length of its name.
+INDEX_HEAD = struct.Struct(">4sII")
+INDEX_ENTRY = struct.Struct(">10I20sH")
+WORD = 0xFFFFFFFF
 OTHER_VCS = {97: b".hg/store", 98: b".svn", 99: b"_darcs"}
 
 
@@ -75,19 +86,25 @@ class _Planter:
             inside = os.path.relpath(folder, self.template)
             target = self.folder(os.path.normpath(os.path.join(path, inside)))
             for name in files:
+                if name == b"index":
+                    continue
                 os.link(os.path.join(folder, name), os.path.join(target, name))
 
     def repository(self, path: bytes) -> None:
         number, self.made = self.made, self.made + 1
         self.folder(path)
+        about = path + b"/" + README
+        with open(about, "wb") as file:
+            file.write(ABOUT)
         other = OTHER_VCS.get(number % 100)
         if other is None:
             self.git_folder(path + b"/.git")
+            with open(path + b"/.git/index", "wb") as file:
+                file.write(index_of(os.stat(about)))
         else:
             self.folder(path + b"/" + other)
         self.forest.repositories.add(path)
         self.file(path + b"/" + PROJECT_FILES[number % len(PROJECT_FILES)])
-        self.file(path + b"/README.md")
         for inside in range(self.random.randint(2, 8)):
             self.file(self.folder(path + b"/src/p%d" % inside) + b"/a.py")
         if self.plan.heavy and number % 3 == 0:
@@ -134,19 +151,31 @@ class _Planter:
         os.chmod(self.folder(odd + b"/unreadable"), 0)
 
 
+def index_of(about: os.stat_result) -> bytes:
+    """The index that git writes once it has checked out that one file."""
+    times = (divmod(ns, 10**9) for ns in (about.st_ctime_ns, about.st_mtime_ns))
+    found = (about.st_dev, about.st_ino, about.st_mode, about.st_uid, about.st_gid, about.st_size)
+    content = hashlib.sha1(b"blob %d\0%b" % (len(ABOUT), ABOUT), usedforsecurity=False).digest()
+    numbers = (number & WORD for number in (*(part for both in times for part in both), *found))
+    entry = INDEX_ENTRY.pack(*numbers, content, len(README)) + README
+    padded = entry.ljust(len(entry) // 8 * 8 + 8, b"\0")
+    index = INDEX_HEAD.pack(b"DIRC", 2, 1) + padded
+    return index + hashlib.sha1(index, usedforsecurity=False).digest()
+
+
 def make_template(folder: Path) -> Path:
     """A real `.git` of a repository with one commit."""
+    (folder / os.fsdecode(README)).write_bytes(ABOUT)
     environment = {
         **os.environ,
         "GIT_CONFIG_GLOBAL": os.devnull,
         **{f"GIT_{who}_NAME": "a" for who in ("AUTHOR", "COMMITTER")},
         **{f"GIT_{who}_EMAIL": "a@example.org" for who in ("AUTHOR", "COMMITTER")},
     }
-    for command in (["init", "-q"], ["commit", "-q", "--allow-empty", "-m", "one"]):
+    commands = (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "one"])
+    for command in commands:
         git = ["git", "-C", str(folder), "-c", "init.defaultBranch=main", *command]
         subprocess.run(git, env=environment, check=True)
-    # An empty commit writes no index, and without one a repository is not checked out.
-    subprocess.run(["git", "-C", folder, "read-tree", "HEAD"], env=environment, check=True)
     shutil.rmtree(folder / ".git" / "hooks", ignore_errors=True)
     return folder / ".git"
 

@@ -6,7 +6,6 @@ that holds the `.git` file of both. Source: gitrepository-layout(5), "worktrees/
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 
 from rootsd.host.disk.leads import may_follow
@@ -18,7 +17,7 @@ from rootsd.host.disk.reader import (
     names_in,
     read_small,
 )
-from rootsd.host.vcs.gitdir import locate
+from rootsd.host.vcs.gitdir import locate, locate_bare
 
 _MOST = 1_000
 _MARKER = b"/.git"
@@ -34,14 +33,12 @@ class Links:
 
 def links_folder(main: bytes) -> bytes | None:
     """Where the repository at `main` keeps its links to worktrees; None if it has none."""
-    for folder in (main + b"/.git/worktrees", main + b"/worktrees"):
-        if is_folder_inside(folder) and exists_inside(os.path.dirname(folder) + b"/HEAD"):
-            return folder
-    place = None if is_folder_inside(main + _MARKER) else locate(main)
-    if place is None or place.folder != place.common:
+    place = locate(main) or locate_bare(main)
+    if place.folder != place.common:
         return None
     folder = place.common + b"/worktrees"
-    return folder if is_folder_inside(folder) else None
+    has_some = is_folder_inside(folder) and exists_inside(place.common + b"/HEAD")
+    return folder if has_some else None
 
 
 def links_in(folder: bytes) -> Links:
