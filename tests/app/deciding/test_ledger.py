@@ -16,17 +16,7 @@ from rootsd.core.inputs import (
     Order,
     Vanished,
 )
-from rootsd.core.model import (
-    Access,
-    Actor,
-    ActorKind,
-    Grant,
-    Lapse,
-    LapseReason,
-    Published,
-    Ruling,
-    Verdict,
-)
+from rootsd.core.model import Access, Lapse, LapseReason, Published, Verdict
 from support.decisions import NOON, PERSON, approved, denied, granted, identity, project
 from support.fakes import (
     HANG_GUARD,
@@ -177,27 +167,6 @@ async def test_a_folder_that_was_replaced_is_out_of_the_very_next_answer() -> No
         assert (await world.ledger.wait_past(0)).roots == ()
     world.disk.folders[path(1)] = identity(1)
     assert await world.told() == set(), "the first directory came back: a person must look at it"
-
-
-async def test_the_root_at_a_path_is_verified_and_no_other_is_looked_at() -> None:
-    world = World(approved(1), approved(2))
-    found = await world.ledger.root_at(path(1) + b"/in")
-    assert found == world.ledger.catalog.roots[path(1)]
-    world.disk.folders[path(1)] = identity(10)
-    del world.disk.folders[path(2)]
-    assert await world.ledger.root_at(path(1) + b"/in") is None
-    assert world.published() == {path(2)}, "nobody looked there"
-    assert await world.told() == set()
-
-
-async def test_a_worktree_is_no_root_once_the_folder_of_its_main_checkout_was_replaced() -> None:
-    seen = replace(project(2).sighting, main_checkout=path(1))
-    by_main = Grant(Actor(ActorKind.MAIN_CHECKOUT), identity(2), NOON)
-    tree = replace(project(2), sighting=seen, ruling=Ruling(grants=(by_main,), name="tree"))
-    world = World(approved(1), tree)
-    assert await world.ledger.root_at(path(2)) == world.ledger.catalog.roots[path(2)]
-    world.disk.folders[path(1)] = identity(10)
-    assert await world.ledger.root_at(path(2)) is None
 
 
 async def test_what_was_published_while_a_doubt_was_taken_in_is_verified_too() -> None:
