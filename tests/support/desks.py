@@ -143,7 +143,7 @@ class FakeHost:
     def closed_connections(self) -> dict[str, int]:
         return {"of another user": 3}
 
-    def degraded(self) -> list[str]:
+    def degraded(self, *, is_look: bool) -> list[str]:
         return self.troubles
 
     async def reload(self) -> None:

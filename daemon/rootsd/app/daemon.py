@@ -33,6 +33,7 @@ from rootsd.app.deciding.chronicle import Chronicle
 from rootsd.app.deciding.expiries import Expiries
 from rootsd.app.deciding.ledger import Ledger
 from rootsd.app.deciding.references import real_path
+from rootsd.app.deciding.repairs import Repairs
 from rootsd.app.discovery.service import Senses
 from rootsd.app.discovery.surveyor import Surveyor
 from rootsd.app.health import Health, check_daemon
@@ -145,7 +146,6 @@ class Daemon:
         self._places = places
         self._helper = helper
         loaded = store.load()
-        self._note = loaded.note
         self._mounted = MountTable()
         self._answering = Answering(self._mounted.remote)
         look = partial(RootVerifier, Surroundings(os.getuid()))
@@ -159,6 +159,7 @@ class Daemon:
             first_revision=first_revision(state, utc_now()),
             focus=Focus(loaded.focus),
         )
+        self._repairs = Repairs(self._ledger, loaded.note)
         self._backups = Backups(store, self._ledger, utc_now)
         self._surveyor = Surveyor(
             self._ledger,
@@ -306,9 +307,10 @@ class Daemon:
         """How many connections were closed from this side, and why."""
         return self._admission.closed() if self._admission else {}
 
-    def degraded(self) -> list[str]:
-        """What does not work as it should."""
-        noted = [text for text in (self._note, self.confined[1]) if text]
+    def degraded(self, *, is_look: bool) -> list[str]:
+        """What does not work as it should; with `is_look` a person is shown it now."""
+        noted = self._repairs.told(is_look=is_look)
+        noted += [self.confined[1]] if self.confined[1] else []
         noted += [*lacking(self._helper), *self._configuration.degraded()]
         noted += self._admission.degraded() if self._admission else []
         return [*noted, *self._backups.degraded()]

@@ -53,7 +53,7 @@ class Examining:
             yield warning("parents", "no folder is watched yet", "rootsd up ~/src")
         for parent in parents:
             yield _of_parent(parent)
-        for sentence in self.host.degraded():
+        for sentence in self.host.degraded(is_look=False):
             yield warning("daemon", safe_label(sentence, limit=None), "rootsd status")
         if self.ledger.unsaved:
             count = self.ledger.unsaved

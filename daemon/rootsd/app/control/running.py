@@ -48,8 +48,9 @@ class Host(Protocol):
     def closed_connections(self) -> dict[str, int]:
         """How many connections were closed from this side, by the reason in words."""
 
-    def degraded(self) -> list[str]:
-        """What does not work as it should, a sentence each."""
+    def degraded(self, *, is_look: bool) -> list[str]:
+        """What does not work as it should, a sentence each; with `is_look` a person is shown it
+        now."""
 
     async def reload(self) -> None:
         """Read the configuration again. Raises BadConfig, and then the old one stays."""
@@ -98,7 +99,7 @@ class Running:
         lapsed = sum(1 for p in catalog.projects.values() if p.ruling.is_lapsed)
         lapsed_rules = sum(1 for rule in catalog.rules if rule.verdict is Verdict.PENDING)
         incomplete = sum(1 for p in catalog.projects.values() if p.sighting.incomplete)
-        degraded = [*self.host.degraded(), *self.surveyor.degraded()]
+        degraded = [*self.host.degraded(is_look=query.is_look), *self.surveyor.degraded()]
         if self.ledger.unsaved:
             degraded.append(
                 f"the disk refuses {self.ledger.unsaved} changes; they hold until the daemon ends"
