@@ -47,6 +47,16 @@ def test_room_is_made_for_what_is_there_and_not_for_the_cap(tmp_path: Path) -> N
         tracemalloc.stop()
 
 
+def test_a_file_of_which_the_file_system_tells_no_size_is_read_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "config").write_bytes(bytes(9_000))
+    stated = os.stat(tmp_path)
+    regular = (stat.S_IFREG, *stated[1:6], 0, *stated[7:10])
+    monkeypatch.setattr(os, "fstat", lambda _: os.stat_result(regular))
+    assert read_small(raw(tmp_path / "config"), 100_000) == bytes(9_000)
+
+
 def test_a_fifo_reads_as_nothing_and_does_not_hang(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "config")
     assert read_small(raw(tmp_path / "config"), 4096) is None

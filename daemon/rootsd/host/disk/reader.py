@@ -20,7 +20,6 @@ REF_CAP = 4 << 10
 NOTE_CAP = 256
 CONFIG_CAP = 256 << 10
 PACKED_REFS_CAP = 4 << 20
-# Some file systems say 0 of every file.
 _ROOM = 4 << 10
 
 _FILE_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NOCTTY
@@ -109,8 +108,10 @@ def read_small(path: bytes, cap: int, dir_fd: int | None = None) -> bytes | None
         found = os.fstat(fd)
         if not stat.S_ISREG(found.st_mode):
             return None
-        # Room for megabytes would be mapped and unmapped: four times as long as the rest.
-        return os.read(fd, min(cap, max(found.st_size, _ROOM)))
+        # Room for megabytes would be mapped and unmapped: four times as long as the rest. Some
+        # file systems say 0 of every file.
+        room = max(found.st_size, _ROOM) if found.st_size else cap
+        return os.read(fd, min(cap, room))
     except OSError:
         return None
     finally:
