@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -39,6 +40,15 @@ def test_the_same_sighting_is_told_once(told: Told, tmp_path: Path) -> None:
     told.tell(changed)
     assert told.take() == (changed,)
     assert told.take_tally() == Tally(new=1, changed=1)
+
+
+def test_an_identity_is_held_once_for_us_and_the_catalogue(told: Told, tmp_path: Path) -> None:
+    path, before, now = raw(tmp_path), identify(raw(tmp_path)), identify(raw(tmp_path))
+    sighting = Sighting(ProjectKind.GIT, before, datetime(2026, 1, 1, tzinfo=UTC))
+    told.know([Project(path, "r7k2", sighting)])
+    assert told.as_held(path, now) is before
+    other = replace(now, inode=now.inode + 1)
+    assert told.as_held(path, other) is other
 
 
 def test_what_is_seen_again_is_held_once(told: Told, tmp_path: Path) -> None:

@@ -283,7 +283,7 @@ class Explorer:
                 self._doubt(end.path)
                 continue
             try:
-                identity = identify(end.path)
+                identity = self._told.as_held(end.path, identify(end.path))
             except OSError:
                 # Gone; or what it leads to is out of reach, which no watch tells the end of.
                 self._strays.know((end.path,))

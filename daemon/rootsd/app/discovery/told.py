@@ -44,6 +44,14 @@ class Told:
         """The identity of what was last seen at `path`."""
         return self._seen.get(path)
 
+    def as_held(self, path: bytes, identity: Identity) -> Identity:
+        """An identity just read, as the object that is held of `path` already where it is equal.
+
+        The catalogue has that one as well: 200 B for each project.
+        """
+        held = self._seen.get(path)
+        return held if held == identity else identity
+
     def filesystem(self, path: bytes) -> bytes | None:
         """The file system that a project was last seen on."""
         identity = self._seen.get(path)
