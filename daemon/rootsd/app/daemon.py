@@ -148,12 +148,12 @@ class Daemon:
         loaded = store.load()
         self._mounted = MountTable()
         self._answering = Answering(self._mounted.remote)
-        look = partial(RootVerifier, Surroundings(os.getuid()))
+        surroundings = Surroundings.of(os.getuid(), places)
         self._alarm = make_alarm()
         self._ledger = Ledger(
             Catalog.of(loaded.projects, loaded.rules, places, loaded.next_rule),
             store,
-            Patience(look, self._mounted.remote, self._doubt),
+            Patience(partial(RootVerifier, surroundings), self._mounted.remote, self._doubt),
             expiries=Expiries(moment, self._alarm),
             now=utc_now,
             first_revision=first_revision(state, utc_now()),
@@ -165,7 +165,7 @@ class Daemon:
             self._ledger,
             self._discovery_died,
             state / _INDEX_FILE,
-            Senses(worked_on=partial(ask_worked_on, helper)),
+            Senses(worked_on=partial(ask_worked_on, helper), surroundings=surroundings),
             self._answering,
         )
         self._sight = Sight(helper, self._surveyor.parents)

@@ -125,6 +125,12 @@ class RefusedPlaces(NamedTuple):
         folders: they are refused one by one."""
         return self._why_neither(path)
 
+    def trees(self) -> tuple[bytes, ...]:
+        """The folders in which nothing can be a root, but for the exceptions by name: those of the
+        system, of secrets and settings, and the daemon's own."""
+        private = (self.home + b"/" + name for name in _PRIVATE_IN_HOME)
+        return (*sorted(_SYSTEM_TREES), *sorted(private), *self.own)
+
     def _why_neither(self, path: bytes) -> str | None:
         if path == self.home:
             return None

@@ -138,3 +138,41 @@ def test_a_bind_mount_of_a_system_folder_is_known_for_what_it_is(tmp_path: Path)
     expected = "it is /etc under another name refused place\n"
     assert run_python(OWN_MOUNTS, BOUND, tmp_path) == (expected, "")
     assert why_disguised(raw(tmp_path)) is None
+
+
+BELOW = """
+import os, subprocess, sys
+from pathlib import Path
+from rootsd.core.paths import RefusedPlaces
+from rootsd.host.disk.identity import identify
+from rootsd.host.disk.safety import Surroundings
+from rootsd.host.disk.verify import RootVerifier
+home = Path(sys.argv[1])
+def judge():
+    places = RefusedPlaces(os.fsencode(home), own=(os.fsencode(home / "state"),))
+    return Surroundings.of(os.getuid(), places)
+for place, at in ((".ssh", "src/one"), ("state", "src/two")):
+    subprocess.run(["mount", "--bind", home / place, home / at], check=True)
+for name in ("src/one/sub", "src/two/sub", ".codex/worktrees/w", "src/plain/sub"):
+    path = os.fsencode(home / name)
+    hazard = judge().hazard(path)
+    told = RootVerifier(judge()).verify({path: identify(path)})
+    print(name, hazard and hazard.sentence, [seen.reason.value for seen in told])
+"""
+
+
+@pytest.mark.needs("namespaces")
+def test_what_lies_in_a_refused_folder_under_another_name_is_refused_with_it(
+    tmp_path: Path,
+) -> None:
+    for name in (".ssh/sub", "state/sub", ".codex/worktrees/w", "src/one", "src/two"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "src/plain/sub").mkdir(parents=True)
+    home = str(tmp_path)
+    assert run_python(OWN_MOUNTS, BELOW, tmp_path) == (
+        f"src/one/sub {home}/src/one is {home}/.ssh under another name ['refused place']\n"
+        f"src/two/sub {home}/src/two is {home}/state under another name ['refused place']\n"
+        ".codex/worktrees/w None []\n"
+        "src/plain/sub None []\n",
+        "",
+    )

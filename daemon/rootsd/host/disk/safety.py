@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from rootsd.core.model import LapseReason
-from rootsd.core.paths import ancestors
+from rootsd.core.paths import RefusedPlaces, ancestors
 
 _OVERFLOW_UID = 65534
 _FULL_UID_MAP = (b"0", b"0", b"4294967295")
@@ -65,7 +65,8 @@ class Surroundings:
     """Judges projects, and the folders above them, by identity, owner and mode.
 
     Of what it sees it keeps nothing; `refused` are places that nobody may publish, under whatever
-    name, identified when this is made.
+    name, and `trees` those that are not published with all below them. They are identified when
+    this is made. By their own names they are left to `core.paths`, which knows exceptions.
     """
 
     def __init__(
@@ -73,11 +74,19 @@ class Surroundings:
         uid: int,
         is_ours: Callable[[int, int], bool] = only_member,
         refused: Iterable[bytes] = REFUSED_IDENTITIES,
+        trees: Iterable[bytes] = (),
     ) -> None:
         self._uid = uid
         self._is_ours = is_ours
-        self._refused = _by_identity(refused)
+        # A link to a folder is no second name of it: the walk that finds projects follows none.
+        self._trees = _by_identity(place for place in trees if not os.path.islink(place))
+        self._refused = {**self._trees, **_by_identity(refused)}
         self._trusted = trusted_owners(uid)
+
+    @classmethod
+    def of(cls, uid: int, places: RefusedPlaces) -> Surroundings:
+        """With all that `places` refuses by name."""
+        return cls(uid, refused=(*REFUSED_IDENTITIES, places.home), trees=places.trees())
 
     def owns(self, found: os.stat_result) -> bool:
         """Whether a folder belongs to the user."""
@@ -111,6 +120,9 @@ class Surroundings:
         """What speaks against one ancestor; `entry_owner` owns the entry that leads on from it."""
         if not stat.S_ISDIR(found.st_mode):
             return Hazard(LapseReason.RETARGETED, f"{os.fsdecode(path)} is a link")
+        tree = self._trees.get((found.st_dev, found.st_ino), path)
+        if tree != path:
+            return Hazard(LapseReason.REFUSED_PLACE, _another_name_for(tree, os.fsdecode(path)))
         if found.st_uid not in self._trusted:
             return Hazard(LapseReason.EXPOSED, f"{os.fsdecode(path)} belongs to another user")
         if found.st_mode & stat.S_ISVTX and entry_owner in self._trusted:
@@ -142,8 +154,8 @@ def why_disguised(path: bytes, places: Iterable[bytes] = REFUSED_IDENTITIES) -> 
     return None if place is None else _another_name_for(place)
 
 
-def _another_name_for(place: bytes) -> str:
-    return f"it is {os.fsdecode(place)} under another name"
+def _another_name_for(place: bytes, what: str = "it") -> str:
+    return f"{what} is {os.fsdecode(place)} under another name"
 
 
 def _by_identity(places: Iterable[bytes]) -> Mapping[tuple[int, int], bytes]:
