@@ -125,6 +125,14 @@ def test_a_real_fossil_checkout(origins: Origins, tmp_path: Path) -> None:
     assert fossil_stage(raw(one)) is Stage.CHECKOUT_LOCKED
 
 
+@pytest.mark.needs("fossil")
+def test_a_fossil_checkout_is_nothing_yet_between_its_database_and_its_files(
+    origins: Origins, tmp_path: Path
+) -> None:
+    origins.run("fossil", "open", "--empty", origins.fossil, cwd=tmp_path)
+    assert fossil_stage(raw(tmp_path)) is Stage.STARTING
+
+
 @pytest.mark.needs("brz")
 def test_real_branches_and_checkouts_of_breezy(origins: Origins, tmp_path: Path) -> None:
     for command in (["branch"], ["checkout", "--lightweight"]):

@@ -124,11 +124,12 @@ def svn_stage(data: bytes) -> Stage | None:
 
 
 def fossil_stage(path: bytes) -> Stage | None:
-    """`fossil open` makes its database, and then all files in one transaction with the commit."""
+    """`fossil open` makes its database, with 0 as the check-in, and then all files in one
+    transaction with the real one."""
     databases = _fossil_databases(path)
     if any(map(dbimage.is_at_work, databases)):
         return Stage.CHECKOUT_LOCKED
-    question = "SELECT 1 FROM vvar WHERE name = 'checkout'"
+    question = "SELECT 1 FROM vvar WHERE name = 'checkout' AND CAST(value AS INTEGER) > 0"
     answers = [dbimage.ask(database, ("vvar",), question) for database in databases]
     return None if any(answers) else Stage.STARTING
 
