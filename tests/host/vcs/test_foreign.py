@@ -129,8 +129,10 @@ def test_a_real_fossil_checkout(origins: Origins, tmp_path: Path) -> None:
 def test_a_fossil_checkout_is_nothing_yet_between_its_database_and_its_files(
     origins: Origins, tmp_path: Path
 ) -> None:
-    origins.run("fossil", "open", "--empty", origins.fossil, cwd=tmp_path)
-    assert fossil_stage(raw(tmp_path)) is Stage.STARTING
+    one = tmp_path / "one"
+    one.mkdir()
+    origins.run("fossil", "open", "--empty", origins.fossil, cwd=one)
+    assert fossil_stage(raw(one)) is Stage.STARTING
 
 
 @pytest.mark.needs("brz")
