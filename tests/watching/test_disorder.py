@@ -19,6 +19,8 @@ from support.subjects import OWN_MOUNTS
 pytestmark = pytest.mark.needs("linux", "namespaces", "setpriv")
 
 _OPERATIONS_A_RUN = 500
+# One run in eight does not happen to do what a fault is deaf to; so many in a row do not occur.
+_RUNS_WITH_A_FAULT = 30
 
 
 def _run(top: Path, seed: int, operations: int, fault: Fault = Fault.NONE) -> dict[str, Any]:
@@ -50,8 +52,8 @@ def test_live_equals_fresh_after_faults_of_any_kind(tmp_path: Path, sizes: Sizes
 
 
 def _is_found(top: Path, fault: Fault) -> bool:
-    """Whether one of a few runs goes wrong with the fault planted."""
-    return any("found" in _run(top, seed, 300, fault) for seed in range(3))
+    """Whether a run goes wrong with the fault planted."""
+    return any("found" in _run(top, seed, 300, fault) for seed in range(_RUNS_WITH_A_FAULT))
 
 
 def test_a_planted_fault_is_found(tmp_path: Path, sizes: Sizes) -> None:
