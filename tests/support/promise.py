@@ -21,6 +21,7 @@ class Promise:
     denied: set[str] = field(default_factory=set)
     rules: dict[int, tuple[str, bool]] = field(default_factory=dict)
     lapsed: dict[int, tuple[str, bool]] = field(default_factory=dict)
+    known: set[str] = field(default_factory=set)
     doubted: set[str] = field(default_factory=set)
     next_rule: int = 1
 
@@ -48,6 +49,7 @@ class Promise:
 
     def look(self) -> None:
         """What is found replaced has lost its approval, also if the first folder comes back."""
+        self.known |= set(self.lies)
         for path, number in list(self.approved.items()):
             if self.lies.get(path, number) != number:
                 del self.approved[path]
@@ -57,7 +59,8 @@ class Promise:
         self.approved, self.denied = {}, set(old.denied)
         self.rules = {n: rule for n, rule in old.rules.items() if not rule[1]}
         self.lapsed = old.lapsed | {n: rule for n, rule in old.rules.items() if rule[1]}
-        self.doubted, self.next_rule = set(self.lies) | set(old.lies), old.next_rule
+        self.known |= old.known
+        self.doubted, self.next_rule = set(self.known), old.next_rule
 
     def may_be_told(self) -> set[str]:
         """The folders that clients may be told of."""

@@ -20,6 +20,8 @@ from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
+import anyio
+from anyio.lowlevel import checkpoint
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -281,6 +283,7 @@ def main() -> None:
     disk.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "tmpfs", disk], check=True)
     disk.chmod(0o755)
+    anyio.run(checkpoint)  # loads what every keeper would else load for itself, once forked
     with small_reserve():
         run_state_machine_as_test(
             Trials,
