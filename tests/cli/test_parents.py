@@ -15,6 +15,7 @@ from rootsd.core.errors import BadConfig
 from rootsd.core.model import Parent
 from rootsd.host.config import read_config
 from rootsd.host.disk.safety import why_disguised
+from support.subjects import OWN_MOUNTS, run_python
 from support.terminal import Privileges, Shell
 
 
@@ -63,6 +64,29 @@ def test_a_system_folder_under_another_name_is_refused(
     monkeypatch.setattr("rootsd.host.config.why_disguised", judge)
     with pytest.raises(BadParent, match="alias under another name"):
         parents.checked_parent(session, "~/src")
+
+
+BOUND = """
+import subprocess, sys
+from rootsd.cli import parents
+from rootsd.cli.session import Session
+src, again = sys.argv[1:]
+subprocess.run(["mount", "--bind", src, again], check=True)
+session = Session()
+parents.add(session, [parents.checked_parent(session, src)], {})
+assert parents.checked_parent(session, src) == src.encode()
+try:
+    parents.checked_parent(session, again)
+except parents.BadParent as error:
+    print(error)
+"""
+
+
+@pytest.mark.needs("namespaces")
+def test_a_parent_under_another_name_is_refused(home: Path) -> None:
+    src, again = folder(home), folder(home, "again")
+    expected = f"{again} is {src}, a parent already, under another name\n"
+    assert run_python(OWN_MOUNTS, BOUND, src, again) == (expected, "")
 
 
 def test_the_folders_of_the_daemon_are_refused(session: Session, rootsd_dir: Path) -> None:
