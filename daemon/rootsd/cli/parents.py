@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager
 from typing import Any
 
 from rootsd.cli import configfile
@@ -14,8 +14,14 @@ from rootsd.core.errors import ErrorCode, RootsdError
 from rootsd.core.labels import safe_label
 from rootsd.core.paths import RefusedPlaces, is_utf8, text_of
 from rootsd.host import folders
-from rootsd.host.config import Config, canonical, parse_config, read_config, why_no_parent
-from rootsd.host.disk.answering import Answering
+from rootsd.host.config import (
+    Config,
+    canonical,
+    parse_config,
+    read_config,
+    same_folder,
+    why_no_parent,
+)
 from rootsd.wire.deciding import Effect
 
 
@@ -50,22 +56,11 @@ def checked_parent(session: Session, typed: str) -> bytes:
         raise BadParent(f"{shown} cannot be a parent: {reason}", "rootsd up ~/src")
     if not os.access(path, os.R_OK | os.X_OK):
         raise BadParent(f"{shown} cannot be read by you", f"ls -ld {shown}")
-    if (twin := _twin(session, path, found)) is not None:
-        told = f"{shown} is {safe_label(twin, limit=None)}, a parent already, under another name"
+    known = (parent.path for parent in read_config(session.places.config_file).parents)
+    if (other := same_folder(known, path)) is not None:
+        told = f"{shown} is {safe_label(other, limit=None)}, a parent already, under another name"
         raise BadParent(told, "rootsd parent ls")
     return path
-
-
-def _twin(session: Session, path: bytes, found: os.stat_result) -> bytes | None:
-    """The parent that is the same folder elsewhere, as a bind mount makes it: each project would
-    be found twice."""
-    answering = Answering()
-    for parent in read_config(session.places.config_file).parents:
-        if parent.path != path and answering.answers(parent.path):
-            with suppress(OSError):
-                if os.path.samestat(os.stat(parent.path), found):
-                    return parent.path
-    return None
 
 
 def add(

@@ -8,7 +8,8 @@ import re
 import stat
 import tomllib
 import zlib
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -135,6 +136,17 @@ def why_no_parent(places: RefusedPlaces, path: bytes) -> str | None:
     """Why `path` can never be a parent, by its name or by what it is; None if nothing does."""
     reason = places.why_no_parent(path)
     return reason or (why_disguised(path) if Answering().answers(path) else None)
+
+
+def same_folder(paths: Iterable[bytes], path: bytes) -> bytes | None:
+    """Which of `paths` is the folder at `path` under another name; a bind mount gives it one."""
+    answering = Answering()
+    for other in paths:
+        if other != path and answering.answers(other):
+            with suppress(OSError):
+                if os.path.samefile(other, path):
+                    return other
+    return None
 
 
 class _Reader:
