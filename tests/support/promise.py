@@ -1,7 +1,4 @@
-"""What a person was promised about their folders, said a second time, from the contract alone.
-
-A folder is known by its number, so that another one in its place is another one.
-"""
+"""What a person was promised about their folders, said a second time, from the contract alone."""
 
 from __future__ import annotations
 
@@ -41,9 +38,6 @@ class Promise:
         self.rules[self.next_rule] = (folder, approve)
         self.next_rule += 1
 
-    def remove_rule(self, number: int) -> None:
-        del self.rules[number]
-
     def approve_rules_again(self) -> None:
         self.rules, self.lapsed = self.rules | self.lapsed, {}
 
@@ -52,6 +46,12 @@ class Promise:
         self.known |= set(self.lies)
         for path, number in list(self.approved.items()):
             if self.lies.get(path, number) != number:
+                del self.approved[path]
+
+    def follow(self, kept: list[str]) -> None:
+        """Where a folder was moved from, its approval may end once it is approved elsewhere."""
+        for path in self.approved.keys() - self.lies.keys() - set(kept):
+            if list(self.approved.values()).count(self.approved[path]) > 1:
                 del self.approved[path]
 
     def lose_the_end_of(self, old: Promise) -> None:
