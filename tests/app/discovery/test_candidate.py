@@ -62,6 +62,17 @@ def test_a_copy_is_whole_if_it_has_all_that_it_names(tmp_path: Path) -> None:
     assert candidate.conclusion(Stage.COPYING) is Incomplete.INTERRUPTED
 
 
+def test_only_what_was_given_up_for_its_stage_stays_given_up_in_it(tmp_path: Path) -> None:
+    candidate = _candidate(tmp_path)
+    candidate.stage = Stage.FETCHING
+    assert not candidate.stays_given_up(Stage.FETCHING)
+    candidate.given_up = Incomplete.INTERRUPTED
+    assert candidate.stays_given_up(Stage.FETCHING)
+    assert not candidate.stays_given_up(Stage.NEGOTIATING)
+    candidate.stage = Stage.COPYING
+    assert not candidate.stays_given_up(Stage.COPYING)
+
+
 def test_files_without_an_index_are_a_part_and_nothing_at_all_is_none(tmp_path: Path) -> None:
     candidate = _candidate(tmp_path)
     assert candidate.conclusion(Stage.FILES_BEFORE_INDEX) is PARTLY

@@ -113,12 +113,28 @@ def test_after_lost_events_one_given_up_is_judged_and_watched_anew(
     assert making.wait(5.1) == [Settled(raw(tmp_path / "one"), GIT, Incomplete.NO_HEAD)]
     # As if it were another folder by now: whose watch ended is not known to be watched no more.
     making.watcher.watched.clear()
-    assert making.candidates.all_may_have_changed() + making.wait(60) == []
+    assert making.candidates.all_may_have_changed() == []
+    assert making.candidates.next_due() is None  # it is in the stage for which it was given up
     assert raw(git_folder) in making.watcher.folders(Purpose.AT_WORK)
     git("init", tmp_path / "one")
     assert making.candidates.all_may_have_changed() + making.wait(60) == [
         Settled(raw(tmp_path / "one"), GIT)
     ]
+
+
+def test_a_copy_that_was_whole_before_it_was_heard_of_is_watched_only_if_it_is_worked_on(
+    making: Making, tmp_path: Path
+) -> None:
+    one, two = (fake_repository(tmp_path / name) for name in ("one", "two"))
+    assert making.consider(one, GIT, Arrival.MADE) is None
+    assert making.watches() == 0
+    assert making.candidates.due() == [Settled(raw(one), GIT)]
+    making.busy = True
+    assert making.consider(two, GIT, Arrival.MADE) is None
+    assert making.candidates.due() == []
+    assert raw(two / ".git") in making.watcher.folders(Purpose.AT_WORK)
+    making.busy = False
+    assert making.wait(1) == [Settled(raw(two), GIT)]
 
 
 @pytest.fixture

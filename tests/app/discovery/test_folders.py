@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rootsd.app.discovery.folders import Folder, Role, changed
+from rootsd.app.discovery.folders import Folder, Role, changed, stamp_of_leaf
 from rootsd.core.model import ProjectKind
 from rootsd.host.disk.walk import Place, Zone, stamp_of
 from support.repos import raw
@@ -85,3 +85,11 @@ def test_a_folder_has_its_stamp_only_if_all_of_it_is_the_same(tmp_path: Path, wh
     other[which] += 1
     folder.stamp = (other[0], other[1], other[2], other[3])
     assert changed([folder]) == [folder]
+
+
+def test_the_stamp_of_a_leaf_is_kept_once_it_is_old_enough(tmp_path: Path) -> None:
+    stamp = stamp_of(raw(tmp_path))
+    assert stamp is not None
+    assert stamp_of_leaf(raw(tmp_path), stamp[0] + 1) == stamp
+    assert stamp_of_leaf(raw(tmp_path), stamp[0]) is None
+    assert stamp_of_leaf(raw(tmp_path / "gone"), stamp[0] + 1) is None

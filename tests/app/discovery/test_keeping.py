@@ -166,7 +166,7 @@ def test_a_young_stamp_is_not_kept(src: Path, file: Path, listed: list[str]) -> 
     fake_repository(src / "one")
     Life(Parent(raw(src)), file, Clock()).end()
     listed.clear()
-    Life(Parent(raw(src)), file, Clock())
+    Life(Parent(raw(src)), file, Clock()).result()
     assert {"src", "one"} <= set(listed)
 
 

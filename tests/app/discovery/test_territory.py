@@ -195,6 +195,26 @@ def test_a_refresh_finds_everything_that_was_not_told(land: Land) -> None:
     ]
 
 
+def test_a_refresh_tells_what_came_before_it_looks_at_the_roots_of_repositories(
+    land: Land,
+) -> None:
+    api = land.top / "acme" / "api"
+    shutil.rmtree(api / ".git")
+    fake_repository(land.top / "acme" / "web")
+    land.territory.refresh(thorough=False)
+    assert land.told() == [("acme/web", GIT, MADE)]
+    assert land.territory.is_behind()
+    land.territory.catch_up(1)
+    assert land.told() == [("acme/api", None, None)]
+    assert not land.territory.is_behind()
+
+
+def test_a_tree_that_is_dropped_is_not_caught_up_with(land: Land) -> None:
+    land.territory.refresh(thorough=False)
+    land.territory.abandon()
+    assert not land.territory.is_behind()
+
+
 def test_a_refresh_of_what_did_not_change_lists_nothing(
     land: Land, monkeypatch: pytest.MonkeyPatch
 ) -> None:

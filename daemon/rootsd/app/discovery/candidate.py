@@ -86,6 +86,11 @@ class Candidate:
             return Stage.COPYING
         return Stage.SUBMODULES if lacks_submodules(self.path, state.kind) else None
 
+    def stays_given_up(self, stage: Stage) -> bool:
+        """Whether it was given up for its stage alone, and still is in that."""
+        given_up = self.given_up is not None and self.given_up is stage.wait.outcome
+        return given_up and self.stage is stage
+
     def is_whole_copy(self) -> bool:
         """Whether a copy has all that it is to have, so that it need not be quiet first."""
         if self.stage is not Stage.COPYING or not is_git(self.kind):

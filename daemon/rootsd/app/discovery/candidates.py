@@ -189,6 +189,8 @@ class Candidates:
         if not self._answers(candidate.path):
             self._look_at(candidate, self._now() + _LONGEST_PAUSE_S)
             return None
+        if not candidate.folders and self._is_there_already(candidate):
+            return None
         self._watch(candidate)
         state = state_of(candidate.path, candidate.kind)
         if isinstance(state, Nothing):
@@ -199,6 +201,8 @@ class Candidates:
         if stage is None:
             self.drop(candidate.path)
             return Settled(candidate.path, state.kind, None, state.main_checkout)
+        if candidate.stays_given_up(stage):
+            return None
         self._enter(candidate, stage)
         now, since, wait = self._now(), candidate.in_peace_since(), stage.wait
         if wait.patience_s is not None and now >= since + wait.patience_s:
@@ -208,6 +212,19 @@ class Candidates:
         else:
             self._look_again(candidate)
         return None
+
+    def _is_there_already(self, candidate: Candidate) -> bool:
+        """Whether a copy was whole before it was heard of, as after an overflow: nothing is waited
+        for, so nothing is watched. The next readings settle it, or watch it."""
+        state = state_of(candidate.path, candidate.kind)
+        if isinstance(state, Nothing) or candidate.doubt(state) is not Stage.COPYING:
+            return False
+        candidate.kind = state.kind
+        self._enter(candidate, Stage.COPYING)
+        if not candidate.is_whole_copy():
+            return False
+        self._unsure[candidate.path] = state
+        return True
 
     def _enter(self, candidate: Candidate, stage: Stage) -> None:
         if stage is not candidate.stage:
@@ -232,6 +249,7 @@ class Candidates:
             if path not in at_work and state_of(path, candidate.kind) == state:
                 settled.append(self._give_up_waiting(candidate, state))
             else:
+                self._watch(candidate)
                 self._look_again(candidate)
         return [end for end in settled if end is not None]
 

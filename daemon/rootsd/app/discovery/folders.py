@@ -9,7 +9,7 @@ from enum import Enum
 from rootsd.core.model import ProjectKind
 from rootsd.host.disk.index import NO_STAMP, KeptTree, Traits
 from rootsd.host.disk.markers import child
-from rootsd.host.disk.walk import Place, Proposed, Stamp, Zone
+from rootsd.host.disk.walk import Place, Proposed, Stamp, Zone, stamp_of
 
 
 class Role(Enum):
@@ -105,3 +105,13 @@ def changed(folders: Iterable[Folder]) -> list[Folder]:
                     continue
         others.append(folder)
     return others
+
+
+def stamp_of_leaf(path: bytes, before: int) -> Stamp | None:
+    """The stamp of a repository's root that was looked at after `before`; None if it changed since
+    then, or is out of reach."""
+    try:
+        stamp = stamp_of(path)
+    except OSError:
+        return None
+    return stamp if stamp is not None and stamp[0] < before else None

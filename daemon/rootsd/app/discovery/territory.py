@@ -8,11 +8,12 @@ agree; events, sweeps and scans all end in `_agree`.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
+from rootsd.app.discovery.behind import Behind
 from rootsd.app.discovery.candidate import Arrival
-from rootsd.app.discovery.folders import Folder, Role, changed
+from rootsd.app.discovery.folders import Folder, Role, changed, stamp_of_leaf
 from rootsd.app.discovery.tree import Tree
 from rootsd.core.model import Coverage, Parent, ProjectKind
 from rootsd.host.disk.index import KeptTree, powers
@@ -20,7 +21,6 @@ from rootsd.host.disk.markers import SKIPPED_BESIDE_A_PROJECT_FILE, Rules, child
 from rootsd.host.disk.walk import (
     Listing,
     Place,
-    Stamp,
     Walker,
     Zone,
     settled_before,
@@ -57,7 +57,7 @@ class Territory:
         self._sink = sink
         self._tree = Tree()
         self._top_id: tuple[int, ...] | None = None
-        self._unjudged: list[bytes] = []
+        self._behind = Behind()
         self.changes = 0
         self._memory: KeptTree | None = None
         self.set_rules(rules)
@@ -125,13 +125,14 @@ class Territory:
         return b"\0".join((powers(), self.rules.signature()))
 
     def is_behind(self) -> bool:
-        """Whether remembered projects wait for `catch_up`."""
-        return bool(self._unjudged)
+        """Whether something waits for `catch_up`."""
+        return bool(self._behind)
 
     def catch_up(self, most: int) -> None:
-        """Tell of up to `most` remembered projects, as a scan would have."""
-        todo, self._unjudged = self._unjudged[:most], self._unjudged[most:]
-        for path in todo:
+        """Look at some of what can wait, for as long as `most` projects take, as a scan would
+        have: the roots of repositories, then remembered projects."""
+        self._relist_those(self._behind.take_changed(most), self._behind.arrival)
+        for path in self._behind.take_projects(most):
             folder = self._tree.get(path)
             if folder is not None and folder.project is not None:
                 self._sink.found(path, folder.project, Arrival.FOUND)
@@ -144,12 +145,13 @@ class Territory:
                 # Before any stamp is compared: a change in between is then told.
                 self._arm(path)
             if folder.project is not None:
-                self._unjudged.append(path)
+                self._behind.judge(path)
                 self._sink.remembered(path)
-        self._refresh(folders[0], Arrival.FOUND)
+        self._refresh_all(Arrival.FOUND)
 
     def abandon(self) -> None:
         """Drop the whole tree; each project is lost."""
+        self._behind.clear()
         if self._tree.top is not None:
             self._drop(self._tree.top)
             self._tree = Tree()
@@ -203,31 +205,38 @@ class Territory:
             self._relist(folder, Arrival.MADE)
 
     def refresh(self, *, thorough: bool, progress: ProgressSink | None = None) -> None:
-        """Make the tree agree with the disk; folders with their old stamp only if `thorough`."""
+        """Make the tree agree with the disk; folders with their old stamp only if `thorough`, else
+        the roots of repositories by `catch_up`."""
         if (top := self._tree.top) is None:
             return
         if thorough:
-            self._unjudged.clear()
+            self._behind.clear()
             self._relist_all(top, progress)
         else:
-            self._refresh(top)
+            self._refresh_all(Arrival.MADE)
 
     def sweep(self) -> None:
         """Look at what no watch tells of: the roots of repositories, and unreadable folders."""
         unwatched = [each for each in self._tree.folders() if each.role is not Role.FRONTIER]
-        for folder in changed(unwatched):
-            if self._tree.has(folder):
-                self._relist(folder, Arrival.MADE)
+        self._relist_those(changed(unwatched), Arrival.MADE)
 
     def _reaches(self, folder: Folder, name: bytes) -> bool:
         if folder.place.left <= 0:
             return False
         return self.rules.enters(folder.place.path, name, self.rules.skip_names)
 
-    def _refresh(self, start: Folder, arrival: Arrival = Arrival.MADE) -> None:
+    def _refresh(self, start: Folder) -> None:
         """List `start` and what is below it where the stamp is not the one it had."""
-        whole = start is self._tree.top
-        for folder in changed(self._tree.folders() if whole else start.all()):
+        self._relist_those(changed(start.all()), Arrival.MADE)
+
+    def _refresh_all(self, arrival: Arrival) -> None:
+        """The same of the whole tree, but of the roots of repositories only later."""
+        folders = self._tree.folders()
+        self._behind.compare((f for f in folders if f.role is Role.LEAF), arrival)
+        self._relist_those(changed(f for f in folders if f.role is not Role.LEAF), arrival)
+
+    def _relist_those(self, folders: Iterable[Folder], arrival: Arrival) -> None:
+        for folder in folders:
             # Those that are new, or were walked anew by other rules, agree with the disk.
             if self._tree.has(folder):
                 self._relist(folder, arrival)
@@ -238,7 +247,7 @@ class Territory:
             folder = stack.pop()
             known = list(folder.kids.values())
             self._relist(folder, Arrival.MADE)
-            # As in `_refresh`.
+            # As in `_relist_those`.
             stack += (kid for kid in known if self._tree.has(kid))
             if progress is not None:
                 seen += 1
@@ -291,7 +300,7 @@ class Territory:
         else:
             folder.role = Role.LEAF
             self._watcher.unwatch(path, Purpose.FRONTIER)
-            folder.stamp = _leaf_stamp(path, before)
+            folder.stamp = stamp_of_leaf(path, before)
         if listing.kind is not None:
             known = was is listing.kind
             self._sink.found(path, listing.kind, Arrival.FOUND if known else arrival)
@@ -336,11 +345,3 @@ class Territory:
         result = self._watcher.watch(path, Purpose.FRONTIER)
         if result in (Watched.LIMIT, Watched.NO_INSTANCE, Watched.UNSUPPORTED):
             self.limit = result
-
-
-def _leaf_stamp(path: bytes, before: int) -> Stamp | None:
-    try:
-        stamp = stamp_of(path)
-    except OSError:
-        return None
-    return stamp if stamp is not None and stamp[0] < before else None
