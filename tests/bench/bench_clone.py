@@ -1,8 +1,9 @@
-"""How long after `git clone` exits the daemon has the project, against watchman.
+"""How long after `git clone` exits the project is proposed, against watchman.
 
-Ours is asked only once the command is over, over and over, so the figure holds the question and
-its answer, too. watchman's is when it tells of the file that git writes last; it does not know
-what a project is, nor when it is whole.
+Ours has two figures: when discovery proposes it, and when a client of the daemon has it that asks
+only once the command is over, over and over: that holds questions and their answers, too.
+watchman's is when it tells of the file that git writes last; it does not know what a project is,
+nor when it is whole.
 
 Run: make bench ARGS='-k bench_clone'
 """
@@ -13,7 +14,8 @@ import os
 import statistics
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -22,6 +24,11 @@ from bench.forest import Forest
 from bench.measuring import NOT_HERE, pause, percentile, table
 from bench.peers import Watchman, bearable, has_watchman, watchman
 from bench.running import Daemon, daemon
+from rootsd.app.discovery.service import Discovery
+from rootsd.core.inputs import Observation, Sighted
+from rootsd.core.model import Parent
+from support.observed import HANG_S, Observed
+from support.repos import raw
 from support.sizes import Sizes
 
 HANG_GUARD_S = 20
@@ -78,6 +85,39 @@ def git(*arguments: str) -> None:
     subprocess.run(["git", *arguments], check=True, stdout=subprocess.DEVNULL)
 
 
+class Proposals(Observed):
+    """Keeps when each project was first proposed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._at: dict[bytes, float] = {}
+
+    def report(self, observations: Sequence[Observation]) -> None:
+        now = time.perf_counter()
+        for seen in observations:
+            if isinstance(seen, Sighted) and seen.incomplete is None:
+                self._at.setdefault(seen.path, now)
+        super().report(observations)
+
+    def after(self, path: Path, exited: float) -> float:
+        """Milliseconds from the exit of the command to the proposal; negative if it was before."""
+        self.wait(lambda: raw(path) in self._at)
+        return (self._at[raw(path)] - exited) * 1e3
+
+
+@contextmanager
+def discovering(src: Path) -> Iterator[Proposals]:
+    """Discovery as in the daemon, in this process."""
+    proposals = Proposals()
+    discovery = Discovery(report=proposals.report, on_status=proposals.on_status)
+    discovery.start([Parent(raw(src))], {})
+    discovery.scan(None).result(HANG_S)
+    try:
+        yield proposals
+    finally:
+        discovery.stop()
+
+
 def ours(running: Daemon, path: Path, exited: float, verdict: str | None = "pending") -> float:
     """Milliseconds from the exit of the command to an answer that has the project.
 
@@ -96,12 +136,18 @@ def test_every_clone_is_proposed(small_forest: Forest, tmp_path: Path, sizes: Si
     bearable(src)
     workshop = Workshop(tmp_path / "origins")
     latencies: dict[tuple[str, str], list[float]] = {}
+    with discovering(src) as proposals:
+        for way in workshop.ways():
+            latencies["rootsd, proposed", way] = [
+                proposals.after(*made(workshop, way, src / f"alone{number}-{slug(way)}"))
+                for number in range(rounds)
+            ]
     with daemon(src) as running:
-        latencies["rootsd", "a question and its answer alone"] = [
+        latencies["rootsd, asked", "nothing: a question and its answer"] = [
             ours(running, workshop.small, time.perf_counter(), None) for _ in range(rounds)
         ]
         for way in workshop.ways():
-            latencies["rootsd", way] = [
+            latencies["rootsd, asked", way] = [
                 ours(running, *made(workshop, way, src / f"ours{number}-{slug(way)}"))
                 for number in range(rounds)
             ]
@@ -142,7 +188,7 @@ def theirs(peer: Watchman, src: Path, made_at: tuple[Path, float], last: str) ->
 
 def show(latencies: dict[tuple[str, str], list[float]]) -> None:
     table(
-        "From the exit of the command to proposed (watchman: told), ms",
+        "From the exit of the command to proposed, to an answer that has it (watchman: told), ms",
         ("", "runs", "median", "p99", "max"),
         (
             (
