@@ -1,7 +1,8 @@
 """Begins what tests of watching do in another process, e.g. in a namespace of its own.
 
 The code has `top`, an empty folder; `observed`, what was reported; `start`, which makes a
-discovery of some parents and waits for their scan; `state_of` a parent; `sh`, to run a program.
+discovery of some parents and waits for their scan; `state_of` a parent; `sh`, to run a program;
+`unmount`.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from rootsd.host.disk import walk
 from rootsd.host.watch import polling
 from support.observed import HANG_S, Observed
 from support.repos import fake_repository, raw
+from support.until import until
 
 top = Path(sys.argv[1])
 observed = Observed()
@@ -40,9 +42,14 @@ def state_of(parent):
 
 def sh(*command):
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+
+def unmount(point):
+    # It is busy for as long as somebody looks at something there.
+    until(lambda: not subprocess.run(["umount", point], capture_output=True).returncode)
 """
 
 
 def run_watching(wrapper: tuple[str, ...], code: str, top: Path) -> None:
     """Run `code` below `wrapper`, after what every such test begins with; it must end well."""
-    assert run_python(wrapper, _BEGIN + code + "\nprint('done')", top) == ("done\n", "")
+    said, complaint = run_python(wrapper, _BEGIN + code + "\nprint('done')", top)
+    assert (said, complaint) == ("done\n", ""), complaint

@@ -26,7 +26,7 @@ fake_repository(disk / "one")
 discovery = start(disk)
 (seen,) = observed.all
 for turn in range(2):
-    sh("umount", disk)
+    unmount(disk)
     observed.wait(lambda: observed.all[-1] == Unreachable(raw(disk / "one")))
     sh("mount", "-o", "loop", image, disk)
     observed.wait(lambda: observed.all[-1] == seen)
@@ -38,7 +38,7 @@ fake_repository(disk / "three")
 fake_repository(disk / "deep" / "four")
 observed.wait_for(*(raw(disk / name) for name in ("one", "three", "deep/two", "deep/four")))
 discovery.stop()
-sh("umount", disk)
+unmount(disk)
 """, tmp_path)  # fmt: skip
 
 
@@ -56,7 +56,7 @@ fake_repository(src / "three")
 observed.wait_for(raw(src / "one"), raw(src / "three"))
 assert observed.live()[raw(src / "one")].identity != before[raw(src / "one")].identity
 assert Unreachable(raw(src / "two")) in observed.all
-sh("umount", src)
+unmount(src)
 observed.wait(lambda: observed.live() == before)
 fake_repository(src / "four")
 observed.wait_for(*before, raw(src / "four"))
@@ -78,7 +78,7 @@ observed.wait_for(raw(one))
 fake_repository(src / "a" / "two")
 observed.wait_for(raw(one), raw(src / "a" / "two"))
 assert len(observed.all) == 2
-sh("umount", again)
+unmount(again)
 sh("mount", "--bind", src / "a", again)
 fake_repository(src / "three")
 observed.wait_for(raw(one), raw(src / "a" / "two"), raw(src / "three"))
@@ -101,7 +101,7 @@ observed.wait_for(*both)
 shutil.rmtree(again / "one")
 observed.wait_for(*(path for path in both if not path.endswith(b"one")))
 discovery.stop()
-sh("umount", again)
+unmount(again)
 """, tmp_path)  # fmt: skip
 
 
@@ -130,7 +130,7 @@ def worked_on(folders):
 
 discovery = start(disk, worked_on=worked_on)
 asked.wait(HANG_S)
-sh("umount", disk)
+unmount(disk)
 sh("mount", device, disk)
 mounted.set()
 observed.wait(lambda: raw(one) in observed.live())
@@ -140,7 +140,7 @@ observed.wait_for(raw(disk / "two"))
 (one / ".git" / "index.lock").rename(one / ".git" / "index")
 observed.wait_for(raw(one), raw(disk / "two"))
 discovery.stop()
-sh("umount", disk)
+unmount(disk)
 sh("losetup", "--detach", device)
 """, tmp_path)  # fmt: skip
 
