@@ -14,7 +14,7 @@ import os
 import statistics
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -25,9 +25,8 @@ from bench.measuring import NOT_HERE, pause, percentile, table
 from bench.peers import Watchman, bearable, has_watchman, watchman
 from bench.running import Daemon, daemon
 from rootsd.app.discovery.service import Discovery
-from rootsd.core.inputs import Observation, Sighted
 from rootsd.core.model import Parent
-from support.observed import HANG_S, Observed
+from support.observed import HANG_S, Proposals
 from support.repos import raw
 from support.sizes import Sizes
 
@@ -85,24 +84,10 @@ def git(*arguments: str) -> None:
     subprocess.run(["git", *arguments], check=True, stdout=subprocess.DEVNULL)
 
 
-class Proposals(Observed):
-    """Keeps when each project was first proposed."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._at: dict[bytes, float] = {}
-
-    def report(self, observations: Sequence[Observation]) -> None:
-        now = time.perf_counter()
-        for seen in observations:
-            if isinstance(seen, Sighted) and seen.incomplete is None:
-                self._at.setdefault(seen.path, now)
-        super().report(observations)
-
-    def after(self, path: Path, exited: float) -> float:
-        """Milliseconds from the exit of the command to the proposal; negative if it was before."""
-        self.wait(lambda: raw(path) in self._at)
-        return (self._at[raw(path)] - exited) * 1e3
+def proposed(proposals: Proposals, path: Path, exited: float) -> float:
+    """Milliseconds from the exit of the command to the proposal; negative if it was before."""
+    proposals.wait(lambda: raw(path) in proposals.whole_at)
+    return (proposals.whole_at[raw(path)] - exited) * 1e3
 
 
 @contextmanager
@@ -139,7 +124,7 @@ def test_every_clone_is_proposed(small_forest: Forest, tmp_path: Path, sizes: Si
     with discovering(src) as proposals:
         for way in workshop.ways():
             latencies["rootsd, proposed", way] = [
-                proposals.after(*made(workshop, way, src / f"alone{number}-{slug(way)}"))
+                proposed(proposals, *made(workshop, way, src / f"alone{number}-{slug(way)}"))
                 for number in range(rounds)
             ]
     with daemon(src) as running:

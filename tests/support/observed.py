@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Sequence
 
 from rootsd.app.discovery.status import DiscoveryStatus
@@ -57,3 +58,19 @@ class Observed:
     def sightings_of(self, path: bytes) -> list[Sighted]:
         """Every time that `path` was seen."""
         return [o for o in self.all if isinstance(o, Sighted) and o.path == path]
+
+
+class Proposals(Observed):
+    """Keeps when each path was first said to be whole, by `clock`."""
+
+    def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
+        super().__init__()
+        self._clock = clock
+        self.whole_at: dict[bytes, float] = {}
+
+    def report(self, observations: Sequence[Observation]) -> None:
+        now = self._clock()
+        for seen in observations:
+            if isinstance(seen, Sighted) and seen.incomplete is None:
+                self.whole_at.setdefault(seen.path, now)
+        super().report(observations)

@@ -49,4 +49,4 @@ def test_the_control_a_look_that_leads_outside_is_found_out(reading: Reading) ->
 
 
 def test_the_control_a_check_before_the_read_leads_outside() -> None:
-    until(lambda: escapes((Reading.CHECKED, 5_000)) > 0)
+    assert until(lambda: escapes((Reading.CHECKED, 5_000)))

@@ -18,13 +18,13 @@ import pytest
 
 from rootsd.app.discovery import candidate, candidates
 from rootsd.app.discovery.service import Discovery, Senses
-from rootsd.core.inputs import Observation, Sighted
+from rootsd.core.inputs import Sighted
 from rootsd.core.model import Incomplete, Parent, ProjectKind
 from rootsd.host.processes import WorkedOn, worked_on
 from rootsd.host.vcs import complete
 from rootsd.host.vcs.stages import Complete
 from support.needs import unmet
-from support.observed import HANG_S, Observed
+from support.observed import HANG_S, Proposals
 from support.repos import git, raw
 from support.sizes import Sizes
 from support.ways import WAYS, Origins, Way
@@ -36,24 +36,9 @@ _AT_ONCE = 8
 _VCS = {".git", ".hg", ".svn", ".bzr", "_darcs", ".fslckout", ".fslckout-journal"}
 
 
-class Watch(Observed):
-    """Observes, and keeps when each path was first said to be whole."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.whole_at: dict[bytes, int] = {}
-
-    def report(self, observations: Sequence[Observation]) -> None:
-        now = time.time_ns()
-        for seen in observations:
-            if isinstance(seen, Sighted) and seen.incomplete is None:
-                self.whole_at.setdefault(seen.path, now)
-        super().report(observations)
-
-
 @contextmanager
-def _watched(parent: Path, at_work: WorkedOn = worked_on) -> Iterator[Watch]:
-    watch = Watch()
+def _watched(parent: Path, at_work: WorkedOn = worked_on) -> Iterator[Proposals]:
+    watch = Proposals(time.time_ns)
     senses = Senses(worked_on=at_work)
     discovery = Discovery(report=watch.report, on_status=watch.on_status, senses=senses)
     discovery.start([Parent(raw(parent))], {})
@@ -127,7 +112,7 @@ def _possible(ways: Sequence[Way]) -> list[Way]:
     return [way for way in ways if missing.keys().isdisjoint(way.needs)]
 
 
-def _written_later(watch: Watch, to: Path) -> str:
+def _written_later(watch: Proposals, to: Path) -> str:
     """What was written after it was proposed, and how long after; empty if nothing was."""
     entries = [Path(folder, name) for folder, _, files in os.walk(to) for name in (".", *files)]
     found = [(entry.lstat(), entry) for entry in entries]
@@ -240,7 +225,9 @@ def _is_like_another_way(to: Path) -> bool:
     return {entry.name for entry in to.iterdir()} == {".git"} and _head(to) is not None
 
 
-def _settled_after_kills(workshop: Workshop, watch: Watch, made: list[tuple[Way, Path]]) -> None:
+def _settled_after_kills(
+    workshop: Workshop, watch: Proposals, made: list[tuple[Way, Path]]
+) -> None:
     there = {raw(to) for _, to in made if _has_begun(to)}
     watch.wait(lambda: {o.path for o in watch.all if isinstance(o, Sighted)} >= there)
 
