@@ -245,6 +245,15 @@ def test_a_parent_that_is_another_folder_now_is_not_current(land: Land) -> None:
     assert land.territory.coverage is Coverage.FULL
 
 
+def test_a_parent_that_went_has_to_be_explored_though_the_same_inode_returns(land: Land) -> None:
+    """A folder that is made right after one was removed often gets its inode."""
+    away = land.top.rename(land.top.with_name("moved"))
+    land.territory.look_at(raw(land.top))
+    assert land.told() == [("acme/api", None, None)]
+    away.rename(land.top)
+    assert not land.territory.is_current()
+
+
 def test_a_missing_parent_is_not_covered(tmp_path: Path) -> None:
     land = Land(tmp_path / "none")
     assert land.territory.coverage is Coverage.NONE

@@ -45,6 +45,12 @@ def test_what_is_removed_goes_with_all_below_it(tree: Tree) -> None:
     assert not tree.has(one)
 
 
+def test_without_its_top_a_tree_is_empty(tree: Tree) -> None:
+    assert tree.top is not None
+    tree.remove(tree.top)
+    assert (tree.top, len(tree), tree.coverage) == (None, 0, Coverage.NONE)
+
+
 def test_what_is_hidden_is_no_project_and_leaves_the_tree_partly_covered(tree: Tree) -> None:
     two = tree.get(TWO)
     assert two is not None

@@ -86,6 +86,8 @@ class Tree:
         """Take a folder out with all below it; those that went."""
         if folder.above is not None:
             folder.above.kids.pop(os.path.basename(folder.place.path), None)
+        if folder is self.top:
+            self.top = None
         gone = list(folder.all())
         for each in gone:
             path = each.place.path
