@@ -46,9 +46,11 @@ def test_what_is_removed_goes_with_all_below_it(tree: Tree) -> None:
 
 
 def test_without_its_top_a_tree_is_empty(tree: Tree) -> None:
-    assert tree.top is not None
-    tree.remove(tree.top)
-    assert (tree.top, len(tree), tree.coverage) == (None, 0, Coverage.NONE)
+    top = tree.get(TOP)
+    assert top is not None
+    tree.remove(top)
+    assert tree.top is None
+    assert (len(tree), tree.coverage) == (0, Coverage.NONE)
 
 
 def test_what_is_hidden_is_no_project_and_leaves_the_tree_partly_covered(tree: Tree) -> None:
