@@ -148,7 +148,7 @@ class Daemon:
         loaded = store.load()
         self._mounted = MountTable()
         self._answering = Answering(self._mounted.remote)
-        surroundings = Surroundings.of(os.getuid(), places)
+        surroundings = Surroundings.of(os.getuid(), places, self._mounted.now)
         self._alarm = make_alarm()
         self._ledger = Ledger(
             Catalog.of(loaded.projects, loaded.rules, places, loaded.next_rule),

@@ -145,18 +145,19 @@ import os, subprocess, sys
 from pathlib import Path
 from rootsd.core.paths import RefusedPlaces
 from rootsd.host.disk.identity import identify
+from rootsd.host.disk.mounttable import MountTable
 from rootsd.host.disk.safety import Surroundings
 from rootsd.host.disk.verify import RootVerifier
 home = Path(sys.argv[1])
-def judge():
-    places = RefusedPlaces(os.fsencode(home), own=(os.fsencode(home / "state"),))
-    return Surroundings.of(os.getuid(), places)
+places = RefusedPlaces(os.fsencode(home), own=(os.fsencode(home / "state"),))
+judge = Surroundings.of(os.getuid(), places, MountTable().now)
+(home / ".ssh/sub").mkdir(parents=True)
 for place, at in ((".ssh", "src/one"), ("state", "src/two")):
     subprocess.run(["mount", "--bind", home / place, home / at], check=True)
 for name in ("src/one/sub", "src/two/sub", ".codex/worktrees/w", "src/plain/sub"):
     path = os.fsencode(home / name)
-    hazard = judge().hazard(path)
-    told = RootVerifier(judge()).verify({path: identify(path)})
+    hazard = judge.hazard(path)
+    told = RootVerifier(judge).verify({path: identify(path)})
     print(name, hazard and hazard.sentence, [seen.reason.value for seen in told])
 """
 
@@ -165,7 +166,8 @@ for name in ("src/one/sub", "src/two/sub", ".codex/worktrees/w", "src/plain/sub"
 def test_what_lies_in_a_refused_folder_under_another_name_is_refused_with_it(
     tmp_path: Path,
 ) -> None:
-    for name in (".ssh/sub", "state/sub", ".codex/worktrees/w", "src/one", "src/two"):
+    """Also where that folder and its second name were made while the judge was at work."""
+    for name in ("state/sub", ".codex/worktrees/w", "src/one", "src/two"):
         (tmp_path / name).mkdir(parents=True)
     (tmp_path / "src/plain/sub").mkdir(parents=True)
     home = str(tmp_path)

@@ -65,8 +65,9 @@ class Surroundings:
     """Judges projects, and the folders above them, by identity, owner and mode.
 
     Of what it sees it keeps nothing; `refused` are places that nobody may publish, under whatever
-    name, and `trees` those that are not published with all below them. They are identified when
-    this is made. By their own names they are left to `core.paths`, which knows exceptions.
+    name, and `trees` those that are not published with all below them. By their own names they
+    are left to `core.paths`, which knows exceptions. They are identified when this is made, and
+    again once `mounted` gives another object: only a mount gives a folder a second name.
     """
 
     def __init__(
@@ -75,18 +76,35 @@ class Surroundings:
         is_ours: Callable[[int, int], bool] = only_member,
         refused: Iterable[bytes] = REFUSED_IDENTITIES,
         trees: Iterable[bytes] = (),
+        mounted: Callable[[], object] = lambda: None,
     ) -> None:
         self._uid = uid
         self._is_ours = is_ours
+        self._places = tuple(refused), tuple(trees)
+        self._mounted = mounted
+        self._trusted = trusted_owners(uid)
+        self._mounted_then = mounted()
+        self._identify()
+
+    @classmethod
+    def of(
+        cls, uid: int, places: RefusedPlaces, mounted: Callable[[], object] = lambda: None
+    ) -> Surroundings:
+        """With all that `places` refuses by name."""
+        refused = (*REFUSED_IDENTITIES, places.home)
+        return cls(uid, refused=refused, trees=places.trees(), mounted=mounted)
+
+    def _identify(self) -> None:
+        refused, trees = self._places
         # A link to a folder is no second name of it: the walk that finds projects follows none.
         self._trees = _by_identity(place for place in trees if not os.path.islink(place))
         self._refused = {**self._trees, **_by_identity(refused)}
-        self._trusted = trusted_owners(uid)
 
-    @classmethod
-    def of(cls, uid: int, places: RefusedPlaces) -> Surroundings:
-        """With all that `places` refuses by name."""
-        return cls(uid, refused=(*REFUSED_IDENTITIES, places.home), trees=places.trees())
+    def heed_mounts(self) -> None:
+        """Know the refused places by what is mounted now; called before any is judged."""
+        if (mounted := self._mounted()) is not self._mounted_then:
+            self._identify()
+            self._mounted_then = mounted
 
     def owns(self, found: os.stat_result) -> bool:
         """Whether a folder belongs to the user."""
@@ -97,6 +115,7 @@ class Surroundings:
 
         `safe` are ancestors judged shortly before, which are not looked at again; it is added to.
         """
+        self.heed_mounts()
         entry = os.lstat(path)
         place = self._refused.get((entry.st_dev, entry.st_ino), path)
         if place != path:

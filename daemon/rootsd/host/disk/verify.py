@@ -62,6 +62,7 @@ class RootVerifier:
         self, roots: Mapping[bytes, Identity], above: Iterable[bytes]
     ) -> list[Observation]:
         self._settled_before = settled_before()
+        self._surroundings.heed_mounts()
         if self._have_changed(above):
             self._above.clear()
             self._roots.clear()
