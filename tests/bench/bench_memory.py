@@ -36,14 +36,15 @@ def test_memory_and_idling(forest: Forest, tmp_path: Path, sizes: Sizes) -> None
     held: list[tuple[str, Memory]] = []
     idle: list[tuple[object, ...]] = []
     with daemon(src) as running:
+        settle(running.pid)
         held.append(("rootsd: all pending", memory(running.pid)))
         count = running.approve_forest(forest)
-        wait_until_calm(running.pid)
+        settle(running.pid)
         held.append((f"rootsd: {count:,} roots, no MCP session", memory(running.pid)))
         idle.append(("rootsd, no MCP session", *idling(running.pid, idle_s)))
         client = Client()
         assert len(client.roots()) == count
-        wait_until_calm(running.pid)
+        settle(running.pid)
         held.append((f"rootsd: {count:,} roots, one MCP session", memory(running.pid)))
         idle.append(("rootsd, one MCP session", *idling(running.pid, idle_s)))
         client.close()
@@ -65,12 +66,16 @@ def test_memory_and_idling(forest: Forest, tmp_path: Path, sizes: Sizes) -> None
     print(note)
 
 
-def idling(pid: int, seconds: float) -> tuple[float, float, int]:
-    """CPU in percent and in milliseconds, and wake-ups, while nothing happens."""
-    # A repository that was just made is looked at for some seconds, and a worker thread without
-    # work ends after ten: what it took so far would be missing.
+def settle(pid: int) -> None:
+    """Return once the process has nothing left to do."""
+    # A repository that was just made is looked at for some seconds, what work needed is given back
+    # after five, and a worker thread without work ends after ten.
     pause(SETTLING_S)
     wait_until_calm(pid)
+
+
+def idling(pid: int, seconds: float) -> tuple[float, float, int]:
+    """CPU in percent and in milliseconds, and wake-ups, while nothing happens."""
     cpu, woken = cpu_seconds(pid), wakeups(pid)
     pause(seconds)
     spent = cpu_seconds(pid) - cpu

@@ -39,6 +39,7 @@ from rootsd.app.discovery.surveyor import Surveyor
 from rootsd.app.health import Health, check_daemon
 from rootsd.app.listening import Claim, Listening, refuges
 from rootsd.app.noticing import Noticing
+from rootsd.app.relief import keep_giving_back
 from rootsd.app.sessions.admission import Admission
 from rootsd.app.sessions.asking import Asking
 from rootsd.app.sessions.history import history
@@ -191,7 +192,7 @@ class Daemon:
         self._reception = self._make_reception()
         self._admission: Admission | None = None
         self._supervisor = supervisor
-        self._can_read = partial(store.events, limit=1)
+        self._store = store
         self._stopping = anyio.Event()
 
     def _make_door(self, store: Store, state: Path) -> Door:
@@ -215,10 +216,7 @@ class Daemon:
     def _make_reception(self) -> Reception:
         supplier = Supplier(self._ledger, self._answering.real_path, self._asking)
         return Reception(
-            self._sessions,
-            supplier,
-            connected=self._gate.somebody_connected,
-            outdated=self._fail,
+            self._sessions, supplier, connected=self._gate.somebody_connected, outdated=self._fail
         )
 
     async def serve(self, claim: Claim, on_ready: Callable[[], None]) -> None:
@@ -252,7 +250,8 @@ class Daemon:
         self, listening: Listening, on_ready: Callable[[], None]
     ) -> None:
         config = self._configuration.config
-        check = partial(check_daemon, self._ledger, self._can_read, lambda: listening.control_path)
+        can_read = partial(self._store.events, limit=1)
+        check = partial(check_daemon, self._ledger, can_read, lambda: listening.control_path)
         health = Health(
             self._supervisor, self._ledger, clients=self._sessions.__len__, check=check
         )
@@ -260,6 +259,7 @@ class Daemon:
             group.start_soon(self._ledger.keep_saving)
             group.start_soon(self._ledger.keep_expiring)
             group.start_soon(self._backups.keep)
+            group.start_soon(keep_giving_back, self._ledger, self._store)
             group.start_soon(self._surveyor.take_in)
             group.start_soon(self._surveyor.follow_roots)
             group.start_soon(self._asking.carry_out)

@@ -197,6 +197,11 @@ def read_number(db: Database, pragma: str) -> int:
     return int(db.execute(f"PRAGMA {pragma}").fetchone()[0])
 
 
+def shrink(db: Database) -> None:
+    """Free what memory `db` can do without (sqlite3_db_release_memory)."""
+    db.execute("PRAGMA shrink_memory")
+
+
 def read_head(db: Database) -> Head:
     """Where the chain ends."""
     row = db.execute("SELECT seq, hash FROM event ORDER BY seq DESC LIMIT 1").fetchone()

@@ -27,6 +27,7 @@ from rootsd.host.storage.database import (
     read_records,
     read_sightings,
     require_sqlite,
+    shrink,
     transaction,
     write_events,
     write_sighting,
@@ -169,6 +170,11 @@ class Store:
         touch the database: others may use the store meanwhile."""
         with self._in_use():
             return backup.keep(self._folder, head, at)
+
+    def forget_pages(self) -> None:
+        """Give back the memory in which SQLite keeps pages of the database, up to 2 MB; what is
+        asked for next is read again."""
+        shrink(self._db)
 
     def close(self) -> None:
         """Close the files; the store cannot be used afterwards."""
