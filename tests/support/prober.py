@@ -22,6 +22,7 @@ from rootsd.host.disk.probe import probe
 from rootsd.host.landlock import READ, Right, Ruleset
 from rootsd.host.vcs.copies import what_lacks
 from rootsd.host.vcs.gitdir import locate
+from rootsd.host.vcs.look import Look
 
 HANG_GUARD = 60
 ENOUGH = 250  # of the projects that discovery tells of in the end
@@ -107,7 +108,8 @@ def main() -> None:
         start = time.perf_counter()
         told[path] = _in_words(probe(path))
         if (place := locate(path)) is not None:
-            told[path] += f" {what_lacks(path, place.kind)}"
+            with Look(path) as look:
+                told[path] += f" {what_lacks(look, place.kind)}"
         slowest = max(slowest, time.perf_counter() - start)
     grown = _memory_kib() - before
     discovered = _discover(parent)

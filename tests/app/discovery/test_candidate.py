@@ -10,6 +10,7 @@ import pytest
 
 from rootsd.app.discovery.candidate import Arrival, Candidate, is_old
 from rootsd.core.model import Incomplete, ProjectKind
+from rootsd.host.vcs.look import Look
 from rootsd.host.vcs.stages import Complete, Pending, Stage
 from support.repos import fake_repository, git, raw
 
@@ -21,45 +22,60 @@ def _candidate(path: Path, kind: ProjectKind = GIT, arrival: Arrival = Arrival.M
     return Candidate(raw(path), kind, arrival, quiet_since=0.0)
 
 
+def _doubt(candidate: Candidate, state: Complete | Pending) -> Stage | None:
+    with Look(candidate.path) as look:
+        return candidate.doubt(state, look)
+
+
+def _conclusion(candidate: Candidate, stage: Stage) -> Incomplete | None:
+    with Look(candidate.path) as look:
+        return candidate.conclusion(stage, look)
+
+
+def _is_whole(candidate: Candidate) -> bool:
+    with Look(candidate.path) as look:
+        return candidate.is_whole_copy(look)
+
+
 @pytest.mark.parametrize("arrival", [Arrival.FOUND, Arrival.MOVED])
 def test_what_was_there_or_came_as_a_whole_is_taken_at_its_word(
     tmp_path: Path, arrival: Arrival
 ) -> None:
     candidate = _candidate(tmp_path, HG, arrival)
-    assert candidate.doubt(Complete(HG)) is None
-    assert candidate.doubt(Pending(HG, Stage.OTHER)) is Stage.OTHER
+    assert _doubt(candidate, Complete(HG)) is None
+    assert _doubt(candidate, Pending(HG, Stage.OTHER)) is Stage.OTHER
 
 
 def test_what_is_made_is_a_copy_until_its_maker_is_seen(tmp_path: Path) -> None:
     candidate = _candidate(fake_repository(tmp_path / "one"))
-    assert candidate.doubt(Complete(GIT)) is Stage.COPYING
+    assert _doubt(candidate, Complete(GIT)) is Stage.COPYING
     candidate.maker_seen = True
-    assert candidate.doubt(Complete(GIT)) is None
+    assert _doubt(candidate, Complete(GIT)) is None
 
 
 def test_other_tools_may_write_after_the_last_sign(tmp_path: Path) -> None:
     candidate = _candidate(tmp_path, HG)
-    assert candidate.doubt(Complete(HG)) is Stage.COPYING
+    assert _doubt(candidate, Complete(HG)) is Stage.COPYING
     candidate.maker_seen = True
-    assert candidate.doubt(Complete(HG)) is Stage.SETTLING
-    assert candidate.conclusion(Stage.SETTLING) is None
+    assert _doubt(candidate, Complete(HG)) is Stage.SETTLING
+    assert _conclusion(candidate, Stage.SETTLING) is None
 
 
 def test_a_project_file_and_a_worktree_know_no_maker(tmp_path: Path) -> None:
-    assert _candidate(tmp_path, PROJECT).doubt(Complete(PROJECT)) is Stage.PROJECT_FILE
+    assert _doubt(_candidate(tmp_path, PROJECT), Complete(PROJECT)) is Stage.PROJECT_FILE
     tree = ProjectKind.GIT_WORKTREE
-    assert _candidate(tmp_path, tree).doubt(Complete(tree)) is None
+    assert _doubt(_candidate(tmp_path, tree), Complete(tree)) is None
 
 
 def test_a_copy_is_whole_if_it_has_all_that_it_names(tmp_path: Path) -> None:
     candidate = _candidate(fake_repository(tmp_path / "one"))
-    assert not candidate.is_whole_copy()
+    assert not _is_whole(candidate)
     candidate.stage = Stage.COPYING
-    assert candidate.is_whole_copy()
-    assert candidate.conclusion(Stage.COPYING) is None
+    assert _is_whole(candidate)
+    assert _conclusion(candidate, Stage.COPYING) is None
     (tmp_path / "one" / ".git" / "index").write_bytes(b"DIRC")
-    assert not candidate.is_whole_copy()
-    assert candidate.conclusion(Stage.COPYING) is Incomplete.INTERRUPTED
+    assert not _is_whole(candidate)
+    assert _conclusion(candidate, Stage.COPYING) is Incomplete.INTERRUPTED
 
 
 def test_only_what_was_given_up_for_its_stage_stays_given_up_in_it(tmp_path: Path) -> None:
@@ -75,10 +91,10 @@ def test_only_what_was_given_up_for_its_stage_stays_given_up_in_it(tmp_path: Pat
 
 def test_files_without_an_index_are_a_part_and_nothing_at_all_is_none(tmp_path: Path) -> None:
     candidate = _candidate(tmp_path)
-    assert candidate.conclusion(Stage.FILES_BEFORE_INDEX) is PARTLY
-    assert candidate.conclusion(Stage.NOT_CHECKED_OUT) is None
-    assert candidate.conclusion(Stage.UNBORN) is None
-    assert candidate.conclusion(Stage.LOCKED) is Incomplete.LOCKED
+    assert _conclusion(candidate, Stage.FILES_BEFORE_INDEX) is PARTLY
+    assert _conclusion(candidate, Stage.NOT_CHECKED_OUT) is None
+    assert _conclusion(candidate, Stage.UNBORN) is None
+    assert _conclusion(candidate, Stage.LOCKED) is Incomplete.LOCKED
 
 
 def test_a_marker_grows_old(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -99,8 +115,8 @@ def test_an_index_before_its_branch_is_a_part_if_anything_of_it_lacks(tmp_path: 
     git("add", ".", cwd=repository)
     subprocess.run(["cp", "-r", repository, tmp_path / "copy"], check=True)
     copy = _candidate(tmp_path / "copy")
-    assert copy.conclusion(Stage.STAGED_UNBORN) is None
+    assert _conclusion(copy, Stage.STAGED_UNBORN) is None
     for checkout in (repository, tmp_path / "copy"):
         (checkout / "file").unlink()
-    assert copy.conclusion(Stage.STAGED_UNBORN) is PARTLY
-    assert _candidate(repository).conclusion(Stage.STAGED_UNBORN) is None
+    assert _conclusion(copy, Stage.STAGED_UNBORN) is PARTLY
+    assert _conclusion(_candidate(repository), Stage.STAGED_UNBORN) is None

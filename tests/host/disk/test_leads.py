@@ -63,6 +63,7 @@ from rootsd.core.model import ProjectKind
 from rootsd.host.vcs.complete import state_of
 from rootsd.host.disk.identity import identify
 from rootsd.host.disk.probe import probe
+from rootsd.host.vcs.look import Look
 from rootsd.host.vcs.stages import Pending
 from rootsd.host.vcs.worktrees import links_in
 
@@ -72,9 +73,12 @@ far.mkdir()
 served = subprocess.Popen(["bindfs", "-f", behind, far])
 while not os.path.ismount(far):
     os.sched_yield()
+def state():
+    with Look(near) as look:
+        return state_of(look, ProjectKind.GIT)
 def see():
-    return identify(near), probe(near), state_of(near, ProjectKind.GIT), links_in(near + b".links")
-identity, seen, state, links = see()
+    return identify(near), probe(near), state(), links_in(near + b".links")
+identity, seen, whole, links = see()
 assert identity.git_target is not None and isinstance(seen, Sighted), seen
 assert (seen.kind, len(links.trees)) == (ProjectKind.GIT_WORKTREE, 1)
 served.send_signal(signal.SIGSTOP)
@@ -84,14 +88,14 @@ try:
     except TimeoutError:
         print("no answer")
     assert probe(near) == Unreachable(near)
-    assert isinstance(state_of(near, ProjectKind.GIT), Pending)
+    assert isinstance(state(), Pending)
     assert not links_in(near + b".links").trees
 finally:
     served.send_signal(signal.SIGCONT)
 from rootsd.host.disk import leads
 while not leads.may_follow(os.fsencode(far)):
     os.sched_yield()
-assert see() == (identity, seen, state, links)
+assert see() == (identity, seen, whole, links)
 subprocess.run(["umount", far], check=True)
 served.wait(30)
 """
@@ -150,6 +154,7 @@ from rootsd.core.model import Parent
 from rootsd.host.disk.probe import probe
 from rootsd.host.disk.walk import Place, Walker, Zone
 from rootsd.host.vcs.complete import folders_at_work, untouched_for, what_is_missing
+from rootsd.host.vcs.look import Look
 from rootsd.host.vcs.origin import branch_of, origin_of
 from rootsd.host.vcs.worktrees import links_folder
 
@@ -164,7 +169,9 @@ def look_at_all():
     for path in sorted(map(os.fsencode, (top / "projects").iterdir())):
         walker.look(Place(path, 1, Zone.OPEN))
         kind = probe(path).kind
-        folders_at_work(path, kind), untouched_for(path, kind), what_is_missing(path, kind, None)
+        folders_at_work(path, kind), untouched_for(path, kind)
+        with Look(path) as look:
+            what_is_missing(look, kind, None)
         origin_of(path, kind), branch_of(path, kind), links_folder(path)
     print("ended")
 

@@ -10,27 +10,33 @@ import pytest
 from rootsd.core.model import ProjectKind
 from rootsd.host.disk.markers import VCS_MARKERS
 from rootsd.host.vcs.complete import folders_at_work, state_of, untouched_for
-from rootsd.host.vcs.stages import Complete, Nothing, Pending, Stage
+from rootsd.host.vcs.look import Look
+from rootsd.host.vcs.stages import Complete, Nothing, Pending, Stage, State
 from support.repos import git, make_repository, raw
+
+
+def _state(path: Path, kind: ProjectKind) -> State:
+    with Look(raw(path)) as look:
+        return state_of(look, kind)
 
 
 def test_a_clone_and_a_worktree_are_complete_and_say_what_they_are(tmp_path: Path) -> None:
     main = make_repository(tmp_path / "main")
     git("worktree", "add", tmp_path / "tree", cwd=main)
-    assert state_of(raw(main), ProjectKind.GIT) == Complete(ProjectKind.GIT)
-    tree = state_of(raw(tmp_path / "tree"), ProjectKind.GIT)
+    assert _state(main, ProjectKind.GIT) == Complete(ProjectKind.GIT)
+    tree = _state(tmp_path / "tree", ProjectKind.GIT)
     assert tree == Complete(ProjectKind.GIT_WORKTREE, raw(main))
 
 
 def test_jj_beside_git_wins(tmp_path: Path) -> None:
     main = make_repository(tmp_path / "main")
     (main / ".jj").mkdir()
-    assert state_of(raw(main), ProjectKind.GIT) == Pending(ProjectKind.JJ, Stage.STARTING)
+    assert _state(main, ProjectKind.GIT) == Pending(ProjectKind.JJ, Stage.STARTING)
 
 
 @pytest.mark.parametrize("kind", [k for k in ProjectKind if k not in ("project", "uri")])
 def test_a_folder_without_a_marker_is_nothing(tmp_path: Path, kind: ProjectKind) -> None:
-    assert state_of(raw(tmp_path), kind) == Nothing()
+    assert _state(tmp_path, kind) == Nothing()
 
 
 @pytest.mark.parametrize(
@@ -39,13 +45,13 @@ def test_a_folder_without_a_marker_is_nothing(tmp_path: Path, kind: ProjectKind)
 def test_an_empty_folder_of_another_vcs_is_one_being_set_up(tmp_path: Path, marker: bytes) -> None:
     (tmp_path / marker.decode()).mkdir()
     kind = VCS_MARKERS[marker]
-    assert state_of(raw(tmp_path), kind) == Pending(kind, Stage.STARTING)
+    assert _state(tmp_path, kind) == Pending(kind, Stage.STARTING)
 
 
 def test_a_git_file_that_leads_nowhere_is_pending(tmp_path: Path) -> None:
     (tmp_path / ".git").write_text("gitdir: /none")
     expected = Pending(ProjectKind.GIT, Stage.NO_GIT_DIR)
-    assert state_of(raw(tmp_path), ProjectKind.GIT) == expected
+    assert _state(tmp_path, ProjectKind.GIT) == expected
 
 
 def test_the_folders_to_watch_are_those_that_the_maker_writes(tmp_path: Path) -> None:

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from rootsd.core.model import Incomplete, ProjectKind
-from rootsd.host.vcs import copies
+from rootsd.host.disk.opened import Opened
 from rootsd.host.vcs.copies import broken_off, is_whole_copy, what_lacks
+from rootsd.host.vcs.look import Look
 from support.repos import git, make_repository, raw
 from support.ways import Origins
 
@@ -19,7 +20,18 @@ CUT, PARTLY = Incomplete.INTERRUPTED, Incomplete.NOT_CHECKED_OUT
 
 
 def _lacks(path: Path, kind: ProjectKind = ProjectKind.GIT) -> Incomplete | None:
-    return what_lacks(raw(path), kind)
+    with Look(raw(path)) as look:
+        return what_lacks(look, kind)
+
+
+def _broken_off(path: Path, kind: ProjectKind) -> Incomplete | None:
+    with Look(raw(path)) as look:
+        return broken_off(look, kind)
+
+
+def _is_whole(copy: Path) -> bool:
+    with Look(raw(copy)) as look:
+        return is_whole_copy(look, ProjectKind.GIT)
 
 
 @pytest.fixture
@@ -149,28 +161,28 @@ def test_a_copy_that_lacks_a_file_was_broken_off(repository: Path, command: tupl
     copy = _copied(repository, *command)
     (copy / "d3" / "f3").unlink()
     os.utime(copy)  # `cp -a` sets the time back as the last thing
-    assert broken_off(raw(copy), ProjectKind.GIT) is PARTLY
+    assert _broken_off(copy, ProjectKind.GIT) is PARTLY
     git("reset", "-q", cwd=copy)
-    assert broken_off(raw(copy), ProjectKind.GIT) is None
+    assert _broken_off(copy, ProjectKind.GIT) is None
 
 
 def test_a_copy_by_links_has_the_inodes_that_git_saw_and_is_a_copy(repository: Path) -> None:
     copy = _copied(repository, "cp", "-al")
     (copy / "d3" / "f3").unlink()
     os.utime(copy)
-    assert broken_off(raw(copy), ProjectKind.GIT) is PARTLY
+    assert _broken_off(copy, ProjectKind.GIT) is PARTLY
 
 
 def test_a_copy_that_was_finished_was_not_broken_off_whatever_it_lacks(repository: Path) -> None:
     (repository / "d3" / "f3").unlink()
-    assert broken_off(raw(repository), ProjectKind.GIT) is None
+    assert _broken_off(repository, ProjectKind.GIT) is None
     copy = _copied(repository, "cp", "-a")
-    assert is_whole_copy(raw(copy), ProjectKind.GIT)
-    assert broken_off(raw(copy), ProjectKind.GIT) is None
+    assert _is_whole(copy)
+    assert _broken_off(copy, ProjectKind.GIT) is None
     os.utime(copy / "d3")
     shutil.copy2(copy / ".git" / "index", copy / ".git" / "again")
     (copy / ".git" / "again").rename(copy / ".git" / "index")  # after the folder, as by rsync
-    assert broken_off(raw(copy), ProjectKind.GIT) is PARTLY
+    assert _broken_off(copy, ProjectKind.GIT) is PARTLY
 
 
 def test_a_checkout_was_not_broken_off_whatever_became_of_its_files(repository: Path) -> None:
@@ -179,20 +191,20 @@ def test_a_checkout_was_not_broken_off_whatever_became_of_its_files(repository: 
     (left,) = repository.glob("d*/f*")
     for change in (lambda: left.chmod(0o600), lambda: left.write_text("edited")):
         change()
-        assert broken_off(raw(repository), ProjectKind.GIT) is None
+        assert _broken_off(repository, ProjectKind.GIT) is None
     left.unlink()
-    assert broken_off(raw(repository), ProjectKind.GIT) is None
+    assert _broken_off(repository, ProjectKind.GIT) is None
 
 
 def test_a_copy_without_its_objects_was_broken_off_whatever_its_files(repository: Path) -> None:
     copy = _copied(repository, "cp", "-r")
     next((copy / ".git" / "objects" / "pack").glob("*.pack")).unlink()
-    assert broken_off(raw(copy), ProjectKind.GIT) is CUT
+    assert _broken_off(copy, ProjectKind.GIT) is CUT
     bare = repository.with_name("bare.git")
     git("clone", "--bare", f"file://{repository}", bare)
-    assert broken_off(raw(bare), ProjectKind.GIT_BARE) is None
+    assert _broken_off(bare, ProjectKind.GIT_BARE) is None
     next((bare / "objects" / "pack").glob("*.idx")).unlink()
-    assert broken_off(raw(bare), ProjectKind.GIT_BARE) is CUT
+    assert _broken_off(bare, ProjectKind.GIT_BARE) is CUT
 
 
 @pytest.mark.needs("hg")
@@ -203,11 +215,11 @@ def test_a_copy_of_another_tool_s_checkout_is_told_by_its_times(tmp_path: Path) 
     # hg dates it up to a second ahead.
     dirstate = tmp_path / "one" / ".hg" / "dirstate"
     os.utime(dirstate, ns=(dirstate.stat().st_ctime_ns,) * 2)
-    assert broken_off(raw(tmp_path / "one"), ProjectKind.HG) is None
+    assert _broken_off(tmp_path / "one", ProjectKind.HG) is None
     copy = _copied(tmp_path / "one", "cp", "-a")
-    assert broken_off(raw(copy), ProjectKind.HG) is None
+    assert _broken_off(copy, ProjectKind.HG) is None
     os.utime(copy)
-    assert broken_off(raw(copy), ProjectKind.HG) is PARTLY
+    assert _broken_off(copy, ProjectKind.HG) is PARTLY
 
 
 def test_where_no_birth_times_are_kept_a_copy_is_taken_at_its_word(
@@ -215,5 +227,5 @@ def test_where_no_birth_times_are_kept_a_copy_is_taken_at_its_word(
 ) -> None:
     copy = _copied(repository, "cp", "-r")
     (copy / "d3" / "f3").unlink()
-    monkeypatch.setattr(copies, "born_ns", lambda _path: None)
-    assert broken_off(raw(copy), ProjectKind.GIT) is None
+    monkeypatch.setattr(Opened, "born_ns", lambda _folder, _name: None)
+    assert _broken_off(copy, ProjectKind.GIT) is None

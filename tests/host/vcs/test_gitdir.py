@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from rootsd.core.model import ProjectKind
-from rootsd.host.vcs.gitdir import GitPlace, git_stage, is_git, links_back, locate, locate_bare
+from rootsd.host.vcs.gitdir import GitPlace, git_stage, is_git, links_back, locate
+from rootsd.host.vcs.look import Look
 from rootsd.host.vcs.stages import Stage
 from support.repos import fake_repository, git, make_repository, raw
 
@@ -20,8 +21,11 @@ def _place(path: Path) -> GitPlace:
     return place
 
 
-def _stage(path: Path) -> Stage | None:
-    return git_stage(_place(path))
+def _stage(path: Path, kind: ProjectKind = ProjectKind.GIT) -> Stage | None:
+    with Look(raw(path)) as look:
+        repository = look.git(kind)
+        assert repository is not None
+        return git_stage(repository)
 
 
 def test_a_clone_is_whole(tmp_path: Path) -> None:
@@ -63,7 +67,7 @@ def test_a_worktree_names_its_main_checkout(tmp_path: Path) -> None:
     place = _place(tmp_path / "tree")
     assert place.kind is ProjectKind.GIT_WORKTREE
     assert place.main_checkout == raw(main)
-    assert git_stage(place) is None
+    assert _stage(tmp_path / "tree") is None
 
 
 def test_a_worktree_of_a_bare_repository_belongs_to_it(tmp_path: Path) -> None:
@@ -156,7 +160,7 @@ def test_fifos_in_a_repository_do_not_hang(tmp_path: Path) -> None:
         repository = make_repository(tmp_path / name)
         (repository / ".git" / name).unlink(missing_ok=True)
         os.mkfifo(repository / ".git" / name)
-        assert git_stage(_place(repository)) is (Stage.NO_HEAD if name == "HEAD" else None)
+        assert _stage(repository) is (Stage.NO_HEAD if name == "HEAD" else None)
 
 
 def test_an_empty_git_folder_has_no_head(tmp_path: Path) -> None:
@@ -250,7 +254,7 @@ def test_the_clone_of_an_empty_repository_is_whole(tmp_path: Path) -> None:
 def test_a_bare_repository_needs_no_index(tmp_path: Path) -> None:
     make_repository(tmp_path / "up")
     git("clone", "--bare", tmp_path / "up", tmp_path / "bare.git")
-    assert git_stage(locate_bare(raw(tmp_path / "bare.git"))) is None
+    assert _stage(tmp_path / "bare.git", ProjectKind.GIT_BARE) is None
 
 
 def test_a_worktree_being_added(tmp_path: Path) -> None:

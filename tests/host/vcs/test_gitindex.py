@@ -9,12 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rootsd.host.disk.opened import Opened
 from rootsd.host.vcs.gitindex import (
     INDEX_CAP,
     MOST_ENTRIES,
     SHA1_SIZE,
     SHA256_SIZE,
     BadIndex,
+    Entry,
     entries_of,
 )
 from support.repos import git, make_repository, raw
@@ -28,8 +30,13 @@ def repository(tmp_path: Path) -> Path:
     return make_repository(tmp_path / "one", files=30)
 
 
+def _entries_in(folder: Path, id_size: int = SHA1_SIZE) -> list[Entry]:
+    with Opened(raw(folder)) as opened:
+        return entries_of(opened, id_size)
+
+
 def _names(repository: Path, id_size: int = SHA1_SIZE) -> set[bytes]:
-    return {entry.name for entry in entries_of(raw(repository / ".git" / "index"), id_size)}
+    return {entry.name for entry in _entries_in(repository / ".git", id_size)}
 
 
 @pytest.mark.parametrize("version", ["2", "3", "4"])
@@ -39,7 +46,7 @@ def test_each_version_names_the_same_files(repository: Path, version: str) -> No
 
 
 def test_entries_hold_id_and_size(repository: Path) -> None:
-    (first, *_) = entries_of(raw(repository / ".git" / "index"), SHA1_SIZE)
+    (first, *_) = _entries_in(repository / ".git")
     assert first.size == (repository / first.name.decode()).stat().st_size
     loose = first.object_id.hex()
     assert (repository / ".git" / "objects" / loose[:2] / loose[2:]).exists()
@@ -82,10 +89,10 @@ def test_an_index_that_counts_more_than_it_holds_does_not_hang(repository: Path)
 def test_no_bytes_do_more_than_fail(
     tmp_path_factory: pytest.TempPathFactory, data: bytes, version: int
 ) -> None:
-    file = tmp_path_factory.getbasetemp() / "any-index"
-    file.write_bytes(b"DIRC" + version.to_bytes(4, "big") + data + bytes(20))
+    folder = tmp_path_factory.getbasetemp()
+    (folder / "index").write_bytes(b"DIRC" + version.to_bytes(4, "big") + data + bytes(20))
     with suppress(BadIndex):
-        entries_of(raw(file), SHA1_SIZE)
+        _entries_in(folder)
 
 
 def _index(version: int, entries: list[bytes]) -> bytes:
@@ -103,7 +110,7 @@ def _plain(name: bytes) -> bytes:
 
 def _entries(tmp_path: Path, data: bytes) -> list[bytes]:
     (tmp_path / "index").write_bytes(data)
-    return [entry.name for entry in entries_of(raw(tmp_path / "index"), SHA1_SIZE)]
+    return [entry.name for entry in _entries_in(tmp_path)]
 
 
 def test_compressed_names_that_grow_without_end_are_no_names(tmp_path: Path) -> None:

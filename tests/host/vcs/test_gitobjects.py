@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
+from rootsd.host.disk.opened import Opened
 from rootsd.host.vcs.gitobjects import are_elsewhere, has_all, packs_fit
 from support.repos import git, make_repository, raw
 
@@ -17,39 +18,47 @@ def _ids(repository: Path) -> list[bytes]:
     return [bytes.fromhex(line) for line in listed.split()]
 
 
+def _git(repository: Path) -> Opened:
+    return Opened(raw(repository / ".git"))
+
+
 def test_loose_and_packed_objects_are_found(tmp_path: Path) -> None:
     repository = make_repository(tmp_path / "one", files=40)
-    objects, ids = raw(repository / ".git" / "objects"), _ids(repository)
-    assert has_all(objects, ids)
+    ids = _ids(repository)
+    with _git(repository) as folder:
+        assert has_all(folder, ids)
     git("repack", "-a", "-d", cwd=repository)
     (repository / "new").write_text("new")
     git("add", ".", cwd=repository)
     git("commit", "-m", "two", cwd=repository)
-    assert has_all(objects, _ids(repository))
-    assert packs_fit(objects, 20)
-    assert not has_all(objects, [*ids, bytes(20)])
-    assert not has_all(objects, [b"\xff" * 20])
+    with _git(repository) as folder:
+        assert has_all(folder, _ids(repository))
+        assert packs_fit(folder, 20)
+        assert not has_all(folder, [*ids, bytes(20)])
+        assert not has_all(folder, [b"\xff" * 20])
 
 
 def test_an_index_of_a_pack_that_is_none_holds_nothing(tmp_path: Path) -> None:
-    pack = tmp_path / "pack"
-    pack.mkdir()
+    pack = tmp_path / "objects" / "pack"
+    pack.mkdir(parents=True)
     for content in (b"", b"\xfftOc\x00\x00\x00\x02", b"\xfftOc\x00\x00\x00\x02" + b"\xff" * 1024):
         (pack / "pack-1.idx").write_bytes(content)
-        assert not has_all(raw(tmp_path), [b"\x01" * 20])
+        with Opened(raw(tmp_path)) as folder:
+            assert not has_all(folder, [b"\x01" * 20])
 
 
 def test_an_index_without_its_pack_does_not_fit(tmp_path: Path) -> None:
     repository = make_repository(tmp_path / "one")
     git("repack", "-a", "-d", cwd=repository)
-    objects = raw(repository / ".git" / "objects")
-    assert packs_fit(objects, 20)
-    next((repository / ".git" / "objects" / "pack").glob("*.pack")).unlink()
-    assert not packs_fit(objects, 20)
+    with _git(repository) as folder:
+        assert packs_fit(folder, 20)
+        next((repository / ".git" / "objects" / "pack").glob("*.pack")).unlink()
+        assert not packs_fit(folder, 20)
 
 
 def test_borrowed_objects_are_elsewhere(tmp_path: Path) -> None:
     make_repository(tmp_path / "one")
     git("clone", "--shared", tmp_path / "one", tmp_path / "two")
-    assert are_elsewhere(raw(tmp_path / "two" / ".git" / "objects"))
-    assert not are_elsewhere(raw(tmp_path / "one" / ".git" / "objects"))
+    with _git(tmp_path / "one") as one, _git(tmp_path / "two") as two:
+        assert are_elsewhere(two)
+        assert not are_elsewhere(one)

@@ -8,9 +8,15 @@ from pathlib import Path
 import pytest
 
 from rootsd.core.model import ProjectKind
+from rootsd.host.vcs.look import Look
 from rootsd.host.vcs.submodules import lacks_submodules
 from support.repos import git, raw
 from support.ways import Origins
+
+
+def _lacks(path: Path) -> bool:
+    with Look(raw(path)) as look:
+        return lacks_submodules(look, ProjectKind.GIT)
 
 
 @pytest.fixture
@@ -23,18 +29,18 @@ def test_each_submodule_counts_also_one_in_another(
     origins: Origins, tmp_path: Path, missing: str
 ) -> None:
     git("clone", "--recurse-submodules", origins.super, tmp_path / "one")
-    assert not lacks_submodules(raw(tmp_path / "one"), ProjectKind.GIT)
+    assert not _lacks(tmp_path / "one")
     shutil.rmtree(tmp_path / "one" / missing)
-    assert lacks_submodules(raw(tmp_path / "one"), ProjectKind.GIT)
+    assert _lacks(tmp_path / "one")
 
 
 def test_who_did_not_ask_for_submodules_lacks_none(origins: Origins, tmp_path: Path) -> None:
     git("clone", origins.super, tmp_path / "one")
-    assert not lacks_submodules(raw(tmp_path / "one"), ProjectKind.GIT)
+    assert not _lacks(tmp_path / "one")
 
 
 def test_paths_that_lead_outside_are_not_followed(origins: Origins, tmp_path: Path) -> None:
     git("clone", "--recurse-submodules", origins.git, tmp_path / "one")
     lines = "".join(f'[submodule "{n}"]\n\tpath = ../../{n}\n' for n in range(1_000))
     (tmp_path / "one" / ".gitmodules").write_text(lines)
-    assert not lacks_submodules(raw(tmp_path / "one"), ProjectKind.GIT)
+    assert not _lacks(tmp_path / "one")

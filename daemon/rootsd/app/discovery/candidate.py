@@ -7,14 +7,17 @@ import time
 from dataclasses import dataclass, field
 from enum import Enum
 
-from rootsd.core.model import Incomplete, ProjectKind
+from rootsd.core.model import Identity, Incomplete, ProjectKind
+from rootsd.host.disk.identity import identity_of
 from rootsd.host.disk.markers import marker_in
 from rootsd.host.disk.reader import names_in
 from rootsd.host.vcs.complete import what_is_missing
 from rootsd.host.vcs.copies import broken_off, is_whole_copy
 from rootsd.host.vcs.gitdir import is_git
+from rootsd.host.vcs.look import Look
 from rootsd.host.vcs.stages import Complete, Pending, Stage
 from rootsd.host.vcs.submodules import lacks_submodules
+from rootsd.host.vcs.worktrees import may_have_links
 
 # What a scan finds unchanged for longer than this has been quiet for that long.
 OLD_S = 10.0
@@ -32,12 +35,18 @@ class Arrival(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """A candidate's end: what it is, or that it is nothing. `incomplete` if it was given up."""
+    """A candidate's end: what it is, or that it is nothing. `incomplete` if it was given up.
+
+    `identity` is that of the folder that was judged, None if it could not be told; `has_links` is
+    whether it may have worktrees elsewhere.
+    """
 
     path: bytes
     kind: ProjectKind | None
     incomplete: Incomplete | None = None
     main_checkout: bytes | None = None
+    identity: Identity | None = field(default=None, compare=False)
+    has_links: bool = field(default=False, compare=False)
 
 
 @dataclass(slots=True)
@@ -68,8 +77,9 @@ class Candidate:
         of git itself."""
         return folder == self.path and is_git(self.kind) and self.kind is not ProjectKind.GIT_BARE
 
-    def doubt(self, state: Complete | Pending) -> Stage | None:
-        """What a state is taken for; None for one that is final and taken at its word.
+    def doubt(self, state: Complete | Pending, look: Look) -> Stage | None:
+        """What a state, as seen by `look`, is taken for; None for one that is final and taken at
+        its word.
 
         How it came settles only how long to wait: what is concluded then, the state alone tells.
         """
@@ -82,27 +92,43 @@ class Candidate:
             return Stage.SETTLING if self.maker_seen else Stage.COPYING
         if made and not self.maker_seen and state.kind not in _GIT_MAKES_AT_ONCE:
             return Stage.COPYING
-        if broken_off(self.path, state.kind) is not None:
+        if broken_off(look, state.kind) is not None:
             return Stage.COPYING
-        return Stage.SUBMODULES if lacks_submodules(self.path, state.kind) else None
+        return Stage.SUBMODULES if lacks_submodules(look, state.kind) else None
+
+    def settled(
+        self,
+        look: Look,
+        kind: ProjectKind,
+        incomplete: Incomplete | None = None,
+        main_checkout: bytes | None = None,
+    ) -> Settled:
+        """Its end, as seen by `look`."""
+        try:
+            identity = identity_of(look)
+        except (OSError, ValueError):
+            identity = None
+        git = look.git(kind)
+        has_links = git is not None and may_have_links(git)
+        return Settled(self.path, kind, incomplete, main_checkout, identity, has_links)
 
     def stays_given_up(self, stage: Stage) -> bool:
         """Whether it was given up for its stage alone, and still is in that."""
         given_up = self.given_up is not None and self.given_up is stage.wait.outcome
         return given_up and self.stage is stage
 
-    def is_whole_copy(self) -> bool:
+    def is_whole_copy(self, look: Look) -> bool:
         """Whether a copy has all that it is to have, so that it need not be quiet first."""
         if self.stage is not Stage.COPYING or not is_git(self.kind):
             return False
-        return is_whole_copy(self.path, self.kind) and not lacks_submodules(self.path, self.kind)
+        return is_whole_copy(look, self.kind) and not lacks_submodules(look, self.kind)
 
-    def conclusion(self, stage: Stage) -> Incomplete | None:
+    def conclusion(self, stage: Stage, look: Look) -> Incomplete | None:
         """What it lacks, now that it was quiet in `stage` and nobody works on it; None: nothing.
 
         A copy that was broken off can look like a stage that is whole in itself.
         """
-        return what_is_missing(self.path, self.kind, stage)
+        return what_is_missing(look, self.kind, stage)
 
 
 def is_old(path: bytes, kind: ProjectKind) -> bool:

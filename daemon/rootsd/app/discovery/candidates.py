@@ -16,6 +16,7 @@ from rootsd.core.model import ProjectKind
 from rootsd.host.processes import WorkedOn
 from rootsd.host.vcs.complete import folders_at_work, state_of, untouched_for
 from rootsd.host.vcs.gitdir import is_git
+from rootsd.host.vcs.look import Look
 from rootsd.host.vcs.signs import is_telling, is_trace_of_a_maker
 from rootsd.host.vcs.stages import Complete, Nothing, Pending, Stage
 from rootsd.host.watch.events import Change, Happening, Purpose, Watched, Watcher
@@ -167,21 +168,22 @@ class Candidates:
 
     def _settle_at_once(self, candidate: Candidate) -> Settled | None:
         """What a scan finds is mostly whole and old, what is moved whole: no watch, no waiting."""
-        state = state_of(candidate.path, candidate.kind)
-        match state:
-            case Complete(kind=kind, main_checkout=main):
-                if candidate.doubt(state) is None:
-                    return Settled(candidate.path, kind, None, main)
-            case Pending() if candidate.arrival is Arrival.MOVED:
-                return None
-            case Pending(kind=kind, stage=Stage.IN_USE, main_checkout=main):
-                if candidate.conclusion(Stage.IN_USE) is None:
-                    return Settled(candidate.path, kind, None, main)
-            case Pending(kind=kind, stage=stage) if not is_git(kind):
-                if is_old(candidate.path, kind) and candidate.conclusion(stage) is None:
-                    return Settled(candidate.path, kind)
-            case Pending() | Nothing():
-                pass
+        with Look(candidate.path) as look:
+            state = state_of(look, candidate.kind)
+            match state:
+                case Complete(kind=kind, main_checkout=main):
+                    if candidate.doubt(state, look) is None:
+                        return candidate.settled(look, kind, None, main)
+                case Pending() if candidate.arrival is Arrival.MOVED:
+                    return None
+                case Pending(kind=kind, stage=Stage.IN_USE, main_checkout=main):
+                    if candidate.conclusion(Stage.IN_USE, look) is None:
+                        return candidate.settled(look, kind, None, main)
+                case Pending(kind=kind, stage=stage) if not is_git(kind):
+                    if is_old(candidate.path, kind) and candidate.conclusion(stage, look) is None:
+                        return candidate.settled(look, kind)
+                case Pending() | Nothing():
+                    pass
         return None
 
     def _judge(self, candidate: Candidate) -> Settled | None:
@@ -192,22 +194,26 @@ class Candidates:
         if not candidate.folders and self._is_there_already(candidate):
             return None
         self._watch(candidate)
-        state = state_of(candidate.path, candidate.kind)
+        with Look(candidate.path) as look:
+            return self._judge_by(look, candidate)
+
+    def _judge_by(self, look: Look, candidate: Candidate) -> Settled | None:
+        state = state_of(look, candidate.kind)
         if isinstance(state, Nothing):
             self.drop(candidate.path)
             return Settled(candidate.path, None)
         candidate.kind = state.kind
-        stage = candidate.doubt(state)
+        stage = candidate.doubt(state, look)
         if stage is None:
             self.drop(candidate.path)
-            return Settled(candidate.path, state.kind, None, state.main_checkout)
+            return candidate.settled(look, state.kind, None, state.main_checkout)
         if candidate.stays_given_up(stage):
             return None
         self._enter(candidate, stage)
         now, since, wait = self._now(), candidate.in_peace_since(), stage.wait
         if wait.patience_s is not None and now >= since + wait.patience_s:
-            return self._give_up_waiting(candidate, state)
-        if now >= since + wait.quiet_s or candidate.is_whole_copy():
+            return self._give_up_waiting(candidate, state, look)
+        if now >= since + wait.quiet_s or candidate.is_whole_copy(look):
             self._unsure[candidate.path] = state
         else:
             self._look_again(candidate)
@@ -216,13 +222,14 @@ class Candidates:
     def _is_there_already(self, candidate: Candidate) -> bool:
         """Whether a copy was whole before it was heard of, as after an overflow: nothing is waited
         for, so nothing is watched. The next readings settle it, or watch it."""
-        state = state_of(candidate.path, candidate.kind)
-        if isinstance(state, Nothing) or candidate.doubt(state) is not Stage.COPYING:
-            return False
-        candidate.kind = state.kind
-        self._enter(candidate, Stage.COPYING)
-        if not candidate.is_whole_copy():
-            return False
+        with Look(candidate.path) as look:
+            state = state_of(look, candidate.kind)
+            if isinstance(state, Nothing) or candidate.doubt(state, look) is not Stage.COPYING:
+                return False
+            candidate.kind = state.kind
+            self._enter(candidate, Stage.COPYING)
+            if not candidate.is_whole_copy(look):
+                return False
         self._unsure[candidate.path] = state
         return True
 
@@ -246,25 +253,28 @@ class Candidates:
         settled = []
         for path, state in unsure.items():
             candidate = self._all[path]
-            if path not in at_work and state_of(path, candidate.kind) == state:
-                settled.append(self._give_up_waiting(candidate, state))
-            else:
-                self._watch(candidate)
-                self._look_again(candidate)
+            with Look(path) as look:
+                if path not in at_work and state_of(look, candidate.kind) == state:
+                    settled.append(self._give_up_waiting(candidate, state, look))
+                    continue
+            self._watch(candidate)
+            self._look_again(candidate)
         return [end for end in settled if end is not None]
 
-    def _give_up_waiting(self, candidate: Candidate, state: Complete | Pending) -> Settled | None:
-        stage = candidate.doubt(state)
-        outcome = None if stage is None else candidate.conclusion(stage)
+    def _give_up_waiting(
+        self, candidate: Candidate, state: Complete | Pending, look: Look
+    ) -> Settled | None:
+        stage = candidate.doubt(state, look)
+        outcome = None if stage is None else candidate.conclusion(stage, look)
         if outcome is None:
             self.drop(candidate.path)
-            return Settled(candidate.path, candidate.kind, None, state.main_checkout)
+            return candidate.settled(look, candidate.kind, None, state.main_checkout)
         candidate.due = None
         if candidate.given_up is outcome:
             return None
         # It stays watched: a fetch that is resumed makes it whole.
         candidate.given_up = outcome
-        return Settled(candidate.path, candidate.kind, outcome, state.main_checkout)
+        return candidate.settled(look, candidate.kind, outcome, state.main_checkout)
 
     def _look_again(self, candidate: Candidate) -> None:
         """At the next look that may tell something, at most until the quiet time is over."""

@@ -22,7 +22,6 @@ from rootsd.app.discovery.territory import ProgressSink, Territory
 from rootsd.app.discovery.told import Tally, Told
 from rootsd.core.inputs import Observation, Sighted, Unreachable, Vanished
 from rootsd.core.model import Parent, Project, ProjectKind
-from rootsd.host.disk.identity import identify
 from rootsd.host.disk.markers import child
 from rootsd.host.disk.probe import probe
 from rootsd.host.disk.safety import Surroundings
@@ -282,15 +281,14 @@ class Explorer:
             if end.kind is None:
                 self._doubt(end.path)
                 continue
-            try:
-                identity = self._told.as_held(end.path, identify(end.path))
-            except OSError:
+            if end.identity is None:
                 # Gone; or what it leads to is out of reach, which no watch tells the end of.
                 self._strays.know((end.path,))
                 self._report(self._probe(end.path))
                 continue
+            identity = self._told.as_held(end.path, end.identity)
             self._report(Sighted(end.path, end.kind, identity, end.incomplete, end.main_checkout))
-            if end.kind in (ProjectKind.GIT, ProjectKind.GIT_BARE):
+            if end.has_links or end.path in self._linked:
                 self._follow_links(end.path)
 
     def _follow_links(self, main: bytes) -> None:

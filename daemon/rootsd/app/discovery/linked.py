@@ -43,6 +43,10 @@ class Linked:
         followed.trees = links_in(folder).trees if links.open else links.trees
         return followed.trees, before - followed.trees
 
+    def __contains__(self, main: bytes) -> bool:
+        """Whether a repository is followed."""
+        return main in self._mains
+
     def mains(self) -> tuple[bytes, ...]:
         """The repositories that are followed."""
         return tuple(self._mains)

@@ -7,7 +7,7 @@ import os
 import struct
 import sys
 
-from rootsd.host.disk.reader import open_any
+from rootsd.host.disk.reader import open_any, stat_inside
 
 _AT_EMPTY_PATH = 0x1000
 _STATX_BTIME = 0x800
@@ -31,10 +31,10 @@ if sys.platform == "linux":
         seconds, nanoseconds = struct.unpack_from("qI", buffer, _BTIME_OFFSET)
         return int(seconds) * 10**9 + int(nanoseconds)
 
-    def born_ns(path: bytes) -> int | None:
+    def born_ns(path: bytes, dir_fd: int | None = None) -> int | None:
         """The same of what lies at `path`, a link itself; None also where nothing does."""
         try:
-            fd = open_any(path)
+            fd = open_any(path, dir_fd)
         except (OSError, ValueError):
             return None
         try:
@@ -49,9 +49,9 @@ else:
         born = getattr(found, "st_birthtime_ns", None)
         return born or int(getattr(found, "st_birthtime", 0) * 10**9) or None
 
-    def born_ns(path: bytes) -> int | None:
+    def born_ns(path: bytes, dir_fd: int | None = None) -> int | None:
         """The same of what lies at `path`, a link itself; None also where nothing does."""
         try:
-            return born_ns_of(-1, os.lstat(path))
-        except OSError:
+            return born_ns_of(-1, stat_inside(path, dir_fd))
+        except (OSError, ValueError):
             return None

@@ -13,13 +13,13 @@ import os
 import stat
 import struct
 import sys
-from dataclasses import replace
 from enum import Enum
 from functools import lru_cache
 
 from rootsd.core.model import GitEntry, Identity
 from rootsd.host.disk.birth import born_ns_of
 from rootsd.host.disk.leads import may_follow
+from rootsd.host.disk.opened import Opened
 from rootsd.host.disk.reader import open_folder
 from rootsd.host.vcs.gitdir import target_of_git_file
 
@@ -95,21 +95,25 @@ def identify(path: bytes) -> Identity:
     PermissionError and so on as open(2) says; TimeoutError where its `.git` file leads to where
     nobody answers.
     """
-    try:
-        fd = open_folder(path)
-    except OSError as error:
-        if error.errno == errno.ELOOP:
-            raise NotADirectoryError(errno.ENOTDIR, "a link, not a folder", path) from error
-        raise
-    try:
-        entry = _git_entry(fd)
-        target = _git_target(fd, path) if entry is GitEntry.FILE else None
-        return replace(_identity_of(fd), git=entry, git_target=target)
-    finally:
-        os.close(fd)
+    with Opened(path) as folder:
+        return identity_of(folder)
 
 
-def _identity_of(fd: int) -> Identity:
+def identity_of(folder: Opened) -> Identity:
+    """The same of a folder that is opened. Raises as `identify`, or ValueError for a NUL byte."""
+    if (failure := folder.failure) is not None:
+        if isinstance(failure, OSError) and failure.errno == errno.ELOOP:
+            told = "a link, not a folder"
+            raise NotADirectoryError(errno.ENOTDIR, told, folder.path) from failure
+        raise failure
+    entry = _git_entry(folder.fd)
+    target = _git_target(folder.fd, folder.path) if entry is GitEntry.FILE else None
+    return _identity_of(folder.fd, entry, target)
+
+
+def _identity_of(
+    fd: int, entry: GitEntry | None = None, target: Identity | None = None
+) -> Identity:
     found = os.fstat(fd)
     return Identity(
         filesystem=_file_system_of(fd),
@@ -117,6 +121,8 @@ def _identity_of(fd: int) -> Identity:
         handle=_handle(fd),
         born_ns=born_ns_of(fd, found),
         owner=found.st_uid,
+        git=entry,
+        git_target=target,
     )
 
 
@@ -139,14 +145,8 @@ def _git_target(fd: int, path: bytes) -> Identity | None:
         return None
     if not may_follow(target):
         raise TimeoutError(errno.ETIMEDOUT, os.strerror(errno.ETIMEDOUT), target)
-    try:
-        leads_to = open_folder(target)
-    except (OSError, ValueError):
-        return None
-    try:
-        return _identity_of(leads_to)
-    finally:
-        os.close(leads_to)
+    with Opened(target) as leads_to:
+        return None if leads_to.failure is not None else _identity_of(leads_to.fd)
 
 
 def file_system(path: bytes) -> bytes:

@@ -8,10 +8,10 @@ import stat
 from rootsd.core.inputs import Observation, Sighted, Unreachable, Unsafe, Vanished
 from rootsd.core.model import Identity, LapseReason, ProjectKind
 from rootsd.core.paths import ancestors
-from rootsd.host.disk.identity import Absence, absence, identify
+from rootsd.host.disk.identity import Absence, absence, identity_of
 from rootsd.host.disk.markers import repository_kind
-from rootsd.host.disk.reader import names_in
 from rootsd.host.vcs.complete import state_of, what_is_missing
+from rootsd.host.vcs.look import Look
 from rootsd.host.vcs.stages import Complete, Nothing, Pending
 
 
@@ -24,25 +24,25 @@ def probe(
     still being made is seen as incomplete where its state is not final. `within` and `filesystem`
     are as for `absence`. Raises nothing.
     """
-    try:
-        identity = identify(path)
-    except OSError:
-        return absent(path, within, filesystem)
-    kind = repository_kind(names_in(path)) or ProjectKind.PROJECT
-    return sighted(path, kind, identity)
+    with Look(path) as look:
+        try:
+            identity = identity_of(look)
+        except OSError:
+            return absent(path, within, filesystem)
+        return _sighted(look, identity)
 
 
-def sighted(path: bytes, kind: ProjectKind, identity: Identity) -> Sighted:
-    """A folder known to be there, with how far along it is."""
-    match state_of(path, kind):
+def _sighted(look: Look, identity: Identity) -> Sighted:
+    kind = repository_kind(look.names()) or ProjectKind.PROJECT
+    match state_of(look, kind):
         case Complete(kind=found, main_checkout=main):
-            lacking = what_is_missing(path, found, None)
-            return Sighted(path, found, identity, lacking, main)
+            lacking = what_is_missing(look, found, None)
+            return Sighted(look.path, found, identity, lacking, main)
         case Pending(kind=found, stage=stage, main_checkout=main):
-            lacking = what_is_missing(path, found, stage)
-            return Sighted(path, found, identity, lacking, main)
+            lacking = what_is_missing(look, found, stage)
+            return Sighted(look.path, found, identity, lacking, main)
         case Nothing():
-            return Sighted(path, ProjectKind.PROJECT, identity)
+            return Sighted(look.path, ProjectKind.PROJECT, identity)
 
 
 def absent(path: bytes, within: bytes | None, filesystem: bytes | None) -> Observation:

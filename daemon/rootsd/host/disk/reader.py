@@ -5,12 +5,14 @@ first hangs the program, the others lead anywhere. What is not a small regular f
 
 An absolute path is opened, and looked at, without following a link anywhere in it: whoever swaps a
 folder for a link between a check and a read gets neither, and a link in a project holds nobody up
-by leading to where nobody answers. Sources: openat2(2), open(2) of macOS.
+by leading to where nobody answers. So is a name in a folder that is open: it leads nowhere else.
+Sources: openat2(2), open(2) of macOS.
 """
 
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import stat
 import struct
@@ -38,10 +40,11 @@ _HOW = struct.Struct("QQQ")
 _NO_FOLLOW_ANY = 0x20000000  # macOS: O_NOFOLLOW for each component
 
 
-def _open_by_components(path: bytes, flags: int) -> int:
-    """Open an absolute path, a folder at a time. Raises OSError."""
+def _open_by_components(path: bytes, flags: int, dir_fd: int | None = None) -> int:
+    """Open an absolute path, or one in the folder open at `dir_fd`, a folder at a time. Raises
+    OSError."""
     *above, last = [part for part in path.split(b"/") if part] or [b"."]
-    current = os.open(b"/", _FOLDER_FLAGS)
+    current = os.open(b"/" if dir_fd is None else b".", _FOLDER_FLAGS, dir_fd=dir_fd)
     try:
         for part in above:
             below = os.open(part, _FOLDER_FLAGS, dir_fd=current)
@@ -62,10 +65,11 @@ if sys.platform == "linux":
         flags: _HOW.pack(flags, 0, _NO_LINKS) for flags in (_FILE_FLAGS, _FOLDER_FLAGS, _ANY_FLAGS)
     }
 
-    def _open_by_openat2(path: bytes, flags: int) -> int:
+    def _open_by_openat2(path: bytes, flags: int, dir_fd: int | None = None) -> int:
         if b"\0" in path:
             raise ValueError("embedded null byte")
-        fd = int(_syscall(_OPENAT2, _AT_FDCWD, path, _HOWS[flags], _HOW.size))
+        start = _AT_FDCWD if dir_fd is None else dir_fd
+        fd = int(_syscall(_OPENAT2, start, path, _HOWS[flags], _HOW.size))
         if fd < 0:
             error = ctypes.get_errno()
             raise OSError(error, os.strerror(error), path)
@@ -83,22 +87,36 @@ if sys.platform == "linux":
 
 else:
 
-    def _open_canonical(path: bytes, flags: int) -> int:
-        return os.open(path, flags | _NO_FOLLOW_ANY)
+    def _open_canonical(path: bytes, flags: int, dir_fd: int | None = None) -> int:
+        return os.open(path, flags | _NO_FOLLOW_ANY, dir_fd=dir_fd)
 
 
 def _open(path: bytes, flags: int, dir_fd: int | None = None) -> int:
-    """A descriptor of what lies at `path`, never of what a link leads to. Raises OSError."""
-    if dir_fd is not None:
+    """A descriptor of what lies at the absolute `path`, or at `path` in the folder open at
+    `dir_fd`, never of what a link leads to. Raises OSError."""
+    if dir_fd is None:
+        return _open_canonical(path, flags)
+    if is_one_name(path):
         return os.open(path, flags, dir_fd=dir_fd)
-    return _open_canonical(path, flags)
+    return _open_canonical(path, flags, dir_fd)
+
+
+def is_one_name(path: bytes) -> bool:
+    """Whether a path in a folder is that of an entry, so that no link can be on the way to it.
+
+    Raises OSError (EXDEV) for one that leads out of the folder.
+    """
+    if b"/" not in path and path != b"..":
+        return True
+    if path.startswith(b"/") or b".." in path.split(b"/"):
+        raise OSError(errno.EXDEV, os.strerror(errno.EXDEV), path)
+    return False
 
 
 def read_small(path: bytes, cap: int, dir_fd: int | None = None) -> bytes | None:
     """The first `cap` bytes of a regular file; None for anything else, or if it cannot be read.
 
-    `path` may be relative to the folder open at `dir_fd`; then only its last component is kept
-    from being a link.
+    `path` may be one in the folder open at `dir_fd`.
     """
     try:
         fd = _open(path, _FILE_FLAGS, dir_fd)
@@ -118,10 +136,10 @@ def read_small(path: bytes, cap: int, dir_fd: int | None = None) -> bytes | None
         os.close(fd)
 
 
-def read_tail(path: bytes, size: int) -> bytes | None:
+def read_tail(path: bytes, size: int, dir_fd: int | None = None) -> bytes | None:
     """The last `size` bytes of a regular file that is at least that long, else None."""
     try:
-        fd = _open(path, _FILE_FLAGS)
+        fd = _open(path, _FILE_FLAGS, dir_fd)
     except (OSError, ValueError):
         return None
     try:
@@ -144,19 +162,21 @@ def open_folder(path: bytes, dir_fd: int | None = None) -> int:
     return _open(path, _FOLDER_FLAGS, dir_fd)
 
 
-def open_any(path: bytes) -> int:
-    """A descriptor that only tells about what lies at an absolute path, with no link on the way.
+def open_any(path: bytes, dir_fd: int | None = None) -> int:
+    """A descriptor that only tells about what lies at a path, with no link on the way.
 
     For Linux. Raises OSError (ELOOP for a link on the way), and ValueError for a NUL byte.
     """
-    return _open(path, _ANY_FLAGS)
+    return _open(path, _ANY_FLAGS, dir_fd)
 
 
 if sys.platform == "linux":
 
-    def stat_inside(path: bytes) -> os.stat_result:
-        """As lstat(2) of an absolute path, with no link on the way. Raises as `open_any`."""
-        fd = open_any(path)
+    def stat_inside(path: bytes, dir_fd: int | None = None) -> os.stat_result:
+        """As lstat(2) of a path, with no link on the way. Raises as `open_any`."""
+        if dir_fd is not None and is_one_name(path):
+            return os.lstat(path, dir_fd=dir_fd)
+        fd = open_any(path, dir_fd)
         try:
             return os.fstat(fd)
         finally:
@@ -164,10 +184,16 @@ if sys.platform == "linux":
 
 else:
 
-    def stat_inside(path: bytes) -> os.stat_result:
-        """As lstat(2) of an absolute path, with no link in the folder above it. Raises OSError."""
-        os.close(open_folder(os.path.dirname(path)))
-        return os.lstat(path)
+    def stat_inside(path: bytes, dir_fd: int | None = None) -> os.stat_result:
+        """As lstat(2) of a path, with no link in the folder above it. Raises OSError."""
+        if dir_fd is not None and is_one_name(path):
+            return os.lstat(path, dir_fd=dir_fd)
+        above, name = os.path.split(path)
+        fd = open_folder(above, dir_fd)
+        try:
+            return os.lstat(name or b".", dir_fd=fd)
+        finally:
+            os.close(fd)
 
 
 def exists_inside(path: bytes) -> bool:

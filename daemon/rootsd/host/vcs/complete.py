@@ -8,10 +8,11 @@ from types import MappingProxyType
 
 from rootsd.core.model import Incomplete, ProjectKind
 from rootsd.host.disk.markers import VCS_MARKERS
-from rootsd.host.disk.reader import exists_inside, is_folder_inside, names_in, stat_inside
+from rootsd.host.disk.reader import is_folder_inside, names_in, stat_inside
 from rootsd.host.vcs import foreign
 from rootsd.host.vcs.copies import broken_off
-from rootsd.host.vcs.gitdir import git_stage, is_git, locate, locate_bare
+from rootsd.host.vcs.gitdir import git_stage, is_git, locate
+from rootsd.host.vcs.look import Look
 from rootsd.host.vcs.stages import Complete, Nothing, Pending, Stage, State
 from rootsd.host.vcs.submodules import lacks_submodules
 
@@ -31,32 +32,32 @@ _WORKSHOPS: Mapping[ProjectKind, tuple[bytes, ...]] = MappingProxyType(
 )
 
 
-def state_of(path: bytes, kind: ProjectKind) -> State:
-    """How far along the project of `kind` at `path` is.
+def state_of(look: Look, kind: ProjectKind) -> State:
+    """How far along the project of `kind` is.
 
     The kind in the answer may be another: `.git` may be a worktree's, and a `.jj` beside it wins.
-    Reads a few small files, about 30 us; raises nothing.
+    Reads a few small files, about 25 us; raises nothing.
     """
     match kind:
         case ProjectKind.PROJECT | ProjectKind.URI:
             return Complete(kind)
         case ProjectKind.GIT_BARE:
-            return _bare_state(path)
+            return _bare_state(look)
         case ProjectKind.GIT | ProjectKind.GIT_WORKTREE | ProjectKind.GIT_SUBMODULE:
-            return _git_state(path)
+            return _git_state(look)
         case _:
-            if not _has_marker(path, kind):
+            if not _has_marker(look, kind):
                 return Nothing()
-            return _of(kind, _foreign_stage(path, kind))
+            return _of(kind, _foreign_stage(look.path, kind))
 
 
-def what_is_missing(path: bytes, kind: ProjectKind, stage: Stage | None) -> Incomplete | None:
+def what_is_missing(look: Look, kind: ProjectKind, stage: Stage | None) -> Incomplete | None:
     """What a project is to be called that stays in `stage`, None for a whole one's: the reason
     why it is none, or None. The same whoever asks, and whenever."""
     if stage is not None and (stage.wait.outcome is not None or stage is Stage.UNBORN):
         return stage.wait.outcome
-    lacking = broken_off(path, kind)
-    if lacking is None and lacks_submodules(path, kind):
+    lacking = broken_off(look, kind)
+    if lacking is None and lacks_submodules(look, kind):
         return Incomplete.NOT_CHECKED_OUT
     return lacking
 
@@ -97,29 +98,28 @@ def _of(kind: ProjectKind, stage: Stage | None) -> State:
     return Complete(kind) if stage is None else Pending(kind, stage)
 
 
-def _git_state(path: bytes) -> State:
-    if exists_inside(path + b"/.jj"):
-        return _of(ProjectKind.JJ, foreign.jj_stage(path))
-    place = locate(path)
-    if place is None:
-        if exists_inside(path + b"/.git"):
-            return Pending(ProjectKind.GIT, Stage.NO_GIT_DIR)
-        return Nothing()
-    stage = git_stage(place)
+def _git_state(look: Look) -> State:
+    if look.exists(b".jj"):
+        return _of(ProjectKind.JJ, foreign.jj_stage(look.path))
+    git = look.git(ProjectKind.GIT)
+    if git is None:
+        return Pending(ProjectKind.GIT, Stage.NO_GIT_DIR) if look.exists(b".git") else Nothing()
+    kind, main_checkout = git.place.kind, git.place.main_checkout
+    stage = git_stage(git)
     if stage is None:
-        return Complete(place.kind, place.main_checkout)
-    return Pending(place.kind, stage, place.main_checkout)
+        return Complete(kind, main_checkout)
+    return Pending(kind, stage, main_checkout)
 
 
-def _bare_state(path: bytes) -> State:
-    if not exists_inside(path + b"/HEAD") or not is_folder_inside(path + b"/objects"):
+def _bare_state(look: Look) -> State:
+    git = look.git(ProjectKind.GIT_BARE)
+    if git is None or not look.exists(b"HEAD") or not look.is_folder(b"objects"):
         return Nothing()
-    return _of(ProjectKind.GIT_BARE, git_stage(locate_bare(path)))
+    return _of(ProjectKind.GIT_BARE, git_stage(git))
 
 
-def _has_marker(path: bytes, kind: ProjectKind) -> bool:
-    markers = (marker for marker, its_kind in VCS_MARKERS.items() if its_kind is kind)
-    return any(exists_inside(path + b"/" + marker) for marker in markers)
+def _has_marker(look: Look, kind: ProjectKind) -> bool:
+    return any(look.exists(name) for name, its_kind in VCS_MARKERS.items() if its_kind is kind)
 
 
 def _foreign_stage(path: bytes, kind: ProjectKind) -> Stage | None:

@@ -16,13 +16,14 @@ import re
 import stat
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
+from typing import NamedTuple
 
 from rootsd.core.model import Incomplete, ProjectKind
-from rootsd.host.disk.birth import born_ns
-from rootsd.host.disk.reader import CONFIG_CAP, read_small, stat_inside
+from rootsd.host.disk.opened import Opened
+from rootsd.host.disk.reader import CONFIG_CAP
 from rootsd.host.vcs import gitobjects
 from rootsd.host.vcs.foreign import files_of
-from rootsd.host.vcs.gitdir import GitPlace, is_git, locate, locate_bare
+from rootsd.host.vcs.gitdir import Repository, is_git
 from rootsd.host.vcs.gitindex import (
     SHA1_SIZE,
     SHA256_SIZE,
@@ -31,15 +32,17 @@ from rootsd.host.vcs.gitindex import (
     entries_of,
     first_entries,
 )
+from rootsd.host.vcs.look import Look
 
 _32_BITS = 0xFFFFFFFF
+_ITSELF = b"."
 _NOTES: Mapping[ProjectKind, bytes] = MappingProxyType(
     {
-        ProjectKind.HG: b"/.hg/dirstate",
-        ProjectKind.SAPLING: b"/.sl/dirstate",
-        ProjectKind.SVN: b"/.svn/wc.db",
-        ProjectKind.FOSSIL: b"/.fslckout",
-        ProjectKind.DARCS: b"/_darcs/hashed_inventory",
+        ProjectKind.HG: b".hg/dirstate",
+        ProjectKind.SAPLING: b".sl/dirstate",
+        ProjectKind.SVN: b".svn/wc.db",
+        ProjectKind.FOSSIL: b".fslckout",
+        ProjectKind.DARCS: b"_darcs/hashed_inventory",
     }
 )
 _SHA256 = re.compile(rb"^[ \t]*objectformat[ \t]*=[ \t]*sha256", re.MULTILINE | re.IGNORECASE)
@@ -55,47 +58,54 @@ _EMPTY_BLOBS = frozenset(
 )
 
 
-def broken_off(path: bytes, kind: ProjectKind) -> Incomplete | None:
+class _Note(NamedTuple):
+    """A file or folder, by the open folder that holds it."""
+
+    holder: Opened
+    name: bytes
+
+
+def broken_off(look: Look, kind: ProjectKind) -> Incomplete | None:
     """What a copy lacks that was broken off; None for any other repository, whatever it lacks.
 
     Of a copy nothing is known that was made by `cp -r` and has no index yet, nor on a file system
-    that keeps no birth times: it is taken at its word. 20 us where git was at work itself.
+    that keeps no birth times: it is taken at its word. 10 us where git was at work itself.
     """
     try:
-        return _broken_off(path, kind)
+        return _broken_off(look, kind)
     except OSError:
         return None  # a link came in the way: nothing is said of what lies behind it
 
 
-def _broken_off(path: bytes, kind: ProjectKind) -> Incomplete | None:
-    place = _place(path, kind) if is_git(kind) else None
-    note = _note_of(path, kind, place)
-    if note is None or (place is not None and _is_by_git(place, note)):
+def _broken_off(look: Look, kind: ProjectKind) -> Incomplete | None:
+    git = look.git(kind)
+    note = _note_of(look, kind)
+    if note is None or (git is not None and _is_by_git(git)):
         return None
     if not _is_there(note):
-        heads = None if place is None else place.folder + b"/HEAD"
-        cut = heads is not None and _kept_its_time(heads) and not _is_finished(path, heads)
+        heads = None if git is None else _Note(git.folder, b"HEAD")
+        cut = heads is not None and _kept_its_time(heads) and not _is_finished(look, heads)
         return Incomplete.NOT_CHECKED_OUT if cut else None
-    if born_ns(note) is None:
+    if note.holder.born_ns(note.name) is None:
         return None  # before all files are looked at, on what may be another machine
-    lacking = what_lacks(path, kind)
+    lacking = what_lacks(look, kind)
     if lacking is not Incomplete.NOT_CHECKED_OUT:
         return lacking
-    is_copy = _kept_its_time(note) or (place is not None and _is_by_another_git(place, note))
-    return lacking if is_copy and not _is_finished(path, note) else None
+    is_copy = _kept_its_time(note) or (git is not None and _is_by_another_git(git))
+    return lacking if is_copy and not _is_finished(look, note) else None
 
 
-def is_whole_copy(path: bytes, kind: ProjectKind) -> bool:
+def is_whole_copy(look: Look, kind: ProjectKind) -> bool:
     """Whether all is there that a copy is to have, so that it need not be quiet first."""
-    note = _note_of(path, kind, _place(path, kind) if is_git(kind) else None)
-    finished = note is not None and _is_finished(path, note)
+    note = _note_of(look, kind)
+    finished = note is not None and _is_finished(look, note)
     try:
-        return finished or what_lacks(path, kind) is None
+        return finished or what_lacks(look, kind) is None
     except OSError:
         return False
 
 
-def what_lacks(path: bytes, kind: ProjectKind) -> Incomplete | None:
+def what_lacks(look: Look, kind: ProjectKind) -> Incomplete | None:
     """What a repository names and does not hold, for any reason; None where all of it is there.
 
     In git: packs that are cut off, an index that is, files of the index, and their objects; the
@@ -103,29 +113,25 @@ def what_lacks(path: bytes, kind: ProjectKind) -> Incomplete | None:
     checkout, where its list can be read. Raises OSError where a link is in the way of a file.
     """
     if not is_git(kind):
-        names = files_of(path, kind)
-        return None if _first_missing(path, names) is None else Incomplete.NOT_CHECKED_OUT
-    place = _place(path, kind)
-    return Incomplete.INTERRUPTED if place is None else _what_lacks(place)
+        names = files_of(look.path, kind)
+        return None if _first_missing(look, names) is None else Incomplete.NOT_CHECKED_OUT
+    git = look.git(kind)
+    return Incomplete.INTERRUPTED if git is None else _what_lacks(git)
 
 
-def _place(path: bytes, kind: ProjectKind) -> GitPlace | None:
-    return locate_bare(path) if kind is ProjectKind.GIT_BARE else locate(path)
-
-
-def _note_of(path: bytes, kind: ProjectKind, place: GitPlace | None) -> bytes | None:
+def _note_of(look: Look, kind: ProjectKind) -> _Note | None:
     """The file in which a tool keeps what is in the checkout."""
-    if place is not None:
-        bare = place.kind is ProjectKind.GIT_BARE
-        return place.folder + (b"/HEAD" if bare else b"/index")
+    git = look.git(kind)
+    if git is not None:
+        return _Note(git.folder, b"HEAD" if git.is_bare else b"index")
     inside = _NOTES.get(kind)
-    return None if inside is None else path + inside
+    return None if inside is None else _Note(look, inside)
 
 
-def _is_by_git(place: GitPlace, index: bytes) -> bool:
+def _is_by_git(git: Repository) -> bool:
     """Whether a file of the checkout is the one that git saw when it wrote the index."""
-    for entry in first_entries(index):
-        found = _file(place, entry)
+    for entry in () if git.is_bare else first_entries(git.folder):
+        found = _file(git, entry)
         if found is None:
             continue
         seconds, nanoseconds = divmod(found.st_ctime_ns, 10**9)
@@ -135,11 +141,11 @@ def _is_by_git(place: GitPlace, index: bytes) -> bool:
     return False
 
 
-def _is_by_another_git(place: GitPlace, index: bytes) -> bool:
+def _is_by_another_git(git: Repository) -> bool:
     """Whether none of the files is one that git saw, and one of them a copy of such a file."""
     copied = False
-    for entry in first_entries(index):
-        found = _file(place, entry)
+    for entry in () if git.is_bare else first_entries(git.folder):
+        found = _file(git, entry)
         if found is None or not entry.inode:
             continue
         if entry.inode == found.st_ino & _32_BITS and found.st_nlink == 1:
@@ -148,89 +154,86 @@ def _is_by_another_git(place: GitPlace, index: bytes) -> bool:
     return copied
 
 
-def _file(place: GitPlace, entry: Entry) -> os.stat_result | None:
+def _file(git: Repository, entry: Entry) -> os.stat_result | None:
     try:
-        return stat_inside(place.work + b"/" + entry.name)
+        return git.work.stat(entry.name)
     except (OSError, ValueError):
         return None
 
 
-def _kept_its_time(path: bytes) -> bool:
+def _kept_its_time(note: _Note) -> bool:
     """Whether it is said to be older than it is: a copy, with the time of the original."""
-    born = born_ns(path)
+    born = note.holder.born_ns(note.name)
     try:
-        return born is not None and stat_inside(path).st_mtime_ns < born
+        return born is not None and note.holder.stat(note.name).st_mtime_ns < born
     except OSError:
         return False
 
 
-def _is_finished(path: bytes, note: bytes) -> bool:
+def _is_finished(look: Look, note: _Note) -> bool:
     """Whether the folder got its old time back, and after `note` was written: rsync does it for
     each folder, and its files may follow."""
+    itself = _Note(look, _ITSELF)
     try:
-        return (
-            _kept_its_time(path) and stat_inside(note).st_ctime_ns <= stat_inside(path).st_ctime_ns
-        )
+        written = note.holder.stat(note.name).st_ctime_ns
+        return _kept_its_time(itself) and written <= look.stat(_ITSELF).st_ctime_ns
     except OSError:
         return False
 
 
-def _id_size(place: GitPlace) -> int:
-    config = read_small(place.common + b"/config", CONFIG_CAP) or b""
+def _id_size(git: Repository) -> int:
+    config = git.common.read(b"config", CONFIG_CAP) or b""
     return SHA256_SIZE if _SHA256.search(config) else SHA1_SIZE
 
 
-def _what_lacks(place: GitPlace) -> Incomplete | None:
-    objects = place.common + b"/objects"
-    id_size = _id_size(place)
-    if not gitobjects.packs_fit(objects, id_size):
+def _what_lacks(git: Repository) -> Incomplete | None:
+    id_size = _id_size(git)
+    if not gitobjects.packs_fit(git.common, id_size):
         return Incomplete.INTERRUPTED
-    index = place.folder + b"/index"
-    if place.kind is ProjectKind.GIT_BARE or not _is_there(index):
+    if git.is_bare or not _is_there(_Note(git.folder, b"index")):
         return None
     try:
-        entries = entries_of(index, id_size)
+        entries = entries_of(git.folder, id_size)
     except BadIndex:
         return Incomplete.INTERRUPTED
-    if _is_half_written(place.work, entries):
+    if _is_half_written(git.work, entries):
         return Incomplete.NOT_CHECKED_OUT
     ids = {entry.object_id for entry in entries} - _EMPTY_BLOBS
-    if not gitobjects.are_elsewhere(objects) and not gitobjects.has_all(objects, ids):
+    if not gitobjects.are_elsewhere(git.common) and not gitobjects.has_all(git.common, ids):
         return Incomplete.INTERRUPTED
     return None
 
 
-def _is_half_written(work: bytes, entries: Iterable[Entry]) -> bool:
+def _is_half_written(work: Opened, entries: Iterable[Entry]) -> bool:
     """Whether a file of the index is missing, or the one made last is shorter than it says.
 
     A file that is shorter and was made before others were was edited.
     """
     newest, before, last = 0, 0, b""
     for entry in entries:
-        file = work + b"/" + entry.name
-        found = _seen(file)
+        found = _seen(work, entry.name)
         if found is None:
             return True
         if found.st_ctime_ns >= newest:
             is_short = stat.S_ISREG(found.st_mode) and found.st_size < (entry.size or 0)
-            newest, before, last = found.st_ctime_ns, newest, file if is_short else b""
+            newest, before, last = found.st_ctime_ns, newest, entry.name if is_short else b""
         else:
             before = max(before, found.st_ctime_ns)
-    born = born_ns(last) if last else None
+    born = work.born_ns(last) if last else None
     return bool(last) and (born is None or born >= before)
 
 
-def _first_missing(work: bytes, names: Iterable[bytes]) -> bytes | None:
-    return next((name for name in names if not _is_there(work + b"/" + name)), None)
+def _first_missing(work: Opened, names: Iterable[bytes]) -> bytes | None:
+    return next((name for name in names if _seen(work, name) is None), None)
 
 
-def _is_there(path: bytes) -> bool:
-    return _seen(path) is not None
+def _is_there(note: _Note) -> bool:
+    return _seen(*note) is not None
 
 
-def _seen(path: bytes) -> os.stat_result | None:
+def _seen(holder: Opened, name: bytes) -> os.stat_result | None:
     """What lies there; None if nothing does. Raises OSError for a link on the way."""
     try:
-        return stat_inside(path)
+        return holder.stat(name)
     except (FileNotFoundError, NotADirectoryError, PermissionError, ValueError):
         return None

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from rootsd.core.model import ProjectKind
 from rootsd.host.disk.leads import may_follow
+from rootsd.host.disk.opened import Opened
 from rootsd.host.disk.reader import (
     CONFIG_CAP,
     NOTE_CAP,
@@ -20,9 +21,6 @@ from rootsd.host.disk.reader import (
     REF_CAP,
     is_folder_inside,
     join,
-    names_in,
-    names_of,
-    open_folder,
     read_small,
 )
 from rootsd.host.vcs.stages import Stage
@@ -41,12 +39,13 @@ _BARE = re.compile(rb"^[ \t]*bare[ \t]*=[ \t]*true", re.MULTILINE | re.IGNORECAS
 _WORKTREE_SETTING = re.compile(rb"^[ \t]*worktree[ \t]*=[ \t]*(.*?)[ \t\r]*$", re.MULTILINE)
 _KEEP = re.compile(rb"(?:fetch|receive|index)-pack (\d+) on (.*)")
 _GIT_FILE = b"gitdir: "
+_MARKER = b".git"
 _BRANCH_PREFIX = b"refs/heads/"
 _HOST = os.uname().nodename.encode()
 
 
-@dataclass(frozen=True, slots=True)
-class GitPlace:
+# A tuple: a scan makes one for each repository.
+class GitPlace(NamedTuple):
     """Where a repository keeps its data.
 
     `folder` holds HEAD and index, `common` objects and refs (another folder only for a linked
@@ -65,12 +64,59 @@ def is_git(kind: ProjectKind) -> bool:
     return kind in _GIT_KINDS
 
 
+class Repository:
+    """The git data of one place, held open for a look, and what was in `folder` then; where a
+    project has its data in itself the folders are its own. Close it at once."""
+
+    __slots__ = ("common", "folder", "names", "place", "work")
+
+    def __init__(self, place: GitPlace, work: Opened, folder: Opened) -> None:
+        self.place = place
+        self.work = work
+        self.folder = folder
+        self.common = folder if place.common == place.folder else Opened(place.common)
+        self.names = folder.names()
+
+    @property
+    def is_bare(self) -> bool:
+        """Whether there is no checkout."""
+        return self.place.kind is ProjectKind.GIT_BARE
+
+    def close(self) -> None:
+        """Hold it no more, but for the checkout."""
+        for each in (self.folder, self.common):
+            if each is not self.work:
+                each.close()
+
+
+def repository_in(work: Opened) -> Repository | None:
+    """What the `.git` of an open folder leads to; None if it leads nowhere (yet)."""
+    folder = work.folder(_MARKER)
+    if folder.failure is None:
+        return Repository(_own_place(work.path), work, folder)
+    place = locate_in(work)
+    if place is None:
+        return None
+    return Repository(place, work, Opened(place.folder))
+
+
+def bare_repository_in(folder: Opened) -> Repository:
+    """An open folder as a bare repository."""
+    return Repository(locate_bare(folder.path), folder, folder)
+
+
 def locate(work: bytes) -> GitPlace | None:
     """Where the `.git` of the folder `work` leads; None if it leads nowhere (yet)."""
-    marker = work + b"/.git"
-    if is_folder_inside(marker):
-        return GitPlace(work, marker, marker, ProjectKind.GIT)
-    folder = target_of_git_file(work)
+    with Opened(work) as folder:
+        return locate_in(folder)
+
+
+def locate_in(opened: Opened) -> GitPlace | None:
+    """The same of a folder that is open."""
+    work = opened.path
+    if opened.is_folder(_MARKER):
+        return _own_place(work)
+    folder = target_of_git_file(work, opened.fd)
     if folder is None or not may_follow(folder) or not is_folder_inside(folder):
         return None
     common_text = read_small(folder + b"/commondir", REF_CAP)
@@ -85,6 +131,11 @@ def locate(work: bytes) -> GitPlace | None:
     is_module = b"/modules/" in folder and _WORKTREE_SETTING.search(config) is not None
     kind = ProjectKind.GIT_SUBMODULE if is_module else ProjectKind.GIT
     return GitPlace(work, folder, folder, kind)
+
+
+def _own_place(work: bytes) -> GitPlace:
+    marker = work + b"/" + _MARKER
+    return GitPlace(work, marker, marker, ProjectKind.GIT)
 
 
 def links_back(place: GitPlace) -> bool:
@@ -104,7 +155,7 @@ def links_back(place: GitPlace) -> bool:
 
 def target_of_git_file(work: bytes, dir_fd: int | None = None) -> bytes | None:
     """The path that the file `.git` in the folder `work`, open at `dir_fd` if given, names."""
-    marker = b".git" if dir_fd is not None else work + b"/.git"
+    marker = _MARKER if dir_fd is not None else work + b"/" + _MARKER
     text = read_small(marker, REF_CAP, dir_fd)
     if text is None or not text.startswith(_GIT_FILE):
         return None
@@ -126,60 +177,50 @@ def _main_checkout(work: bytes, folder: bytes, common: bytes) -> bytes | None:
     return os.path.dirname(common) if os.path.basename(common) == b".git" else common
 
 
-def git_stage(place: GitPlace) -> Stage | None:
-    """How far along a repository is; None once it is whole. About 25 us."""
-    try:
-        fd = open_folder(place.folder)
-    except OSError:
-        return Stage.NO_HEAD
-    try:
-        return _stage(place, fd, names_of(fd))
-    finally:
-        os.close(fd)
-
-
-def _stage(place: GitPlace, fd: int, entries: frozenset[bytes]) -> Stage | None:
-    head = _read_head(fd)
+def git_stage(repository: Repository) -> Stage | None:
+    """How far along a repository is; None once it is whole. About 20 us."""
+    folder, entries = repository.folder, repository.names
+    head = _read_head(folder)
     if not head or entries.isdisjoint((b"objects", b"commondir")):
         return Stage.NO_HEAD
-    resolved = _resolves(head, place, entries)
-    bare = place.kind is ProjectKind.GIT_BARE or (b"index" not in entries and _says_bare(fd))
+    resolved = _resolves(head, repository)
+    bare = repository.is_bare or (b"index" not in entries and _says_bare(folder))
     whole = resolved and (bare or b"index" in entries)
-    if LOCKS & entries:
+    if not LOCKS.isdisjoint(entries):
         if whole:
             return Stage.IN_USE
         return Stage.CHECKOUT_LOCKED if resolved else Stage.LOCKED
     linked = b"commondir" in entries and b"locked" in entries
-    if linked and (read_small(b"locked", NOTE_CAP, fd) or b"").startswith(b"initializing"):
+    if linked and (folder.read(b"locked", NOTE_CAP) or b"").startswith(b"initializing"):
         return Stage.WORKTREE_STARTING
     if whole and not bare:
         return None
-    packs = names_in(place.common + b"/objects/pack")
+    packs = repository.common.names_in(b"objects/pack")
     # A repository that was whole once may keep what a killed fetch left behind.
-    fetching = _fetch_stage(place, packs, was_whole=whole)
+    fetching = _fetch_stage(repository.common, packs, was_whole=whole)
     if fetching is not None or whole:
         return fetching
     if resolved:
-        empty = names_in(place.work) <= {b".git"}
+        empty = repository.work.names() <= {_MARKER}
         return Stage.NOT_CHECKED_OUT if empty else Stage.FILES_BEFORE_INDEX
     if b"index" in entries:
         return Stage.STAGED_UNBORN
     nothing_fetched = not packs and b"packed-refs" not in entries
-    return _unborn_stage(head, fd, place, nothing_fetched=nothing_fetched)
+    return _unborn_stage(head, repository, nothing_fetched=nothing_fetched)
 
 
-def _says_bare(fd: int) -> bool:
+def _says_bare(folder: Opened) -> bool:
     """Whether what lies behind a `.git` is a bare repository all the same, for worktrees."""
-    return _BARE.search(read_small(b"config", CONFIG_CAP, fd) or b"") is not None
+    return _BARE.search(folder.read(b"config", CONFIG_CAP) or b"") is not None
 
 
-def _fetch_stage(place: GitPlace, packs: frozenset[bytes], *, was_whole: bool) -> Stage | None:
+def _fetch_stage(common: Opened, packs: frozenset[bytes], *, was_whole: bool) -> Stage | None:
     if not was_whole and any(name.startswith(TEMPORARY) for name in packs):
         return Stage.FETCHING
     for name in packs:
         if not name.endswith(b".keep"):
             continue
-        note = read_small(place.common + b"/objects/pack/" + name, NOTE_CAP) or b""
+        note = common.read(b"objects/pack/" + name, NOTE_CAP) or b""
         found = _KEEP.match(note)
         if found is None or found[2].strip() != _HOST:
             continue
@@ -190,8 +231,8 @@ def _fetch_stage(place: GitPlace, packs: frozenset[bytes], *, was_whole: bool) -
     return None
 
 
-def _unborn_stage(head: bytes, fd: int, place: GitPlace, *, nothing_fetched: bool) -> Stage | None:
-    config = read_small(b"config", CONFIG_CAP, fd) or b""
+def _unborn_stage(head: bytes, repository: Repository, *, nothing_fetched: bool) -> Stage | None:
+    config = repository.folder.read(b"config", CONFIG_CAP) or b""
     branch = head.removeprefix(b"ref: ").removeprefix(_BRANCH_PREFIX)
     if nothing_fetched and head.startswith(b"ref: " + _BRANCH_PREFIX):
         # The last thing that a clone of an empty repository writes.
@@ -201,34 +242,34 @@ def _unborn_stage(head: bytes, fd: int, place: GitPlace, *, nothing_fetched: boo
     if not _REMOTE.search(config):
         return Stage.UNBORN
     # What `git clone` was killed in is empty; who adds a remote by hand mostly has files already.
-    if place.kind is not ProjectKind.GIT_BARE and not names_in(place.work) <= {b".git"}:
+    if not repository.is_bare and not repository.work.names() <= {_MARKER}:
         return Stage.REMOTE_ALONE
     return Stage.NEGOTIATING if _FETCH.search(config) else Stage.CONNECTING
 
 
-def _read_head(fd: int) -> bytes:
-    text = read_small(b"HEAD", REF_CAP, fd)
+def _read_head(folder: Opened) -> bytes:
+    text = folder.read(b"HEAD", REF_CAP)
     if text is not None:
         return text.strip()
     try:
         # Old repositories have a link to the branch instead of a text that names it.
-        return b"ref: " + os.readlink(b"HEAD", dir_fd=fd)
+        return b"ref: " + os.readlink(b"HEAD", dir_fd=folder.fd)
     except OSError:
         return b""
 
 
-def _resolves(head: bytes, place: GitPlace, entries: frozenset[bytes]) -> bool:
+def _resolves(head: bytes, repository: Repository) -> bool:
     if not head.startswith(b"ref: "):
         return _OBJECT_ID.match(head) is not None
     ref = head.removeprefix(b"ref: ").strip()
     if not ref.startswith(b"refs/") or b".." in ref or b"\0" in ref:
         return False
-    if b"reftable" in entries:
-        return bool(read_small(place.folder + b"/reftable/tables.list", REF_CAP))
-    loose = read_small(place.common + b"/" + ref, NOTE_CAP) or b""
+    if b"reftable" in repository.names:
+        return bool(repository.folder.read(b"reftable/tables.list", REF_CAP))
+    loose = repository.common.read(ref, NOTE_CAP) or b""
     if _OBJECT_ID.match(loose):
         return True
-    packed = read_small(place.common + b"/packed-refs", PACKED_REFS_CAP) or b""
+    packed = repository.common.read(b"packed-refs", PACKED_REFS_CAP) or b""
     return b" " + ref + b"\n" in packed
 
 

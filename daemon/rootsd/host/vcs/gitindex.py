@@ -10,15 +10,16 @@ from __future__ import annotations
 import hashlib
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
-from rootsd.host.disk.reader import read_small
+from rootsd.host.disk.opened import Opened
 
 INDEX_CAP = 32 << 20
 MOST_ENTRIES = 100_000
 _LONGEST_NAME = 4096  # PATH_MAX; compressed names can each be as long as the one before
 SHA1_SIZE, SHA256_SIZE = 20, 32
 
+_FILE = b"index"
 _SIGNATURE = b"DIRC"
 _HEADER = 12
 _STAT = struct.Struct(">II8x4xII8xI")  # change time, its nanoseconds, inode, mode, size
@@ -41,8 +42,7 @@ class BadIndex(Exception):
     """The file is no index, or not all of one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """A file of the checkout; `size` is None unless it is a regular one.
 
     `changed` (seconds, nanoseconds) and `inode` are what git saw when it last looked at the file,
@@ -56,15 +56,16 @@ class Entry:
     inode: int
 
 
-def entries_of(file: bytes, id_size: int) -> list[Entry]:
-    """The files that must be in the checkout: not submodules, not what is left out of it.
+def entries_of(git: Opened, id_size: int) -> list[Entry]:
+    """The files that must be in the checkout: not submodules, not what is left out of it, by the
+    index in the folder `git`.
 
     Empty for a split index and for one that is too large. `id_size` is how many bytes an object id
     has. Raises BadIndex.
     """
-    if read_small(file, len(_SIGNATURE)) != _SIGNATURE:
+    if git.read(_FILE, len(_SIGNATURE)) != _SIGNATURE:
         raise BadIndex("no index")  # before so much memory goes to what is none
-    data = read_small(file, INDEX_CAP) or b""
+    data = git.read(_FILE, INDEX_CAP) or b""
     if len(data) == INDEX_CAP:
         return []
     if len(data) < _HEADER + id_size or not _is_whole(data, id_size):
@@ -86,9 +87,9 @@ def entries_of(file: bytes, id_size: int) -> list[Entry]:
     return [] if _SPLIT in _extensions(data, at, end) else found
 
 
-def first_entries(file: bytes) -> Iterator[Entry]:
+def first_entries(git: Opened) -> Iterator[Entry]:
     """The first of the files that must be in the checkout, some dozens at most, unchecked."""
-    data = read_small(file, _GLIMPSE) or b""
+    data = git.read(_FILE, _GLIMPSE) or b""
     version = int.from_bytes(data[4:8], "big")
     if not data.startswith(_SIGNATURE) or version not in _VERSIONS:
         return

@@ -8,50 +8,53 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable
 
-from rootsd.host.disk.reader import exists_inside, names_in, read_small, read_tail
+from rootsd.host.disk.opened import Opened
 
+_PACKS = b"objects/pack/"
 # 2 million objects; what a larger pack holds is taken on trust.
 _PACK_INDEX_CAP = 64 << 20
 _MAGIC = b"\xfftOc\x00\x00\x00\x02"
 _TABLE = len(_MAGIC) + 256 * 4
 
 
-def packs_fit(objects: bytes, id_size: int) -> bool:
-    """Whether each pack ends with the checksum that its index, which is whole as well, names."""
-    folder = objects + b"/pack/"
-    names = names_in(folder)
+def packs_fit(git: Opened, id_size: int) -> bool:
+    """Whether each pack ends with the checksum that its index, which is whole as well, names.
+
+    `git` is the folder that holds `objects`.
+    """
+    names = git.names_in(_PACKS)
     stems = {name.removesuffix(b".pack") for name in names if name.endswith(b".pack")}
     stems |= {name.removesuffix(b".idx") for name in names if name.endswith(b".idx")}
     for stem in stems:
-        of_index = read_tail(folder + stem + b".idx", 2 * id_size)
-        of_pack = read_tail(folder + stem + b".pack", id_size)
+        of_index = git.read_tail(_PACKS + stem + b".idx", 2 * id_size)
+        of_pack = git.read_tail(_PACKS + stem + b".pack", id_size)
         if of_index is None or of_pack is None or of_index[:id_size] != of_pack:
             return False
     return True
 
 
-def are_elsewhere(objects: bytes) -> bool:
+def are_elsewhere(git: Opened) -> bool:
     """Whether some objects need not be here: borrowed from another repository, or promised."""
-    if exists_inside(objects + b"/info/alternates"):
+    if git.exists(b"objects/info/alternates"):
         return True
-    return any(name.endswith(b".promisor") for name in names_in(objects + b"/pack"))
+    return any(name.endswith(b".promisor") for name in git.names_in(_PACKS))
 
 
-def has_all(objects: bytes, ids: Iterable[bytes]) -> bool:
+def has_all(git: Opened, ids: Iterable[bytes]) -> bool:
     """Whether every object of these binary ids is there; 5 us each."""
-    missing = {each for each in ids if not _is_loose(objects, each)}
-    folder = objects + b"/pack/"
-    for name in names_in(folder):
+    with git.folder(b"objects") as objects:
+        missing = {each for each in ids if not _is_loose(objects, each)}
+    for name in git.names_in(_PACKS):
         if not missing:
             break
         if name.endswith(b".idx"):
-            missing -= _found_in(read_small(folder + name, _PACK_INDEX_CAP) or b"", missing)
+            missing -= _found_in(git.read(_PACKS + name, _PACK_INDEX_CAP) or b"", missing)
     return not missing
 
 
-def _is_loose(objects: bytes, object_id: bytes) -> bool:
+def _is_loose(objects: Opened, object_id: bytes) -> bool:
     name = object_id.hex().encode()
-    return exists_inside(objects + b"/" + name[:2] + b"/" + name[2:])
+    return objects.exists(name[:2] + b"/" + name[2:])
 
 
 def _found_in(index: bytes, wanted: set[bytes]) -> set[bytes]:

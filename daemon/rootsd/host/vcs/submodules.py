@@ -11,27 +11,24 @@ import re
 
 from rootsd.core.model import ProjectKind
 from rootsd.host.disk.leads import may_follow
-from rootsd.host.disk.reader import CONFIG_CAP, exists_inside, join, read_small
-from rootsd.host.vcs.gitdir import GitPlace, git_stage, locate
+from rootsd.host.disk.reader import CONFIG_CAP, join, read_small
+from rootsd.host.vcs.gitdir import git_stage
+from rootsd.host.vcs.look import Look
 
 _ACTIVE = re.compile(rb"^[ \t]*\[submodule\][^\[]*^[ \t]*active[ \t]*=", re.MULTILINE)
 _PATH = re.compile(rb'^[ \t]*path[ \t]*=[ \t]*"?([^"\r\n]+?)"?[ \t]*$', re.MULTILINE)
 _MOST = 200
 
 
-def lacks_submodules(path: bytes, kind: ProjectKind) -> bool:
+def lacks_submodules(look: Look, kind: ProjectKind) -> bool:
     """Whether a clone that is to have all its submodules lacks one of them still."""
-    if kind is not ProjectKind.GIT or not exists_inside(path + b"/.gitmodules"):
+    if kind is not ProjectKind.GIT or not look.exists(b".gitmodules"):
         return False
-    place = locate(path)
-    return place is not None and _lacks_submodules(place)
-
-
-def _lacks_submodules(place: GitPlace) -> bool:
-    config = read_small(place.common + b"/config", CONFIG_CAP) or b""
+    git = look.git(kind)
+    config = b"" if git is None else git.common.read(b"config", CONFIG_CAP) or b""
     if not _ACTIVE.search(config):
         return False
-    todo, left = [place.work], _MOST
+    todo, left = [look.path], _MOST
     while todo and left:
         work = todo.pop()
         modules = read_small(work + b"/.gitmodules", CONFIG_CAP) or b""
@@ -40,8 +37,13 @@ def _lacks_submodules(place: GitPlace) -> bool:
             inner = join(work, path)
             if not inner.startswith(work + b"/") or left <= 0:
                 continue
-            found = locate(inner) if may_follow(inner) else None
-            if found is None or git_stage(found) is not None:
+            if not may_follow(inner) or not _is_whole(inner):
                 return True
             todo.append(inner)
     return False
+
+
+def _is_whole(inner: bytes) -> bool:
+    with Look(inner) as look:
+        git = look.git(ProjectKind.GIT)
+        return git is not None and git_stage(git) is None

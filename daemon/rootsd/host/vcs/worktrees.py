@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from rootsd.core.model import ProjectKind
 from rootsd.host.disk.leads import may_follow
 from rootsd.host.disk.reader import (
     REF_CAP,
@@ -17,10 +18,12 @@ from rootsd.host.disk.reader import (
     names_in,
     read_small,
 )
-from rootsd.host.vcs.gitdir import locate, locate_bare
+from rootsd.host.vcs.gitdir import Repository, locate, locate_bare
 
 _MOST = 1_000
 _MARKER = b"/.git"
+_LINKS = b"worktrees"
+_MAINS = frozenset((ProjectKind.GIT, ProjectKind.GIT_BARE))
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +34,17 @@ class Links:
     open: frozenset[bytes]
 
 
+def may_have_links(git: Repository) -> bool:
+    """Whether `links_folder` may name a folder for a repository that is being looked at."""
+    return git.place.kind in _MAINS and _LINKS in git.names
+
+
 def links_folder(main: bytes) -> bytes | None:
     """Where the repository at `main` keeps its links to worktrees; None if it has none."""
     place = locate(main) or locate_bare(main)
     if place.folder != place.common:
         return None
-    folder = place.common + b"/worktrees"
+    folder = place.common + b"/" + _LINKS
     has_some = is_folder_inside(folder) and exists_inside(place.common + b"/HEAD")
     return folder if has_some else None
 
