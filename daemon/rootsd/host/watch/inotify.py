@@ -1,39 +1,46 @@
 """Linux: watches a chosen set of folders on one inotify instance, through watchdog's InotifyFD.
 
 watchdog's own observers watch every directory below a folder: above some thousands they livelock,
-and at the limit of watches they leave folders out in silence. `InotifyFD.add_callback` is the part
-of it that has neither fault. Source: inotify(7).
+and at the limit of watches they leave folders out in silence. `InotifyFD`, which reads the events
+for them, has neither fault. Source: inotify(7).
 """
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import fcntl
-import itertools
+import logging
 import os
 import struct
 import termios
+from collections.abc import Callable, Iterable
 from functools import partial
 
 from watchdog.observers.inotify_c import (
-    CallbackId,
     InotifyConstants,
     InotifyEvent,
     InotifyFD,
     Mask,
     WatchDescriptor,
+    inotify_add_watch,
+    inotify_rm_watch,
 )
 
 from rootsd.host.disk.markers import BUILT_IN, ProjectFiles, is_marker
+from rootsd.host.watch.bookings import Bookings
 from rootsd.host.watch.events import (
     Change,
     Happening,
     News,
     Post,
     Purpose,
+    Signal,
     Watched,
     overflowed,
 )
+
+log = logging.getLogger(__name__)
 
 _C = InotifyConstants
 _SELF = _C.IN_DELETE_SELF | _C.IN_MOVE_SELF
@@ -76,21 +83,64 @@ _RESULTS = {
 }
 
 
-_Booking = tuple[bytes, Purpose]
-_Registration = tuple[WatchDescriptor, CallbackId]
-
-
 class _Reader(InotifyFD):
     """watchdog's reader, which drops at once what cannot matter: a storm of files in a folder.
 
-    In a folder that is `at_work` every file matters. What comes between the kernel's watch and its
-    entry there may be dropped, as what came before the watch.
+    In a folder that is `at_work` every file matters. The books are ours: watchdog's take 420 bytes
+    for each watch.
     """
 
-    def __init__(self) -> None:
+    def __init__(
+        self,
+        bookings: Bookings,
+        signals_of: Callable[[InotifyEvent], Iterable[Signal]],
+        post: Post,
+    ) -> None:
+        """`post` gets the `signals_of` each event; both are called in the reading thread."""
         super().__init__()
-        self.at_work: set[WatchDescriptor] = set()
+        self._bookings = bookings
+        self._signals_of = signals_of
+        self._post = post
+        self._at_work = bookings.watches_for(Purpose.AT_WORK)
         self.files = BUILT_IN
+
+    def book(self, folder: bytes, purpose: Purpose) -> None:
+        """Have the kernel watch what is at `folder` now. Raises OSError."""
+        # Under the lock, so that no event comes before its watch is in the books.
+        with self._lock:
+            wd = inotify_add_watch(self._inotify_fd, folder, Mask(_MASKS[purpose] | _HOW))
+            if wd == _REFUSED:
+                raise OSError(ctypes.get_errno(), "cannot be watched")
+            before = self._bookings.watch_of(folder, purpose)
+            if before == wd:
+                return
+            if before is not None:
+                self._leave(folder, purpose, before)
+            self._bookings.enter(folder, purpose, wd)
+
+    def unbook(self, folder: bytes, purpose: Purpose) -> None:
+        """Give one purpose up; the kernel's watch goes with the last."""
+        with self._lock:
+            wd = self._bookings.watch_of(folder, purpose)
+            if wd is not None:
+                self._leave(folder, purpose, wd)
+
+    def _leave(self, folder: bytes, purpose: Purpose, wd: int) -> None:
+        self._bookings.leave(folder, purpose)
+        if not self._bookings.purposes_of(wd):
+            # It may be gone with its folder.
+            inotify_rm_watch(self._inotify_fd, WatchDescriptor(wd))
+
+    def handle_event(self, event: InotifyEvent) -> None:
+        """Post what follows from an event."""
+        if event.is_queue_overflow:
+            log.warning("the kernel's queue of file events overflowed; all is looked at again")
+            self._post(overflowed)
+            return
+        with self._lock:
+            signals = self._signals_of(event)
+        for signal in signals:
+            self._post(signal)
 
     def read_events(self, *, event_buffer_size: int = _BUFFER_SIZE) -> list[InotifyEvent]:
         """The next events, those of folders, markers and places at work."""
@@ -99,7 +149,7 @@ class _Reader(InotifyFD):
             for event in super().read_events(event_buffer_size=event_buffer_size)
             if not event.name
             or event.mask & _C.IN_ISDIR
-            or event.wd in self.at_work
+            or event.wd in self._at_work
             or is_marker(event.name, self.files)
         ]
 
@@ -138,20 +188,13 @@ def _without_the_overtaken(found: bytes) -> bytes:
 class InotifyWatcher:
     """A `Watcher` on inotify. Raises OSError if the user's instances are used up (EMFILE).
 
-    A watch belongs to the folder, not to its path: a bind mount gives it a second one, and after a
-    rename the kernel gives the same descriptor for the new path while the old one is still booked.
-    So each descriptor has bookings, and what happens is told of all their paths. `budget` is how
-    many watches to take at most; editors need theirs too.
+    `budget` is how many watches to take at most; editors need theirs too.
     """
 
     def __init__(self, post: Post, budget: int | None = None) -> None:
-        self._fd = _Reader()
+        self._bookings = Bookings()
+        self._fd = _Reader(self._bookings, self._signals_of, post)
         self._budget = _own_share() if budget is None else budget
-        self._ids = itertools.count(1)
-        self._listeners = {purpose: _Listener(self, purpose, post) for purpose in Purpose}
-        self._registered: dict[_Booking, _Registration] = {}
-        # Tuples: most have one, and a dictionary would be ten times as large.
-        self._bookings: dict[WatchDescriptor, tuple[_Booking, ...]] = {}
 
     def start(self) -> None:
         """Start the reading thread; what happened since a folder was watched is told then."""
@@ -163,10 +206,6 @@ class InotifyWatcher:
         if self._fd.is_alive():
             self._fd.join()
 
-    def is_marker(self, name: bytes) -> bool:
-        """Whether the coming or going of `name` has to be told."""
-        return is_marker(name, self._fd.files)
-
     def heed(self, files: ProjectFiles) -> None:
         """As in `Watcher`; from the next event on."""
         self._fd.files = files
@@ -177,73 +216,62 @@ class InotifyWatcher:
 
     def watch(self, folder: bytes, purpose: Purpose) -> Watched:
         """Watch what is at `folder` now, which must be a folder and no link."""
-        booking = (folder, purpose)
-        before = self._registered.get(booking)
-        if before is None and len(self._bookings) >= self._budget:
+        is_full = len(self._bookings) >= self._budget
+        if is_full and self._bookings.watch_of(folder, purpose) is None:
             return Watched.LIMIT
-        identifier = CallbackId(next(self._ids))
-        mask = Mask(_MASKS[purpose] | _HOW)
         try:
-            wd = self._fd.add_callback(folder, mask, self._listeners[purpose], identifier)
+            self._fd.book(folder, purpose)
         except OSError as error:
             result = _RESULTS.get(error.errno or 0)
             if result is None:
                 raise
             return result
-        if wd == _REFUSED:
-            # watchdog swallows EACCES and books a watch -1.
-            self._fd.remove_callbacks([(_REFUSED, identifier)])
-            return Watched.UNREADABLE
-        if before is not None:
-            # Only now: the kernel must not end a watch that goes on.
-            self._release(booking, before)
-        self._registered[booking] = wd, identifier
-        if booking not in (its := self._bookings.get(wd, ())):
-            self._bookings[wd] = (*its, booking)
-        if purpose is Purpose.AT_WORK:
-            self._fd.at_work.add(wd)
         return Watched.YES
 
     def unwatch(self, folder: bytes, purpose: Purpose) -> None:
         """Give one purpose up; the kernel's watch goes with the last."""
-        booking = (folder, purpose)
-        registration = self._registered.get(booking)
-        if registration is not None:
-            self._release(booking, registration)
+        self._fd.unbook(folder, purpose)
 
     def resolve(self, purpose: Purpose, event: InotifyEvent) -> News:
         """The event in terms of paths; nothing if the folder is not watched any more."""
         change, moved = _change(event), bool(event.mask & _C.IN_MOVED_TO)
         return tuple(
             Happening(folder, event.name, change, purpose, moved)
-            for folder, its in self._bookings.get(event.wd, ())
-            if its is purpose
+            for folder in self._bookings.folders_of(event.wd, purpose)
         )
 
-    def resolve_end(self, wd: WatchDescriptor) -> News:
+    def resolve_end(self, wd: int) -> News:
         """The kernel ended a watch: the folder was deleted or unmounted. Told for each purpose,
         since each has to be watched anew."""
-        bookings = self._bookings.pop(wd, ())
-        for booking in bookings:
-            del self._registered[booking]
-        self._note_work(wd)
         return tuple(
-            Happening(folder, b"", Change.ITSELF, purpose) for folder, purpose in bookings
+            Happening(folder, b"", Change.ITSELF, purpose)
+            for folder, purpose in self._bookings.end(wd)
         )
 
-    def _note_work(self, wd: WatchDescriptor) -> None:
-        if all(purpose is not Purpose.AT_WORK for _, purpose in self._bookings.get(wd, ())):
-            self._fd.at_work.discard(wd)
+    def _signals_of(self, event: InotifyEvent) -> Iterable[Signal]:
+        """What may matter of an event; in the reading thread."""
+        purposes = self._bookings.purposes_of(event.wd)
+        if event.is_ignored:
+            return (partial(self.resolve_end, event.wd),) if purposes else ()
+        return [
+            partial(self.resolve, purpose, event)
+            for purpose in purposes
+            if event.mask & _MASKS[purpose] and (not event.name or self._tells(purpose, event))
+        ]
 
-    def _release(self, booking: _Booking, registration: _Registration) -> None:
-        del self._registered[booking]
-        wd, _ = registration
-        if others := tuple(each for each in self._bookings[wd] if each != booking):
-            self._bookings[wd] = others
-        else:
-            del self._bookings[wd]
-        self._note_work(wd)
-        self._fd.remove_callbacks([registration])
+    def _tells(self, purpose: Purpose, event: InotifyEvent) -> bool:
+        """Whether the fate of an entry is told for this purpose."""
+        is_folder = bool(event.mask & _C.IN_ISDIR)
+        match purpose:
+            case Purpose.FRONTIER:
+                return is_folder or is_marker(event.name, self._fd.files)
+            case Purpose.AT_WORK | Purpose.LINKS:
+                return True
+            case Purpose.ABOVE:
+                return is_folder
+            case Purpose.ROOT:
+                # IN_ATTRIB is also told of the entries of a watched folder.
+                return False
 
 
 def _own_share() -> int:
@@ -261,41 +289,3 @@ def _change(event: InotifyEvent) -> Change:
     if event.mask & _LEAVE:
         return Change.LEFT
     return Change.ALTERED if event.name else Change.ITSELF
-
-
-class _Listener:
-    """watchdog's WatchCallback for one purpose: hands over what matters, in the reading thread."""
-
-    def __init__(self, watcher: InotifyWatcher, purpose: Purpose, post: Post) -> None:
-        self._watcher = watcher
-        self._purpose = purpose
-        self._post = post
-        self._mask = _MASKS[purpose]
-
-    def on_event(self, event: InotifyEvent) -> None:
-        """Hand it over if it may matter for this purpose."""
-        mask = event.mask
-        if not mask & self._mask:
-            return
-        if not event.name or self._tells(event.name, is_folder=bool(mask & _C.IN_ISDIR)):
-            self._post(partial(self._watcher.resolve, self._purpose, event))
-
-    def on_watch_deleted(self, wd: WatchDescriptor) -> None:
-        """The kernel gave the watch up."""
-        self._post(partial(self._watcher.resolve_end, wd))
-
-    def on_queue_overflow(self) -> None:
-        """Called for each listener in use: once is enough, but which one is left is not known."""
-        self._post(overflowed)
-
-    def _tells(self, name: bytes, *, is_folder: bool) -> bool:
-        match self._purpose:
-            case Purpose.FRONTIER:
-                return is_folder or self._watcher.is_marker(name)
-            case Purpose.AT_WORK | Purpose.LINKS:
-                return True
-            case Purpose.ABOVE:
-                return is_folder
-            case Purpose.ROOT:
-                # IN_ATTRIB is also told of the entries of a watched folder.
-                return False
