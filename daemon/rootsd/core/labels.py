@@ -19,19 +19,19 @@ _LIMIT = 64
 _SURROGATE_BYTES = (0xDC80, 0xDCFF)
 
 # Unicode's Default_Ignorable_Code_Point and the explicit bidi controls (UAX #9, UAX #44).
-_HIDDEN = frozenset(
-    chr(code)
-    for span in (
-        (0xAD, 0xAE), (0x34F, 0x350), (0x61C, 0x61D), (0x115F, 0x1161), (0x17B4, 0x17B6),
-        (0x180B, 0x1810), (0x200B, 0x2010), (0x2028, 0x2030), (0x2060, 0x2070),
-        (0x3164, 0x3165), (0xFE00, 0xFE10), (0xFEFF, 0xFF00), (0xFFA0, 0xFFA1),
-        (0xFFF0, 0xFFFC), (0x1BCA0, 0x1BCA4), (0x1D173, 0x1D17B), (0xE0000, 0xE1000),
-        # Not ignorable for Unicode, and blank all the same: a Braille cell without dots, a note
-        # without a head, fillers and blanks of Khitan and of Egyptian.
-        (0x2800, 0x2801), (0x1D159, 0x1D15A), (0x16FE4, 0x16FE5), (0x13441, 0x13443),
-    )
-    for code in range(*span)
+_HIDDEN_SPANS = (
+    (0xAD, 0xAE), (0x34F, 0x350), (0x61C, 0x61D), (0x115F, 0x1161), (0x17B4, 0x17B6),
+    (0x180B, 0x1810), (0x200B, 0x2010), (0x2028, 0x2030), (0x2060, 0x2070),
+    (0x3164, 0x3165), (0xFE00, 0xFE10), (0xFEFF, 0xFF00), (0xFFA0, 0xFFA1),
+    (0xFFF0, 0xFFFC), (0x1BCA0, 0x1BCA4), (0x1D173, 0x1D17B), (0xE0000, 0xE1000),
+    # Not ignorable for Unicode, and blank all the same: a Braille cell without dots, a note
+    # without a head, fillers and blanks of Khitan and of Egyptian.
+    (0x2800, 0x2801), (0x1D159, 0x1D15A), (0x16FE4, 0x16FE5), (0x13441, 0x13443),
 )  # fmt: skip
+# As a pattern they take a few kB, as a set of characters 450.
+_HIDDEN = re.compile(
+    "[{}]".format("".join(f"{chr(start)}-{chr(end - 1)}" for start, end in _HIDDEN_SPANS))
+)
 
 
 def safe_label(name: bytes | str, limit: int | None = _LIMIT) -> str:
@@ -93,7 +93,7 @@ def _with_edges_shown(label: str) -> str:
 def _must_escape(char: str) -> bool:
     category = unicodedata.category(char)
     return (
-        char in _HIDDEN
+        _HIDDEN.match(char) is not None
         or char == "\\"
         or category.startswith("C")
         or (category.startswith("Z") and char != " ")

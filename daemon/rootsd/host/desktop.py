@@ -7,7 +7,6 @@ answer. Source: the Desktop Notifications Specification, version 1.3.
 from __future__ import annotations
 
 import os
-from html import escape
 from importlib.util import find_spec
 
 from rootsd.core.labels import safe_label
@@ -32,6 +31,8 @@ def show_notice(summary: str, body: str) -> None:
 
     Both are made safe: a desktop reads the body as markup.
     """
+    from html import escape  # noqa: PLC0415 - its table of entities takes 450 kB
+
     from jeepney import DBusAddress, DBusErrorResponse, new_method_call  # noqa: PLC0415 - an extra
     from jeepney.io.blocking import open_dbus_connection  # noqa: PLC0415
     from jeepney.wrappers import unwrap_msg  # noqa: PLC0415

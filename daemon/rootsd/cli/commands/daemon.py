@@ -41,10 +41,12 @@ def command(session: Session, *, ready_fd: int | None, detach: bool) -> int:
 def run_here(session: Session, ready_fd: int | None = None) -> int:
     """Be the daemon until it is stopped; the exit status. Raises RootsdError."""
     from rootsd.host.helper.link import start_helper
+    from rootsd.host.openssl import do_without_openssl
 
     # Before the daemon is loaded, which the helper would keep in memory for nothing.
     helper = start_helper()
     try:
+        do_without_openssl()
         from rootsd.app import daemon
 
         return daemon.run(session.places, helper=helper, ready_fd=ready_fd)
