@@ -49,9 +49,13 @@ def worked_on(folders: Collection[bytes]) -> frozenset[bytes]:
     clones what must become it; or it holds a file open for writing below it. Where there is no
     /proc the answer is none, and quiet times alone decide.
     """
+    if not folders:
+        return frozenset()
     wanted, taken = set(folders), set[bytes]()
-    for process in _our_processes() if wanted else ():
-        taken.update(_worked_on_by(process, wanted))
+    # Most files that are open lie elsewhere.
+    shared = os.path.commonpath(wanted)
+    for process in _our_processes():
+        taken.update(_worked_on_by(process, wanted, shared))
     return frozenset(taken)
 
 
@@ -70,18 +74,26 @@ def _our_processes() -> Iterator[bytes]:
             continue
 
 
-def _worked_on_by(process: bytes, folders: set[bytes]) -> Iterator[bytes]:
+def _worked_on_by(process: bytes, folders: set[bytes], shared: bytes) -> Iterator[bytes]:
     try:
-        with open(process + b"/cmdline", "rb") as file:
-            arguments = file.read(_CMDLINE_CAP).split(b"\0")[:-1]
-        cwd = os.readlink(process + b"/cwd")
+        arguments = _read(process + b"/cmdline", _CMDLINE_CAP).split(b"\0")[:-1]
+        # Without any it is a kernel thread or a zombie.
+        cwd = os.readlink(process + b"/cwd") if arguments else b""
     except OSError:
         # It ended, or may not be looked at.
         return
     if arguments:
-        # Else it is a kernel thread or a zombie.
         yield from _spoken_of(arguments, cwd, folders)
-        yield from _written_to(process, folders)
+        yield from _written_to(process, folders, shared)
+
+
+def _read(file: bytes, cap: int) -> bytes:
+    """What the kernel tells by a file, as much as it gives at once."""
+    fd = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return os.read(fd, cap)
+    finally:
+        os.close(fd)
 
 
 def _spoken_of(arguments: list[bytes], cwd: bytes, folders: set[bytes]) -> set[bytes]:
@@ -110,8 +122,9 @@ def _clones_of(arguments: list[bytes], cwd: bytes) -> Iterator[bytes]:
         yield name + b".git"
 
 
-def _written_to(process: bytes, folders: set[bytes]) -> Iterator[bytes]:
-    """Those of the folders below which the process holds a file open for writing."""
+def _written_to(process: bytes, folders: set[bytes], shared: bytes) -> Iterator[bytes]:
+    """Those of the folders, which all lie in `shared`, below which the process holds a file open
+    for writing."""
     try:
         numbers = os.listdir(process + b"/fd")
     except OSError:
@@ -119,6 +132,8 @@ def _written_to(process: bytes, folders: set[bytes]) -> Iterator[bytes]:
     for number in numbers:
         try:
             file = os.readlink(process + b"/fd/" + number)
+            if not file.startswith(shared):
+                continue
             holders = folders.intersection(_with_those_above(os.path.dirname(file)))
             if holders and _is_for_writing(process + b"/fdinfo/" + number):
                 yield from holders
@@ -129,6 +144,5 @@ def _written_to(process: bytes, folders: set[bytes]) -> Iterator[bytes]:
 
 def _is_for_writing(fdinfo: bytes) -> bool:
     """Whether a descriptor may be written to. Raises OSError if it was closed."""
-    with open(fdinfo, "rb") as file:
-        found = _FLAGS.search(file.read(_FDINFO_CAP))
+    found = _FLAGS.search(_read(fdinfo, _FDINFO_CAP))
     return found is not None and bool(int(found[1], 8) & os.O_ACCMODE)

@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 from rootsd.core.model import ProjectKind
-from rootsd.host.disk.identity import identify, identity_of
+from rootsd.host.disk.identity import identify
 from rootsd.host.vcs.complete import state_of
 from rootsd.host.vcs.look import Look
 from rootsd.host.vcs.stages import Complete, Nothing
@@ -23,7 +23,7 @@ def test_what_is_judged_is_what_is_identified(tmp_path: Path) -> None:
         one.rename(tmp_path / "moved")
         one.mkdir()
         assert state_of(look, GIT) == Complete(GIT)
-        assert identity_of(look) == identity
+        assert look.identity() == identity
     with Look(raw(one)) as look:
         assert state_of(look, GIT) == Nothing()
 

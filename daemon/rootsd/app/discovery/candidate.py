@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from rootsd.core.model import Identity, Incomplete, ProjectKind
-from rootsd.host.disk.identity import identity_of
 from rootsd.host.disk.markers import marker_in
 from rootsd.host.disk.reader import names_in
 from rootsd.host.vcs.complete import what_is_missing
@@ -105,7 +104,7 @@ class Candidate:
     ) -> Settled:
         """Its end, as seen by `look`."""
         try:
-            identity = identity_of(look)
+            identity = look.identity()
         except (OSError, ValueError):
             identity = None
         git = look.git(kind)

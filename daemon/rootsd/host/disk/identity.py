@@ -99,14 +99,17 @@ def identify(path: bytes) -> Identity:
         return identity_of(folder)
 
 
-def identity_of(folder: Opened) -> Identity:
-    """The same of a folder that is opened. Raises as `identify`, or ValueError for a NUL byte."""
+def identity_of(folder: Opened, entry: GitEntry | None = None) -> Identity:
+    """The same of a folder that is open, where `entry` is its `.git` as far as that is known.
+
+    Raises as `identify`.
+    """
     if (failure := folder.failure) is not None:
         if isinstance(failure, OSError) and failure.errno == errno.ELOOP:
             told = "a link, not a folder"
             raise NotADirectoryError(errno.ENOTDIR, told, folder.path) from failure
         raise failure
-    entry = _git_entry(folder.fd)
+    entry = entry or _git_entry(folder.fd)
     target = _git_target(folder.fd, folder.path) if entry is GitEntry.FILE else None
     return _identity_of(folder.fd, entry, target)
 

@@ -8,7 +8,7 @@ import stat
 from rootsd.core.inputs import Observation, Sighted, Unreachable, Unsafe, Vanished
 from rootsd.core.model import Identity, LapseReason, ProjectKind
 from rootsd.core.paths import ancestors
-from rootsd.host.disk.identity import Absence, absence, identity_of
+from rootsd.host.disk.identity import Absence, absence
 from rootsd.host.disk.markers import repository_kind
 from rootsd.host.vcs.complete import state_of, what_is_missing
 from rootsd.host.vcs.look import Look
@@ -26,7 +26,7 @@ def probe(
     """
     with Look(path) as look:
         try:
-            identity = identity_of(look)
+            identity = look.identity()
         except OSError:
             return absent(path, within, filesystem)
         return _sighted(look, identity)

@@ -8,7 +8,8 @@ from types import MappingProxyType
 
 from rootsd.core.model import Incomplete, ProjectKind
 from rootsd.host.disk.markers import VCS_MARKERS
-from rootsd.host.disk.reader import is_folder_inside, names_in, stat_inside
+from rootsd.host.disk.opened import Opened
+from rootsd.host.disk.reader import is_folder_inside
 from rootsd.host.vcs import foreign
 from rootsd.host.vcs.copies import broken_off
 from rootsd.host.vcs.gitdir import git_stage, is_git, locate
@@ -84,13 +85,14 @@ def untouched_for(path: bytes, kind: ProjectKind) -> float:
     By change times, which nobody can set back; 0 where nothing can be told.
     """
     newest = None
-    for folder in (path, *folders_at_work(path, kind)):
-        for entry in (folder, *(folder + b"/" + name for name in names_in(folder))):
-            try:
-                changed = stat_inside(entry).st_ctime
-            except OSError:
-                continue
-            newest = changed if newest is None else max(newest, changed)
+    for each in (path, *folders_at_work(path, kind)):
+        with Opened(each) as folder:
+            for name in (b".", *folder.names()):
+                try:
+                    changed = folder.stat(name).st_ctime
+                except OSError:
+                    continue
+                newest = changed if newest is None else max(newest, changed)
     return 0.0 if newest is None else max(0.0, time.time() - newest)
 
 

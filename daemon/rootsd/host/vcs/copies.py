@@ -79,8 +79,10 @@ def broken_off(look: Look, kind: ProjectKind) -> Incomplete | None:
 
 def _broken_off(look: Look, kind: ProjectKind) -> Incomplete | None:
     git = look.git(kind)
+    if git is not None and _is_by_git(git):
+        return None
     note = _note_of(look, kind)
-    if note is None or (git is not None and _is_by_git(git)):
+    if note is None:
         return None
     if not _is_there(note):
         heads = None if git is None else _Note(git.folder, b"HEAD")

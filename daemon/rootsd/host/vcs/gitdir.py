@@ -68,10 +68,14 @@ class Repository:
     """The git data of one place, held open for a look, and what was in `folder` then; where a
     project has its data in itself the folders are its own. Close it at once."""
 
-    __slots__ = ("common", "folder", "names", "place", "work")
+    __slots__ = ("common", "folder", "is_own", "names", "place", "work")
 
-    def __init__(self, place: GitPlace, work: Opened, folder: Opened) -> None:
+    def __init__(
+        self, place: GitPlace, work: Opened, folder: Opened, *, is_own: bool = False
+    ) -> None:
         self.place = place
+        # Whether it is the folder `.git` in the checkout.
+        self.is_own = is_own
         self.work = work
         self.folder = folder
         self.common = folder if place.common == place.folder else Opened(place.common)
@@ -93,7 +97,7 @@ def repository_in(work: Opened) -> Repository | None:
     """What the `.git` of an open folder leads to; None if it leads nowhere (yet)."""
     folder = work.folder(_MARKER)
     if folder.failure is None:
-        return Repository(_own_place(work.path), work, folder)
+        return Repository(_own_place(work.path), work, folder, is_own=True)
     place = locate_in(work)
     if place is None:
         return None

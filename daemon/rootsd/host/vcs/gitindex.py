@@ -21,7 +21,8 @@ SHA1_SIZE, SHA256_SIZE = 20, 32
 
 _FILE = b"index"
 _SIGNATURE = b"DIRC"
-_HEADER = 12
+_HEAD = struct.Struct(">4sII")  # signature, version, how many entries
+_HEADER = _HEAD.size
 _STAT = struct.Struct(">II8x4xII8xI")  # change time, its nanoseconds, inode, mode, size
 _STAT_SIZE = _STAT.size
 _GLIMPSE = 4 << 10
@@ -91,12 +92,14 @@ def entries_of(git: Opened, id_size: int) -> list[Entry]:
 def first_entries(git: Opened) -> Iterator[Entry]:
     """The first of the files that must be in the checkout, some dozens at most, unchecked."""
     data = git.read(_FILE, _GLIMPSE) or b""
-    version = int.from_bytes(data[4:8], "big")
-    if not data.startswith(_SIGNATURE) or version not in _VERSIONS:
+    if len(data) < _HEADER:
+        return
+    signature, version, count = _HEAD.unpack_from(data)
+    if signature != _SIGNATURE or version not in _VERSIONS:
         return
     id_size = SHA1_SIZE if _fits(data, SHA1_SIZE) else SHA256_SIZE
     at, name = _HEADER, b""
-    for _ in range(int.from_bytes(data[8:12], "big")):
+    for _ in range(count):
         if at + _STAT_SIZE + id_size + 2 > len(data):
             return
         try:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from rootsd.core.model import ProjectKind
+from rootsd.core.model import GitEntry, Identity, ProjectKind
+from rootsd.host.disk.identity import identity_of
 from rootsd.host.disk.opened import Opened
 from rootsd.host.vcs.gitdir import Repository, bare_repository_in, is_git, repository_in
 
@@ -25,6 +26,12 @@ class Look(Opened):
         if bare not in self._git:
             self._git[bare] = bare_repository_in(self) if bare else repository_in(self)
         return self._git[bare]
+
+    def identity(self) -> Identity:
+        """As `rootsd.host.disk.identity.identify`."""
+        repository = self._git.get(False)
+        own = repository is not None and repository.is_own
+        return identity_of(self, GitEntry.FOLDER if own else None)
 
     def close(self) -> None:
         """Hold it and its git data no more."""
