@@ -12,6 +12,7 @@ import os
 import random
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 from collections import Counter, deque
@@ -105,12 +106,19 @@ class Disorder:
             self.chmod_parent: 1, self.restart: 2, self.copy: 4,
         }  # fmt: skip
         (step,) = self.random.choices(list(steps), list(steps.values()))
+        self._sweep_needed |= self._is_a_parent_blind()
         try:
             done = step()
         except (OSError, shutil.Error):
             return
         self.counts[step.__name__] += 1
         self.log.append(f"{step.__name__} {done}")
+
+    def _is_a_parent_blind(self) -> bool:
+        """Whether something is mounted on a parent that cannot be read, and so not be watched: of
+        its root no folder above is told, either, so that a sweep alone finds it readable again."""
+        mounted = (place for place in self.places if place.is_mount())
+        return any(not place.stat().st_mode & stat.S_IRUSR for place in mounted)
 
     def place(self) -> Path:
         names = self.random.choices(_NAMES, k=self.random.randint(1, 4))
@@ -282,6 +290,8 @@ class Disorder:
             return "nothing"
         point = self.random.choice((self.disk, self.disk, self.late, self.old_place()))
         source = self.random.choice((*self.volumes, self.old_place()))
+        if point.resolve() in (self.top, *self.top.parents):
+            return "nothing"  # a link led out of the parents
         how = ("--bind", str(source)) if self.random.random() < 0.8 else ("-t", "tmpfs", "new")
         self._mount(*how, str(point))
         self.mounted.append(point)

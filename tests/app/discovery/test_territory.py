@@ -254,6 +254,21 @@ def test_a_parent_that_went_has_to_be_explored_though_the_same_inode_returns(lan
     assert not land.territory.is_current()
 
 
+def test_a_parent_that_could_not_be_read_has_to_be_explored(
+    land: Land, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where it is a mount's root, no watch can be set and no folder above is told of a chmod."""
+
+    def refuse(_path: bytes) -> object:
+        raise PermissionError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "scandir", refuse)
+        land.territory.look_at(raw(land.top))
+    assert land.territory.coverage is Coverage.NONE
+    assert not land.territory.is_current()
+
+
 def test_a_missing_parent_is_not_covered(tmp_path: Path) -> None:
     land = Land(tmp_path / "none")
     assert land.territory.coverage is Coverage.NONE

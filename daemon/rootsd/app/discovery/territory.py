@@ -162,8 +162,9 @@ class Territory:
         self.limit = Watched.SILENT
 
     def is_current(self) -> bool:
-        """Whether the folder at the parent's path is the one that the tree was built from."""
-        return self._tree.top is not None and self._id_now() == self._top_id
+        """Whether the folder at the parent's path is the one that the tree was built from, and
+        could be read: that one which is mounted there can be again, nothing tells."""
+        return self.coverage is not Coverage.NONE and self._id_now() == self._top_id
 
     def _id_now(self) -> tuple[int, ...] | None:
         """Inode and device of the parent's folder; None if it is out of reach."""
