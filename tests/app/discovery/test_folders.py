@@ -15,8 +15,10 @@ from support.repos import raw
 
 def test_all_yields_a_folder_and_everything_below_it() -> None:
     top = Folder(Place(b"/src", 4), None)
-    one = top.kids[b"one"] = Folder(Place(b"/src/one", 3, Zone.REPOSITORIES), top)
-    two = one.kids[b"two"] = Folder(Place(b"/src/one/two", 2), one)
+    one = Folder(Place(b"/src/one", 3, Zone.REPOSITORIES), top)
+    top.adopt(b"one", one)
+    two = Folder(Place(b"/src/one/two", 2), one)
+    one.adopt(b"two", two)
     assert set(top.all()) == {top, one, two}
     assert set(one.all()) == {one, two}
     assert one.zone is Zone.REPOSITORIES
@@ -25,8 +27,10 @@ def test_all_yields_a_folder_and_everything_below_it() -> None:
 @pytest.fixture
 def tree() -> Folder:
     top = Folder(Place(b"/", 4, top=True), None)
-    one = top.kids[b"one"] = Folder(Place(b"/one", 3), top)
-    two = one.kids[b"two"] = Folder(Place(b"/one/two", 2, Zone.REPOSITORIES), one)
+    one = Folder(Place(b"/one", 3), top)
+    top.adopt(b"one", one)
+    two = Folder(Place(b"/one/two", 2, Zone.REPOSITORIES), one)
+    one.adopt(b"two", two)
     top.role = one.role = Role.FRONTIER
     two.role = Role.LEAF
     one.project, two.project = ProjectKind.PROJECT, ProjectKind.GIT
@@ -93,3 +97,14 @@ def test_the_stamp_of_a_leaf_is_kept_once_it_is_old_enough(tmp_path: Path) -> No
     assert stamp_of_leaf(raw(tmp_path), stamp[0] + 1) == stamp
     assert stamp_of_leaf(raw(tmp_path), stamp[0]) is None
     assert stamp_of_leaf(raw(tmp_path / "gone"), stamp[0] + 1) is None
+
+
+def test_a_folder_holds_what_it_adopts_until_it_is_dismissed() -> None:
+    top = Folder(Place(b"/", 4, top=True), None)
+    kid = Folder(Place(b"/one", 3), top)
+    top.dismiss(b"one")
+    top.adopt(b"one", kid)
+    assert dict(top.kids) == {b"one": kid}
+    assert not kid.kids
+    top.dismiss(b"one")
+    assert not top.kids

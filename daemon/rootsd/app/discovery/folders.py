@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
+from types import MappingProxyType
 
 from rootsd.core.model import ProjectKind
 from rootsd.host.disk.index import NO_STAMP, KeptTree, Traits
@@ -20,6 +21,10 @@ class Role(Enum):
     UNREADABLE = "unreadable"
 
 
+# Of most folders: an empty dictionary of its own takes 80 bytes.
+_NONE: Mapping[bytes, Folder] = MappingProxyType({})
+
+
 class Folder:
     """One folder of the tree; `zone` is that of the folders in it."""
 
@@ -28,11 +33,23 @@ class Folder:
     def __init__(self, place: Place, above: Folder | None) -> None:
         self.place = place
         self.above = above
-        self.kids: dict[bytes, Folder] = {}
+        self.kids: Mapping[bytes, Folder] = _NONE
         self.role = Role.UNREADABLE
         self.project: ProjectKind | None = None
         self.zone: Proposed = place.zone
         self.stamp: Stamp | None = None
+
+    def adopt(self, name: bytes, kid: Folder) -> None:
+        """Hold a folder of this name."""
+        if isinstance(self.kids, dict):
+            self.kids[name] = kid
+        else:
+            self.kids = {name: kid}
+
+    def dismiss(self, name: bytes) -> None:
+        """Hold none of this name any more."""
+        if isinstance(self.kids, dict):
+            self.kids.pop(name, None)
 
     @classmethod
     def planted(cls, tree: KeptTree, top: Place) -> list[Folder]:
@@ -43,7 +60,7 @@ class Folder:
                 above = folders[holder]
                 around = above.place
                 folder = cls(Place(child(around.path, name), around.left - 1, above.zone), above)
-                above.kids[name] = folder
+                above.adopt(name, folder)
             else:
                 folder = cls(top, None)
             folder.role = Role.FRONTIER if traits.frontier else Role.LEAF

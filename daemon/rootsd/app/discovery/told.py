@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from rootsd.core.inputs import Observation, Sighted, Unreachable, Unsafe, Vanished
-from rootsd.core.model import Identity, Project, ProjectKind
+from rootsd.core.model import Identity, Incomplete, LapseReason, Project, ProjectKind
 from rootsd.host.disk.safety import Surroundings
 
 
@@ -19,12 +20,24 @@ class Tally:
     changed: int = 0
 
 
+class _Stand(NamedTuple):
+    """How a project was seen to stand; who it is, is kept apart. Most stand alike."""
+
+    kind: ProjectKind
+    incomplete: Incomplete | None
+    main_checkout: bytes | None
+    named: bool
+    hazards: tuple[LapseReason, ...]
+
+
 class Told:
     """Collects observations to be handed out, and remembers the last of each path."""
 
     def __init__(self, surroundings: Surroundings) -> None:
         self._surroundings = surroundings
-        self._reported: dict[bytes, tuple[Observation, ...]] = {}
+        # For a sighting `_seen` has the rest of it.
+        self._reported: dict[bytes, Observation | _Stand] = {}
+        self._stands: dict[_Stand, _Stand] = {}
         self._seen: dict[bytes, Identity | None] = {}
         self._outbox: list[Observation] = []
         self._tally = Tally()
@@ -39,6 +52,7 @@ class Told:
         for project in projects:
             if project.sighting.kind is not ProjectKind.URI:
                 self._seen[project.path] = project.sighting.identity
+                self.unsay(project.path)
 
     def identity(self, path: bytes) -> Identity | None:
         """The identity of what was last seen at `path`."""
@@ -63,22 +77,30 @@ class Told:
         A sighting in a hazardous place is followed by the hazard. Nobody is told that a path which
         they never heard of is gone.
         """
-        path = observation.path
-        told: tuple[Observation, ...] = (observation,)
+        path, known = observation.path, observation.path in self._seen
         if isinstance(observation, Sighted):
-            told += self._hazards(path)
-        known = path in self._seen
-        if self._reported.get(path) == told:
-            # Kept as it is: the catalogue holds the same objects.
+            hazards = self._hazards(path)
+            told: tuple[Observation, ...] = (observation, *hazards)
+            report: Observation | _Stand = self._stand(observation, hazards)
+            is_same = self._seen.get(path) == observation.identity
+        else:
+            told, report, is_same = (observation,), observation, True
+        if is_same and self._reported.get(path) == report:
             return
         if known or isinstance(observation, Sighted):
             self._outbox += told
             self._count(observation, known=known)
-        self._reported[path] = told
+        self._reported[path] = report
         if isinstance(observation, Vanished):
             self.forget(path)
         elif isinstance(observation, Sighted):
             self._seen[path] = observation.identity
+
+    def _stand(self, seen: Sighted, hazards: tuple[Unsafe, ...]) -> _Stand:
+        reasons = tuple(hazard.reason for hazard in hazards)
+        stand = _Stand(seen.kind, seen.incomplete, seen.main_checkout, seen.named, reasons)
+        # 160 B for each project; those with a main checkout of their own are few.
+        return stand if stand.main_checkout else self._stands.setdefault(stand, stand)
 
     def unsay(self, path: bytes) -> None:
         """Others know better by now: the next thing said of it is handed out in any case."""

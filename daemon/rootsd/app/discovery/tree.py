@@ -19,7 +19,6 @@ class Tree:
     def __init__(self) -> None:
         self.top: Folder | None = None
         self._folders: dict[bytes, Folder] = {}
-        self._projects: set[bytes] = set()
         self._hidden: set[bytes] = set()
 
     def __contains__(self, path: bytes) -> bool:
@@ -51,18 +50,19 @@ class Tree:
 
     def count_projects(self) -> int:
         """How many projects there are."""
-        return len(self._projects)
+        return sum(folder.project is not None for folder in self._folders.values())
 
     def has_project(self, path: bytes) -> bool:
         """Whether the folder of this path is a project."""
-        return path in self._projects
+        folder = self._folders.get(path)
+        return folder is not None and folder.project is not None
 
     def add(self, place: Place, above: Folder | None) -> Folder:
         """Put a folder where it belongs; below `above` if the one that holds it is not there."""
         holder = self.holder(place.path, above) if not place.top else None
         folder = self._folders[place.path] = Folder(place, holder)
         if holder is not None:
-            holder.kids[os.path.basename(place.path)] = folder
+            holder.adopt(os.path.basename(place.path), folder)
         elif place.top:
             self.top = folder
         return folder
@@ -75,40 +75,29 @@ class Tree:
         """Take over what a tree of an earlier life had; what was planted, the top first."""
         planted = Folder.planted(memory, top)
         for folder in planted:
-            path = folder.place.path
-            self._folders[path] = folder
-            if folder.project is not None:
-                self._projects.add(path)
+            self._folders[folder.place.path] = folder
         self.top = planted[0]
         return planted
 
     def remove(self, folder: Folder) -> list[Folder]:
         """Take a folder out with all below it; those that went."""
         if folder.above is not None:
-            folder.above.kids.pop(os.path.basename(folder.place.path), None)
+            folder.above.dismiss(os.path.basename(folder.place.path))
         if folder is self.top:
             self.top = None
         gone = list(folder.all())
         for each in gone:
             path = each.place.path
             self._folders.pop(path, None)
-            self._projects.discard(path)
             self._hidden.discard(path)
         return gone
 
     def set_project(self, folder: Folder, kind: ProjectKind | None) -> None:
         """A folder that can be read is this kind of project now, or none."""
-        path = folder.place.path
         folder.project = kind
-        self._hidden.discard(path)
-        if kind is not None:
-            self._projects.add(path)
-        else:
-            self._projects.discard(path)
+        self._hidden.discard(folder.place.path)
 
     def hide(self, folder: Folder) -> None:
         """A folder can be read no more."""
-        path = folder.place.path
         folder.project, folder.role, folder.stamp = None, Role.UNREADABLE, None
-        self._hidden.add(path)
-        self._projects.discard(path)
+        self._hidden.add(folder.place.path)
