@@ -13,6 +13,7 @@ from rootsd.core.model import Incomplete, ProjectKind
 from rootsd.host.disk.opened import Opened
 from rootsd.host.vcs.copies import broken_off, is_whole_copy, what_lacks
 from rootsd.host.vcs.look import Look
+from support.refusing import refuse_to_open
 from support.repos import git, make_repository, raw
 from support.ways import Origins
 
@@ -229,3 +230,12 @@ def test_where_no_birth_times_are_kept_a_copy_is_taken_at_its_word(
     (copy / "d3" / "f3").unlink()
     monkeypatch.setattr(Opened, "born_ns", lambda _folder, _name: None)
     assert _broken_off(copy, ProjectKind.GIT) is None
+
+
+def test_a_folder_of_the_checkout_that_may_only_be_searched_is_searched(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refuse_to_open(monkeypatch, lambda name: name.startswith(b"d"))
+    assert _lacks(repository) is None
+    (repository / "d3" / "f3").unlink()
+    assert _lacks(repository) is PARTLY

@@ -5,8 +5,11 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from rootsd.host.disk.opened import Opened
 from rootsd.host.vcs.gitobjects import are_elsewhere, has_all, packs_fit
+from support.refusing import refuse_to_open
 from support.repos import git, make_repository, raw
 
 
@@ -62,3 +65,13 @@ def test_borrowed_objects_are_elsewhere(tmp_path: Path) -> None:
     with _git(tmp_path / "one") as one, _git(tmp_path / "two") as two:
         assert are_elsewhere(two)
         assert not are_elsewhere(one)
+
+
+def test_a_folder_of_objects_that_may_only_be_searched_is_searched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repository = make_repository(tmp_path / "one")
+    with _git(repository) as folder:
+        refuse_to_open(monkeypatch, lambda name: len(name) == 2)
+        assert has_all(folder, _ids(repository))
+        assert not has_all(folder, [*_ids(repository), bytes(20)])

