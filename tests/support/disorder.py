@@ -7,6 +7,7 @@ in JSON; ends with code 1 and the last operations at the first difference.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import random
@@ -109,7 +110,9 @@ class Disorder:
         self._sweep_needed |= self._is_a_parent_blind()
         try:
             done = step()
-        except (OSError, shutil.Error):
+        except OSError as error:
+            # A mount inside keeps its folder, and those above, from being removed with the rest.
+            self._sweep_needed |= error.errno == errno.EBUSY
             return
         self.counts[step.__name__] += 1
         self.log.append(f"{step.__name__} {done}")
@@ -212,7 +215,8 @@ class Disorder:
         old, new = self.changed_old_place(), self.changed_place()
         new.parent.mkdir(parents=True, exist_ok=True)
         # To another file system it copies, and removes what it copied.
-        subprocess.run(["mv", "-nT", old, new], capture_output=True, check=False)
+        done = subprocess.run(["mv", "-nT", old, new], capture_output=True, check=False)
+        self._sweep_needed |= done.returncode != 0
         return f"{old} {new}"
 
     def copy(self) -> str:
