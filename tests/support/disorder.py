@@ -22,7 +22,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from support.repos import fake_repository, make_repository
-from support.subjects import UNPRIVILEGED
+from support.steering import Steering
 
 _HANG_S = 60
 _QUEUE_SIZE = Path("/proc/sys/fs/inotify/max_queued_events")
@@ -54,44 +54,19 @@ class Disorder:
         for volume in self.volumes:
             volume.mkdir()
         self.mounted: list[Path] = []
-        self._still = fake_repository(self.barrier / "still-0")
-        self._turn = 0
         self._sweep_needed = False
         self._hears = True
-        nested = {"vcs": "vcs"}
-        parents = [*dict.fromkeys(self.places[:-1]), top / "src" / "b", self.barrier]
-        self.subject = subprocess.Popen(
-            [*UNPRIVILEGED, sys.executable, "-m", "support.steered", fault, top / "index"],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-        )  # fmt: skip
-        self._ask(json.dumps([(str(p), nested.get(p.name, "none")) for p in parents]))
-
-    # The other process
+        parents = (*dict.fromkeys(self.places[:-1]), top / "src" / "b")
+        self._discovery = Steering(fault, top / "index", parents, self.barrier)
 
     def settled(self, *, sweep: bool) -> list[str]:
         """Let discovery catch up; what it then gets wrong."""
-        self._turn += 1
-        self._still = self._still.rename(self.barrier / f"still-{self._turn}")
-        order = "sweep" if sweep or self._sweep_needed else "look"
-        self._sweep_needed = False
-        return self._ask(f"{order} {self._still}")
-
-    def _ask(self, line: str) -> list[str]:
-        assert self.subject.stdin is not None
-        assert self.subject.stdout is not None
-        with suppress(BrokenPipeError):
-            self.subject.stdin.write(line + "\n")
-            self.subject.stdin.flush()
-        line = self.subject.stdout.readline()
-        if not line:
-            return [f"discovery ended with {self.subject.wait(_HANG_S)}"]
-        found: list[str] = json.loads(line)
-        return found
+        sweep, self._sweep_needed = sweep or self._sweep_needed, False
+        return self._discovery.settled(sweep=sweep)
 
     def end(self) -> None:
-        """End the other process and unmount everything."""
-        self.subject.kill()
-        self.subject.wait(_HANG_S)
+        """End discovery and unmount everything."""
+        self._discovery.end()
         for point in (*reversed(self.mounted), self.top / "volumes"):
             subprocess.run(["umount", "-l", point], capture_output=True, check=False)
 
@@ -265,9 +240,9 @@ class Disorder:
         """Discovery ends, and begins again from what it kept, with something done meanwhile."""
         if not self._hears:
             return "nothing"
-        self._ask("stop -")
+        self._discovery.ask("stop -")
         self._do_unheard()
-        self._ask("start -")
+        self._discovery.ask("start -")
         return ""
 
     def _do_unheard(self) -> None:
@@ -280,13 +255,13 @@ class Disorder:
         """More than the queue holds, while nobody reads it; what follows is lost."""
         if not self._hears:
             return "nothing"
-        os.kill(self.subject.pid, signal.SIGSTOP)
+        os.kill(self._discovery.pid, signal.SIGSTOP)
         for _ in range(int(_QUEUE_SIZE.read_text()) // 2 + 1):
             folder = self.barrier / "burst"
             folder.mkdir()
             folder.rmdir()
         self._do_unheard()
-        os.kill(self.subject.pid, signal.SIGCONT)
+        os.kill(self._discovery.pid, signal.SIGCONT)
         return ""
 
     def mount(self) -> str:
