@@ -292,10 +292,11 @@ class Territory:
         self.changes += 1
         self._tree.set_project(folder, listing.kind)
         folder.zone, folder.stamp = listing.zone, listing.stamp
-        places = {os.path.basename(place.path): place for place in listing.below}
-        for name, kid in list(folder.kids.items()):
-            if places.get(name) != kid.place:
-                self._drop(kid)
+        if folder.kids:
+            places = {os.path.basename(place.path): place for place in listing.below}
+            for name, kid in list(folder.kids.items()):
+                if places.get(name) != kid.place:
+                    self._drop(kid)
         if listing.frontier:
             folder.role = Role.FRONTIER
         else:

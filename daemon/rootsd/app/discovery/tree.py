@@ -59,10 +59,11 @@ class Tree:
 
     def add(self, place: Place, above: Folder | None) -> Folder:
         """Put a folder where it belongs; below `above` if the one that holds it is not there."""
-        holder = self.holder(place.path, above) if not place.top else None
+        inside, _, name = place.path.rpartition(b"/")
+        holder = self._folders.get(inside or b"/", above) if not place.top else None
         folder = self._folders[place.path] = Folder(place, holder)
         if holder is not None:
-            holder.adopt(os.path.basename(place.path), folder)
+            holder.adopt(name, folder)
         elif place.top:
             self.top = folder
         return folder
