@@ -94,6 +94,9 @@ def test_the_command_line_does_not_load_the_sdk_nor_what_it_does_not_use(
         ("run", "--help"),
         ("run", "--only", "x", "--help", "--", "server"),
         ("--json", "run", "server"),
+        ("daemon", "--help"),
+        ("daemon", "--ready-fd", "nine"),
+        ("-v", "daemon"),
     ],
 )
 def test_words_that_need_more_go_to_the_command_line_whole(
@@ -144,3 +147,17 @@ def test_an_interrupt_ends_a_quick_command_with_130(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(sys, "argv", ["rootsd", "check", "/src"])
     monkeypatch.setattr("rootsd.check.main", interrupted)
     assert entry.main() == 130
+
+
+@pytest.mark.parametrize(
+    "words",
+    [(), ("--ready-fd", "9"), ("--detach", "--ready-fd", "9")],
+)
+def test_the_daemon_is_launched_without_the_command_line(
+    monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    seen: list[list[str]] = []
+    monkeypatch.setattr(sys, "argv", ["rootsd", "daemon", *words])
+    monkeypatch.setattr("rootsd.cli.becoming.main", seen.append)
+    entry.main()
+    assert seen == [list(words)]

@@ -1,7 +1,7 @@
 """The console entry point: quick commands run at once, all others through the command line.
 
 `bridge`, `run`, `check` and `pending --count` are started by every MCP client and every shell
-prompt; importing click for them would cost more than their work.
+prompt; importing click for them would cost more than their work. `daemon` would keep it in memory.
 """
 
 from __future__ import annotations
@@ -41,6 +41,10 @@ def _dispatch(words: list[str]) -> int:
             from rootsd import check
 
             return check.count_pending(exit_code="--exit-code" in rest)
+        case ["daemon", *rest] if start == 0 and _is_launch(rest):
+            from rootsd.cli import becoming
+
+            return becoming.main(rest)
     from rootsd.cli import main as command_line
 
     return command_line.main(words)
@@ -55,6 +59,15 @@ def _only_path(rest: list[str]) -> str | None:
     """The path to check; None where the command line has to sort the words out."""
     paths = [word for word in rest if word != "--write" and word not in _INERT]
     return paths[0] if len(paths) == 1 and not paths[0].startswith("-") else None
+
+
+def _is_launch(rest: list[str]) -> bool:
+    """Whether a service unit, or who starts the daemon in the background, says this."""
+    match rest:
+        case ["--ready-fd", descriptor] | ["--detach", "--ready-fd", descriptor]:
+            return descriptor.isdecimal()
+        case _:
+            return not rest
 
 
 def _is_only_count(rest: list[str]) -> bool:

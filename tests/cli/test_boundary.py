@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from rootsd.cli.boundary import guarded
-from rootsd.cli.flags import Flags
+from rootsd.cli.manner import Flags
 from rootsd.cli.session import Session
 from rootsd.core.errors import ErrorCode, RootsdError
 from support.fake_daemon import FakeDaemon, Objection, a_listing, an_item

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from rootsd.cli.decisions import decide
-from rootsd.cli.flags import Flags
+from rootsd.cli.manner import Flags
 from rootsd.cli.session import Session
 from rootsd.wire.deciding import Decide, DecisionVerb, Effect
 from support.fake_daemon import FakeDaemon, a_decision, an_item

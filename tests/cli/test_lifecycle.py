@@ -11,7 +11,7 @@ import pytest
 
 from rootsd import __version__
 from rootsd.cli import lifecycle
-from rootsd.cli.flags import Flags
+from rootsd.cli.manner import Flags
 from rootsd.cli.session import Session
 from rootsd.core.errors import Busy, ErrorCode
 from rootsd.host.service import record, starter

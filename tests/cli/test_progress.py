@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from rootsd.cli.flags import Flags
+from rootsd.cli.manner import Flags
 from rootsd.cli.progress import ProgressLine
 from rootsd.wire.scans import Progress
 

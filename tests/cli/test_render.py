@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rootsd.cli.flags import Flags
+from rootsd.cli.manner import Flags
 from rootsd.cli.render import MAX_RICH_ROWS, Answer, Column, Output, safe_text
 
 NAME = Column("NAME", lambda item: item["name"], limit=20)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rootsd.cli import lifecycle, service, units
-from rootsd.cli.flags import Flags
+from rootsd.cli.manner import Flags
 from rootsd.cli.session import Session
 from rootsd.core.errors import DaemonUnreachable
 from rootsd.host.service import record

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rootsd.cli.flags import Flags
+from rootsd.cli.manner import Flags
 from rootsd.cli.session import Session
 from rootsd.core.errors import RootsdError
 from support.fake_daemon import FakeDaemon, a_scan

@@ -14,7 +14,7 @@ import pytest
 
 from rootsd.app.control.items import items_of
 from rootsd.cli.columns import PROJECT_COLUMNS
-from rootsd.cli.flags import Flags
+from rootsd.cli.manner import Flags
 from rootsd.cli.render import Answer, Output
 from rootsd.core.catalog import Catalog
 from rootsd.core.labels import safe_label

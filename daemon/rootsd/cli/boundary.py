@@ -9,10 +9,8 @@ import traceback
 from collections.abc import Callable
 from types import TracebackType
 
-import click
-
 from rootsd.cli.session import Session
-from rootsd.core.errors import ErrorCode, RootsdError
+from rootsd.core.errors import RootsdError
 from rootsd.core.exits import Exit, exit_of
 
 BUG_LOG = b"bugs.log"
@@ -32,12 +30,7 @@ def guarded(session: Session, action: Callable[[], int]) -> int:
         choices = getattr(error, "choices", ())
         session.output.error(error.code.value, error.message, error.remedy, choices)
         return exit_of(error.code)
-    except click.ClickException as error:
-        session.output.error(ErrorCode.USAGE.value, error.format_message(), _help_for(error))
-        return Exit.USAGE
-    except click.exceptions.Exit as end:
-        return end.exit_code
-    except (click.Abort, KeyboardInterrupt):
+    except KeyboardInterrupt:
         return Exit.INTERRUPTED
     except BrokenPipeError:
         _drop_output()
@@ -74,11 +67,6 @@ def _keep(session: Session, story: str) -> str:
     with open(os.open(file, flags, 0o600), "a", encoding="utf-8", errors="replace") as log:
         log.write(f"{moment} rootsd {session.command}\n{story}\n")
     return os.fsdecode(file)
-
-
-def _help_for(error: click.ClickException) -> str:
-    context = error.ctx if isinstance(error, click.UsageError) else None
-    return f"{context.command_path if context else 'rootsd'} --help"
 
 
 def _never_fail_to_encode() -> None:

@@ -2,21 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import click
 
+from rootsd.cli.session import Session
 
-@dataclass(slots=True)
-class Flags:
-    """What the global flags say; filled in while the words are parsed, wherever they stand."""
-
-    json: bool = False
-    quiet: bool = False
-    verbose: bool = False
-    no_color: bool = False
-    no_input: bool = False
-
+pass_session = click.make_pass_decorator(Session)
 
 _GLOBAL = (
     ("--json", "json", "print one JSON object of the schema rootsd/1"),

@@ -15,6 +15,8 @@ from rootsd.cli import boundary, reference
 from rootsd.cli.flags import global_options, write_examples
 from rootsd.cli.noticing import tell_news
 from rootsd.cli.session import Session
+from rootsd.core.errors import ErrorCode
+from rootsd.core.exits import Exit
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -157,7 +159,20 @@ def main(arguments: list[str]) -> int:
 
 
 def _run(session: Session, arguments: list[str]) -> int:
-    with root.make_context("rootsd", list(arguments), obj=session) as context:
-        status = root.invoke(context)
-        tell_news(session)
-        return status if isinstance(status, int) else 0
+    try:
+        with root.make_context("rootsd", list(arguments), obj=session) as context:
+            status = root.invoke(context)
+            tell_news(session)
+            return status if isinstance(status, int) else 0
+    except click.ClickException as error:
+        session.output.error(ErrorCode.USAGE.value, error.format_message(), _help_for(error))
+        return Exit.USAGE
+    except click.exceptions.Exit as end:
+        return end.exit_code
+    except click.Abort:
+        return Exit.INTERRUPTED
+
+
+def _help_for(error: click.ClickException) -> str:
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    return f"{context.command_path if context else 'rootsd'} --help"

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Self, TextIO
 
 from rootsd.cli.columns import home_short
-from rootsd.cli.flags import Flags
+from rootsd.cli.manner import Flags
 from rootsd.core.labels import safe_label
 from rootsd.wire.scans import Progress
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from rootsd.cli.flags import Flags
+from rootsd.cli.manner import Flags
 from rootsd.core.labels import safe_label
 
 if TYPE_CHECKING:

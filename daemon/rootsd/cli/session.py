@@ -8,9 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-import click
-
-from rootsd.cli.flags import Flags
+from rootsd.cli.manner import Flags
 from rootsd.cli.render import Output
 from rootsd.core.errors import RootsdError
 from rootsd.core.paths import text_of
@@ -78,6 +76,3 @@ class Session:
 
         with ProgressLine.for_flags(self.flags) as line:
             return self.call(ScanOrder(parent), line.show)
-
-
-pass_session = click.make_pass_decorator(Session)

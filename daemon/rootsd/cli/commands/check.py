@@ -6,9 +6,9 @@ import click
 
 from rootsd.check import absolute, status_of
 from rootsd.cli import completing
-from rootsd.cli.flags import Command
+from rootsd.cli.flags import Command, pass_session
 from rootsd.cli.render import Answer
-from rootsd.cli.session import Session, pass_session
+from rootsd.cli.session import Session
 from rootsd.wire.standing import CheckQuery
 
 

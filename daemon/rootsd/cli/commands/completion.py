@@ -6,9 +6,9 @@ from pathlib import Path
 
 import click
 
-from rootsd.cli.flags import Command
+from rootsd.cli.flags import Command, pass_session
 from rootsd.cli.render import Answer
-from rootsd.cli.session import Session, pass_session
+from rootsd.cli.session import Session
 
 # The names under which the shells look for them; the files of the checkout are what is shipped.
 SCRIPTS = {"bash": "rootsd.bash", "zsh": "_rootsd", "fish": "rootsd.fish"}

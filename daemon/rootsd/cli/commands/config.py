@@ -11,9 +11,9 @@ from typing import Any
 import click
 
 from rootsd.cli.columns import age, home_short
-from rootsd.cli.flags import Command, Group
+from rootsd.cli.flags import Command, Group, pass_session
 from rootsd.cli.render import Answer, Column
-from rootsd.cli.session import Session, pass_session
+from rootsd.cli.session import Session
 from rootsd.core.errors import BadConfig, DaemonUnreachable, RootsdError
 from rootsd.core.labels import safe_label
 from rootsd.core.paths import text_of

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
-
 import click
 
-from rootsd.cli.flags import Command
-from rootsd.cli.session import Session, pass_session
-from rootsd.core.errors import RootsdError
+from rootsd.cli.becoming import become_daemon
+from rootsd.cli.flags import Command, pass_session
+from rootsd.cli.session import Session
 
 
 @click.command(
@@ -24,31 +22,4 @@ def command(session: Session, *, ready_fd: int | None, detach: bool) -> int:
 
     This is what a service unit runs. `rootsd up` starts it in the background for you.
     """
-    if detach and os.fork():
-        # Whoever waits for us is free, and the daemon belongs to no process tree that an MCP
-        # client might end as a whole.
-        os._exit(0)
-    try:
-        return run_here(session, ready_fd)
-    except RootsdError as error:
-        if ready_fd is not None:
-            from rootsd.host.service import starter
-
-            starter.say_failed(ready_fd, error)
-        raise
-
-
-def run_here(session: Session, ready_fd: int | None = None) -> int:
-    """Be the daemon until it is stopped; the exit status. Raises RootsdError."""
-    from rootsd.host.helper.link import start_helper
-    from rootsd.host.openssl import do_without_openssl
-
-    # Before the daemon is loaded, which the helper would keep in memory for nothing.
-    helper = start_helper()
-    try:
-        do_without_openssl()
-        from rootsd.app import daemon
-
-        return daemon.run(session.places, helper=helper, ready_fd=ready_fd)
-    finally:
-        helper.close()
+    return become_daemon(session, ready_fd=ready_fd, detach=detach)

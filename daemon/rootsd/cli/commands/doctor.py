@@ -9,9 +9,9 @@ import click
 
 from rootsd.cli import examining
 from rootsd.cli.examining import Case
-from rootsd.cli.flags import Command
+from rootsd.cli.flags import Command, pass_session
 from rootsd.cli.render import Answer, Column, safe_text
-from rootsd.cli.session import Session, pass_session
+from rootsd.cli.session import Session
 from rootsd.core.diagnosis import Condition, error
 from rootsd.core.errors import DaemonUnreachable, ErrorCode, RootsdError
 from rootsd.core.exits import Exit

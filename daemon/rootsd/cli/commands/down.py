@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import click
 
-from rootsd.cli.flags import Command
+from rootsd.cli.flags import Command, pass_session
 from rootsd.cli.render import Answer
-from rootsd.cli.session import Session, pass_session
+from rootsd.cli.session import Session
 
 
 @click.command(

@@ -7,9 +7,9 @@ from typing import Any
 
 import click
 
-from rootsd.cli.flags import Command
+from rootsd.cli.flags import Command, pass_session
 from rootsd.cli.render import Answer
-from rootsd.cli.session import Session, pass_session
+from rootsd.cli.session import Session
 from rootsd.cli.stored import read
 from rootsd.wire.importing import EXPORT_FORMAT
 from rootsd.wire.projects import ProjectsQuery

@@ -6,9 +6,9 @@ import click
 
 from rootsd.cli import completing
 from rootsd.cli.decisions import effect_of
-from rootsd.cli.flags import Command
+from rootsd.cli.flags import Command, pass_session
 from rootsd.cli.render import Answer, Column
-from rootsd.cli.session import Session, pass_session
+from rootsd.cli.session import Session
 from rootsd.core.labels import safe_label
 from rootsd.wire.focusing import FocusQuery, Reach, SetFocus
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import click
 
 from rootsd.cli.decisions import UNCHANGED, effect_of
-from rootsd.cli.flags import Command
+from rootsd.cli.flags import Command, pass_session
 from rootsd.cli.render import Answer
-from rootsd.cli.session import Session, pass_session
+from rootsd.cli.session import Session
 from rootsd.core.callers import Guard
 from rootsd.wire.guarding import GuardQuery, SetGuard
 

@@ -12,9 +12,9 @@ import click
 from rootsd.cli import completing
 from rootsd.cli.columns import PROJECT_COLUMNS, path_of
 from rootsd.cli.decisions import effect_of
-from rootsd.cli.flags import Command
+from rootsd.cli.flags import Command, pass_session
 from rootsd.cli.render import SCHEMA, Answer
-from rootsd.cli.session import Session, pass_session
+from rootsd.cli.session import Session
 from rootsd.core.errors import RootsdError
 from rootsd.wire.importing import EXPORT_FORMAT, MOST_AT_ONCE, Import
 

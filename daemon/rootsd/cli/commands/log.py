@@ -10,9 +10,9 @@ from typing import Any, NoReturn
 import click
 
 from rootsd.cli.columns import age, path_of
-from rootsd.cli.flags import Command
+from rootsd.cli.flags import Command, pass_session
 from rootsd.cli.render import Answer, Column
-from rootsd.cli.session import Session, pass_session
+from rootsd.cli.session import Session
 from rootsd.cli.stored import read
 from rootsd.wire.guarding import LONGEST_WAIT_S, LogQuery
 

@@ -10,9 +10,9 @@ import click
 
 from rootsd.cli import completing
 from rootsd.cli.columns import PROJECT_COLUMNS, path_of
-from rootsd.cli.flags import Command
+from rootsd.cli.flags import Command, pass_session
 from rootsd.cli.render import Answer
-from rootsd.cli.session import Session, pass_session
+from rootsd.cli.session import Session
 from rootsd.cli.stored import read
 from rootsd.core.labels import safe_label
 from rootsd.core.model import ProjectKind, Verdict

@@ -9,9 +9,9 @@ from typing import Any
 import click
 
 from rootsd.cli.columns import PENDING_COLUMNS
-from rootsd.cli.flags import Command
+from rootsd.cli.flags import Command, pass_session
 from rootsd.cli.render import Answer
-from rootsd.cli.session import Session, pass_session
+from rootsd.cli.session import Session
 from rootsd.core.exits import Exit
 from rootsd.wire.projects import ProjectsQuery, Selection
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import click
 
 from rootsd.cli.decisions import decide, effect_of
-from rootsd.cli.flags import Command
+from rootsd.cli.flags import Command, pass_session
 from rootsd.cli.render import Answer
-from rootsd.cli.session import Session, pass_session
+from rootsd.cli.session import Session
 from rootsd.wire.deciding import Decide, DecisionVerb
 from rootsd.wire.projects import ProjectsQuery, Selection
 

@@ -6,8 +6,8 @@ import click
 
 from rootsd.cli import completing
 from rootsd.cli.decisions import decide, effect_of
-from rootsd.cli.flags import Command
-from rootsd.cli.session import Session, pass_session
+from rootsd.cli.flags import Command, pass_session
+from rootsd.cli.session import Session
 from rootsd.wire.naming import Renaming
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import click
 
-from rootsd.cli.flags import Command
+from rootsd.cli.flags import Command, pass_session
 from rootsd.cli.keys import Keyboard
 from rootsd.cli.reviewing import Review
-from rootsd.cli.session import Session, pass_session
+from rootsd.cli.session import Session
 from rootsd.core.errors import CallerRefused
 from rootsd.wire.guarding import LONGEST_WAIT_S
 from rootsd.wire.projects import NextWaiting

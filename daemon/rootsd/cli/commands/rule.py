@@ -10,9 +10,9 @@ import click
 from rootsd.cli import completing
 from rootsd.cli.columns import PROJECT_COLUMNS, age, extent_of, home_short, pattern_of
 from rootsd.cli.decisions import UNCHANGED, effect_of
-from rootsd.cli.flags import Command, Group
+from rootsd.cli.flags import Command, Group, pass_session
 from rootsd.cli.render import Answer, Column
-from rootsd.cli.session import Session, pass_session
+from rootsd.cli.session import Session
 from rootsd.core.labels import safe_label
 from rootsd.core.model import Verdict
 from rootsd.wire.deciding import Effect

@@ -10,9 +10,9 @@ import click
 
 from rootsd.cli import completing
 from rootsd.cli.columns import KIND, NAME, PATH, many
-from rootsd.cli.flags import Command
+from rootsd.cli.flags import Command, pass_session
 from rootsd.cli.render import Answer, Column
-from rootsd.cli.session import Session, pass_session
+from rootsd.cli.session import Session
 from rootsd.core.paths import text_of
 from rootsd.host.config import canonical
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import click
 
 from rootsd.cli.decisions import UNCHANGED
-from rootsd.cli.flags import Command, Group
+from rootsd.cli.flags import Command, Group, pass_session
 from rootsd.cli.render import Answer
-from rootsd.cli.session import Session, pass_session
+from rootsd.cli.session import Session
 from rootsd.core.errors import DaemonUnreachable, RootsdError
 from rootsd.core.exits import Exit
 from rootsd.core.labels import safe_label

@@ -8,9 +8,9 @@ from typing import Any
 import click
 
 from rootsd.cli.columns import age
-from rootsd.cli.flags import Command
+from rootsd.cli.flags import Command, pass_session
 from rootsd.cli.render import Answer, Column
-from rootsd.cli.session import Session, pass_session
+from rootsd.cli.session import Session
 from rootsd.wire.sessions import SessionsQuery, SessionView
 
 _SCOPE_LIMIT = 40

@@ -5,10 +5,10 @@ from __future__ import annotations
 import click
 
 from rootsd.cli import completing
-from rootsd.cli.flags import Command
+from rootsd.cli.flags import Command, pass_session
 from rootsd.cli.portrait import LABEL_WIDTH, lines_of
 from rootsd.cli.render import Answer
-from rootsd.cli.session import Session, pass_session
+from rootsd.cli.session import Session
 from rootsd.core.labels import safe_label
 from rootsd.wire.facts import ShowQuery
 

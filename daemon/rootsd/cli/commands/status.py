@@ -8,9 +8,9 @@ from typing import Any
 import click
 
 from rootsd.cli.columns import age, home_short, many
-from rootsd.cli.flags import Command
+from rootsd.cli.flags import Command, pass_session
 from rootsd.cli.render import Answer
-from rootsd.cli.session import Session, pass_session
+from rootsd.cli.session import Session
 from rootsd.core.callers import Guard
 from rootsd.core.labels import safe_label
 from rootsd.wire.running import StatusQuery

@@ -9,9 +9,9 @@ import click
 from rootsd.cli import completing
 from rootsd.cli.columns import PROJECT_COLUMNS
 from rootsd.cli.decisions import decide, effect_of
-from rootsd.cli.flags import Command
+from rootsd.cli.flags import Command, pass_session
 from rootsd.cli.render import Answer, Column
-from rootsd.cli.session import Session, pass_session
+from rootsd.cli.session import Session
 from rootsd.wire.naming import Tagging
 from rootsd.wire.projects import ProjectsQuery
 

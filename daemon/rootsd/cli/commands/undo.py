@@ -8,9 +8,9 @@ import click
 
 from rootsd.cli.columns import NAME, PATH, PROJECT_COLUMNS, VERDICT
 from rootsd.cli.decisions import effect_of
-from rootsd.cli.flags import Command
+from rootsd.cli.flags import Command, pass_session
 from rootsd.cli.render import Answer
-from rootsd.cli.session import Session, pass_session
+from rootsd.cli.session import Session
 from rootsd.core.labels import safe_label
 from rootsd.wire.undoing import Undo
 

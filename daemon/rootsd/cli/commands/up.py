@@ -11,9 +11,9 @@ from rootsd.cli import completing
 from rootsd.cli.columns import home_short, many
 from rootsd.cli.commands import status as status_command
 from rootsd.cli.decisions import UNCHANGED
-from rootsd.cli.flags import Command
+from rootsd.cli.flags import Command, pass_session
 from rootsd.cli.render import Answer
-from rootsd.cli.session import Session, pass_session
+from rootsd.cli.session import Session
 from rootsd.core.errors import ErrorCode, RootsdError
 from rootsd.core.labels import safe_label
 from rootsd.core.paths import text_of
@@ -106,7 +106,7 @@ def _no_parent() -> NoParent:
 
 
 def _be_the_daemon(session: Session) -> int:
-    from rootsd.cli.commands.daemon import run_here
+    from rootsd.cli.becoming import run_here
     from rootsd.host.service import record
 
     record.remember(record.recipe_here(session.places.log))

@@ -10,9 +10,9 @@ import click
 from rootsd.check import absolute
 from rootsd.cli import completing
 from rootsd.cli.columns import VERDICT_STYLES, home_short, path_of
-from rootsd.cli.flags import Command
+from rootsd.cli.flags import Command, pass_session
 from rootsd.cli.render import Answer, Column
-from rootsd.cli.session import Session, pass_session
+from rootsd.cli.session import Session
 from rootsd.core.exits import Exit
 from rootsd.core.labels import safe_label
 from rootsd.wire.standing import WhyQuery
