@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rootsd.host.disk import reader
+from rootsd.host.disk import opened, reader
 from rootsd.host.disk.birth import born_ns
 from rootsd.host.disk.opened import Opened
 from support.repos import raw
@@ -27,11 +27,12 @@ NOTHING: dict[str, tuple[Ask, object]] = {
 asked = pytest.mark.parametrize("ask", NOTHING)
 
 
-@pytest.fixture(params=["openat2", "by components"])
+@pytest.fixture(params=["all calls", "older calls"])
 def top(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with a file and a folder, and as much outside it."""
-    if request.param == "by components":
+    if request.param == "older calls":
         monkeypatch.setattr(reader, "_open_canonical", reader._open_by_components)
+        monkeypatch.setattr(opened, "_ACCESS_ANSWERS", False)
     for name in ("top", "outside"):
         (tmp_path / name / "deep" / "er").mkdir(parents=True)
         (tmp_path / name / "file").write_text(name)

@@ -22,6 +22,8 @@ from rootsd.host.disk.reader import (
 )
 
 _CLOSED = -1
+# Some sandboxes refuse faccessat2(2), and then nothing would seem to be there.
+_ACCESS_ANSWERS = os.access(b"/", os.F_OK, follow_symlinks=False)
 
 
 class Opened:
@@ -84,7 +86,8 @@ class Opened:
     def exists(self, name: bytes) -> bool:
         """Whether anything, a link as well, is there."""
         try:
-            if is_one_name(name):
+            if _ACCESS_ANSWERS and is_one_name(name):
+                # In half the time that lstat(2) takes.
                 return os.access(name, os.F_OK, dir_fd=self.fd, follow_symlinks=False)
             self.stat(name)
         except (OSError, ValueError):
