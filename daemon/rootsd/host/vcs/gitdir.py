@@ -98,7 +98,7 @@ def repository_in(work: Opened) -> Repository | None:
     folder = work.folder(_MARKER)
     if folder.failure is None:
         return Repository(_own_place(work.path), work, folder, is_own=True)
-    place = locate_in(work)
+    place = _locate_in(work)
     if place is None:
         return None
     return Repository(place, work, Opened(place.folder))
@@ -112,10 +112,10 @@ def bare_repository_in(folder: Opened) -> Repository:
 def locate(work: bytes) -> GitPlace | None:
     """Where the `.git` of the folder `work` leads; None if it leads nowhere (yet)."""
     with Opened(work) as folder:
-        return locate_in(folder)
+        return _locate_in(folder)
 
 
-def locate_in(opened: Opened) -> GitPlace | None:
+def _locate_in(opened: Opened) -> GitPlace | None:
     """The same of a folder that is open."""
     work = opened.path
     if opened.is_folder(_MARKER):
