@@ -70,7 +70,7 @@ main()
 
 
 def test_what_the_daemon_has_no_use_for_is_not_in_its_memory() -> None:
-    first = "from rootsd.host.openssl import do_without_openssl; do_without_openssl()"
+    first = "from rootsd.host.lean import leave_out_the_unused; leave_out_the_unused()"
     told, complaints = run_python((), first + LAUNCHED.format(words="'daemon'"))
     assert (told, complaints) == ("[]\n", "")
 

@@ -46,12 +46,12 @@ def become_daemon(session: Session, *, ready_fd: int | None, detach: bool) -> in
 def run_here(session: Session, ready_fd: int | None = None) -> int:
     """Be the daemon until it is stopped; the exit status. Raises RootsdError."""
     from rootsd.host.helper.link import start_helper
-    from rootsd.host.openssl import do_without_openssl
+    from rootsd.host.lean import leave_out_the_unused
 
     # Before the daemon is loaded, which the helper would keep in memory for nothing.
     helper = start_helper()
     try:
-        do_without_openssl()
+        leave_out_the_unused()
         from rootsd.app import daemon
 
         return daemon.run(session.places, helper=helper, ready_fd=ready_fd)

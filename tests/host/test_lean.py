@@ -1,4 +1,4 @@
-"""The daemon is loaded without OpenSSL, and whoever wants TLS gets it."""
+"""The daemon is loaded without what it does not use, and whoever wants that gets it."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ import pytest
 
 from support.subjects import run_python
 
-LEAN = "from rootsd.host.openssl import do_without_openssl; do_without_openssl()"
+LEAN = "from rootsd.host.lean import leave_out_the_unused; leave_out_the_unused()"
 DAEMON = "import rootsd.app.daemon, anyio; anyio.connect_unix"
-SHOW = "import sys; print(sorted({'_ssl', '_hashlib'} & sys.modules.keys()))"
+UNUSED = "unused = {'_ssl', '_hashlib', 'watchdog.observers.api'}"
+SHOW = f"import sys; {UNUSED}; print(sorted(unused & sys.modules.keys()))"
 TLS = "import ssl; print(type(ssl.create_default_context()) is ssl.SSLContext)"
 
 
@@ -20,12 +21,14 @@ def _told(*lines: str) -> str:
     return told.strip()
 
 
+@pytest.mark.needs("linux")
 def test_the_daemon_is_loaded_without_it() -> None:
     assert _told(LEAN, DAEMON, SHOW) == "[]"
 
 
+@pytest.mark.needs("linux")
 def test_loaded_as_ever_it_would_be_there() -> None:
-    assert _told(DAEMON, SHOW) == "['_hashlib', '_ssl']"
+    assert _told(DAEMON, SHOW) == "['_hashlib', '_ssl', 'watchdog.observers.api']"
 
 
 @pytest.mark.parametrize("name", ["md5", "sha1", "sha256", "sha512", "sha3_256", "blake2b"])
@@ -38,6 +41,13 @@ def test_hashes_are_the_same(name: str) -> None:
 def test_who_asks_for_tls_has_it_loaded_then() -> None:
     assert _told(LEAN, DAEMON, TLS) == "True"
     assert _told(LEAN, "import anyio.streams.tls as it", "print(it.ssl.HAS_TLSv1_3)") == "True"
+
+
+@pytest.mark.needs("linux")
+def test_who_asks_for_an_observer_has_it_loaded_then() -> None:
+    wanted = "from watchdog.observers import Observer; print(Observer.__name__)"
+    assert _told(LEAN, DAEMON, wanted) == "InotifyObserver"
+    assert _told(LEAN, "import watchdog.observers.polling as it", "print('it')") == "it"
 
 
 def test_where_it_is_loaded_already_it_stays() -> None:
