@@ -77,6 +77,22 @@ def test_the_text_is_ascii_sorted_and_holds_no_null(ruling: Ruling) -> None:
     assert None not in json.loads(text)["ruling"].values()
 
 
+def test_what_records_have_in_common_is_held_once() -> None:
+    one, other = (
+        decode_project(encode_project(RuledProject("r1", ProjectKind.GIT, approved(n).ruling)))
+        for n in (1, 2)
+    )
+    first, second = one.ruling.decision, other.ruling.decision
+    assert first is not None
+    assert second is not None
+    assert first.actor is second.actor
+    assert first.at is second.at
+    assert first.identity is not None
+    assert second.identity is not None
+    assert first.identity.filesystem is second.identity.filesystem
+    assert first.identity.handle != second.identity.handle
+
+
 def test_the_text_of_an_approval_is_what_old_stores_hold() -> None:
     ruling = approved(7).ruling
     identity = (
