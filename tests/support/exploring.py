@@ -85,8 +85,11 @@ class World:
 
 
 def run_down(explorer: Explorer, clock: Clock) -> bool:
-    """Let the time pass that candidates wait for; whether there was none to wait for."""
-    waited = False
+    """Look at what was put off, and let the time pass that candidates wait for; whether there was
+    nothing of either."""
+    waited = explorer.is_behind()
+    while explorer.is_behind():
+        explorer.catch_up(64)
     while (due := explorer.candidates.next_due()) is not None:
         clock.now = max(clock.now, due)
         explorer.tick()

@@ -114,12 +114,36 @@ def test_after_lost_events_one_given_up_is_judged_and_watched_anew(
     # As if it were another folder by now: whose watch ended is not known to be watched no more.
     making.watcher.watched.clear()
     assert making.candidates.all_may_have_changed() == []
+    assert making.candidates.catch_up(1) == []
+    assert not making.candidates.is_behind
     assert making.candidates.next_due() is None  # it is in the stage for which it was given up
     assert raw(git_folder) in making.watcher.folders(Purpose.AT_WORK)
     git("init", tmp_path / "one")
-    assert making.candidates.all_may_have_changed() + making.wait(60) == [
-        Settled(raw(tmp_path / "one"), GIT)
+    making.candidates.all_may_have_changed()
+    assert making.candidates.catch_up(1) + making.wait(60) == [Settled(raw(tmp_path / "one"), GIT)]
+
+
+def test_after_lost_events_those_given_up_are_looked_at_last_and_some_at_a_time(
+    making: Making, tmp_path: Path
+) -> None:
+    for name in ("one", "two", "gone"):
+        (tmp_path / name / ".git").mkdir(parents=True)
+        making.consider(tmp_path / name, GIT, Arrival.MADE)
+    making.wait(5.1)
+    begun = fake_repository(tmp_path / "begun")
+    making.consider(begun, GIT, Arrival.MADE)
+    for name in ("one", "two"):
+        git("init", tmp_path / name)
+    assert making.candidates.all_may_have_changed() + making.candidates.due() == [
+        Settled(raw(begun), GIT)
     ]
+    making.candidates.drop(raw(tmp_path / "gone"))
+    settled = []
+    for _ in range(3):
+        assert making.candidates.is_behind
+        settled.append(making.candidates.catch_up(1) + making.wait(60))
+    assert not making.candidates.is_behind
+    assert settled == [[Settled(raw(tmp_path / name), GIT)] for name in ("one", "two")] + [[]]
 
 
 def test_a_copy_that_was_whole_before_it_was_heard_of_is_watched_only_if_it_is_worked_on(

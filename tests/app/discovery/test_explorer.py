@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from rootsd.app.discovery.terrain import Terrain
 from rootsd.app.discovery.territory import Territory
 from rootsd.core.inputs import Sighted, Unreachable, Vanished
 from rootsd.core.model import LapseReason, Nested, Parent, Project, ProjectKind, Sighting
@@ -60,6 +61,27 @@ def test_a_replaced_repository_is_told_with_its_new_identity(world: World) -> No
     assert isinstance(before, Sighted)
     assert isinstance(after, Sighted)
     assert after.identity != before.identity
+
+
+def test_what_is_behind_is_out_of_reach_once_its_file_system_does_not_answer(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake_repository(world.top / "one")
+    (seen,) = world.take()
+    world.explorer.happened([Overflow()])
+    assert world.explorer.is_behind()
+    monkeypatch.setattr(Terrain, "answers", lambda _self, _path: False)
+    monkeypatch.setattr(Territory, "catch_up", _must_not_look)
+    world.explorer.catch_up(1)
+    assert not world.explorer.is_behind()
+    assert world.explorer.take() == (Unreachable(seen.path),)
+    monkeypatch.undo()
+    world.explorer.sweep()
+    assert world.take() == [seen]
+
+
+def _must_not_look(_territory: Territory, _most: int) -> None:
+    raise AssertionError("what does not answer was looked at")
 
 
 def test_a_parent_that_vanishes_suspends_and_returns(world: World) -> None:

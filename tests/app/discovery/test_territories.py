@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from rootsd.app.discovery.candidate import Arrival
 from rootsd.app.discovery.territories import Territories
+from rootsd.core.model import Parent
 from support.exploring import World
 from support.repos import fake_repository, raw
 
@@ -26,6 +28,30 @@ def test_the_innermost_parent_holds_a_path_by_its_components(tmp_path: Path) -> 
         True,
         False,
     ]
+    world.pumped.watcher.stop()
+
+
+def test_a_tree_is_dropped_with_its_parent_or_what_was_set_for_it(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    (tree,) = world.explorer.territories
+    path, parent = tree.parent.path, tree.parent
+    trees = Territories({path: tree})
+    trees.drop_others({path: parent})
+    assert trees == {path: tree}
+    trees.drop_others({path: replace(parent, depth=parent.depth + 1)})
+    assert trees == {}
+    assert len(tree) == 0
+    world.pumped.watcher.stop()
+
+
+def test_what_no_tree_holds_is_missed_below_a_parent_that_does_not_skip_it(tmp_path: Path) -> None:
+    world = World(tmp_path, Parent(raw(tmp_path / "src"), skip=(b"off",)))
+    one = fake_repository(world.top / "one")
+    world.settle()
+    (tree,) = world.explorer.territories
+    trees = Territories({tree.parent.path: tree})
+    places = (one, world.top / "two", world.top / "off" / "two", tmp_path / "two")
+    assert [trees.miss(raw(place)) for place in places] == [False, True, False, False]
     world.pumped.watcher.stop()
 
 

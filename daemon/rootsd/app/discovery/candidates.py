@@ -9,7 +9,7 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from rootsd.app.discovery.candidate import OLD_S, Arrival, Candidate, Settled, is_old
 from rootsd.core.model import ProjectKind
@@ -50,6 +50,7 @@ class Candidates:
         self._unsure: dict[bytes, Complete | Pending] = {}
         self._inside: dict[bytes, set[bytes]] = {}
         self._unused: list[bytes] = []
+        self._overtaken: list[Candidate] = []
         self._timers: list[tuple[float, int, bytes]] = []
         self._turn = itertools.count()
 
@@ -106,9 +107,24 @@ class Candidates:
                 self._look_again(candidate)
 
     def all_may_have_changed(self) -> list[Settled]:
-        """Events were lost, and with them perhaps the end of a watch: begin anew with each."""
+        """Events were lost, and with them perhaps the end of a watch: begin anew with each that is
+        being made. Those given up can wait for `catch_up`: few of them ever go on."""
+        self._overtaken = [each for each in self._all.values() if each.given_up is not None]
+        return self._begin_anew(each for each in self._all.values() if each.given_up is None)
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether there is something for `catch_up`."""
+        return bool(self._overtaken)
+
+    def catch_up(self, most: int) -> list[Settled]:
+        """Begin anew with up to `most` of those given up before events were lost."""
+        todo, self._overtaken = self._overtaken[:most], self._overtaken[most:]
+        return self._begin_anew(each for each in todo if self._all.get(each.path) is each)
+
+    def _begin_anew(self, some: Iterable[Candidate]) -> list[Settled]:
         settled = []
-        for candidate in list(self._all.values()):
+        for candidate in list(some):
             for folder in list(candidate.folders):
                 if self._watcher.watch(folder, Purpose.AT_WORK) is not Watched.YES:
                     self._forget_watch(folder)

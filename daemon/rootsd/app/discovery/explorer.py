@@ -14,7 +14,7 @@ from rootsd.app.discovery.candidate import Arrival, Settled
 from rootsd.app.discovery.candidates import Candidates
 from rootsd.app.discovery.guards import Guards
 from rootsd.app.discovery.hints import Hints
-from rootsd.app.discovery.linked import Linked, is_skipped
+from rootsd.app.discovery.linked import Linked
 from rootsd.app.discovery.strays import Strays, what_became_of
 from rootsd.app.discovery.terrain import Terrain
 from rootsd.app.discovery.territories import Territories
@@ -97,14 +97,7 @@ class Explorer:
         """
         wanted = {parent.path: parent for parent in parents}
         self._terrain.heed(wanted.values())
-        dropped = [
-            territory
-            for path, territory in self._territories.items()
-            if wanted.get(path) != territory.parent
-        ]
-        for territory in dropped:
-            del self._territories[territory.parent.path]
-            territory.abandon()
+        self._territories.drop_others(wanted)
         fresh = [
             Territory(parent, self._terrain.rules(parent, wanted), self._watcher, self)
             for path, parent in wanted.items()
@@ -208,6 +201,21 @@ class Explorer:
             self._follow_links(main)
         self.recheck_strays()
 
+    def is_behind(self) -> bool:
+        """Whether something waits for `catch_up`."""
+        return self._candidates.is_behind or bool(self._territories.behind())
+
+    def catch_up(self, most: int) -> None:
+        """Look at some of what can wait until the rest was told: as `most` projects take."""
+        if self._candidates.is_behind:
+            self._settle(self._candidates.catch_up(most))
+            return
+        for territory in self._territories.behind():
+            if self._terrain.stands(territory):
+                territory.catch_up(most)
+            else:
+                self.explore(territory)
+
     def mounts_changed(self) -> None:
         """Something was mounted or unmounted, perhaps on, above or below a parent."""
         for territory in self._territories.values():
@@ -249,9 +257,7 @@ class Explorer:
     def found(self, path: bytes, kind: ProjectKind, arrival: Arrival) -> None:
         """A tree has a project at `path`."""
         self._strays.found(path)
-        settled = self._candidates.consider(path, kind, arrival)
-        if settled is not None:
-            self._settle([settled])
+        self._consider(path, kind, arrival)
 
     def remembered(self, path: bytes) -> None:
         """A tree has a project at `path` as in an earlier life, and will say what it is now."""
@@ -276,6 +282,11 @@ class Explorer:
 
     # How it is told
 
+    def _consider(self, path: bytes, kind: ProjectKind, arrival: Arrival) -> None:
+        settled = self._candidates.consider(path, kind, arrival)
+        if settled is not None:
+            self._settle([settled])
+
     def _settle(self, ends: Iterable[Settled]) -> None:
         for end in ends:
             if end.kind is None:
@@ -296,14 +307,9 @@ class Explorer:
         if not self._terrain.answers(main):
             return
         trees, gone = self._linked.look(main)
-        for path in sorted(trees):
-            holder = self._territories.get(self._territories.parent_of(path) or b"")
-            if holder is None or self._territories.hold(path) or is_skipped(path, holder.parent):
-                continue
+        for path in sorted(filter(self._territories.miss, trees)):
             self._strays.know((path,))
-            settled = self._candidates.consider(path, ProjectKind.GIT, Arrival.FOUND)
-            if settled is not None:
-                self._settle([settled])
+            self._consider(path, ProjectKind.GIT, Arrival.FOUND)
         self._report_all(self._strays.look_at(self._strays_among(gone)))
 
     def _strays_among(self, paths: Iterable[bytes]) -> list[bytes]:

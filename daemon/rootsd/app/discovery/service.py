@@ -202,11 +202,12 @@ class Discovery:
                 self._explorer.candidates.tidy()
                 if first is not None:
                     self._follow_up(first)
-                for territory in self._explorer.territories:
-                    territory.catch_up(_CATCH_UP)
                 self._sweeping.sweep_what_is_due()
                 self._explorer.tick()
                 self._flush()
+                if self._explorer.is_behind():
+                    self._explorer.catch_up(_CATCH_UP)
+                    self._flush()
                 self._keeping.keep_if_due(self._explorer.territories)
             self._keeping.keep(self._explorer.territories)
         finally:
@@ -245,7 +246,7 @@ class Discovery:
 
     def _time_left(self) -> float | None:
         """Seconds to the next thing to do; None for ever."""
-        if any(territory.is_behind() for territory in self._explorer.territories):
+        if self._explorer.is_behind():
             return 0.0
         known = (self._sweeping.due(), self._explorer.candidates.next_due(), self._keeping.due())
         now = self._monotonic()

@@ -47,7 +47,7 @@ class Terms:
 
 
 TERMS: Mapping[Duty, Terms] = {
-    Duty.AT_WORK: Terms("rootsd.host.helper.at_work", Reach.PROCESSES, at_once=1),
+    Duty.AT_WORK: Terms("rootsd.host.helper.at_work", Reach.PROCESSES, at_once=1, awaited=True),
     Duty.FACTS: Terms("rootsd.host.helper.facts", Reach.FILES, at_once=2),
     Duty.HISTORY: Terms("rootsd.host.helper.history", Reach.FILES, at_once=2, memory=96 << 20),
     Duty.LINEAGES: Terms("rootsd.host.helper.callers", Reach.PROCESSES, at_once=2, awaited=True),
