@@ -231,7 +231,13 @@ class Disorder:
     def chmod_parent(self) -> str:
         return self._flip(self.random.choice((*self.places[:-1], self.late.parent)))
 
+    def _leads_out(self, place: Path) -> bool:
+        """Whether it is a link to what holds all, the means of asking included."""
+        return place.resolve() in (self.top, *self.top.parents)
+
     def _flip(self, place: Path) -> str:
+        if self._leads_out(place):
+            return "nothing"
         mode = self.random.choice((0o000, 0o755, 0o755, 0o311, 0o444))
         place.chmod(mode)
         return f"{place} {mode:o}"
@@ -269,8 +275,8 @@ class Disorder:
             return "nothing"
         point = self.random.choice((self.disk, self.disk, self.late, self.old_place()))
         source = self.random.choice((*self.volumes, self.old_place()))
-        if point.resolve() in (self.top, *self.top.parents):
-            return "nothing"  # a link led out of the parents
+        if self._leads_out(point):
+            return "nothing"
         how = ("--bind", str(source)) if self.random.random() < 0.8 else ("-t", "tmpfs", "new")
         self._mount(*how, str(point))
         self.mounted.append(point)
