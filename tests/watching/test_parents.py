@@ -280,3 +280,27 @@ fake_repository(src / "one")
 observed.wait_for(raw(src / "one"))
 discovery.stop()
 """, tmp_path)  # fmt: skip
+
+
+@pytest.mark.needs("namespaces")
+def test_a_mount_goes_with_the_folder_above_it_that_is_renamed(tmp_path: Path) -> None:
+    """Of that the system tells nobody: its point is no more where it was told to be."""
+    run_watching(OWN_MOUNTS, """
+src = top / "src"
+disk = src / "old" / "disk"
+disk.mkdir(parents=True)
+sh("mount", "-t", "tmpfs", "none", disk)
+fake_repository(disk / "inside")
+discovery = start(src)
+assert observed.live() == {}
+(src / "old").rename(src / "new")
+fake_repository(src / "old" / "disk" / "one")
+fake_repository(src / "other")
+observed.wait_for(raw(src / "old" / "disk" / "one"), raw(src / "other"))
+(src / "new").rename(top / "away")
+(top / "away").rename(src / "again")
+fake_repository(src / "last")
+observed.wait_for(*(raw(src / name) for name in ("old/disk/one", "other", "last")))
+discovery.stop()
+unmount(src / "again" / "disk")
+""", tmp_path)  # fmt: skip

@@ -38,3 +38,11 @@ def test_each_purpose_has_its_place() -> None:
     assert list(hints.links) == [b"/w/.git/worktrees"]
     assert list(hints.folders) == [b"/r", b"/w", b"/home"]
     assert hints.entries == {}
+
+
+def test_what_only_came_or_was_altered_moves_no_folder_that_was_there() -> None:
+    assert not _of(_frontier(b"a", CAME), _frontier(b"b", Change.ALTERED)).of_moves
+    assert _of(_frontier(b"a", LEFT)).of_moves
+    assert _of(_frontier(b"a", CAME, moved=True)).of_moves
+    assert _of(Happening(b"/home", b"src", CAME, Purpose.ABOVE)).of_moves
+    assert _of(Overflow()).of_moves

@@ -20,7 +20,7 @@ def test_where_changes_are_not_told_the_system_is_asked_each_time(
 ) -> None:
     """As on macOS: no list of what a walk must not enter, and still what is remote."""
     monkeypatch.setattr(mounttable, "MOUNTINFO", b"/nowhere")
-    monkeypatch.setattr(mounttable, "mounts", lambda: None)
+    monkeypatch.setattr(mounttable, "told_mounts", lambda: None)
     share = Mount(b"/Volumes/share", b"smbfs", local=False)
     mounted = [Mount(b"/", b"apfs"), Mount(b"/net", b"autofs", local=False)]
     table = MountTable(lambda: tuple(mounted))
@@ -51,6 +51,30 @@ print(target in mount_points(table.now()))
 def test_a_table_is_read_again_when_something_was_mounted(tmp_path: Path) -> None:
     told = "False True\nTrue ()\nTrue\n"
     assert run_python(OWN_MOUNTS, TABLE, tmp_path) == (told, "")
+
+
+RENAMED = """
+import os, subprocess, sys
+from rootsd.host.disk.mounts import mount_points
+from rootsd.host.disk.mounttable import MountTable
+top = os.fsencode(sys.argv[1])
+os.makedirs(top + b"/old/disk")
+subprocess.run(["mount", "-t", "tmpfs", "none", top + b"/old/disk"], check=True)
+table = MountTable()
+before = table.now()
+print(table.has_moved(), table.now() is before)
+os.rename(top + b"/old", top + b"/new")
+print(table.now() is before, table.has_moved(), top + b"/new/disk" in mount_points(table.now()))
+subprocess.run(["umount", top + b"/new/disk"], check=True)
+table.close()
+print(table.has_moved())
+"""
+
+
+@pytest.mark.needs("namespaces")
+def test_what_went_with_a_renamed_folder_is_seen_once_somebody_asks(tmp_path: Path) -> None:
+    told = "False True\nTrue True True\nFalse\n"
+    assert run_python(OWN_MOUNTS, RENAMED, tmp_path) == (told, "")
 
 
 MOUNT = """

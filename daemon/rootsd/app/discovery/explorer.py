@@ -178,8 +178,10 @@ class Explorer:
             self._settle(self._candidates.happened(item))
         for folder, _ in hints.entries:
             self._candidates.disturbed(folder)
+        if hints.of_moves and self._terrain.mounts_moved():
+            self.mounts_changed()
         if hints.overflow:
-            self.all_may_have_changed()
+            self._all_may_have_changed()
         for folder in hints.links:
             if (main := self._linked.owner(folder)) is not None:
                 self._follow_links(main)
@@ -190,7 +192,7 @@ class Explorer:
                 territory.entry_changed(folder, name, left=left, moved=moved)
         self._report_all(self._awaited.look_below(child(*entry) for entry in hints.entries))
 
-    def all_may_have_changed(self) -> None:
+    def _all_may_have_changed(self) -> None:
         """Events were lost: compare every tree with the disk. Watches first: their ends, too."""
         self._set_guards()
         # Before the trees: what those come upon is watched and looked at from then on.

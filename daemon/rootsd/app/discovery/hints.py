@@ -23,6 +23,12 @@ class Hints:
     folders: dict[bytes, None] = field(default_factory=dict)
     entries: dict[tuple[bytes, bytes], tuple[bool, bool]] = field(default_factory=dict)
 
+    @property
+    def of_moves(self) -> bool:
+        """Whether a folder may have moved with all that is in it, or one above a parent."""
+        told = self.overflow or bool(self.folders)
+        return told or any(left or moved for left, moved in self.entries.values())
+
     @classmethod
     def of(
         cls, batch: Iterable[Happening | Overflow], leads_to_a_parent: Callable[[bytes], bool]

@@ -242,7 +242,7 @@ class Discovery:
             self._explorer.happened(hints)
         if self._lossy:
             self._lossy = False
-            self._explorer.all_may_have_changed()
+            self._explorer.happened((Overflow(),))
 
     def _time_left(self) -> float | None:
         """Seconds to the next thing to do; None for ever."""

@@ -76,6 +76,10 @@ class Terrain:
         mount = self._mounted.holding(parent.path)
         return self._polling if mount is not None and mount.is_remote else self._watcher
 
+    def mounts_moved(self) -> bool:
+        """Whether something is mounted elsewhere than it was, of which nobody was told."""
+        return self._mounted.has_moved()
+
     def answers(self, path: bytes) -> bool:
         """Whether who looks at `path` will get an answer."""
         return self._answering.answers(path)

@@ -50,12 +50,22 @@ class Mount:
 
 def mounts() -> tuple[Mount, ...] | None:
     """What this process sees mounted, in the order of mounting; None where that is not told."""
+    told = told_mounts()
+    return None if told is None else parse_mounts(told)
+
+
+def told_mounts() -> bytes | None:
+    """The same as the system tells it."""
     try:
         with open(MOUNTINFO, "rb") as file:
-            lines = file.read().splitlines()
+            return file.read()
     except OSError:
         return None
-    return tuple(_parse(line) for line in lines if b" - " in line)
+
+
+def parse_mounts(told: bytes) -> tuple[Mount, ...]:
+    """What `told_mounts` gave, as `mounts` does."""
+    return tuple(_parse(line) for line in told.splitlines() if b" - " in line)
 
 
 def _parse(line: bytes) -> Mount:

@@ -7,7 +7,14 @@ import select
 import threading
 from collections.abc import Callable
 
-from rootsd.host.disk.mounts import MOUNTINFO, Mount, holding, mounts, remote_points
+from rootsd.host.disk.mounts import (
+    MOUNTINFO,
+    Mount,
+    holding,
+    parse_mounts,
+    remote_points,
+    told_mounts,
+)
 from rootsd.host.disk.volumes import volumes
 
 
@@ -22,12 +29,15 @@ class MountTable:
         self._lock = threading.Lock()
         self._poll = select.poll()
         self._volumes = volumes
+        self._told: bytes | None = None
+        self._found: tuple[Mount, ...] | None = None
         try:
             self._fd: int | None = os.open(MOUNTINFO, os.O_RDONLY | os.O_CLOEXEC)
         except OSError:
             self._fd = None
         else:
             self._poll.register(self._fd, select.POLLPRI)
+        self._sort(())
         self._read()
 
     def now(self) -> tuple[Mount, ...] | None:
@@ -58,9 +68,21 @@ class MountTable:
             self._sort(found)
         return found
 
-    def _read(self) -> None:
-        self._found = mounts()
+    def has_moved(self) -> bool:
+        """Whether anything is not where it was told to be, which is known from now on: who renames
+        a folder takes the mounts below along, and the system tells nobody."""
+        with self._lock:
+            return self._fd is not None and self._read()
+
+    def _read(self) -> bool:
+        """Whether it differs from what was read before; the same objects stay where not."""
+        told = told_mounts()
+        if told == self._told:
+            return False
+        self._told = told
+        self._found = None if told is None else parse_mounts(told)
         self._sort(self._found or ())
+        return True
 
     def _sort(self, found: tuple[Mount, ...]) -> None:
         self._remote = remote_points(found)
