@@ -48,6 +48,20 @@ def test_folders_that_come_while_the_watches_are_set_are_watched_as_well(tmp_pat
     assert watcher.folders(Purpose.ABOVE) == {raw(tmp_path / "a" / "b")}
 
 
+def test_of_a_folder_that_is_just_being_removed_the_one_above_it_tells(tmp_path: Path) -> None:
+    """For a moment it can be seen, and not watched any more."""
+    removed = tmp_path / "a"
+    removed.mkdir()
+
+    class Late(RememberingWatcher):
+        def watch(self, folder: bytes, purpose: Purpose) -> Watched:
+            return Watched.GONE if folder == raw(removed) else super().watch(folder, purpose)
+
+    watcher = Late()
+    Guards(watcher).set_parents([raw(removed / "src"), raw(tmp_path / "b")])
+    assert watcher.folders(Purpose.ABOVE) == {raw(tmp_path)}
+
+
 _UNREADABLE = """
 import os, sys
 from pathlib import Path

@@ -11,7 +11,7 @@ import stat
 from collections.abc import Iterable
 
 from rootsd.core.paths import ancestors
-from rootsd.host.watch.events import Purpose, Watcher
+from rootsd.host.watch.events import Purpose, Watched, Watcher
 
 _Guard = tuple[bytes, Purpose]
 
@@ -27,18 +27,34 @@ class Guards:
     def set_parents(self, parents: Iterable[bytes]) -> None:
         """Guard these parents, and watch each path anew: another folder may be there by now."""
         parents = tuple(parents)
-        wanted = _guards_of(parents)
-        while True:
-            for path, purpose in wanted:
-                self._watcher.watch(path, purpose)
-            for path, purpose in self._parents - wanted:
+        before: frozenset[_Guard] | None = None
+        # What came before the watch on the folder above it was not told.
+        while (guards := self._watch_all(parents)) != before:
+            for path, purpose in self._parents - guards:
                 if purpose is not Purpose.ROOT or path not in self._roots:
                     self._watcher.unwatch(path, purpose)
-            self._parents = wanted
-            # What came before the watch on the folder above it was not told.
-            wanted = _guards_of(parents)
-            if wanted == self._parents:
-                return
+            self._parents = before = guards
+
+    def _watch_all(self, parents: Iterable[bytes]) -> frozenset[_Guard]:
+        """Watch the parents and what is above them: the folder above one that is missing, or
+        unreadable, has to tell of it."""
+        guards: set[_Guard] = set()
+        for parent in parents:
+            purpose = Purpose.ROOT
+            for path in (parent, *ancestors(parent)):
+                guard = (path, purpose)
+                if guard in guards or self._has_watched(path, purpose):
+                    guards.add(guard)
+                    purpose = Purpose.ROOT
+                else:
+                    purpose = Purpose.ABOVE
+        return frozenset(guards)
+
+    def _has_watched(self, path: bytes, purpose: Purpose) -> bool:
+        """False where no watch can be: one that is just being removed may still be seen."""
+        if not _is_folder(path) or not os.access(path, os.R_OK):
+            return False
+        return self._watcher.watch(path, purpose) is not Watched.GONE
 
     def set_roots(self, roots: frozenset[bytes]) -> None:
         """Watch these folders for what happens to themselves."""
@@ -56,20 +72,6 @@ class Guards:
             purposes.add(Purpose.ROOT)
         for purpose in purposes:
             self._watcher.watch(path, purpose)
-
-
-def _guards_of(parents: Iterable[bytes]) -> frozenset[_Guard]:
-    """What to watch: the folder above one that is missing, or unreadable, has to tell of it."""
-    guards: set[_Guard] = set()
-    for parent in parents:
-        blind = False
-        for path in (parent, *ancestors(parent)):
-            if not _is_folder(path) or not os.access(path, os.R_OK):
-                blind = True
-                continue
-            guards.add((path, Purpose.ABOVE if blind else Purpose.ROOT))
-            blind = False
-    return frozenset(guards)
 
 
 def can_return_heard(parent: bytes) -> bool:

@@ -1,0 +1,89 @@
+"""What becomes of the projects of parents that go, come, move, or lie in each other."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from rootsd.core.inputs import Unreachable, Vanished
+from rootsd.core.model import Parent, ProjectKind
+from rootsd.host.watch.events import Overflow
+from support.exploring import World
+from support.repos import fake_repository, raw
+
+pytestmark = pytest.mark.needs("linux")
+
+GIT = ProjectKind.GIT
+
+
+def test_a_parent_that_vanishes_suspends_and_returns(world: World) -> None:
+    fake_repository(world.top / "one")
+    (seen,) = world.take()
+    world.top.rename(world.top.with_name("away"))
+    assert world.take() == [Unreachable(seen.path)]
+    world.top.with_name("away").rename(world.top)
+    assert world.take() == [seen]
+
+
+def test_a_move_of_a_folder_above_the_parents_is_seen(tmp_path: Path) -> None:
+    deep = tmp_path / "src" / "x" / "y"
+    world = World(tmp_path, Parent(raw(deep)))
+    fake_repository(deep / "one")
+    (seen,) = world.take()
+    (tmp_path / "src" / "x").rename(tmp_path / "src" / "z")
+    assert world.take() == [Unreachable(seen.path)]
+    (tmp_path / "src" / "x").mkdir()
+    assert world.take() == []
+    (tmp_path / "src" / "z" / "y").rename(deep)
+    assert world.take() == [seen]
+    world.pumped.watcher.stop()
+
+
+def test_a_parent_made_again_is_watched_again(world: World) -> None:
+    shutil.rmtree(world.top)
+    world.settle()
+    fake_repository(world.top / "one")
+    world.settle()
+    fake_repository(world.top / "two")
+    world.settle()
+    assert set(world.live()) == {"one", "two"}
+
+
+def test_lost_events_leave_no_watch_on_what_lay_above_a_missing_parent(tmp_path: Path) -> None:
+    late = tmp_path / "x" / "y" / "late"
+    (tmp_path / "x").mkdir()
+    world = World(tmp_path, Parent(raw(late)))
+    (tmp_path / "x").rename(tmp_path / "old")
+    (tmp_path / "x").mkdir()
+    world.pumped.pump()
+    world.explorer.happened([Overflow()])
+    world.settle()
+    one = fake_repository(late / "one")
+    assert [told.path for told in world.take()] == [raw(one)]
+    world.pumped.watcher.stop()
+
+
+def test_a_parent_inside_another_one_yields_no_duplicates(tmp_path: Path) -> None:
+    outer, inner = tmp_path / "src", tmp_path / "src" / "work"
+    world = World(tmp_path, Parent(raw(outer)))
+    fake_repository(inner / "one")
+    assert len(world.take()) == 1
+    for parents in ((Parent(raw(outer)), Parent(raw(inner), depth=1)), (Parent(raw(outer)),)):
+        for territory in world.explorer.set_parents(parents):
+            world.explorer.explore(territory)
+        assert world.take() == []
+        fake_repository(inner / f"of-{len(parents)}")
+        assert len(world.take()) == 1
+    world.pumped.watcher.stop()
+
+
+def test_a_parent_that_is_dropped_leaves_its_projects_known(world: World) -> None:
+    one = fake_repository(world.top / "one")
+    world.take()
+    world.explorer.set_parents([])
+    assert world.take() == []
+    shutil.rmtree(one)
+    world.explorer.sweep()
+    assert world.take() == [Vanished(raw(one))]
