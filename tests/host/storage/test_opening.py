@@ -36,6 +36,9 @@ from support.stores import (
     opened,
 )
 
+# Where the header has it (sqlite.org/fileformat2.html, 1.3).
+_WRITE_VERSION = 18
+
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
@@ -132,6 +135,20 @@ def test_damage_that_a_backup_makes_good_costs_nothing(folder: Path) -> None:
     (kept,) = folder.glob("decisions.db.damaged-*Z")
     assert str(kept) in loaded.note
     assert load(folder) == before
+
+
+@pytest.mark.parametrize("version", [3, 0x81])
+def test_a_header_by_which_nothing_may_be_written_is_damage(folder: Path, version: int) -> None:
+    """One flipped bit makes a file that only a newer SQLite would write; it can still be read."""
+    with opened(folder) as store:
+        store.append(EVERYTHING, NOON)
+        expected = store.load()
+    with (folder / DATABASE_NAME).open("r+b") as file:
+        file.seek(_WRITE_VERSION)
+        file.write(bytes([version]))
+    loaded = load(folder)
+    assert "has been rebuilt" in loaded.note
+    assert replace(loaded, note="") == expected
 
 
 def test_a_lost_tail_turns_approvals_to_pending(folder: Path) -> None:

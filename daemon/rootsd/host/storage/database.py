@@ -52,6 +52,8 @@ PRAGMAS = (
 READING_PRAGMAS = ("trusted_schema=0", "cell_size_check=1", "temp_store=MEMORY")
 _VERBS = {verb.value: verb for verb in Verb}
 _KINDS = {kind.value: kind for kind in SubjectKind}
+# Where the header has by which format the file may be written (sqlite.org/fileformat2.html, 1.3).
+_WRITE_VERSION, _NEWEST_FORMAT = 18, b"\x02"
 # What SQLite says when the system fails it, and not the database.
 _OUTSIDE = frozenset(
     {
@@ -118,8 +120,10 @@ def explained(file: Path) -> Iterator[None]:
 def connect(file: Path) -> Database:
     """Open the existing database `file` for writing, for this process alone.
 
-    What a crash left half done is rolled back. Raises StoreUnusable where it was not.
+    What a crash left half done is rolled back. Raises StoreUnusable where it was not, and
+    StoreDamaged where SQLite would not write it.
     """
+    _refuse_newer_format(file)
     db = _connect(file, "mode=rw", PRAGMAS)
     try:
         db.execute("SELECT count(*) FROM sqlite_schema").fetchone()  # rolls back
@@ -128,6 +132,19 @@ def connect(file: Path) -> Database:
         db.close()
         raise
     return db
+
+
+def _refuse_newer_format(file: Path) -> None:
+    """SQLite only reads what says that a newer version wrote it, and tells so with the first
+    decision; one flipped bit says it. Before it is open: to close a second descriptor would drop
+    SQLite's lock."""
+    try:
+        with file.open("rb") as database:
+            header = database.read(_WRITE_VERSION + 1)
+    except OSError as error:
+        raise unusable(file, error) from error
+    if header[_WRITE_VERSION:] > _NEWEST_FORMAT:
+        raise StoreDamaged("by its header a newer SQLite wrote it")
 
 
 def _refuse_hot_journal(file: Path) -> None:
