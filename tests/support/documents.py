@@ -17,8 +17,9 @@ _FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _ESCAPE = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 # What differs from run to run, and from machine to machine.
 _VARYING = (
-    (re.compile(r"^[a-z0-9]{4}(?=  )"), "IDID"),
-    (re.compile(r"\([a-z0-9]{4}\)"), "(IDID)"),
+    # Four characters, and more only where these are a number.
+    (re.compile(r"^([a-z0-9]{4}|[0-9]{4,}[a-z])(?=  )"), "IDID"),
+    (re.compile(r"\(([a-z0-9]{4}|[0-9]{4,}[a-z])\)"), "(IDID)"),
     (re.compile(r"\bpid \d+"), "pid N"),
     (re.compile(r"\bjust now\b|\b\d+[smhd] ago\b"), "then"),
     (re.compile(r"\b\d+\.\d\d s\b"), "N s"),
