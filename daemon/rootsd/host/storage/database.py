@@ -11,7 +11,7 @@ import os
 import sqlite3
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from urllib.parse import quote
 
@@ -138,13 +138,22 @@ def _refuse_newer_format(file: Path) -> None:
     """SQLite only reads what says that a newer version wrote it, and tells so with the first
     decision; one flipped bit says it. Before it is open: to close a second descriptor would drop
     SQLite's lock."""
+    if not _is_of_newer_format(file):
+        return
+    with closing(_connect(file, "mode=rw", PRAGMAS)) as db:
+        # Half a transaction may say it, too, until it is rolled back.
+        db.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+    if _is_of_newer_format(file):
+        raise StoreDamaged("by its header a newer SQLite wrote it")
+
+
+def _is_of_newer_format(file: Path) -> bool:
     try:
         with file.open("rb") as database:
             header = database.read(_WRITE_VERSION + 1)
     except OSError as error:
         raise unusable(file, error) from error
-    if header[_WRITE_VERSION:] > _NEWEST_FORMAT:
-        raise StoreDamaged("by its header a newer SQLite wrote it")
+    return header[_WRITE_VERSION:] > _NEWEST_FORMAT
 
 
 def _refuse_hot_journal(file: Path) -> None:
