@@ -5,7 +5,7 @@ from __future__ import annotations
 import string
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rootsd.core.origins import without_credentials
@@ -55,6 +55,7 @@ def test_no_password_is_left(scheme: str, user: str, host: str, path: str) -> No
 
 
 @given(st.text(max_size=80))
+@example("0 ?")
 def test_any_text_is_taken_and_twice_is_once(text: str) -> None:
     once = without_credentials(text)
     assert len(once) <= len(text)

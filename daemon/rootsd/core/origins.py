@@ -19,7 +19,11 @@ def without_credentials(address: str) -> str:
     What a token in the place of a user looks like is not to be told from a user, so that only
     ssh, where the user is part of the place, keeps it.
     """
-    address = address.strip()
+    # What stood before a query may end in a blank of its own.
+    return _bare(address.strip()).rstrip()
+
+
+def _bare(address: str) -> str:
     if (url := _URL.fullmatch(address.partition("?")[0].partition("#")[0])) is not None:
         scheme, user, rest = url[1], url[2] or "", url[3]
         name = user.partition(":")[0] if scheme.lower() in _USER_IS_PLAIN else ""
