@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rootsd.publish.memo import shared
+from rootsd.publish.memo import shared, shared_each
 
 
 def test_one_object_is_computed_once_and_an_equal_one_again() -> None:
@@ -39,3 +39,30 @@ def test_no_more_is_kept_than_was_said() -> None:
     for value in (first, second, first):
         assert same(value) is value
     assert seen == [[1], [2], [1]]
+
+
+def test_of_many_values_only_those_that_came_are_computed() -> None:
+    seen: list[str] = []
+
+    @shared_each(size=2)
+    def upper(value: str) -> str:
+        seen.append(value)
+        return value.upper()
+
+    assert upper(("a", "b")) == ["A", "B"]
+    assert upper(("b", "c")) == ["B", "C"]
+    assert upper(("c", "a")) == ["C", "A"]
+    assert seen == ["a", "b", "c"]
+
+
+def test_of_many_values_those_of_older_answers_are_given_up() -> None:
+    seen: list[str] = []
+
+    @shared_each(size=1)
+    def same(value: str) -> str:
+        seen.append(value)
+        return value
+
+    for values in (("a", "b"), ("b",), ("a",)):
+        assert same(values) == list(values)
+    assert seen == ["a", "b", "a"]

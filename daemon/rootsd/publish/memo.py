@@ -7,12 +7,14 @@ arguments are told apart by identity; the memo keeps them alive, so no id is eve
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import TypeVar, TypeVarTuple
 
 Args = TypeVarTuple("Args")
 T = TypeVar("T")
+Value = TypeVar("Value")
 
 
 def shared(size: int) -> Callable[[Callable[[*Args], T]], Callable[[*Args], T]]:
@@ -31,6 +33,32 @@ def shared(size: int) -> Callable[[Callable[[*Args], T]], Callable[[*Args], T]]:
             if len(kept) > size:
                 del kept[next(iter(kept))]
             return result
+
+        return ask
+
+    return decorate
+
+
+def shared_each(
+    size: int,
+) -> Callable[[Callable[[Value], T]], Callable[[Sequence[Value]], list[T]]]:
+    """Decorate a pure function of one immutable value to take a sequence of them.
+
+    The results in its `size` newest answers are kept: where one of thousands of values has
+    changed, only that one is worked out.
+    """
+
+    def decorate(function: Callable[[Value], T]) -> Callable[[Sequence[Value]], list[T]]:
+        kept: deque[dict[int, tuple[Value, T]]] = deque(maxlen=size)
+
+        @wraps(function)
+        def ask(values: Sequence[Value]) -> list[T]:
+            known: dict[int, tuple[Value, T]] = {}
+            for earlier in kept:
+                known |= earlier
+            pairs = [known.get(id(value)) or (value, function(value)) for value in values]
+            kept.append({id(pair[0]): pair for pair in pairs})
+            return [result for _, result in pairs]
 
         return ask
 

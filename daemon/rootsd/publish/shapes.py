@@ -10,7 +10,7 @@ from rootsd.core.labels import safe_json, safe_label
 from rootsd.core.model import Published, Root
 from rootsd.core.paths import bytes_of, text_of
 from rootsd.core.scope import Uris, is_folder, mcp_roots
-from rootsd.publish.memo import shared
+from rootsd.publish.memo import shared, shared_each
 
 APPROVED_URI = "roots://approved"
 ROOT_PREFIX = "roots://root/"
@@ -75,26 +75,32 @@ def listing_text(published: Published) -> str:
 @shared(size=4)
 def roots_result(published: Published, uris: Uris) -> JsonObject:
     """The result of `roots/list` (MCP's ListRootsResult)."""
+    return {"roots": [_mcp_root(root) for root in mcp_roots(published, uris)]}
+
+
+def _mcp_root(root: Root) -> JsonObject:
     return {
-        "roots": [
-            {
-                "uri": root.uri,
-                "name": label_of(root),
-                "_meta": {
-                    "rootsd/kind": root.kind.value,
-                    "rootsd/access": root.access.value,
-                    "rootsd/tags": [safe_label(tag) for tag in root.tags],
-                },
-            }
-            for root in mcp_roots(published, uris)
-        ]
+        "uri": root.uri,
+        "name": label_of(root),
+        "_meta": {
+            "rootsd/kind": root.kind.value,
+            "rootsd/access": root.access.value,
+            "rootsd/tags": [safe_label(tag) for tag in root.tags],
+        },
     }
 
 
 @shared(size=4)
 def approved_text(published: Published, uris: Uris) -> str:
     """The text of `roots://approved`: the result of `roots/list`, and the revision."""
-    return compact(roots_result(published, uris) | {"revision": published.revision})
+    members = ",".join(_mcp_root_texts(mcp_roots(published, uris)))
+    return f'{{"roots":[{members}],"revision":{published.revision}}}'
+
+
+@shared_each(size=4)
+def _mcp_root_texts(root: Root) -> str:
+    """Kept for each root: to write thousands of them takes longer than the rest of an answer."""
+    return compact(_mcp_root(root))
 
 
 def root_text(root: Root) -> str:
