@@ -56,6 +56,20 @@ def test_worktrees_of_a_separate_git_dir(up: Path, tmp_path: Path) -> None:
     assert _trees(tmp_path / "one") == {raw(tmp_path / "tree")}
 
 
+def test_no_link_is_followed_on_the_way(up: Path, tmp_path: Path) -> None:
+    git("worktree", "add", tmp_path / "tree", cwd=up)
+    assert _trees(up) == {raw(tmp_path / "tree")}
+    (tmp_path / "way").symlink_to(up)
+    assert links_folder(raw(tmp_path / "way")) is None
+    (tmp_path / "has-link").mkdir()
+    (tmp_path / "has-link" / ".git").symlink_to(up / ".git")
+    assert links_folder(raw(tmp_path / "has-link")) is None
+    links = up / ".git" / "worktrees"
+    links.rename(tmp_path / "moved")
+    links.symlink_to(tmp_path / "moved")
+    assert links_folder(raw(up)) is None
+
+
 def test_what_does_not_link_back_is_open(up: Path, tmp_path: Path) -> None:
     git("worktree", "add", tmp_path / "tree", cwd=up)
     make_repository(tmp_path / "victim")

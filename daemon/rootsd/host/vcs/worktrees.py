@@ -10,14 +10,8 @@ from dataclasses import dataclass
 
 from rootsd.core.model import ProjectKind
 from rootsd.host.disk.leads import may_follow
-from rootsd.host.disk.reader import (
-    REF_CAP,
-    exists_inside,
-    is_folder_inside,
-    join,
-    names_in,
-    read_small,
-)
+from rootsd.host.disk.opened import Opened
+from rootsd.host.disk.reader import REF_CAP, join, names_in, read_small
 from rootsd.host.vcs.gitdir import Repository, locate, locate_bare
 
 _MOST = 1_000
@@ -41,12 +35,20 @@ def may_have_links(git: Repository) -> bool:
 
 def links_folder(main: bytes) -> bytes | None:
     """Where the repository at `main` keeps its links to worktrees; None if it has none."""
+    with Opened(main + _MARKER) as own:  # what nearly each has, and asked for in one step
+        if own.failure is None:
+            return _links_folder_in(own)
     place = locate(main) or locate_bare(main)
     if place.folder != place.common:
         return None
-    folder = place.common + b"/" + _LINKS
-    has_some = is_folder_inside(folder) and exists_inside(place.common + b"/HEAD")
-    return folder if has_some else None
+    with Opened(place.common) as common:
+        return _links_folder_in(common)
+
+
+def _links_folder_in(common: Opened) -> bytes | None:
+    # Nearly none has one: to ask whether anything is there takes less than to find no folder.
+    has_some = common.exists(_LINKS) and common.is_folder(_LINKS) and common.exists(b"HEAD")
+    return common.path + b"/" + _LINKS if has_some else None
 
 
 def links_in(folder: bytes) -> Links:
