@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 
 from rootsd.app.discovery.awaited import Awaited
 from rootsd.app.discovery.candidate import Arrival, Settled
@@ -46,7 +47,6 @@ class Explorer:
         self._guards = Guards(watcher)
         self._linked = Linked(watcher)
         self._territories = Territories()
-        self._roots: frozenset[bytes] = frozenset()
         self._strays = Strays(self._probe, self._terrain.files_at, self._told.identity)
         self._awaited = Awaited(self._told, self._strays, self._terrain, self._territories)
         # Those that are looked at a second time, so that there is no third.
@@ -114,10 +114,9 @@ class Explorer:
         self._terrain.build(territory, progress)
         self._guard_parents()
 
-    def set_roots(self, paths: frozenset[bytes], awaited: Mapping[bytes, Project]) -> None:
+    def set_roots(self, paths: AbstractSet[bytes], awaited: Mapping[bytes, Project]) -> None:
         """Watch the approved roots themselves, for lost permission, removal and move, and look out
         for those that are gone, the `awaited`."""
-        self._roots = paths
         self._guards.set_roots(paths)
         self._report_all(self._awaited.expect(awaited))
 
@@ -163,7 +162,7 @@ class Explorer:
                 territory.sweep()
             else:
                 self.explore(territory)
-        for path in self._roots:
+        for path in self._guards.roots:
             # The first worktree of a repository makes the folder that is watched from then on.
             self._follow_links(path)
         self._settle(self._candidates.sweep())
@@ -241,7 +240,7 @@ class Explorer:
         for territory in self._territories.values():
             if folder in territory:
                 territory.look_at(folder)
-        if folder in self._roots:
+        if folder in self._guards.roots:
             self._report(self._probe(folder))
 
     def _guard_parents(self) -> None:
@@ -338,7 +337,7 @@ class Explorer:
         self._told.tell(observation)
         if isinstance(observation, Vanished):
             self._strays.forget(path)
-        elif isinstance(observation, Sighted) and path in self._roots:
+        elif isinstance(observation, Sighted) and path in self._guards.roots:
             self._guards.renew(path)
 
     # Helpers

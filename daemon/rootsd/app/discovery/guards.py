@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
 
 from rootsd.core.paths import ancestors
 from rootsd.host.watch.events import Purpose, Watched, Watcher
@@ -17,12 +18,15 @@ _Guard = tuple[bytes, Purpose]
 
 
 class Guards:
-    """The watches that belong to paths rather than to folders: set anew when one moves."""
+    """The watches that belong to paths rather than to folders: set anew when one moves.
+
+    `roots` are the approved roots; whoever gave them changes them no more.
+    """
 
     def __init__(self, watcher: Watcher) -> None:
         self._watcher = watcher
         self._parents: frozenset[_Guard] = frozenset()
-        self._roots: frozenset[bytes] = frozenset()
+        self.roots: AbstractSet[bytes] = frozenset()
 
     def set_parents(self, parents: Iterable[bytes]) -> None:
         """Guard these parents, and watch each path anew: another folder may be there by now."""
@@ -31,7 +35,7 @@ class Guards:
         # What came before the watch on the folder above it was not told.
         while (guards := self._watch_all(parents)) != before:
             for path, purpose in self._parents - guards:
-                if purpose is not Purpose.ROOT or path not in self._roots:
+                if purpose is not Purpose.ROOT or path not in self.roots:
                     self._watcher.unwatch(path, purpose)
             self._parents = before = guards
 
@@ -56,19 +60,19 @@ class Guards:
             return False
         return self._watcher.watch(path, purpose) is not Watched.GONE
 
-    def set_roots(self, roots: frozenset[bytes]) -> None:
+    def set_roots(self, roots: AbstractSet[bytes]) -> None:
         """Watch these folders for what happens to themselves."""
         guarded = {path for path, purpose in self._parents if purpose is Purpose.ROOT}
-        for path in self._roots - roots - guarded:
+        for path in self.roots - roots - guarded:
             self._watcher.unwatch(path, Purpose.ROOT)
-        for path in roots - self._roots:
+        for path in roots - self.roots:
             self._watcher.watch(path, Purpose.ROOT)
-        self._roots = roots
+        self.roots = roots
 
     def renew(self, path: bytes) -> None:
         """What is at `path` may be another folder now: watch that one instead."""
         purposes = {purpose for guarded, purpose in self._parents if guarded == path}
-        if path in self._roots:
+        if path in self.roots:
             purposes.add(Purpose.ROOT)
         for purpose in purposes:
             self._watcher.watch(path, purpose)

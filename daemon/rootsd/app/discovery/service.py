@@ -12,6 +12,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import partial
@@ -127,7 +128,7 @@ class Discovery:
         """Use these parents from now on; new and changed ones are scanned."""
         self._queue.put(_Order(partial(self._set_parents, tuple(parents))))
 
-    def set_roots(self, paths: frozenset[bytes], awaited: Mapping[bytes, Project]) -> None:
+    def set_roots(self, paths: AbstractSet[bytes], awaited: Mapping[bytes, Project]) -> None:
         """The approved roots: each gets a watch of its own. The `awaited` are gone, and may come
         back, or something else in their place."""
         self._queue.put(_Order(lambda: self._explorer.set_roots(paths, awaited)))

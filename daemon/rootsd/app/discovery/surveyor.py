@@ -126,7 +126,7 @@ class Surveyor:
             catalog = self._ledger.catalog
             if self._ledger.revision != revision or catalog.awaited is not awaited:
                 revision, awaited = self._ledger.revision, catalog.awaited
-                self._discovery.set_roots(frozenset(catalog.roots), awaited)
+                self._discovery.set_roots(catalog.roots.keys(), awaited)
             await self._ledger.another(catalog)
 
     async def scan(self, parent: bytes | None, progress: ProgressSink | None) -> ScanCost:
