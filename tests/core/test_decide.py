@@ -93,7 +93,7 @@ def test_each_ground_outweighs_those_after_it() -> None:
 @pytest.mark.parametrize(
     ("ruling", "surroundings", "judgement"),
     [
-        (Ruling(DENIED), around(), Judgement(Verdict.DENIED, Ground.DENIED, PATH)),
+        (Ruling(DENIED), around(), Judgement(Verdict.DENIED, Ground.DENIED)),
         (Ruling(), around(denied=b"/"), Judgement(Verdict.DENIED, Ground.DENIED_ABOVE, b"/")),
         (Ruling(), around(FORBID), Judgement(Verdict.DENIED, Ground.DENY_RULE, 2)),
         (Ruling(grants=(BY_RULE,)), around(ALLOW),

@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rootsd.core.model import Access, ProjectKind, Published, Root
-from rootsd.core.paths import contains, to_uri
+from rootsd.core.paths import contains
 from rootsd.core.scope import EVERYTHING, Scope, Uris, focused, holding, mcp_roots, narrow
 
 
 def root(path: bytes, *tags: str) -> Root:
     name = path.decode().strip("/")
-    return Root(path, to_uri(path), name, ProjectKind.GIT, Access.READ_WRITE, tags)
+    return Root(path, name, ProjectKind.GIT, Access.READ_WRITE, tags)
 
 
 API = root(b"/src/api", "work", "python")
@@ -22,7 +22,7 @@ INNER = root(b"/src/api/inner")
 WEB = root(b"/src/web", "work")
 NOTES = root(b"/notes")
 DOCS = Root(
-    b"https://docs.example/v1", "https://docs.example/v1", "docs", ProjectKind.URI,
+    b"https://docs.example/v1", "docs", ProjectKind.URI,
     Access.READ, ("work",),
 )  # fmt: skip
 ALL = Published(7, (DOCS, NOTES, API, INNER, WEB))

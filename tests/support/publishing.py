@@ -18,7 +18,7 @@ from mcp_types import jsonrpc_message_adapter
 from rootsd.core.errors import Busy
 from rootsd.core.focus import Focus
 from rootsd.core.model import Access, ProjectKind, Published, Root
-from rootsd.core.paths import contains, to_uri
+from rootsd.core.paths import contains
 from rootsd.core.scope import Scope
 from rootsd.publish.session import DEFAULT_LIMITS, End, Limits, Turn, at_once, serve_session
 from rootsd.wire.lines import LineReader
@@ -37,9 +37,9 @@ def root(
 ) -> Root:
     """A root at `path`; called like its folder unless it is given a name."""
     if kind is ProjectKind.URI:
-        return Root(path.encode(), path, name, kind, Access.READ_WRITE, tags)
+        return Root(path.encode(), name, kind, Access.READ_WRITE, tags)
     label = name or path.rpartition("/")[2]
-    return Root(path.encode(), to_uri(path.encode()), label, kind, Access.READ_WRITE, tags)
+    return Root(path.encode(), label, kind, Access.READ_WRITE, tags)
 
 
 class FakeAsked:

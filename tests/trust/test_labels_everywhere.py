@@ -19,7 +19,7 @@ from rootsd.cli.render import Answer, Output
 from rootsd.core.catalog import Catalog
 from rootsd.core.labels import safe_label
 from rootsd.core.model import Access, Project, ProjectKind, Published, Root
-from rootsd.core.paths import bytes_of, text_of, to_uri
+from rootsd.core.paths import bytes_of, text_of
 from rootsd.publish.shapes import listing_text
 from support.decisions import project
 from support.fakes import PLACES
@@ -136,7 +136,7 @@ def test_the_control_a_name_as_it_is_breaks_them() -> None:
 
 
 def _root(path: bytes, name: str) -> Root:
-    return Root(path, to_uri(path), name, ProjectKind.GIT, Access.READ_WRITE, ())
+    return Root(path, name, ProjectKind.GIT, Access.READ_WRITE, ())
 
 
 def _is_utf8(path: bytes) -> bool:

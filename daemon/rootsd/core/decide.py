@@ -27,7 +27,7 @@ from rootsd.core.model import (
     Sighting,
     Verdict,
 )
-from rootsd.core.paths import ancestors, is_utf8, text_of, to_uri
+from rootsd.core.paths import ancestors, is_utf8, text_of
 from rootsd.core.rules import speaking
 
 
@@ -47,7 +47,8 @@ class Ground(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """The verdict on a project, its ground, and what spoke: a folder or a rule's number."""
+    """The verdict on a project, its ground, and what spoke: another folder or a rule's number.
+    `by` is None where what was decided about the project itself did, or nothing."""
 
     verdict: Verdict
     ground: Ground
@@ -68,6 +69,9 @@ class Surroundings:
     approved: Callable[[bytes], bool]
 
 
+# Thousands of projects have one of these: 64 bytes each.
+_APPROVED = Judgement(Verdict.APPROVED, Ground.APPROVED)
+_DENIED = Judgement(Verdict.DENIED, Ground.DENIED)
 _PENDING = Judgement(Verdict.PENDING, Ground.UNDECIDED)
 _LAPSED = Judgement(Verdict.PENDING, Ground.LAPSED)
 
@@ -96,7 +100,7 @@ def voices(project: Project, around: Surroundings) -> Iterator[Judgement]:
 
 def _denials(project: Project, around: Surroundings) -> Iterator[Judgement]:
     if is_denied_by_person(project):
-        yield Judgement(Verdict.DENIED, Ground.DENIED, project.path)
+        yield _DENIED
     if around.denied and project.sighting.kind is not ProjectKind.URI:
         for folder in ancestors(project.path):
             if folder in around.denied:
@@ -121,7 +125,7 @@ def _approvals(project: Project, around: Surroundings) -> Iterator[Judgement]:
         and decision.verdict is Verdict.APPROVED
         and _holds(decision.identity, seen)
     ):
-        yield Judgement(Verdict.APPROVED, Ground.APPROVED, project.path)
+        yield _APPROVED
     givers = {grant.actor.kind for grant in ruling.grants if _holds(grant.identity, seen)}
     if ActorKind.RULE in givers and (rule := approving_rule(project, around)) is not None:
         yield Judgement(Verdict.APPROVED, Ground.APPROVE_RULE, rule.number)
@@ -155,12 +159,11 @@ def is_published(project: Project, judgement: Judgement) -> bool:
 
 def root_of(project: Project) -> Root:
     """A published project as clients see it; its name was frozen by the approval."""
-    ruling, kind = project.ruling, project.sighting.kind
+    ruling = project.ruling
     return Root(
         path=project.path,
-        uri=text_of(project.path) if kind is ProjectKind.URI else to_uri(project.path),
         name=ruling.name or text_of(project.path),
-        kind=kind,
+        kind=project.sighting.kind,
         access=ruling.access,
         tags=ruling.tags,
     )

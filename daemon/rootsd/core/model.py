@@ -3,9 +3,8 @@
 A project has two independent halves. Its `Sighting` is what the disk shows; only observations
 change it. Its `Ruling` is what was decided; only orders widen it, and an observation can at most
 take an approval away (a *lapse*). Whether a project is published follows from both halves and
-from its surroundings, in one place: `rootsd.core.decide`.
-
-Paths are bytes, absolute and canonical. Times are aware datetimes in UTC.
+from its surroundings, in one place: `rootsd.core.decide`. Paths are bytes, absolute and canonical;
+times are aware datetimes in UTC.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from rootsd.core.focus import NO_FOCUS, Focus
+from rootsd.core.paths import text_of, to_uri
 
 
 class ProjectKind(StrEnum):
@@ -86,13 +86,12 @@ class LapseReason(StrEnum):
 
 
 class ActorKind(StrEnum):
-    """Who gave an order, or tried to. The daemon itself is never an actor."""
+    """Who gave an order, or tried to: a `CALLER` was refused. The daemon itself is never one."""
 
     PERSON = "person"
     RULE = "rule"
     MAIN_CHECKOUT = "main checkout"
     CALLER = "caller"
-    """Somebody whose order was refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,11 +297,15 @@ class Root:
     """A published project, as every client sees it; knows nothing of MCP."""
 
     path: bytes
-    uri: str
     name: str
     kind: ProjectKind
     access: Access
     tags: tuple[str, ...]
+
+    @property
+    def uri(self) -> str:
+        """By what clients call it; made anew each time: thousands would take 110 bytes each."""
+        return text_of(self.path) if self.kind is ProjectKind.URI else to_uri(self.path)
 
 
 @dataclass(frozen=True, slots=True)

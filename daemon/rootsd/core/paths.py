@@ -6,12 +6,14 @@ identity of folders; text alone misses bind mounts and case-insensitive volumes.
 
 from __future__ import annotations
 
+import string
 from collections.abc import Iterator
 from typing import NamedTuple
 from urllib.parse import quote
 
 # A path is quoted byte by byte; `~` and the unreserved characters stay (RFC 3986 section 2.3).
-_URI_SAFE = "/-._~"
+_URI_SAFE = b"/-._~"
+_AS_IT_IS = (string.ascii_letters + string.digits).encode() + _URI_SAFE
 
 _SYSTEM_TREES = frozenset(
     b"/etc /usr /bin /sbin /lib /lib32 /lib64 /libx32 /boot /dev /proc /sys /run /var /root"
@@ -94,6 +96,8 @@ def bytes_of(path: str) -> bytes:
 
 def to_uri(path: bytes) -> str:
     """The `file://` URI of a canonical path (RFC 8089, empty authority)."""
+    if not path.translate(None, _AS_IT_IS):  # as most are: a third of the time
+        return "file://" + path.decode()
     return "file://" + quote(path, safe=_URI_SAFE)
 
 

@@ -325,5 +325,5 @@ def _check_took_effect(judged: Catalog, path: bytes) -> None:
     by = judgement.by
     if isinstance(by, int):
         raise DeniedHere(f"deny rule {by} covers {shown}", f"rootsd rule rm {by}")
-    folder = safe_label(by or b"", limit=None)
+    folder = safe_label(by or path, limit=None)
     raise DeniedHere(f"{shown} lies in {folder}, which is denied", f"rootsd forget {folder}")

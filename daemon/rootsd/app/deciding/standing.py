@@ -23,6 +23,8 @@ from rootsd.wire.standing import Checked, CheckQuery, Voice, Why, WhyQuery
 
 # Either is only there where nothing else speaks: they are an end, and no voice of their own.
 _ENDS = (Ground.LAPSED, Ground.UNDECIDED)
+# What a person decided about the project itself.
+_OF_ITSELF = (Ground.APPROVED, Ground.DENIED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +96,7 @@ def _voices(project: Project, catalog: Catalog) -> list[Voice]:
         Voice(
             ground=ground.value,
             verdict=spoken[ground].verdict.value if ground in spoken else None,
-            by=_by(spoken[ground], catalog) if ground in spoken else None,
+            by=_by(spoken[ground], project, catalog) if ground in spoken else None,
             decides=ground is deciding,
         )
         for ground in Ground
@@ -102,7 +104,7 @@ def _voices(project: Project, catalog: Catalog) -> list[Voice]:
     ]
 
 
-def _by(voice: Judgement, catalog: Catalog) -> str | None:
+def _by(voice: Judgement, project: Project, catalog: Catalog) -> str | None:
     match voice.by:
         case bytes() as folder:
             return text_of(folder)
@@ -110,7 +112,7 @@ def _by(voice: Judgement, catalog: Catalog) -> str | None:
             rule = next(rule for rule in catalog.rules if rule.number == number)
             return f"{number}: {text_of(rule.pattern)}"
         case None:
-            return None
+            return text_of(project.path) if voice.ground in _OF_ITSELF else None
 
 
 def _obstacles(project: Project) -> list[str]:

@@ -209,7 +209,6 @@ class _Reader:
 def _root(shown: Json) -> Root:
     return Root(
         path=bytes_of(shown["path"]),
-        uri=shown["uri"],
         name=shown["name"],
         kind=ProjectKind(shown["kind"]),
         access=Access(shown["access"]),
