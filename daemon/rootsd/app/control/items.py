@@ -5,6 +5,7 @@ from __future__ import annotations
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
 from types import MappingProxyType
 
 from rootsd.core.catalog import Catalog
@@ -55,6 +56,7 @@ def dropped_items_of(
     return items
 
 
+@lru_cache(maxsize=64)  # thousands of projects were found, or decided about, in one moment
 def rfc3339(moment: datetime) -> str:
     """A time as RFC 3339 in UTC with whole seconds: `2026-11-21T12:00:00Z`."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -127,16 +127,20 @@ class Store:
         or not, all together, and the same changes may be appended again.
         """
         with self._in_use(), transaction(self._db):
-            events = events_for(changes, at, read_head(self._db))
-            write_events(self._db, events)
+            before = head = read_head(self._db)
+            # One by one: the events of thousands at a time would take 1 MB for good, since Python
+            # does not give back memory that lies between things that live on.
             for change in changes:
+                events = events_for((change,), at, head)
+                write_events(self._db, events)
+                head = events[-1].head if events else head
                 if isinstance(change, ProjectChange):
                     self._keep_sighting(change)
-        if not events:
+        if head == before:
             return None
-        self._anchor.write(events[-1].head)
+        self._anchor.write(head)
         self._keep_room()
-        return events[-1].seq
+        return head.seq
 
     def events(self, after: int = 0, limit: int | None = None) -> tuple[Event, ...]:
         """The decisions after number `after`, oldest first, at most `limit`."""
