@@ -52,6 +52,29 @@ def test_a_daemon_that_runs_reads_the_configuration_again(
     assert launched == []
 
 
+def test_where_the_one_that_ran_is_killed_while_it_is_asked_another_is_started(
+    daemon: FakeDaemon, launched: list[Recipe], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    daemon.raw = b""
+    is_running = iter((True, False))
+    monkeypatch.setattr("rootsd.cli.client.is_running", lambda: next(is_running))
+    lifecycle.make_run(SESSION)
+    assert [method for method, _ in daemon.requests] == ["status"]
+    assert len(launched) == 1
+
+
+def test_one_whose_locks_are_still_held_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    outcomes = [StartFailed("another rootsd is at work", "", ErrorCode.BUSY), None]
+
+    def launch(_: Recipe) -> None:
+        if (failure := outcomes.pop(0)) is not None:
+            raise failure
+
+    monkeypatch.setattr(starter, "launch", launch)
+    lifecycle.make_run(SESSION)
+    assert outcomes == []
+
+
 def test_where_none_runs_one_is_started_and_bridges_may_do_so_too(launched: list[Recipe]) -> None:
     record.forbid()
     lifecycle.make_run(SESSION)
@@ -161,6 +184,7 @@ def test_a_start_that_fails_is_told(monkeypatch: pytest.MonkeyPatch, code: Error
         raise StartFailed("no", "", code)
 
     monkeypatch.setattr(starter, "launch", fail)
+    monkeypatch.setattr(starter, "BUSY_PATIENCE", 0.0)
     with pytest.raises(StartFailed):
         lifecycle.make_run(SESSION)
 

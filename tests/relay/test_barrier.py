@@ -48,6 +48,34 @@ def test_a_server_that_is_slow_to_ask_has_longer_to_settle() -> None:
     assert took[2] < 0.5
 
 
+def test_calls_wait_on_while_the_server_is_at_work_with_its_roots() -> None:
+    barrier = Barrier()
+    at_work = [True, True, False]
+    barrier.is_at_work = lambda: at_work.pop(0)
+    barrier.begin(0.0)
+    barrier.asked(0.0)
+    barrier.answered(0.0, roots=1)
+    looked_at = [barrier.deadline]
+    while barrier.closed:
+        barrier.tick(barrier.deadline)
+        looked_at.append(barrier.deadline)
+    assert at_work == []
+    assert looked_at[:3] == sorted(set(looked_at[:3]))
+
+
+def test_one_that_is_always_at_work_holds_them_for_a_moment_only() -> None:
+    barrier = Barrier()
+    barrier.is_at_work = lambda: True
+    barrier.begin(0.0)
+    barrier.asked(0.0)
+    barrier.answered(0.0, roots=1)
+    opened = 0.0
+    while barrier.closed:
+        opened = barrier.deadline
+        barrier.tick(opened)
+    assert 0.5 < opened < 0.6
+
+
 def test_a_server_that_never_asks_is_waited_for_once() -> None:
     barrier = Barrier()
     barrier.begin(0.0)

@@ -15,6 +15,7 @@ from rootsd.relay.arguments import Launch
 from rootsd.relay.process import CannotStart, Server
 from support.bridges import HANG_GUARD_S
 from support.relays import is_gone
+from support.until import until
 
 MUCH = 4_000_000
 
@@ -55,6 +56,14 @@ def test_it_has_our_environment_and_what_is_added(
     monkeypatch.setenv("INHERITED", "1")
     program = "import os; print(os.environ['INHERITED'], os.environ['ADDED'])"
     assert heard(start(servers, program, ADDED="2")) == b"1 2\n"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="nothing tells elsewhere")
+def test_it_is_at_work_until_it_waits_for_us(servers: list[Server]) -> None:
+    server = start(servers, "input()\nwhile True: pass")
+    until(lambda: not server.is_at_work())
+    server.write(bytearray(b"go on\n"))
+    until(server.is_at_work)
 
 
 def test_what_it_does_not_take_stays_and_nothing_blocks(servers: list[Server]) -> None:

@@ -47,12 +47,13 @@ class Desk:
         self.barrier = Barrier(habit)
         self.approved = approved
         self.is_daemon_there = True
+        self.is_at_work = False
         command = Command(words, (), NOWHERE.decode())
         supply = Supply(Narrowing(use, access, here), self.out, canonical, nowhere)
         self.session = Session(supply, Renewal(command), self.barrier, self.out)
         self.session.told(Told(approved, 0), self.now)
         self.launch: Launch = self.session.start()
-        self.session.started(self.now)
+        self.session.started(self.now, lambda: self.is_at_work)
 
     def client(self, *lines: bytes) -> None:
         """The client says these lines."""
@@ -92,7 +93,7 @@ class Desk:
         assert self.out.wants_another, "it wants no other server"
         self.out.wants_another = False
         self.launch = self.session.start()
-        self.session.started(self.now)
+        self.session.started(self.now, lambda: self.is_at_work)
         return self.launch
 
     def raw_to_client(self) -> bytes:

@@ -12,6 +12,7 @@ from rootsd.cli import client
 from rootsd.cli.session import Session
 from rootsd.core.errors import Busy, DaemonUnreachable
 from rootsd.core.labels import safe_label
+from rootsd.host.ipc import rpc
 from rootsd.host.service import record, starter, supervisor
 from rootsd.wire.running import Reload, StatusQuery, Stop
 
@@ -23,22 +24,16 @@ def make_run(session: Session) -> None:
     _settle_places(session)
     recipe = record.recipe_here(session.places.log)
     record.remember(recipe)
-    if client.is_running():
-        if not _is_to_be_replaced(session):
-            session.call(Reload())
-            return
-        stop(session)
+    if _goes_on(session):
+        return
     if service := supervisor.installed(os.environ):
         service.start()
         await_daemon()
         session.call(Reload())  # a bridge may have woken it before the configuration was written
         session.output.say("The daemon runs as a service now.")
         return
-    with starter.one_at_a_time():
-        if client.is_running():  # a bridge has started one meanwhile
-            session.call(Reload())
-        else:
-            starter.launch(recipe)
+    if starter.have_run(lambda: recipe, client.is_running) is starter.Found.RUNNING:
+        session.call(Reload())  # a bridge has started it meanwhile
     session.output.say("The daemon runs in the background now.")
 
 
@@ -103,6 +98,20 @@ def _settle_places(session: Session) -> None:
         if not os.environ.get(name):
             shown = safe_label(value, limit=None)
             session.output.say(f"As at the last start, {name} is {shown}.")
+
+
+def _goes_on(session: Session) -> bool:
+    """Whether a daemon runs and stays; it has read the configuration again then."""
+    if not client.is_running():
+        return False
+    try:
+        if not _is_to_be_replaced(session):
+            session.call(Reload())
+            return True
+    except rpc.Absent:  # killed while it was asked
+        return False
+    stop(session)
+    return False
 
 
 def _is_to_be_replaced(session: Session) -> bool:

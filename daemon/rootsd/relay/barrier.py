@@ -2,12 +2,14 @@
 
 Servers load their roots behind the back of whoever calls them: a call right after the handshake
 is refused for a folder that is approved, and one right after a revoke is let through for one that
-is not. Times are seconds of a clock that never goes back.
+is not. Nothing tells when they are done, but that they rest. Times are seconds of a clock that
+never goes back.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from enum import Enum, StrEnum, auto
 
 _FIRST_CAP_S = 1.0  # a server not seen before: some ask a third of a second after the handshake
@@ -16,6 +18,8 @@ _CHANGE_CAP_S = 1.0
 _SETTLE_S = 0.05  # measured: 20 ms are enough for server-filesystem, none are not
 _SETTLE_PER_ROOT_S = 0.0002
 _SETTLE_SLOW_S = 0.3  # more at most for a server that was slow to ask: then all takes it longer
+_WORK_CAP_S = 0.5  # more at most for one that is at work: some are for minutes
+_LOOK_AGAIN_S = 0.01
 
 
 class Habit(StrEnum):
@@ -46,10 +50,13 @@ class Barrier:
         """Whether it was told of a change and did not ask again."""
         self.in_doubt = False
         """Whether the roots are others, and it is not known yet which."""
+        self.is_at_work: Callable[[], bool] = _is_not
+        """Whether the server is; false where that cannot be told."""
         self._phase = _Phase.OPEN
         self._first_until = -1.0
         self._promised_at = -math.inf
         self._slowness = 0.0
+        self._open_by = math.inf
 
     @property
     def closed(self) -> bool:
@@ -87,10 +94,14 @@ class Barrier:
             self._phase = _Phase.SETTLING
             settling = _SETTLE_S + self._slowness + roots * _SETTLE_PER_ROOT_S
             self.deadline = now + settling
+            self._open_by = self.deadline + _WORK_CAP_S
 
     def tick(self, now: float) -> None:
         """Open where the time has come."""
         if now < self.deadline:
+            return
+        if self._phase is _Phase.SETTLING and now < self._open_by and self.is_at_work():
+            self.deadline = now + _LOOK_AGAIN_S
             return
         if self._phase is _Phase.PROMISED:
             if self.reads:
@@ -108,3 +119,7 @@ class Barrier:
         self._phase = _Phase.PROMISED
         self._promised_at = now
         self.deadline = now + cap
+
+
+def _is_not() -> bool:
+    return False

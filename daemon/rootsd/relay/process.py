@@ -18,6 +18,7 @@ from contextlib import suppress
 
 from rootsd.core.errors import RootsdError
 from rootsd.core.labels import safe_label
+from rootsd.host.activity import is_at_work
 from rootsd.relay.arguments import Launch
 
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
@@ -117,6 +118,10 @@ class Server:
             return True
         flags = os.WEXITED | os.WNOHANG | os.WNOWAIT
         return os.waitid(os.P_PID, self._process.pid, flags) is not None
+
+    def is_at_work(self) -> bool:
+        """Whether it, or what it has started, has something to do; false where nothing tells."""
+        return is_at_work(self._process.pid)
 
     def send(self, number: int) -> None:
         """Send a signal to it, and to what it has started."""

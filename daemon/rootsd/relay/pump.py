@@ -235,7 +235,7 @@ class Pump:
             self._refuse_all(error)
             raise
         self._force_at, self._force = math.inf, signal.SIGTERM
-        self._session.started(time.monotonic())
+        self._session.started(time.monotonic(), self._server.is_at_work)
 
     def _exchange(self, old: Server) -> None:
         old.reap()

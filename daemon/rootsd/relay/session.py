@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
+from collections.abc import Callable
 from enum import Enum, auto
 from itertools import count
 
@@ -157,8 +158,10 @@ class Session:
             self._supply.note_told()
         return self._renewal.start(self._told)
 
-    def started(self, now: float) -> None:
-        """It runs. Where another one ran before, it is brought to where that one was."""
+    def started(self, now: float, is_at_work: Callable[[], bool]) -> None:
+        """It runs; `is_at_work` tells whether it has something to do. Where another one ran
+        before, it is brought to where that one was."""
+        self._barrier.is_at_work = is_at_work
         if self._life is _Life.RUNNING:
             return
         self._life = _Life.GREETED

@@ -113,7 +113,7 @@ def test_a_daemon_that_is_about_to_end_is_waited_for(launched: Launched) -> None
 
 
 def test_one_that_never_ends_is_told(launched: Launched, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(awaken, "BUSY_PATIENCE", 0.0)
+    monkeypatch.setattr(starter, "BUSY_PATIENCE", 0.0)
     record.remember(RECIPE)
     launched.append(StartFailed("another rootsd is at work", "", ErrorCode.BUSY))
     with pytest.raises(StartFailed, match="at work"):

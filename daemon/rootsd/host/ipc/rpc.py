@@ -33,17 +33,21 @@ class DaemonError(RootsdError):
         self.choices = choices
 
 
+class Absent(DaemonUnreachable):
+    """No daemon runs, or the one that did ended before it answered."""
+
+
 def connect_control() -> socket.socket:
     """A connection to the control socket of the daemon, wherever its run folder is.
 
-    Raises DaemonUnreachable where none runs, and what `connect` raises.
+    Raises Absent where none runs, and what `connect` raises.
     """
     for folder in folders.run_folders():
         try:
             return connect.connect(folder.control_socket)
         except connect.NotRunning:
             continue
-    raise DaemonUnreachable("the daemon is not running", "rootsd up")
+    raise Absent("the daemon is not running", "rootsd up")
 
 
 def ask(
@@ -55,8 +59,8 @@ def ask(
     """Send one request and return its result; `on_notice` gets the params of each notice before.
 
     The socket's own time limit applies to each line. Raises DaemonError with what the daemon
-    objects to, and DaemonUnreachable where it hangs up, says nothing in time, or does not speak
-    this protocol.
+    objects to, Absent where it hangs up, and DaemonUnreachable where it says nothing in time or
+    does not speak this protocol.
     """
     request = {"jsonrpc": "2.0", "id": REQUEST_ID, "method": method, "params": params}
     try:
@@ -126,8 +130,8 @@ def _error(error: dict[str, Any]) -> DaemonError:
     return explained
 
 
-def _hung_up() -> DaemonUnreachable:
-    return DaemonUnreachable("the daemon hung up before it answered", "rootsd status")
+def _hung_up() -> Absent:
+    return Absent("the daemon hung up before it answered", "rootsd status")
 
 
 def _foreign() -> DaemonUnreachable:

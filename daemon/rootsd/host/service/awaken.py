@@ -9,15 +9,12 @@ from __future__ import annotations
 
 import json
 import sys
-import time
 from collections.abc import Mapping
 
-from rootsd.core.errors import ErrorCode, RootsdError
+from rootsd.core.errors import RootsdError
 from rootsd.host import folders
 from rootsd.host.ipc import connect
 from rootsd.host.service import record, starter, supervisor
-
-BUSY_PATIENCE = 20.0  # seconds: a daemon that ends has its sockets closed and its locks held
 
 
 def main() -> None:
@@ -38,15 +35,7 @@ def awaken() -> None:
     if supervisor.start_service(_environment()):
         return
     record.recall()  # before the lock: where nothing was ever started nothing shall be made
-    deadline = time.monotonic() + BUSY_PATIENCE
-    with starter.one_at_a_time():
-        while not _somebody_listens():
-            recipe = record.recall()  # again: `down` may have come while we waited
-            try:
-                starter.launch(recipe)
-            except starter.StartFailed as failure:
-                if failure.code is not ErrorCode.BUSY or time.monotonic() > deadline:
-                    raise
+    starter.have_run(record.recall, _somebody_listens)
 
 
 def _environment() -> Mapping[str, str]:

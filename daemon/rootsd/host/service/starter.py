@@ -9,8 +9,9 @@ import select
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from enum import Enum, auto
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -21,6 +22,7 @@ from rootsd.host.service.record import Recipe, start_folder
 
 LOCK_NAME = "starting"
 PATIENCE = 60.0  # seconds until the daemon has to be ready: a cold disk, a large store
+BUSY_PATIENCE = 20.0  # seconds: a daemon that ends has its sockets closed and its locks held
 MAX_LOG = 1 << 20
 MAX_WORD = 1 << 16
 TAIL_LINES = 5
@@ -50,6 +52,32 @@ def one_at_a_time() -> Iterator[None]:
         yield
     finally:
         os.close(lock)  # which gives the lock up, and no child has inherited it
+
+
+class Found(Enum):
+    """What `have_run` came upon."""
+
+    RUNNING = auto()
+    NOTHING = auto()
+
+
+def have_run(recipe: Callable[[], Recipe], is_running: Callable[[], bool]) -> Found:
+    """Start a daemon where none is running, one process at a time; what was there before.
+
+    `recipe` is asked for at each attempt: a `down` may come in between, which makes it raise.
+    Raises what it raises, NotPrivate and StartFailed.
+    """
+    deadline = time.monotonic() + BUSY_PATIENCE
+    with one_at_a_time():
+        while not is_running():
+            try:
+                launch(recipe())
+            except StartFailed as failure:
+                if failure.code is not ErrorCode.BUSY or time.monotonic() > deadline:
+                    raise
+            else:
+                return Found.NOTHING
+    return Found.RUNNING
 
 
 def launch(recipe: Recipe, patience: float = PATIENCE) -> None:
