@@ -33,8 +33,9 @@ _FEW = 64
 class Catalog:
     """The catalogue. Build it with `Catalog.of`; change it with `rootsd.core.plan.plan`.
 
-    `judgements` has one entry for each project, `roots` one for each published project; `denied`
-    are the projects whose verdict is a denial.
+    `judgements` has one entry for each project, `roots` one for each published project, and
+    `identities` the identity that was approved for each of those that is a folder; `denied` are
+    the projects whose verdict is a denial.
     """
 
     projects: Mapping[bytes, Project]
@@ -43,6 +44,7 @@ class Catalog:
     next_rule: int = 1
     judgements: Mapping[bytes, Judgement] = field(default_factory=dict)
     roots: Mapping[bytes, Root] = field(default_factory=dict)
+    identities: Mapping[bytes, Identity] = field(default_factory=dict)
     denied: frozenset[bytes] = frozenset()
 
     @staticmethod
@@ -60,16 +62,19 @@ class Catalog:
         denied = _denied(self.rules, self.projects, before.denied.difference(anew), affected)
         around = _surroundings(self.rules, self.projects, denied)
         judgements, roots = dict(before.judgements), dict(before.roots)
+        identities = dict(before.identities)
         for path in anew:
             judgements.pop(path, None)
             roots.pop(path, None)
+            identities.pop(path, None)
         for project in affected:
             judgement = judgements[project.path] = judge(project, around)
             if is_published(project, judgement):
                 roots[project.path] = root_of(project)
-        made = Catalog(
-            self.projects, self.rules, self.places, self.next_rule, judgements, roots, denied
-        )
+                if (identity := project.sighting.identity) is not None:
+                    identities[project.path] = identity
+        derived = judgements, roots, identities, denied
+        made = Catalog(self.projects, self.rules, self.places, self.next_rule, *derived)
         made._take_over(self, ())
         made._put_in_order(before, anew)
         return made
@@ -112,15 +117,6 @@ class Catalog:
             if (root := self.roots.get(path)) is not None:
                 insort(kept, root, key=_BY_NAME)
         self.__dict__["in_order"] = tuple(kept)
-
-    @cached_property
-    def identities(self) -> Mapping[bytes, Identity]:
-        """Path -> the identity that was approved, of the published folders."""
-        return {
-            path: identity
-            for path in self.roots
-            if (identity := self.projects[path].sighting.identity) is not None
-        }
 
     @cached_property
     def surroundings(self) -> Surroundings:
