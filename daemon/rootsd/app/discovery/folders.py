@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import struct
 from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
 from types import MappingProxyType
@@ -23,12 +24,14 @@ class Role(Enum):
 
 # Of most folders: an empty dictionary of its own takes 80 bytes.
 _NONE: Mapping[bytes, Folder] = MappingProxyType({})
+# A stamp takes 80 bytes so, and 160 as a tuple of numbers. Moments may lie before 1970.
+_PACKED = struct.Struct("=2q2Q")
 
 
 class Folder:
     """One folder of the tree; `zone` is that of the folders in it."""
 
-    __slots__ = ("above", "kids", "place", "project", "role", "stamp", "zone")
+    __slots__ = ("above", "kids", "packed", "place", "project", "role", "zone")
 
     def __init__(self, place: Place, above: Folder | None) -> None:
         self.place = place
@@ -37,7 +40,19 @@ class Folder:
         self.role = Role.UNREADABLE
         self.project: ProjectKind | None = None
         self.zone: Proposed = place.zone
-        self.stamp: Stamp | None = None
+        self.packed: bytes | None = None
+
+    @property
+    def stamp(self) -> Stamp | None:
+        """What the folder was when it was looked at; None where it has to be listed again."""
+        if self.packed is None:
+            return None
+        changed_ns, modified_ns, inode, device = _PACKED.unpack(self.packed)
+        return changed_ns, modified_ns, inode, device
+
+    @stamp.setter
+    def stamp(self, stamp: Stamp | None) -> None:
+        self.packed = None if stamp is None else _PACKED.pack(*stamp)
 
     def adopt(self, name: bytes, kid: Folder) -> None:
         """Hold a folder of this name."""
@@ -103,9 +118,9 @@ def changed(folders: Iterable[Folder]) -> list[Folder]:
     lstat each, and as little as possible beside it.
     """
     others: list[Folder] = []
-    lstat = os.lstat
+    lstat, pack = os.lstat, _PACKED.pack
     for folder in folders:
-        stamp = folder.stamp
+        stamp = folder.packed
         if stamp is not None:
             try:
                 found = lstat(folder.place.path)
@@ -113,12 +128,8 @@ def changed(folders: Iterable[Folder]) -> list[Folder]:
                 pass
             else:
                 # What has the inode and the ctime of a folder is that folder.
-                if (
-                    found.st_ctime_ns == stamp[0]
-                    and found.st_ino == stamp[2]
-                    and found.st_mtime_ns == stamp[1]
-                    and found.st_dev == stamp[3]
-                ):
+                seen = pack(found.st_ctime_ns, found.st_mtime_ns, found.st_ino, found.st_dev)
+                if seen == stamp:
                     continue
         others.append(folder)
     return others
