@@ -97,15 +97,8 @@ class KeptTree:
     def rows(self) -> Iterator[tuple[int, bytes, Traits, Stamp]]:
         """Holder, name, traits and stamp of each folder; `NO_STAMP` where it is to be listed."""
         traits = map(TRAITS.__getitem__, self.marks)
-        return zip(self.holders, self.names, traits, self._stamps(), strict=True)
-
-    def _stamps(self) -> Iterator[Stamp]:
-        """What is the same number within a stamp, or in the one before, is one object: those that
-        are planted are kept."""
-        columns, device = [iter(self.stamps)] * 4, 0
-        for changed, modified, inode, found_on in zip(*columns, strict=True):
-            device = device if found_on == device else found_on
-            yield changed, changed if modified == changed else modified, inode, device
+        stamps = zip(*[iter(self.stamps)] * 4, strict=True)
+        return zip(self.holders, self.names, traits, stamps, strict=True)
 
 
 def write_index(file: Path, trees: Mapping[bytes, KeptTree]) -> None:

@@ -108,9 +108,7 @@ def stamp_of(path: bytes) -> Stamp | None:
         return None
     if not stat.S_ISDIR(found.st_mode):
         return None
-    changed, modified = found.st_ctime_ns, found.st_mtime_ns
-    # Mostly the same moment, and thousands of stamps are kept: one number of it.
-    return changed, changed if modified == changed else modified, found.st_ino, found.st_dev
+    return found.st_ctime_ns, found.st_mtime_ns, found.st_ino, found.st_dev
 
 
 def _is_git_checkout(path: bytes) -> bool:
