@@ -77,3 +77,21 @@ def test_a_tree_of_an_earlier_life_is_taken_over(tree: Tree) -> None:
     assert _paths(planted) == _paths(later.folders()) == [TOP, ONE, TWO]
     assert later.has_project(TWO)
     assert later.top is planted[0]
+    assert later.count_projects() == 1
+
+
+def test_projects_are_counted_whatever_becomes_of_their_folders(tree: Tree) -> None:
+    two = tree.get(TWO)
+    assert two is not None
+    tree.set_project(two, ProjectKind.HG)
+    assert tree.count_projects() == 1
+    again = tree.add(Place(TWO, 2), None)
+    assert tree.count_projects() == 0
+    tree.set_project(two, ProjectKind.GIT)
+    assert (tree.count_projects(), tree.has_project(TWO)) == (0, False)
+    tree.set_project(again, ProjectKind.GIT)
+    assert tree.count_projects() == 1
+    one = tree.get(ONE)
+    assert one is not None
+    tree.remove(one)
+    assert tree.count_projects() == 0

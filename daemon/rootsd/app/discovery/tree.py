@@ -20,6 +20,8 @@ class Tree:
         self.top: Folder | None = None
         self._folders: dict[bytes, Folder] = {}
         self._hidden: set[bytes] = set()
+        # Asked for with each batch of what is told; to count them takes 0.7 ms with 5,000.
+        self._projects = 0
 
     def __contains__(self, path: bytes) -> bool:
         """Whether there is a folder of this path."""
@@ -50,7 +52,7 @@ class Tree:
 
     def count_projects(self) -> int:
         """How many projects there are."""
-        return sum(folder.project is not None for folder in self._folders.values())
+        return self._projects
 
     def has_project(self, path: bytes) -> bool:
         """Whether the folder of this path is a project."""
@@ -61,6 +63,7 @@ class Tree:
         """Put a folder where it belongs; below `above` if the one that holds it is not there."""
         inside, _, name = place.path.rpartition(b"/")
         holder = self._folders.get(inside or b"/", above) if not place.top else None
+        self._forget(place.path)
         folder = self._folders[place.path] = Folder(place, holder)
         if holder is not None:
             holder.adopt(name, folder)
@@ -76,7 +79,9 @@ class Tree:
         """Take over what a tree of an earlier life had; what was planted, the top first."""
         planted = Folder.planted(memory, top)
         for folder in planted:
+            self._forget(folder.place.path)
             self._folders[folder.place.path] = folder
+            self._projects += folder.project is not None
         self.top = planted[0]
         return planted
 
@@ -89,16 +94,29 @@ class Tree:
         gone = list(folder.all())
         for each in gone:
             path = each.place.path
-            self._folders.pop(path, None)
+            self._forget(path)
             self._hidden.discard(path)
         return gone
 
     def set_project(self, folder: Folder, kind: ProjectKind | None) -> None:
         """A folder that can be read is this kind of project now, or none."""
-        folder.project = kind
+        self._enter(folder, kind)
         self._hidden.discard(folder.place.path)
 
     def hide(self, folder: Folder) -> None:
         """A folder can be read no more."""
-        folder.project, folder.role, folder.stamp = None, Role.UNREADABLE, None
+        self._enter(folder, None)
+        folder.role, folder.stamp = Role.UNREADABLE, None
         self._hidden.add(folder.place.path)
+
+    def _enter(self, folder: Folder, kind: ProjectKind | None) -> None:
+        """Note what kind of project a folder is, which may be no part any more."""
+        if self.has(folder):
+            self._projects += (kind is not None) - (folder.project is not None)
+        folder.project = kind
+
+    def _forget(self, path: bytes) -> None:
+        """Have no folder of this path."""
+        folder = self._folders.pop(path, None)
+        if folder is not None:
+            self._projects -= folder.project is not None
