@@ -18,7 +18,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
@@ -28,7 +28,17 @@ from rootsd.app.discovery import territory
 from rootsd.app.discovery.service import Discovery, Senses
 from rootsd.core.catalog import Catalog
 from rootsd.core.inputs import Observation
-from rootsd.core.model import LapseReason, Nested, Parent, Presence, Project, ProjectKind, Sighting
+from rootsd.core.model import (
+    Identity,
+    Incomplete,
+    LapseReason,
+    Nested,
+    Parent,
+    Presence,
+    Project,
+    ProjectKind,
+    Sighting,
+)
 from rootsd.core.paths import RefusedPlaces, ancestors
 from rootsd.core.plan import plan
 from rootsd.host.disk.identity import identify
@@ -50,6 +60,7 @@ _PATIENCE_WITH_A_FAULT_S = 4.0
 _A_WHILE_S = 6.0
 _NEVER_S = 1e7
 _REMEMBERED = 10_000
+_BROKEN_OFF = Incomplete.NOT_CHECKED_OUT
 _NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 T = TypeVar("T")
@@ -146,11 +157,16 @@ class Steered(Discovery):
 
 @dataclass(frozen=True)
 class Comparison:
-    """Discovery beside a fresh scan of the same parents."""
+    """Discovery beside a fresh scan of the same parents.
+
+    `whole` are those that both have called whole once: discovery remembers that, while out of a
+    copy something may be taken by which it looks broken off to a scan that comes new.
+    """
 
     discovery: Steered
     parents: Sequence[Parent]
     patience_s: float
+    whole: set[Identity]
 
     def differences(self, *, swept: bool) -> list[str]:
         """What is still different when patience is at its end."""
@@ -189,13 +205,22 @@ class Comparison:
         for path in sorted(fresh.keys() - live.keys()):
             yield path, f"missed {fresh[path]}"
         for path in sorted(fresh.keys() & live.keys()):
-            if (how := _unlike(live[path], fresh[path])) is not None:
+            if (how := self._difference(live[path], fresh[path])) is not None:
                 yield path, f"is {how}"
         for path in sorted(live.keys() - fresh.keys()):
             if not self._is_covered(path, fresh, points):
                 yield path, f"still knows {live[path]}"
             elif swept and (how := _not_there(path, live[path])) is not None:
                 yield path, f"after a sweep still knows it: {how}"
+
+    def _difference(self, live: Sighting, fresh: Sighting) -> str | None:
+        is_whole = live.incomplete is None
+        if is_whole and live.identity in self.whole and fresh.incomplete is _BROKEN_OFF:
+            fresh = replace(fresh, incomplete=None)
+        how = _unlike(live, fresh)
+        if is_whole and how is None and live.identity is not None:
+            self.whole.add(live.identity)
+        return how
 
     def _is_covered(
         self, path: bytes, fresh: dict[bytes, Sighting], points: frozenset[bytes]
@@ -241,6 +266,7 @@ class Lives:
     fault: Fault
     index: Path
     known: Known = field(default_factory=Known)
+    whole: set[Identity] = field(default_factory=set)
 
     def start(self) -> Comparison:
         discovery = Steered(watcher_with(self.fault), self.known, self.index)
@@ -250,7 +276,7 @@ class Lives:
             patch.object(territory, "changed", return_value=[]).start()
         discovery.start(self.parents, self.known.projects())
         patience_s = PATIENCE_S if self.fault is Fault.NONE else _PATIENCE_WITH_A_FAULT_S
-        return Comparison(discovery, self.parents, patience_s)
+        return Comparison(discovery, self.parents, patience_s, self.whole)
 
 
 def main() -> None:
