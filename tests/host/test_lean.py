@@ -10,7 +10,7 @@ from support.subjects import run_python
 
 LEAN = "from rootsd.host.lean import leave_out_the_unused; leave_out_the_unused()"
 DAEMON = "import rootsd.app.daemon, anyio; anyio.connect_unix"
-UNUSED = "unused = {'_ssl', '_hashlib', 'watchdog.observers.api'}"
+UNUSED = "unused = {'_ssl', '_hashlib', 'watchdog.observers.api', '_bz2', '_lzma'}"
 SHOW = f"import sys; {UNUSED}; print(sorted(unused & sys.modules.keys()))"
 TLS = "import ssl; print(type(ssl.create_default_context()) is ssl.SSLContext)"
 
@@ -28,7 +28,9 @@ def test_the_daemon_is_loaded_without_it() -> None:
 
 @pytest.mark.needs("linux")
 def test_loaded_as_ever_it_would_be_there() -> None:
-    assert _told(DAEMON, SHOW) == "['_hashlib', '_ssl', 'watchdog.observers.api']"
+    assert _told(DAEMON, SHOW) == (
+        "['_bz2', '_hashlib', '_lzma', '_ssl', 'watchdog.observers.api']"
+    )
 
 
 @pytest.mark.parametrize("name", ["md5", "sha1", "sha256", "sha512", "sha3_256", "blake2b"])
@@ -48,6 +50,10 @@ def test_who_asks_for_an_observer_has_it_loaded_then() -> None:
     wanted = "from watchdog.observers import Observer; print(Observer.__name__)"
     assert _told(LEAN, DAEMON, wanted) == "InotifyObserver"
     assert _told(LEAN, "import watchdog.observers.polling as it", "print('it')") == "it"
+
+
+def test_who_compresses_has_it_loaded_then() -> None:
+    assert _told(LEAN, DAEMON, "import bz2, lzma; print(len(lzma.compress(b'')) > 0)") == "True"
 
 
 def test_where_it_is_loaded_already_it_stays() -> None:

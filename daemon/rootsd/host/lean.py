@@ -1,17 +1,17 @@
-"""Keeps out of the daemon what its libraries load and nobody here uses: OpenSSL and observers.
+"""Keeps out of the daemon what its libraries load and nobody here uses.
 
 asyncio and anyio load OpenSSL for TLS, and hashlib for hashes that Python has as well: 5 MB, where
 all sockets are Unix sockets. asyncio and hashlib are loaded as where Python was built without it.
 The module `ssl`, which anyio imports for its names, is put off, and so is watchdog's package of
 observers, 0.4 MB of which a reader of inotify's events needs none: who asks for more than is
-there has them loaded then.
+there has them loaded then. What shutil loads to pack archives, which nobody does here, is 0.4 MB.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from importlib import import_module
 from importlib.util import find_spec, module_from_spec
 from types import ModuleType
@@ -21,6 +21,7 @@ _TLS, _HASHES = "ssl", "_hashlib"
 # What anyio imports by name, for type hints.
 _NAME = "SSLContext"
 _OBSERVERS = "watchdog.observers"
+_COMPRESSORS = ("bz2", "lzma")
 # Python's own, all of which hashlib looks for; a build may leave some out.
 _SHA2 = ("_sha2",) if sys.version_info >= (3, 12) else ("_sha256", "_sha512")
 _OWN_HASHES = ("_md5", "_sha1", *_SHA2, "_sha3", "_blake2")
@@ -35,6 +36,9 @@ def leave_out_the_unused() -> None:
         setattr(tls, _NAME, type(_NAME, (), {}))
     if sys.platform == "linux" and _OBSERVERS not in sys.modules:
         _put_off(_OBSERVERS)
+    with ExitStack() as stack:
+        if all(stack.enter_context(_as_if_missing(name)) for name in _COMPRESSORS):
+            import_module("shutil")
     if all(map(find_spec, _OWN_HASHES)):
         with _as_if_missing(_HASHES) as is_missing:
             if is_missing:
