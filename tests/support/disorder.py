@@ -56,8 +56,8 @@ class Disorder:
         self.mounted: list[Path] = []
         self._sweep_needed = False
         self._hears = True
-        parents = (*dict.fromkeys(self.places[:-1]), top / "src" / "b")
-        self._discovery = Steering(fault, top / "index", parents, self.barrier)
+        self.parents = (*dict.fromkeys(self.places[:-1]), top / "src" / "b")
+        self._discovery = Steering(fault, top / "index", self.parents, self.barrier)
 
     def settled(self, *, sweep: bool) -> list[str]:
         """Let discovery catch up; what it then gets wrong."""
@@ -93,10 +93,15 @@ class Disorder:
         self.log.append(f"{step.__name__} {done}")
 
     def _is_a_parent_blind(self) -> bool:
-        """Whether something is mounted on a parent that cannot be read, and so not be watched: of
-        its root no folder above is told, either, so that a sweep alone finds it readable again."""
+        """Whether of something that happens to a parent a sweep alone tells.
+
+        What is mounted on it cannot be read, and so not be watched: of its root no folder above is
+        told, either, when it is readable again. Or the folder above cannot be read: it is not told
+        that the parent is made again.
+        """
         mounted = (place for place in self.places if place.is_mount())
-        return any(not place.stat().st_mode & stat.S_IRUSR for place in mounted)
+        above = (place.parent for place in self.parents if place.parent.exists())
+        return any(not place.stat().st_mode & stat.S_IRUSR for place in (*mounted, *above))
 
     def place(self) -> Path:
         names = self.random.choices(_NAMES, k=self.random.randint(1, 4))

@@ -208,6 +208,8 @@ class Comparison:
             if (how := self._difference(live[path], fresh[path])) is not None:
                 yield path, f"is {how}"
         for path in sorted(live.keys() - fresh.keys()):
+            if _leads_elsewhere(path, live[path]):
+                continue
             if not self._is_covered(path, fresh, points):
                 yield path, f"still knows {live[path]}"
             elif swept and (how := _not_there(path, live[path])) is not None:
@@ -248,9 +250,13 @@ def _unlike(live: Sighting, fresh: Sighting) -> str | None:
     return None if live.hazard is fresh.hazard else f"{live.hazard}, not {fresh.hazard}"
 
 
+def _leads_elsewhere(path: bytes, live: Sighting) -> bool:
+    """Whether a link on the way does, and that is known: it is neither proposed nor published."""
+    is_known = live.hazard is LapseReason.RETARGETED
+    return is_known and any(map(os.path.islink, ancestors(path)))
+
+
 def _not_there(path: bytes, live: Sighting) -> str | None:
-    if live.hazard is LapseReason.RETARGETED and any(map(os.path.islink, ancestors(path))):
-        return None  # known to lead elsewhere by now: neither proposed nor published
     try:
         same = live.identity is not None and live.identity.same_as(identify(path))
     except OSError as error:
