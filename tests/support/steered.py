@@ -229,6 +229,7 @@ class Comparison:
     ) -> bool:
         """Whether a scan does not come there though what was known there stays known."""
         tops = {parent.path for parent in self.parents}
+        projects = self.discovery.known.projects()
         for above in (path, *ancestors(path)):
             if above in tops:
                 return above == path or not os.access(above, os.R_OK)
@@ -236,6 +237,9 @@ class Comparison:
             if name in SKIPPED | SKIPPED_BESIDE_A_PROJECT_FILE or above in points:
                 return True
             if above != path and (above in fresh or not os.access(above, os.R_OK)):
+                return True
+            # What lay in a project before it was one. A scan cannot tell that it is one still.
+            if above != path and above in projects and not os.access(above, os.X_OK):
                 return True
         return False
 
