@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
@@ -234,3 +235,23 @@ async def test_many_observations_are_taken_in_by_parts_and_no_hazard_after_its_s
         for sighting, hazard in zip(batch[::2], batch[1::2], strict=True):
             assert isinstance(sighting, Sighted)
             assert hazard == Unsafe(sighting.path, LapseReason.EXPOSED)
+
+
+async def test_others_have_their_turn_while_many_observations_are_taken_in(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rootsd.app.discovery.surveyor._BATCH", 2)
+    for number in range(8):
+        fake_repository(home / "src" / f"r{number}")
+    async with surveying(home, home / "src") as (surveyor, ledger):
+        take_in = ledger.take_in
+        order: list[str] = []
+
+        async def recorded(facts: Iterable[Fact]) -> None:
+            order.append("batch")
+            asyncio.get_running_loop().call_soon(order.append, "another")
+            await take_in(facts)
+
+        monkeypatch.setattr(ledger, "take_in", recorded)
+        await surveyor.scan(None, None)
+    assert order == ["batch", "another"] * 4
