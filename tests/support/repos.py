@@ -27,6 +27,13 @@ def make_repository(path: Path, files: int = 1) -> Path:
     return path
 
 
+def cloned(folder: Path) -> Path:
+    """`one` in the folder, a clone of `up` beside it, which has five files."""
+    make_repository(folder / "up", files=5)
+    git("clone", f"file://{folder / 'up'}", folder / "one")
+    return folder / "one"
+
+
 def fake_repository(path: Path) -> Path:
     """What discovery takes for a whole repository, in a few system calls and without git."""
     (path / ".git" / "objects").mkdir(parents=True)

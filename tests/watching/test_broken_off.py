@@ -12,7 +12,7 @@ from rootsd.app.discovery.candidate import Arrival, Settled
 from rootsd.core.model import Incomplete, ProjectKind
 from rootsd.host.watch.events import Change
 from support.making import Making
-from support.repos import git, make_repository, raw
+from support.repos import cloned, git, make_repository, raw
 
 GIT = ProjectKind.GIT
 
@@ -24,9 +24,7 @@ def making() -> Making:
 
 @pytest.fixture
 def clone(tmp_path: Path) -> Path:
-    make_repository(tmp_path / "up", files=5)
-    git("clone", f"file://{tmp_path / 'up'}", tmp_path / "one")
-    return tmp_path / "one"
+    return cloned(tmp_path)
 
 
 def test_a_clone_waits_for_its_submodules(making: Making, clone: Path, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from support.exploring import World
 from support.making import Making
-from support.repos import git, make_repository
+from support.repos import cloned
 
 
 @pytest.fixture
@@ -19,9 +19,7 @@ def making() -> Making:
 
 @pytest.fixture
 def clone(tmp_path: Path) -> Path:
-    make_repository(tmp_path / "up", files=5)
-    git("clone", f"file://{tmp_path / 'up'}", tmp_path / "one")
-    return tmp_path / "one"
+    return cloned(tmp_path)
 
 
 @pytest.fixture
