@@ -13,8 +13,6 @@ import pytest
 from rootsd.host.activity import is_at_work
 from support.until import until
 
-linux_alone = pytest.mark.skipif(sys.platform != "linux", reason="nothing tells elsewhere")
-
 COMPUTES_ON_DEMAND = """
 import sys
 for line in sys.stdin:
@@ -53,7 +51,7 @@ def say(process: subprocess.Popen[bytes], line: bytes) -> None:
     process.stdin.write(line)
 
 
-@linux_alone
+@pytest.mark.needs("linux")
 @pytest.mark.parametrize("program", [COMPUTES_ON_DEMAND, IN_A_THREAD, BY_A_CHILD])
 def test_a_program_is_at_work_while_it_computes_and_at_rest_while_it_waits(program: str) -> None:
     with running(program) as process:
@@ -65,7 +63,7 @@ def test_a_program_is_at_work_while_it_computes_and_at_rest_while_it_waits(progr
         assert all(is_at_work(process.pid) for _ in range(50)), "it never waits again"
 
 
-@linux_alone
+@pytest.mark.needs("linux")
 def test_one_that_rests_after_all_that_was_said_has_done_it(tmp_path: Path) -> None:
     """What a relay concludes: no wait of ours, only looks, and then the work is done."""
     program = """

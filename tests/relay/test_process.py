@@ -58,12 +58,12 @@ def test_it_has_our_environment_and_what_is_added(
     assert heard(start(servers, program, ADDED="2")) == b"1 2\n"
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="nothing tells elsewhere")
-def test_it_is_at_work_until_it_waits_for_us(servers: list[Server]) -> None:
+@pytest.mark.needs("linux")
+def test_it_rests_while_it_waits_for_us_and_is_at_work_afterwards(servers: list[Server]) -> None:
     server = start(servers, "input()\nwhile True: pass")
     until(lambda: not server.is_at_work())
     server.write(bytearray(b"go on\n"))
-    until(server.is_at_work)
+    assert until(server.is_at_work)
 
 
 def test_what_it_does_not_take_stays_and_nothing_blocks(servers: list[Server]) -> None:
