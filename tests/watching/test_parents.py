@@ -30,10 +30,11 @@ for turn in range(2):
     observed.wait(lambda: observed.all[-1] == Unreachable(raw(disk / "one")))
     sh("mount", "-o", "loop", image, disk)
     observed.wait(lambda: observed.all[-1] == seen)
-# Too quick to be noticed as gone: each watch is lost none the less.
+# Too quick to be noticed as gone: each watch is lost none the less. Busy while it is looked at.
 fake_repository(disk / "deep" / "two")
 observed.wait_for(raw(disk / "one"), raw(disk / "deep" / "two"))
-subprocess.run(f"umount {disk} && mount -o loop {image} {disk}", shell=True, check=True)
+again = f"until umount {disk}; do :; done; mount -o loop {image} {disk}"
+subprocess.run(again, shell=True, check=True, stderr=subprocess.DEVNULL)
 fake_repository(disk / "three")
 fake_repository(disk / "deep" / "four")
 observed.wait_for(*(raw(disk / name) for name in ("one", "three", "deep/two", "deep/four")))
