@@ -62,6 +62,7 @@ sightings = st.builds(
     main_checkout=st.none() | st.binary(max_size=16),
     named=st.booleans(),
 )
+expiries = st.builds(Expiry, moments, st.text(max_size=8), st.integers(0, 2**63 - 1))
 decisions = st.builds(
     Decision,
     st.sampled_from([Verdict.APPROVED, Verdict.DENIED]),
@@ -69,7 +70,7 @@ decisions = st.builds(
     moments,
     st.none() | identities,
     st.sampled_from(Access),
-    st.none() | st.builds(Expiry, moments, st.text(max_size=8), st.integers(0, 2**63 - 1)),
+    st.none() | expiries,
 )
 rulings = st.builds(
     Ruling,
@@ -77,7 +78,11 @@ rulings = st.builds(
     grants=st.lists(st.builds(Grant, actors, identities, moments), max_size=2).map(tuple),
     lapse=st.none()
     | st.builds(
-        Lapse, st.sampled_from(LapseReason), moments, st.none() | st.sampled_from(ActorKind)
+        Lapse,
+        st.sampled_from(LapseReason),
+        moments,
+        st.none() | st.sampled_from(ActorKind),
+        st.none() | expiries,
     ),
     name=st.none() | names,
     tags=st.lists(names, max_size=3).map(tuple),

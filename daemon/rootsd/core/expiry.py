@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from rootsd.core.model import Decision, Expiry
+from rootsd.core.model import Decision, Expiry, Lapse
 
 _NS = 10**9
 
@@ -32,10 +32,19 @@ class Moment:
 def due_ns(decision: Decision, now: Moment) -> int | None:
     """When the approval ends, in nanoseconds after this start of the machine; None for never."""
     expires = decision.expires
-    if expires is None:
-        return None
+    return None if expires is None else _due_ns(expires, decision.at, now)
+
+
+def has_ended(lapse: Lapse, now: Moment) -> bool:
+    """Whether the approval that lapsed would have ended by now."""
+    expires = lapse.expires
+    return expires is not None and _due_ns(expires, lapse.at, now) <= now.since_boot_ns
+
+
+def _due_ns(expires: Expiry, earlier: datetime, now: Moment) -> int:
+    """`earlier` is a moment that is past."""
     if expires.boot and expires.boot == now.boot:
         return expires.since_boot_ns
     left = expires.at - now.wall
-    is_wrong = now.wall < decision.at
+    is_wrong = now.wall < earlier
     return now.since_boot_ns + (0 if is_wrong else int(left / timedelta(microseconds=1)) * 1000)

@@ -256,7 +256,8 @@ def _without_approval(ruling: Ruling, at: datetime) -> Ruling:
     if not approved and not ruling.grants:
         return ruling
     by = ActorKind.PERSON if approved else ruling.grants[-1].actor.kind
-    lapse = Lapse(LapseReason.STORE_RESTORED, at, by)
+    expires = decision.expires if decision is not None else None
+    lapse = Lapse(LapseReason.STORE_RESTORED, at, by, expires)
     return replace(
         ruling,
         decision=None if approved else decision,

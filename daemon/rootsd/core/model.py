@@ -220,12 +220,13 @@ class Grant:
 
 @dataclass(frozen=True, slots=True)
 class Lapse:
-    """An approval that was lost; cleared by the next order. `by` tells who had given it, a person
-    before all others, where that matters to who restores it."""
+    """An approval that was lost; cleared by the next order. Where that matters to who restores it,
+    `by` tells who had given it, a person before all others; `expires` when it would have ended."""
 
     reason: LapseReason
     at: datetime
     by: ActorKind | None = None
+    expires: Expiry | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,10 +281,8 @@ class Project:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A standing order for the paths that `pattern` matches; see `rootsd.core.rules`.
-
-    One that approved and has lapsed is pending: it speaks for nothing.
-    """
+    """A standing order for the paths that `pattern` matches; see `rootsd.core.rules`. One that
+    approved and has lapsed is pending: it speaks for nothing."""
 
     number: int
     pattern: bytes

@@ -41,8 +41,10 @@ from rootsd.core.inputs import (
 from rootsd.core.labels import safe_label
 from rootsd.core.model import (
     Actor,
+    Expiry,
     Project,
     ProjectKind,
+    Ruling,
     Verdict,
     narrower,
 )
@@ -205,6 +207,7 @@ class _Draft:
             name=order.name or ruling.name,
             tags=(*order.tags, *ruling.tags),
             access=narrower(order.access, ruling.access),
+            expires=order.expires or _end_of(ruling),
             origin=order.origin or ruling.origin,
         )
 
@@ -279,6 +282,12 @@ class _Draft:
         if self._touches_all:
             return catalog.projects
         return reach(self._touched, self._overruled, catalog)
+
+
+def _end_of(ruling: Ruling) -> Expiry | None:
+    """When the approval that was given, or lapsed, ends."""
+    given = ruling.decision or ruling.lapse
+    return given.expires if given is not None else None
 
 
 def _forsaken(after: Catalog, inputs: Iterable[Input]) -> Mapping[bytes, Approve]:

@@ -249,7 +249,14 @@ def _read_grant(fields: Fields) -> Grant:
 
 
 def _lapse(lapse: Lapse) -> Json:
-    return _present({"reason": lapse.reason.value, "at": to_ns(lapse.at), "by": lapse.by})
+    return _present(
+        {
+            "reason": lapse.reason.value,
+            "at": to_ns(lapse.at),
+            "by": lapse.by,
+            "expires": _if(lapse.expires, _expiry),
+        }
+    )
 
 
 def _read_lapse(fields: Fields) -> Lapse:
@@ -257,6 +264,7 @@ def _read_lapse(fields: Fields) -> Lapse:
         fields.member("reason", LapseReason),
         _time(fields, "at"),
         fields.maybe("by", partial(fields.member, enum=ActorKind)),
+        _if(fields.maybe("expires", fields.inner), _read_expiry),
     )
 
 

@@ -179,7 +179,7 @@ def _lapsed(project: Project, reason: LapseReason, now: datetime) -> Project:
             ruling,
             decision=None if approved else decision,
             grants=(),
-            lapse=Lapse(reason, now),
+            lapse=Lapse(reason, now, expires=decision.expires if decision else None),
             kept_access=ruling.access,
         ),
     )

@@ -87,18 +87,29 @@ class Chooser:
             for project in sorted(catalog.projects.values(), key=lambda p: p.path)
             if contains(under, project.path) and is_selected(catalog, project, request.select)
         ]
-        fitting = tuple(filter(_fitting(catalog, request.verb), selected))
+        fits = _fitting(catalog, request.verb)
+        fitting = tuple(p for p in selected if fits(p) and not self._has_ended(request, p))
         paths = {project.path for project in fitting}
         warnings = tuple(
             _left_out(catalog, p, why)
             for p in selected
-            if p.path not in paths and (why := _obstacle(catalog, p)) is not None
+            if p.path not in paths and (why := self._why_left_out(catalog, request, p)) is not None
         )
         rules = _lapsed_rules(catalog, request)
         if not fitting and not rules:
             nothing = "nothing is waiting for a decision there"
             raise UnknownProject("; ".join(warnings) or nothing, "rootsd ls")
         return Chosen(catalog, fitting, warnings, rules)
+
+    def _has_ended(self, request: Decide, project: Project) -> bool:
+        """Whether what is to be as it was would have ended meanwhile."""
+        is_restored = request.verb is DecisionVerb.APPROVE and request.select is Selection.LAPSED
+        return is_restored and request.lasts is None and self.ledger.expiries.has_ended(project)
+
+    def _why_left_out(self, catalog: Catalog, request: Decide, project: Project) -> str | None:
+        if self._has_ended(request, project):
+            return "its approval has ended meanwhile"
+        return _obstacle(catalog, project)
 
     async def unseen(self, request: Decide) -> Sequence[Sighted]:
         """The named folders that no scan has found and that are not in the catalogue yet.

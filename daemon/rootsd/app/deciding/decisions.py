@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -98,14 +98,14 @@ class Decisions:
         chosen = await self.chooser.choose(request, unseen)
         if request.name is not None and len(chosen.projects) != 1:
             raise NameTaken("--as names one project, and several are meant", "rootsd ls")
-        lasts = request.lasts
-        expires = self.ledger.expiries.after(lasts) if lasts is not None else None
+        expiries, lasts = self.ledger.expiries, request.lasts
+        ends = expiries.after(lasts) if lasts is not None else None
         approves = request.verb is DecisionVerb.APPROVE and request.effect is Effect.APPLY
         origins = await self.origins_of(chosen.projects) if approves else {}
         while True:
             orders = [
-                _order(request, project, actor, expires, origins.get(project.path))
-                for project in chosen.projects
+                _order(request, each, actor, ends or expiries.end_of_lapsed(each), origins)
+                for each in chosen.projects
             ]
             again = [ApproveRule(rule.number, actor) for rule in chosen.rules]
             fresh = [order for order in orders if not _is_so_already(chosen.catalog, order)]
@@ -183,7 +183,11 @@ def check_word(word: str) -> None:
 
 
 def _order(
-    request: Decide, project: Project, actor: Actor, expires: Expiry | None, origin: str | None
+    request: Decide,
+    project: Project,
+    actor: Actor,
+    expires: Expiry | None,
+    origins: Mapping[bytes, str],
 ) -> Verdicts:
     match request.verb:
         case DecisionVerb.APPROVE:
@@ -195,7 +199,7 @@ def _order(
                 tags=request.tags,
                 access=_access(request, project),
                 expires=expires,
-                origin=origin,
+                origin=origins.get(project.path),
             )
             if _is_to_be_reinstated(request, project):
                 return Reinstate(project.path, approval, actor)

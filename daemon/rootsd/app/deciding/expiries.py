@@ -6,9 +6,9 @@ from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 from rootsd.core.catalog import Catalog
-from rootsd.core.expiry import Moment, due_ns
+from rootsd.core.expiry import Moment, due_ns, has_ended
 from rootsd.core.inputs import Expired
-from rootsd.core.model import Decision, Expiry
+from rootsd.core.model import Decision, Expiry, Project
 
 
 class Alarm(Protocol):
@@ -44,6 +44,17 @@ class Expiries:
             for path, decision in catalog.ending.items()
             if decision.expires is not None and self._due_ns(decision, now) <= now.since_boot_ns
         ]
+
+    def end_of_lapsed(self, project: Project) -> Expiry | None:
+        """When the approval that `project` lost would end; None where it had no end, or has ended:
+        what is approved then is approved anew."""
+        lapse = project.ruling.lapse
+        return None if lapse is None or has_ended(lapse, self._now()) else lapse.expires
+
+    def has_ended(self, project: Project) -> bool:
+        """Whether the approval that `project` lost would have ended by now."""
+        lapse = project.ruling.lapse
+        return lapse is not None and has_ended(lapse, self._now())
 
     def follow(self, catalog: Catalog) -> None:
         """Ring for the next end in this catalogue."""
