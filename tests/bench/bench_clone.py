@@ -25,7 +25,7 @@ from bench.measuring import NOT_HERE, pause, percentile, table
 from bench.peers import Watchman, bearable, has_watchman, watchman
 from bench.running import Daemon, daemon
 from rootsd.app.discovery.service import Discovery
-from rootsd.core.model import Parent
+from rootsd.core.parents import Parent
 from support.observed import HANG_S, Proposals
 from support.repos import raw
 from support.sizes import Sizes

@@ -29,7 +29,8 @@ from bench.measuring import (
 )
 from rootsd.app.discovery.candidate import Arrival
 from rootsd.app.discovery.territory import Territory
-from rootsd.core.model import Identity, Parent, ProjectKind
+from rootsd.core.model import Identity, ProjectKind
+from rootsd.core.parents import Parent
 from rootsd.host.disk.identity import identify
 from rootsd.host.disk.index import read_index, write_index
 from rootsd.host.disk.markers import Rules

@@ -38,7 +38,7 @@ from bench.running import await_state, daemon, start
 from rootsd.app.discovery.service import Discovery
 from rootsd.app.discovery.status import DiscoveryStatus, ParentState
 from rootsd.core.inputs import Observation, Sighted
-from rootsd.core.model import Parent
+from rootsd.core.parents import Parent
 from support.sizes import Sizes
 
 HANG_GUARD_S = 120

@@ -12,7 +12,7 @@ from rootsd.cli import parents
 from rootsd.cli.parents import BadParent, UnknownParent
 from rootsd.cli.session import Session
 from rootsd.core.errors import BadConfig
-from rootsd.core.model import Parent
+from rootsd.core.parents import Parent
 from rootsd.host.config import read_config
 from rootsd.host.disk.safety import why_disguised
 from support.subjects import OWN_MOUNTS, run_python

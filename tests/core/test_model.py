@@ -4,7 +4,7 @@ from dataclasses import FrozenInstanceError, replace
 
 import pytest
 
-from rootsd.core.model import GitEntry, Identity, Parent, Project, ProjectKind, Sighting
+from rootsd.core.model import GitEntry, Identity, Project, ProjectKind, Sighting
 from support.world import NOW
 
 WHOLE = Identity(b"disk", 7, b"handle", 1234, 1000)
@@ -72,8 +72,3 @@ def test_values_cannot_be_changed() -> None:
     with pytest.raises(FrozenInstanceError):
         project.path = b"/w/b"  # type: ignore[misc]
     assert hash(project) == hash(replace(project))
-
-
-def test_a_parent_looks_four_levels_deep_and_at_nothing_nested_unless_told() -> None:
-    parent = Parent(b"/w")
-    assert (parent.depth, parent.skip, parent.nested.value) == (4, (), "none")

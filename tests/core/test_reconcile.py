@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rootsd.core.inputs import Unreachable
-from rootsd.core.model import Coverage
+from rootsd.core.parents import Coverage
 from rootsd.core.reconcile import reconcile
 from support.world import seen
 

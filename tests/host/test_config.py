@@ -10,7 +10,7 @@ import pytest
 
 from rootsd.core.callers import Guard
 from rootsd.core.errors import BadConfig, ErrorCode
-from rootsd.core.model import Nested, Parent
+from rootsd.core.parents import Nested, Parent
 from rootsd.core.paths import RefusedPlaces
 from rootsd.host.config import (
     MAX_BYTES,

@@ -19,7 +19,8 @@ from rootsd.core.catalog import Catalog
 from rootsd.core.errors import NotPresent
 from rootsd.core.history import START, Event, events_for
 from rootsd.core.inputs import Observation, Sighted
-from rootsd.core.model import Parent, Project, ProjectKind, Rule
+from rootsd.core.model import Project, ProjectKind, Rule
+from rootsd.core.parents import Parent
 from rootsd.core.paths import bytes_of, contains
 from rootsd.wire.deciding import Decide, DecisionVerb
 from rootsd.wire.request import Request

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from rootsd.app.discovery.explorer import Explorer
 from rootsd.core.inputs import Observation, Sighted, Unreachable, Vanished
-from rootsd.core.model import Parent, ProjectKind
+from rootsd.core.model import ProjectKind
+from rootsd.core.parents import Parent
 from rootsd.host.disk.safety import Surroundings
 from rootsd.host.watch.events import Watcher
 from rootsd.host.watch.polling import PollingWatcher

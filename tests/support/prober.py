@@ -17,7 +17,7 @@ from enum import StrEnum
 
 from rootsd.app.discovery.service import Discovery
 from rootsd.core.inputs import Observation, Sighted
-from rootsd.core.model import Parent
+from rootsd.core.parents import Parent
 from rootsd.host.disk.probe import probe
 from rootsd.host.landlock import READ, Right, Ruleset
 from rootsd.host.vcs.copies import what_lacks

@@ -32,13 +32,12 @@ from rootsd.core.model import (
     Identity,
     Incomplete,
     LapseReason,
-    Nested,
-    Parent,
     Presence,
     Project,
     ProjectKind,
     Sighting,
 )
+from rootsd.core.parents import Nested, Parent
 from rootsd.core.paths import RefusedPlaces, ancestors
 from rootsd.core.plan import plan
 from rootsd.host.disk.identity import identify

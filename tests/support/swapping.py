@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import NoReturn
 
 from rootsd.core.inputs import Sighted
-from rootsd.core.model import Identity, Incomplete, Nested, ProjectKind
+from rootsd.core.model import Identity, Incomplete, ProjectKind
+from rootsd.core.parents import Nested
 from rootsd.host.disk.identity import identify
 from rootsd.host.disk.markers import Rules
 from rootsd.host.disk.probe import probe

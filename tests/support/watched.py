@@ -17,7 +17,8 @@ from pathlib import Path
 from rootsd.app.discovery.service import Discovery, Senses
 from rootsd.app.discovery.status import ParentState
 from rootsd.core.inputs import Sighted, Unreachable, Vanished
-from rootsd.core.model import Coverage, Incomplete, Parent
+from rootsd.core.model import Incomplete
+from rootsd.core.parents import Coverage, Parent
 from rootsd.host.disk import walk
 from rootsd.host.watch import polling
 from support.observed import HANG_S, Observed

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from rootsd.app.discovery.service import Discovery, Senses
-from rootsd.core.model import Parent
+from rootsd.core.parents import Parent
 from support.deafness import Fault, watcher_with
 from support.observed import HANG_S, Observed
 from support.repos import fake_repository, raw

@@ -8,7 +8,8 @@ import pytest
 
 from rootsd.app.discovery.candidate import Arrival
 from rootsd.app.discovery.territory import Territory
-from rootsd.core.model import Nested, Parent, ProjectKind
+from rootsd.core.model import ProjectKind
+from rootsd.core.parents import Nested, Parent
 from rootsd.host.disk.markers import Rules
 from support.exploring import World
 from support.repos import fake_repository, raw

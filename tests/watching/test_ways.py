@@ -19,7 +19,8 @@ import pytest
 from rootsd.app.discovery import candidate, candidates
 from rootsd.app.discovery.service import Discovery, Senses
 from rootsd.core.inputs import Sighted
-from rootsd.core.model import Incomplete, Parent, ProjectKind
+from rootsd.core.model import Incomplete, ProjectKind
+from rootsd.core.parents import Parent
 from rootsd.host.processes import WorkedOn, worked_on
 from rootsd.host.vcs import complete
 from rootsd.host.vcs.stages import Complete

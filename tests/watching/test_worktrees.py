@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from rootsd.core.model import Parent, ProjectKind
+from rootsd.core.model import ProjectKind
+from rootsd.core.parents import Parent
 from support.exploring import World
 from support.repos import git, make_repository, raw
 

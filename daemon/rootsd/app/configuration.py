@@ -18,7 +18,7 @@ from anyio import to_thread
 from rootsd.app.control.items import rfc3339
 from rootsd.core.errors import BadConfig
 from rootsd.core.labels import safe_label
-from rootsd.core.model import Parent
+from rootsd.core.parents import Parent
 from rootsd.host.config import Config, read_config
 from rootsd.host.watch.choice import best_watcher
 from rootsd.host.watch.events import Happening, Post, Purpose, Signal, Watcher

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from rootsd.core.inputs import Observation, Sighted, Unreachable
-from rootsd.core.model import Coverage
+from rootsd.core.parents import Coverage
 from rootsd.core.paths import contains
 
 

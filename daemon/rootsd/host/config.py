@@ -16,7 +16,7 @@ from typing import Any
 from rootsd.core.callers import Guard
 from rootsd.core.errors import BadConfig
 from rootsd.core.labels import safe_label
-from rootsd.core.model import Nested, Parent
+from rootsd.core.parents import Nested, Parent
 from rootsd.core.paths import RefusedPlaces, bytes_of
 from rootsd.host.disk.answering import Answering
 from rootsd.host.disk.safety import why_disguised

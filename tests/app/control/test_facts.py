@@ -6,7 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from rootsd.app.control.facts import Sight, no_facts
-from rootsd.core.model import Parent, Presence, Project, ProjectKind
+from rootsd.core.model import Presence, Project, ProjectKind
+from rootsd.core.parents import Parent
 from rootsd.host.helper.describing import MOST_AT_ONCE
 from rootsd.host.helper.link import Absent
 from support.decisions import project

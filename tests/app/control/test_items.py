@@ -20,7 +20,6 @@ from rootsd.core.model import (
     Incomplete,
     Lapse,
     LapseReason,
-    Parent,
     Presence,
     Project,
     ProjectKind,
@@ -28,6 +27,7 @@ from rootsd.core.model import (
     Ruling,
     Verdict,
 )
+from rootsd.core.parents import Parent
 from rootsd.wire.projects import Item
 from support.decisions import NOON, PERSON, approved, denied, granted, identity, project
 from support.fakes import HOME, PLACES, SOURCES, at, path, rule

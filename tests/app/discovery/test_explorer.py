@@ -12,7 +12,8 @@ import pytest
 from rootsd.app.discovery.terrain import Terrain
 from rootsd.app.discovery.territory import Territory
 from rootsd.core.inputs import Sighted, Unreachable, Vanished
-from rootsd.core.model import LapseReason, Nested, Parent, Project, ProjectKind, Sighting
+from rootsd.core.model import LapseReason, Project, ProjectKind, Sighting
+from rootsd.core.parents import Nested, Parent
 from rootsd.host.watch.events import Overflow, Purpose, Watched
 from rootsd.host.watch.polling import PollingWatcher
 from support.exploring import World, run_down

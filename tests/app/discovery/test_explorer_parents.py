@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from rootsd.core.inputs import Unreachable, Vanished
-from rootsd.core.model import Parent, ProjectKind
+from rootsd.core.model import ProjectKind
+from rootsd.core.parents import Parent
 from rootsd.host.watch.events import Overflow
 from support.exploring import World
 from support.repos import fake_repository, raw

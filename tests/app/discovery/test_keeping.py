@@ -16,7 +16,7 @@ import pytest
 from rootsd.app.discovery.explorer import Explorer
 from rootsd.app.discovery.keeping import KEEP_EVERY_S, Keeping
 from rootsd.core.inputs import Sighted
-from rootsd.core.model import Nested, Parent
+from rootsd.core.parents import Nested, Parent
 from rootsd.host.disk import walk
 from rootsd.host.disk.safety import Surroundings
 from rootsd.host.disk.walk import Arm, Listing, Place, Walker

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rootsd.app.discovery.linked import Linked, is_skipped
-from rootsd.core.model import Parent
+from rootsd.core.parents import Parent
 from rootsd.host.watch.events import Purpose
 from support.repos import git, make_repository, raw
 from support.watching import RememberingWatcher

@@ -16,7 +16,8 @@ import pytest
 from rootsd.app.discovery.service import Discovery, Senses
 from rootsd.app.discovery.status import ParentState, ScanProgress, ScanSummary
 from rootsd.core.inputs import Sighted, Unreachable, Vanished
-from rootsd.core.model import Incomplete, Parent, Project, ProjectKind, Sighting
+from rootsd.core.model import Incomplete, Project, ProjectKind, Sighting
+from rootsd.core.parents import Parent
 from rootsd.host.disk.identity import identify
 from rootsd.host.watch.events import Post, Watcher, overflowed
 from rootsd.host.watch.inotify import InotifyWatcher

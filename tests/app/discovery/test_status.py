@@ -9,7 +9,8 @@ import pytest
 from rootsd.app.discovery.candidate import Arrival
 from rootsd.app.discovery.status import ParentState, report_on
 from rootsd.app.discovery.territory import Territory
-from rootsd.core.model import Coverage, Parent, ProjectKind
+from rootsd.core.model import ProjectKind
+from rootsd.core.parents import Coverage, Parent
 from rootsd.host.disk.markers import Rules
 from rootsd.host.watch.events import Watched, Watcher
 from rootsd.host.watch.polling import PollingWatcher

@@ -19,7 +19,8 @@ from rootsd.app.discovery.surveyor import Surveyor
 from rootsd.core.catalog import Catalog
 from rootsd.core.errors import NotPresent, RefusedPlace
 from rootsd.core.inputs import Approve, Fact, Sighted, Unsafe, Vanished
-from rootsd.core.model import LapseReason, Parent, Presence, Project, ProjectKind
+from rootsd.core.model import LapseReason, Presence, Project, ProjectKind
+from rootsd.core.parents import Parent
 from rootsd.core.paths import RefusedPlaces
 from rootsd.host.disk.safety import why_disguised
 from rootsd.wire.scans import Progress

@@ -11,7 +11,7 @@ import pytest
 from rootsd.app.discovery.explorer import Explorer
 from rootsd.app.discovery.sweeping import ROOTS_SHARE, ROOTS_SWEEP_S, Sweeping
 from rootsd.core.inputs import Sighted
-from rootsd.core.model import Parent
+from rootsd.core.parents import Parent
 from rootsd.host.disk.safety import Surroundings
 from rootsd.host.watch.events import Watcher
 from rootsd.host.watch.polling import PollingWatcher, sweep_interval

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rootsd.app.discovery.terrain import Terrain
-from rootsd.core.model import Parent
+from rootsd.core.parents import Parent
 from rootsd.host.disk import mounts, mounttable
 from rootsd.host.watch.polling import PollingWatcher
 from support.repos import raw

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rootsd.app.discovery.candidate import Arrival
 from rootsd.app.discovery.territories import Territories
-from rootsd.core.model import Parent
+from rootsd.core.parents import Parent
 from support.exploring import World
 from support.repos import fake_repository, raw
 

@@ -10,7 +10,8 @@ import pytest
 
 from rootsd.app.discovery.candidate import Arrival
 from rootsd.app.discovery.territory import Territory
-from rootsd.core.model import Coverage, Parent, ProjectKind
+from rootsd.core.model import ProjectKind
+from rootsd.core.parents import Coverage, Parent
 from rootsd.host.disk.markers import Rules
 from rootsd.host.watch.events import Purpose, Watched
 from support.repos import fake_repository, raw

@@ -6,7 +6,8 @@ import pytest
 
 from rootsd.app.discovery.folders import Folder, Role
 from rootsd.app.discovery.tree import Tree
-from rootsd.core.model import Coverage, ProjectKind
+from rootsd.core.model import ProjectKind
+from rootsd.core.parents import Coverage
 from rootsd.host.disk.walk import Place
 
 TOP, ONE, TWO = b"/src", b"/src/one", b"/src/one/two"

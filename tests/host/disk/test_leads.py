@@ -149,7 +149,7 @@ _LINKS = """
 import os, signal, subprocess, sys, threading
 from pathlib import Path
 from rootsd.host.disk.markers import Rules
-from rootsd.core.model import Parent
+from rootsd.core.parents import Parent
 from rootsd.host.disk.probe import probe
 from rootsd.host.disk.walk import Place, Walker, Zone
 from rootsd.host.vcs.complete import folders_at_work, untouched_for, what_is_missing

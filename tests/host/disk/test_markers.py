@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from rootsd.core.model import Nested, Parent, ProjectKind
+from rootsd.core.model import ProjectKind
+from rootsd.core.parents import Nested, Parent
 from rootsd.host.disk.markers import (
     BUILT_IN,
     PROJECT_GLOBS,

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from rootsd.core.model import Coverage, Nested, Parent, ProjectKind
+from rootsd.core.model import ProjectKind
+from rootsd.core.parents import Coverage, Nested, Parent
 from rootsd.host.disk.markers import Rules
 from rootsd.host.disk.walk import Listing, Place, Scan, Walker, Zone, stamp_of
 from support.repos import fake_repository, raw
@@ -196,7 +197,7 @@ def test_a_missing_parent_is_not_covered(tmp_path: Path) -> None:
 
 WALK = """
 import os, sys
-from rootsd.core.model import Parent
+from rootsd.core.parents import Parent
 from rootsd.host.disk.markers import Rules
 from rootsd.host.disk.walk import Place, Walker
 top = os.fsencode(sys.argv[1])

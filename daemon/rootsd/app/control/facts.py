@@ -7,7 +7,8 @@ from collections.abc import Awaitable, Callable, Sequence
 import anyio
 from anyio import CapacityLimiter, to_thread
 
-from rootsd.core.model import Parent, Presence, Project, ProjectKind
+from rootsd.core.model import Presence, Project, ProjectKind
+from rootsd.core.parents import Parent
 from rootsd.core.paths import contains
 from rootsd.host.disk.facts import facts_of
 from rootsd.host.disk.markers import ProjectFiles

@@ -10,7 +10,8 @@ from types import MappingProxyType
 
 from rootsd.core.catalog import Catalog
 from rootsd.core.decide import Ground
-from rootsd.core.model import Parent, Presence, Project, ProjectKind, Verdict
+from rootsd.core.model import Presence, Project, ProjectKind, Verdict
+from rootsd.core.parents import Parent
 from rootsd.core.paths import contains, is_utf8, text_of, to_uri
 from rootsd.wire.projects import Item
 

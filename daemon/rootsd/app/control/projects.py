@@ -17,7 +17,8 @@ from rootsd.app.deciding.ledger import Ledger
 from rootsd.app.deciding.references import Resolver, canonical, is_selected
 from rootsd.core.catalog import Catalog
 from rootsd.core.marks import mark_of
-from rootsd.core.model import Parent, Project
+from rootsd.core.model import Project
+from rootsd.core.parents import Parent
 from rootsd.core.paths import contains
 from rootsd.wire.facts import ShowQuery
 from rootsd.wire.guarding import LONGEST_WAIT_S

@@ -17,7 +17,8 @@ from rootsd.core.catalog import Catalog
 from rootsd.core.errors import UnknownProject
 from rootsd.core.inputs import Sighted
 from rootsd.core.labels import safe_label
-from rootsd.core.model import Parent, Presence, Project
+from rootsd.core.model import Presence, Project
+from rootsd.core.parents import Parent
 from rootsd.core.paths import contains
 from rootsd.wire.running import ParentStatus
 from rootsd.wire.scans import Scanned, ScanOrder

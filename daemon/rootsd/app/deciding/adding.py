@@ -16,7 +16,8 @@ from rootsd.app.deciding.references import canonical
 from rootsd.core.catalog import Catalog
 from rootsd.core.inputs import Rename, Sighted
 from rootsd.core.labels import safe_label
-from rootsd.core.model import Actor, Parent, ProjectKind
+from rootsd.core.model import Actor, ProjectKind
+from rootsd.core.parents import Parent
 from rootsd.core.paths import bytes_of
 from rootsd.core.uris import UriError, checked_uri, looks_like_a_uri
 from rootsd.wire.adding import Added, Addition

@@ -27,12 +27,12 @@ from rootsd.core.model import (
     Actor,
     ActorKind,
     Expiry,
-    Parent,
     Project,
     ProjectKind,
     Verdict,
     narrower,
 )
+from rootsd.core.parents import Parent
 from rootsd.wire.deciding import LONGEST_S, Decide, Decided, DecisionVerb, Effect
 from rootsd.wire.projects import Selection
 from rootsd.wire.request import BadRequest

@@ -18,7 +18,8 @@ from rootsd.app.deciding.ledger import Ledger
 from rootsd.core.errors import NameTaken, RootsdError
 from rootsd.core.inputs import Rename, Retag
 from rootsd.core.labels import safe_label
-from rootsd.core.model import UNDECIDED, Actor, Parent
+from rootsd.core.model import UNDECIDED, Actor
+from rootsd.core.parents import Parent
 from rootsd.core.uris import looks_like_a_uri
 from rootsd.wire.adding import Addition
 from rootsd.wire.deciding import Decided, Effect

@@ -17,7 +17,8 @@ from rootsd.core.catalog import Catalog
 from rootsd.core.errors import AmbiguousReference
 from rootsd.core.inputs import Rename, Retag
 from rootsd.core.labels import safe_label
-from rootsd.core.model import Actor, Parent, Project
+from rootsd.core.model import Actor, Project
+from rootsd.core.parents import Parent
 from rootsd.wire.deciding import Decided, Effect
 from rootsd.wire.naming import Renaming, Tagging
 from rootsd.wire.request import BadRequest

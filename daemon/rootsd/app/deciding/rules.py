@@ -18,7 +18,8 @@ from rootsd.core.catalog import Catalog
 from rootsd.core.errors import RefusedPlace, UnknownRule
 from rootsd.core.inputs import AddRule, ApproveRule, RemoveRule
 from rootsd.core.labels import safe_label
-from rootsd.core.model import Actor, Parent, Project, Rule, Verdict
+from rootsd.core.model import Actor, Project, Rule, Verdict
+from rootsd.core.parents import Parent
 from rootsd.core.paths import bytes_of, is_utf8, text_of
 from rootsd.core.rules import checked_pattern, literal, matches
 from rootsd.wire.deciding import Effect

@@ -16,7 +16,8 @@ from rootsd.app.deciding.references import canonical, never_plain
 from rootsd.core.catalog import Catalog
 from rootsd.core.decide import Ground, Judgement, voices
 from rootsd.core.labels import safe_label
-from rootsd.core.model import Parent, Presence, Project, Verdict
+from rootsd.core.model import Presence, Project, Verdict
+from rootsd.core.parents import Parent
 from rootsd.core.paths import bytes_of, is_utf8, text_of
 from rootsd.wire.request import BadRequest
 from rootsd.wire.standing import Checked, CheckQuery, Voice, Why, WhyQuery

@@ -20,7 +20,8 @@ from rootsd.core.history import FOCUS, Event, SubjectKind, rule_number
 from rootsd.core.inputs import Order as LedgerOrder
 from rootsd.core.inputs import Restore, RestoreRule
 from rootsd.core.labels import safe_label
-from rootsd.core.model import UNDECIDED, Actor, ActorKind, Parent, Rule, Ruling
+from rootsd.core.model import UNDECIDED, Actor, ActorKind, Rule, Ruling
+from rootsd.core.parents import Parent
 from rootsd.core.records import Focused, RuledProject
 from rootsd.core.undoing import Step, last_order, steps_back
 from rootsd.wire.deciding import Effect

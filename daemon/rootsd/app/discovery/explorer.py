@@ -22,7 +22,8 @@ from rootsd.app.discovery.territories import Territories
 from rootsd.app.discovery.territory import ProgressSink, Territory
 from rootsd.app.discovery.told import Tally, Told
 from rootsd.core.inputs import Observation, Sighted, Unreachable, Vanished
-from rootsd.core.model import Parent, Project, ProjectKind
+from rootsd.core.model import Project, ProjectKind
+from rootsd.core.parents import Parent
 from rootsd.host.disk.markers import child
 from rootsd.host.disk.probe import probe
 from rootsd.host.disk.safety import Surroundings

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from rootsd.core.model import Parent
+from rootsd.core.parents import Parent
 from rootsd.host.disk.markers import compile_globs
 from rootsd.host.vcs.worktrees import links_folder, links_in
 from rootsd.host.watch.events import Purpose, Watcher

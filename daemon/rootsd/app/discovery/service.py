@@ -30,7 +30,8 @@ from rootsd.app.discovery.status import (
 from rootsd.app.discovery.sweeping import Sweeping
 from rootsd.app.discovery.territory import Territory
 from rootsd.core.inputs import Observation
-from rootsd.core.model import Parent, Project
+from rootsd.core.model import Project
+from rootsd.core.parents import Parent
 from rootsd.host.disk.mounttable import MountWatch
 from rootsd.host.disk.safety import Surroundings
 from rootsd.host.processes import WorkedOn, worked_on

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from rootsd.app.discovery.territory import Territory
-from rootsd.core.model import Coverage
+from rootsd.core.parents import Coverage
 from rootsd.host.watch.events import Watched
 
 

@@ -25,7 +25,7 @@ from rootsd.core.catalog import Catalog
 from rootsd.core.errors import NotPresent, RefusedPlace
 from rootsd.core.inputs import Observation, Sighted, Unreachable, Unsafe, Vanished
 from rootsd.core.labels import safe_label
-from rootsd.core.model import Parent
+from rootsd.core.parents import Parent
 from rootsd.core.paths import text_of
 from rootsd.host.disk.answering import Answering
 from rootsd.host.disk.probe import probe

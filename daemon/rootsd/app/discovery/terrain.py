@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from rootsd.app.discovery.candidate import Arrival
 from rootsd.app.discovery.territory import ProgressSink, Territory
-from rootsd.core.model import Parent
+from rootsd.core.parents import Parent
 from rootsd.core.paths import contains
 from rootsd.host.disk.answering import Answering
 from rootsd.host.disk.markers import BUILT_IN, ProjectFiles, Rules

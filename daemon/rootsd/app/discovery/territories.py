@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from rootsd.app.discovery.linked import is_skipped
 from rootsd.app.discovery.territory import Territory
-from rootsd.core.model import Parent
+from rootsd.core.parents import Parent
 from rootsd.core.paths import contains
 
 

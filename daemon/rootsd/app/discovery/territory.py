@@ -15,17 +15,11 @@ from rootsd.app.discovery.behind import Behind
 from rootsd.app.discovery.candidate import Arrival
 from rootsd.app.discovery.folders import Folder, Role, changed, stamp_of_leaf
 from rootsd.app.discovery.tree import Tree
-from rootsd.core.model import Coverage, Parent, ProjectKind
+from rootsd.core.model import ProjectKind
+from rootsd.core.parents import Coverage, Parent
 from rootsd.host.disk.index import KeptTree, powers
 from rootsd.host.disk.markers import SKIPPED_BESIDE_A_PROJECT_FILE, Rules, child, is_marker
-from rootsd.host.disk.walk import (
-    Listing,
-    Place,
-    Walker,
-    Zone,
-    settled_before,
-    stamp_of,
-)
+from rootsd.host.disk.walk import Listing, Place, Walker, Zone, settled_before, stamp_of
 from rootsd.host.watch.events import Purpose, Watched, Watcher
 
 _PROGRESS_EVERY = 512

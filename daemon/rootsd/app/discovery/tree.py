@@ -8,7 +8,8 @@ from __future__ import annotations
 import os
 
 from rootsd.app.discovery.folders import Folder, Role
-from rootsd.core.model import Coverage, ProjectKind
+from rootsd.core.model import ProjectKind
+from rootsd.core.parents import Coverage
 from rootsd.host.disk.index import KeptTree
 from rootsd.host.disk.walk import Place
 

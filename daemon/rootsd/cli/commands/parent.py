@@ -15,7 +15,7 @@ from rootsd.cli.render import Answer, Column
 from rootsd.cli.session import Session
 from rootsd.core.errors import DaemonUnreachable
 from rootsd.core.labels import safe_label
-from rootsd.core.model import Nested, Parent
+from rootsd.core.parents import Nested, Parent
 from rootsd.core.paths import text_of
 from rootsd.wire.deciding import Effect
 from rootsd.wire.running import StatusQuery

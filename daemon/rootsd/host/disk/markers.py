@@ -11,7 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from rootsd.core.model import Nested, Parent, ProjectKind
+from rootsd.core.model import ProjectKind
+from rootsd.core.parents import Nested, Parent
 
 # In order of precedence: a colocated jj repository holds a .git as well.
 VCS_MARKERS: Mapping[bytes, ProjectKind] = MappingProxyType(

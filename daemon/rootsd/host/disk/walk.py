@@ -23,7 +23,8 @@ from enum import Enum
 from itertools import takewhile
 from typing import NamedTuple
 
-from rootsd.core.model import Coverage, Nested, ProjectKind
+from rootsd.core.model import ProjectKind
+from rootsd.core.parents import Coverage, Nested
 from rootsd.host.disk.markers import (
     BARE_NAMES,
     VCS_MARKERS,
