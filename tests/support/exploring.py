@@ -42,6 +42,7 @@ class World:
         while True:
             batch = self.pumped.pump()
             self.explorer.happened(batch)
+            self.told += self.explorer.take()
             quiet = not batch
             quiet = run_down(self.explorer, self.clock) and quiet
             if quiet:

@@ -92,3 +92,40 @@ def test_a_main_repository_that_is_moved_takes_its_links_along(up: Path, tmp_pat
     world.explorer.rescan(world.explorer.territories[0])
     world.settle()
     assert world.live() == world.fresh()
+
+
+def test_the_links_are_followed_after_the_last_went_and_another_came_at_once(
+    up: Path, tmp_path: Path
+) -> None:
+    world = World(tmp_path)
+    main = world.top / "one"
+    git("clone", up, main)
+    git("worktree", "add", ".w/a", cwd=main)
+    world.settle()
+    git("worktree", "remove", ".w/a", cwd=main)
+    git("worktree", "add", ".w/b", cwd=main)
+    world.settle()
+    git("worktree", "add", ".w/c", cwd=main)
+    world.settle()
+    assert world.live() == world.fresh() == {"one": GIT, "one/.w/b": TREE, "one/.w/c": TREE}
+
+
+def test_a_worktree_ends_with_its_main_repository_and_returns_with_it(
+    up: Path, tmp_path: Path
+) -> None:
+    world = World(tmp_path)
+    main, beside = world.top / "one", world.top / "beside"
+    git("clone", up, main)
+    world.settle()
+    git("worktree", "add", beside, cwd=main)
+    world.settle()
+    assert world.live() == world.fresh() == {"one": GIT, "beside": TREE}
+    main.rename(world.top / "two")
+    world.settle()
+    assert world.live() == world.fresh() == {"two": GIT}
+    (world.top / "two").rename(main)
+    world.settle()
+    assert world.live() == world.fresh() == {"one": GIT, "beside": TREE}
+    shutil.rmtree(main)
+    world.settle()
+    assert world.live() == world.fresh() == {}

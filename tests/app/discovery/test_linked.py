@@ -24,7 +24,7 @@ def up(tmp_path: Path) -> Path:
 
 def test_what_has_no_worktrees_costs_no_watch(up: Path) -> None:
     watcher = RememberingWatcher()
-    assert Linked(watcher).look(raw(up)) == (NONE, NONE)
+    assert Linked(watcher).look(raw(up)) == NONE
     assert watcher.count() == 0
 
 
@@ -33,14 +33,16 @@ def test_worktrees_come_and_go(up: Path, tmp_path: Path) -> None:
     linked = Linked(watcher)
     tree, folder = tmp_path / "tree", up / ".git" / "worktrees"
     git("worktree", "add", tree, cwd=up)
-    assert linked.look(raw(up)) == (frozenset({raw(tree)}), NONE)
+    assert linked.look(raw(up)) == {raw(tree)}
     assert watcher.folders(LINKS) == {raw(folder)}
     assert linked.owner(raw(folder)) == raw(up)
     git("worktree", "add", tmp_path / "more", cwd=up)
     git("worktree", "remove", tree, cwd=up)
-    assert linked.look(raw(up)) == (frozenset({raw(tmp_path / "more")}), frozenset({raw(tree)}))
+    assert linked.look(raw(up)) == {raw(tmp_path / "more")}
+    assert linked.take_cut_off() == [raw(tree)]
     git("worktree", "remove", tmp_path / "more", cwd=up)
-    assert linked.look(raw(up)) == (NONE, frozenset({raw(tmp_path / "more")}))
+    assert linked.look(raw(up)) == NONE
+    assert linked.take_cut_off() == [raw(tmp_path / "more")]
     assert watcher.count() == 0
 
 
@@ -50,10 +52,10 @@ def test_an_entry_without_its_link_is_watched_until_it_has_one(up: Path, tmp_pat
     tree, entry = tmp_path / "tree", up / ".git" / "worktrees" / "tree"
     git("worktree", "add", tree, cwd=up)
     (entry / "gitdir").rename(tmp_path / "kept")
-    assert linked.look(raw(up)) == (NONE, NONE)
+    assert linked.look(raw(up)) == NONE
     assert watcher.folders(LINKS) == {raw(entry), raw(entry.parent)}
     (tmp_path / "kept").rename(entry / "gitdir")
-    assert linked.look(raw(up)) == (frozenset({raw(tree)}), NONE)
+    assert linked.look(raw(up)) == {raw(tree)}
     assert watcher.folders(LINKS) == {raw(entry.parent)}
 
 
@@ -63,8 +65,10 @@ def test_a_repository_that_is_dropped_gives_its_watches_back(up: Path, tmp_path:
     git("worktree", "add", tmp_path / "tree", cwd=up)
     linked.look(raw(up))
     shutil.rmtree(up)
-    assert linked.drop(raw(up)) == {raw(tmp_path / "tree")}
-    assert linked.drop(raw(up)) == NONE
+    linked.drop(raw(up))
+    assert linked.take_cut_off() == [raw(tmp_path / "tree")]
+    linked.drop(raw(up))
+    assert linked.take_cut_off() == []
     assert watcher.count() == 0
 
 

@@ -134,8 +134,12 @@ class Candidates:
 
     def sweep(self) -> list[Settled]:
         """Look at those given up: where watches are short, nothing tells that one goes on."""
-        given_up = [each for each in self._all.values() if each.given_up is not None]
-        return [end for each in given_up if (end := self._judge(each)) is not None]
+        return self.look_at([p for p, each in self._all.items() if each.given_up is not None])
+
+    def look_at(self, paths: Iterable[bytes]) -> list[Settled]:
+        """Look at those of these that are followed: what they lacked elsewhere may have come."""
+        followed = [self._all[path] for path in paths if path in self._all]
+        return [end for each in followed if (end := self._judge(each)) is not None]
 
     def due(self) -> list[Settled]:
         """Look again at those whose time has come, and at the processes if any is in doubt."""

@@ -75,6 +75,11 @@ class Explorer:
 
     def take(self) -> tuple[Observation, ...]:
         """What is to be reported since the last call, in order."""
+        for path in self._linked.take_cut_off():
+            if self._territories.hold(path):
+                self._territories.look_at(path)
+            elif path in self._told:
+                self._report_all(self._strays.look_at((path,)))
         self._report_all(self._strays.look_below_the_lost())
         return self._told.take()
 
@@ -238,9 +243,7 @@ class Explorer:
             for territory in self._territories.values():
                 self.revisit(territory)
             self.recheck_strays()
-        for territory in self._territories.values():
-            if folder in territory:
-                territory.look_at(folder)
+        self._territories.look_at(folder)
         if folder in self._guards.roots:
             self._report(self._probe(folder))
 
@@ -271,7 +274,7 @@ class Explorer:
         self._strays.uncover(path)
         if path not in self._told:
             return
-        self._report_all(self._strays.look_at(self._strays_among(self._linked.drop(path))))
+        self._linked.drop(path)
         self._strays.lost(path)
         if not self._terrain.answers(path):
             self._report(Unreachable(path))
@@ -301,28 +304,25 @@ class Explorer:
                 continue
             identity = self._told.as_held(end.path, end.identity)
             self._report(Sighted(end.path, end.kind, identity, end.incomplete, end.main_checkout))
-            if end.has_links or end.path in self._linked:
-                self._follow_links(end.path)
+            main = self._linked.told_of_by(end)
+            if main is not None and main in self._told:
+                self._follow_links(main)
 
     def _follow_links(self, main: bytes) -> None:
-        """Take in the worktrees of a repository that no tree holds, and look at those gone."""
+        """Take in the worktrees of a repository, those that no tree holds as well."""
         if not self._terrain.answers(main):
             return
-        trees, gone = self._linked.look(main)
+        trees = self._linked.look(main)
+        self._settle(self._candidates.look_at(trees))
         for path in sorted(filter(self._territories.miss, trees)):
             self._strays.know((path,))
             self._consider(path, ProjectKind.GIT, Arrival.FOUND)
-        self._report_all(self._strays.look_at(self._strays_among(gone)))
-
-    def _strays_among(self, paths: Iterable[bytes]) -> list[bytes]:
-        return [p for p in paths if p in self._told and not self._territories.hold(p)]
 
     def _doubt(self, path: bytes) -> None:
         """A marker was listed and is not to be seen: it went, or is none, or is out of reach."""
         if path not in self._doubted:
             self._doubted.add(path)
-            for territory in self._territories.values():
-                territory.look_at(path)
+            self._territories.look_at(path)
             self._doubted.discard(path)
         elif os.access(path, os.X_OK):
             self._report(Vanished(path))

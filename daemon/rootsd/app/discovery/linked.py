@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from rootsd.app.discovery.candidate import Settled
 from rootsd.core.parents import Parent
 from rootsd.host.disk.markers import compile_globs
 from rootsd.host.vcs.worktrees import links_folder, links_in
@@ -24,15 +25,17 @@ class Linked:
         self._watcher = watcher
         self._mains: dict[bytes, _Followed] = {}
         self._owners: dict[bytes, bytes] = {}
+        self._cut_off: set[bytes] = set()
 
-    def look(self, main: bytes) -> tuple[frozenset[bytes], frozenset[bytes]]:
-        """The worktrees that `main` links to now, and those that it did before and no more.
+    def look(self, main: bytes) -> frozenset[bytes]:
+        """The worktrees that `main` links to now.
 
         Watch first, then look: what is linked in between is told.
         """
         folder = links_folder(main)
         if folder is None:
-            return frozenset(), self.drop(main)
+            self.drop(main)
+            return frozenset()
         followed = self._mains.setdefault(main, _Followed())
         before = followed.trees
         self._watch(main, followed, (folder,))
@@ -41,11 +44,15 @@ class Linked:
         self._watch(main, followed, links.open)
         self._unwatch(followed, followed.watched - {folder} - links.open)
         followed.trees = links_in(folder).trees if links.open else links.trees
-        return followed.trees, before - followed.trees
+        self._cut_off |= before - followed.trees
+        return followed.trees
 
-    def __contains__(self, main: bytes) -> bool:
-        """Whether a repository is followed."""
-        return main in self._mains
+    def told_of_by(self, end: Settled) -> bytes | None:
+        """The repository that is to be looked at, now that this is settled: itself, or the one
+        whose first worktree it is."""
+        if end.has_links or end.path in self._mains:
+            return end.path
+        return end.main_checkout if end.main_checkout not in self._mains else None
 
     def mains(self) -> tuple[bytes, ...]:
         """The repositories that are followed."""
@@ -55,20 +62,25 @@ class Linked:
         """The main repository whose links are kept in `folder`."""
         return self._owners.get(folder)
 
-    def drop(self, main: bytes) -> frozenset[bytes]:
-        """Follow a repository no more; the worktrees that it linked to."""
+    def drop(self, main: bytes) -> None:
+        """Follow a repository no more: it is gone, or has no worktrees."""
         followed = self._mains.pop(main, None)
-        if followed is None:
-            return frozenset()
-        self._unwatch(followed, set(followed.watched))
-        return followed.trees
+        if followed is not None:
+            self._unwatch(followed, set(followed.watched))
+            self._cut_off |= followed.trees
+
+    def take_cut_off(self) -> list[bytes]:
+        """The worktrees that were linked to and are no more, since the last call: they may have
+        ended though nothing in them changed."""
+        taken, self._cut_off = sorted(self._cut_off), set()
+        return taken
 
     def _watch(self, main: bytes, followed: _Followed, folders: Iterable[bytes]) -> None:
         for folder in folders:
-            if folder not in followed.watched:
-                self._watcher.watch(folder, Purpose.LINKS)
-                followed.watched.add(folder)
-                self._owners[folder] = main
+            # Another folder may be there by now: git removes it with the last link in it.
+            self._watcher.watch(folder, Purpose.LINKS)
+            followed.watched.add(folder)
+            self._owners[folder] = main
 
     def _unwatch(self, followed: _Followed, folders: Iterable[bytes]) -> None:
         for folder in folders:

@@ -30,6 +30,11 @@ class Territories(dict[bytes, Territory]):
         """Whether a parent is `folder` or lies below it."""
         return any(contains(folder, parent) for parent in self)
 
+    def look_at(self, path: bytes) -> None:
+        """Look at one folder in the trees that have it, whatever its stamp says."""
+        for territory in self.values():
+            territory.look_at(path)
+
     def hold(self, path: bytes) -> bool:
         """Whether the folder at `path` is a project of one of the trees."""
         return any(territory.has_project(path) for territory in self.values())
