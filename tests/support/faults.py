@@ -19,7 +19,8 @@ from pathlib import Path
 from rootsd.core.errors import RootsdError
 from rootsd.core.history import Head, events_for
 from rootsd.core.model import Project
-from rootsd.host.storage.database import StoreDamaged, transaction, write_events
+from rootsd.host.storage.database import StoreDamaged, transaction
+from rootsd.host.storage.rows import write_events
 from rootsd.host.storage.store import Store
 from support.cuts import damage, memory_folder, python_environment
 from support.decisions import NOON, decided, numbered

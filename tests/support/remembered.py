@@ -23,5 +23,5 @@ def remembered() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("rootsd.core.history.decode_project", lru_cache(_TEXTS)(decode_project))
         sightings = lru_cache(_TEXTS)(decode_sighting)
-        patch.setattr("rootsd.host.storage.database.decode_sighting", sightings)
+        patch.setattr("rootsd.host.storage.rows.decode_sighting", sightings)
         yield

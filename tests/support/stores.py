@@ -12,8 +12,9 @@ from rootsd.core.changes import Change, Note
 from rootsd.core.history import Event
 from rootsd.core.model import Project, Verdict
 from rootsd.host.storage import migrate
-from rootsd.host.storage.database import connect, transaction, write_events, write_sighting
+from rootsd.host.storage.database import connect, transaction
 from rootsd.host.storage.opening import DATABASE_NAME
+from rootsd.host.storage.rows import write_events, write_sighting
 from rootsd.host.storage.store import Loaded, Store
 from support.decisions import (
     NOON,

@@ -19,11 +19,10 @@ from rootsd.host.storage.database import (
     StoreDamaged,
     connect,
     connect_frozen,
-    read_events,
     transaction,
-    write_events,
 )
 from rootsd.host.storage.migrate import migrate
+from rootsd.host.storage.rows import read_events, write_events
 from support.decisions import NOON, after, approved, decide
 
 

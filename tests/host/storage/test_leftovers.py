@@ -9,15 +9,10 @@ from pathlib import Path
 import pytest
 
 from rootsd.core.history import START, Event, events_for
-from rootsd.host.storage.database import (
-    Database,
-    connect,
-    journal_of,
-    transaction,
-    write_events,
-)
+from rootsd.host.storage.database import Database, connect, journal_of, transaction
 from rootsd.host.storage.leftovers import KEPT, leftovers, prune, put_aside
 from rootsd.host.storage.migrate import migrate
+from rootsd.host.storage.rows import write_events
 from support.decisions import NOON, after, approved, decide, denied
 
 PAGE = 4096

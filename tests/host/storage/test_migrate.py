@@ -23,11 +23,8 @@ from rootsd.host.storage.database import (
     StoreDamaged,
     connect,
     journal_of,
-    read_events,
     read_number,
-    read_records,
     transaction,
-    write_events,
 )
 from rootsd.host.storage.migrate import (
     APPLICATION_ID,
@@ -42,6 +39,7 @@ from rootsd.host.storage.migrate import (
     migrate,
     refuse_newer,
 )
+from rootsd.host.storage.rows import read_events, read_records, write_events
 from support.decisions import NOON, PERSON, approved, decide, denied
 
 NEWEST = len(MIGRATIONS)

@@ -11,17 +11,10 @@ import pytest
 
 from rootsd.core import history
 from rootsd.core.history import START, Event, Head, events_for
-from rootsd.host.storage.database import (
-    Database,
-    StoreDamaged,
-    connect,
-    connect_frozen,
-    explained,
-    read_events,
-    read_sightings,
-)
+from rootsd.host.storage.database import Database, StoreDamaged, connect, connect_frozen, explained
 from rootsd.host.storage.leftovers import leftovers, stamp
 from rootsd.host.storage.recovery import check, contains, rebuild
+from rootsd.host.storage.rows import read_events, read_sightings
 from support.decisions import NOON, after, approved, decide, denied, forget, project
 from support.stores import database_of
 

@@ -18,8 +18,9 @@ from rootsd.core.history import fold, verified
 from rootsd.core.model import Presence, Project, ProjectKind, Sighting, Verdict
 from rootsd.host.private import NotPrivate
 from rootsd.host.storage import anchor as anchor_module
-from rootsd.host.storage.database import DiskFull, StoreUnusable, connect_frozen, read_events
+from rootsd.host.storage.database import DiskFull, StoreUnusable, connect_frozen
 from rootsd.host.storage.migrate import LEAST_RESERVE_BYTES
+from rootsd.host.storage.rows import read_events
 from rootsd.host.storage.store import Loaded, Store
 from support.decisions import (
     NOON,

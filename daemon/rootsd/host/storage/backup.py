@@ -14,15 +14,10 @@ from rootsd.host.private import (
     sync_path,
     unusable,
 )
-from rootsd.host.storage.database import (
-    Database,
-    StoreDamaged,
-    connect_frozen,
-    explained,
-    read_head,
-)
+from rootsd.host.storage.database import Database, StoreDamaged, connect_frozen, explained
 from rootsd.host.storage.leftovers import stamp
 from rootsd.host.storage.recovery import check
+from rootsd.host.storage.rows import read_head
 
 FOLDER_NAME = "backups"
 PREFIX, SUFFIX = "decisions-", ".db"

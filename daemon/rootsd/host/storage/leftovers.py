@@ -15,9 +15,8 @@ from rootsd.host.storage.database import (
     connect_frozen,
     explained,
     journal_of,
-    read_head,
-    read_head_at,
 )
+from rootsd.host.storage.rows import read_head, read_head_at
 
 DAMAGED_MARK = ".damaged-"
 KEPT = 3

@@ -24,10 +24,10 @@ from rootsd.host.storage.database import (
     connect,
     explained,
     transaction,
-    write_events,
 )
 from rootsd.host.storage.leftovers import leftovers, prune
 from rootsd.host.storage.migrate import fill_reserve, migrate, refuse_newer
+from rootsd.host.storage.rows import write_events
 
 DATABASE_NAME = "decisions.db"
 

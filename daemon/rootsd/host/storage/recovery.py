@@ -28,16 +28,18 @@ from rootsd.host.storage.database import (
     connect,
     explained,
     journal_of,
-    read_events,
-    read_fold,
-    read_head_at,
     read_number,
     transaction,
-    write_events,
-    write_sighting,
 )
 from rootsd.host.storage.leftovers import put_aside
 from rootsd.host.storage.migrate import APPLICATION_ID, layout, layout_of, migrate
+from rootsd.host.storage.rows import (
+    read_events,
+    read_fold,
+    read_head_at,
+    write_events,
+    write_sighting,
+)
 from rootsd.host.storage.salvage import Sources
 
 REBUILT_SUFFIX = ".rebuilt"

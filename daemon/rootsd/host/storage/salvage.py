@@ -15,9 +15,8 @@ from rootsd.host.storage.database import (
     StoreUnusable,
     connect_frozen,
     explained,
-    read_events,
-    read_sightings,
 )
+from rootsd.host.storage.rows import read_events, read_sightings
 
 
 class Sources:

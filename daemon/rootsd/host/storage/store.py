@@ -19,22 +19,24 @@ from rootsd.host.storage import backup
 from rootsd.host.storage.database import (
     StoreDamaged,
     StoreUnusable,
-    drop_sighting,
     explained,
+    require_sqlite,
+    shrink,
+    transaction,
+)
+from rootsd.host.storage.migrate import fill_reserve
+from rootsd.host.storage.nocow import write_in_place
+from rootsd.host.storage.opening import DATABASE_NAME, Opened, open_database
+from rootsd.host.storage.rows import (
+    drop_sighting,
     read_events,
     read_head,
     read_next_rule,
     read_records,
     read_sightings,
-    require_sqlite,
-    shrink,
-    transaction,
     write_events,
     write_sighting,
 )
-from rootsd.host.storage.migrate import fill_reserve
-from rootsd.host.storage.nocow import write_in_place
-from rootsd.host.storage.opening import DATABASE_NAME, Opened, open_database
 
 
 def _utc_now() -> datetime:
