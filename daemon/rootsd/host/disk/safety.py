@@ -1,7 +1,8 @@
 """Tells whether others could put another folder where a project lies.
 
 Whoever may write an ancestor may swap what is below it. Allowed are the sticky bit with an entry
-of our own (as in /tmp) and a group whose only member is the user (as many distributions give).
+of our own (as in /tmp) and a group whose only member is the user (as many distributions give). An
+access control list may name others all the same.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from functools import cache
 
 from rootsd.core.model import LapseReason
 from rootsd.core.paths import RefusedPlaces, ancestors
+from rootsd.host.disk.acl import named_writers
 
 _OVERFLOW_UID = 65534
 _FULL_UID_MAP = (b"0", b"0", b"4294967295")
@@ -150,7 +152,19 @@ class Surroundings:
             return Hazard(LapseReason.EXPOSED, f"everybody can write {os.fsdecode(path)}")
         if found.st_mode & stat.S_IWGRP and not self._is_ours(found.st_gid, self._uid):
             return Hazard(LapseReason.EXPOSED, f"a group can write {os.fsdecode(path)}")
+        if self.is_listed_for_others(path, found):
+            sentence = f"by its access control list others can write {os.fsdecode(path)}"
+            return Hazard(LapseReason.EXPOSED, sentence)
         return None
+
+    def is_listed_for_others(self, path: bytes, found: os.stat_result) -> bool:
+        """Whether the access control list of a folder above a project lets others put another one
+        in its place. Neither mode nor owner nor group tells of that: it is asked each time."""
+        if not found.st_mode & stat.S_IWGRP or found.st_mode & stat.S_ISVTX:
+            return False
+        users, groups = named_writers(path)
+        strangers = users - {0, self._uid}
+        return bool(strangers) or not all(self._is_ours(gid, self._uid) for gid in groups)
 
 
 def disguised(path: bytes, places: Iterable[bytes] = REFUSED_IDENTITIES) -> bytes | None:

@@ -143,6 +143,8 @@ class RootVerifier:
             mode, owner, group = self._above[path]
             if found.st_mode != mode or found.st_uid != owner or found.st_gid != group:
                 return True
+            if self._surroundings.is_listed_for_others(path, found):
+                return True
         return False
 
     def _forget_others(self, roots: Mapping[bytes, Identity]) -> None:
