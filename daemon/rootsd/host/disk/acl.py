@@ -1,7 +1,7 @@
 """Reads who may write a folder by its access control list, beside its owner and its group.
 
-Where there is a list, the group bits of the mode are its mask: they say what it grants at most, and
-the folder's own group may be one that has nobody else in it. Sources: acl(5), posix_acl_xattr.h.
+Where there is a list, the group bits of the mode are its mask: they say what it grants at most,
+and the folder's own group may have nobody else in it. Sources: acl(5), posix_acl_xattr.h.
 """
 
 from __future__ import annotations
