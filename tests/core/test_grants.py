@@ -6,7 +6,7 @@ import pytest
 
 from rootsd.core.catalog import Catalog
 from rootsd.core.grants import given
-from rootsd.core.inputs import AddRule, Approve, Deny, RemoveRule, Unsafe, Vanished
+from rootsd.core.inputs import AddRule, Approve, Deny, RemoveRule, Sighted, Unsafe, Vanished
 from rootsd.core.model import (
     Access,
     ActorKind,
@@ -99,6 +99,20 @@ def test_a_worktree_is_granted_with_its_main_checkout_and_lost_with_it() -> None
     assert after(catalog, seen(MAIN, 9)).roots == {}
     assert after(catalog, Unsafe(MAIN, LapseReason.EXPOSED)).roots == {}
     assert after(catalog, Deny(TREE, ANN)).roots.keys() == {MAIN}
+
+
+@pytest.mark.parametrize("by", [MAIN, TREE])
+def test_while_nobody_can_say_of_which_checkout_a_worktree_is_it_is_not_granted_with_it(
+    by: bytes,
+) -> None:
+    catalog = after(NOTHING_KNOWN, seen(MAIN), seen(TREE, 2, MAIN))
+    catalog = after(catalog, Approve(by, identity(1 if by == MAIN else 2), ANN))
+    lost = Sighted(TREE, ProjectKind.GIT, identity(2), Incomplete.NO_GIT_DIR)
+    cut_off = after(catalog, lost)
+    assert cut_off.roots.keys() == {by}, "who approved the worktree itself approved its folder"
+    replaced = after(cut_off, seen(MAIN, 9), Approve(MAIN, identity(9), ANN))
+    assert replaced.roots.keys() == {MAIN, by}
+    assert after(cut_off, seen(TREE, 2, MAIN)).roots == catalog.roots, "it returns by itself"
 
 
 @pytest.mark.parametrize("pattern", [ALLOW_W, ALLOW_ALL])

@@ -32,6 +32,7 @@ from rootsd.core.model import (
     UNDECIDED,
     Decision,
     Identity,
+    Incomplete,
     Lapse,
     LapseReason,
     Presence,
@@ -136,9 +137,15 @@ def _why_lapsed(project: Project, seen: Sighting) -> LapseReason | None:
         return LapseReason.REPLACED
     if not all(identity.keeps_git(now) for identity in approved):
         return LapseReason.RETARGETED
-    if project.sighting.main_checkout != seen.main_checkout:
-        return LapseReason.RETARGETED
-    return None
+    return LapseReason.RETARGETED if _is_of_another(project.sighting, seen) else None
+
+
+def _is_of_another(before: Sighting, seen: Sighting) -> bool:
+    """Whether a worktree has come to another main checkout. While its git data are out of reach
+    nobody can say of which it is."""
+    if Incomplete.NO_GIT_DIR in (before.incomplete, seen.incomplete):
+        return False
+    return before.main_checkout != seen.main_checkout
 
 
 def is_told_apart(identity: Identity | None) -> bool:

@@ -11,8 +11,8 @@ import anyio
 import pytest
 
 from rootsd.app.sessions.patience import Patience
-from rootsd.core.inputs import Observation, Unreachable, Vanished
-from rootsd.core.model import GitEntry, Identity
+from rootsd.core.inputs import Observation, Sighted, Unreachable, Vanished
+from rootsd.core.model import GitEntry, Identity, Incomplete, ProjectKind
 from support.fakes import HANG_GUARD
 from support.repos import raw
 from support.world import identity
@@ -148,3 +148,23 @@ async def test_whoever_reported_what_is_gone_has_to_look_again(disk: Disk) -> No
     disk.gone |= {NEAR, OTHER}
     assert await patience.verify(ROOTS) == [Vanished(NEAR), Vanished(OTHER)]
     assert doubted == [NEAR, OTHER]
+
+
+async def test_of_a_worktree_without_its_git_data_discovery_tells_when_they_return() -> None:
+    seen = {
+        path: Sighted(path, ProjectKind.GIT, identity(1), incomplete)
+        for path, incomplete in ((NEAR, Incomplete.NO_GIT_DIR), (OTHER, None))
+    }
+
+    class Looks:
+        looks = 0
+
+        def verify(self, roots: Mapping[bytes, Identity]) -> list[Observation]:
+            return [seen[path] for path in roots]
+
+        verify_more = verify
+
+    doubted: list[bytes] = []
+    patience = Patience(Looks, tuple, doubted.extend)
+    assert await patience.verify({path: identity(1) for path in seen}) == [*seen.values()]
+    assert doubted == [NEAR]

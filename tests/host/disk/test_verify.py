@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from rootsd.core.inputs import Sighted, Unreachable, Unsafe, Vanished
-from rootsd.core.model import GitEntry, Identity, LapseReason
+from rootsd.core.model import GitEntry, Identity, Incomplete, LapseReason
 from rootsd.host.disk import verify
 from rootsd.host.disk.identity import identify
 from rootsd.host.disk.safety import Surroundings
@@ -111,6 +111,31 @@ def test_a_git_file_that_is_written_anew_in_its_place_is_told(
     (seen,) = verifier.verify(roots)
     assert isinstance(seen, Sighted)
     assert not roots[raw(tree)].keeps_git(identify(raw(tree)))
+
+
+@pytest.mark.usefixtures("all_settled")
+def test_a_worktree_that_its_main_repository_knows_no_more_is_told_though_nothing_changed_in_it(
+    verifier: RootVerifier, tmp_path: Path
+) -> None:
+    main, tree = fake_repository(tmp_path / "main"), tmp_path / "tree"
+    tree.mkdir()
+    link = main / ".git" / "worktrees" / "tree"
+    link.mkdir(parents=True)
+    (link / "commondir").write_text("../..")
+    (link / "gitdir").write_text(f"{tree}/.git")
+    (tree / ".git").write_text(f"gitdir: {link}")
+    roots = _approved(tree)
+    assert verifier.verify(roots) == []
+    main.rename(tmp_path / "elsewhere")
+    (seen,) = verifier.verify(roots)
+    assert isinstance(seen, Sighted)
+    assert (seen.main_checkout, seen.incomplete) == (None, Incomplete.NO_GIT_DIR)
+    assert seen.identity is not None
+    assert verifier.verify({raw(tree): seen.identity}) == [], "it is known now"
+    (tmp_path / "elsewhere").rename(main)
+    (back,) = verifier.verify({raw(tree): seen.identity})
+    assert isinstance(back, Sighted)
+    assert (back.main_checkout, back.identity) == (raw(main), roots[raw(tree)])
 
 
 def test_a_link_in_the_place_of_a_root_has_replaced_it(verifier: RootVerifier, root: Path) -> None:

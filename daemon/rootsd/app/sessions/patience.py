@@ -17,7 +17,7 @@ from typing import Protocol
 import anyio
 
 from rootsd.core.inputs import Observation, Sighted, Unreachable
-from rootsd.core.model import GitEntry, Identity
+from rootsd.core.model import GitEntry, Identity, Incomplete
 from rootsd.host.disk.mounts import innermost
 from rootsd.host.vcs.gitdir import target_of_git_file
 
@@ -111,7 +111,7 @@ class Patience:
         return [Unreachable(path) for path in roots]
 
     def _told(self, found: list[Observation]) -> list[Observation]:
-        doubted = [told.path for told in found if not isinstance(told, Sighted)]
+        doubted = [seen.path for seen in found if _is_in_doubt(seen)]
         if doubted:
             self._on_doubt(doubted)
         return found
@@ -125,6 +125,12 @@ def _point_of(path: bytes, identity: Identity, points: tuple[bytes, ...]) -> byt
         target = target_of_git_file(path)
         point = None if target is None else innermost(points, target)
     return point
+
+
+def _is_in_doubt(seen: Observation) -> bool:
+    """Whether discovery is to look as well, and to tell when it is over: what is not published is
+    verified no more."""
+    return not isinstance(seen, Sighted) or seen.incomplete is Incomplete.NO_GIT_DIR
 
 
 def _verify(looker: Looker, roots: _Roots) -> list[Observation]:

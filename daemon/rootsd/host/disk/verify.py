@@ -101,7 +101,7 @@ class RootVerifier:
             now = identify(path)
         except OSError:
             return [absent(path, None, identity.filesystem)]
-        if not identity.holds_for(now):
+        if not identity.holds_for(now) or _is_git_lost(identity, now):
             return [probe(path, filesystem=identity.filesystem)]
         # `found` is older than the check: a change in between is a difference the next time, once
         # the clock that stamps changes has gone on.
@@ -155,3 +155,9 @@ class RootVerifier:
             del self._roots[path]
         above = {folder for path in self._roots for folder in ancestors(path)}
         self._above = {path: look for path, look in self._above.items() if path in above}
+
+
+def _is_git_lost(known: Identity, now: Identity) -> bool:
+    """Whether the git data are not there that a `.git` file led to: no link back from them stands
+    any more, by which a worktree may be approved with its main checkout."""
+    return known.git_target is not None and now.git_target is None
