@@ -87,26 +87,22 @@ def test_room_is_told_of_a_real_disk(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("limit", "in_use", "condition", "line"),
     [
-        ("8192", 10, OK, ""),
-        ("8192", 2_000, WARNING, "fs.inotify.max_user_watches=524288"),
-        ("524288", 120_000, WARNING, "fs.inotify.max_user_watches=2097152"),
+        (8_192, 10, OK, ""),
+        (8_192, 2_000, WARNING, "fs.inotify.max_user_watches=524288"),
+        (524_288, 120_000, WARNING, "fs.inotify.max_user_watches=2097152"),
     ],
 )
 def test_watches_that_run_out_come_with_the_line_for_sysctl(
-    tmp_path: Path, limit: str, in_use: int, condition: Condition, line: str
+    limit: int, in_use: int, condition: Condition, line: str
 ) -> None:
-    file = tmp_path / "limit"
-    file.write_text(f"{limit}\n")
-    found = examining.watch_limit(in_use, file=str(file))
+    found = examining.watch_limit(in_use, limit)
     assert found.condition is condition
     assert line in found.remedy
     assert ("sysctl --system" in found.remedy) == bool(line)
 
 
-def test_a_system_without_inotify_has_no_limit(tmp_path: Path) -> None:
-    assert examining.watch_limit(3, file=f"{tmp_path}/none") == Diagnosis(
-        "watches", OK, "3 in use"
-    )
+def test_a_system_without_inotify_has_no_limit() -> None:
+    assert examining.watch_limit(3, None) == Diagnosis("watches", OK, "3 in use")
 
 
 @pytest.mark.parametrize(

@@ -13,11 +13,10 @@ from datetime import datetime, timedelta
 
 from rootsd.core.diagnosis import Diagnosis, error, ok, warning
 from rootsd.core.labels import safe_label
+from rootsd.host.watch.limits import Limit, setting_for_more
 
 LITTLE_ROOM = 64 << 20
 HARDLY_ANY_ROOM = 4 << 20
-MORE_WATCHES = 524_288
-_WATCHES_FILE = "/proc/sys/fs/inotify/max_user_watches"
 # The daemon takes a quarter of what there is, for the others' sake; see host.watch.inotify.
 _SHARE = 4
 _NEARLY = 0.8
@@ -69,19 +68,17 @@ def disk_room(
     return ok(topic, told) if room >= LITTLE_ROOM else warning(topic, told, remedy)
 
 
-def watch_limit(in_use: int, *, file: str = _WATCHES_FILE) -> Diagnosis:
-    """Whether the watches that the system grants are enough; `in_use` are the daemon's."""
+def watch_limit(in_use: int, limit: int | None) -> Diagnosis:
+    """Whether the watches that the system grants are enough; `in_use` are the daemon's, `limit` is
+    as `rootsd.host.watch.limits.granted` tells it."""
     topic = "watches"
-    try:
-        with open(file, encoding="ascii") as stream:
-            limit = int(stream.read())
-    except (OSError, ValueError):
+    if limit is None:
         return ok(topic, f"{in_use:,} in use")
     ours = limit // _SHARE
     told = f"{in_use:,} in use, of {ours:,} that rootsd takes at most ({limit:,} per user)"
     if in_use < ours * _NEARLY:
         return ok(topic, told)
-    line = f"fs.inotify.max_user_watches={max(MORE_WATCHES, 4 * limit)}"
+    line = setting_for_more(Limit.WATCHES, limit)
     remedy = f"echo {line} | sudo tee /etc/sysctl.d/60-rootsd.conf && sudo sysctl --system"
     return warning(topic, told, remedy)
 

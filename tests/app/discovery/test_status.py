@@ -49,6 +49,7 @@ def test_a_watched_parent(tmp_path: Path) -> None:
         RememberingWatcher(budget=0),
         PollingWatcher(),
         PollingWatcher(Watched.NO_INSTANCE),
+        PollingWatcher(Watched.FAILED),
     ],
 )
 def test_a_polled_parent_says_why(tmp_path: Path, watcher: Watcher) -> None:

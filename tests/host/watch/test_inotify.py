@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import errno
 import os
 import queue
 from collections import deque
@@ -10,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from rootsd.host.watch import inotify
 from rootsd.host.watch.events import Change, Happening, Overflow, Purpose, Signal, Watched
 from rootsd.host.watch.inotify import InotifyWatcher
 from support.observed import HANG_S
@@ -187,6 +190,19 @@ def test_what_cannot_be_watched_is_said(ears: Ears, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(".")
     for name in ("none", "file", "link"):
         assert ears.watcher.watch(raw(tmp_path / name), FRONTIER) is Watched.GONE
+
+
+def test_a_disk_that_fails_is_no_reason_to_end(
+    ears: Ears, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_arguments: object) -> int:
+        ctypes.set_errno(errno.EIO)
+        return -1
+
+    with monkeypatch.context() as patched:
+        patched.setattr(inotify, "inotify_add_watch", fail)
+        assert ears.watcher.watch(raw(tmp_path), FRONTIER) is Watched.FAILED
+    assert ears.watcher.watch(raw(tmp_path), FRONTIER) is Watched.YES
 
 
 def test_no_more_watches_are_taken_than_the_budget() -> None:

@@ -18,6 +18,7 @@ from rootsd.core.labels import safe_label
 from rootsd.host import examining, landlock
 from rootsd.host.clock import utc_now
 from rootsd.host.disk.handles import file_handles
+from rootsd.host.watch.limits import Limit, granted
 from rootsd.wire.examining import DiagnosisItem, Examine, Examined
 from rootsd.wire.running import ParentStatus
 
@@ -60,7 +61,7 @@ class Examining:
             yield error("store", f"the disk refuses {count} changes", "df -h, then rootsd status")
         seen = (p.sighting.first_seen for p in self.ledger.catalog.projects.values())
         yield examining.clock(self.now(), max(seen, default=None))
-        yield examining.watch_limit(self.surveyor.watches())
+        yield examining.watch_limit(self.surveyor.watches(), granted(Limit.WATCHES))
 
     def _outside(self, parents: Sequence[ParentStatus]) -> list[Diagnosis]:
         """What has to be looked at on the disk."""

@@ -5,10 +5,14 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from enum import Enum
+from functools import cache
 
 from rootsd.app.discovery.territory import Territory
 from rootsd.core.parents import Coverage
 from rootsd.host.watch.events import Watched
+from rootsd.host.watch.limits import Limit, granted, setting_for_more
+
+_AGAIN = "rootsd down and rootsd up"
 
 
 class ParentState(Enum):
@@ -90,18 +94,21 @@ def _state_of(territory: Territory) -> tuple[ParentState, str, str]:
         return ParentState.MISSING, "it is not there", f"rootsd parent rm {path}"
     match territory.limit:
         case Watched.LIMIT:
-            return (
-                ParentState.POLLED,
-                "the limit of inotify watches is reached; changes show with a delay",
-                "sudo sysctl fs.inotify.max_user_watches=524288, then rootsd down and rootsd up",
-            )
+            reason = "the limit of inotify watches is reached; changes show with a delay"
+            return ParentState.POLLED, reason, _raise(Limit.WATCHES)
         case Watched.NO_INSTANCE:
-            return (
-                ParentState.POLLED,
-                "all inotify instances are in use; changes show with a delay",
-                "sudo sysctl fs.inotify.max_user_instances=512, then rootsd down and rootsd up",
-            )
+            reason = "all inotify instances are in use; changes show with a delay"
+            return ParentState.POLLED, reason, _raise(Limit.INSTANCES)
+        case Watched.FAILED:
+            reason = "not all in it could be watched; changes show with a delay"
+            return ParentState.POLLED, reason, _AGAIN
         case Watched.UNSUPPORTED:
             return ParentState.POLLED, "its file system tells of no changes made elsewhere", ""
         case _:
             return ParentState.WATCHED, "", ""
+
+
+# Not read anew with each status, nor once somebody did as it says.
+@cache
+def _raise(limit: Limit) -> str:
+    return f"sudo sysctl {setting_for_more(limit, granted(limit))}, then {_AGAIN}"

@@ -23,6 +23,8 @@ from rootsd.host.disk.walk import Listing, Place, Walker, Zone, settled_before, 
 from rootsd.host.watch.events import Purpose, Watched, Watcher
 
 _PROGRESS_EVERY = 512
+# Whoever is answered so has to look for himself.
+_UNWATCHED = (Watched.LIMIT, Watched.NO_INSTANCE, Watched.UNSUPPORTED, Watched.FAILED)
 
 ProgressSink = Callable[[int, int], None]
 
@@ -339,5 +341,5 @@ class Territory:
 
     def _arm(self, path: bytes) -> None:
         result = self._watcher.watch(path, Purpose.FRONTIER)
-        if result in (Watched.LIMIT, Watched.NO_INSTANCE, Watched.UNSUPPORTED):
+        if result in _UNWATCHED:
             self.limit = result

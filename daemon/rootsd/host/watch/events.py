@@ -34,6 +34,7 @@ class Watched(Enum):
     LIMIT = "the limit of watches is reached"
     NO_INSTANCE = "the user's inotify instances are used up"
     UNSUPPORTED = "cannot be watched here"
+    FAILED = "the system could not watch it"
     SILENT = "the file system does not answer"
 
 

@@ -39,6 +39,7 @@ from rootsd.host.watch.events import (
     Watched,
     overflowed,
 )
+from rootsd.host.watch.limits import Limit, granted
 
 log = logging.getLogger(__name__)
 
@@ -57,7 +58,6 @@ _MASKS = {
 }
 # IN_MASK_ADD: one folder may be watched for two purposes, and the kernel keeps one mask for both.
 _HOW = _C.IN_ONLYDIR | _C.IN_DONT_FOLLOW | _C.IN_EXCL_UNLINK | _C.IN_MASK_ADD
-_LIMIT_FILE = "/proc/sys/fs/inotify/max_user_watches"
 _USUAL_LIMIT = 8192
 _REFUSED = WatchDescriptor(-1)
 # More than is there nearly always. To make room for a full queue each time takes 15 us, this none.
@@ -222,10 +222,8 @@ class InotifyWatcher:
         try:
             self._fd.book(folder, purpose)
         except OSError as error:
-            result = _RESULTS.get(error.errno or 0)
-            if result is None:
-                raise
-            return result
+            # EIO and the like, of a disk that was pulled out, ENOMEM: the folder may well be read.
+            return _RESULTS.get(error.errno or 0, Watched.FAILED)
         return Watched.YES
 
     def unwatch(self, folder: bytes, purpose: Purpose) -> None:
@@ -276,11 +274,7 @@ class InotifyWatcher:
 
 def _own_share() -> int:
     """A quarter of what the system grants the user."""
-    try:
-        with open(_LIMIT_FILE, "rb") as file:
-            return int(file.read()) // 4
-    except (OSError, ValueError):
-        return _USUAL_LIMIT // 4
+    return (granted(Limit.WATCHES) or _USUAL_LIMIT) // 4
 
 
 def _change(event: InotifyEvent) -> Change:
