@@ -161,10 +161,12 @@ observed.wait(lambda: observed.all[-1] == seen)
 discovery.stop()
 assert Vanished(one) not in observed.all
 src.chmod(0)
+observed.all.clear()
 # It cannot even be watched now: the folder above it tells.
 discovery = start(src)
+assert observed.all == []
 src.chmod(0o700)
-observed.wait(lambda: observed.all[-1] == seen)
+observed.wait(lambda: observed.all == [seen])
 discovery.stop()
 """, tmp_path)  # fmt: skip
 

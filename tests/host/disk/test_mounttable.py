@@ -101,4 +101,4 @@ def test_a_watch_that_never_began_can_be_stopped() -> None:
     before = set(threading.enumerate())
     watch = MountWatch(lambda: None)
     watch.stop()
-    assert set(threading.enumerate()) == before
+    assert set(threading.enumerate()) <= before
