@@ -152,9 +152,9 @@ home = Path(sys.argv[1])
 places = RefusedPlaces(os.fsencode(home), own=(os.fsencode(home / "state"),))
 judge = Surroundings.of(os.getuid(), places, MountTable().now)
 (home / ".ssh/sub").mkdir(parents=True)
-for place, at in ((".ssh", "src/one"), ("state", "src/two")):
+for place, at in ((".ssh", "src/one"), ("state", "src/two"), ("..", "src/over")):
     subprocess.run(["mount", "--bind", home / place, home / at], check=True)
-for name in ("src/one/sub", "src/two/sub", ".codex/worktrees/w", "src/plain/sub"):
+for name in sys.argv[2:]:
     path = os.fsencode(home / name)
     hazard = judge.hazard(path)
     told = RootVerifier(judge).verify({path: identify(path)})
@@ -166,15 +166,21 @@ for name in ("src/one/sub", "src/two/sub", ".codex/worktrees/w", "src/plain/sub"
 def test_what_lies_in_a_refused_folder_under_another_name_is_refused_with_it(
     tmp_path: Path,
 ) -> None:
-    """Also where that folder and its second name were made while the judge was at work."""
-    for name in ("state/sub", ".codex/worktrees/w", "src/one", "src/two"):
-        (tmp_path / name).mkdir(parents=True)
-    (tmp_path / "src/plain/sub").mkdir(parents=True)
-    home = str(tmp_path)
-    assert run_python(OWN_MOUNTS, BELOW, tmp_path) == (
+    """Also where that folder and its second name were made while the judge was at work. What holds
+    one of them is refused itself, and no more."""
+    home = tmp_path / "ann"
+    for name in ("state/sub", ".codex/worktrees/w", "src/one", "src/two", "src/plain/sub"):
+        (home / name).mkdir(parents=True)
+    for folder in (home / "src/over", tmp_path / "x"):
+        folder.mkdir()
+    seen = ["src/one/sub", "src/two/sub", ".codex/worktrees/w", "src/plain/sub"]
+    seen += ["src/over", "src/over/x"]
+    assert run_python(OWN_MOUNTS, BELOW, home, *map(Path, seen)) == (
         f"src/one/sub {home}/src/one is {home}/.ssh under another name ['refused place']\n"
         f"src/two/sub {home}/src/two is {home}/state under another name ['refused place']\n"
         ".codex/worktrees/w None []\n"
-        "src/plain/sub None []\n",
+        "src/plain/sub None []\n"
+        f"src/over it is {tmp_path} under another name ['refused place']\n"
+        "src/over/x None []\n",
         "",
     )

@@ -92,8 +92,9 @@ class Surroundings:
     def of(
         cls, uid: int, places: RefusedPlaces, mounted: Callable[[], object] = lambda: None
     ) -> Surroundings:
-        """With all that `places` refuses by name."""
-        refused = (*REFUSED_IDENTITIES, places.home)
+        """With what `places` refuses by name, but for what the configuration says."""
+        holding = {above for place in (places.home, *places.own) for above in ancestors(place)}
+        refused = (*REFUSED_IDENTITIES, places.home, *sorted(holding))
         return cls(uid, refused=refused, trees=places.trees(), mounted=mounted)
 
     def _identify(self) -> None:
@@ -108,9 +109,14 @@ class Surroundings:
             self._identify()
             self._mounted_then = mounted
 
-    def owns(self, found: os.stat_result) -> bool:
-        """Whether a folder belongs to the user."""
-        return found.st_uid == self._uid
+    def of_itself(self, path: bytes, found: os.stat_result) -> Hazard | None:
+        """What speaks against a project's own folder, whatever lies above it."""
+        place = self._refused.get((found.st_dev, found.st_ino), path)
+        if place != path:
+            return Hazard(LapseReason.REFUSED_PLACE, _another_name_for(place))
+        if found.st_uid != self._uid:
+            return Hazard(LapseReason.EXPOSED, "it belongs to another user")
+        return None
 
     def hazard(self, path: bytes, safe: set[bytes] | None = None) -> Hazard | None:
         """Why the folder at `path` may not be published. Raises OSError if it is not there.
@@ -119,11 +125,8 @@ class Surroundings:
         """
         self.heed_mounts()
         entry = os.lstat(path)
-        place = self._refused.get((entry.st_dev, entry.st_ino), path)
-        if place != path:
-            return Hazard(LapseReason.REFUSED_PLACE, _another_name_for(place))
-        if not self.owns(entry):
-            return Hazard(LapseReason.EXPOSED, "it belongs to another user")
+        if (hazard := self.of_itself(path, entry)) is not None:
+            return hazard
         judged = []
         for above in ancestors(path):
             if safe is not None and above in safe:

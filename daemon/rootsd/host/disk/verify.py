@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from rootsd.core.inputs import Observation, Sighted, Unsafe
-from rootsd.core.model import GitEntry, Identity, LapseReason
+from rootsd.core.model import GitEntry, Identity
 from rootsd.core.paths import ancestors
 from rootsd.host.disk.identity import identify
 from rootsd.host.disk.probe import absent, probe
@@ -116,8 +116,8 @@ class RootVerifier:
 
     def _hazard(self, path: bytes, found: os.stat_result) -> Hazard | None:
         """As `Surroundings.hazard`, but no ancestor is judged twice."""
-        if not self._surroundings.owns(found):
-            return Hazard(LapseReason.EXPOSED, "it belongs to another user")
+        if (own := self._surroundings.of_itself(path, found)) is not None:
+            return own
         entry_owner = found.st_uid
         judged: dict[bytes, _Seen] = {}
         for above in ancestors(path):
