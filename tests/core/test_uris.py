@@ -40,6 +40,8 @@ def test_a_plain_uri_is_taken_in_one_form(typed: str, uri: str | None) -> None:
         ("mailto:ann@example.com", "form"),
         ("https://ann:secret@example.com/", "password"),
         ("https://example.com/a/../b", "clients resolve"),
+        ("https://example.com/a/%2e%2E/b", "clients resolve"),
+        ("https://example.com/.%2e", "clients resolve"),
         ("https://example.com/.", "clients resolve"),
         ("https://example.com/#a", "fragment"),
         ("https://example.com/a b", "character"),

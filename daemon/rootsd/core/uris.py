@@ -17,6 +17,7 @@ _WHOLE = re.compile(
     re.ASCII,
 )
 _PLAIN = re.compile(r"(?:[A-Za-z0-9._~:/?@!$&'()*+,;=\[\]-]|%[0-9A-Fa-f]{2})*", re.ASCII)
+_DOT = re.compile("%2e", re.IGNORECASE)
 _ORIGIN = re.compile(r"^[^/]*//[^/?#]*")
 # `file:` is what folders are for, and `roots:` is ours.
 _NO_ROOTS = frozenset(["file", "roots", "javascript", "data", "vbscript", "about", "blob"])
@@ -46,7 +47,8 @@ def checked_uri(text: str) -> str:
         raise UriError("it is not of the form https://host/path")
     if ":" in (found["user"] or ""):
         raise UriError("it holds a password, which every client would be told")
-    if {".", ".."} & set((found["path"] or "").split("/")):
+    # %2e is a dot to whoever resolves (url.spec.whatwg.org, "double-dot URL path segment").
+    if {".", ".."} & set(_DOT.sub(".", found["path"] or "").split("/")):
         raise UriError("its path has a . or .. in it, which clients resolve")
     return uri
 

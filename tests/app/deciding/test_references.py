@@ -103,6 +103,13 @@ def test_the_end_of_a_path_means_the_only_project_there_whatever_it_is_called() 
         resolver(TOOL, elsewhere).find("src/tool")
 
 
+@pytest.mark.parametrize("reference", ["/", "/api.example.com"])
+def test_a_whole_path_is_not_taken_for_the_end_of_a_uri(reference: str) -> None:
+    uris = [b"https://api.example.com", b"https://api.example.com//"]
+    known = [at(uri, project(number)) for number, uri in enumerate(uris)]
+    assert resolver(*known).find(reference) == ()
+
+
 def test_an_ending_that_fits_several_names_is_ambiguous_and_all_are_listed() -> None:
     with pytest.raises(AmbiguousReference) as refusal:
         resolver().all(["api"])

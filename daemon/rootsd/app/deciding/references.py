@@ -151,7 +151,9 @@ class Resolver:
 
     def _by_ending(self, reference: str) -> Project | None:
         """`api` for the only one of `acme/api` and `beta/web` that ends so; and `acme/api` for the
-        only one that lies there, whatever it is called."""
+        only one that lies there, whatever it is called. A whole path is the end of nothing."""
+        if reference.startswith("/"):
+            return None
         catalog = self.catalog
         ending = "/" + reference
         everything = catalog.projects.values()
