@@ -94,7 +94,7 @@ def whole(forest: Forest) -> set[bytes]:
     git = {
         path
         for path in forest.repositories
-        if os.path.isdir(path + b"/.git") or os.path.isfile(path + b"/HEAD")
+        if os.path.exists(path + b"/.git") or os.path.isfile(path + b"/HEAD")
     }
     return git | forest.loose
 

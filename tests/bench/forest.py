@@ -2,9 +2,9 @@
 
 Layouts: 60 % host/owner/repo (as ghq does), 25 % flat, 15 % client/project/repo. A third of the
 repositories hold a node_modules, .venv or target; one in 50 is a monorepo. Beside them lie plain
-folders, loose projects, bare repositories, other VCS, loops of links, unreadable folders and names
-that are not UTF-8. All repositories share one real `.git`, its objects as hard links; each has
-an index of its own, as git would have written it there.
+folders, loose projects, bare repositories, worktrees, a submodule, other VCS, loops of links,
+unreadable folders and names that are not UTF-8. All other repositories share one real `.git`, its
+objects as hard links; each has an index of its own, as git would have written it there.
 
 Run: python tests/bench/forest.py FOLDER [--repositories N] [--heavy N] [--lean]
 """
@@ -149,6 +149,18 @@ class _Planter:
             self.git_folder(bare)
             self.forest.repositories.add(bare)
         os.chmod(self.folder(odd + b"/unreadable"), 0)
+        self.linked(self.folder(odd + b"/linked"))
+
+    def linked(self, inside: bytes) -> None:
+        """A repository with worktrees beside it, and with a submodule, which is no project."""
+        main, trees = inside + b"/main", [inside + b"/tree%d" % number for number in range(5)]
+        git(b"clone", b"-q", self.template, main)
+        for tree in trees:
+            git(b"-C", main, b"worktree", b"add", b"-q", tree)
+        allow = b"protocol.file.allow=always"
+        git(b"-C", main, b"-c", allow, b"submodule", b"--quiet", b"add", self.template, b"sub")
+        self.forest.repositories.update((main, *trees))
+        self.forest.folders += sum(len(below) for _, below, _ in os.walk(inside))
 
 
 def index_of(about: os.stat_result) -> bytes:
@@ -163,19 +175,22 @@ def index_of(about: os.stat_result) -> bytes:
     return index + hashlib.sha1(index, usedforsecurity=False).digest()
 
 
-def make_template(folder: Path) -> Path:
-    """A real `.git` of a repository with one commit."""
-    (folder / os.fsdecode(README)).write_bytes(ABOUT)
+def git(*words: str | bytes | Path) -> None:
+    """Run git as nobody in particular has it configured."""
     environment = {
         **os.environ,
         "GIT_CONFIG_GLOBAL": os.devnull,
         **{f"GIT_{who}_NAME": "a" for who in ("AUTHOR", "COMMITTER")},
         **{f"GIT_{who}_EMAIL": "a@example.org" for who in ("AUTHOR", "COMMITTER")},
     }
-    commands = (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "one"])
-    for command in commands:
-        git = ["git", "-C", str(folder), "-c", "init.defaultBranch=main", *command]
-        subprocess.run(git, env=environment, check=True)
+    subprocess.run(["git", *words], env=environment, check=True)
+
+
+def make_template(folder: Path) -> Path:
+    """A real `.git` of a repository with one commit."""
+    (folder / os.fsdecode(README)).write_bytes(ABOUT)
+    for words in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "one"]):
+        git("-C", folder, "-c", "init.defaultBranch=main", *words)
     shutil.rmtree(folder / ".git" / "hooks", ignore_errors=True)
     return folder / ".git"
 
