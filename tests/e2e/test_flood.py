@@ -50,10 +50,10 @@ def _attack(kind: str, path: Path) -> Iterator[None]:
 def _is_answered(path: Path, patience: float = PATIENCE) -> bool:
     """Whether a client that connects anew, as a bridge does, gets its first answer."""
     try:
-        with connect(bytes(path), patience=patience) as client:
+        with connect(bytes(path), patience=patience) as client, client.makefile("rb") as lines:
             client.settimeout(patience)
             client.sendall(json.dumps(HELLO).encode() + b"\n")
-            return b"serverInfo" in client.makefile("rb").readline()
+            return b"serverInfo" in lines.readline()
     except (OSError, RootsdError):
         return False
 

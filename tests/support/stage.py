@@ -59,6 +59,7 @@ class Stage:
     ) -> None:
         self._connection.shutdown(socket.SHUT_WR)
         self._lines.read()
+        self._lines.close()
         self._connection.close()
 
     def play(self, *words: str | Path, **variables: str) -> Played:

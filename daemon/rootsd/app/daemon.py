@@ -216,7 +216,7 @@ class Daemon:
     def _make_reception(self) -> Reception:
         supplier = Supplier(self._ledger, self._answering.real_path, self._asking)
         return Reception(
-            self._sessions, supplier, connected=self._gate.somebody_connected, outdated=self._fail
+            self._sessions, supplier, connected=self._gate.remember, outdated=self._fail
         )
 
     async def serve(self, claim: Claim, on_ready: Callable[[], None]) -> None:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
 import anyio
 import pytest
 
-from rootsd.app.control.gate import ChallengeNeeded, Gate, Visit
+from rootsd.app.control import gate as module
+from rootsd.app.control.gate import ChallengeNeeded, Gate, Lineages, Visit
 from rootsd.app.control.register import Order
-from rootsd.core.callers import Guard
+from rootsd.core.callers import Guard, Process
 from rootsd.core.changes import Attempt, GuardChange, Note
 from rootsd.core.errors import CallerRefused
 from rootsd.core.model import ActorKind
@@ -177,21 +178,66 @@ async def test_a_wrong_word_or_the_word_for_something_else_is_an_attempt(
     assert len(notes.kept) == 3
 
 
-async def test_a_host_is_remembered_beyond_the_end_of_its_bridge(
+async def test_a_host_is_remembered_beyond_the_end_of_its_bridge_once_that_was_answered(
     gate: Gate, street: Street
 ) -> None:
     async with anyio.create_task_group() as group:
         group.start_soon(gate.keep_remembering)
         street.connected = {41}
-        gate.somebody_connected()
         with anyio.fail_after(HANG_GUARD):
-            while not street.looks:
-                await anyio.lowlevel.checkpoint()
+            await gate.remember()
+        assert street.looks
         group.cancel_scope.cancel()
     street.connected = set()
     await _challenged(Visit(gate, Visitor(92)))
     with pytest.raises(CallerRefused, match="control group of"):
         await Visit(gate, Visitor(93)).admit(ORDER, None)
+
+
+class Slow(Street):
+    """A look takes until it is allowed to end."""
+
+    def __init__(self, *processes: Process) -> None:
+        super().__init__(*processes)
+        self.begun, self.may_end = anyio.Event(), anyio.Event()
+
+    async def look(self, pids: Collection[int], markers: Collection[str]) -> Lineages | None:
+        found = await super().look(pids, markers)
+        self.begun.set()
+        await self.may_end.wait()
+        return found
+
+
+async def test_who_connects_during_a_look_waits_for_the_next_one(notes: Notes) -> None:
+    street = Slow(SHELL, CLAUDE, HOST, BRIDGE)
+    gate = street.gate(notes)
+    answered_after: list[list[list[int]]] = []
+
+    async def connect(pid: int) -> None:
+        street.connected.add(pid)
+        await gate.remember()
+        answered_after.append(list(street.looks))
+
+    async with anyio.create_task_group() as remembering:
+        remembering.start_soon(gate.keep_remembering)
+        with anyio.fail_after(HANG_GUARD):
+            async with anyio.create_task_group() as group:
+                group.start_soon(connect, 30)
+                await street.begun.wait()
+                group.start_soon(connect, 41)
+                await anyio.wait_all_tasks_blocked()
+                assert answered_after == []
+                street.may_end.set()
+        remembering.cancel_scope.cancel()
+    assert [looks[-1] for looks in answered_after][1] == [30, 41]
+
+
+async def test_a_look_that_takes_long_keeps_no_client(
+    gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_LONGEST_LOOK_S", 0.01)
+    with anyio.fail_after(HANG_GUARD):
+        await gate.remember()  # and nobody looks at all
 
 
 async def test_a_host_that_has_ended_speaks_no_longer(gate: Gate, street: Street) -> None:

@@ -42,6 +42,7 @@ Look = Callable[[Collection[int], Collection[str]], Awaitable[Lineages | None]]
 _CONFIGURED = Actor(ActorKind.PERSON, "the configuration, when the store was made")
 _REMEDY = "run it yourself, in a terminal of your own"
 _MOST_HOSTS = 4096
+_LONGEST_LOOK_S = 2.0
 _SYLLABLES = tuple(c + v for c in "bdfgkmnprstvz" for v in "aeiou")
 
 
@@ -91,6 +92,7 @@ class Gate:
         self._hosts: dict[tuple[int, int], Process] = {}
         self._bucket = Bucket(clock)
         self._arrived = anyio.Event()
+        self._seen = anyio.Event()
 
     async def begin(self, approval: Approval, *, is_new: bool) -> None:
         """Take over what is configured; the guard only where nothing was ever decided, and then
@@ -111,18 +113,24 @@ class Gate:
         await self._note(change)
         self.guard = guard
 
-    def somebody_connected(self) -> None:
-        """There is a new MCP connection."""
+    async def remember(self) -> None:
+        """There is a new MCP connection. Returns once it is known who started it, so that this is
+        remembered of whoever was answered; also where that takes too long to keep a client."""
+        seen = self._seen
         self._arrived.set()
+        with anyio.move_on_after(_LONGEST_LOOK_S):
+            await seen.wait()
 
     async def keep_remembering(self) -> None:
         """Look who started those that connect: later they may have ended, or been left alone. Runs
         as long as the daemon does; one look for all that came during the one before."""
         while True:
             await self._arrived.wait()
-            self._arrived = anyio.Event()
+            seen = self._seen
+            self._arrived, self._seen = anyio.Event(), anyio.Event()
             if self.guard is not Guard.OFF:
                 await self._see(())
+            seen.set()
 
     async def find(self, visitor: Visitor) -> tuple[Caller, Finding]:
         """Who the visitor is, and what becomes of an order of his."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from types import ModuleType
 
@@ -31,15 +31,16 @@ log = logging.getLogger(__name__)
 
 
 class Reception:
-    """Serves each connection as a session. `connected` is called for each; `outdated` where the
-    installation was replaced before it was loaded whole: two versions are never mixed."""
+    """Serves each connection as a session. `connected` is told of each and waited for before the
+    first answer; `outdated` is called where the installation was replaced before it was loaded
+    whole: two versions are never mixed."""
 
     def __init__(
         self,
         sessions: Sessions,
         supplier: Supplier,
         *,
-        connected: Callable[[], None],
+        connected: Callable[[], Awaitable[None]],
         outdated: Callable[[], None],
     ) -> None:
         self._sessions = sessions
@@ -60,7 +61,7 @@ class Reception:
         turn = partial(self._turns.take, peer.pid)
         await turn()  # to begin a session is more work than many a line
         with self._sessions.opened(peer.pid) as session:
-            self._connected()
+            await self._connected()
             end = await publishing.serve_session(
                 PromptStream(stream),
                 self._supplier,
