@@ -16,6 +16,7 @@ from rootsd.core.model import Rule, Verdict
 from rootsd.core.paths import PathError, checked, text_of
 
 _ANY_DEPTH = b"**"
+_END_OF_COMPONENT = r"(?=/|\Z)"
 _SPECIAL = re.compile(rb"[*?\[]")
 _RANGE_OR_ONE = re.compile(r"(.)-(.)|(.)", re.DOTALL)
 
@@ -50,14 +51,16 @@ def checked_pattern(pattern: bytes) -> bytes:
 
 @lru_cache(maxsize=1024)
 def _compiled(pattern: bytes) -> re.Pattern[str]:
-    parts = [part for part in pattern.split(b"/") if part]
-    regex: list[str] = []
-    for part, before in zip(parts, [b"", *parts], strict=False):
-        if part != _ANY_DEPTH:
-            regex.append("/" + _component(text_of(part)))
-        elif before != _ANY_DEPTH:  # a second one says nothing new, and costs steps
-            regex.append("(?:/[^/]+)*?")
-    return re.compile("".join(regex) + r"(?:/|\Z)", re.DOTALL)
+    sections = [""]
+    for part in pattern.split(b"/"):
+        if part == _ANY_DEPTH:
+            sections.append("")
+        elif part:
+            sections[-1] += "/" + _component(text_of(part))
+    first, *deeper = [section + _END_OF_COMPONENT for section in sections]
+    # Atomic: where a section first fits is as good as anywhere deeper, since each spans a fixed
+    # number of components. A deep path cannot make the match try all ways of placing them.
+    return re.compile(first + "".join(f"(?>.*?{each})" for each in deeper), re.DOTALL)
 
 
 def _component(glob: str) -> str:
