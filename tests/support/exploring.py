@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 from rootsd.app.discovery.explorer import Explorer
@@ -30,7 +32,13 @@ class World:
         self._taken = 0
         self.settle()
 
+    def close(self) -> None:
+        """End the watching, and close what its explorer holds."""
+        self.pumped.watcher.stop()
+        self.explorer.close()
+
     def explorer_on(self, watcher: Watcher) -> Explorer:
+        """Another explorer of the same parents, looked through; whoever asks for it closes it."""
         surroundings = Surroundings(os.getuid())
         explorer = Explorer(watcher, surroundings, lambda _folders: frozenset(), self.clock)
         for territory in explorer.set_parents(self.parents):
@@ -71,9 +79,9 @@ class World:
 
     def fresh(self) -> dict[str, ProjectKind]:
         """What a new explorer finds."""
-        explorer = self.explorer_on(PollingWatcher())
-        run_down(explorer, self.clock)
-        sighted = [o for o in explorer.take() if isinstance(o, Sighted) and not o.incomplete]
+        with closing(self.explorer_on(PollingWatcher())) as explorer:
+            run_down(explorer, self.clock)
+            sighted = [o for o in explorer.take() if isinstance(o, Sighted) and not o.incomplete]
         return {self.name(seen.path): seen.kind for seen in sighted}
 
     def name(self, path: bytes) -> str:
@@ -84,6 +92,16 @@ class World:
         self.settle()
         told, self._taken = self.told[self._taken :], len(self.told)
         return told
+
+
+OpenWorld = Callable[..., World]
+
+
+@contextmanager
+def worlds(top: Path) -> Iterator[OpenWorld]:
+    """Makes worlds of the parents that it is given, and closes them at the end."""
+    with ExitStack() as stack:
+        yield lambda *parents: stack.enter_context(closing(World(top, *parents)))
 
 
 def run_down(explorer: Explorer, clock: Clock) -> bool:

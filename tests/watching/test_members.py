@@ -11,7 +11,7 @@ from rootsd.app.discovery.territory import Territory
 from rootsd.core.model import ProjectKind
 from rootsd.core.parents import Nested, Parent
 from rootsd.host.disk.markers import Rules
-from support.exploring import World
+from support.exploring import OpenWorld
 from support.repos import fake_repository, raw
 from support.watching import RememberingWatcher
 
@@ -31,8 +31,8 @@ def _package(path: Path) -> None:
     (path / "package.json").write_text("{}")
 
 
-def test_members_live_as_by_a_scan(tmp_path: Path) -> None:
-    world = World(tmp_path, Parent(raw(tmp_path / "src"), nested=Nested.MEMBERS))
+def test_members_live_as_by_a_scan(open_world: OpenWorld, tmp_path: Path) -> None:
+    world = open_world(Parent(raw(tmp_path / "src"), nested=Nested.MEMBERS))
     mono = fake_repository(world.top / "mono")
     _declare(mono, "packages/*")
     _package(mono / "packages" / "a")

@@ -9,7 +9,7 @@ import pytest
 
 from rootsd.core.model import ProjectKind
 from rootsd.core.parents import Parent
-from support.exploring import World
+from support.exploring import OpenWorld, World
 from support.repos import git, make_repository, raw
 
 pytestmark = pytest.mark.needs("linux")
@@ -22,8 +22,7 @@ def up(tmp_path: Path) -> Path:
     return make_repository(tmp_path / "up")
 
 
-def test_a_bare_repository_in_hiding_and_its_worktrees(up: Path, tmp_path: Path) -> None:
-    world = World(tmp_path)
+def test_a_bare_repository_in_hiding_and_its_worktrees(up: Path, world: World) -> None:
     top = world.top / "proj"
     git("clone", "--bare", up, top / ".bare")
     (top / ".git").write_text("gitdir: ./.bare\n")
@@ -38,8 +37,7 @@ def test_a_bare_repository_in_hiding_and_its_worktrees(up: Path, tmp_path: Path)
     assert world.live() == world.fresh() == {"proj": GIT, "proj/main": TREE}
 
 
-def test_a_worktree_in_a_hidden_folder_of_its_repository(up: Path, tmp_path: Path) -> None:
-    world = World(tmp_path)
+def test_a_worktree_in_a_hidden_folder_of_its_repository(up: Path, world: World) -> None:
     main = world.top / "one"
     git("clone", up, main)
     git("worktree", "add", ".claude/worktrees/a", cwd=main)
@@ -53,8 +51,7 @@ def test_a_worktree_in_a_hidden_folder_of_its_repository(up: Path, tmp_path: Pat
     assert world.live() == world.fresh() == {}
 
 
-def test_the_first_worktree_of_a_root_is_found_by_the_sweep(up: Path, tmp_path: Path) -> None:
-    world = World(tmp_path)
+def test_the_first_worktree_of_a_root_is_found_by_the_sweep(up: Path, world: World) -> None:
     main = world.top / "one"
     git("clone", up, main)
     world.settle()
@@ -67,9 +64,9 @@ def test_the_first_worktree_of_a_root_is_found_by_the_sweep(up: Path, tmp_path: 
 
 
 def test_outside_every_parent_and_in_what_is_skipped_no_worktree_is_proposed(
-    up: Path, tmp_path: Path
+    up: Path, open_world: OpenWorld, tmp_path: Path
 ) -> None:
-    world = World(tmp_path, Parent(raw(tmp_path / "src"), skip=(b"scratch", b"tmp-*")))
+    world = open_world(Parent(raw(tmp_path / "src"), skip=(b"scratch", b"tmp-*")))
     main = world.top / "one"
     git("clone", up, main)
     for number, place in enumerate(("scratch/a", "x/tmp-1/b", "../outside", "kept")):
@@ -78,8 +75,7 @@ def test_outside_every_parent_and_in_what_is_skipped_no_worktree_is_proposed(
     assert world.live() == world.fresh() == {"one": GIT, "kept": TREE}
 
 
-def test_a_main_repository_that_is_moved_takes_its_links_along(up: Path, tmp_path: Path) -> None:
-    world = World(tmp_path)
+def test_a_main_repository_that_is_moved_takes_its_links_along(up: Path, world: World) -> None:
     git("clone", up, world.top / "one")
     git("worktree", "add", ".w/a", cwd=world.top / "one")
     world.settle()
@@ -95,9 +91,8 @@ def test_a_main_repository_that_is_moved_takes_its_links_along(up: Path, tmp_pat
 
 
 def test_the_links_are_followed_after_the_last_went_and_another_came_at_once(
-    up: Path, tmp_path: Path
+    up: Path, world: World
 ) -> None:
-    world = World(tmp_path)
     main = world.top / "one"
     git("clone", up, main)
     git("worktree", "add", ".w/a", cwd=main)
@@ -111,9 +106,8 @@ def test_the_links_are_followed_after_the_last_went_and_another_came_at_once(
 
 
 def test_a_worktree_ends_with_its_main_repository_and_returns_with_it(
-    up: Path, tmp_path: Path
+    up: Path, world: World
 ) -> None:
-    world = World(tmp_path)
     main, beside = world.top / "one", world.top / "beside"
     git("clone", up, main)
     world.settle()

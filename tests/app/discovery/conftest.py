@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from support.exploring import World
+from support.exploring import OpenWorld, World, worlds
 from support.making import Making
 from support.repos import cloned
 
@@ -23,7 +23,13 @@ def clone(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> Iterator[World]:
-    world = World(tmp_path)
-    yield world
-    world.pumped.watcher.stop()
+def open_world(tmp_path: Path) -> Iterator[OpenWorld]:
+    """Makes the world of this test, of the parents that it is given."""
+    with worlds(tmp_path) as opened:
+        yield opened
+
+
+@pytest.fixture
+def world(open_world: OpenWorld) -> World:
+    """The world of this test, with one parent."""
+    return open_world()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,13 +13,6 @@ from support.exploring import World
 from support.repos import fake_repository, raw
 
 pytestmark = pytest.mark.needs("linux")
-
-
-@pytest.fixture
-def world(tmp_path: Path) -> Iterator[World]:
-    world = World(tmp_path)
-    yield world
-    world.pumped.watcher.stop()
 
 
 def _moved_away(world: World, root: Path, away: Path) -> None:

@@ -16,7 +16,7 @@ from rootsd.core.model import LapseReason, Project, ProjectKind, Sighting
 from rootsd.core.parents import Nested, Parent
 from rootsd.host.watch.events import Overflow, Purpose, Watched
 from rootsd.host.watch.polling import PollingWatcher
-from support.exploring import World, run_down
+from support.exploring import OpenWorld, World, run_down
 from support.repos import fake_repository, git, make_repository, raw
 
 pytestmark = pytest.mark.needs("linux")
@@ -194,9 +194,9 @@ def test_three_files_named_as_in_a_bare_repository_are_no_project(world: World) 
 
 
 def test_a_missing_parent_in_a_busy_folder_costs_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    open_world: OpenWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    world = World(tmp_path, Parent(raw(tmp_path / "busy" / "late")), Parent(raw(tmp_path)))
+    world = open_world(Parent(raw(tmp_path / "busy" / "late")), Parent(raw(tmp_path)))
     (tmp_path / "busy").mkdir()
     world.settle()
     looks: list[Territory] = []
@@ -207,7 +207,6 @@ def test_a_missing_parent_in_a_busy_folder_costs_nothing(
     (tmp_path / "busy" / "late").mkdir()
     world.settle()
     assert looks
-    world.pumped.watcher.stop()
 
 
 def test_an_approved_root_outside_every_parent_is_withdrawn_at_once(
@@ -233,14 +232,13 @@ def test_a_root_that_came_back_is_watched_again(world: World, tmp_path: Path) ->
         world.explorer.probe(raw(one))
 
 
-def test_nested_repositories_are_live_too(tmp_path: Path) -> None:
-    world = World(tmp_path, Parent(raw(tmp_path / "src"), nested=Nested.VCS))
+def test_nested_repositories_are_live_too(open_world: OpenWorld, tmp_path: Path) -> None:
+    world = open_world(Parent(raw(tmp_path / "src"), nested=Nested.VCS))
     fake_repository(world.top / "one")
     world.settle()
     fake_repository(world.top / "one" / "libs" / "two")
     world.settle()
     assert world.held() == world.fresh() == {"one": GIT, "one/libs/two": GIT}
-    world.pumped.watcher.stop()
 
 
 def test_real_clones_are_told_in_all_four_forms(world: World, tmp_path: Path) -> None:
@@ -271,20 +269,18 @@ def test_after_lost_events_links_to_worktrees_are_looked_at_too(
 
 
 def test_project_files_of_the_users_own_count_and_those_that_are_none_do_not(
+    open_world: OpenWorld,
     tmp_path: Path,
 ) -> None:
     parent = Parent(raw(tmp_path / "src"), project_files=(b"Justfile", b"!go.mod"))
-    world = World(tmp_path, parent)
-    try:
-        for name, file in (("just", "Justfile"), ("go", "go.mod"), ("rust", "Cargo.toml")):
-            (world.top / name).mkdir()
-            (world.top / name / file).touch()
-        world.settle()
-        assert world.live() == dict.fromkeys(("just", "rust"), ProjectKind.PROJECT)
-        for territory in world.explorer.set_parents([replace(parent, project_files=())]):
-            world.explorer.explore(territory)
-        world.explorer.recheck_strays()
-        world.settle()
-        assert world.live() == dict.fromkeys(("go", "rust"), ProjectKind.PROJECT)
-    finally:
-        world.pumped.watcher.stop()
+    world = open_world(parent)
+    for name, file in (("just", "Justfile"), ("go", "go.mod"), ("rust", "Cargo.toml")):
+        (world.top / name).mkdir()
+        (world.top / name / file).touch()
+    world.settle()
+    assert world.live() == dict.fromkeys(("just", "rust"), ProjectKind.PROJECT)
+    for territory in world.explorer.set_parents([replace(parent, project_files=())]):
+        world.explorer.explore(territory)
+    world.explorer.recheck_strays()
+    world.settle()
+    assert world.live() == dict.fromkeys(("go", "rust"), ProjectKind.PROJECT)

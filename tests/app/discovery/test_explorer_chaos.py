@@ -6,7 +6,7 @@ import os
 import random
 import shutil
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -79,8 +79,7 @@ class Chaos:
             action()
 
 
-def test_live_equals_fresh_after_random_changes(tmp_path: Path, sizes: Sizes) -> None:
-    world = World(tmp_path)
+def test_live_equals_fresh_after_random_changes(world: World, sizes: Sizes) -> None:
     chaos = Chaos(world.top, seed=7)
     for number in range(sizes.pick(test=150, check=2_000, soak=100_000)):
         for _ in range(chaos.random.randint(1, 6)):
@@ -93,9 +92,9 @@ def test_live_equals_fresh_after_random_changes(tmp_path: Path, sizes: Sizes) ->
         world.settle()
         assert world.held() == world.fresh()
     (tree,) = world.explorer.territories
-    (fresh,) = world.explorer_on(PollingWatcher()).territories
     folders = len(tree)
-    assert folders == len(fresh)
+    with closing(world.explorer_on(PollingWatcher())) as explorer:
+        (fresh,) = explorer.territories
+        assert folders == len(fresh)
     guards_and_barrier = len(world.top.parents) + 1
     assert world.pumped.watcher.count() <= folders + guards_and_barrier
-    world.pumped.watcher.stop()

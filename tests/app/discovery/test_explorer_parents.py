@@ -11,7 +11,7 @@ from rootsd.core.inputs import Unreachable, Vanished
 from rootsd.core.model import ProjectKind
 from rootsd.core.parents import Parent
 from rootsd.host.watch.events import Overflow
-from support.exploring import World
+from support.exploring import OpenWorld, World
 from support.repos import fake_repository, raw
 
 pytestmark = pytest.mark.needs("linux")
@@ -28,9 +28,11 @@ def test_a_parent_that_vanishes_suspends_and_returns(world: World) -> None:
     assert world.take() == [seen]
 
 
-def test_a_move_of_a_folder_above_the_parents_is_seen(tmp_path: Path) -> None:
+def test_a_move_of_a_folder_above_the_parents_is_seen(
+    open_world: OpenWorld, tmp_path: Path
+) -> None:
     deep = tmp_path / "src" / "x" / "y"
-    world = World(tmp_path, Parent(raw(deep)))
+    world = open_world(Parent(raw(deep)))
     fake_repository(deep / "one")
     (seen,) = world.take()
     (tmp_path / "src" / "x").rename(tmp_path / "src" / "z")
@@ -39,7 +41,6 @@ def test_a_move_of_a_folder_above_the_parents_is_seen(tmp_path: Path) -> None:
     assert world.take() == []
     (tmp_path / "src" / "z" / "y").rename(deep)
     assert world.take() == [seen]
-    world.pumped.watcher.stop()
 
 
 def test_a_parent_made_again_is_watched_again(world: World) -> None:
@@ -52,10 +53,12 @@ def test_a_parent_made_again_is_watched_again(world: World) -> None:
     assert set(world.live()) == {"one", "two"}
 
 
-def test_lost_events_leave_no_watch_on_what_lay_above_a_missing_parent(tmp_path: Path) -> None:
+def test_lost_events_leave_no_watch_on_what_lay_above_a_missing_parent(
+    open_world: OpenWorld, tmp_path: Path
+) -> None:
     late = tmp_path / "x" / "y" / "late"
     (tmp_path / "x").mkdir()
-    world = World(tmp_path, Parent(raw(late)))
+    world = open_world(Parent(raw(late)))
     (tmp_path / "x").rename(tmp_path / "old")
     (tmp_path / "x").mkdir()
     world.pumped.pump()
@@ -63,12 +66,13 @@ def test_lost_events_leave_no_watch_on_what_lay_above_a_missing_parent(tmp_path:
     world.settle()
     one = fake_repository(late / "one")
     assert [told.path for told in world.take()] == [raw(one)]
-    world.pumped.watcher.stop()
 
 
-def test_a_parent_inside_another_one_yields_no_duplicates(tmp_path: Path) -> None:
+def test_a_parent_inside_another_one_yields_no_duplicates(
+    open_world: OpenWorld, tmp_path: Path
+) -> None:
     outer, inner = tmp_path / "src", tmp_path / "src" / "work"
-    world = World(tmp_path, Parent(raw(outer)))
+    world = open_world(Parent(raw(outer)))
     fake_repository(inner / "one")
     assert len(world.take()) == 1
     for parents in ((Parent(raw(outer)), Parent(raw(inner), depth=1)), (Parent(raw(outer)),)):
@@ -77,7 +81,6 @@ def test_a_parent_inside_another_one_yields_no_duplicates(tmp_path: Path) -> Non
         assert world.take() == []
         fake_repository(inner / f"of-{len(parents)}")
         assert len(world.take()) == 1
-    world.pumped.watcher.stop()
 
 
 def test_a_parent_that_is_dropped_leaves_its_projects_known(world: World) -> None:

@@ -43,6 +43,7 @@ class Life:
 
     def end(self) -> None:
         self.keeping.keep(self.explorer.territories)
+        self.explorer.close()
 
     def result(self) -> dict[object, object]:
         """All that this life came to know."""
@@ -51,6 +52,14 @@ class Life:
         run_down(self.explorer, self.clock)
         result: dict[object, object] = {seen.path: seen for seen in self.explorer.take()}
         return result | {"coverage": self.tree.coverage, "watched": self.watcher.watched}
+
+
+def fresh(parent: Parent, clock: Clock) -> dict[object, object]:
+    """All that a life without an index comes to know."""
+    life = Life(parent, None, clock)
+    result = life.result()
+    life.end()
+    return result
 
 
 @pytest.fixture
@@ -107,7 +116,8 @@ def test_only_what_moved_is_listed(
     listed.clear()
     life = Life(parent, file, clock)
     assert sorted(listed) == ["b", "new"]
-    assert life.result() == Life(parent, None, clock).result()
+    assert life.result() == fresh(parent, clock)
+    life.end()
 
 
 def test_what_is_remembered_is_looked_at_again_a_few_at_a_time(
@@ -129,6 +139,7 @@ def test_what_is_remembered_is_looked_at_again_a_few_at_a_time(
     run_down(life.explorer, clock)
     seen = [o for o in life.explorer.take() if isinstance(o, Sighted) and o.incomplete]
     assert [o.path for o in seen] == [raw(src / "r3")]
+    life.end()
 
 
 @pytest.mark.parametrize(
@@ -141,7 +152,7 @@ def test_under_other_rules_nothing_is_remembered(
     later()
     Life(Parent(raw(src)), file, Clock()).end()
     listed.clear()
-    Life(Parent(raw(src), **other), file, Clock())  # type: ignore[arg-type]
+    Life(Parent(raw(src), **other), file, Clock()).end()  # type: ignore[arg-type]
     assert {"src", "a", "one"} <= set(listed)
 
 
@@ -158,7 +169,7 @@ def test_of_what_other_groups_could_see_nothing_is_remembered(
     for groups, again in ((os.getgroups(), False), ([*os.getgroups(), 4711], True)):
         monkeypatch.setattr(os, "getgroups", lambda groups=groups: groups)
         listed.clear()
-        Life(Parent(raw(src)), file, Clock())
+        Life(Parent(raw(src)), file, Clock()).end()
         assert ("one" in listed) is again
 
 
@@ -166,7 +177,9 @@ def test_a_young_stamp_is_not_kept(src: Path, file: Path, listed: list[str]) -> 
     fake_repository(src / "one")
     Life(Parent(raw(src)), file, Clock()).end()
     listed.clear()
-    Life(Parent(raw(src)), file, Clock()).result()
+    life = Life(Parent(raw(src)), file, Clock())
+    life.result()
+    life.end()
     assert {"src", "one"} <= set(listed)
 
 
@@ -180,12 +193,15 @@ def test_a_parent_that_is_gone_or_another_folder_now_is_not_remembered(
     Life(parent, file, clock).end()
     kept = file.read_bytes()
     src.rename(src.with_name("away"))
-    assert Life(parent, file, clock).tree.count_projects() == 0
+    gone = Life(parent, file, clock)
+    assert gone.tree.count_projects() == 0
+    gone.explorer.close()
     fake_repository(src / "two")
     assert file.read_bytes() == kept
     life = Life(parent, file, clock)
     assert life.tree.count_projects() == 1
-    assert life.result() == Life(parent, None, clock).result()
+    assert life.result() == fresh(parent, clock)
+    life.end()
 
 
 def test_it_is_written_when_something_changed_and_not_too_often(src: Path, file: Path) -> None:
@@ -267,6 +283,6 @@ def test_a_start_with_an_index_equals_a_start_without(
             later()
         life = Life(parent, file, clock)
         remembered += life.changes < len(life.tree)
-        assert life.result() == Life(parent, None, clock).result()
+        assert life.result() == fresh(parent, clock)
         life.end()
     assert remembered > 10

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -25,15 +26,17 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def explorer_on(clock: Clock) -> Callable[[Watcher, Path], Explorer]:
+def explorer_on(clock: Clock) -> Iterator[Callable[[Watcher, Path], Explorer]]:
     def make(watcher: Watcher, *parents: Path) -> Explorer:
         judge = Surroundings(os.getuid())
         explorer = Explorer(watcher, judge, lambda _folders: frozenset(), clock)
+        stack.callback(explorer.close)
         for territory in explorer.set_parents([Parent(raw(parent)) for parent in parents]):
             explorer.explore(territory)
         return explorer
 
-    return make
+    with ExitStack() as stack:
+        yield make
 
 
 def test_a_polled_parent_is_looked_at_when_its_time_has_come(

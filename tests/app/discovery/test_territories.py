@@ -8,12 +8,11 @@ from pathlib import Path
 from rootsd.app.discovery.candidate import Arrival
 from rootsd.app.discovery.territories import Territories
 from rootsd.core.parents import Parent
-from support.exploring import World
+from support.exploring import OpenWorld, World
 from support.repos import fake_repository, raw
 
 
-def test_the_innermost_parent_holds_a_path_by_its_components(tmp_path: Path) -> None:
-    world = World(tmp_path)
+def test_the_innermost_parent_holds_a_path_by_its_components(world: World) -> None:
     (tree,) = world.explorer.territories
     trees = Territories({b"/a": tree, b"/a/b": tree})
     assert [trees.parent_of(path) for path in (b"/a/b/c", b"/a/bc", b"/a", b"/ab")] == [
@@ -28,11 +27,9 @@ def test_the_innermost_parent_holds_a_path_by_its_components(tmp_path: Path) -> 
         True,
         False,
     ]
-    world.pumped.watcher.stop()
 
 
-def test_a_tree_is_dropped_with_its_parent_or_what_was_set_for_it(tmp_path: Path) -> None:
-    world = World(tmp_path)
+def test_a_tree_is_dropped_with_its_parent_or_what_was_set_for_it(world: World) -> None:
     (tree,) = world.explorer.territories
     path, parent = tree.parent.path, tree.parent
     trees = Territories({path: tree})
@@ -41,26 +38,24 @@ def test_a_tree_is_dropped_with_its_parent_or_what_was_set_for_it(tmp_path: Path
     trees.drop_others({path: replace(parent, depth=parent.depth + 1)})
     assert trees == {}
     assert len(tree) == 0
-    world.pumped.watcher.stop()
 
 
-def test_what_no_tree_holds_is_missed_below_a_parent_that_does_not_skip_it(tmp_path: Path) -> None:
-    world = World(tmp_path, Parent(raw(tmp_path / "src"), skip=(b"off",)))
+def test_what_no_tree_holds_is_missed_below_a_parent_that_does_not_skip_it(
+    open_world: OpenWorld, tmp_path: Path
+) -> None:
+    world = open_world(Parent(raw(tmp_path / "src"), skip=(b"off",)))
     one = fake_repository(world.top / "one")
     world.settle()
     (tree,) = world.explorer.territories
     trees = Territories({tree.parent.path: tree})
     places = (one, world.top / "two", world.top / "off" / "two", tmp_path / "two")
     assert [trees.miss(raw(place)) for place in places] == [False, True, False, False]
-    world.pumped.watcher.stop()
 
 
-def test_a_project_of_any_tree_is_theirs(tmp_path: Path) -> None:
-    world = World(tmp_path)
+def test_a_project_of_any_tree_is_theirs(world: World) -> None:
     one = fake_repository(world.top / "one")
     (tree,) = world.explorer.territories
     tree.explore(Arrival.FOUND)
     trees = Territories({tree.parent.path: tree})
     assert trees.hold(raw(one))
     assert not trees.hold(raw(world.top))
-    world.pumped.watcher.stop()
