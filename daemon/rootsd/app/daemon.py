@@ -112,9 +112,7 @@ def run(places: Places, *, helper: Helper, ready_fd: int | None) -> int:
         store = Store.open(state)
         stack.callback(store.close)
         written = (places.state, run_folder.path, *refuges())
-        own = (places.config, places.log, *written)
-        refused = RefusedPlaces(folders.home_folder(), own)
-
+        refused = RefusedPlaces(folders.home_folder(), (places.config, places.log, *written))
         confined = confine(written)
 
         async def serve() -> int:
@@ -149,12 +147,11 @@ class Daemon:
         loaded = store.load()
         self._mounted = MountTable()
         self._answering = Answering(self._mounted.remote)
-        surroundings = Surroundings.of(os.getuid(), places, self._mounted.now)
         self._alarm = make_alarm()
         self._ledger = Ledger(
             Catalog.of(loaded.projects, loaded.rules, places, loaded.next_rule),
             store,
-            Patience(partial(RootVerifier, surroundings), self._mounted.remote, self._doubt),
+            Patience(lambda: RootVerifier(self._judge()), self._mounted.remote, self._doubt),
             expiries=Expiries(moment, self._alarm),
             now=utc_now,
             first_revision=first_revision(state, utc_now()),
@@ -162,12 +159,9 @@ class Daemon:
         )
         self._repairs = Repairs(self._ledger, loaded.note)
         self._backups = Backups(store, self._ledger, utc_now)
+        senses = Senses(worked_on=partial(ask_worked_on, helper), surroundings=self._judge())
         self._surveyor = Surveyor(
-            self._ledger,
-            self._discovery_died,
-            state / _INDEX_FILE,
-            Senses(worked_on=partial(ask_worked_on, helper), surroundings=surroundings),
-            self._answering,
+            self._ledger, self._discovery_died, state / _INDEX_FILE, senses, self._answering
         )
         self._sight = Sight(helper, self._surveyor.parents)
         self.status = 0
@@ -184,9 +178,8 @@ class Daemon:
         self._session_log = SessionLog(self._journal, __version__, utc_now)
         self._sessions = Sessions(self._session_log, utc_now)
         self._is_new = loaded.is_new
-        refusals = Refusals(state)
         self._gate = open_gate(
-            loaded.guard, helper, self._ledger.note, self._sessions.pids, utc_now, refusals
+            loaded.guard, helper, self._ledger.note, self._sessions.pids, utc_now, Refusals(state)
         )
         self._door = self._make_door(store, state)
         self._reception = self._make_reception()
@@ -194,6 +187,14 @@ class Daemon:
         self._supervisor = supervisor
         self._store = store
         self._stopping = anyio.Event()
+
+    def _judge(self) -> Surroundings:
+        return Surroundings(
+            os.getuid(),
+            places=lambda: self._ledger.catalog.places,
+            mounted=self._mounted.now,
+            answers=self._answering.answers,
+        )
 
     def _make_door(self, store: Store, state: Path) -> Door:
         chronicle = Chronicle(self._ledger, self._gate, store)
@@ -225,7 +226,6 @@ class Daemon:
         # configuration, or a newer version, may refuse places that were none to refuse then.
         config = self._configuration.config
         await self._ledger.set_places(config.limiting(self._places))
-        await self._ledger.current()
         await self._gate.begin(config.approval, is_new=self._is_new)
         with ExitStack() as stack:
             listening = stack.enter_context(

@@ -11,11 +11,7 @@ import pytest
 from rootsd.app.deciding.overtaking import Overtaken
 from rootsd.core.changes import ProjectChange
 from rootsd.core.errors import IdentityChanged, RefusedPlace
-from rootsd.core.inputs import (
-    Approve,
-    Order,
-    Vanished,
-)
+from rootsd.core.inputs import Approve, Order, Unsafe, Vanished
 from rootsd.core.model import Access, Lapse, LapseReason, Published, Verdict
 from support.decisions import NOON, PERSON, approved, denied, granted, identity, project
 from support.fakes import (
@@ -323,6 +319,13 @@ async def test_what_was_approved_in_a_place_that_is_refused_now_lapses() -> None
     await world.ledger.set_places(PLACES)
     await world.ledger.obey([approve(1)])
     assert await world.told() == {path(1), path(3)}
+
+
+async def test_places_that_are_refused_from_now_on_are_looked_for_under_other_names() -> None:
+    world = World(approved(1), approved(2))
+    world.disk.says = [Unsafe(path(1), LapseReason.REFUSED_PLACE)]
+    await world.ledger.set_places(PLACES._replace(refused=(b"/elsewhere",)))
+    assert world.published() == {path(2)}
 
 
 async def test_a_change_that_is_not_published_is_noticed_all_the_same() -> None:

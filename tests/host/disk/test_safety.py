@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from rootsd.core.model import LapseReason
+from rootsd.core.paths import RefusedPlaces
 from rootsd.host.disk.safety import (
     Surroundings,
     disguised,
@@ -115,13 +116,14 @@ def test_a_refused_place_is_known_under_another_name(tmp_path: Path) -> None:
 def test_a_refused_place_under_another_name_is_a_hazard(tmp_path: Path) -> None:
     project = _project(tmp_path, 0o755)
     (tmp_path / "alias").symlink_to("above/project")
-    judge = Surroundings(UID, refused=[raw(tmp_path / "alias"), raw(tmp_path / "none")])
+    places = RefusedPlaces(raw(tmp_path / "alias"))
+    judge = Surroundings(UID, places=lambda: places)
     hazard = judge.hazard(project)
     assert hazard is not None
     assert hazard.reason is LapseReason.REFUSED_PLACE
     assert hazard.sentence == f"it is {tmp_path / 'alias'} under another name"
     # By its own name it is for the rules of places to refuse.
-    assert Surroundings(UID, refused=[project]).hazard(project) is None
+    assert Surroundings(UID, places=lambda: RefusedPlaces(project)).hazard(project) is None
 
 
 BOUND = """
@@ -150,7 +152,7 @@ from rootsd.host.disk.safety import Surroundings
 from rootsd.host.disk.verify import RootVerifier
 home = Path(sys.argv[1])
 places = RefusedPlaces(os.fsencode(home), own=(os.fsencode(home / "state"),))
-judge = Surroundings.of(os.getuid(), places, MountTable().now)
+judge = Surroundings(os.getuid(), places=lambda: places, mounted=MountTable().now)
 (home / ".ssh/sub").mkdir(parents=True)
 for place, at in ((".ssh", "src/one"), ("state", "src/two"), ("..", "src/over")):
     subprocess.run(["mount", "--bind", home / place, home / at], check=True)
@@ -184,3 +186,66 @@ def test_what_lies_in_a_refused_folder_under_another_name_is_refused_with_it(
         "src/over/x None []\n",
         "",
     )
+
+
+CONFIGURED = """
+import os, subprocess, sys
+from rootsd.core.paths import RefusedPlaces
+from rootsd.host.disk import verify
+from rootsd.host.disk.identity import identify
+from rootsd.host.disk.mounttable import MountTable
+from rootsd.host.disk.safety import Surroundings
+top = os.fsencode(sys.argv[1])
+subprocess.run(["mount", "--bind", top + b"/vault", top + b"/src"], check=True)
+path, mounted = top + b"/src/x", MountTable()
+places = unchanged = RefusedPlaces(b"/home/ann")
+judge = Surroundings(os.getuid(), places=lambda: places, mounted=mounted.now)
+verifier = verify.RootVerifier(judge)
+verify.settled_before = lambda: 1 << 62
+def told(path):
+    return [seen.reason.value for seen in verifier.verify({path: identify(path)})]
+print(told(path), told(path))
+places = unchanged._replace(refused=(top + b"/vault",))
+print(told(path), told(path), judge.hazard(top + b"/src").sentence)
+places = unchanged._replace(refused=(top + b"/vault/x/inner",))
+print(told(path), judge.hazard(path).sentence)
+places = unchanged
+print(told(path), judge.hazard(path))
+"""
+
+
+@pytest.mark.needs("namespaces")
+def test_what_the_configuration_refuses_is_refused_under_another_name_from_then_on(
+    tmp_path: Path,
+) -> None:
+    """Also of a root that the verifier knew to be in order, and what holds the place."""
+    for name in ("vault/x/inner", "src"):
+        (tmp_path / name).mkdir(parents=True)
+    another = "under another name"
+    assert run_python(OWN_MOUNTS, CONFIGURED, tmp_path) == (
+        "[] []\n"
+        "['refused place'] ['refused place'] "
+        f"it is {tmp_path}/vault {another}\n"
+        f"['refused place'] it is {tmp_path}/vault/x {another}\n"
+        "[] None\n",
+        "",
+    )
+
+
+def test_a_refused_place_that_does_not_answer_is_known_once_it_does(tmp_path: Path) -> None:
+    project = _project(tmp_path, 0o755)
+    (tmp_path / "alias").symlink_to("above/project")
+    places, silent = RefusedPlaces(raw(tmp_path / "alias")), {raw(tmp_path / "alias")}
+    asked: list[bytes] = []
+
+    def answers(path: bytes) -> bool:
+        asked.append(path)
+        return path not in silent
+
+    judge = Surroundings(UID, places=lambda: places, answers=answers)
+    assert judge.hazard(project) is None
+    silent.clear()
+    assert judge.hazard(project) is not None
+    asked.clear()
+    assert judge.hazard(project) is not None
+    assert asked == []

@@ -226,6 +226,7 @@ class Ledger:
                 await self._hold(plan(self._catalog, refused, self._now()))
         with anyio.CancelScope(shield=True):
             await self._write()
+        await self.current()  # which knows them under other names as well
 
     def rehearse(self, inputs: Sequence[Input]) -> Plan:
         """What `obey` or `observe` would do; nothing is done. Raises OrderRefused."""

@@ -14,6 +14,7 @@ import stat
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
+from typing import NamedTuple
 
 from rootsd.core.model import LapseReason
 from rootsd.core.paths import RefusedPlaces, ancestors
@@ -27,6 +28,7 @@ _FULL_UID_MAP = (b"0", b"0", b"4294967295")
 REFUSED_IDENTITIES = tuple(
     b"/ /etc /usr /bin /sbin /lib /lib64 /boot /dev /proc /sys /run /var /home /root".split()
 )
+_OF_NOBODY = RefusedPlaces(home=b"/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,55 +65,65 @@ def only_member(gid: int, uid: int) -> bool:
     return members <= names and not others
 
 
-class Surroundings:
-    """Judges projects, and the folders above them, by identity, owner and mode.
+class _Refused(NamedTuple):
+    """Refused places by device and inode: those refused with all below them, and all."""
 
-    Of what it sees it keeps nothing; `refused` are places that nobody may publish, under whatever
-    name, and `trees` those that are not published with all below them. By their own names they
-    are left to `core.paths`, which knows exceptions. They are identified when this is made, and
-    again once `mounted` gives another object: only a mount gives a folder a second name.
+    trees: Mapping[tuple[int, int], bytes]
+    places: Mapping[tuple[int, int], bytes]
+
+
+class Surroundings:
+    """Judges projects, and the folders above them, by identity, owner and mode. One thread at a
+    time.
+
+    Of what it sees it keeps nothing. What `places` refuses it refuses under whatever name; by
+    their own names they are left to `core.paths`, which knows exceptions. They are identified
+    again once `places` or `mounted` gives another object: a mount gives a folder a second name.
+    One on a file system that `answers` tells nothing of is, under every name, out of reach.
     """
 
     def __init__(
         self,
         uid: int,
         is_ours: Callable[[int, int], bool] = only_member,
-        refused: Iterable[bytes] = REFUSED_IDENTITIES,
-        trees: Iterable[bytes] = (),
+        places: Callable[[], RefusedPlaces] = lambda: _OF_NOBODY,
         mounted: Callable[[], object] = lambda: None,
+        answers: Callable[[bytes], bool] = lambda _path: True,
     ) -> None:
         self._uid = uid
         self._is_ours = is_ours
-        self._places = tuple(refused), tuple(trees)
+        self._places = places
         self._mounted = mounted
+        self._answers = answers
         self._trusted = trusted_owners(uid)
-        self._mounted_then = mounted()
-        self._identify()
+        self._then: tuple[RefusedPlaces, object] | None = None
+        self._known = _Refused({}, {})
 
-    @classmethod
-    def of(
-        cls, uid: int, places: RefusedPlaces, mounted: Callable[[], object] = lambda: None
-    ) -> Surroundings:
-        """With what `places` refuses by name, but for what the configuration says."""
-        holding = {above for place in (places.home, *places.own) for above in ancestors(place)}
-        refused = (*REFUSED_IDENTITIES, places.home, *sorted(holding))
-        return cls(uid, refused=refused, trees=places.trees(), mounted=mounted)
+    def heed_places(self) -> object:
+        """Know the refused places by what is configured and mounted now; called before any folder
+        is judged. Returns the same object for as long as no judgement would be another."""
+        places, mounted = self._places(), self._mounted()
+        then = self._then
+        if then is None or then[0] is not places or then[1] is not mounted:
+            self._then = (places, mounted) if self._have_identified(places) else None
+        return self._known
 
-    def _identify(self) -> None:
-        refused, trees = self._places
+    def _have_identified(self, places: RefusedPlaces) -> bool:
+        """Identify what can be asked of; False where anything could not."""
+        trees, others = places.trees(), (*REFUSED_IDENTITIES, places.home, *places.holding())
+        silent = {place for place in (*trees, *others) if not self._answers(place)}
         # A link to a folder is no second name of it: the walk that finds projects follows none.
-        self._trees = _by_identity(place for place in trees if not os.path.islink(place))
-        self._refused = {**self._trees, **_by_identity(refused)}
-
-    def heed_mounts(self) -> None:
-        """Know the refused places by what is mounted now; called before any is judged."""
-        if (mounted := self._mounted()) is not self._mounted_then:
-            self._identify()
-            self._mounted_then = mounted
+        as_trees = _by_identity(
+            place for place in trees if place not in silent and not os.path.islink(place)
+        )
+        alone = _by_identity(place for place in others if place not in silent)
+        if (known := _Refused(as_trees, {**as_trees, **alone})) != self._known:
+            self._known = known
+        return not silent
 
     def of_itself(self, path: bytes, found: os.stat_result) -> Hazard | None:
         """What speaks against a project's own folder, whatever lies above it."""
-        place = self._refused.get((found.st_dev, found.st_ino), path)
+        place = self._known.places.get((found.st_dev, found.st_ino), path)
         if place != path:
             return Hazard(LapseReason.REFUSED_PLACE, _another_name_for(place))
         if found.st_uid != self._uid:
@@ -123,7 +135,7 @@ class Surroundings:
 
         `safe` are ancestors judged shortly before, which are not looked at again; it is added to.
         """
-        self.heed_mounts()
+        self.heed_places()
         entry = os.lstat(path)
         if (hazard := self.of_itself(path, entry)) is not None:
             return hazard
@@ -144,7 +156,7 @@ class Surroundings:
         """What speaks against one ancestor; `entry_owner` owns the entry that leads on from it."""
         if not stat.S_ISDIR(found.st_mode):
             return Hazard(LapseReason.RETARGETED, f"{os.fsdecode(path)} is a link")
-        tree = self._trees.get((found.st_dev, found.st_ino), path)
+        tree = self._known.trees.get((found.st_dev, found.st_ino), path)
         if tree != path:
             return Hazard(LapseReason.REFUSED_PLACE, _another_name_for(tree, os.fsdecode(path)))
         if found.st_uid not in self._trusted:

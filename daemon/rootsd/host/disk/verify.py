@@ -45,6 +45,7 @@ class RootVerifier:
         self._devices: dict[int, int] = {}
         self._above: dict[bytes, _Seen] = {}
         self._settled_before = 0
+        self._refused: object = None
         # Grows with each look at a folder, so that others can tell whether there is progress.
         self.looks = 0
 
@@ -67,8 +68,9 @@ class RootVerifier:
         self, roots: Mapping[bytes, Identity], above: Iterable[bytes]
     ) -> list[Observation]:
         self._settled_before = settled_before()
-        self._surroundings.heed_mounts()
-        if self._have_changed(above):
+        refused = self._surroundings.heed_places()
+        if refused is not self._refused or self._have_changed(above):
+            self._refused = refused
             self._above.clear()
             self._roots.clear()
         observations: list[Observation] = []
