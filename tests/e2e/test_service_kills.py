@@ -35,6 +35,7 @@ import json, socket, sys, threading
 seen = {"answered": 0, "broken off": 0, "refused": 0}
 enough = threading.Event()
 threading.Thread(target=lambda: (sys.stdin.read(), enough.set()), daemon=True).start()
+print("begun", flush=True)
 while not enough.is_set():
     with socket.socket(socket.AF_UNIX) as knocking:
         knocking.settimeout(60)
@@ -128,6 +129,8 @@ def knocking(user: UserManager) -> Iterator[dict[str, int]]:
     seen: dict[str, int] = {}
     command = user.command("python3", "-c", KNOCKER, f"{RUNTIME}/rootsd/pub/mcp.sock")
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert process.stdout
+    assert process.stdout.readline() == "begun\n"
     try:
         yield seen
     finally:
@@ -203,5 +206,6 @@ def test_one_that_hangs_is_replaced_by_the_watchdog(user: UserManager, fault: st
         pid = kill(user, "USR1" if fault == "hang" else "STOP")
         until_all_are_answered(askers)
     assert user.shown("rootsd.service", "MainPID") not in (pid, "0")
-    assert user.shown("rootsd.service", "NRestarts") == "1"
+    # On a busy machine it may have missed its second as well.
+    assert int(user.shown("rootsd.service", "NRestarts")) >= 1
     assert [asker.wrong for asker in askers] == [[]]

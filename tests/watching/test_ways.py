@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,7 @@ from support.needs import unmet
 from support.observed import HANG_S, Proposals
 from support.repos import git, raw
 from support.sizes import Sizes
+from support.until import until
 from support.ways import WAYS, Origins, Way
 
 pytestmark = pytest.mark.needs("linux")
@@ -57,6 +59,8 @@ class Workshop:
     origins: Origins
     parent: Path
     took: dict[str, float] = field(default_factory=dict)
+    moments: random.Random = field(default_factory=lambda: random.Random(11))  # noqa: S311 - repeatable
+    numbers: Iterator[int] = field(default_factory=lambda: count(1))
 
     def start(self, way: Way, to: Path) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
@@ -88,7 +92,8 @@ class Workshop:
     def measure(self, ways: Sequence[Way]) -> None:
         """Make one of each outside the parent, one after the other."""
         for way in ways:
-            self.make(way, way.destination(self.origins.folder, 0))
+            if way.name not in self.took:
+                self.make(way, way.destination(self.origins.folder, 0))
 
 
 def _ends_within(process: subprocess.Popen[bytes], seconds: float) -> bool:
@@ -132,11 +137,10 @@ def _struck(
     workshop: Workshop, ways: Sequence[Way], runs: int, sign: signal.Signals
 ) -> list[tuple[Way, Path]]:
     """So many projects, of each way in turn, each disturbed at a moment of its own."""
-    rng = random.Random(11)  # noqa: S311 - the same moments in each run
     workshop.measure(ways)
     order = [ways[number % len(ways)] for number in range(runs)]
-    made = [(way, way.destination(workshop.parent, number)) for number, way in enumerate(order, 1)]
-    moments = [rng.uniform(0, 1.1) for _ in made]
+    made = [(way, way.destination(workshop.parent, next(workshop.numbers))) for way in order]
+    moments = [workshop.moments.uniform(0, 1.1) for _ in made]
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         ways_and_places = zip(*made, strict=True)
         list(pool.map(workshop.strike, *ways_and_places, [sign] * runs, moments))
@@ -180,9 +184,13 @@ def test_without_the_checks_a_copy_is_proposed_too_early(
     monkeypatch.setattr(complete, "broken_off", lambda _path, _kind: None)
     ways = [way for way in WAYS if way.name in ("cp -a", "tar x")]
     with _watched(workshop.parent, lambda _paths: frozenset()) as watch:
-        made = _struck(workshop, ways, 10, signal.SIGSTOP)
-        watch.wait(lambda: len(watch.whole_at) == len(made))
-        assert [to for _, to in made if _written_later(watch, to)]
+
+        def too_early() -> list[Path]:
+            made = _struck(workshop, ways, 10, signal.SIGSTOP)
+            watch.wait(lambda: all(raw(to) in watch.whole_at for _, to in made))
+            return [to for _, to in made if _written_later(watch, to)]
+
+        assert until(too_early)
 
 
 def _is_whole(workshop: Workshop, way: Way, to: Path) -> bool:
@@ -265,10 +273,14 @@ def test_without_the_states_what_is_killed_is_proposed(
     monkeypatch.setattr(complete, "broken_off", lambda _path, _kind: None)
     ways = [way for way in WAYS if way.name in ("clone", "cp -a")]
     with _watched(workshop.parent, lambda _paths: frozenset()) as watch:
-        made = _struck(workshop, ways, 10, signal.SIGKILL)
-        _settled_after_kills(workshop, watch, made)
-        proposed = [(way, to) for way, to in made if raw(to) in watch.whole_at]
-        assert [to for way, to in proposed if not _is_whole(workshop, way, to)]
+
+        def broken() -> list[Path]:
+            made = _struck(workshop, ways, 10, signal.SIGKILL)
+            _settled_after_kills(workshop, watch, made)
+            proposed = [(way, to) for way, to in made if raw(to) in watch.whole_at]
+            return [to for way, to in proposed if not _is_whole(workshop, way, to)]
+
+        assert until(broken)
 
 
 def test_an_interrupted_clone_that_goes_on_is_proposed(workshop: Workshop) -> None:

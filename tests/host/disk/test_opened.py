@@ -116,4 +116,4 @@ def test_none_of_its_descriptors_is_left(top: Path) -> None:
         folder.names_in(b"deep")
         folder.exists(b"deep/file")
         folder.read(b"none", 1)
-    assert len(os.listdir("/dev/fd")) == before
+    assert len(os.listdir("/dev/fd")) <= before

@@ -56,4 +56,4 @@ def test_none_of_its_descriptors_is_left(tmp_path: Path) -> None:
     for name, kind in (("main", GIT), ("tree", GIT), ("bare.git", BARE), ("none", GIT)):
         with Look(raw(tmp_path / name)) as look:
             state_of(look, kind)
-    assert len(os.listdir("/dev/fd")) == before
+    assert len(os.listdir("/dev/fd")) <= before
