@@ -70,6 +70,17 @@ def test_a_relative_path_is_made_absolute_and_left_to_the_daemon(
     assert daemon.asked("check") == [{"path": f"{tmp_path}/link/../x"}]
 
 
+def test_a_uri_is_left_as_it_is_and_a_folder_that_is_named_like_one_is_none(
+    daemon: FakeDaemon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    daemon.answers["check"] = checked()
+    monkeypatch.chdir(tmp_path)
+    check.main("https://example.com/v1/../x")
+    check.main("./https://x")
+    asked = [{"path": "https://example.com/v1/../x"}, {"path": f"{tmp_path}/./https://x"}]
+    assert daemon.asked("check") == asked
+
+
 def test_a_path_that_is_not_utf8_reaches_the_daemon_byte_for_byte(daemon: FakeDaemon) -> None:
     daemon.answers["check"] = checked()
     check.main(os.fsdecode(b"/src/\xff"))

@@ -56,11 +56,17 @@ def status_of(checked: Checked | Mapping[str, Any], *, write: bool) -> Exit:
 
 
 def absolute(path: str) -> str:
-    """`path` made absolute and not otherwise touched: the daemon follows symlinks and `..`.
+    """`path` made absolute and not otherwise touched: the daemon follows symlinks and `..`. A URI
+    stays as it is.
 
     Bytes that are not UTF-8 become lone surrogates, whatever the locale. Raises RootsdError
     where the working directory is gone.
     """
+    if "://" in path:
+        from rootsd.core.uris import looks_like_a_uri  # noqa: PLC0415 - few ask for one
+
+        if looks_like_a_uri(path):
+            return path
     try:
         whole = os.fsencode(path) if os.path.isabs(path) else _below_cwd(path)
     except FileNotFoundError as error:

@@ -68,6 +68,10 @@ def test_ancestors_are_what_contains_a_path_nearest_first(path: bytes) -> None:
     assert not above or above[-1] == b"/"
 
 
+def test_nothing_is_above_a_uri() -> None:
+    assert list(paths.ancestors(b"https://example.com/v1/x")) == []
+
+
 def test_base_name() -> None:
     assert [paths.base_name(path) for path in (b"/", b"/a", b"/a/b ")] == [b"", b"a", b"b "]
 

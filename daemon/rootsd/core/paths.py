@@ -64,7 +64,9 @@ def contains(folder: bytes, path: bytes) -> bool:
 
 
 def ancestors(path: bytes) -> Iterator[bytes]:
-    """The folders above `path`, nearest first, `/` last."""
+    """The folders above `path`, nearest first, `/` last; none above a URI."""
+    if not path.startswith(b"/"):
+        return
     while path != b"/":
         path = path.rpartition(b"/")[0] or b"/"
         yield path

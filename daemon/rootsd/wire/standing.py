@@ -11,7 +11,7 @@ from rootsd.wire.request import Request
 
 @dataclass(frozen=True, slots=True)
 class CheckQuery(Request):
-    """Where `path` (absolute) stands: `Checked`."""
+    """Where `path` (absolute, or a URI) stands: `Checked`."""
 
     method: ClassVar[str] = "check"
 
@@ -20,7 +20,7 @@ class CheckQuery(Request):
 
 @dataclass(frozen=True, slots=True)
 class WhyQuery(Request):
-    """What speaks for and against the project that holds `path` (absolute): `Why`."""
+    """What speaks for and against the project that holds `path` (absolute, or a URI): `Why`."""
 
     method: ClassVar[str] = "why"
 
@@ -50,7 +50,7 @@ class Voice(TypedDict):
 
 
 class Why(TypedDict):
-    """`path` is the canonical path asked about, `items` the project that holds it, if any.
+    """`path` is the canonical path or the URI asked about, `items` the project there, if any.
 
     `published` is the judgement and the state of the disk taken together; `obstacles` say, a
     sentence each, what keeps an approved project from clients, or a path from being a project.

@@ -16,9 +16,11 @@ from rootsd.core.model import (
     LapseReason,
     Presence,
     Project,
+    ProjectKind,
+    Ruling,
     Verdict,
 )
-from rootsd.core.paths import text_of
+from rootsd.core.paths import bytes_of, text_of
 from rootsd.wire.request import BadRequest
 from rootsd.wire.standing import Checked, CheckQuery, Why, WhyQuery
 from support.decisions import NOON, PERSON, approved, denied, granted, identity, project
@@ -91,6 +93,22 @@ async def test_where_roots_lie_in_each_other_the_innermost_speaks(
     assert (await office.ask(CheckQuery("/home/ann/src/p1/file")))["root"] == "p1"
 
 
+async def test_a_uri_stands_as_its_project_does_and_what_is_below_it_is_not_known() -> None:
+    uri = "https://example.com/v1"
+    sighting = replace(project(1).sighting, kind=ProjectKind.URI, identity=None)
+    decision = Decision(Verdict.APPROVED, PERSON, NOON, None)
+    known = Project(bytes_of(uri), "u1", sighting, Ruling(decision, name="docs"))
+    office = Office(known, at(b"https://example.com/v2", denied(2)))
+    assert (await office.ask(CheckQuery(uri)))["root"] == "docs"
+    why = await office.ask(WhyQuery(uri))
+    assert (why["published"], why["path"], why["items"][0]["uri"]) == (True, uri, uri)
+    assert [voice["ground"] for voice in why["voices"] if voice["decides"]] == ["approved"]
+    assert (await office.ask(CheckQuery("https://example.com/v2")))["verdict"] == "denied"
+    for other in (uri + "/x", "https://example.com", "https://example.com/v10"):
+        assert (await office.ask(CheckQuery(other)))["verdict"] is None
+        assert (await office.ask(WhyQuery(other)))["items"] == []
+
+
 async def test_a_check_looks_at_the_folder_of_the_root_first() -> None:
     office = Office(approved(1))
     office.world.disk.folders[path(1)] = identity(10)
@@ -98,8 +116,8 @@ async def test_a_check_looks_at_the_folder_of_the_root_first() -> None:
     assert (checked["published"], checked["verdict"]) == (False, "pending")
 
 
-@pytest.mark.parametrize("where", ["src/p1", "", ".", "/a\0b", "/\ud800"])
-async def test_only_an_absolute_path_is_checked(where: str) -> None:
+@pytest.mark.parametrize("where", ["src/p1", "", ".", "/a\0b", "/\ud800", "a://\ud800"])
+async def test_only_an_absolute_path_or_a_uri_is_checked(where: str) -> None:
     with pytest.raises(BadRequest):
         await Office(approved(1)).ask(CheckQuery(where))
 

@@ -19,6 +19,7 @@ from rootsd.core.labels import safe_label
 from rootsd.core.model import Presence, Project, Verdict
 from rootsd.core.parents import Parent
 from rootsd.core.paths import bytes_of, is_utf8, text_of
+from rootsd.core.uris import looks_like_a_uri
 from rootsd.wire.request import BadRequest
 from rootsd.wire.standing import Checked, CheckQuery, Voice, Why, WhyQuery
 
@@ -44,8 +45,8 @@ class Standing:
         return look(CheckQuery, self.check), look(WhyQuery, self.why)
 
     async def check(self, query: CheckQuery) -> Checked:
-        """Whether the path lies in a root, as the disk shows it now. Raises BadRequest where it
-        is not absolute."""
+        """Whether the path lies in a root, as the disk shows it now, or the URI is one. Raises
+        BadRequest where it is no absolute path."""
         path = await self._canonical(query.path)
         root = await self.ledger.root_at(path)
         if root is not None:
@@ -65,7 +66,7 @@ class Standing:
 
     async def why(self, query: WhyQuery) -> Why:
         """What speaks for and against the innermost project at or above the path, as the disk
-        shows it now. Raises BadRequest where the path is not absolute."""
+        shows it now. Raises BadRequest where it is no absolute path and no URI."""
         path = await self._canonical(query.path)
         revision = (await self.ledger.current()).revision
         catalog = self.ledger.catalog
@@ -82,10 +83,12 @@ class Standing:
         )
 
     async def _canonical(self, path: str) -> bytes:
-        if not path.startswith("/"):
+        is_uri = looks_like_a_uri(path)
+        if not (is_uri or path.startswith("/")):
             raise BadRequest(f"{safe_label(path, limit=None)} is no absolute path")
         with suppress(ValueError):  # what can be no path: `canonical` says so
-            if self.is_plain(plain := bytes_of(path)):
+            plain = bytes_of(path)
+            if is_uri or self.is_plain(plain):
                 return plain  # another thread would take longer than all that is asked
         return await to_thread.run_sync(canonical, self.real_path, path, "/")
 

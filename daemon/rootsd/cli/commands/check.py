@@ -21,7 +21,7 @@ from rootsd.wire.standing import CheckQuery
 @click.option("--write", is_flag=True, help="a root that is to be read only counts as denied")
 @pass_session
 def command(session: Session, *, path: str, write: bool) -> int:
-    """Tell by the exit status whether a path lies in a published root.
+    """Tell by the exit status whether a path lies in a published root, or a URI is one.
 
     \b
     0   it does

@@ -35,7 +35,7 @@ _COLUMNS = (
 @click.argument("path", shell_complete=completing.files)
 @pass_session
 def command(session: Session, *, path: str) -> int:
-    """Tell why a path is published or not: all that speaks for and against its project.
+    """Tell why a path or URI is published or not: all that speaks for and against its project.
 
     What comes first in the list outweighs what comes after; "decides" marks the verdict. Ends
     with 5 where no project is known at or above the path.
