@@ -127,8 +127,6 @@ def test_news_are_doubted_before_they_are_known(told: list[Told]) -> None:
 def test_daemons_that_end_at_once_one_after_another_are_not_waited_for_for_ever(
     told: list[Told], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(links, "GRACE_S", 0.2)
-
     def tells(daemon: Daemon) -> None:
         greet(daemon)
         answer(daemon, LISTED)
@@ -138,6 +136,8 @@ def test_daemons_that_end_at_once_one_after_another_are_not_waited_for_for_ever(
 
     with daemons(tells, *[ends] * 6):
         link = Link(Hello(), told.append, ignored)
+        turn_until(link, 1, told)
+        monkeypatch.setattr(links, "GRACE_S", 0.2)
         assert names(turn_until(link, 2, told)) == [["api"], []]
         while link._absence._losses < 6:
             turn(link)
@@ -147,8 +147,6 @@ def test_daemons_that_end_at_once_one_after_another_are_not_waited_for_for_ever(
 def test_where_none_comes_back_nothing_is_approved_any_more(
     told: list[Told], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(absence, "GRACE_S", 0.2)
-
     def dies(daemon: Daemon) -> None:
         greet(daemon)
         answer(daemon, LISTED)
@@ -156,6 +154,7 @@ def test_where_none_comes_back_nothing_is_approved_any_more(
     with daemons(dies):
         link = Link(Hello(), told.append, ignored)
         turn_until(link, 1, told)
+        monkeypatch.setattr(absence, "GRACE_S", 0.2)
     assert names(turn_until(link, 2, told)) == [["api"], []]
     link.ask()
     assert [each.wishes for each in told] == [0, 0, 1]
@@ -170,8 +169,6 @@ def test_where_none_comes_back_nothing_is_approved_any_more(
 def test_a_daemon_that_hangs_is_as_good_as_none_until_it_answers(
     told: list[Told], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(links, "GRACE_S", 0.2)
-
     def hangs(daemon: Daemon) -> None:
         greet(daemon)
         answer(daemon, LISTED)
@@ -183,6 +180,7 @@ def test_a_daemon_that_hangs_is_as_good_as_none_until_it_answers(
     with daemons(hangs):
         link = Link(Hello(), told.append, ignored)
         turn_until(link, 1, told)
+        monkeypatch.setattr(links, "GRACE_S", 0.2)
         link.ask()
         assert turn_until(link, 2, told)[1] == Told((), 1)
         assert link._connection

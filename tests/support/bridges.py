@@ -132,9 +132,9 @@ def bridge(*flags: str, **more: str) -> Iterator[Client]:
 class Daemon:
     """The daemon's end of one connection."""
 
-    def __init__(self, connection: socket.socket) -> None:
+    def __init__(self, connection: socket.socket, lines: IO[bytes]) -> None:
         self.connection = connection
-        self._lines = connection.makefile("rb")
+        self._lines = lines
 
     def line(self) -> bytes:
         return self._lines.readline()
@@ -164,9 +164,9 @@ def daemons(*conversations: Converse) -> Iterator[None]:
             try:
                 for converse in conversations:
                     connection, _ = listener.socket.accept()
-                    with connection:
+                    with connection, connection.makefile("rb") as lines:
                         connection.settimeout(HANG_GUARD_S)
-                        converse(Daemon(connection))
+                        converse(Daemon(connection, lines))
             except (AssertionError, OSError, ValueError, KeyError) as failure:
                 failures.append(failure)
 

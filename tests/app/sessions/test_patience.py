@@ -62,12 +62,14 @@ async def disk() -> AsyncIterator[Disk]:
     disk.answers.set()
 
 
-def _patience(disk: Disk, doubted: list[bytes] | None = None) -> Patience:
+def _patience(
+    disk: Disk, doubted: list[bytes] | None = None, patience_s: float = HANG_GUARD
+) -> Patience:
     def doubt(paths: Sequence[bytes]) -> None:
         if doubted is not None:
             doubted.extend(paths)
 
-    return Patience(disk.make, lambda: POINTS, doubt, patience_s=0.02)
+    return Patience(disk.make, lambda: POINTS, doubt, patience_s)
 
 
 async def test_only_what_is_near_is_looked_at_on_the_loop(disk: Disk) -> None:
@@ -87,7 +89,7 @@ async def test_a_root_whose_git_file_leads_far_is_looked_at_from_afar(
         folder.mkdir()
         (folder / ".git").write_text(f"gitdir: {target}/.git/worktrees/x\n")
     linked = replace(identity(1), git=GitEntry.FILE)
-    patience = _patience(disk)
+    patience = _patience(disk, patience_s=0.02)
     disk.silent.add(raw(far))
     with anyio.fail_after(HANG_GUARD):
         told = await patience.verify({raw(near): linked, raw(far): linked})
@@ -103,11 +105,12 @@ async def test_without_remote_file_systems_nothing_leaves_the_loop(disk: Disk) -
 
 async def test_who_does_not_answer_is_out_of_reach_until_it_does(disk: Disk) -> None:
     doubted: list[bytes] = []
-    patience = _patience(disk, doubted)
+    patience = _patience(disk, doubted, patience_s=0.02)
     disk.silent.add(FAR)
+    roots = {path: ROOTS[path] for path in (NEAR, FAR)}
     with anyio.fail_after(HANG_GUARD):
-        assert await patience.verify(ROOTS) == [Unreachable(FAR)]
-        assert await patience.verify_more(ROOTS) == [Unreachable(FAR)]
+        assert await patience.verify(roots) == [Unreachable(FAR)]
+        assert await patience.verify_more(roots) == [Unreachable(FAR)]
     assert doubted == [FAR, FAR]
     assert [path for path, _ in disk.looked].count(FAR) == 1, "it is not asked again meanwhile"
     disk.silent.clear()
@@ -115,7 +118,9 @@ async def test_who_does_not_answer_is_out_of_reach_until_it_does(disk: Disk) -> 
     for thread in threading.enumerate():
         if thread.name == "verify":
             thread.join(HANG_GUARD)
-    assert await patience.verify(ROOTS) == []
+    with anyio.fail_after(HANG_GUARD):
+        while await patience.verify(ROOTS):
+            pass  # its patience is short, and the machine may be busy
 
 
 async def test_what_is_slow_and_goes_on_is_waited_for(disk: Disk) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,7 @@ from rootsd.host.disk.answering import Answering
 from rootsd.host.disk.leads import Leads
 from rootsd.host.disk.mounts import Mount, holding, remote_points
 from rootsd.host.disk.mounttable import MountTable
+from support.observed import HANG_S
 from support.repos import git, make_repository
 from support.subjects import OWN_MOUNTS, run_python
 
@@ -34,9 +34,9 @@ class Mounted(MountTable):
         return tuple(each.point for each in self._listed if each.is_automount)
 
 
-def judge(*found: Mount, ask: Callable[[bytes], None] = lambda _: None) -> Leads:
+def judge(*found: Mount) -> Leads:
     mounted = Mounted(LOCAL, *found)
-    return Leads(mounted, Answering(mounted.remote, patience_s=0.02, ask=ask))
+    return Leads(mounted, Answering(mounted.remote, HANG_S, ask=lambda _: None))
 
 
 def test_a_local_disk_is_followed_to() -> None:
