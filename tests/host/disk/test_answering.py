@@ -81,7 +81,7 @@ def test_a_server_that_is_down_is_asked_once_and_again_when_it_answered(
     server.up.clear()
     assert not answers(b"/net/src")
     assert not answers(b"/net/other")
-    assert server.asked == [b"/net"]
+    assert until(lambda: server.asked) == [b"/net"]
     before = threading.enumerate()
     server.up.set()
     assert server.answered.wait(HANG_S)
