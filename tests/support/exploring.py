@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing
 from pathlib import Path
+
+import pytest
 
 from rootsd.app.discovery.explorer import Explorer
 from rootsd.core.inputs import Observation, Sighted, Unreachable, Vanished
@@ -97,11 +99,17 @@ class World:
 OpenWorld = Callable[..., World]
 
 
-@contextmanager
-def worlds(top: Path) -> Iterator[OpenWorld]:
-    """Makes worlds of the parents that it is given, and closes them at the end."""
+@pytest.fixture
+def open_world(tmp_path: Path) -> Iterator[OpenWorld]:
+    """Makes the world of this test, of the parents that it is given."""
     with ExitStack() as stack:
-        yield lambda *parents: stack.enter_context(closing(World(top, *parents)))
+        yield lambda *parents: stack.enter_context(closing(World(tmp_path, *parents)))
+
+
+@pytest.fixture
+def world(open_world: OpenWorld) -> World:
+    """The world of this test, with one parent."""
+    return open_world()
 
 
 def run_down(explorer: Explorer, clock: Clock) -> bool:
