@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
-
 import pytest
 
 from rootsd.core.agents import KNOWN_AGENTS, further_agents
@@ -27,14 +24,6 @@ def test_every_known_agent_can_be_told() -> None:
     for agent in KNOWN_AGENTS:
         assert agent.names or agent.hints
         assert not agent.markers & agent.hints
-
-
-def test_the_documentation_names_each_of_them() -> None:
-    told = (Path(__file__).parents[2] / "docs" / "AGENTS.md").read_text()
-    for agent in KNOWN_AGENTS:
-        (row,) = [line for line in told.splitlines() if line.startswith(f"| {agent.label} |")]
-        words = set(re.findall(r"`([^`]+)`", row))
-        assert agent.names | agent.markers | agent.hints == words
 
 
 def test_the_configuration_adds_names_and_markers() -> None:

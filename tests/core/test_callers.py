@@ -9,8 +9,12 @@ import pytest
 from rootsd.core.agents import KNOWN_AGENTS
 from rootsd.core.callers import (
     Caller,
+    Completeness,
     Finding,
     Guard,
+    Holder,
+    Hosts,
+    Lineage,
     Process,
     Response,
     hosts_in,
@@ -32,7 +36,7 @@ def judged(
     *line: Process, hosts: tuple[Process, ...] = (), guard: Guard = Guard.AGENTS
 ) -> Finding:
     """What becomes of the first's order; the others are those above it."""
-    return judge_caller(guard, Caller(line), hosts, KNOWN_AGENTS)
+    return judge_caller(guard, Caller(Lineage(line)), Hosts(hosts), KNOWN_AGENTS)
 
 
 def without_terminal(*line: Process) -> tuple[Process, ...]:
@@ -45,12 +49,127 @@ def test_a_person_in_a_tab_may() -> None:
 
 def test_who_is_gone_may_not() -> None:
     assert judged().response is REFUSE
-    finding = judge_caller(Guard.AGENTS, Caller((CALLER,), has_gone=True), (), ())
-    assert (finding.response, finding.why) == (REFUSE, "whoever asked is gone")
+    finding = judge_caller(Guard.AGENTS, Caller(Lineage((CALLER,)), has_gone=True), Hosts(), ())
+    assert (finding.response, finding.why) == (REFUSE, "the process that sent it is gone")
 
 
-def test_whom_nobody_can_see_is_asked_for_a_word() -> None:
-    assert judge_caller(Guard.AGENTS, Caller(None), (), ()).response is CHALLENGE
+@pytest.mark.parametrize(
+    "seen_as", [each for each in Completeness if each is not Completeness.COMPLETE]
+)
+def test_a_lineage_that_was_not_seen_whole_never_admits(seen_as: Completeness) -> None:
+    def judged_so(*line: Process) -> Response:
+        caller = Caller(Lineage(line, seen_as))
+        return judge_caller(Guard.AGENTS, caller, Hosts(), KNOWN_AGENTS).response
+
+    assert judged_so() is REFUSE
+    assert judged_so(*without_terminal(CALLER, SHELL)) is REFUSE
+    # Without the helper no word can be shown on a terminal.
+    is_unseen = seen_as is Completeness.UNAVAILABLE
+    assert judged_so(CALLER, SHELL) is (REFUSE if is_unseen else CHALLENGE)
+    assert judged_so(CALLER, process(30, 20, "claude"), SHELL) is REFUSE
+
+
+def test_while_not_all_hosts_are_known_nobody_is_admitted_unasked() -> None:
+    hosts = Hosts((), are_all_known=False)
+    caller = Caller(Lineage((CALLER, SHELL)))
+    assert judge_caller(Guard.AGENTS, caller, hosts, ()).response is CHALLENGE
+    caller = Caller(Lineage(without_terminal(CALLER, SHELL)))
+    assert judge_caller(Guard.AGENTS, caller, hosts, ()).response is REFUSE
+
+
+# Terminals and the programs that hold them: an agent in a tab, younger than the terminal program.
+TAB = b"/user.slice/user-1000.slice/user@1000.service/app.slice/app-kitty-7.scope"
+KITTY = process(10, 5, "kitty", control_group=TAB)
+MANAGER = process(5, 1, "systemd", "/lib/systemd/systemd", "--user", control_group=b"/x")
+TAB_SHELL = process(20, 10, "bash", "bash", terminal=TERMINAL, control_group=TAB)
+HOST = process(30, 20, "my-agent", terminal=TERMINAL, control_group=TAB)
+OTHER_TERMINAL = TERMINAL + 7
+ORPHAN = process(90, 80, "rootsd", terminal=OTHER_TERMINAL, control_group=TAB)
+
+
+def holder(*line: Process, displays: tuple[int, ...] = ()) -> Holder:
+    return Holder(Lineage(line), displays)
+
+
+def judged_on(
+    *holders: Holder, hosts: tuple[Process, ...] = (HOST,), first: Holder | None = None
+) -> Finding:
+    """What becomes of a command from OTHER_TERMINAL, which `holders` hold; `first` holds the
+    terminal of the agent's tab."""
+    terminals = {OTHER_TERMINAL: holders, TERMINAL: (first,) if first else ()}
+    caller = Caller(Lineage((ORPHAN,)), terminals=terminals)
+    return judge_caller(Guard.AGENTS, caller, Hosts(hosts), KNOWN_AGENTS)
+
+
+def test_a_terminal_held_by_an_orphan_in_the_agents_group_is_challenged() -> None:
+    orphan = process(40, 5, "python3", control_group=TAB)
+    assert judged_on(holder(orphan, MANAGER)).response is CHALLENGE
+    assert judged_on(holder(replace(orphan, parent=1))).response is CHALLENGE
+    below = process(45, 40, "script", control_group=TAB)
+    assert judged_on(holder(below, orphan, MANAGER)).response is CHALLENGE
+    finding = judged_on(holder(orphan, MANAGER))
+    assert "python3, pid 40 holds its terminal" in finding.why
+    # The controls: no agent, an older holder, another group, one that a login shares.
+    assert judged_on(holder(orphan, MANAGER), hosts=()).response is ADMIT
+    older = process(25, 5, "python3", control_group=TAB)
+    assert judged_on(holder(older, MANAGER)).response is ADMIT
+    elsewhere = replace(orphan, control_group=TAB + b"x")
+    assert judged_on(holder(elsewhere, MANAGER)).response is ADMIT
+    for shared in (ROOT_GROUP, SESSION, b""):
+        host = replace(HOST, control_group=shared)
+        alike = replace(orphan, control_group=shared)
+        assert judged_on(holder(alike, MANAGER), hosts=(host,)).response is ADMIT
+
+
+def test_a_terminal_held_by_what_an_agent_started_is_challenged_in_any_group() -> None:
+    below = process(45, 30, "script", control_group=ROOT_GROUP)
+    assert judged_on(holder(below, HOST, TAB_SHELL)).response is CHALLENGE
+    claude = process(30, 20, "claude", control_group=ROOT_GROUP)
+    assert judged_on(holder(below, claude), hosts=()).response is CHALLENGE
+    marked = replace(below, markers=frozenset({"GEMINI_CLI"}))
+    assert judged_on(holder(marked), hosts=()).response is CHALLENGE
+
+
+def test_a_terminal_of_the_program_in_which_the_agent_runs_is_a_persons() -> None:
+    assert judged_on(holder(KITTY, MANAGER)).response is ADMIT
+    script = process(45, 40, "script", control_group=TAB)
+    second_tab = process(40, 10, "bash", "bash", control_group=TAB)
+    assert judged_on(holder(script, second_tab, KITTY, MANAGER)).response is ADMIT
+    pty_host = process(50, 25, "code", control_group=TAB)
+    editor = process(25, 5, "code", control_group=TAB)
+    assert judged_on(holder(pty_host, editor, MANAGER)).response is ADMIT
+
+
+def test_a_terminal_that_a_service_holds_or_nobody_seen_is_a_persons() -> None:
+    assert judged_on().response is ADMIT
+    session = process(50, 45, "sshd-session", control_group=TAB)
+    assert judged_on(holder(session, process(45, 1, "sshd"))).response is ADMIT
+
+
+def test_one_holder_that_is_no_agents_is_enough_for_a_person() -> None:
+    """A program may inherit the descriptor of somebody's terminal."""
+    orphan = process(40, 5, "python3", control_group=TAB)
+    assert judged_on(holder(orphan, MANAGER), holder(KITTY, MANAGER)).response is ADMIT
+
+
+def test_a_tmux_is_a_persons_where_it_is_shown_on_a_persons_terminal() -> None:
+    tmux = process(40, 5, "tmux: server", control_group=TAB)
+    assert judged_on(holder(tmux, MANAGER)).response is CHALLENGE
+    shown = holder(tmux, MANAGER, displays=(TERMINAL,))
+    assert judged_on(shown).response is ADMIT, "the terminal's holder is nobody that is seen"
+    assert judged_on(shown, first=holder(KITTY, MANAGER)).response is ADMIT
+    script = process(50, 5, "script", control_group=TAB)
+    assert judged_on(shown, first=holder(script, MANAGER)).response is CHALLENGE
+    # A terminal in itself shows nothing, nor does one that no multiplexer has open.
+    itself = holder(tmux, MANAGER, displays=(OTHER_TERMINAL,))
+    assert judged_on(itself).response is CHALLENGE
+    python = process(40, 5, "python3", control_group=TAB)
+    assert judged_on(holder(python, MANAGER, displays=(TERMINAL,))).response is CHALLENGE
+
+
+def test_a_holder_whose_ancestors_were_not_seen_is_challenged() -> None:
+    late = Holder(Lineage((KITTY,), Completeness.LATE))
+    assert judged_on(late).response is CHALLENGE
 
 
 @pytest.mark.parametrize("agent", KNOWN_AGENTS, ids=lambda agent: agent.label)
@@ -151,7 +270,7 @@ def test_the_guard_of_terminals_asks_everybody_and_refuses_agents_all_the_same()
 def test_no_guard_lets_everybody() -> None:
     claude = process(30, 20, "claude")
     assert judged(CALLER, claude, guard=Guard.OFF).response is ADMIT
-    assert judge_caller(Guard.OFF, Caller((), has_gone=True), (), ()).response is ADMIT
+    assert judge_caller(Guard.OFF, Caller(Lineage(), has_gone=True), Hosts(), ()).response is ADMIT
 
 
 def names_of_hosts(*line: Process) -> list[bytes]:
@@ -195,12 +314,12 @@ def test_names_from_processes_are_made_safe_in_what_is_told() -> None:
     evil = process(30, 20, "my\x1b]0;x\n-agent")
     finding = judged(replace(CALLER, parent=30, terminal=0), evil, hosts=(evil,))
     assert finding.why.isprintable()
-    told = who(Caller((CALLER, evil)))
+    told = who(Caller(Lineage((CALLER, evil))))
     assert told.isprintable()
     assert "pid 90" in told
-    assert "terminal 136:0" in told
-    assert who(Caller(())) == who(Caller(None)) == "nobody could see who"
-    assert "no terminal" in who(Caller(without_terminal(CALLER)))
+    assert "pts/0" in told
+    assert who(Caller(Lineage())) == "nobody could see who"
+    assert "no terminal" in who(Caller(Lineage(without_terminal(CALLER))))
 
 
 def test_the_group_of_the_table_is_none_that_all_share() -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from rootsd.core.catalog import Catalog
 from rootsd.core.decide import Ground
-from rootsd.core.errors import OrderRefused
+from rootsd.core.errors import OrderRefused, RefusedPlace
 from rootsd.core.inputs import (
     AddRule,
     Approve,
@@ -24,7 +24,20 @@ from rootsd.core.inputs import (
 )
 from rootsd.core.model import Expiry, Incomplete, LapseReason, ProjectKind, Verdict
 from rootsd.core.plan import plan
-from support.world import ANN, NOTHING_KNOWN, NOW, PLACES, after, identity, seen, uri_seen
+from rootsd.core.records import to_ns
+from rootsd.core.step import ALL_ALIKE
+from support.world import (
+    ANN,
+    NOTHING_KNOWN,
+    NOW,
+    PLACES,
+    UNIDENTIFIABLE,
+    after,
+    identity,
+    seen,
+    tree,
+    uri_seen,
+)
 
 SRC = b"/w/src"
 API = SRC + b"/api"
@@ -104,8 +117,46 @@ def test_names_are_frozen_by_approval_and_otherwise_proposed() -> None:
     catalog = approved(API)
     assert catalog.name_of(catalog.projects[API]) == "src/api"
     assert catalog.frozen_names == {"src/api": API}
-    assert catalog.proposed_names == {SRC: "src", LIB: "lib", OTHER: "api"}
-    assert catalog.name_of(catalog.projects[OTHER]) == "api"
+    assert catalog.proposed_names == {SRC: "src", LIB: "lib", OTHER: "src-old/api"}
+    assert catalog.name_of(catalog.projects[OTHER]) == "src-old/api"
+
+
+@pytest.mark.parametrize("order", [(API, OTHER), (OTHER, API)])
+def test_names_do_not_depend_on_what_is_approved_first(order: tuple[bytes, bytes]) -> None:
+    first, second = order
+    catalog = approved(first)
+    wanted = {API: "src/api", OTHER: "src-old/api"}
+    assert {path: catalog.name_of(catalog.projects[path]) for path in order} == wanted
+    assert {path: root.name for path, root in approved(first, second).roots.items()} == wanted
+
+
+def test_a_name_that_was_given_up_is_proposed_for_no_other_project() -> None:
+    named = after(approved(LIB), Rename(LIB, "api", ANN))
+    gone = [Vanished(LIB), Forget(LIB, ANN)]
+    for end in ([Forget(LIB, ANN)], [Rename(LIB, "books", ANN)], gone):
+        given_up = after(named, *end, Vanished(OTHER))
+        assert "api" not in given_up.frozen_names
+        assert given_up.proposed_names[API] == "src/api"
+        assert after(given_up, Rename(API, "api", ANN)).frozen_names["api"] == API
+    assert after(named, Forget(LIB, ANN)).reserved == {"api": LIB, "lib": LIB}
+    again = Catalog.of(KNOWN.projects.values(), (), PLACES, 1, reserved={"lib": OTHER})
+    assert again.proposed_names[LIB] == "vendor/lib"
+
+
+def test_a_project_is_proposed_the_name_that_it_had() -> None:
+    assert after(approved(LIB), Forget(LIB, ANN)).proposed_names[LIB] == "lib"
+
+
+def test_what_can_never_be_published_does_not_wait() -> None:
+    odd = b"/w/caf\xe9"
+    alike = replace(seen(b"/w/x"), identity=UNIDENTIFIABLE)
+    catalog = after(KNOWN, seen(odd, 9), alike)
+    hopeless = [p for p in catalog.projects.values() if catalog.is_hopeless(p)]
+    reasons = {p.path: catalog.why_never(p) for p in hopeless}
+    assert reasons == {odd: "its path is not UTF-8", b"/w/x": ALL_ALIKE}
+    assert not any(catalog.is_waiting(p) for p in hopeless)
+    with pytest.raises(RefusedPlace, match="is not UTF-8"):
+        after(catalog, Approve(odd, identity(9), ANN))
 
 
 def test_ids_lead_to_paths() -> None:
@@ -155,10 +206,10 @@ def test_what_lapsed_waits_and_says_so() -> None:
 
 
 def test_only_an_approved_checkout_that_is_none_itself_speaks_for_worktrees() -> None:
-    catalog = after(approved(API), seen(b"/v/1", 8, API), Approve(b"/v/1", identity(8), ANN))
-    speaks = catalog.surroundings.approved
+    catalog = after(approved(API), seen(b"/v/1", 8, API), Approve(b"/v/1", tree(8), ANN))
+    speaks = catalog.surroundings.approved_since
     assert [speaks(path) for path in (API, LIB, b"/v/1", b"/v/nothing")] == [
-        True, False, False, False,
+        to_ns(NOW), None, None, None,
     ]  # fmt: skip
 
 

@@ -35,17 +35,20 @@ from rootsd.core.model import (
     Sighting,
     Verdict,
 )
-from support.world import ANN, NOW, UNIDENTIFIABLE, identity
+from rootsd.core.records import to_ns
+from support.world import ANN, NOW, UNIDENTIFIABLE, identity, tree
 
 PATH = b"/w/a/b"
 MAIN = b"/v/main"
 ONE = identity(1)
 SEEN = Sighting(ProjectKind.GIT, ONE, NOW)
-LINKED = Sighting(ProjectKind.GIT_WORKTREE, ONE, NOW, main_checkout=MAIN)
+TREE = tree(1)
+LINKED = Sighting(ProjectKind.GIT_WORKTREE, TREE, NOW, main_checkout=MAIN)
 APPROVED = Decision(Verdict.APPROVED, ANN, NOW, ONE)
 DENIED = Decision(Verdict.DENIED, ANN, NOW)
 BY_RULE = Grant(Actor(ActorKind.RULE, "1"), ONE, NOW)
-BY_MAIN = Grant(Actor(ActorKind.MAIN_CHECKOUT, "/v/main"), ONE, NOW)
+SINCE = to_ns(NOW)
+BY_MAIN = Grant(Actor(ActorKind.MAIN_CHECKOUT, "/v/main"), TREE, NOW, SINCE)
 BY_PERSON = Grant(ANN, ONE, NOW)
 LAPSE = Lapse(LapseReason.REPLACED, NOW)
 ALLOW = Rule(1, b"/w/a", Verdict.APPROVED, ANN, NOW)
@@ -60,7 +63,7 @@ def around(
     *rules: Rule,
     denied: bytes | None = None,
     holding: bool = False,
-    approved: Callable[[bytes], bool] = lambda _: False,
+    approved: Callable[[bytes], int | None] = lambda _: None,
 ) -> Surroundings:
     folders = frozenset() if denied is None else frozenset({denied})
     return Surroundings(rules, folders, frozenset({PATH} if holding else ()), approved)
@@ -71,7 +74,7 @@ EVERYTHING = Ruling(APPROVED, (BY_RULE, BY_MAIN))
 
 def test_each_ground_outweighs_those_after_it() -> None:
     """One step down the precedence of the contract with each thing that is taken away."""
-    approved = {MAIN}.__contains__
+    approved = {MAIN: SINCE}.get
     no_decision = replace(EVERYTHING, decision=None)
     steps = [
         (replace(EVERYTHING, decision=DENIED), around(ALLOW, FORBID, denied=b"/w", holding=True,
@@ -98,7 +101,7 @@ def test_each_ground_outweighs_those_after_it() -> None:
         (Ruling(), around(FORBID), Judgement(Verdict.DENIED, Ground.DENY_RULE, 2)),
         (Ruling(grants=(BY_RULE,)), around(ALLOW),
          Judgement(Verdict.APPROVED, Ground.APPROVE_RULE, 1)),
-        (Ruling(grants=(BY_MAIN,)), around(approved={MAIN}.__contains__),
+        (Ruling(grants=(BY_MAIN,)), around(approved={MAIN: SINCE}.get),
          Judgement(Verdict.APPROVED, Ground.MAIN_CHECKOUT, MAIN)),
     ],
 )  # fmt: skip
@@ -126,7 +129,7 @@ def some(*values: object) -> st.SearchStrategy[Any]:
         some(ALLOW, FORBID),
         denied=some(None, b"/", b"/w", b"/v"),
         holding=st.booleans(),
-        approved=some({MAIN}.__contains__, frozenset().__contains__),
+        approved=some({MAIN: SINCE}.get, {MAIN: SINCE + 1}.get, {}.get),
     ),
 )
 def test_the_first_voice_is_the_verdict_and_all_are_in_the_order_of_precedence(

@@ -5,11 +5,27 @@ from dataclasses import replace
 import pytest
 
 from rootsd.core.catalog import Catalog
+from rootsd.core.changes import Verb
+from rootsd.core.decide import doubt_about
+from rootsd.core.errors import IdentityChanged
 from rootsd.core.grants import given
-from rootsd.core.inputs import AddRule, Approve, Deny, RemoveRule, Sighted, Unsafe, Vanished
+from rootsd.core.inputs import (
+    AddRule,
+    Approve,
+    ConfirmedWorktree,
+    Deny,
+    RemoveRule,
+    Restore,
+    Sighted,
+    Unsafe,
+    Vanished,
+)
 from rootsd.core.model import (
     Access,
+    Actor,
     ActorKind,
+    Grant,
+    Identity,
     Incomplete,
     Lapse,
     LapseReason,
@@ -22,8 +38,11 @@ from rootsd.core.model import (
     Verdict,
 )
 from rootsd.core.plan import plan
+from rootsd.core.worktrees import Doubt
 from support.world import (
+    AFTER_NS,
     ANN,
+    BEFORE_NS,
     HOME,
     LATER,
     NOTHING_KNOWN,
@@ -33,6 +52,7 @@ from support.world import (
     after,
     identity,
     seen,
+    tree,
 )
 
 MAIN = b"/w/api"
@@ -89,9 +109,8 @@ def test_what_is_decided_is_left_alone() -> None:
 
 
 def test_a_worktree_is_granted_with_its_main_checkout_and_lost_with_it() -> None:
-    catalog = after(NOTHING_KNOWN, seen(TREE, 2, MAIN), seen(MAIN))
-    assert catalog.roots == {}
-    catalog = after(catalog, Approve(MAIN, identity(1), ANN))
+    catalog = after(NOTHING_KNOWN, seen(MAIN), Approve(MAIN, identity(1), ANN))
+    catalog = after(catalog, seen(TREE, 2, MAIN))
     assert catalog.roots.keys() == {MAIN, TREE}
     (grant,) = catalog.projects[TREE].ruling.grants
     assert (grant.actor.kind, grant.actor.detail) == (ActorKind.MAIN_CHECKOUT, "/w/api")
@@ -105,9 +124,11 @@ def test_a_worktree_is_granted_with_its_main_checkout_and_lost_with_it() -> None
 def test_while_nobody_can_say_of_which_checkout_a_worktree_is_it_is_not_granted_with_it(
     by: bytes,
 ) -> None:
-    catalog = after(NOTHING_KNOWN, seen(MAIN), seen(TREE, 2, MAIN))
-    catalog = after(catalog, Approve(by, identity(1 if by == MAIN else 2), ANN))
-    lost = Sighted(TREE, ProjectKind.GIT, identity(2), Incomplete.NO_GIT_DIR)
+    approval = Approve(by, identity(1) if by == MAIN else tree(2), ANN)
+    catalog = after(NOTHING_KNOWN, seen(MAIN), *([approval] if by == MAIN else []))
+    catalog = after(catalog, seen(TREE, 2, MAIN), *([approval] if by == TREE else []))
+    no_target = replace(tree(2), git_target=None)
+    lost = Sighted(TREE, ProjectKind.GIT, no_target, Incomplete.NO_GIT_DIR)
     cut_off = after(catalog, lost)
     assert cut_off.roots.keys() == {by}, "who approved the worktree itself approved its folder"
     replaced = after(cut_off, seen(MAIN, 9), Approve(MAIN, identity(9), ANN))
@@ -116,16 +137,22 @@ def test_while_nobody_can_say_of_which_checkout_a_worktree_is_it_is_not_granted_
 
 
 @pytest.mark.parametrize("pattern", [ALLOW_W, ALLOW_ALL])
-def test_one_scan_grants_a_main_checkout_and_its_worktree_elsewhere(pattern: AddRule) -> None:
+def test_a_rule_for_a_main_checkout_speaks_for_the_worktrees_that_are_made_later(
+    pattern: AddRule,
+) -> None:
     catalog = after(NOTHING_KNOWN, pattern)
     made = plan(catalog, [seen(TREE, 2, MAIN), seen(MAIN)], NOW)
-    assert made.catalog.roots.keys() == {MAIN, TREE}
+    covered = {MAIN} if pattern is ALLOW_W else {MAIN, TREE}
+    assert made.catalog.roots.keys() == covered, "it existed when the rule approved the checkout"
+    young = plan(after(catalog, seen(MAIN)), [seen(TREE, 2, MAIN)], NOW)
+    assert young.catalog.roots.keys() == {MAIN, TREE}
 
 
 def test_worktrees_do_not_chain() -> None:
     second = b"/v/second"
-    catalog = after(NOTHING_KNOWN, seen(MAIN), seen(TREE, 2, MAIN), seen(second, 3, TREE))
-    assert after(catalog, Approve(MAIN, identity(1), ANN)).roots.keys() == {MAIN, TREE}
+    catalog = after(NOTHING_KNOWN, seen(MAIN), Approve(MAIN, identity(1), ANN))
+    catalog = after(catalog, seen(TREE, 2, MAIN), seen(second, 3, TREE))
+    assert catalog.roots.keys() == {MAIN, TREE}
 
 
 def test_a_grant_ends_with_the_rule_and_leaves_other_approvals_alone() -> None:
@@ -138,8 +165,8 @@ def test_a_grant_ends_with_the_rule_and_leaves_other_approvals_alone() -> None:
 
 
 def test_new_grants_replace_old_ones_of_their_kind_only() -> None:
-    catalog = after(NOTHING_KNOWN, seen(MAIN), seen(TREE, 2, MAIN))
-    catalog = after(catalog, Approve(MAIN, identity(1), ANN), Deny(MAIN, ANN), ALLOW_ALL)
+    catalog = after(NOTHING_KNOWN, seen(MAIN), Approve(MAIN, identity(1), ANN))
+    catalog = after(catalog, seen(TREE, 2, MAIN), Deny(MAIN, ANN), ALLOW_ALL)
     kinds = [grant.actor.kind for grant in catalog.projects[TREE].ruling.grants]
     assert kinds == [ActorKind.MAIN_CHECKOUT, ActorKind.RULE]
     assert after(catalog, Vanished(TREE), seen(TREE, 5, MAIN)).roots.keys() == {TREE}
@@ -159,3 +186,108 @@ def test_what_was_read_only_stays_so_when_a_rule_grants_its_successor() -> None:
     assert again.roots[MAIN].access is Access.READ
     asked = after(again, Approve(MAIN, identity(4), ANN))
     assert asked.roots[MAIN].access is Access.READ_WRITE
+
+
+def _granted_by_0_1_0(born_ns: int) -> Catalog:
+    """Return a catalogue as version 0.1.0 stored it, with a worktree that was born then."""
+    catalog = after(NOTHING_KNOWN, seen(MAIN), Approve(MAIN, identity(1), ANN))
+    known = replace(tree(2, born_ns), git_born_ns=None)
+    grant = Grant(Actor(ActorKind.MAIN_CHECKOUT, "/w/api"), known, NOW)
+    sighting = Sighting(ProjectKind.GIT_WORKTREE, known, NOW, main_checkout=MAIN)
+    old = Project(TREE, "t2", sighting, Ruling(grants=(grant,), name="fix"))
+    return Catalog.of([*catalog.projects.values(), old], (), PLACES, 1)
+
+
+@pytest.mark.parametrize(("born_ns", "told"), [(AFTER_NS, {MAIN, TREE}), (BEFORE_NS, {MAIN})])
+def test_what_0_1_0_granted_is_looked_at_before_it_counts(born_ns: int, told: set[bytes]) -> None:
+    catalog = _granted_by_0_1_0(born_ns)
+    assert catalog.roots.keys() == {MAIN}
+    looked = Sighted(TREE, ProjectKind.GIT_WORKTREE, tree(2, born_ns), main_checkout=MAIN)
+    catalog = after(catalog, looked)
+    assert catalog.roots.keys() == told
+    doubt = doubt_about(catalog.projects[TREE], catalog.surroundings)
+    assert (doubt is Doubt.OLDER) is (TREE not in told)
+    confirmed = ConfirmedWorktree(TREE, tree(2, born_ns))
+    again = Approve(MAIN, identity(1), ANN, worktrees=(confirmed,))
+    assert after(catalog, again).roots.keys() == {MAIN, TREE}
+
+
+def test_a_worktree_that_is_confirmed_is_the_one_that_was_shown() -> None:
+    catalog = after(NOTHING_KNOWN, seen(MAIN), seen(TREE, 2, MAIN))
+    for shown in (tree(3), replace(tree(2), git_born_ns=1)):
+        order = Approve(MAIN, identity(1), ANN, worktrees=(ConfirmedWorktree(TREE, shown),))
+        with pytest.raises(IdentityChanged):
+            plan(catalog, [order], NOW)
+    order = Approve(MAIN, identity(1), ANN, worktrees=(ConfirmedWorktree(TREE, tree(2)),))
+    assert after(catalog, order).roots.keys() == {MAIN, TREE}
+
+
+def test_an_approval_that_is_repeated_keeps_its_worktrees_and_a_new_one_does_not() -> None:
+    catalog = after(
+        NOTHING_KNOWN, seen(MAIN), Approve(MAIN, identity(1), ANN), seen(TREE, 2, MAIN)
+    )
+    repeated = Approve(MAIN, identity(1), ANN, tags=("work",))
+    later = plan(catalog, [repeated], LATER).catalog
+    assert later.roots.keys() == {MAIN, TREE}
+    denied = plan(later, [Deny(MAIN, ANN)], LATER).catalog
+    assert plan(denied, [repeated], LATER).catalog.roots.keys() == {MAIN}
+
+
+def test_undo_takes_back_the_worktrees_that_were_confirmed_with_the_approval() -> None:
+    catalog = after(NOTHING_KNOWN, seen(MAIN), seen(TREE, 2, MAIN))
+    catalog = after(catalog, Approve(MAIN, identity(1), ANN))
+    before = catalog.projects[MAIN].ruling
+    confirmed = ConfirmedWorktree(TREE, tree(2))
+    again = Approve(MAIN, identity(1), ANN, worktrees=(confirmed,))
+    both = plan(catalog, [again], LATER).catalog
+    assert both.roots.keys() == {MAIN, TREE}
+    undone = Restore(MAIN, both.projects[MAIN].ruling, before, ANN)
+    made = plan(both, [undone], LATER)
+    assert made.catalog.roots.keys() == {MAIN}
+    assert [change.verb for change in made.changes] == [Verb.UNDONE, Verb.WITHDRAWN]
+
+
+@pytest.mark.parametrize(
+    ("place", "doubt"),
+    [
+        (b"/v", Doubt.PARENT),
+        (b"/w", Doubt.HOLDS_MAIN),
+        (b"/k/tree", Doubt.HOLDS_PROJECT),
+    ],
+)
+def test_a_worktree_in_a_place_that_shows_more_does_not_inherit(
+    place: bytes, doubt: Doubt
+) -> None:
+    catalog = NOTHING_KNOWN.in_places(PLACES._replace(parents=(b"/v/src",)))
+    catalog = after(catalog, seen(b"/k/tree/inner", 5), seen(MAIN))
+    catalog = after(catalog, Approve(MAIN, identity(1), ANN), seen(place, 2, MAIN))
+    assert catalog.roots.keys() == {MAIN}
+    assert doubt_about(catalog.projects[place], catalog.surroundings) is doubt
+
+
+def test_a_worktree_is_withdrawn_once_another_project_is_known_inside_of_it() -> None:
+    catalog = after(
+        NOTHING_KNOWN, seen(MAIN), Approve(MAIN, identity(1), ANN), seen(TREE, 2, MAIN)
+    )
+    assert catalog.roots.keys() == {MAIN, TREE}
+    inner = after(catalog, seen(TREE + b"/inner", 5))
+    assert inner.roots.keys() == {MAIN}
+    assert after(inner, Vanished(TREE + b"/inner")).roots.keys() == {MAIN, TREE}
+    sibling = after(catalog, seen(TREE + b"/.claude/x", 5, MAIN))
+    assert sibling.roots.keys() == {MAIN, TREE, TREE + b"/.claude/x"}
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [
+        replace(tree(2), born_ns=None),
+        replace(tree(2), git_born_ns=None),
+        replace(tree(2), git_target=None),
+    ],
+)
+def test_without_birth_times_a_worktree_waits(shown: Identity) -> None:
+    catalog = after(NOTHING_KNOWN, seen(MAIN), Approve(MAIN, identity(1), ANN))
+    catalog = after(catalog, Sighted(TREE, ProjectKind.GIT_WORKTREE, shown, main_checkout=MAIN))
+    assert catalog.roots.keys() == {MAIN}
+    doubt = doubt_about(catalog.projects[TREE], catalog.surroundings)
+    assert doubt is Doubt.NO_BIRTH_TIMES

@@ -14,7 +14,15 @@ def test_no_fact_says_who_and_every_order_does() -> None:
 
 
 def test_the_daemon_itself_is_no_actor() -> None:
-    assert {kind.value for kind in ActorKind} == {"person", "rule", "main checkout", "caller"}
+    words = {"person", "challenge confirmed", "rule", "main checkout", "caller"}
+    assert {kind.value for kind in ActorKind} == words
+
+
+def test_a_person_may_decide_also_where_it_was_confirmed() -> None:
+    assert {kind for kind in ActorKind if kind.may_decide} == {
+        ActorKind.PERSON,
+        ActorKind.CHALLENGED,
+    }
 
 
 def test_an_approval_lets_write_unless_it_says_otherwise() -> None:

@@ -3,12 +3,14 @@ from __future__ import annotations
 import json
 import sys
 import unicodedata
+from urllib.parse import unquote_to_bytes
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rootsd.core.labels import safe_json, safe_label
+from rootsd.core.labels import exact_path, safe_json, safe_label
+from rootsd.core.paths import text_of
 
 # Written from the standards, not from the code: UAX #9 (explicit bidi), DerivedCoreProperties'
 # Default_Ignorable_Code_Point, and what draws nothing although it counts as a letter or symbol.
@@ -63,7 +65,7 @@ def test_the_check_for_unsafe_labels_finds_some() -> None:
     [
         ("api", "api"),
         ("größe", "größe"),
-        ("gro\u0308ße", "größe"),
+        ("gro\u0308ße", "gro\u0308ße"),
         ("プロジェクト 1", "プロジェクト 1"),
         ("a\x1b[31mb", "a\\u{1b}[31mb"),
         ("a\nb", "a\\u{a}b"),
@@ -102,9 +104,49 @@ def test_what_needed_no_escape_stays_as_it_is(name: str | bytes) -> None:
 
 
 @given(texts, texts)
-def test_names_that_differ_in_more_than_normal_form_have_different_labels(a: str, b: str) -> None:
-    if unicodedata.normalize("NFC", a) != unicodedata.normalize("NFC", b) and a and b:
-        assert safe_label(a, limit=None) != safe_label(b, limit=None)
+def test_two_names_never_have_the_same_label(a: str, b: str) -> None:
+    for other in (b, unicodedata.normalize("NFC", a), unicodedata.normalize("NFD", a)):
+        if a != other and a and other:
+            assert safe_label(a, limit=None) != safe_label(other, limit=None)
+
+
+# As the system has them: what is not UTF-8 is bytes that Python shows as lone surrogates.
+paths = (
+    texts.filter(lambda text: "\0" not in text).map(
+        lambda text: text.encode(errors="surrogatepass")
+    )
+    | st.binary()
+).map(lambda raw: b"/" + raw)
+
+
+def _path_said_by(line: str) -> bytes:
+    """Return the path that a program reads in a line: RFC 8089 for a URI, else the text itself."""
+    if line.startswith("file://"):
+        return unquote_to_bytes(line.removeprefix("file://"))
+    return line.encode()
+
+
+@given(paths)
+def test_a_program_reads_the_very_path_on_one_line(path: bytes) -> None:
+    line = exact_path(text_of(path))
+    assert _path_said_by(line) == path
+    assert line.isprintable()
+
+
+@pytest.mark.parametrize(
+    ("path", "line"),
+    [
+        ("/src/cafe\u0301", "/src/cafe\u0301"),
+        ("/src/a\\u{a}b", "/src/a\\u{a}b"),
+        ("/src/a\nb", "file:///src/a%0Ab"),
+        ("/src/\udcff", "file:///src/%FF"),
+        ("/src/\u202eb", "file:///src/%E2%80%AEb"),
+        ("https://a.example/\u202e", "https://a.example/\\u{202e}"),
+        ("", ""),
+    ],
+)
+def test_path_for_a_program(path: str, line: str) -> None:
+    assert exact_path(path) == line
 
 
 def test_a_name_is_cut_at_64_characters() -> None:

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import random
+import unicodedata
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rootsd.core.names import project_id, propose
+from rootsd.core.labels import safe_label
+from rootsd.core.names import project_id, propose, told_apart
 from rootsd.core.paths import text_of
 
 parts = st.sampled_from([b"api", b"acme", b"beta", b"src", b"a", b"\xff", b"api-2"])
@@ -40,8 +42,8 @@ def test_each_name_is_the_shortest_suffix_that_no_other_path_has(
     for path, name in propose(forest, taken).items():
         others = {suffix for other in forest - {path} for suffix in _suffixes(other)}
         free = [suffix for suffix in _suffixes(path) if suffix not in others | taken]
-        # Where a whole path is the end of another one, nothing is left but a number.
-        assert name == free[0] if free else name.rpartition("-")[0] == _suffixes(path)[-1]
+        # Where a whole path is the end of another one, nothing is left but the id.
+        assert name == (free[0] if free else f"{_suffixes(path)[0]}~{project_id(path)}")
 
 
 def test_the_folders_name_is_proposed_and_on_a_clash_what_tells_them_apart() -> None:
@@ -49,11 +51,82 @@ def test_the_folders_name_is_proposed_and_on_a_clash_what_tells_them_apart() -> 
     assert sorted(names.values()) == ["acme/api", "beta/api", "s/tool", "x"]
 
 
-def test_a_path_that_has_no_free_suffix_gets_a_number() -> None:
-    assert propose([b"/api"], {"api"}) == {b"/api": "api-2"}
-    assert propose([b"/api"], {"api", "api-2", "api-3"}) == {b"/api": "api-4"}
-    assert propose([b"https://api.example.com/v1/"]) == {b"https://api.example.com/v1/": "v1"}
+def test_a_path_that_has_no_free_suffix_gets_its_id() -> None:
+    assert propose([b"/api"], {"api"}, id_of=lambda _: "r7k2") == {b"/api": "api~r7k2"}
+    assert propose([b"/api"], {"api", "API~R7K2"}, id_of=lambda _: "r7k2") == {
+        b"/api": "api~r7k2~r7k2"
+    }
     assert propose([b"/"]) == {b"/": "/"}
+
+
+@pytest.mark.parametrize(
+    ("uri", "name"),
+    [
+        (b"https://api.example.com/v1/", "api.example.com/v1"),
+        (b"https://api.example.com", "api.example.com"),
+        (b"https://ann@db.example.com:8443/a/b?x=/y", "db.example.com:8443/a/b"),
+        (b"s3://bucket/key", "bucket/key"),
+    ],
+)
+def test_a_uri_is_named_by_host_and_path(uri: bytes, name: str) -> None:
+    assert propose([uri, b"/src/v1", b"/src/b"]) == {uri: name, b"/src/v1": "v1", b"/src/b": "b"}
+    assert propose([uri], {name}) == {uri: f"{name}~{project_id(uri)}"}
+
+
+ALIKE = (
+    ("café", "cafe\u0301"),  # NFC and NFD
+    ("ﬁle", "file"),  # a ligature: NFKC
+    ("Straße", "STRASSE"),  # full case folding
+    ("K", "k"),
+    ("x" * 63 + "ab", "x" * 63 + "cd"),  # a table cuts both to the same text
+)
+words = st.sampled_from(
+    [*(w for pair in ALIKE for w in pair), "a\uff0fb", "a", "b", "a\u202eb", "a\\"]
+)
+alike_paths = st.lists(words, min_size=1, max_size=3).map(lambda some: "/" + "/".join(some))
+
+
+def _as_seen(name: str) -> str:
+    """Return what a reader compares, by the letter of UAX #15 and of CaseFolding.txt."""
+    seen = unicodedata.normalize("NFKC", safe_label(name)).casefold()
+    return unicodedata.normalize("NFKC", seen)
+
+
+@pytest.mark.parametrize("pair", ALIKE)
+def test_names_that_look_alike_get_the_ids_of_their_projects(pair: tuple[str, str]) -> None:
+    here = [b"/s/" + name.encode() for name in pair]
+    ids = dict(zip(here, ("r7k2", "m9ab"), strict=True))
+    names = propose(here, id_of=ids.__getitem__)
+    assert [names[path][-5:] for path in here] == ["~r7k2", "~m9ab"]
+    assert all(len(safe_label(name, limit=None)) <= 64 for name in names.values())
+    assert propose([b"/s/new"], {"NEW"}, id_of=lambda _: "abcd") == {b"/s/new": "s/new"}
+
+
+def test_a_name_with_an_id_keeps_the_text_on_the_disk() -> None:
+    here = [b"/" + name.encode() for name in ALIKE[0]]
+    assert [*propose(here, id_of=lambda _: "r7k2").values()] == [
+        "cafe\u0301~r7k2", "café~r7k2~r7k2",
+    ]  # fmt: skip
+
+
+@given(st.sets(alike_paths, max_size=10), st.sets(words, max_size=3))
+def test_no_two_projects_are_shown_by_names_that_look_the_same(
+    forest: set[str], taken: set[str]
+) -> None:
+    shown = propose([path.encode() for path in forest], taken)
+    seen = [_as_seen(name) for name in shown.values()]
+    assert len({*seen}) == len(forest)
+    assert {*seen}.isdisjoint(map(_as_seen, taken))
+
+
+@given(st.lists(st.tuples(alike_paths, words), max_size=8, unique_by=lambda pair: pair[0]))
+def test_stored_names_that_look_the_same_are_told_apart(stored: list[tuple[str, str]]) -> None:
+    frozen = {path.encode(): name for path, name in stored}
+    apart = told_apart(frozen.items(), project_id)
+    shown = [apart.get(path, name) for path, name in frozen.items()]
+    assert len({*map(_as_seen, shown)}) == len(frozen)
+    alone = {path for path in frozen if path not in apart}
+    assert all(_as_seen(frozen[p]) != _as_seen(frozen[q]) for p in alone for q in frozen if p != q)
 
 
 @given(st.sets(st.binary(min_size=1), max_size=50))
@@ -86,3 +159,16 @@ def test_no_id_is_given_twice_even_if_all_of_them_were_taken() -> None:
 
     with pytest.raises(AssertionError):
         project_id(b"/w/a", Everything())
+
+
+def test_a_name_is_told_apart_from_projects_that_have_one() -> None:
+    api, other = b"/s/acme/api", b"/s/beta/api"
+    assert propose([api], {"beta/api"}, others=[other]) == {api: "acme/api"}
+    assert propose([api], others=[b"/api"]) == {api: "acme/api"}
+    assert propose([b"/api"], others=[api]) == {b"/api": f"api~{project_id(b'/api')}"}
+    assert propose([api], others=[b"/s/acme/web"]) == {api: "api"}
+
+
+def test_a_reserved_name_is_for_the_path_that_had_it() -> None:
+    assert propose([b"/s/api"], reserved={"api": b"/s/api"}) == {b"/s/api": "api"}
+    assert propose([b"/s/api"], reserved={"api": b"/x/api"}) == {b"/s/api": "s/api"}

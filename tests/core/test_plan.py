@@ -3,6 +3,7 @@ from __future__ import annotations
 import gc
 import weakref
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from hypothesis import Phase, given, settings
@@ -44,6 +45,7 @@ from rootsd.core.model import (
 )
 from rootsd.core.paths import PathError
 from rootsd.core.plan import plan
+from rootsd.core.records import to_ns
 from support.machine import PATHS, Machine, mains, numbers, sighting
 from support.world import (
     ANN,
@@ -116,10 +118,11 @@ def _any_rule(*_: object) -> Rule:
         pytest.param(decide, "approving_rule", _any_rule, id="removed rules still count"),
         pytest.param(
             catalog_module,
-            "_is_approved_checkout",
-            lambda *_: True,
+            "_approved_since",
+            lambda *_: to_ns(NOW),
             id="any checkout will do",
         ),
+        pytest.param(grants, "doubt_about", lambda *_: None, id="older worktrees inherit"),
         pytest.param(
             plan_module, "reach", lambda touched, *_: set(touched), id="neighbours not judged"
         ),
@@ -340,3 +343,11 @@ def test_another_folder_with_the_same_origin_is_given_nothing() -> None:
     catalog = after(catalog, order)
     assert catalog.projects[SRC + b"/other"].ruling.name == "other"
     assert API in catalog.projects
+
+
+def test_a_renewed_approval_has_a_new_number_and_keeps_the_rest() -> None:
+    once = plan(NOTHING_KNOWN, [seen(API), approve(API, name="x")], NOW).catalog
+    again = plan(once, [approve(API)], LATER).catalog
+    assert again.roots[API] == replace(once.roots[API], approval=once.roots[API].approval + 1)
+    with pytest.raises(IdentityChanged):
+        plan(once, [approve(API, 2)], LATER)

@@ -13,7 +13,7 @@ from rootsd.core.errors import IdentityChanged, RefusedPlace
 from rootsd.core.inputs import Approve, ApproveRule, Deny, Reinstate, RemoveRule
 from rootsd.core.model import Access, ActorKind, Lapse, LapseReason, Rule, Ruling, Verdict
 from rootsd.core.plan import plan
-from support.world import ANN, HOME, LATER, NOTHING_KNOWN, NOW, PLACES, after, identity, seen
+from support.world import ANN, HOME, LATER, NOTHING_KNOWN, NOW, PLACES, after, identity, seen, tree
 
 API, WORKTREE = HOME + b"/src/api", HOME + b"/trees/fix"
 RULE = Rule(1, HOME + b"/src", Verdict.PENDING, ANN, NOW)
@@ -29,7 +29,8 @@ def _lost(by: ActorKind, *rules: Rule) -> Catalog:
 
 
 def _reinstate(path: bytes, number: int) -> Reinstate:
-    approval = Approve(path, identity(number), ANN, access=Access.READ)
+    shown = tree(number) if path == WORKTREE else identity(number)
+    approval = Approve(path, shown, ANN, access=Access.READ)
     return Reinstate(path, approval, ANN)
 
 

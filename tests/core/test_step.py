@@ -79,6 +79,17 @@ def test_what_is_not_known_stays_unknown(event: Observation) -> None:
     assert later(None, Unsafe(PATH, LapseReason.EXPOSED)) is None
 
 
+def test_what_nothing_proposes_is_dropped_unless_somebody_decided_or_named_it() -> None:
+    stray = replace(seen(PATH), proposed=False)
+    assert later(None, stray) is None
+    assert later(PENDING, stray) is None
+    named = replace(PENDING, sighting=replace(PENDING.sighting, named=True))
+    tagged = replace(PENDING, ruling=Ruling(tags=("work",)))
+    lapsed = replace(PENDING, ruling=Ruling(lapse=Lapse(LapseReason.REPLACED, NOW)))
+    for project in (ROOT, REFUSED, named, tagged, lapsed):
+        assert kept(project, replace(stray, named=project is named)) == project
+
+
 @pytest.mark.parametrize("project", [PENDING, ROOT, REFUSED])
 def test_the_same_again_changes_nothing(project: Project) -> None:
     assert later(project, seen(PATH)) == project

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import pytest
 
-from rootsd.core.changes import Attempt, Change, Note, ProjectChange, Verb
+from rootsd.core.changes import Attempt, Change, Note, ParentChange, ProjectChange, Verb
 from rootsd.core.errors import CannotUndo
 from rootsd.core.history import START, Event, events_for
 from rootsd.core.model import Actor, ActorKind, Project, Verdict
-from rootsd.core.undoing import last_order, steps_back
+from rootsd.core.undoing import last_order, steps_back, taken_back
 from support.decisions import (
     PERSON,
     add,
@@ -108,3 +108,23 @@ def test_what_cannot_be_undone_is_refused_with_the_reason(
     with pytest.raises(CannotUndo, match=why) as refusal:
         steps_back([events[target - 1]], events)
     assert refusal.value.remedy == remedy
+
+
+def test_each_undoing_is_told_what_it_took_back() -> None:
+    one, two = project(1), project(2)
+    events = history(
+        [decide(approved(1), one)],
+        [decide(approved(2), two)],
+        [changed(Verb.DENIED, approved(1), denied(1))],
+        [changed(Verb.UNDONE, denied(1), approved(1))],
+        [changed(Verb.UNDONE, approved(1), one)],
+    )
+    assert {seq: event.seq for seq, event in taken_back(events).items()} == {4: 3, 5: 1}
+
+
+@pytest.mark.parametrize("verb", [Verb.PARENT_ADDED, Verb.PARENT_REMOVED])
+def test_a_change_of_the_parents_is_not_undone(verb: Verb) -> None:
+    events = history([decide(approved(1))], [ParentChange(b"/src", verb, PERSON)])
+    assert last_order(events) == (events[0],)
+    with pytest.raises(CannotUndo, match="changed the configuration"):
+        steps_back(events[1:], events)

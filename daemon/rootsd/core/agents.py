@@ -29,7 +29,8 @@ class Agent:
 KNOWN_AGENTS = (
     Agent(
         "Claude Code",
-        frozenset({"claude"}),
+        # npm installs the program as claude.exe on every system.
+        frozenset({"claude", "claude.exe"}),
         ("@anthropic-ai/claude-code/",),
         # Its documentation of the Bash tool's environment, from 2.1.172 on.
         markers=frozenset({"CLAUDE_CODE_CHILD_SESSION"}),
@@ -44,6 +45,7 @@ KNOWN_AGENTS = (
         # codex-rs/protocol/src/shell_environment.rs
         markers=frozenset(
             {"CODEX_SANDBOX", "CODEX_SANDBOX_NETWORK_DISABLED", "CODEX_THREAD_ID", "CODEX_CI"}
+            | {"CODEX_SESSION_ID", "CODEX_TOOL_CALL_ID"}
         ),
     ),
     Agent(
@@ -109,8 +111,17 @@ KNOWN_AGENTS = (
         "Cline",
         frozenset({"cline"}),
         ("/node_modules/cline/",),
+        # Seen in the commands of its command-line program, version 3.0.65.
+        markers=frozenset({"CLINE_CONNECTOR_CLI_LAUNCH"}),
         # cline/cline: VscodeTerminalRegistry.ts, in terminals that people can type in, too.
         hints=frozenset({"CLINE_ACTIVE"}),
+    ),
+    # badlogic/pi-mono: packages/coding-agent/src/cli.ts
+    Agent(
+        "pi",
+        frozenset({"pi"}),
+        ("/pi-coding-agent/",),
+        markers=frozenset({"PI_CODING_AGENT"}),
     ),
     # continuedev/continue: extensions/cli/package.json; it sets nothing.
     Agent("Continue", frozenset({"cn"}), ("@continuedev/cli/",)),

@@ -1,37 +1,46 @@
-"""May this caller give orders? Facts about processes in; admitted, challenged or refused out.
+"""Decide whether a caller may give commands. Pure: facts about processes in, a finding out.
 
-It rests on who started whom. Nothing with the same user id is a boundary: an agent that means to
-can get around every fact here. This stops and records the casual self-approval.
+The guard judges a caller by the processes that started it (its lineage), by the programs that use
+MCP (the hosts), and by the program that holds its terminal. A fact that nobody could see counts
+against the caller: without a terminal it is refused, and with one it has to type a word there.
+
+The same user id is not a boundary. A program that means to can get around every fact here. The
+guard stops and records casual self-approval.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import Enum, StrEnum, auto
 from itertools import product
 
 from rootsd.core.agents import Agent
 from rootsd.core.labels import safe_label
+from rootsd.core.terminals import terminal_name
 
 
 class Guard(StrEnum):
     """Who may decide."""
 
     AGENTS = "agents"
-    """Whoever is not, and was not started by, an agent that can be seen."""
+    """Every caller that no agent started, as far as the facts show."""
     TERMINAL = "terminal"
-    """Of these, who has a terminal and types there what is asked for."""
+    """The same, and only on a terminal where a person types the word that the guard shows."""
     OFF = "off"
-    """Everybody with this user id."""
+    """Every process with this user id."""
 
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """What is known of a process. `started` tells apart those that bear one pid after the other,
-    and orders them; `terminal` is the device of the controlling one, 0 for none. `markers` are
-    those asked for that stand in its environment."""
+    """The facts about one process.
+
+    `started` orders processes and distinguishes two that had the same pid. `terminal` is the
+    device number of the controlling terminal, or 0. `markers` are the requested variables that
+    its environment holds. `folder` is its working directory; empty where it is not known, or where
+    the process sees other processes than the daemon does.
+    """
 
     pid: int
     started: int
@@ -41,19 +50,61 @@ class Process:
     terminal: int = 0
     control_group: bytes = b""
     markers: frozenset[str] = frozenset()
+    folder: bytes = field(default=b"", compare=False)
 
     @property
     def key(self) -> tuple[int, int]:
-        """What no other process has had since the system started."""
+        """The pid and the start time: no other process since the system started has both."""
         return self.pid, self.started
 
 
-Lineage = Sequence[Process]
-"""A process, then what started it, and so on up to but without the first of the system."""
+Processes = Sequence[Process]
+"""A process, then the process that started it, and so on, without the first of the system."""
+
+
+class Completeness(StrEnum):
+    """How much of a lineage was seen."""
+
+    COMPLETE = "complete"
+    CUT_OFF = "cut off"
+    """It has more ancestors, or a larger environment, than the look reads."""
+    LATE = "late"
+    """The look ran out of time."""
+    UNAVAILABLE = "unavailable"
+    """Nobody could look: the helper process is missing or does not answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lineage:
+    """What was seen of a process and its ancestors. A process that is gone has none."""
+
+    processes: tuple[Process, ...] = ()
+    completeness: Completeness = Completeness.COMPLETE
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether nothing is missing from it."""
+        return self.completeness is Completeness.COMPLETE
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """A process that has the master side of a terminal open: it reads and types there.
+
+    `displays` are the device numbers of the other terminals that it has open. For a multiplexer
+    such as tmux, they are the terminals of its clients.
+    """
+
+    lineage: Lineage
+    displays: tuple[int, ...] = ()
+
+
+Terminals = Mapping[int, tuple[Holder, ...]]
+"""The holders of terminals, by device number."""
 
 
 class Response(Enum):
-    """What becomes of an order."""
+    """What the guard does with a command."""
 
     ADMIT = auto()
     CHALLENGE = auto()
@@ -62,7 +113,7 @@ class Response(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """`why` goes on from "this is refused, since"."""
+    """`why` completes the sentence "this is refused, since ..."."""
 
     response: Response
     why: str = ""
@@ -70,16 +121,46 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who asks. `lineage` is None where nobody could look, and empty where there is nobody."""
+    """The process that sent a command. `terminals` has the holders of its terminal and, for a
+    multiplexer, of the terminals of its clients."""
 
-    lineage: Lineage | None
+    lineage: Lineage
     has_gone: bool = False
+    terminals: Terminals = field(default_factory=dict)
+
+    @property
+    def process(self) -> Process | None:
+        """The calling process itself; None if it was not seen."""
+        return self.lineage.processes[0] if self.lineage.processes else None
+
+    @property
+    def has_terminal(self) -> bool:
+        """Whether it was seen to have a controlling terminal."""
+        return self.process is not None and self.process.terminal != 0
+
+
+@dataclass(frozen=True, slots=True)
+class Hosts:
+    """The processes that hold an MCP connection or started one that does.
+
+    `are_all_known` is false while the guard could not see who started one of the connections.
+    """
+
+    processes: tuple[Process, ...] = ()
+    are_all_known: bool = True
 
 
 _ADMITTED = Finding(Response.ADMIT)
+_GONE = Finding(Response.REFUSE, "the process that sent it is gone")
 _UNSEEN = Finding(
-    Response.CHALLENGE, "the helper process is missing, so that nobody can see who asks"
+    Response.REFUSE, "the helper process does not answer, so rootsd cannot see who asks"
 )
+_MISSING_FACTS = {
+    Completeness.CUT_OFF: "it has too many ancestors, or too large an environment, to look at all",
+    Completeness.LATE: "the look at its ancestors took too long",
+    Completeness.UNAVAILABLE: _UNSEEN.why,
+}
+_HOSTS_UNSEEN = "the look at the programs that use MCP was not complete"
 _ALWAYS = Finding(Response.CHALLENGE, "the guard asks every time")
 
 _SHELLS = frozenset({"sh", "ash", "bash", "dash", "fish", "ksh", "mksh", "zsh"})
@@ -96,61 +177,147 @@ _SERVICES = frozenset(
     | {"runit", "runsvdir", "s6-svscan", "screen", "sshd", "sshd-session", "supervisord"}
     | {"systemd", "tmux: server", "tmux"}
 )
+# They show the terminals that they hold on the terminals of their clients.
+_MULTIPLEXERS = frozenset({"screen", "tmux: server"})
 _SHARED_GROUP = re.compile(rb"(?:|/|.*/(?:session-[^/]*\.scope|user@\d+\.service|init\.scope))$")
 _EXTENSIONS = (".js", ".mjs", ".cjs", ".py", ".rb")
 
 
-def judge_caller(
-    guard: Guard, caller: Caller, hosts: Collection[Process], agents: Sequence[Agent]
-) -> Finding:
-    """What becomes of the caller's order. `hosts` hold an MCP connection, or started who does."""
+def judge_caller(guard: Guard, caller: Caller, hosts: Hosts, agents: Sequence[Agent]) -> Finding:
+    """Return what the guard does with a command of `caller`."""
     if guard is Guard.OFF:
         return _ADMITTED
-    if caller.lineage is None:
+    lineage = caller.lineage
+    if lineage.completeness is Completeness.UNAVAILABLE:
         return _UNSEEN
-    if caller.has_gone or not caller.lineage:
-        return Finding(Response.REFUSE, "whoever asked is gone")
-    has_terminal = caller.lineage[0].terminal != 0
-    evidence = _evidence(caller.lineage, hosts, agents, has_terminal=has_terminal)
-    if evidence is not None:
-        return evidence
+    if caller.has_gone or caller.process is None:
+        return _GONE
+    if why := next(_sure_signs(lineage.processes, agents), None):
+        return Finding(Response.REFUSE, why)
+    if why := next(_signs(caller, hosts, agents), None):
+        # An editor may have started both, and on a terminal a person can answer.
+        return Finding(Response.CHALLENGE if caller.has_terminal else Response.REFUSE, why)
     if guard is Guard.TERMINAL:
-        if not has_terminal:
-            return Finding(Response.REFUSE, "the guard asks for a terminal, and there is none")
+        if not caller.has_terminal:
+            return Finding(Response.REFUSE, "the guard requires a terminal, and it has none")
         return _ALWAYS
     return _ADMITTED
 
 
-def _evidence(
-    lineage: Lineage, hosts: Collection[Process], agents: Sequence[Agent], *, has_terminal: bool
-) -> Finding | None:
-    """What speaks for an agent behind the caller; None where nothing does."""
-    if why := next(_sure_signs(lineage, agents), None):
-        return Finding(Response.REFUSE, why)
-    if why := next(_signs(lineage, hosts, agents), None):
-        # An editor may have started both, and on a terminal somebody can answer for himself.
-        return Finding(Response.CHALLENGE if has_terminal else Response.REFUSE, why)
-    for host in hosts:
-        if not has_terminal and _shares_group(lineage, host):
-            why = f"it has no terminal, and the control group of {told(host)}, which uses MCP"
-            return Finding(Response.REFUSE, why)
-    return None
+def _signs(caller: Caller, hosts: Hosts, agents: Sequence[Agent]) -> Iterator[str]:
+    """Yield each reason to doubt that a person asks."""
+    lineage = caller.lineage
+    yield from _signs_above(lineage.processes, hosts, agents)
+    if not lineage.is_complete:
+        yield _MISSING_FACTS[lineage.completeness]
+    if not hosts.are_all_known:
+        yield _HOSTS_UNSEEN
+    if caller.process is None:
+        return
+    if caller.has_terminal:
+        judged = _TerminalJudge(caller.terminals, hosts, agents)
+        if why := judged.why_made_by_agent(caller.process.terminal):
+            yield why
+        return
+    for host in hosts.processes:
+        if _shares_group(lineage.processes, host):
+            yield f"it has no terminal, and the control group of {told(host)}, which uses MCP"
 
 
-def _sure_signs(lineage: Lineage, agents: Sequence[Agent]) -> Iterator[str]:
-    for process, agent in product(lineage, agents):
+@dataclass(frozen=True, slots=True)
+class _TerminalJudge:
+    """Finds out whether an agent made a terminal for itself."""
+
+    terminals: Terminals
+    hosts: Hosts
+    agents: Sequence[Agent]
+
+    def why_made_by_agent(self, terminal: int, seen: frozenset[int] = frozenset()) -> str | None:
+        """Return what shows that an agent made `terminal`, or None.
+
+        One holder without such a sign is enough for None: a program may have inherited the
+        descriptor of a terminal that it never uses. `seen` are the terminals above this one.
+        """
+        holders = self.terminals.get(terminal, ())
+        signs = [self._sign_of(holder, seen | {terminal}) for holder in holders]
+        return signs[0] if signs and all(signs) else None
+
+    def _sign_of(self, holder: Holder, seen: frozenset[int]) -> str | None:
+        why = next(_signs_of_holder(holder, self.hosts, self.agents), None)
+        if why is None or not _multiplexes(holder):
+            return why
+        # A person sees it on a terminal that no agent made.
+        displays = (display for display in holder.displays if display not in seen)
+        if any(self.why_made_by_agent(display, seen) is None for display in displays):
+            return None
+        return why
+
+
+def _signs_of_holder(holder: Holder, hosts: Hosts, agents: Sequence[Agent]) -> Iterator[str]:
+    line = holder.lineage.processes
+    if not line:
+        return
+    if not holder.lineage.is_complete:
+        yield f"rootsd cannot see who started {told(line[0])}, which holds its terminal"
+    holds = f"{told(line[0])} holds its terminal"
+    for why in (*_sure_signs(line, agents), *_host_signs(line, hosts)):
+        yield f"{holds}, and {why}"
+    for host in hosts.processes:
+        if _was_made_beside(line, host):
+            yield f"{holds}, in the control group of {told(host)}, which uses MCP"
+
+
+def _was_made_beside(holder: Processes, host: Process) -> bool:
+    """Return whether the holder of a terminal shares the host's own control group, and was
+    started after the host by something that shows nothing older.
+
+    A new tab or a terminal inside an editor has an older program above it. A group that a whole
+    login shares says nothing.
+    """
+    group = holder[0].control_group
+    if group != host.control_group or _SHARED_GROUP.match(group):
+        return False
+    return _origin(holder).started > host.started and not _is_service(holder[0])
+
+
+def _origin(line: Processes) -> Process:
+    """Return the oldest ancestor in `line` that is not a service, or the process itself."""
+    origin = line[0]
+    for process in line[1:]:
+        if not _SERVICES.isdisjoint(_names(process)):
+            break
+        origin = process
+    return origin
+
+
+def _multiplexes(holder: Holder) -> bool:
+    line = holder.lineage.processes
+    return bool(line) and not _MULTIPLEXERS.isdisjoint(_names(line[0]))
+
+
+def _is_service(process: Process) -> bool:
+    names = _names(process)
+    return not _SERVICES.isdisjoint(names) and _MULTIPLEXERS.isdisjoint(names)
+
+
+def _sure_signs(line: Processes, agents: Sequence[Agent]) -> Iterator[str]:
+    for process, agent in product(line, agents):
         if is_agent(process, agent):
             yield f"{agent.label} started it ({told(process)})"
         if marks := agent.markers & process.markers:
             yield _marked(agent, marks, process)
 
 
-def _signs(lineage: Lineage, hosts: Collection[Process], agents: Sequence[Agent]) -> Iterator[str]:
-    known = {host.key for host in hosts}
-    for process in lineage:
-        for agent in agents:
-            if marks := agent.hints & process.markers:
-                yield _marked(agent, marks, process)
+def _signs_above(line: Processes, hosts: Hosts, agents: Sequence[Agent]) -> Iterator[str]:
+    for process, agent in product(line, agents):
+        if marks := agent.hints & process.markers:
+            yield _marked(agent, marks, process)
+    yield from _host_signs(line, hosts)
+
+
+def _host_signs(line: Processes, hosts: Hosts) -> Iterator[str]:
+    known = {host.key for host in hosts.processes}
+    for process in line:
         if process.key in known:
             yield f"{told(process)} started it, and uses MCP"
 
@@ -159,34 +326,39 @@ def _marked(agent: Agent, marks: Collection[str], process: Process) -> str:
     return f"{agent.label} started it ({', '.join(sorted(marks))} is set for {told(process)})"
 
 
-def _shares_group(lineage: Lineage, host: Process) -> bool:
-    """Whether the group speaks for the host. In one that everything shares it does only where
-    nothing else tells what started the caller, and that was after the host."""
-    if lineage[0].control_group != host.control_group:
+def _shares_group(line: Processes, host: Process) -> bool:
+    """Return whether the caller's control group is evidence that the host started it.
+
+    In a group that a whole login shares, it is evidence only for an orphan: nothing shows what
+    started it, and it is younger than the host. A person's own orphan looks the same.
+    """
+    if line[0].control_group != host.control_group:
         return False
     if not _SHARED_GROUP.match(host.control_group):
         return True
-    top = lineage[-1]
+    top = line[-1]
     return top.started > host.started and _SERVICES.isdisjoint(_names(top))
 
 
 def is_agent(process: Process, agent: Agent) -> bool:
-    """Whether `process` is a program of `agent`."""
+    """Return whether `process` is a program of `agent`."""
     if not agent.names.isdisjoint(_names(process)):
         return True
     script = _script(process)
     return script is not None and any(part in script for part in agent.packages)
 
 
-def hosts_in(lineage: Lineage) -> Iterator[Process]:
-    """Who counts as using MCP, of a process that holds a connection and those above it: itself,
-    and for our bridge or relay who started it, through shells and launchers. Not a shell that
-    somebody types into, nor what starts everything."""
-    if lineage:
-        yield lineage[0]
-    if not lineage or not _is_pump(lineage[0]):
+def hosts_in(line: Processes) -> Iterator[Process]:
+    """Yield the processes that count as using MCP because the first in `line` is connected.
+
+    They are the connected process and, for our bridge or relay, the program that started it,
+    through shells and launchers. A shell that a person types into is none, nor is a service.
+    """
+    if line:
+        yield line[0]
+    if not line or not _is_pump(line[0]):
         return
-    for process in lineage[1:]:
+    for process in line[1:]:
         if _is_typed_into(process) or not _SERVICES.isdisjoint(_names(process)):
             return
         yield process
@@ -195,18 +367,18 @@ def hosts_in(lineage: Lineage) -> Iterator[Process]:
 
 
 def told(process: Process) -> str:
-    """A process in a few words that are safe to show."""
+    """Return a process in a few words that are safe to show."""
     return f"{safe_label(process.name)}, pid {process.pid}"
 
 
 def who(caller: Caller) -> str:
-    """The caller in a few words for the log: the programs above it, and where it types."""
-    if not caller.lineage:
+    """Return the caller in a few words for the log: the programs above it, and its terminal."""
+    if caller.process is None:
         return "nobody could see who"
-    names = " < ".join(safe_label(process.name) for process in caller.lineage[1:5])
-    terminal = caller.lineage[0].terminal
-    where = f"terminal {terminal >> 8}:{terminal & 0xFF}" if terminal else "no terminal"
-    return f"pid {caller.lineage[0].pid}, {names or 'started by nobody'}, {where}"
+    names = " < ".join(safe_label(process.name) for process in caller.lineage.processes[1:5])
+    terminal = caller.process.terminal
+    where = terminal_name(terminal) if terminal else "no terminal"
+    return f"pid {caller.process.pid}, {names or 'started by nobody'}, {where}"
 
 
 def _names(process: Process) -> set[str]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from operator import attrgetter
+from types import MappingProxyType
 
 from rootsd.core import names
 from rootsd.core.decide import (
@@ -18,10 +19,23 @@ from rootsd.core.decide import (
     is_published,
     judge,
     root_of,
+    since_of,
     why_denied,
 )
-from rootsd.core.model import UNDECIDED, Decision, Identity, Presence, Project, Root, Rule, Verdict
-from rootsd.core.paths import RefusedPlaces, ancestors, contains
+from rootsd.core.model import (
+    UNDECIDED,
+    Decision,
+    Identity,
+    Presence,
+    Project,
+    ProjectKind,
+    Root,
+    Rule,
+    SessionKey,
+    Verdict,
+)
+from rootsd.core.paths import RefusedPlaces, ancestors, contains, is_utf8
+from rootsd.core.step import ALL_ALIKE, is_told_apart
 
 _Inode = tuple[bytes, int, int]
 _BY_NAME = attrgetter("name")
@@ -32,6 +46,10 @@ _FEW = 64
 @dataclass(frozen=True)
 class Catalog:
     """The catalogue. Build it with `Catalog.of`; change it with `rootsd.core.plan.plan`.
+
+    `reserved` holds each name that a project once had, and the path of the last one that had it:
+    no other project is given it unasked. `approvals` is the number of the newest approval by a
+    person: see `Decision.number`.
 
     `judgements` has one entry for each project, `roots` one for each published project, and
     `identities` the identity that was approved for each of those that is a folder; `denied` are
@@ -46,21 +64,31 @@ class Catalog:
     roots: Mapping[bytes, Root] = field(default_factory=dict)
     identities: Mapping[bytes, Identity] = field(default_factory=dict)
     denied: frozenset[bytes] = frozenset()
+    approvals: int = field(default=0, compare=False)
+    reserved: Mapping[str, bytes] = field(default_factory=dict, compare=False)
 
     @staticmethod
     def of(
-        projects: Iterable[Project], rules: Iterable[Rule], places: RefusedPlaces, next_rule: int
+        projects: Iterable[Project],
+        rules: Iterable[Rule],
+        places: RefusedPlaces,
+        next_rule: int,
+        approvals: int = 0,
+        reserved: Mapping[str, bytes] = MappingProxyType({}),
     ) -> Catalog:
         """A catalogue with everything judged."""
-        catalog = Catalog({p.path: p for p in projects}, tuple(rules), places, next_rule)
+        known = {p.path: p for p in projects}
+        catalog = Catalog(
+            known, tuple(rules), places, next_rule, approvals=approvals, reserved=reserved
+        )
         return catalog.judged(catalog.projects, catalog)
 
     def judged(self, paths: Iterable[bytes], before: Catalog) -> Catalog:
         """This catalogue with `paths` judged anew and all others as they were in `before`."""
-        anew = dict.fromkeys(paths)
+        anew = dict.fromkeys((*paths, *_differing(before._told_apart, self._told_apart)))
         affected = [project for path in anew if (project := self.projects.get(path)) is not None]
         denied = _denied(self.rules, self.projects, before.denied.difference(anew), affected)
-        around = _surroundings(self.rules, self.projects, denied)
+        around = _surroundings(self.rules, self.projects, self.places, denied)
         judgements, roots = dict(before.judgements), dict(before.roots)
         identities = dict(before.identities)
         for path in anew:
@@ -70,27 +98,53 @@ class Catalog:
         for project in affected:
             judgement = judgements[project.path] = judge(project, around)
             if is_published(project, judgement):
-                roots[project.path] = root_of(project)
+                roots[project.path] = root_of(project, self._told_apart.get(project.path))
                 if (identity := project.sighting.identity) is not None:
                     identities[project.path] = identity
-        derived = judgements, roots, identities, denied
+        derived = judgements, roots, identities, denied, self.approvals, self.reserved
         made = Catalog(self.projects, self.rules, self.places, self.next_rule, *derived)
         made._take_over(self, ())
         made._put_in_order(before, anew)
         return made
+
+    def in_places(self, places: RefusedPlaces) -> Catalog:
+        """Return this catalogue with other places, and everything judged by them."""
+        moved = replace(self, places=places)
+        return moved.judged(moved.projects, moved)
 
     def replaced(
         self,
         projects: Mapping[bytes, Project],
         rules: tuple[Rule, ...],
         next_rule: int,
+        approvals: int,
         changed: Iterable[bytes],
     ) -> Catalog:
-        """Other projects and rules in the same places, nothing judged yet. `changed` are the paths
-        where `projects` are not those of this catalogue."""
-        made = Catalog(projects, rules, self.places, next_rule)
-        made._take_over(self, changed)
+        """Return a catalogue of other projects and rules in the same places; nothing is judged
+        yet. `changed` are the paths where `projects` are not those of this catalogue."""
+        touched = tuple(changed)
+        made = Catalog(
+            projects,
+            rules,
+            self.places,
+            next_rule,
+            approvals=approvals,
+            reserved=self._reserved_after(projects, touched),
+        )
+        made._take_over(self, touched)
         return made
+
+    def _reserved_after(
+        self, projects: Mapping[bytes, Project], changed: Iterable[bytes]
+    ) -> Mapping[str, bytes]:
+        """Return the reserved names with those that the `changed` projects give up."""
+        given_up = {}
+        for path in changed:
+            before, after = self.projects.get(path), projects.get(path)
+            name = before.ruling.name if before is not None else None
+            if name is not None and (after is None or after.ruling.name != name):
+                given_up[name] = path
+        return {**self.reserved, **given_up} if given_up else self.reserved
 
     def _take_over(self, before: Catalog, changed: Iterable[bytes]) -> None:
         """Spare what was worked out for `before` and is the same here: of thousands of projects,
@@ -121,7 +175,7 @@ class Catalog:
     @cached_property
     def surroundings(self) -> Surroundings:
         """What every judgement in this catalogue looks at."""
-        return _surroundings(self.rules, self.projects, self.denied)
+        return _surroundings(self.rules, self.projects, self.places, self.denied)
 
     @cached_property
     def in_order(self) -> tuple[Root, ...]:
@@ -147,6 +201,15 @@ class Catalog:
         }
 
     @cached_property
+    def bound(self) -> Mapping[bytes, SessionKey]:
+        """Path -> the session for which alone the project is approved."""
+        return {
+            project.path: session
+            for project in self.projects.values()
+            if (session := _session_of(project)) is not None
+        }
+
+    @cached_property
     def awaited(self) -> Mapping[bytes, Project]:
         """Path -> project, of those that are approved and not there: they may come back."""
         return {p.path: p for p in self.projects.values() if _is_awaited(p)}
@@ -159,13 +222,46 @@ class Catalog:
     @cached_property
     def frozen_names(self) -> Mapping[str, bytes]:
         """Name -> path, of the projects whose name was frozen by an approval."""
-        return {p.ruling.name: p.path for p in self.projects.values() if p.ruling.name is not None}
+        return {
+            name: project.path
+            for project in self.projects.values()
+            if (name := self._frozen_name_of(project)) is not None
+        }
+
+    @cached_property
+    def frozen_looks(self) -> Mapping[str, bytes]:
+        """Look of a name -> path, of the projects whose name was frozen: see `names.look_of`."""
+        return {
+            names.look_of(name): project.path
+            for project in self.projects.values()
+            for name in (project.ruling.name, self._frozen_name_of(project))
+            if name is not None
+        }
+
+    @cached_property
+    def _told_apart(self) -> Mapping[bytes, str]:
+        """Path -> name, of the projects whose stored names look the same; mostly empty."""
+        stored = ((p.path, n) for p in self.projects.values() if (n := p.ruling.name) is not None)
+        return names.told_apart(stored, self._id_of)
+
+    def _id_of(self, path: bytes) -> str:
+        return self.projects[path].id
+
+    def _frozen_name_of(self, project: Project) -> str | None:
+        return self._told_apart.get(project.path) or project.ruling.name
 
     @cached_property
     def proposed_names(self) -> Mapping[bytes, str]:
         """Path -> the name proposed for it, for the projects without a frozen one."""
         unnamed = (p.path for p in self.projects.values() if p.ruling.name is None)
-        return names.propose(unnamed, self.frozen_names)
+        stored = (p.path for p in self.projects.values() if p.ruling.name is not None)
+        return names.propose(
+            unnamed,
+            self.frozen_looks,
+            others=stored,
+            reserved=self.reserved,
+            id_of=self._id_of,
+        )
 
     @cached_property
     def _away(self) -> Mapping[_Inode, tuple[Project, ...]]:
@@ -213,8 +309,12 @@ class Catalog:
         return next(same, None)
 
     def name_of(self, project: Project) -> str:
-        """The frozen name, else the proposed one."""
-        return project.ruling.name or self.proposed_names[project.path]
+        """Return the frozen name, or else the proposed one."""
+        return self._frozen_name_of(project) or self.proposed_names[project.path]
+
+    def since(self, project: Project) -> int | None:
+        """Return since when `project` is approved without a break; see `decide.since_of`."""
+        return since_of(project, self.judgements[project.path], self.surroundings)
 
     def below(self, folder: bytes) -> Iterable[Project]:
         """The projects at or below `folder`."""
@@ -240,8 +340,25 @@ class Catalog:
                 return project
         return None
 
+    def why_never(self, project: Project) -> str | None:
+        """Return why no approval can ever publish `project` where it is, or None."""
+        if project.sighting.kind is ProjectKind.URI:
+            return None
+        if not is_utf8(project.path):
+            return "its path is not UTF-8"
+        if not is_told_apart(project.sighting.identity):
+            return ALL_ALIKE
+        return self.places.why_no_root(project.path)
+
     def is_waiting(self, project: Project) -> bool:
-        """Whether a person is to be asked: undecided or lapsed, there, and whole."""
+        """Whether a person is to be asked: undecided or lapsed, there, whole, and approvable."""
+        return self._is_open(project) and self.why_never(project) is None
+
+    def is_hopeless(self, project: Project) -> bool:
+        """Whether a person would be asked, if an approval could publish `project`."""
+        return self._is_open(project) and self.why_never(project) is not None
+
+    def _is_open(self, project: Project) -> bool:
         judgement = self.judgements[project.path]
         return (
             judgement.ground in (Ground.UNDECIDED, Ground.LAPSED)
@@ -251,9 +368,19 @@ class Catalog:
         )
 
 
+def _differing(before: Mapping[bytes, str], after: Mapping[bytes, str]) -> Iterable[bytes]:
+    """Return the keys whose value is not the same in both."""
+    return (path for path, _ in before.items() ^ after.items()) if before or after else ()
+
+
 def _end_of(project: Project) -> Decision | None:
     decision = project.ruling.decision
     return decision if decision is not None and decision.expires is not None else None
+
+
+def _session_of(project: Project) -> SessionKey | None:
+    decision = project.ruling.decision
+    return None if decision is None else decision.session
 
 
 def _is_awaited(project: Project) -> bool:
@@ -265,8 +392,11 @@ _TRAITS: Mapping[str, Callable[[Project], object]] = {
     "linked": lambda project: project.sighting.main_checkout,
     "awaited": lambda project: project if _is_awaited(project) else None,
     "ending": _end_of,
+    "bound": _session_of,
     "ids": lambda project: project.id,
-    "frozen_names": lambda project: project.ruling.name,
+    "frozen_names": lambda project: (project.ruling.name, project.id),
+    "frozen_looks": lambda project: (project.ruling.name, project.id),
+    "_told_apart": lambda project: (project.ruling.name, project.id),
 }
 
 
@@ -288,12 +418,15 @@ def _denied(
     """The projects that a denial stands on: `known`, and those of `affected` that have one."""
     by_person = (project.path for project in affected if is_denied_by_person(project))
     folders = _folders_denied_by_person(projects, known.union(by_person))
-    around = Surroundings(rules, folders, frozenset(), lambda _: False)
+    around = Surroundings(rules, folders, frozenset(), lambda _: None)
     return known.union(p.path for p in affected if why_denied(p, around) is not None)
 
 
 def _surroundings(
-    rules: tuple[Rule, ...], projects: Mapping[bytes, Project], denied: frozenset[bytes]
+    rules: tuple[Rule, ...],
+    projects: Mapping[bytes, Project],
+    places: RefusedPlaces,
+    denied: frozenset[bytes],
 ) -> Surroundings:
     """What to judge by, where `denied` are all projects that a denial stands on.
 
@@ -305,9 +438,25 @@ def _surroundings(
         rules,
         _folders_denied_by_person(projects, denied),
         frozenset(holding),
-        approved=lambda _: False,  # is never asked about a main checkout: worktrees do not chain
+        approved_since=lambda _: None,  # never asked about a main checkout: worktrees do not chain
+        parents=places.parents,
     )
-    return replace(around, approved=partial(_is_approved_checkout, projects, around))
+    return replace(
+        around,
+        approved_since=partial(_approved_since, projects, around),
+        inside=partial(_inside, projects, cache(lambda: sorted(projects))),
+    )
+
+
+def _inside(
+    projects: Mapping[bytes, Project], in_order: Callable[[], Sequence[bytes]], folder: bytes
+) -> Sequence[Project]:
+    """Return the projects below `folder`, but not the one at `folder` itself."""
+    paths, start = in_order(), folder + b"/"
+    first = bisect_left(paths, start)
+    # "0" comes right after "/".
+    end = bisect_left(paths, folder + b"0", first)
+    return [projects[path] for path in paths[first:end]]
 
 
 def _folders_denied_by_person(
@@ -318,14 +467,14 @@ def _folders_denied_by_person(
     )
 
 
-def _is_approved_checkout(
+def _approved_since(
     projects: Mapping[bytes, Project], around: Surroundings, path: bytes
-) -> bool:
-    """Whether the main checkout at `path` is approved itself."""
+) -> int | None:
+    """Return since when the main checkout at `path` is approved itself, or None if it is not."""
     project = projects.get(path)
     if project is None or project.sighting.main_checkout is not None:
-        return False
-    return judge(project, around).verdict is Verdict.APPROVED
+        return None
+    return since_of(project, judge(project, around), around)
 
 
 def _is_undecided(project: Project) -> bool:

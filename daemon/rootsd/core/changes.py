@@ -26,7 +26,10 @@ class Verb(StrEnum):
     RULE_REMOVED = "rule removed"
     GUARD_SET = "guard set"
     FOCUS_SET = "focus set"
+    PARENT_ADDED = "parent added"
+    PARENT_REMOVED = "parent removed"
     REFUSED = "refused"
+    AGENT_COMMAND = "agent command"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,14 +81,30 @@ class FocusChange:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """An order that was refused to whoever gave it: `what` it was, in words safe to show."""
+    """A command of a caller that may not decide: `what` it was, in words safe to show.
+
+    It was refused. With the verb `AGENT_COMMAND` it decides nothing and was carried out.
+    """
 
     what: str
     actor: Actor
     verb: Verb = Verb.REFUSED
 
 
+@dataclass(frozen=True, slots=True)
+class ParentChange:
+    """A parent that the configuration names from now on, or no longer; `verb` says which.
+
+    `actor` is the caller whose command had the daemon read the configuration; None where the file
+    was edited by other means.
+    """
+
+    path: bytes
+    verb: Verb
+    actor: Actor | None
+
+
 Change = ProjectChange | RuleChange
 """What changes the catalogue."""
-Note = GuardChange | FocusChange | Attempt
+Note = GuardChange | FocusChange | ParentChange | Attempt
 """What the history tells, too, and no catalogue holds."""

@@ -6,19 +6,20 @@ clients see this?" for everyone who asks.
 
 Precedence, the same at every depth: a person's denial, of the folder or of one above it; a deny
 rule; a person's approval whose identity holds; an approve rule; the main checkout of a linked
-worktree; else pending. What holds a denied project is withheld, since a root includes what lies
-below it.
+worktree (`rootsd.core.worktrees`); else pending. What holds a denied project is withheld, since a
+root includes what lies below it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 from rootsd.core.model import (
     ActorKind,
     Identity,
+    LapseReason,
     Presence,
     Project,
     ProjectKind,
@@ -27,8 +28,10 @@ from rootsd.core.model import (
     Sighting,
     Verdict,
 )
-from rootsd.core.paths import ancestors, is_utf8, text_of
+from rootsd.core.paths import ancestors, contains, is_utf8, text_of
+from rootsd.core.records import to_ns
 from rootsd.core.rules import speaking
+from rootsd.core.worktrees import Doubt, doubt_about_birth, doubt_about_place, entry_born_ns
 
 
 class Ground(StrEnum):
@@ -60,13 +63,17 @@ class Surroundings:
     """What `judge` needs to know besides the project itself.
 
     `denied` are the folders that a person denied; `holding_denied` the folders above any project
-    that is denied by a person or a rule; `approved` tells whether a main checkout is approved.
+    that is denied by a person or a rule; `approved_since` tells since when a main checkout is
+    approved (see `since_of`), and None if it is not. `inside` gives the projects below a folder,
+    `parents` are the configured ones.
     """
 
     rules: tuple[Rule, ...]
     denied: frozenset[bytes]
     holding_denied: frozenset[bytes]
-    approved: Callable[[bytes], bool]
+    approved_since: Callable[[bytes], int | None]
+    inside: Callable[[bytes], Sequence[Project]] = lambda _: ()
+    parents: tuple[bytes, ...] = ()
 
 
 # Thousands of projects have one of these: 64 bytes each.
@@ -129,10 +136,102 @@ def _approvals(project: Project, around: Surroundings) -> Iterator[Judgement]:
     givers = {grant.actor.kind for grant in ruling.grants if _holds(grant.identity, seen)}
     if ActorKind.RULE in givers and (rule := approving_rule(project, around)) is not None:
         yield Judgement(Verdict.APPROVED, Ground.APPROVE_RULE, rule.number)
-    if ActorKind.MAIN_CHECKOUT in givers:
-        main = seen.main_checkout
-        if main is not None and around.approved(main):
-            yield Judgement(Verdict.APPROVED, Ground.MAIN_CHECKOUT, main)
+    if ActorKind.MAIN_CHECKOUT in givers and _inherits(project, around):
+        yield Judgement(Verdict.APPROVED, Ground.MAIN_CHECKOUT, seen.main_checkout)
+
+
+def _inherits(project: Project, around: Surroundings) -> bool:
+    """Return whether a grant as a worktree still counts."""
+    seen = project.sighting
+    main = seen.main_checkout
+    since = around.approved_since(main) if main is not None else None
+    return (
+        since is not None
+        and seen.identity is not None
+        and any(
+            grant.actor.kind is ActorKind.MAIN_CHECKOUT
+            and grant.since_ns == since
+            and grant.identity.keeps_git_file(seen.identity)
+            for grant in project.ruling.grants
+        )
+        and _lasting_doubt(project, around) is None
+    )
+
+
+def doubt_about(project: Project, around: Surroundings) -> Doubt | None:
+    """Return why `project`, a worktree, gets no grant from its approved main checkout.
+
+    None also if it is no worktree, or if its main checkout is not approved: then there is no
+    approval to inherit. A person can overrule `Doubt.OLDER` and no other doubt.
+    """
+    main = project.sighting.main_checkout
+    since = around.approved_since(main) if main is not None else None
+    if since is None:
+        return None
+    if (doubt := _lasting_doubt(project, around)) is not None:
+        return doubt
+    lapse = project.ruling.lapse
+    if lapse is not None and lapse.reason is LapseReason.RETARGETED:
+        return Doubt.REPLACED
+    born = entry_born_ns(project.sighting.identity)
+    return Doubt.OLDER if born is None or born <= since else None
+
+
+def doubt_about_sweep(project: Project, around: Surroundings) -> Doubt | None:
+    """Return why an approval that does not name `project` leaves it out, or None.
+
+    A forged `.git` file can make a folder look like a worktree. A person who names the folder can
+    approve it all the same. `Doubt.OLDER` does not count here.
+    """
+    if any(contains(project.path, parent) for parent in around.parents):
+        return Doubt.PARENT
+    if project.sighting.main_checkout is None:
+        return None
+    lapse = project.ruling.lapse
+    if lapse is not None and lapse.reason is LapseReason.RETARGETED:
+        return Doubt.REPLACED
+    return _lasting_doubt(project, around)
+
+
+def _lasting_doubt(project: Project, around: Surroundings) -> Doubt | None:
+    """Return the doubt about a worktree that no confirmation removes."""
+    seen = project.sighting
+    main = seen.main_checkout or b""
+    doubt = doubt_about_birth(seen.identity)
+    doubt = doubt or doubt_about_place(project.path, main, around.parents)
+    if doubt is None and not all(
+        _is_harmless(p, main, around) for p in around.inside(project.path)
+    ):
+        doubt = Doubt.HOLDS_PROJECT
+    return doubt
+
+
+def _is_harmless(inner: Project, main: bytes, around: Surroundings) -> bool:
+    """Return whether a worktree of `main` that holds `inner` shows nothing but its own files."""
+    if inner.sighting.presence is Presence.MISSING:
+        return True
+    if inner.sighting.main_checkout != main:
+        return False
+    return doubt_about(inner, around) is None or judge(inner, around).verdict is Verdict.APPROVED
+
+
+def since_of(project: Project, judgement: Judgement, around: Surroundings) -> int | None:
+    """Return since when `project` is approved without a break, in nanoseconds since the epoch.
+
+    None if it is not approved for all sessions, or only as a worktree. The number also names the
+    approval: a later one has another.
+    """
+    ruling = project.ruling
+    match judgement.ground:
+        case Ground.APPROVED if (decision := ruling.decision) and decision.session is None:
+            return to_ns(decision.at) if decision.since_ns is None else decision.since_ns
+        case Ground.APPROVE_RULE if (rule := approving_rule(project, around)) is not None:
+            grants = (g for g in ruling.grants if g.actor.kind is ActorKind.RULE)
+            grant = next(grants)
+            given = to_ns(grant.at) if grant.since_ns is None else grant.since_ns
+            return max(given, to_ns(rule.at))
+        case _:
+            return None
 
 
 def approving_rule(project: Project, around: Surroundings) -> Rule | None:
@@ -157,13 +256,17 @@ def is_published(project: Project, judgement: Judgement) -> bool:
     )
 
 
-def root_of(project: Project) -> Root:
-    """A published project as clients see it; its name was frozen by the approval."""
-    ruling = project.ruling
+def root_of(project: Project, name: str | None = None) -> Root:
+    """Return a published project as clients see it: under `name`, else its frozen name."""
+    ruling, decision = project.ruling, project.ruling.decision
+    session = None if decision is None else decision.session
     return Root(
         path=project.path,
-        name=ruling.name or text_of(project.path),
+        name=name or ruling.name or text_of(project.path),
         kind=project.sighting.kind,
         access=ruling.access,
         tags=ruling.tags,
+        main_checkout=project.sighting.main_checkout,
+        approval=0 if decision is None else decision.number,
+        session=None if session is None else session.id,
     )

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from enum import StrEnum
 from typing import TypeVar
+
+from rootsd.core.parsing import Unparsable, parse_json
 
 Value = TypeVar("Value")
 Member = TypeVar("Member", bound=StrEnum)
@@ -30,9 +31,9 @@ class Fields:
     def parse(cls, text: str) -> Fields:
         """The object that `text` holds."""
         try:
-            return cls(json.loads(text), "the record")
-        except (ValueError, RecursionError) as error:
-            raise BadRecord(f"not JSON: {error}") from error
+            return cls(parse_json(text), "the record")
+        except Unparsable as error:
+            raise BadRecord(str(error)) from error
 
     def maybe(self, key: str, reader: Callable[[str], Value]) -> Value | None:
         """What `reader` makes of `key`, or None where the key is absent."""

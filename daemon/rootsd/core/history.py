@@ -26,6 +26,7 @@ from rootsd.core.changes import (
     FocusChange,
     GuardChange,
     Note,
+    ParentChange,
     ProjectChange,
     RuleChange,
     Verb,
@@ -35,7 +36,6 @@ from rootsd.core.model import (
     UNDECIDED,
     Actor,
     ActorKind,
-    Lapse,
     LapseReason,
     Project,
     Rule,
@@ -58,6 +58,7 @@ from rootsd.core.records import (
     from_ns,
     to_ns,
 )
+from rootsd.core.step import lapse_of
 
 
 class BrokenChain(Exception):
@@ -71,12 +72,13 @@ class SubjectKind(StrEnum):
     RULE = "rule"
     SETTING = "setting"
     ATTEMPT = "attempt"
+    PARENT = "parent"
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
     """What an event is about: a project by its path, a rule by its number in decimal digits, a
-    setting by its name; a refused attempt, which has no outcome, by what it was."""
+    setting by its name. An attempt, by what it was, and a parent, by its path, have no outcome."""
 
     kind: SubjectKind
     key: bytes
@@ -137,8 +139,8 @@ class Event:
                 return decode_focus(self.body)
             case SubjectKind.SETTING:
                 return decode_guard(self.body)
-            case SubjectKind.ATTEMPT:
-                raise BadRecord("an attempt has no outcome")
+            case SubjectKind.ATTEMPT | SubjectKind.PARENT:
+                raise BadRecord(f"the kind {self.subject.kind} has no outcome")
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,6 +239,9 @@ def _drafts(change: Change | Note) -> Iterator[_Draft]:
         case Attempt(what=what):
             subject = Subject(SubjectKind.ATTEMPT, what.encode("utf-8", "surrogateescape"))
             yield _Draft(change.actor, change.verb, subject, None)
+        case ParentChange(path=path):
+            subject = Subject(SubjectKind.PARENT, path)
+            yield _Draft(change.actor, change.verb, subject, None)
         case ProjectChange() if change.is_decision:
             subject = Subject(SubjectKind.PROJECT, change.path)
             yield _Draft(change.actor, change.verb, subject, _project_body(change.after))
@@ -256,8 +261,7 @@ def _without_approval(ruling: Ruling, at: datetime) -> Ruling:
     if not approved and not ruling.grants:
         return ruling
     by = ActorKind.PERSON if approved else ruling.grants[-1].actor.kind
-    expires = decision.expires if decision is not None else None
-    lapse = Lapse(LapseReason.STORE_RESTORED, at, by, expires)
+    lapse = lapse_of(decision, LapseReason.STORE_RESTORED, at, by)
     return replace(
         ruling,
         decision=None if approved else decision,

@@ -17,6 +17,7 @@ from rootsd.core.model import (
     ProjectKind,
     Rule,
     Ruling,
+    SessionKey,
     Verdict,
 )
 
@@ -24,7 +25,11 @@ from rootsd.core.model import (
 @dataclass(frozen=True, slots=True)
 class Sighted:
     """A project lies at `path`; `incomplete` says why it is not whole (yet), `named` that a person
-    called it one, marker or not."""
+    called it one, marker or not.
+
+    `proposed` is False if no parent, repository or person proposes what is there any more. Then a
+    project that nobody decided about is dropped.
+    """
 
     path: bytes
     kind: ProjectKind
@@ -32,6 +37,7 @@ class Sighted:
     incomplete: Incomplete | None = None
     main_checkout: bytes | None = None
     named: bool = False
+    proposed: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,15 +75,36 @@ class Expired:
     expires: Expiry
 
 
+@dataclass(frozen=True, slots=True)
+class SessionOver:
+    """The session `session` is over, for which alone `path` was approved."""
+
+    path: bytes
+    session: SessionKey
+
+
 Observation = Sighted | Vanished | Unreachable | Unsafe
-Fact = Observation | Expired
+Fact = Observation | Expired | SessionOver
+
+
+@dataclass(frozen=True, slots=True)
+class ConfirmedWorktree:
+    """A worktree that the person was shown with its main checkout, and confirmed."""
+
+    path: bytes
+    identity: Identity
 
 
 @dataclass(frozen=True, slots=True)
 class Approve:
     """Publish `path` as long as the directory there is `identity`, which the person was shown.
 
-    `origin` is where it says that it came from, to be remembered.
+    `origin` is where it says that it came from, to be remembered. `number` is set where a lapsed
+    approval is restored as it was; a new approval gets the next number. With
+    `session`, it is for that session alone.
+
+    `worktrees` are those that existed before this order and are to inherit it. `since_ns` is as in
+    a `Decision`.
     """
 
     path: bytes
@@ -88,6 +115,10 @@ class Approve:
     access: Access = Access.READ_WRITE
     expires: Expiry | None = None
     origin: str | None = None
+    number: int | None = None
+    worktrees: tuple[ConfirmedWorktree, ...] = ()
+    since_ns: int | None = None
+    session: SessionKey | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,10 @@
-"""One function that makes any name safe to show: in a terminal, a log, JSON, a model's context.
+"""Makes names and paths safe to show: in a terminal, a log, JSON, a model's context.
 
-Project names are chosen by whoever made the project. What is written out as an escape: controls,
-bidirectional marks (Trojan Source, CVE-2021-42574), characters that draw nothing, odd spaces,
-backslashes, bytes that are not UTF-8. Stacked combining marks are cut and the length is limited.
-Letters that merely look alike stay: show the path beside the name.
+The author of a project chooses its name. Labels write these as escapes: controls, bidirectional
+marks (Trojan Source, CVE-2021-42574), characters that draw nothing, odd spaces, backslashes, bytes
+that are not UTF-8, and combining marks stacked on others. All other text stays as it is on the
+disk: a normalized path would be the path of another folder. Letters that look alike stay, too:
+`rootsd.core.names` tells such names apart.
 """
 
 from __future__ import annotations
@@ -11,10 +12,12 @@ from __future__ import annotations
 import re
 import unicodedata
 
+from rootsd.core.paths import bytes_of, to_uri
+
 _MAX_MARKS = 2
 # JSON has no other characters outside of ASCII's visible ones but spaces and line ends of its own.
 _NOT_PLAIN = re.compile(r"[^\x00-\x7e]+")
-_LIMIT = 64
+LABEL_LIMIT = 64
 # What PEP 383 makes of bytes that are not UTF-8: 0x80 to 0xFF as lone surrogates.
 _SURROGATE_BYTES = (0xDC80, 0xDCFF)
 
@@ -34,11 +37,12 @@ _HIDDEN = re.compile(
 )
 
 
-def safe_label(name: bytes | str, limit: int | None = _LIMIT) -> str:
-    """`name` with everything that could deceive or take over a terminal written out.
+def safe_label(name: bytes | str, limit: int | None = LABEL_LIMIT) -> str:
+    """Return `name` with everything that could deceive or take over a terminal as an escape.
 
-    The result holds printable characters only, is never empty, and is at most `limit` characters
-    long, an ellipsis marking a cut; `limit=None` keeps all (for paths).
+    The result holds printable characters only and is never empty. It has at most `limit`
+    characters, and an ellipsis marks a cut. `limit=None` keeps all: then two names, neither of
+    them empty, never get the same label.
     """
     text = name.decode("utf-8", "surrogateescape") if isinstance(name, bytes) else name
     is_plain = text.isascii() and text.isprintable() and "\\" not in text
@@ -46,6 +50,20 @@ def safe_label(name: bytes | str, limit: int | None = _LIMIT) -> str:
     if " " in (label[0], label[-1]):
         label = _with_edges_shown(label)
     return label if limit is None or len(label) <= limit else label[: limit - 1] + "…"
+
+
+def exact_path(path: str) -> str:
+    """Return an absolute path for a program that reads lines: exact, or as a `file://` URI.
+
+    A path is exact if one line can hold it safely. If not, an escape could be the path of another
+    folder. A URI never is a path, and decodes to the exact bytes (RFC 8089). Text that is no
+    absolute path gets a label.
+    """
+    if not path.startswith("/"):
+        return safe_label(path, limit=None) if path else ""
+    if _escaped(path).replace(_escape("\\"), "\\") == path:
+        return path
+    return to_uri(bytes_of(path))
 
 
 def safe_json(text: str) -> str:
@@ -74,13 +92,26 @@ def _json_escape(char: str) -> str:
 def _escaped(text: str) -> str:
     shown: list[str] = []
     marks = _MAX_MARKS  # a mark with no letter to stand on would sit on what is printed before it
-    for char in unicodedata.normalize("NFC", text):
+    for char in text:
         is_mark = unicodedata.category(char).startswith("M")
         hidden = _must_escape(char) or (is_mark and marks >= _MAX_MARKS)
         has_base = not hidden and char != " "
         marks = (marks + 1 if is_mark else 0) if has_base else _MAX_MARKS
         shown.append(_escape(char) if hidden else char)
     return "".join(shown)
+
+
+def safe_text(text: str) -> str:
+    """Return a sentence that is safe for a terminal. Escapes that are in it stay as they are."""
+    return "\\".join(_safe_piece(piece) for piece in text.split("\\"))
+
+
+def _safe_piece(piece: str) -> str:
+    body = piece.strip(" ")
+    if not body:
+        return piece
+    start = piece.index(body)
+    return piece[:start] + safe_label(body, limit=None) + piece[start + len(body) :]
 
 
 def _with_edges_shown(label: str) -> str:

@@ -83,15 +83,26 @@ class LapseReason(StrEnum):
     REFUSED_PLACE = "refused place"
     STORE_RESTORED = "store restored"
     EXPIRED = "expired"
+    SESSION_ENDED = "session ended"
 
 
 class ActorKind(StrEnum):
-    """Who gave an order, or tried to: a `CALLER` was refused. The daemon itself is never one."""
+    """Who gave a command, or tried to. The daemon itself is never one.
+
+    `CHALLENGED` is a caller that the guard doubted and that typed the word shown on its terminal.
+    A `CALLER` is one that the guard refuses.
+    """
 
     PERSON = "person"
+    CHALLENGED = "challenge confirmed"
     RULE = "rule"
     MAIN_CHECKOUT = "main checkout"
     CALLER = "caller"
+
+    @property
+    def may_decide(self) -> bool:
+        """Whether the guard followed commands of this kind of caller."""
+        return self in (ActorKind.PERSON, ActorKind.CHALLENGED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +128,8 @@ class Identity:
     `filesystem` is the file system's UUID or id, `handle` the kernel's file handle (it holds the
     inode's generation, see name_to_handle_at(2)), `born_ns` the birth time in nanoseconds since
     the epoch (statx(2)), `owner` a user id. An inode number alone is reused at once. `git` is
-    None where nobody looked, `git_target` the directory that a `.git` file leads to.
+    None where nobody looked, `git_target` the directory that a `.git` file leads to, and
+    `git_born_ns` the birth time of that file.
     """
 
     filesystem: bytes
@@ -127,6 +139,7 @@ class Identity:
     owner: int
     git: GitEntry | None = None
     git_target: Identity | None = None
+    git_born_ns: int | None = None
 
     def same_as(self, other: Identity) -> bool:
         """Whether both describe one directory; never true where nothing but the inode speaks."""
@@ -158,6 +171,10 @@ class Identity:
             return False
         was, now = self.git_target, seen.git_target
         return now is None or (was is not None and was.same_as(now))
+
+    def keeps_git_file(self, seen: Identity) -> bool:
+        """Return whether the `.git` file that is `seen` is the same file; false if unknown."""
+        return self.git_born_ns is not None and self.git_born_ns == seen.git_born_ns
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,8 +212,25 @@ class Expiry:
 
 
 @dataclass(frozen=True, slots=True)
+class SessionKey:
+    """What tells one session of a client from all others: see `rootsd.core.session_keys`. `label`
+    names its program to people."""
+
+    id: str
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
 class Decision:
-    """A person's word. An approval is bound to `identity`; a denial to the path alone."""
+    """A person's word. An approval is bound to `identity`; a denial to the path alone.
+
+    `number` orders the approvals of all projects: a later approval has a higher one. It is 0 for
+    a denial, and for an approval that version 0.1.0 stored. With `session`, the approval is for
+    that session alone and ends with it.
+
+    `since_ns` is set where the project has been approved without a break since another time than
+    `at`, in nanoseconds since the epoch. Only worktrees born later inherit the approval unasked.
+    """
 
     verdict: Verdict
     actor: Actor
@@ -204,29 +238,39 @@ class Decision:
     identity: Identity | None = None
     access: Access = Access.READ_WRITE
     expires: Expiry | None = None
+    number: int = 0
+    since_ns: int | None = None
+    session: SessionKey | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Grant:
     """An approval that a rule or an approved main checkout gave, bound to the identity seen.
 
-    It counts only while what gave it still stands: see `rootsd.core.decide.judge`.
+    It counts only while what gave it still stands: see `rootsd.core.decide.judge`. A rule's grant
+    uses `since_ns` as a `Decision` does. The grant of a worktree repeats the `since_ns` of the
+    approval that it rests on: a later approval of the main checkout does not revive it.
     """
 
     actor: Actor
     identity: Identity
     at: datetime
+    since_ns: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Lapse:
     """An approval that was lost; cleared by the next order. Where that matters to who restores it,
-    `by` tells who had given it, a person before all others; `expires` when it would have ended."""
+    `by` tells who had given it, a person before all others; `expires` when it would have ended.
+    `number` is the number of the lost approval; `for_session` is set where it was for one session
+    alone, and then it is never restored."""
 
     reason: LapseReason
     at: datetime
     by: ActorKind | None = None
     expires: Expiry | None = None
+    number: int = 0
+    for_session: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,7 +298,8 @@ class Ruling:
     @property
     def is_lapsed(self) -> bool:
         """Whether an approval was lost; one that came to its end was not."""
-        return self.lapse is not None and self.lapse.reason is not LapseReason.EXPIRED
+        ends = (LapseReason.EXPIRED, LapseReason.SESSION_ENDED)
+        return self.lapse is not None and self.lapse.reason not in ends
 
     @property
     def approves(self) -> bool:
@@ -293,13 +338,21 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """A published project, as every client sees it; knows nothing of MCP."""
+    """A published project, as every client sees it; knows nothing of MCP.
+
+    `main_checkout` is set for a linked git worktree. `approval` is the number of the approval by
+    a person, 0 where a rule or a main checkout approved it. `session` is the id of the one session
+    that sees the root; None where all do.
+    """
 
     path: bytes
     name: str
     kind: ProjectKind
     access: Access
     tags: tuple[str, ...]
+    main_checkout: bytes | None = None
+    approval: int = 0
+    session: str | None = None
 
     @property
     def uri(self) -> str:

@@ -1,57 +1,149 @@
 """Names for projects: the folder's name, or the shortest suffix of the path that is unique.
 
-Pure and independent of order: the same set of paths gives the same names. A name that an
-approval froze is taken; proposals make way for it.
+No two names look the same: they differ in more than Unicode form, compatibility characters and
+case (UAX #15, NFKC and full case folding), in the part that tables show. If the whole paths of two
+projects look the same, each name ends with the id of its project: `café~r7k2`.
+
+Pure and independent of order: the same set of paths gives the same names. A name that an approval
+froze is taken, and proposals avoid it.
 """
 
 from __future__ import annotations
 
 import hashlib
+import unicodedata
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import partial
+from types import MappingProxyType
 
+from rootsd.core.labels import LABEL_LIMIT, safe_label
 from rootsd.core.paths import text_of
 
 _ID_ALPHABET = "abcdefghjkmnpqrstvwxyz0123456789"
 _ID_LENGTH = 4
 _MOST_LETTERS = 39
+BEFORE_ID = "~"
 
 
-def propose(paths: Iterable[bytes], taken: Collection[str] = ()) -> Mapping[bytes, str]:
-    """A unique name for each path: its last component, or as many more as tell it apart.
+def look_of(name: str) -> str:
+    """Return the text that all names share that a reader cannot tell from `name`."""
+    label = safe_label(name)
+    if label.isascii():
+        folded = label.lower()
+        return name if folded == name else folded  # the same object takes no memory
+    once = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", label).casefold())
+    return unicodedata.normalize("NFKC", once.casefold())
 
-    Names in `taken` are never proposed. Where even the whole path is taken, a number is added.
+
+def with_id(name: str, project_id: str, is_free: Callable[[str], bool]) -> str:
+    """Return `name` with the id of its project at its end, and a look that `is_free`.
+
+    The name is cut so that a label shows the id.
+    """
+    end = BEFORE_ID + project_id
+    while True:
+        stem = name
+        while len(safe_label(stem + end, limit=None)) > LABEL_LIMIT and stem:
+            stem = stem[:-1]
+        if is_free(look_of(stem + end)):
+            return stem + end
+        end += BEFORE_ID + project_id
+
+
+def told_apart(
+    frozen: Iterable[tuple[bytes, str]], id_of: Callable[[bytes], str]
+) -> Mapping[bytes, str]:
+    """Return path -> name with an id, for the projects whose frozen names look the same.
+
+    `frozen` are paths with the names that are stored. Version 0.1.0 compared names exactly.
+    """
+    groups: dict[str, list[tuple[bytes, str]]] = defaultdict(list)
+    for path, name in frozen:
+        groups[look_of(name)].append((path, name))
+    apart: dict[bytes, str] = {}
+    looks = {*groups}
+    for group in groups.values():
+        for path, name in sorted(group) if len(group) > 1 else ():
+            apart[path] = with_id(name, id_of(path), lambda look: look not in looks)
+            looks.add(look_of(apart[path]))
+    return apart
+
+
+def propose(
+    paths: Iterable[bytes],
+    taken: Collection[str] = (),
+    *,
+    others: Iterable[bytes] = (),
+    reserved: Mapping[str, bytes] = MappingProxyType({}),
+    id_of: Callable[[bytes], str] | None = None,
+) -> Mapping[bytes, str]:
+    """Return a name for each path: its last component, or as many more as tell it apart.
+
+    It is told apart from `others` too, the projects that have a name already. So two projects
+    have the same names whichever is approved first. No name looks like another or like one in
+    `taken`. A name that looks like one in `reserved` goes only to the path that had it: somebody
+    may remember it. If even the whole path is taken, the last component gets the id of the
+    project, which `id_of` returns (by default its shortest id).
     """
     names: dict[bytes, str] = {}
-    clashing = {path: path.strip(b"/").split(b"/") for path in paths}
+    looks = {look_of(name) for name in taken}
+    remembered: dict[str, bytes | None] = {}
+    for name, path in reserved.items():
+        look = look_of(name)
+        remembered[look] = path if remembered.get(look, path) == path else None
+
+    def is_free(look: str, path: bytes) -> bool:
+        return look not in looks and remembered.get(look, path) == path
+
+    clashing = {path: _parts(path) for path in paths}
+    wanted = frozenset(clashing)
+    ends = {look_of(text_of(parts[-1])) for parts in clashing.values()}
+    for path in others:
+        if path not in wanted and look_of(text_of(path.rpartition(b"/")[2])) in ends:
+            clashing[path] = _parts(path)
     exhausted: list[bytes] = []
     length = 1
     while clashing:
-        groups: dict[str, list[bytes]] = defaultdict(list)
-        for path, parts in clashing.items():
-            groups[text_of(b"/".join(parts[-length:])) or "/"].append(path)
         longer: dict[bytes, list[bytes]] = {}
-        for name, group in groups.items():
-            if len(group) == 1 and name not in taken:
-                names[group[0]] = name
+        for look, group in _by_suffix(clashing, length, wanted).items():
+            first = group[0]
+            if len(group) == 1 and is_free(look, first):
+                names[first] = _suffix(clashing[first], length)
+                looks.add(look)
                 continue
-            for path in group:
-                if length < len(clashing[path]):
-                    longer[path] = clashing[path]
-                else:
-                    exhausted.append(path)
+            longer |= {path: clashing[path] for path in group if length < len(clashing[path])}
+            exhausted += (path for path in group if path in wanted and path not in longer)
         clashing = longer
         length += 1
     for path in sorted(exhausted):
-        names[path] = _numbered(text_of(path.strip(b"/")), {*taken, *names.values()})
+        last = _suffix(_parts(path), 1)
+        names[path] = with_id(last, (id_of or project_id)(path), partial(is_free, path=path))
+        looks.add(look_of(names[path]))
     return names
 
 
-def _numbered(name: str, taken: Collection[str]) -> str:
-    number = 2
-    while f"{name}-{number}" in taken:
-        number += 1
-    return f"{name}-{number}"
+def _suffix(parts: list[bytes], length: int) -> str:
+    return text_of(b"/".join(parts[-length:])) or "/"
+
+
+def _by_suffix(
+    clashing: Mapping[bytes, list[bytes]], length: int, wanted: Collection[bytes]
+) -> Mapping[str, list[bytes]]:
+    """Return the paths by the look of their last `length` components, if one is `wanted`."""
+    groups: dict[str, list[bytes]] = defaultdict(list)
+    for path, parts in clashing.items():
+        groups[look_of(_suffix(parts, length))].append(path)
+    return {name: group for name, group in groups.items() if any(p in wanted for p in group)}
+
+
+def _parts(path: bytes) -> list[bytes]:
+    """Return what names are made of: the components of a path; host and path of a URI as one."""
+    if path.startswith(b"/"):
+        return path.strip(b"/").split(b"/")
+    rest = path.partition(b"://")[2].partition(b"?")[0]
+    authority, slash, below = rest.partition(b"/")
+    return [(authority.rpartition(b"@")[2] + slash + below).strip(b"/")]
 
 
 def project_id(path: bytes, *taken: Collection[str]) -> str:

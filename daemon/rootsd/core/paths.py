@@ -104,7 +104,8 @@ def to_uri(path: bytes) -> str:
 
 
 class RefusedPlaces(NamedTuple):
-    """Which places can be neither root nor parent. `own` are the daemon's folders.
+    """Which places can be neither root nor parent. `own` are the daemon's folders, `parents` the
+    configured parents, which no worktree may be or hold.
 
     The configuration says `refused`, which are refused besides, and `allowed`, which are not:
     folders of settings or of the system. What holds the home folder, the daemon's own folders
@@ -117,6 +118,7 @@ class RefusedPlaces(NamedTuple):
     own: tuple[bytes, ...] = ()
     refused: tuple[bytes, ...] = ()
     allowed: tuple[bytes, ...] = ()
+    parents: tuple[bytes, ...] = ()
 
     def why_no_root(self, path: bytes) -> str | None:
         """Why `path` can never be a root, as a sentence; None where nothing speaks against it."""

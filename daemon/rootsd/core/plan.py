@@ -5,7 +5,8 @@ Rules and approved main checkouts speak here too: see `rootsd.core.grants`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import assert_never
@@ -14,12 +15,13 @@ from rootsd.core import names
 from rootsd.core.catalog import Catalog
 from rootsd.core.changes import Change, ProjectChange, Verb
 from rootsd.core.decide import Ground, is_denied_by_person
-from rootsd.core.errors import DeniedHere, NameTaken, RefusedPlace
-from rootsd.core.grants import given
+from rootsd.core.errors import DeniedHere, IdentityChanged, NameTaken, RefusedPlace
+from rootsd.core.grants import given, since_now
 from rootsd.core.inputs import (
     AddRule,
     Approve,
     ApproveRule,
+    ConfirmedWorktree,
     Deny,
     Expired,
     Fact,
@@ -33,6 +35,7 @@ from rootsd.core.inputs import (
     RestoreRule,
     Retag,
     RuleOrder,
+    SessionOver,
     Sighted,
     Unreachable,
     Unsafe,
@@ -41,13 +44,16 @@ from rootsd.core.inputs import (
 from rootsd.core.labels import safe_label
 from rootsd.core.model import (
     Actor,
+    ActorKind,
     Expiry,
+    Grant,
     Project,
     ProjectKind,
     Ruling,
     Verdict,
     narrower,
 )
+from rootsd.core.paths import is_utf8
 from rootsd.core.reach import reach
 from rootsd.core.rulebook import after_change, rule_change
 from rootsd.core.step import step
@@ -89,17 +95,20 @@ class _Draft:
         self._projects = dict(catalog.projects)
         self._rules = list(catalog.rules)
         self._next_rule = catalog.next_rule
+        self._approvals_given = catalog.approvals
         self._changes: list[Change] = []
         self._touched: dict[bytes, None] = {}
         self._overruled: set[bytes] = set()
         self._touches_all = False
         self._approvals: dict[bytes, None] = {}
+        self._confirmed: set[bytes] = set()
+        self._new_trees: dict[bytes, set[bytes]] = defaultdict(set)
         self._new_ids: dict[str, bytes] = {}
         self._new_names: dict[str, bytes] = {}
 
     def take(self, event: Input) -> None:
         match event:
-            case Sighted() | Vanished() | Unreachable() | Unsafe() | Expired():
+            case Sighted() | Vanished() | Unreachable() | Unsafe() | Expired() | SessionOver():
                 self._step(event, Verb.OBSERVED, None)
             case AddRule() | RemoveRule() | ApproveRule() | RestoreRule():
                 self._change_rule(event)
@@ -112,6 +121,7 @@ class _Draft:
                 self._approve(event)
             case Reinstate():
                 self._check_approvable(event.path)
+                self._confirmed.add(event.path)
                 self._step(event, Verb.APPROVED, event.actor)
             case Deny():
                 self._step(event, Verb.DENIED, event.actor)
@@ -135,7 +145,8 @@ class _Draft:
             return Plan(self._old, ())
         judged = self._judged()
         for _ in range(_ROUNDS_OF_GRANTS):
-            granted = tuple(given(judged, self._affected(judged), self._now))
+            affected = self._affected(judged)
+            granted = tuple(given(judged, affected, self._now, self._confirmed))
             if not granted:
                 break
             for project in granted:
@@ -180,17 +191,53 @@ class _Draft:
         else:
             self._projects[path] = after
             if after.ruling.name is not None:
-                self._new_names[after.ruling.name] = path
+                self._new_names[names.look_of(after.ruling.name)] = path
+            if after.sighting.main_checkout is not None:
+                self._new_trees[after.sighting.main_checkout].add(path)
         self._touched[path] = None
         self._changes.append(ProjectChange(path, before, after, verb, actor))
 
     def _approve(self, order: Approve) -> None:
         self._check_approvable(order.path)
         before = self._projects.get(order.path)
-        self._step(self._named(self._as_before(order)), Verb.APPROVED, order.actor)
+        for each in order.worktrees:
+            self._confirm(order.path, each)
+        order = replace(order, since_ns=self._since(order.path))
+        self._step(self._numbered(self._named(self._as_before(order))), Verb.APPROVED, order.actor)
         if before is not None and is_denied_by_person(before):
             self._overrule(order.path)  # what lies below is not denied any more
         self._approvals[order.path] = None
+
+    def _numbered(self, order: Approve) -> Approve:
+        if order.number is not None:
+            return order
+        self._approvals_given += 1
+        return replace(order, number=self._approvals_given)
+
+    def _confirm(self, main: bytes, shown: ConfirmedWorktree) -> None:
+        """Let a worktree inherit that is older. Raises IdentityChanged if it is another one."""
+        project = self._projects.get(shown.path)
+        seen = project.sighting if project is not None else None
+        if (
+            seen is None
+            or seen.identity is None
+            or seen.main_checkout != main
+            or not shown.identity.holds_for(seen.identity)
+            or not shown.identity.keeps_git_file(seen.identity)
+        ):
+            where = safe_label(shown.path, limit=None)
+            raise IdentityChanged(f"{where} is not the worktree you were shown", "rootsd pending")
+        self._confirmed.add(shown.path)
+
+    def _since(self, path: bytes) -> int | None:
+        """Return the `since_ns` of an approval of `path` now: an approval that stands goes on."""
+        before = self._old.projects.get(path)
+        if before is not None and before is self._projects.get(path):
+            since = self._old.since(before)
+            if since is not None:
+                return since
+        trees = {*self._old.linked.get(path, ()), *self._new_trees[path]}
+        return since_now(map(self._projects.get, trees), self._now)
 
     def _as_before(self, order: Approve) -> Approve:
         """The order with what the project was where it was moved from; nothing remains there."""
@@ -219,14 +266,32 @@ class _Draft:
         if is_approval:
             self._check_approvable(order.path)
         self._step(order, Verb.UNDONE, order.actor)
+        self._withdraw_worktrees(order)
         self._overrule(order.path)
         if is_approval:
             self._approvals[order.path] = None
+
+    def _withdraw_worktrees(self, order: Restore) -> None:
+        """Take back what worktrees were granted together with the decision that is undone."""
+        undone = order.undone.decision
+        if undone is None:
+            return
+        for path in self._old.linked.get(order.path, ()):
+            tree = self._projects.get(path)
+            for grant in tree.ruling.grants if tree is not None else ():
+                if tree is not None and _is_inherited(grant) and grant.at == undone.at:
+                    kept = tuple(each for each in tree.ruling.grants if each is not grant)
+                    without = replace(tree, ruling=replace(tree.ruling, grants=kept))
+                    self._put(path, without, Verb.WITHDRAWN, grant.actor)
 
     def _check_approvable(self, path: bytes) -> None:
         project = self._projects.get(path)
         if project is not None and project.sighting.kind is ProjectKind.URI:
             return
+        if not is_utf8(path):
+            shown = safe_label(path, limit=None)
+            remedy = "rename the folder, then rootsd scan"
+            raise RefusedPlace(f"{shown} can never be a root: its path is not UTF-8", remedy)
         if reason := self._old.places.why_no_root(path):
             shown = safe_label(path, limit=None)
             raise RefusedPlace(f"{shown} can never be a root: {reason}")
@@ -241,6 +306,13 @@ class _Draft:
         return replace(order, name=name)
 
     def _check_free(self, name: str, path: bytes) -> None:
+        """Raise NameTaken if another project has a name that looks like `name`.
+
+        A project keeps the name that it has: version 0.1.0 froze names that look the same.
+        """
+        project = self._projects.get(path)
+        if project is not None and project.ruling.name == name:
+            return
         holder = self._holder(name)
         if holder not in (None, path):
             where = safe_label(holder or b"", limit=None)
@@ -249,21 +321,37 @@ class _Draft:
             )
 
     def _holder(self, name: str) -> bytes | None:
-        """The project whose name was frozen as `name`."""
-        for path in (self._new_names.get(name), self._old.frozen_names.get(name)):
+        """Return the project whose frozen name looks like `name`, or None."""
+        look = names.look_of(name)
+        for path in (self._new_names.get(look), self._old.frozen_looks.get(look)):
             project = self._projects.get(path) if path is not None else None
-            if project is not None and project.ruling.name == name:
+            frozen = project.ruling.name if project is not None else None
+            if frozen is not None and look in self._looks_of(path, frozen):
                 return path
         return None
+
+    def _looks_of(self, path: bytes | None, frozen: str) -> Sequence[str]:
+        before = self._old.projects.get(path) if path is not None else None
+        shown = self._old.name_of(before) if before and before.ruling.name == frozen else frozen
+        return names.look_of(frozen), names.look_of(shown)
 
     def _proposal(self, path: bytes) -> str:
         """The name that the person saw, unless a name frozen meanwhile took it."""
         known = self._old.proposed_names.get(path)
         if known is not None and self._holder(known) is None:
             return known
-        taken = {p.ruling.name for p in self._projects.values() if p.ruling.name is not None}
+        named = {
+            p.ruling.name: p.path for p in self._projects.values() if p.ruling.name is not None
+        }
         unnamed = (p.path for p in self._projects.values() if p.ruling.name is None)
-        return names.propose(unnamed, taken)[path]
+        proposed = names.propose(
+            unnamed,
+            named,
+            others=named.values(),
+            reserved=self._old.reserved,
+            id_of=lambda other: self._projects[other].id,
+        )
+        return proposed[path]
 
     def _change_rule(self, order: RuleOrder) -> None:
         change = rule_change(self._rules, order, self._next_rule, self._now)
@@ -274,7 +362,8 @@ class _Draft:
 
     def _judged(self) -> Catalog:
         projects, rules = dict(self._projects), tuple(self._rules)
-        catalog = self._old.replaced(projects, rules, self._next_rule, self._touched)
+        counters = self._next_rule, self._approvals_given
+        catalog = self._old.replaced(projects, rules, *counters, self._touched)
         return catalog.judged(self._affected(catalog), catalog if self._touches_all else self._old)
 
     def _affected(self, catalog: Catalog) -> Iterable[bytes]:
@@ -282,6 +371,10 @@ class _Draft:
         if self._touches_all:
             return catalog.projects
         return reach(self._touched, self._overruled, catalog)
+
+
+def _is_inherited(grant: Grant) -> bool:
+    return grant.actor.kind is ActorKind.MAIN_CHECKOUT
 
 
 def _end_of(ruling: Ruling) -> Expiry | None:

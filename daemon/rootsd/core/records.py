@@ -33,6 +33,7 @@ from rootsd.core.model import (
     ProjectKind,
     Rule,
     Ruling,
+    SessionKey,
     Sighting,
     Verdict,
 )
@@ -215,6 +216,9 @@ def _decision(decision: Decision) -> Json:
             "identity": _if(decision.identity, _identity),
             "access": decision.access.value,
             "expires": _if(decision.expires, _expiry),
+            "number": decision.number or None,
+            "since": decision.since_ns,
+            "session": _if(decision.session, _session),
         }
     )
 
@@ -227,7 +231,18 @@ def _read_decision(fields: Fields) -> Decision:
         _if(fields.maybe("identity", fields.inner), _read_identity),
         fields.member("access", Access),
         _if(fields.maybe("expires", fields.inner), _read_expiry),
+        fields.maybe("number", fields.number) or 0,
+        fields.maybe("since", fields.number),
+        _if(fields.maybe("session", fields.inner), _read_session),
     )
+
+
+def _session(key: SessionKey) -> Json:
+    return {"id": key.id, "label": key.label}
+
+
+def _read_session(fields: Fields) -> SessionKey:
+    return SessionKey(fields.text("id"), fields.text("label"))
 
 
 def _expiry(expiry: Expiry) -> Json:
@@ -239,13 +254,20 @@ def _read_expiry(fields: Fields) -> Expiry:
 
 
 def _grant(grant: Grant) -> Json:
-    identity = _identity(grant.identity)
-    return {"actor": _actor(grant.actor), "identity": identity, "at": to_ns(grant.at)}
+    return _present(
+        {
+            "actor": _actor(grant.actor),
+            "identity": _identity(grant.identity),
+            "at": to_ns(grant.at),
+            "since": grant.since_ns,
+        }
+    )
 
 
 def _read_grant(fields: Fields) -> Grant:
     identity = _read_identity(fields.inner("identity"))
-    return Grant(_read_actor(fields.inner("actor")), identity, _time(fields, "at"))
+    since_ns = fields.maybe("since", fields.number)
+    return Grant(_read_actor(fields.inner("actor")), identity, _time(fields, "at"), since_ns)
 
 
 def _lapse(lapse: Lapse) -> Json:
@@ -255,6 +277,8 @@ def _lapse(lapse: Lapse) -> Json:
             "at": to_ns(lapse.at),
             "by": lapse.by,
             "expires": _if(lapse.expires, _expiry),
+            "number": lapse.number or None,
+            "for_session": 1 if lapse.for_session else None,
         }
     )
 
@@ -265,6 +289,8 @@ def _read_lapse(fields: Fields) -> Lapse:
         _time(fields, "at"),
         fields.maybe("by", partial(fields.member, enum=ActorKind)),
         _if(fields.maybe("expires", fields.inner), _read_expiry),
+        fields.maybe("number", fields.number) or 0,
+        bool(fields.maybe("for_session", fields.number)),
     )
 
 
@@ -296,6 +322,7 @@ def _identity(identity: Identity) -> Json:
             "owner": identity.owner,
             "git": identity.git,
             "git_target": _if(identity.git_target, _identity),
+            "git_born": identity.git_born_ns,
         }
     )
 
@@ -309,6 +336,7 @@ def _read_identity(fields: Fields) -> Identity:
         owner=fields.number("owner"),
         git=fields.maybe("git", partial(fields.member, enum=GitEntry)),
         git_target=_if(fields.maybe("git_target", fields.inner), _read_identity),
+        git_born_ns=fields.maybe("git_born", fields.number),
     )
 
 

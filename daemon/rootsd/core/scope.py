@@ -1,12 +1,22 @@
-"""Which part of the published set one connection asked for. A scope can only take away."""
+"""The part of the published set that one connection sees. A scope can only take roots away.
+
+A connection asks for names, for tags, or for what its working directory stands for: the root that
+holds it, or its *workspace*. A workspace is that root, its worktrees, the roots that share a tag
+with it, and every root that a person approves while the session runs.
+
+Which root the working directory stands for is decided once, when the session begins, and kept in
+`Start`. So a removal never opens another folder: when that root is denied, forgotten, replaced or
+unmounted, nothing takes its place.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from enum import Enum, auto
+from enum import Enum, StrEnum, auto
 
+from rootsd.core.catalog import Catalog
 from rootsd.core.model import ProjectKind, Published, Root
-from rootsd.core.paths import contains
+from rootsd.core.paths import ancestors, contains
 
 
 class Uris(Enum):
@@ -17,60 +27,172 @@ class Uris(Enum):
     ANY = auto()
 
 
+class Extent(StrEnum):
+    """How much of the set a working directory stands for."""
+
+    ROOT = "root"
+    """The root that holds it."""
+    WORKSPACE = "workspace"
+    """The workspace of that root; the whole set where no known project holds the directory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """What a session needs to know later about its beginning.
+
+    `anchor` is the project that held the working directory: the innermost root, or else the
+    innermost known project. It is None where no known project did. `approvals` is the number of
+    the newest approval by a person at that moment.
+    """
+
+    anchor: bytes | None = None
+    approvals: int = 0
+
+
+NO_START = Start()
+
+
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What a connection asked for: a root fits by its name, by one of its tags, or by being the
-    innermost root that holds `folder`. Where none of the three is given, every root fits.
+    """What a connection asked for: a root fits by its name, by one of its tags, or by what the
+    working directory `folder` stands for. Where none of the three is given, every root fits.
 
-    `folder` is canonical. `uris` takes no root away from the set.
+    `folder` is canonical; `extent` and `start` have a meaning only beside it. `uris` takes no root
+    away from the set. A root that is approved for one session alone fits only if that session is
+    in `sessions`.
     """
 
     names: frozenset[str] = frozenset()
     tags: frozenset[str] = frozenset()
     folder: bytes | None = None
     uris: Uris = Uris.FILE
+    extent: Extent = Extent.ROOT
+    start: Start = NO_START
+    sessions: frozenset[str] = frozenset()
 
     @property
     def takes_all(self) -> bool:
         """Whether nothing is taken away."""
-        return not self.names and not self.tags and self.folder is None
+        return not self.names and not self.tags and not self.takes_by_folder
+
+    @property
+    def takes_by_folder(self) -> bool:
+        """Whether the working directory narrows the set. A workspace without a project does not:
+        the session gets the whole set."""
+        if self.folder is None:
+            return False
+        return self.extent is Extent.ROOT or self.start.anchor is not None
 
 
 EVERYTHING = Scope()
 
 
+def starting_in(catalog: Catalog, folder: bytes) -> Start:
+    """Return the start of a session that begins now, with its working directory in `folder`
+    (canonical). A project in a place that can never be a root holds nothing."""
+    above = [folder, *ancestors(folder)]
+    roots = (path for path in above if path in catalog.roots)
+    root = next((path for path in roots if catalog.roots[path].session is None), None)
+    known = (path for path in above if path in catalog.projects)
+    anchor = root or next((p for p in known if catalog.places.why_no_root(p) is None), None)
+    return Start(anchor, catalog.approvals)
+
+
 def narrow(published: Published, scope: Scope) -> Published:
-    """The roots of `published` that fit `scope`, in their order and under the same revision."""
+    """Return the roots of `published` that fit `scope`, in their order, at the same revision."""
+    published = _unbound(published, scope.sessions)
     if scope.takes_all:
         return published
-    here = holding(published, scope.folder) if scope.folder is not None else None
+    here = _standing_for(published, scope) if scope.takes_by_folder else frozenset[bytes]()
     roots = tuple(
         root
         for root in published.roots
-        if root is here or root.name in scope.names or not scope.tags.isdisjoint(root.tags)
+        if root.path in here or root.name in scope.names or not scope.tags.isdisjoint(root.tags)
     )
     return Published(published.revision, roots, published.focus)
 
 
+def bound_sessions(published: Published) -> frozenset[str]:
+    """Return the ids of the sessions for which alone a root is approved."""
+    return frozenset(root.session for root in published.roots if root.session is not None)
+
+
+def _unbound(published: Published, sessions: frozenset[str]) -> Published:
+    """Return `published` without the roots of other sessions."""
+    if bound_sessions(published) <= sessions:
+        return published
+    roots = (r for r in published.roots if r.session is None or r.session in sessions)
+    return Published(published.revision, tuple(roots), published.focus)
+
+
+def workspace(published: Published, scope: Scope) -> frozenset[bytes]:
+    """Return the paths of the roots in the workspace of a session with `scope`: all roots where
+    the session has no workspace of its own."""
+    if scope.folder is None or scope.start.anchor is None:
+        return frozenset(root.path for root in published.roots)
+    return _workspace(published, scope.start.anchor, scope.start.approvals)
+
+
+def begun_in(published: Published, start: Start) -> frozenset[bytes]:
+    """Return the paths of the roots in the workspace of a session that began so; none where it
+    has no workspace."""
+    if start.anchor is None:
+        return frozenset()
+    return _workspace(published, start.anchor, start.approvals)
+
+
+def _standing_for(published: Published, scope: Scope) -> frozenset[bytes]:
+    """Return the paths of the roots that the working directory of `scope` stands for."""
+    anchor, folder = scope.start.anchor, scope.folder
+    assert folder is not None, "asked only for a scope with a folder"
+    if anchor is None:
+        # No project held it at the start. The outermost root that does now: when an inner one is
+        # removed, the set does not grow.
+        around = [root.path for root in _around(published, folder)]
+        return frozenset(around[:1])
+    if scope.extent is Extent.ROOT:
+        return frozenset(root.path for root in published.roots if root.path == anchor)
+    return _workspace(published, anchor, scope.start.approvals)
+
+
+def _workspace(published: Published, anchor: bytes, approvals: int) -> frozenset[bytes]:
+    root = next((root for root in published.roots if root.path == anchor), None)
+    tags = frozenset(root.tags) if root else frozenset[str]()
+    return frozenset(
+        each.path
+        for each in published.roots
+        if each is root
+        or each.session is not None
+        or each.approval > approvals
+        or not tags.isdisjoint(each.tags)
+        or (root is not None and each.main_checkout == anchor)
+    )
+
+
 def focused(scope: Scope, tag: str | None) -> Scope:
-    """What a connection with `scope` sees where the focus is on `tag`. One that asked for a part
-    of the set sees that part."""
+    """Return what a connection with `scope` sees while the focus is on `tag`. A connection that
+    asked for a part of the set sees that part."""
     if tag is None or not scope.takes_all:
         return scope
     return replace(scope, tags=frozenset((tag,)))
 
 
 def holding(published: Published, path: bytes) -> Root | None:
-    """The innermost root that is `path` or holds it; `path` is canonical."""
+    """Return the innermost root that is `path` or holds it; `path` is canonical."""
+    return next(reversed(_around(published, path)), None)
+
+
+def _around(published: Published, path: bytes) -> list[Root]:
+    """Return the roots that are `path` or hold it, the outermost first."""
     around = [root for root in published.roots if is_folder(root) and contains(root.path, path)]
-    return max(around, key=lambda root: len(root.path), default=None)
+    return sorted(around, key=lambda root: len(root.path))
 
 
 def is_folder(root: Root) -> bool:
-    """Whether the root is a folder, so that its URI is a `file://` one."""
+    """Return whether the root is a folder, so that its URI is a `file://` one."""
     return root.kind is not ProjectKind.URI
 
 
 def mcp_roots(published: Published, uris: Uris) -> tuple[Root, ...]:
-    """The roots that `roots/list` and `roots://approved` show."""
+    """Return the roots that `roots/list` and `roots://approved` show."""
     return published.roots if uris is Uris.ANY else tuple(filter(is_folder, published.roots))

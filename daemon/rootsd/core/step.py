@@ -22,6 +22,7 @@ from rootsd.core.inputs import (
     Rename,
     Restore,
     Retag,
+    SessionOver,
     Sighted,
     Unreachable,
     Unsafe,
@@ -30,6 +31,8 @@ from rootsd.core.inputs import (
 from rootsd.core.labels import safe_label
 from rootsd.core.model import (
     UNDECIDED,
+    Access,
+    ActorKind,
     Decision,
     Identity,
     Incomplete,
@@ -51,6 +54,7 @@ _HAZARDS = {
     LapseReason.RETARGETED: "its git data lies elsewhere",
     LapseReason.STORE_RESTORED: "the store was restored",
     LapseReason.EXPIRED: "its approval ended",
+    LapseReason.SESSION_ENDED: "its approval ended with a session",
 }
 
 
@@ -65,6 +69,8 @@ def step(
     """
     match event:
         case Sighted():
+            if not event.proposed and (project is None or _is_mere_proposal(project)):
+                return None
             return _sighted(project, event, new_id, now)
         case Vanished():
             if project is not None and event.lapse is not None:
@@ -76,6 +82,8 @@ def step(
             return _hazardous(project, event, now) if project else None
         case Expired():
             return _expired(project, event, now) if project else None
+        case SessionOver():
+            return _left_behind(project, event, now) if project else None
         case _:
             return _ordered(_known(project, event), event, now)
 
@@ -119,7 +127,30 @@ def _sighted(project: Project | None, event: Sighted, new_id: str, now: datetime
         seen = replace(seen, first_seen=old.first_seen)
     if (reason := _why_lapsed(project, seen)) is not None:
         project = _lapsed(project, reason, now)
+    elif seen.identity is not None:
+        project = _without_another_link(project, seen.identity, now)
     return replace(project, sighting=seen)
+
+
+def _without_another_link(project: Project, seen: Identity, now: datetime) -> Project:
+    """Return `project` without its grant as a worktree if another `.git` file is there now.
+
+    A grant of version 0.1.0 does not say which file it was. It stays, and counts for nothing.
+    """
+    ruling = project.ruling
+    kept = tuple(
+        grant
+        for grant in ruling.grants
+        if grant.actor.kind is not ActorKind.MAIN_CHECKOUT
+        or grant.identity.git_born_ns is None
+        or grant.identity.keeps_git_file(seen)
+    )
+    if kept == ruling.grants:
+        return project
+    rest = replace(ruling, grants=kept)
+    if rest.approves:
+        return replace(project, ruling=rest)
+    return _lapsed(project, LapseReason.RETARGETED, now)
 
 
 def _why_lapsed(project: Project, seen: Sighting) -> LapseReason | None:
@@ -154,6 +185,11 @@ def is_told_apart(identity: Identity | None) -> bool:
     return identity is None or identity.same_as(identity)
 
 
+def _is_mere_proposal(project: Project) -> bool:
+    """Whether nobody has decided about `project`, labelled it, or called it a project."""
+    return project.ruling == UNDECIDED and not project.sighting.named
+
+
 def _is_same(one: Identity | None, other: Identity | None) -> bool:
     return one is not None and other is not None and one.same_as(other)
 
@@ -186,26 +222,44 @@ def _lapsed(project: Project, reason: LapseReason, now: datetime) -> Project:
             ruling,
             decision=None if approved else decision,
             grants=(),
-            lapse=Lapse(reason, now, expires=decision.expires if decision else None),
+            lapse=lapse_of(decision, reason, now),
             kept_access=ruling.access,
         ),
     )
+
+
+def lapse_of(
+    decision: Decision | None, reason: LapseReason, now: datetime, by: ActorKind | None = None
+) -> Lapse:
+    """Return what remains of `decision`, if there is one, when an approval lapses."""
+    if decision is None:
+        return Lapse(reason, now, by)
+    for_session = decision.session is not None
+    return Lapse(reason, now, by, decision.expires, decision.number, for_session)
 
 
 def _expired(project: Project, event: Expired, now: datetime) -> Project:
     """Without the approval that had an end; what a rule grants besides has none."""
-    ruling = project.ruling
-    if ruling.decision is None or ruling.decision.expires != event.expires:
+    decision = project.ruling.decision
+    if decision is None or decision.expires != event.expires:
         return project
-    return replace(
-        project,
-        ruling=replace(
-            ruling,
-            decision=None,
-            lapse=Lapse(LapseReason.EXPIRED, now),
-            kept_access=ruling.access,
-        ),
-    )
+    return _ended(project, LapseReason.EXPIRED, now)
+
+
+def _left_behind(project: Project, event: SessionOver, now: datetime) -> Project:
+    """Without the approval that was for a session alone, which is over."""
+    decision = project.ruling.decision
+    if decision is None or decision.session != event.session:
+        return project
+    return _ended(project, LapseReason.SESSION_ENDED, now)
+
+
+def _ended(project: Project, reason: LapseReason, now: datetime) -> Project:
+    ruling = project.ruling
+    # What one session was given says nothing about a later approval.
+    kept = Access.READ_WRITE if reason is LapseReason.SESSION_ENDED else ruling.access
+    ended = replace(ruling, decision=None, lapse=Lapse(reason, now), kept_access=kept)
+    return replace(project, ruling=ended)
 
 
 def _known(project: Project | None, order: ProjectOrder) -> Project:
@@ -219,7 +273,15 @@ def _known(project: Project | None, order: ProjectOrder) -> Project:
 def _approved(project: Project, order: Approve, now: datetime) -> Project:
     _check_approvable(project, order.identity)
     decision = Decision(
-        Verdict.APPROVED, order.actor, now, order.identity, order.access, order.expires
+        Verdict.APPROVED,
+        order.actor,
+        now,
+        order.identity,
+        order.access,
+        order.expires,
+        order.number or 0,
+        order.since_ns,
+        order.session,
     )
     return replace(
         project,

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from rootsd.core.changes import Verb
 from rootsd.core.errors import CannotUndo
 from rootsd.core.history import Event, Subject
-from rootsd.core.model import ActorKind
+
+_NO_ORDERS = (Verb.REFUSED, Verb.AGENT_COMMAND, Verb.PARENT_ADDED, Verb.PARENT_REMOVED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +71,29 @@ def steps_back(targets: Sequence[Event], events: Iterable[Event]) -> tuple[Step,
     )
 
 
+def taken_back(events: Iterable[Event]) -> dict[int, Event]:
+    """Return the event that each undoing among `events` took back, by the undoing's number.
+
+    `events` are all events from the first.
+    """
+    stacks: dict[Subject, list[Event]] = {}
+    found: dict[int, Event] = {}
+    for event in events:
+        stack = stacks.setdefault(event.subject, [])
+        if event.verb is not Verb.UNDONE:
+            stack.append(event)
+            continue
+        _drop_grants(stack)
+        if stack:
+            found[event.seq] = stack.pop()
+    return found
+
+
 def _is_order(event: Event) -> bool:
-    if event.verb is Verb.REFUSED:
+    if event.verb in _NO_ORDERS:
         return False
     actor = event.decided_by()
-    return actor is not None and actor.kind is ActorKind.PERSON
+    return actor is not None and actor.kind.may_decide
 
 
 def _of_one_order(events: Sequence[Event]) -> list[Event]:
@@ -90,6 +109,11 @@ def _of_one_order(events: Sequence[Event]) -> list[Event]:
 def _check_is_order(target: Event) -> None:
     if target.verb is Verb.REFUSED:
         raise CannotUndo(f"{target.seq} in the log was refused: it changed nothing", "rootsd log")
+    if target.verb in (Verb.PARENT_ADDED, Verb.PARENT_REMOVED):
+        way = "add" if target.verb is Verb.PARENT_REMOVED else "rm"
+        raise CannotUndo(
+            f"{target.seq} in the log changed the configuration", f"rootsd parent {way} PATH"
+        )
     if target.verb is Verb.UNDONE:
         raise CannotUndo(
             f"{target.seq} in the log took something back; to have it so again, say it anew",

@@ -1,0 +1,97 @@
+"""Parses JSON and TOML that somebody else may have written or damaged.
+
+The parsers of the standard library report a bad text in many ways: a syntax error, text that is
+not UTF-8, too deep nesting (RecursionError), a number with thousands of digits (a plain
+ValueError), no memory. Here all of these are one error, Unparsable. A text that parses has bounded
+nesting and no infinite number, so the code that walks it needs no care of its own.
+"""
+
+from __future__ import annotations
+
+import json
+
+TYPE_CHECKING = False  # importing typing would cost a seventh of a run of `rootsd check`
+if TYPE_CHECKING:
+    from typing import Any, NoReturn
+
+MOST_LEVELS = 64
+# A dotted key of TOML takes time that grows with the square of its dots.
+MOST_DOTS = 250
+_TOO_DEEP = "it is nested too deeply"
+
+
+class Unparsable(ValueError):
+    """The text is not what it should be. The message is a clause that says why."""
+
+
+def parse_json(text: str | bytes) -> Any:  # noqa: ANN401 - as json.loads
+    """Return the value of the JSON `text`. Raises Unparsable."""
+    try:
+        value = json.loads(text, parse_constant=_refuse, parse_float=_number)
+    except RecursionError as error:
+        raise Unparsable(_TOO_DEEP) from error
+    except MemoryError as error:
+        raise Unparsable("it is too large") from error
+    except UnicodeDecodeError as error:
+        raise Unparsable("it is not UTF-8") from error
+    except ValueError as error:
+        raise Unparsable(f"it is not JSON: {error}") from error
+    if _brackets(text) > MOST_LEVELS:
+        _check_levels(value)
+    return value
+
+
+def parse_toml(text: str) -> dict[str, Any]:
+    """Return the tables of the TOML `text`.
+
+    Raises Unparsable. Its cause is a tomllib.TOMLDecodeError for a syntax error.
+    """
+    import tomllib  # noqa: PLC0415  # the lean programs read no TOML
+
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.count(".") > MOST_DOTS:
+            raise Unparsable(f"line {number} has more than {MOST_DOTS} dots")
+    try:
+        tables = tomllib.loads(text)
+    except RecursionError as error:
+        raise Unparsable(_TOO_DEEP) from error
+    except MemoryError as error:
+        raise Unparsable("it is too large") from error
+    except ValueError as error:
+        raise Unparsable(str(error)) from error
+    _check_levels(tables)
+    return tables
+
+
+def _brackets(text: str | bytes) -> int:
+    """Return how many objects and lists `text` has at most."""
+    if isinstance(text, str):
+        return text.count("[") + text.count("{")
+    return text.count(b"[") + text.count(b"{")
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is not a number of JSON")
+
+
+def _number(text: str) -> float:
+    """Return the number that `text` is. Raises ValueError for one such as 1e999."""
+    number = float(text)
+    if number - number != 0:  # infinity minus infinity is not a number
+        raise ValueError("a number is too large")
+    return number
+
+
+def _check_levels(value: object) -> None:
+    """Raise Unparsable if `value` has more than MOST_LEVELS levels."""
+    level = [value]
+    for _ in range(MOST_LEVELS):
+        level = [
+            inner
+            for outer in level
+            if isinstance(outer, dict | list)
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+        ]
+        if not level:
+            return
+    raise Unparsable(_TOO_DEEP)

@@ -1,0 +1,103 @@
+"""Texts that somebody else may have written give a value or one kind of error."""
+
+from __future__ import annotations
+
+import ast
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import rootsd
+from rootsd.core.parsing import MOST_DOTS, MOST_LEVELS, Unparsable, parse_json, parse_toml
+
+DEEP = 100_000
+# They read messages: what the daemon and its helper tell each other, and MCP, where each error has
+# an answer of its own.
+MAY_PARSE = {
+    "core/parsing.py",
+    "host/helper/callers.py",
+    "host/helper/describing.py",
+    "host/helper/showing.py",
+    "publish/eras.py",
+    "relay/modern.py",
+    "wire/jsonrpc.py",
+    "wire/words.py",
+}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[" * DEEP,
+        '{"a":' * DEEP,
+        "[" * DEEP + "]" * DEEP,
+        "[" * (MOST_LEVELS + 1) + "]" * (MOST_LEVELS + 1),
+        "9" * DEEP,
+        "1e999",
+        "-1e999",
+        "NaN",
+        "-Infinity",
+        "",
+        "{",
+        b"\xff",
+        '"\n"',
+    ],
+)
+def test_json_that_is_hostile_or_damaged_is_one_error(text: str | bytes) -> None:
+    with pytest.raises(Unparsable) as caught:
+        parse_json(text)
+    assert len(str(caught.value)) < 200
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a = " + "[" * DEEP,
+        "a = " + "{b = " * DEEP,
+        "a = " + "[" * 100 + "]" * 100,
+        "a = " + "9" * DEEP,
+        "a." * DEEP + "b = 1",
+        "a." * (MOST_DOTS - 1) + "b = 1",
+        "[" + "a." * DEEP + "b]",
+        "a = {" + "b." * DEEP + "c = 1}",
+        "a = 1979-99-99",
+        "a",
+    ],
+)
+def test_toml_that_is_hostile_or_damaged_is_one_error(text: str) -> None:
+    with pytest.raises(Unparsable):
+        parse_toml(text)
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+)
+
+
+@given(VALUES)
+def test_json_of_every_value_is_read_back(value: object) -> None:
+    text = json.dumps(value)
+    assert parse_json(text) == parse_json(text.encode()) == value
+
+
+def test_toml_is_read() -> None:
+    assert parse_toml('[a.b]\nc = [1.5, "x"]\n') == {"a": {"b": {"c": [1.5, "x"]}}}
+
+
+def test_no_module_reads_a_text_around_these_functions() -> None:
+    package = Path(rootsd.__file__).parent
+    found = {
+        file.relative_to(package).as_posix()
+        for file in package.rglob("*.py")
+        for node in ast.walk(ast.parse(file.read_bytes()))
+        if isinstance(node, ast.Attribute)
+        and isinstance(node.value, ast.Name)
+        and (node.value.id, node.attr)
+        in {("json", "load"), ("json", "loads"), ("tomllib", "load"), ("tomllib", "loads")}
+    }
+    assert "core/parsing.py" in found, "the control: the search finds what there is"
+    assert found <= MAY_PARSE
