@@ -251,3 +251,36 @@ def test_what_makes_no_sense_about_it_is_named(text: str, key: str, what: str) -
         parse_config(text, FILE)
     assert f"key {key}" in caught.value.message
     assert what in caught.value.message
+
+
+@pytest.mark.parametrize(
+    "text", ["a = " + "[" * 100_000, "a = " + "9" * 100_000, "a." * 100_000 + "b = 1"]
+)
+def test_a_hostile_configuration_is_an_error_of_the_configuration(text: str) -> None:
+    with pytest.raises(BadConfig) as caught:
+        parse_config(text, FILE)
+    assert caught.value.remedy
+
+
+@pytest.mark.needs("root")
+def test_a_configuration_in_another_users_folder_is_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "config"
+    folder.mkdir(mode=0o700)
+    file = folder / "config.toml"
+    file.touch()
+    assert read_config(bytes(file)).parents == ()
+    os.chown(folder, 4711, 4711)
+    with pytest.raises(BadConfig, match="belongs to user 4711, not to you") as caught:
+        read_config(bytes(file))
+    assert caught.value.remedy == f"sudo chown -R {os.geteuid()} {folder}"
+
+
+def test_a_configuration_in_a_folder_that_others_may_write_is_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "config"
+    folder.mkdir()
+    folder.chmod(0o777)
+    with pytest.raises(BadConfig, match="other users can write to") as caught:
+        read_config(bytes(folder / "config.toml"))
+    assert caught.value.remedy == f"chmod 700 {folder}"
+    folder.chmod(0o775)
+    assert read_config(bytes(folder / "config.toml")) == Config()

@@ -173,3 +173,16 @@ def test_a_lock_file_that_was_removed_in_between_is_locked_anew(
     monkeypatch.setattr(os.path, "samestat", remove_once)
     with DaemonLock.acquire(folder, HOLDER) as lock:
         assert real((folder / LOCK_NAME).stat(), os.fstat(lock.fd))
+
+
+@pytest.mark.parametrize(
+    "record",
+    ["[" * 16_000, '{"pid": 1e400, "version": "1", "places": {}}', '{"pid": 1, "version": "1"}',
+     "9" * 16_000, '{"pid": "1", "version": "1", "places": {}}'],
+)  # fmt: skip
+def test_a_damaged_record_of_a_holder_is_none(folder: Path, record: str) -> None:
+    folder.mkdir(mode=0o700, exist_ok=True)
+    (folder / LOCK_NAME).write_text(record)
+    assert read_holder(folder) is None
+    with DaemonLock.acquire(folder, HOLDER):
+        assert read_holder(folder) == HOLDER

@@ -61,6 +61,16 @@ def test_a_file_in_the_place_of_a_folder_is_refused(tmp_path: Path) -> None:
         ensure_private_folder(tmp_path / "file" / "below")
 
 
+def test_every_folder_that_is_made_is_private_whatever_the_umask(tmp_path: Path) -> None:
+    previous = os.umask(0)
+    try:
+        ensure_private_folder(tmp_path / "above" / "folder")
+    finally:
+        os.umask(previous)
+    assert (tmp_path / "above").stat().st_mode & 0o777 == 0o700
+    assert (tmp_path / "above" / "folder").stat().st_mode & 0o777 == 0o700
+
+
 @pytest.mark.needs("root")
 def test_a_folder_of_another_user_is_refused(tmp_path: Path) -> None:
     (tmp_path / "theirs").mkdir(mode=0o700)

@@ -26,11 +26,12 @@ from rootsd.core.errors import RootsdError
 from rootsd.host.storage import migrate, store
 from rootsd.host.storage.store import Store
 from support.decisions import NOON, decide, denied
+from support.stores import outside
 
 disk, wanted, how = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
 if how == {WITHOUT_RESERVE!r}:
     migrate.RESERVE_BYTES = 0
-opened = Store.open(disk / "state")
+opened = Store.open(disk / "state", outside(disk / "state"))
 for size in (65536, 4096, 512, 1):
     with open(disk / f"filler-{{size}}", "wb", buffering=0) as filler:
         try:
@@ -47,7 +48,7 @@ try:
 except RootsdError as error:
     why = type(error).__name__
 opened.close()
-again = Store.open(disk / "state")
+again = Store.open(disk / "state", outside(disk / "state"))
 loaded = again.load()
 print(free, accepted, len(again.events()), len(loaded.projects), repr(loaded.note), why)
 """

@@ -33,3 +33,8 @@ def test_no_power_cut_loses_or_damages_anything(sizes: Sizes) -> None:
 def test_the_control_a_careless_store_loses_decisions(mode: Mode) -> None:
     verdicts = cut_power(1, 200, mode)
     assert verdicts[Verdict.LOST] + verdicts[Verdict.DAMAGED] > 0
+
+
+def test_the_control_anchors_that_run_ahead_of_the_chain_take_approvals_back() -> None:
+    verdicts = cut_power(1, 400, Mode.EARLY_ANCHORS)
+    assert verdicts[Verdict.DAMAGED] > 0

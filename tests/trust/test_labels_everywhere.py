@@ -20,9 +20,11 @@ from rootsd.core.catalog import Catalog
 from rootsd.core.labels import safe_label
 from rootsd.core.model import Access, Project, ProjectKind, Published, Root
 from rootsd.core.paths import bytes_of, text_of
-from rootsd.publish.shapes import listing_text
+from rootsd.core.scope import Uris
+from rootsd.publish.shapes import approved_text, line_of
 from support.decisions import project
 from support.fakes import PLACES
+from support.listed import listed
 from support.sizes import Sizes
 
 _ALL = sys.maxunicode + 1
@@ -120,9 +122,12 @@ def test_no_code_point_breaks_what_a_client_is_told(sizes: Sizes) -> None:
             path = _project(number, name).path
             if _is_utf8(path):
                 roots.append(_root(path, text_of(path.rpartition(b"/")[2])))
-        text = listing_text(Published(1, tuple(roots)))
-        assert "\n" not in text
-        told = json.loads(text.encode())["roots"]
+        lines = list(map(line_of, roots))
+        assert not _HARMFUL.intersection("".join(lines))
+        each = [listed({"content": [{"text": line}]}) for line in lines]
+        places = [place for one in each for place in one.values()]
+        assert places == [text_of(root.path) for root in roots]
+        told = json.loads(approved_text(Published(1, tuple(roots)), Uris.FILE))["roots"]
         assert len(told) == len(roots)
         assert not _HARMFUL.intersection("".join(root["name"] for root in told))
         assert [root["uri"] for root in told] == [root.uri for root in roots]

@@ -6,7 +6,6 @@ import difflib
 import os
 import re
 import stat
-import tomllib
 import zlib
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
@@ -17,6 +16,7 @@ from rootsd.core.callers import Guard
 from rootsd.core.errors import BadConfig
 from rootsd.core.labels import safe_label
 from rootsd.core.parents import Nested, Parent
+from rootsd.core.parsing import Unparsable, parse_toml
 from rootsd.core.paths import RefusedPlaces, bytes_of
 from rootsd.host.disk.answering import Answering
 from rootsd.host.disk.safety import why_disguised
@@ -24,6 +24,7 @@ from rootsd.host.disk.safety import why_disguised
 EDIT = "rootsd config edit"
 MAX_DEPTH = 64
 MAX_BYTES = 1 << 20
+_ADMINISTRATOR = 0
 _ROOTS_KEYS = ("refuse", "allow")
 MOST_CONNECTIONS = 1 << 16
 _TOP_KEYS = ("approval", "parent", "roots", "sessions")
@@ -68,15 +69,18 @@ class Config:
     checksum: str = field(default="00000000", compare=False)
 
     def limiting(self, places: RefusedPlaces) -> RefusedPlaces:
-        """`places` with what is configured about them."""
-        return places._replace(refused=self.refused, allowed=self.allowed)
+        """Return `places` with what is configured about them."""
+        parents = tuple(parent.path for parent in self.parents)
+        return places._replace(refused=self.refused, allowed=self.allowed, parents=parents)
 
 
 def read_config(file: bytes) -> Config:
     """The configuration in `file`; the empty one where there is no such file.
 
-    Raises BadConfig where it cannot be read or says something that has no meaning.
+    Raises BadConfig where it cannot be read or says something that has no meaning, and if another
+    user could have written it.
     """
+    ensure_own_folder(file)
     try:
         # Not blocking: a FIFO in this place must not hang the daemon.
         with open(os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as stream:
@@ -103,11 +107,33 @@ def read_config(file: bytes) -> Config:
     return parse_config(text, file)
 
 
+def ensure_own_folder(file: bytes) -> None:
+    """Raise BadConfig if the folder of the configuration `file` is another user's to change.
+
+    A link to the folder is followed, since people keep their configuration elsewhere. The
+    administrator may own it, who can change everything anyway.
+    """
+    folder = os.path.dirname(file)
+    try:
+        found = os.stat(folder)
+    except OSError:
+        return  # to read or write the file says what is wrong
+    if found.st_uid not in (os.geteuid(), _ADMINISTRATOR):
+        raise BadConfig(
+            f"{_shown(folder)} belongs to user {found.st_uid}, not to you",
+            f"sudo chown -R {os.geteuid()} {_shown(folder)}",
+        )
+    if found.st_mode & stat.S_IWOTH:
+        raise BadConfig(
+            f"other users can write to {_shown(folder)}", f"chmod 700 {_shown(folder)}"
+        )
+
+
 def parse_config(text: str, file: bytes) -> Config:
     """The configuration that `text` is; `file` is only named in errors. Raises BadConfig."""
     try:
-        tables = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+        tables = parse_toml(text)
+    except Unparsable as error:
         raise _syntax_error(file, error) from error
     reader = _Reader(file, text)
     reader.check_keys(tables, _TOP_KEYS, None)
@@ -292,7 +318,7 @@ class _Reader:
         return next(hits, start) + 1
 
 
-def _syntax_error(file: bytes, error: tomllib.TOMLDecodeError) -> BadConfig:
+def _syntax_error(file: bytes, error: Unparsable) -> BadConfig:
     place = re.search(r" \((?:at (line \d+), column \d+|at (end of document))\)$", str(error))
     if place is None:
         return BadConfig(f"{_shown(file)}: {error}", EDIT)

@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Self
 
 from rootsd.core.errors import Busy
+from rootsd.core.parsing import Unparsable, parse_json
 from rootsd.host.private import (
     NotPrivate,
     ensure_private_folder,
@@ -126,10 +127,14 @@ def read_holder(folder: Path) -> LockRecord | None:
     finally:
         os.close(fd)
     try:
-        fields = json.loads(text)
-        return LockRecord(int(fields["pid"]), str(fields["version"]), dict(fields["places"]))
-    except (ValueError, TypeError, KeyError):
+        fields = parse_json(text)
+    except Unparsable:
         return None
+    match fields:
+        case {"pid": int(pid), "version": str(version), "places": dict(places)}:
+            return LockRecord(pid, version, places)
+        case _:
+            return None
 
 
 def _write(fd: int, holder: LockRecord) -> None:

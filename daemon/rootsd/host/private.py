@@ -26,7 +26,7 @@ def ensure_private_folder(folder: Path) -> None:
     """Make `folder` where it is missing, for good when this returns; raise NotPrivate unless it is
     a directory, no link, ours, writable, and closed to everybody else."""
     try:
-        _make(folder)
+        make_folder(folder)
         found = folder.lstat()
     except OSError as error:
         raise unusable(folder, error) from error
@@ -45,12 +45,16 @@ def ensure_private_folder(folder: Path) -> None:
         raise NotPrivate(f"{shown(folder)} is not writable", remedy)
 
 
-def _make(folder: Path) -> None:
+def make_folder(folder: Path) -> None:
+    """Create `folder`, and each folder above it that is missing, for this user alone.
+
+    Raises OSError.
+    """
     with suppress(FileExistsError):  # another one may make it at this moment, too
         try:
             folder.mkdir(FOLDER_MODE)
         except FileNotFoundError:
-            _make(folder.parent)
+            make_folder(folder.parent)
             folder.mkdir(FOLDER_MODE)
     # Also where it was there: whoever made it may have been killed before the name was on disk.
     with suppress(PermissionError):

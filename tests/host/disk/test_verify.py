@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -96,6 +97,74 @@ def test_a_checkout_whose_git_folder_went_or_became_a_file_is_told(
     assert seen.identity.git is GitEntry.FILE
 
 
+def _look_at_first(verifier: RootVerifier, roots: Mapping[bytes, Identity]) -> None:
+    """A root with a `.git` file is sighted once, and then known as long as nothing changes."""
+    (seen,) = verifier.verify(roots)
+    assert isinstance(seen, Sighted)
+    assert seen.identity == roots[seen.path]
+    assert verifier.verify(roots) == []
+
+
+def _worktree(main: Path, tree: Path) -> Path:
+    """Make `tree` a worktree of `main`; return its entry there."""
+    fake_repository(main)
+    tree.mkdir()
+    entry = main / ".git" / "worktrees" / tree.name
+    entry.mkdir(parents=True)
+    (entry / "commondir").write_text("../..")
+    (entry / "gitdir").write_text(f"{tree}/.git")
+    (tree / ".git").write_text(f"gitdir: {entry}")
+    return entry
+
+
+def _link_elsewhere(entry: Path, _tree: Path) -> None:
+    (entry / "gitdir").write_text("/somewhere/else/.git")
+
+
+def _another_common_folder(entry: Path, _tree: Path) -> None:
+    (entry / "commondir").write_text("../../..")
+
+
+def _another_git_file(_entry: Path, tree: Path) -> None:
+    text = (tree / ".git").read_text()
+    (tree / "new").write_text(text)
+    (tree / "new").rename(tree / ".git")
+
+
+def _link_at_entry(entry: Path, _tree: Path) -> None:
+    entry.rename(entry.with_name("away"))
+    entry.symlink_to("away")
+
+
+@pytest.mark.usefixtures("all_settled")
+@pytest.mark.parametrize(
+    "change", [_link_elsewhere, _another_common_folder, _another_git_file, _link_at_entry]
+)
+def test_a_change_of_any_file_that_makes_a_worktree_is_told_at_the_next_answer(
+    verifier: RootVerifier, tmp_path: Path, change: Callable[[Path, Path], None]
+) -> None:
+    tree = tmp_path / "tree"
+    entry = _worktree(tmp_path / "main", tree)
+    roots = _approved(tree)
+    _look_at_first(verifier, roots)
+    change(entry, tree)
+    (seen,) = verifier.verify(roots)
+    assert isinstance(seen, Sighted)
+    assert seen.main_checkout is None or seen.identity != roots[raw(tree)]
+
+
+@pytest.mark.usefixtures("all_settled")
+def test_what_git_writes_while_it_works_in_a_worktree_costs_no_full_look(
+    verifier: RootVerifier, tmp_path: Path
+) -> None:
+    tree = tmp_path / "tree"
+    entry = _worktree(tmp_path / "main", tree)
+    roots = _approved(tree)
+    _look_at_first(verifier, roots)
+    (entry / "index").write_text("an index")
+    assert verifier.verify(roots) == []
+
+
 @pytest.mark.usefixtures("all_settled")
 def test_a_git_file_that_is_written_anew_in_its_place_is_told(
     verifier: RootVerifier, tmp_path: Path
@@ -106,7 +175,7 @@ def test_a_git_file_that_is_written_anew_in_its_place_is_told(
         fake_repository(tmp_path / name)
     (tree / ".git").write_text(f"gitdir: {tmp_path}/one/.git\n")
     roots = _approved(tree)
-    assert verifier.verify(roots) == []
+    _look_at_first(verifier, roots)
     (tree / ".git").write_text(f"gitdir: {tmp_path}/two/.git\n")
     (seen,) = verifier.verify(roots)
     assert isinstance(seen, Sighted)
@@ -125,13 +194,13 @@ def test_a_worktree_that_its_main_repository_knows_no_more_is_told_though_nothin
     (link / "gitdir").write_text(f"{tree}/.git")
     (tree / ".git").write_text(f"gitdir: {link}")
     roots = _approved(tree)
-    assert verifier.verify(roots) == []
+    _look_at_first(verifier, roots)
     main.rename(tmp_path / "elsewhere")
     (seen,) = verifier.verify(roots)
     assert isinstance(seen, Sighted)
     assert (seen.main_checkout, seen.incomplete) == (None, Incomplete.NO_GIT_DIR)
     assert seen.identity is not None
-    assert verifier.verify({raw(tree): seen.identity}) == [], "it is known now"
+    _look_at_first(verifier, {raw(tree): seen.identity})
     (tmp_path / "elsewhere").rename(main)
     (back,) = verifier.verify({raw(tree): seen.identity})
     assert isinstance(back, Sighted)

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from rootsd.host.helper.callers import ask_lineages
+from rootsd.core.callers import Completeness, Lineage
+from rootsd.host.helper.callers import ask_bare_sighting, ask_sighting
 from rootsd.host.lineage import lineages
 from support.helping import real_helper
 
@@ -31,8 +32,16 @@ def test_what_the_helper_tells_is_what_is_seen(tmp_path: Path) -> None:
         assert started.stdout is not None
         assert started.stdout.readline() == b"ready\n"
         pids = [started.pid, os.getpid(), 2**22 + 1]
-        told = ask_lineages(helper, pids, {"MARK=1"})
-        assert told == lineages(pids, {"MARK=1"})
-        assert told[started.pid][0].name == b"\xff-agent"
-        assert told[pids[2]] == ()
+        told = ask_sighting(helper, pids[:1], pids[1:], {"MARK=1"}).lineages
+        seen = lineages(pids[:1], {"MARK=1"}) | lineages(pids[1:], ())
+        assert told == seen
+        assert told[started.pid].processes[0].name == b"\xff-agent"
+        assert told[started.pid].processes[0].markers == {"MARK=1"}
+        assert told[pids[2]] == Lineage()
+        bare = ask_bare_sighting(helper, pids[:1]).lineages[started.pid]
+        assert bare.completeness is Completeness.LATE
+        assert [each.key for each in bare.processes] == [
+            each.key for each in told[started.pid].processes
+        ]
+        assert not any(each.markers or each.arguments for each in bare.processes)
         started.stdin.close()

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from rootsd.core.errors import DaemonUnreachable, ErrorCode
-from rootsd.host.ipc import rpc
+from rootsd.host.ipc import rpc, sandbox
+from rootsd.host.ipc.connect import Hidden
 
 REPLY = b'{"jsonrpc":"2.0","id":1,"result":{"a":1}}\n'
 
@@ -156,6 +157,29 @@ def test_without_a_daemon_the_next_command_is_named() -> None:
     with pytest.raises(DaemonUnreachable, match="the daemon is not running") as caught:
         rpc.connect_control()
     assert caught.value.remedy == "rootsd up"
+
+
+def test_where_a_sandbox_hides_the_control_socket_it_is_said(rootsd_dir: Path) -> None:
+    (rootsd_dir / "run" / "pub").mkdir(parents=True)
+    with pytest.raises(rpc.Absent, match="not running"):
+        rpc.connect_control()
+    (rootsd_dir / "run" / "pub" / "mcp.sock").touch()
+    with pytest.raises(Hidden, match="sandbox that hides") as hidden:
+        rpc.connect_control()
+    assert hidden.value.code is ErrorCode.REFUSED
+    assert "outside of the sandbox" in hidden.value.remedy
+    (rootsd_dir / "run" / "ctl").mkdir()  # a daemon was there, and has ended
+    with pytest.raises(rpc.Absent, match="not running"):
+        rpc.connect_control()
+
+
+def test_in_a_sandbox_of_its_own_no_other_daemon_is_recommended(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sandbox, "is_around", lambda: True)
+    with pytest.raises(rpc.Absent, match="runs in a sandbox") as absent:
+        rpc.connect_control()
+    assert "rootsd up" not in absent.value.remedy
 
 
 def test_a_stale_socket_is_no_daemon(rootsd_dir: Path) -> None:

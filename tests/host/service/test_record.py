@@ -87,12 +87,38 @@ def test_without_a_recipe_the_next_command_is_named() -> None:
     assert caught.value.remedy == "rootsd up"
 
 
-@pytest.mark.parametrize("content", ["", "[]", '{"command": 1}', "\0"])
-def test_a_damaged_recipe_is_none(content: str) -> None:
-    record.remember(record.recipe_here(b"/logs"))
-    (record.start_folder() / record.RECIPE_NAME).write_text(content)
-    with pytest.raises(DaemonUnreachable):
+_RECIPE = '{"command": ["x"], "environment": {%s}, "log": "/l"}'
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "[]",
+        '{"command": 1}',
+        "\0",
+        "[" * 100_000,
+        '{"a":' * 100_000,
+        "9" * 100_000,
+        _RECIPE.replace('["x"]', '"rootsd"') % "",
+        _RECIPE.replace('["x"]', "[]") % "",
+        _RECIPE.replace('["x"]', r'["\ud800"]') % "",
+        _RECIPE.replace('["x"]', r'["\u0000"]') % "",
+        _RECIPE % '"A": 5',
+        _RECIPE % '"A=B": "x"',
+    ],
+)
+def test_a_damaged_recipe_is_an_error_that_up_mends(content: str) -> None:
+    made = record.recipe_here(b"/logs")
+    record.remember(made)
+    file = record.start_folder() / record.RECIPE_NAME
+    file.write_text(content)
+    with pytest.raises(DaemonUnreachable, match=r"start\.json cannot be read: ") as caught:
         record.recall()
+    assert caught.value.remedy == "rootsd up"
+    assert record.remembered_places() == {}
+    record.remember(made)
+    assert record.recall() == made
 
 
 def test_after_down_no_recipe_may_be_followed_until_the_next_up() -> None:

@@ -75,7 +75,7 @@ def test_every_table_checks_its_types(db: Database) -> None:
     migrate(db, _never)
     tables = db.execute("SELECT name, strict FROM pragma_table_list WHERE schema = 'main'")
     strict = dict(tables.fetchall())
-    assert {name for name in strict if strict[name]} == {"event", "record", "sighting"}
+    assert {name for name in strict if strict[name]} == {"binding", "event", "record", "sighting"}
 
 
 def test_a_later_version_keeps_what_is_stored_and_is_backed_up_first(db: Database) -> None:

@@ -34,6 +34,7 @@ from support.stores import (
     load,
     lose_event,
     opened,
+    outside,
 )
 
 # Where the header has it (sqlite.org/fileformat2.html, 1.3).
@@ -208,7 +209,7 @@ def test_a_newer_store_is_refused_and_left_as_it_was(folder: Path) -> None:
     edit(folder, "PRAGMA user_version = 99")
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     with pytest.raises(NewerStore):
-        Store.open(folder)
+        Store.open(folder, outside(folder))
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
 
@@ -217,7 +218,7 @@ def test_a_link_in_the_place_of_the_database_is_refused(folder: Path, tmp_path: 
     (tmp_path / "elsewhere").touch()
     (folder / DATABASE_NAME).symlink_to(tmp_path / "elsewhere")
     with pytest.raises(NotPrivate):
-        Store.open(folder)
+        Store.open(folder, outside(folder))
     assert (tmp_path / "elsewhere").read_bytes() == b""
 
 
@@ -230,7 +231,7 @@ def test_a_database_that_another_program_holds_is_busy_and_not_damaged(
         other.execute("BEGIN EXCLUSIVE")
         other.execute("DELETE FROM sighting")
         with pytest.raises(Busy):
-            Store.open(folder)
+            Store.open(folder, outside(folder))
         other.execute("ROLLBACK")
     assert load(folder).note == ""
     assert list(folder.glob("*damaged*")) == []
@@ -243,7 +244,7 @@ def test_a_store_that_cannot_be_rebuilt_says_what_to_do(
     lose_event(folder, 2)
     monkeypatch.setattr(recovery, "rebuild", lambda *_: recovery.Salvage(START, None))
     with pytest.raises(StoreUnusable, match="damaged again") as caught:
-        Store.open(folder)
+        Store.open(folder, outside(folder))
     assert caught.value.remedy
 
 
@@ -262,7 +263,7 @@ def test_a_state_folder_that_cannot_be_looked_at_is_not_taken_for_an_empty_one(
     with monkeypatch.context() as patch:
         patch.setattr(Path, "lstat", fail)
         with pytest.raises(NotPrivate):
-            Store.open(folder)
+            Store.open(folder, outside(folder))
     assert load(folder).note == ""
     assert list(folder.glob("*damaged*")) == []
 
@@ -275,7 +276,7 @@ def test_half_a_transaction_is_not_taken_for_whole_where_its_journal_cannot_be_s
     # As where SQLite's access(2) fails: it goes on without the journal.
     monkeypatch.setattr(database, "PRAGMAS", (*database.PRAGMAS[:1], "journal_mode=OFF"))
     with pytest.raises(StoreUnusable, match="journal"):
-        Store.open(folder)
+        Store.open(folder, outside(folder))
 
 
 def test_damage_that_is_gone_at_the_second_look_was_none(
@@ -311,7 +312,7 @@ def test_a_backup_that_cannot_be_read_is_not_given_up_where_it_is_needed(
     with monkeypatch.context() as patch:
         patch.setattr(salvage, "connect_frozen", fail)
         with pytest.raises(StoreUnusable, match="disk I/O error") as caught:
-            Store.open(folder)
+            Store.open(folder, outside(folder))
     assert f"mv {backup}" in caught.value.remedy
     loaded = load(folder)
     assert "was damaged" in loaded.note

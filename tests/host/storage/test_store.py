@@ -37,7 +37,8 @@ from support.decisions import (
     rule,
     see,
 )
-from support.stores import EVERYTHING, append, back_up, by_path, edit, load, opened
+from support.fakes import path
+from support.stores import EVERYTHING, append, back_up, by_path, edit, load, opened, outside
 
 PAGE = 4096
 
@@ -59,7 +60,7 @@ def test_the_guard_and_refused_attempts_are_there_after_a_restart(folder: Path) 
         Attempt("approve it", PERSON),
         GuardChange(Guard.TERMINAL, PERSON),
     ]
-    with closing(Store.open(folder)) as store:
+    with closing(Store.open(folder, outside(folder))) as store:
         for note in notes:
             store.append([note], NOON)
         assert [event.verb for event in store.last_events(2)] == ["refused", "guard set"]
@@ -69,11 +70,11 @@ def test_the_guard_and_refused_attempts_are_there_after_a_restart(folder: Path) 
 
 
 def test_the_focus_is_there_after_a_restart_until_it_is_cleared(folder: Path) -> None:
-    with closing(Store.open(folder)) as store:
+    with closing(Store.open(folder, outside(folder))) as store:
         store.append([FocusChange("work", PERSON), GuardChange(Guard.OFF, PERSON)], NOON)
     loaded = load(folder)
     assert (loaded.focus, loaded.guard) == ("work", Guard.OFF)
-    with closing(Store.open(folder)) as store:
+    with closing(Store.open(folder, outside(folder))) as store:
         store.append([FocusChange(None, PERSON)], NOON)
     assert load(folder).focus is None
 
@@ -101,6 +102,13 @@ def test_the_last_decision_counts_and_forgetting_leaves_no_ruling(folder: Path) 
     append(folder, decide(denied(1), approved(1)), forget(approved(2), project(2)))
     assert append(folder, forget(approved(3))) == 6
     assert by_path(load(folder)) == {one.path: one for one in (denied(1), project(2))}
+
+
+def test_names_are_remembered_after_they_were_given_up(folder: Path) -> None:
+    odd = replace(approved(2), ruling=replace(approved(2).ruling, name='a"name":"b\\'))
+    append(folder, decide(approved(1)), decide(odd), forget(approved(1)))
+    with opened(folder) as store:
+        assert store.load().names == {"p1": path(1), 'a"name":"b\\': path(2)}
 
 
 def test_an_observation_leaves_no_event_and_does_not_touch_the_anchor(folder: Path) -> None:
@@ -166,7 +174,7 @@ def test_a_folder_that_others_may_read_is_refused(folder: Path) -> None:
     append(folder, *EVERYTHING)
     folder.chmod(0o755)
     with pytest.raises(NotPrivate):
-        Store.open(folder)
+        Store.open(folder, outside(folder))
 
 
 def test_when_the_disk_is_full_nothing_of_a_batch_is_stored(folder: Path) -> None:

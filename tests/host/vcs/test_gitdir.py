@@ -215,7 +215,7 @@ def test_what_a_killed_fetch_left_does_not_make_an_old_repository_unfinished(
 
 
 @pytest.mark.parametrize(("pid", "stage"), [
-    (os.getpid(), Stage.KEPT_BY_LIVE),
+    pytest.param(os.getpid(), Stage.KEPT_BY_LIVE, id="this process"),
     (4_194_304, Stage.KEPT_BY_DEAD),
     (10**30, Stage.KEPT_BY_DEAD),
 ])  # fmt: skip

@@ -21,15 +21,26 @@ if sys.platform == "linux":
         ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_uint, ctypes.c_void_p,
     ]  # fmt: skip
 
-    def born_ns_of(fd: int, found: os.stat_result) -> int | None:  # noqa: ARG001
-        """The birth time of what is open, in nanoseconds; None where it is not kept."""
+    def read_birth(fd: int, found: os.stat_result) -> int | None:  # noqa: ARG001
+        """Return the birth time of the open file in nanoseconds, or None if it is not kept.
+
+        `found` is its stat result. Raises OSError if the system cannot tell.
+        """
         buffer = _StatxBuffer()
         if _statx(fd, b"", _AT_EMPTY_PATH, _STATX_BTIME, buffer) < 0:
-            return None
+            error = ctypes.get_errno()
+            raise OSError(error, os.strerror(error))
         if not struct.unpack_from("I", buffer, 0)[0] & _STATX_BTIME:
             return None
         seconds, nanoseconds = struct.unpack_from("qI", buffer, _BTIME_OFFSET)
         return int(seconds) * 10**9 + int(nanoseconds)
+
+    def born_ns_of(fd: int, found: os.stat_result) -> int | None:
+        """Return the birth time of the open file in nanoseconds, or None if it is not known."""
+        try:
+            return read_birth(fd, found)
+        except OSError:
+            return None
 
     def born_ns(path: bytes, dir_fd: int | None = None) -> int | None:
         """The same of what lies at `path`, a link itself; None also where nothing does."""
@@ -44,10 +55,15 @@ if sys.platform == "linux":
 
 else:
 
-    def born_ns_of(fd: int, found: os.stat_result) -> int | None:  # noqa: ARG001
-        """The birth time of what is open, in nanoseconds; None where it is not kept."""
+    def read_birth(fd: int, found: os.stat_result) -> int | None:  # noqa: ARG001
+        """Return the birth time of the open file in nanoseconds, or None if it is not kept.
+
+        `found` is its stat result.
+        """
         born = getattr(found, "st_birthtime_ns", None)
         return born or int(getattr(found, "st_birthtime", 0) * 10**9) or None
+
+    born_ns_of = read_birth
 
     def born_ns(path: bytes, dir_fd: int | None = None) -> int | None:
         """The same of what lies at `path`, a link itself; None also where nothing does."""

@@ -10,6 +10,7 @@ import os
 import re
 import stat
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -105,16 +106,22 @@ def survey(
     Links are not followed, other file systems not entered, and dependency folders only weighed.
     """
     found = Survey()
-    for name in EXECUTED:
-        if _is_there(top + b"/" + name.rstrip(b"/"), folder=name.endswith(b"/")):
-            found.add(Finding(Concern.EXECUTED, name))
-    for setting in sorted(_that_run(settings)):
-        found.add(Finding(Concern.EXECUTED, b".git/config", setting))
-    for name in _hooks_in(hooks) if hooks is not None else ():
-        found.add(Finding(Concern.EXECUTED, b".git/hooks/" + name))
+    for finding in executed(top, settings, hooks):
+        found.add(finding)
     _walk(top, found, files)
     found.findings.sort(key=lambda finding: (finding.concern.value, finding.path, finding.detail))
     return found
+
+
+def executed(top: bytes, settings: Settings, hooks: bytes | None) -> Iterator[Finding]:
+    """Yield what agents and git execute in a project; `settings` and `hooks` as for `survey`."""
+    for name in EXECUTED:
+        if _is_there(top + b"/" + name.rstrip(b"/"), folder=name.endswith(b"/")):
+            yield Finding(Concern.EXECUTED, name)
+    for setting in sorted(_that_run(settings)):
+        yield Finding(Concern.EXECUTED, b".git/config", setting)
+    for name in _hooks_in(hooks) if hooks is not None else ():
+        yield Finding(Concern.EXECUTED, b".git/hooks/" + name)
 
 
 def _walk(top: bytes, found: Survey, files: ProjectFiles) -> None:

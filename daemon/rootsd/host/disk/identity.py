@@ -46,8 +46,8 @@ if sys.platform == "linux":
         ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int,
     ]  # fmt: skip
 
-    def _handle(fd: int) -> bytes | None:
-        """The file handle, its type in front; None where the file system has none."""
+    def handle_of(fd: int) -> bytes | None:
+        """Return the file handle, its type in front, or None if the file system has none."""
         buffer = _HandleBuffer()
         _HANDLE_HEADER.pack_into(buffer, 0, _MAX_HANDLE, 0)
         mount_id = ctypes.c_int()
@@ -67,7 +67,8 @@ if sys.platform == "linux":
 
 else:
 
-    def _handle(_fd: int) -> bytes | None:
+    def handle_of(fd: int) -> bytes | None:  # noqa: ARG001
+        """Return the file handle, its type in front, or None if the file system has none."""
         return None
 
     def _file_system_uuid(_fd: int) -> bytes | None:
@@ -110,22 +111,29 @@ def identity_of(folder: Opened, entry: GitEntry | None = None) -> Identity:
             raise NotADirectoryError(errno.ENOTDIR, told, folder.path) from failure
         raise failure
     entry = entry or _git_entry(folder.fd)
-    target = _git_target(folder.fd, folder.path) if entry is GitEntry.FILE else None
-    return _identity_of(folder.fd, entry, target)
+    if entry is not GitEntry.FILE:
+        return _identity_of(folder.fd, entry)
+    # The file before what it names: if another one comes in between, its birth does not fit.
+    born = folder.born_ns(b".git")
+    return _identity_of(folder.fd, entry, _git_target(folder.fd, folder.path), born)
 
 
 def _identity_of(
-    fd: int, entry: GitEntry | None = None, target: Identity | None = None
+    fd: int,
+    entry: GitEntry | None = None,
+    target: Identity | None = None,
+    git_born_ns: int | None = None,
 ) -> Identity:
     found = os.fstat(fd)
     return Identity(
         filesystem=_file_system_of(fd),
         inode=found.st_ino,
-        handle=_handle(fd),
+        handle=handle_of(fd),
         born_ns=born_ns_of(fd, found),
         owner=found.st_uid,
         git=entry,
         git_target=target,
+        git_born_ns=git_born_ns,
     )
 
 

@@ -2,8 +2,12 @@
 
 When nothing changed this is one lstat for each root and for each folder above them: a root's
 change time (ctime) moves with every change of its entries, owner, mode and place. Only a
-difference leads to the full check. What cannot tell by its time, one that changed a moment ago
-or a `.git` file that may be written anew, is checked in full each time.
+difference leads to the full check. A root that changed a moment ago is checked in full each time:
+its change time cannot tell yet.
+
+A root with a `.git` file depends on other files as well: on that file, on the directory that it
+names, and in there on the link back. Each gets an lstat of its own. If one differs, the root is
+sighted anew, and `rootsd.core.worktrees` decides about it again.
 """
 
 from __future__ import annotations
@@ -16,11 +20,14 @@ from rootsd.core.inputs import Observation, Sighted, Unsafe
 from rootsd.core.model import GitEntry, Identity
 from rootsd.core.paths import ancestors
 from rootsd.host.disk.identity import identify
+from rootsd.host.disk.leads import may_follow
 from rootsd.host.disk.probe import absent, probe
 from rootsd.host.disk.safety import Hazard, Surroundings
 from rootsd.host.disk.walk import settled_before
+from rootsd.host.vcs.gitdir import target_of_git_file
 
 _Seen = tuple[int, int, int]
+_GIT_FILE = b"/.git"
 
 
 class _Known(NamedTuple):
@@ -36,12 +43,52 @@ class _Known(NamedTuple):
     settled: bool
 
 
+class _Link(NamedTuple):
+    """The files that make a folder a worktree or a submodule, and what lstat(2) said of each.
+
+    Of a folder that git works in, the change time means nothing.
+    """
+
+    folders: tuple[tuple[bytes, _Seen | None], ...]
+    files: tuple[tuple[bytes, _Seen | None], ...]
+
+    @staticmethod
+    def of(path: bytes) -> _Link:
+        """Return what is there now for the root at `path`."""
+        target = target_of_git_file(path)
+        folders = () if target is None or not may_follow(target) else (target,)
+        inside = (folder + name for folder in folders for name in (b"/gitdir", b"/commondir"))
+        return _Link(
+            tuple((folder, _seen(folder, without_time=True)) for folder in folders),
+            tuple((file, _seen(file)) for file in (path + _GIT_FILE, *inside)),
+        )
+
+    def holds(self) -> bool:
+        """Return whether each is as it was."""
+        return all(_seen(file) == seen for file, seen in self.files) and all(
+            _seen(folder, without_time=True) == seen for folder, seen in self.folders
+        )
+
+    def changed_ns(self) -> int:
+        """Return when the newest of the files changed."""
+        return max((seen[0] for _, seen in self.files if seen is not None), default=0)
+
+
+def _seen(path: bytes, *, without_time: bool = False) -> _Seen | None:
+    try:
+        found = os.lstat(path)
+    except (OSError, ValueError):
+        return None
+    return (0 if without_time else found.st_ctime_ns, found.st_dev, found.st_ino)
+
+
 class RootVerifier:
     """Remembers what roots, and the folders above them, looked like when they were in order."""
 
     def __init__(self, surroundings: Surroundings) -> None:
         self._surroundings = surroundings
         self._roots: dict[bytes, _Known] = {}
+        self._links: dict[bytes, _Link] = {}
         self._devices: dict[int, int] = {}
         self._above: dict[bytes, _Seen] = {}
         self._settled_before = 0
@@ -73,6 +120,7 @@ class RootVerifier:
             self._refused = refused
             self._above.clear()
             self._roots.clear()
+            self._links.clear()
         observations: list[Observation] = []
         lstat, known_roots = os.lstat, self._roots
         for path, identity in roots.items():
@@ -81,6 +129,7 @@ class RootVerifier:
                 found = lstat(path)
             except OSError:
                 known_roots.pop(path, None)
+                self._links.pop(path, None)
                 observations.append(absent(path, None, identity.filesystem))
                 continue
             known = known_roots.get(path)
@@ -91,15 +140,24 @@ class RootVerifier:
                 or known.device != found.st_dev
                 or (known.identity is not identity and known.identity != identity)
                 or identity.inode != found.st_ino
+                or (identity.git is GitEntry.FILE and not self._keeps_link(path))
             ):
                 observations += self._check(path, identity, found)
         return observations
 
+    def _keeps_link(self, path: bytes) -> bool:
+        link = self._links.get(path)
+        return link is not None and link.holds()
+
     def _check(self, path: bytes, identity: Identity, found: os.stat_result) -> list[Observation]:
         before = self._roots.pop(path, None)
+        link_before = self._links.pop(path, None)
+        is_linked = identity.git is GitEntry.FILE
         try:
             if (hazard := self._hazard(path, found)) is not None:
                 return [Unsafe(path, hazard.reason)]
+            # Before the rest: what changes in between differs the next time.
+            link = _Link.of(path) if is_linked else None
             now = identify(path)
         except OSError:
             return [absent(path, None, identity.filesystem)]
@@ -107,11 +165,16 @@ class RootVerifier:
             return [probe(path, filesystem=identity.filesystem)]
         # `found` is older than the check: a change in between is a difference the next time, once
         # the clock that stamps changes has gone on.
-        settled = found.st_ctime_ns < self._settled_before and identity.git is not GitEntry.FILE
+        changed_ns = max(found.st_ctime_ns, link.changed_ns() if link else 0)
+        settled = changed_ns < self._settled_before
         device = self._devices.setdefault(found.st_dev, found.st_dev)
         self._roots[path] = _Known(found.st_ctime_ns, device, identity, settled)
         seen = (found.st_ctime_ns, found.st_dev, found.st_ino)
-        if before is None or (before.changed_ns, before.device, before.identity.inode) == seen:
+        if link is not None:
+            self._links[path] = link
+        known = before and (before.changed_ns, before.device, before.identity.inode)
+        keeps_link = link is None or (link == link_before and settled)
+        if keeps_link and known in (None, seen):
             return []
         fresh = probe(path, filesystem=identity.filesystem)
         return [fresh] if isinstance(fresh, Sighted) else []
@@ -155,6 +218,7 @@ class RootVerifier:
             return
         for path in gone:
             del self._roots[path]
+            self._links.pop(path, None)
         above = {folder for path in self._roots for folder in ancestors(path)}
         self._above = {path: look for path, look in self._above.items() if path in above}
 

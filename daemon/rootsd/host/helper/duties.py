@@ -19,13 +19,14 @@ class Duty(IntEnum):
     FACTS = 2
     HISTORY = 3
     LINEAGES = 4
+    SHOWING = 5
 
 
 class Reach(Enum):
     """What a worker may get at."""
 
     PROCESSES = auto()
-    """What other processes are and do, which Landlock would take."""
+    """What other processes are and do, and their terminals. Landlock would take both."""
     FILES = auto()
     """Files, to read them, and nothing else: confined as the daemon is, where the kernel can."""
 
@@ -51,4 +52,5 @@ TERMS: Mapping[Duty, Terms] = {
     Duty.FACTS: Terms("rootsd.host.helper.facts", Reach.FILES, at_once=2),
     Duty.HISTORY: Terms("rootsd.host.helper.history", Reach.FILES, at_once=2, memory=96 << 20),
     Duty.LINEAGES: Terms("rootsd.host.helper.callers", Reach.PROCESSES, at_once=2, awaited=True),
+    Duty.SHOWING: Terms("rootsd.host.helper.showing", Reach.PROCESSES, at_once=2),
 }

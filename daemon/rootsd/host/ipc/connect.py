@@ -27,6 +27,10 @@ class Sandboxed(RootsdError):
     code = ErrorCode.REFUSED
 
 
+class Hidden(Sandboxed):
+    """A sandbox shows this process the folder of the MCP socket and not that of the commands."""
+
+
 class NotOurs(RootsdError):
     """Somebody else's process listens there, or somebody else's folder is in the way."""
 

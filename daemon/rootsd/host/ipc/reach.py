@@ -12,7 +12,7 @@ import sys
 
 from rootsd.core.errors import DaemonUnreachable, ErrorCode, RootsdError
 from rootsd.host.folders import run_folders
-from rootsd.host.ipc.connect import NotRunning, connect
+from rootsd.host.ipc.connect import PATIENCE_S, NotRunning, connect
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,12 +23,16 @@ _MOST_SAID = 1 << 16
 _STARTER = ("-P", "-m", "rootsd.host.service.awaken")
 
 
-def connect_somewhere() -> socket.socket:
-    """A connection to the first daemon found. Raises NotRunning and other RootsdErrors."""
+def connect_somewhere(patience: float = PATIENCE_S) -> socket.socket:
+    """Return a connection to the first daemon found.
+
+    Waits up to `patience` seconds for a daemon that accepts no connection at the moment. Raises
+    NotRunning and other RootsdErrors.
+    """
     nobody: RootsdError | None = None
     for folder in run_folders():
         try:
-            return connect(folder.mcp_socket)
+            return connect(folder.mcp_socket, patience=patience)
         except NotRunning as error:
             nobody = error
     assert nobody is not None, "there is always a folder to look in"
@@ -77,13 +81,14 @@ class Awakening:
 
 def _read(said: bytes) -> RootsdError | None:
     """What `rootsd.host.service.awaken` printed, maybe another version of it."""
-    import json  # noqa: PLC0415  # 7 ms, and only here on the way to the first answer
+    # Importing JSON takes 7 ms, and only this way to the first answer needs it.
+    from rootsd.core.parsing import parse_json  # noqa: PLC0415
 
     if said.strip() == b"ready":
         return None
     error = DaemonUnreachable("the daemon cannot be started", "rootsd up")
     try:
-        told = json.loads(said.removeprefix(b"error "))
+        told = parse_json(said.removeprefix(b"error "))
         error = DaemonUnreachable(str(told["message"]), str(told["remedy"]))
         error.code = ErrorCode(told["code"])
     except (ValueError, TypeError, KeyError):

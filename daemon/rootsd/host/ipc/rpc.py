@@ -9,8 +9,9 @@ import json
 import socket
 
 from rootsd.core.errors import DaemonUnreachable, ErrorCode, RootsdError
+from rootsd.core.parsing import Unparsable, parse_json
 from rootsd.host import folders
-from rootsd.host.ipc import connect
+from rootsd.host.ipc import connect, sandbox
 
 TYPE_CHECKING = False  # importing typing for it would cost a seventh of the whole run
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ RESTART = "rootsd down && rootsd up"
 
 class DaemonError(RootsdError):
     """What the daemon answered instead of a result. `choices` are what could have been meant;
-    `challenge` is what has to be typed on a terminal first (wire.guarding.Challenge), or None."""
+    `challenge` says where a word was shown that has to be typed (wire.guarding.Challenge)."""
 
     challenge: dict[str, Any] | None = None
 
@@ -40,13 +41,22 @@ class Absent(DaemonUnreachable):
 def connect_control() -> socket.socket:
     """A connection to the control socket of the daemon, wherever its run folder is.
 
-    Raises Absent where none runs, and what `connect` raises.
+    Raises Hidden in a sandbox without it, Absent where no daemon runs, and what `connect` raises.
     """
     for folder in folders.run_folders():
         try:
             return connect.connect(folder.control_socket)
         except connect.NotRunning:
-            continue
+            if sandbox.hides_control(folder):
+                raise connect.Hidden(
+                    "this program runs in a sandbox that hides the control socket of rootsd",
+                    "run it outside of the sandbox, in a terminal of your own",
+                ) from None
+    if sandbox.is_around():
+        raise Absent(
+            "this program runs in a sandbox, from which no daemon can be reached",
+            "run it outside of the sandbox, in a terminal of your own",
+        )
     raise Absent("the daemon is not running", "rootsd up")
 
 
@@ -85,8 +95,8 @@ def _message(line: bytes) -> dict[str, Any]:
     if not line.endswith(b"\n"):
         raise _hung_up()
     try:
-        message = json.loads(line)
-    except ValueError as error:
+        message = parse_json(line)
+    except Unparsable as error:
         raise _foreign() from error
     if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
         raise _foreign()
@@ -125,7 +135,7 @@ def _error(error: dict[str, Any]) -> DaemonError:
         [str(choice) for choice in choices] if isinstance(choices, list) else [],
     )
     challenge = data.get("challenge")
-    if isinstance(challenge, dict) and isinstance(challenge.get("lines"), list):
+    if isinstance(challenge, dict) and isinstance(challenge.get("terminal"), str):
         explained.challenge = challenge
     return explained
 

@@ -18,12 +18,14 @@ from pathlib import Path
 
 from rootsd.core.errors import DaemonUnreachable, ErrorCode, RootsdError
 from rootsd.core.labels import safe_label
+from rootsd.core.parsing import Unparsable, parse_json
 from rootsd.host import folders
-from rootsd.host.private import ensure_private_folder, open_private_file, unusable
+from rootsd.host.private import ensure_private_folder, open_private_file, shown, unusable
 
 LOG_NAME = "daemon.log"
 RECIPE_NAME = "start.json"
 STOPPED_NAME = "stopped"
+_LONGEST = 256 * 1024
 
 # What decides where configuration and decisions lie, and where each points when it is not set.
 PLACE_VARIABLES = {"XDG_CONFIG_HOME": ".config", "XDG_STATE_HOME": ".local/state"}
@@ -154,12 +156,47 @@ def forbid() -> None:
 
 
 def _recipe() -> Recipe:
+    """Return the recipe. Raises DaemonUnreachable if there is none, or it is damaged."""
+    file = start_folder() / RECIPE_NAME
     try:
-        with open(open_private_file(start_folder() / RECIPE_NAME, os.O_RDONLY)) as stream:
-            words = json.load(stream)
-        return Recipe(tuple(words["command"]), dict(words["environment"]), str(words["log"]))
-    except (RootsdError, ValueError, TypeError, KeyError) as error:
+        fd = open_private_file(file, os.O_RDONLY)
+    except RootsdError as error:
         raise DaemonUnreachable("the daemon is not running", "rootsd up") from error
+    try:
+        with open(fd, "rb") as stream:
+            text = stream.read(_LONGEST)  # a longer one is cut off, and so no JSON
+        return _recipe_of(parse_json(text))
+    except (OSError, Unparsable) as error:
+        damage = safe_label(str(error), limit=200)  # may quote the damaged text
+        message = f"the daemon is not running, and {shown(file)} cannot be read: {damage}"
+        raise DaemonUnreachable(message, "rootsd up") from error
+
+
+def _recipe_of(value: object) -> Recipe:
+    """Return the recipe that `value` is. Raises Unparsable if it cannot start a program."""
+    match value:
+        case {"command": [str(), *_] as command, "environment": dict(variables), "log": str(log)}:
+            words = [*command, *variables, *variables.values(), log]
+            if all(map(_is_word, words)) and all(map(_is_name, variables)):
+                return Recipe(tuple(command), variables, log)
+        case _:
+            pass
+    raise Unparsable("it does not say how to start the daemon")
+
+
+def _is_name(variable: str) -> bool:
+    return variable != "" and "=" not in variable
+
+
+def _is_word(value: object) -> bool:
+    """Tell whether the system takes `value` as an argument, a variable or a path."""
+    if not isinstance(value, str) or "\0" in value:
+        return False
+    try:
+        os.fsencode(value)
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _is_stopped() -> bool:

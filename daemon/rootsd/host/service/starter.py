@@ -17,6 +17,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from rootsd.core.errors import ErrorCode, RootsdError
+from rootsd.core.parsing import parse_json
 from rootsd.host.private import ensure_private_folder, open_private_file
 from rootsd.host.service.record import Recipe, start_folder
 
@@ -213,7 +214,7 @@ def _why(word: bytes, log: str, log_start: int) -> StartFailed:
     """The error that the daemon told; else what it wrote into its log before it ended."""
     if word.startswith(ERROR):
         try:
-            told = json.loads(word[len(ERROR) :])
+            told = parse_json(word[len(ERROR) :])
             return StartFailed(told["message"], told["remedy"], ErrorCode(told["code"]))
         except (ValueError, TypeError, KeyError):
             pass

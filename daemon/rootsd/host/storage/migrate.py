@@ -81,7 +81,18 @@ MIGRATIONS: Migrations = (
     ),
     # The verbs "tagged", "undone" and "focus set", and the setting "focus".
     (),
+    # The binding to the database file and to the second anchor (`rootsd.host.storage.binding`).
+    (
+        "CREATE TABLE binding("
+        " key BLOB NOT NULL, inode BLOB, born INTEGER, handle BLOB,"
+        " cause TEXT NOT NULL) STRICT",
+    ),
+    # The verbs "parent added" and "parent removed", and their kind of subject "parent".
+    (),
+    # The kind of actor "challenge confirmed", and the verb "agent command".
+    (),
 )
+BINDING_SINCE = 4  # the first version that has a binding
 
 # A thousand denials take 800 KiB: so much is always left when the disk fills up. The journal holds
 # what one transaction changes.
@@ -128,16 +139,19 @@ def refuse_newer(file: Path, migrations: Migrations = MIGRATIONS) -> None:
 def migrate(
     db: Database, back_up: Callable[[], object], migrations: Migrations = MIGRATIONS
 ) -> None:
-    """Bring `db` to the newest version, each step one transaction, and each after
-    `back_up` unless `db` is new. Raises StoreDamaged for a database that is not ours."""
+    """Bring `db` to the newest version, each step in one transaction.
+
+    Call `back_up` once, before the first step, unless `db` is new: the backup is of the version
+    that the older program can read. Raises StoreDamaged for a database that is not ours.
+    """
     version = read_number(db, "user_version")
     application = read_number(db, "application_id")
     if (application == APPLICATION_ID) != (version > 0) or application not in {0, APPLICATION_ID}:
         raise StoreDamaged("it is not a database of rootsd")
     db.execute("DROP TABLE IF EXISTS reserve")  # what a crash left of `fill_reserve`
+    if 0 < version < len(migrations):
+        back_up()
     for number, statements in enumerate(migrations[version:], version + 1):
-        if version > 0:
-            back_up()
         with transaction(db):
             for statement in statements:
                 db.execute(statement)

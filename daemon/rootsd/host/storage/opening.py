@@ -1,7 +1,8 @@
-"""How the decision database is opened: nothing in it is believed before it is verified.
+"""Opens the decision database. Nothing in it is believed before it is verified.
 
-What is damaged is rebuilt from what is left. A history that is whole, and is not the one that was
-last acknowledged, keeps its denials only: what it lacks may have taken an approval back.
+A damaged database is rebuilt from what is left. A history that is whole, but not the one that was
+last acknowledged, keeps only its denials: a decision that it lacks may have taken an approval
+back. The two anchors and the binding show which history that is.
 """
 
 from __future__ import annotations
@@ -16,7 +17,15 @@ from rootsd.core.history import START, Fold, Head, SubjectKind, distrust
 from rootsd.core.labels import safe_label
 from rootsd.host.private import NotPrivate, ensure_private_file, is_there, shown, unusable
 from rootsd.host.storage import backup, recovery
-from rootsd.host.storage.anchor import Anchor
+from rootsd.host.storage.anchor import Anchors, Mark
+from rootsd.host.storage.binding import (
+    Binding,
+    FileIdentity,
+    identify,
+    new_key,
+    read_binding,
+    write_binding,
+)
 from rootsd.host.storage.database import (
     Database,
     StoreDamaged,
@@ -34,59 +43,106 @@ DATABASE_NAME = "decisions.db"
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A verified database with its anchor, and what had to be put right, or nothing."""
+    """A verified database with its anchors.
+
+    `note` says what this start repaired or took back, and `warning` what protection is missing;
+    each is empty if there is nothing to say. `cause` says why approvals lapsed, at this start or
+    an earlier one.
+    """
 
     db: Database
-    anchor: Anchor
+    anchors: Anchors
     note: str
+    cause: str
+    warning: str
 
 
-def open_database(folder: Path, at: datetime) -> Opened:
-    """Open the database in `folder`: make, migrate, verify and, where it must be, rebuild it.
+@dataclass(frozen=True, slots=True)
+class _Verified:
+    """A database whose parts agree with each other, and the identity of its file."""
 
-    Raises NewerStore (nothing was touched), NotPrivate, StoreUnusable, DiskFull, and Busy where
-    another program has it open.
+    db: Database
+    state: Fold
+    file: FileIdentity | None
+
+
+def open_database(folder: Path, outside: Path, at: datetime) -> Opened:
+    """Open the database in `folder`: create, migrate, verify and, if necessary, rebuild it.
+
+    The second anchor lies in the folder `outside`. Raises NewerStore (nothing was touched),
+    NotPrivate, StoreUnusable, DiskFull, and Busy if another program has the database open.
     """
     file = folder / DATABASE_NAME
     refuse_newer(file)
     with ExitStack() as stack:
-        anchor = Anchor.open(folder)
-        stack.callback(anchor.close)
-        db, state, note = _open_or_rebuild(folder, anchor.head, at)
+        anchors = Anchors.open(folder, outside)
+        stack.callback(anchors.close)
+        found, note = _open_or_rebuild(folder, anchors, at)
+        db = found.db
         stack.callback(db.close)
-        if not _agree(db, state, anchor.head):
-            state, lost = _distrust(file, db, state, at)
+        binding = read_binding(db)
+        if anchors.trouble is not None and binding is not None:
+            raise anchors.trouble
+        head = found.state.head
+        if cause := _why_distrusted(folder, found, binding, anchors):
+            head, binding, lost = _distrust(file, found, cause, anchors, at)
             note = f"{note} {lost}".strip()
-        if anchor.head != state.head:
-            # What a killed daemon committed may not be on the disk yet; once anchored it must be.
+        elif binding is None and anchors.second is not None:
+            # First the anchor and then the binding: see `rootsd.host.storage.binding`.
             recovery.sync_database(file)
-            anchor.write(state.head)
+            binding = Binding(new_key(), found.file)
+            anchors.second.write(Mark(head, binding.key))
+            _bind(file, db, binding)
+        _write_anchors(file, anchors, head)
         fill_reserve(db, file)
         stack.pop_all()
-    return Opened(db, anchor, note)
+    cause = binding.cause if binding else ""
+    return Opened(db, anchors, note, cause, _warning(anchors))
 
 
-def _open_or_rebuild(
-    folder: Path, anchored: Head | None, at: datetime
-) -> tuple[Database, Fold, str]:
+def _bind(file: Path, db: Database, binding: Binding) -> None:
+    with explained(file), transaction(db):
+        write_binding(db, binding)
+
+
+def _write_anchors(file: Path, anchors: Anchors, head: Head) -> None:
+    mark = anchors.mark
+    if anchors.first.head == head and (mark is None or mark.head == head):
+        return
+    # A killed daemon may have committed what is not on the disk yet; once anchored it must be.
+    recovery.sync_database(file)
+    anchors.write(head)
+
+
+def _warning(anchors: Anchors) -> str:
+    if anchors.trouble is None:
+        return ""
+    return (
+        "A restored state folder would not be detected, because the second record of the latest"
+        f" decision cannot be written: {anchors.trouble.message}; try: {anchors.trouble.remedy}"
+    )
+
+
+def _open_or_rebuild(folder: Path, anchors: Anchors, at: datetime) -> tuple[_Verified, str]:
     file = folder / DATABASE_NAME
+    anchored = anchors.first.head
     for _ in range(2):  # SQLite calls some read errors damage: a second look tells
         try:
-            return *_open_verified(folder, anchored, at), ""
+            return _open_verified(folder, anchored, at), ""
         except StoreDamaged as error:
             damage = safe_label(str(error), limit=200)  # may quote the damaged bytes
     older = [] if is_there(file) else leftovers(file)
-    salvage = recovery.rebuild(file, [*backup.backups(folder), *older], at, anchored)
+    salvage = recovery.rebuild(file, [*backup.backups(folder), *older], at, anchored, anchors.mark)
     kept = f"; the damaged file is kept as {shown(salvage.damaged)}" if salvage.damaged else ""
     note = f"{DATABASE_NAME} was damaged ({damage}) and has been rebuilt{kept}."
     try:
-        db, state = _open_verified(folder, anchored, at)
+        found = _open_verified(folder, anchored, at)
     except StoreDamaged as error:
         remedy = f"move {folder} to another disk, then: rootsd up"
         raise StoreUnusable(f"{shown(file)} is damaged again: {error}", remedy) from error
     with suppress(NotPrivate):  # to tidy up is no reason not to start
-        prune(file, db)
-    return db, state, note
+        prune(file, found.db)
+    return found, note
 
 
 def _is_lost(file: Path, anchored: Head | None) -> bool:
@@ -102,39 +158,83 @@ def _is_lost(file: Path, anchored: Head | None) -> bool:
     return decided or bool(backup.backups(file.parent) or leftovers(file))
 
 
-def _open_verified(folder: Path, anchored: Head | None, at: datetime) -> tuple[Database, Fold]:
+def _open_verified(folder: Path, anchored: Head | None, at: datetime) -> _Verified:
     file = folder / DATABASE_NAME
     if _is_lost(file, anchored):
         raise StoreDamaged("it is gone")
     # Before SQLite has it open: to close a second descriptor of it would drop SQLite's lock.
     ensure_private_file(file)
+    identity = identify(file)
     with explained(file), ExitStack() as stack:
         db = connect(file)
         stack.callback(db.close)
         migrate(db, lambda: backup.take(db, folder, at))
         state = recovery.check(db)
         stack.pop_all()
-    return db, state
+    return _Verified(db, state, identity)
 
 
-def _agree(db: Database, state: Fold, anchored: Head | None) -> bool:
-    """Whether the history is the one that was acknowledged, as far as the anchor knows."""
-    if anchored is None:
-        return state.head == START
-    return recovery.contains(db, anchored)
+def _why_distrusted(
+    folder: Path, found: _Verified, binding: Binding | None, anchors: Anchors
+) -> str:
+    """Return why the history is not the one that was last acknowledged, as a sentence.
+
+    Return an empty text if it is that one, as far as the anchors and the binding know.
+    """
+    first, mark, head = anchors.first.head, anchors.mark, found.state.head
+    if (head != START) if first is None else not recovery.contains(found.db, first):
+        return (
+            "The history of decisions is not the one that was last acknowledged, as after an older"
+            " copy was put back."
+        )
+    second = anchors.second
+    if second is None:
+        return ""
+    if binding is None:
+        is_ours = mark is None or mark.head == head
+    elif mark is None:
+        return (
+            f"{shown(second.file)} is missing. It records your latest decision, so without it an"
+            f" older {shown(folder)} could have been put back."
+        )
+    else:
+        is_ours = mark.key == binding.key and recovery.contains(found.db, mark.head)
+    if not is_ours:
+        return (
+            f"{shown(folder)} was replaced, as after an older copy was put back: its decisions are"
+            f" not the ones that {shown(second.file)} records as the latest."
+        )
+    if binding is not None and binding.file and not binding.file.is_same(found.file):
+        return (
+            f"{shown(folder / DATABASE_NAME)} is a copy and not the file that rootsd wrote, as"
+            " after a backup was restored or the folder was moved to another disk."
+        )
+    return ""
 
 
-def _distrust(file: Path, db: Database, state: Fold, at: datetime) -> tuple[Fold, str]:
-    """Take every approval back; what the history comes to then, and a note that says so."""
-    events = distrust(state, at)
+def _distrust(
+    file: Path, found: _Verified, cause: str, anchors: Anchors, at: datetime
+) -> tuple[Head, Binding | None, str]:
+    """Take every approval back, and bind the database anew.
+
+    Return the head of the chain then, the binding, and a note for the user. The order of the
+    writes is described in `rootsd.host.storage.binding`.
+    """
+    db = found.db
+    events = distrust(found.state, at)
+    binding = None if anchors.second is None else Binding(new_key(), found.file, cause)
     with explained(file):
         with transaction(db):
             write_events(db, events)
+            if binding is not None:
+                write_binding(db, binding)
         state = recovery.check(db)
-    return state, (
-        "The history of decisions is not the one that was last acknowledged, as after an older"
-        f" copy was put back. {_lapsed(Counter(event.subject.kind for event in events))}"
-    )
+    recovery.sync_database(file)
+    anchors.first.write(state.head)
+    if anchors.second is not None and binding is not None:
+        anchors.second.write(Mark(state.head, binding.key))
+    note = f"{cause} {_lapsed(Counter(event.subject.kind for event in events))}"
+    return state.head, binding, note
 
 
 def _lapsed(count: Counter[SubjectKind]) -> str:

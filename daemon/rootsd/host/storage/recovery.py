@@ -22,6 +22,15 @@ from rootsd.core.history import (
     verified,
 )
 from rootsd.host.private import ensure_private_file, is_there, sync_path, unusable
+from rootsd.host.storage.anchor import Mark
+from rootsd.host.storage.binding import (
+    Binding,
+    FileIdentity,
+    identify,
+    new_key,
+    read_binding,
+    write_binding,
+)
 from rootsd.host.storage.database import (
     Database,
     StoreDamaged,
@@ -32,7 +41,13 @@ from rootsd.host.storage.database import (
     transaction,
 )
 from rootsd.host.storage.leftovers import put_aside
-from rootsd.host.storage.migrate import APPLICATION_ID, layout, layout_of, migrate
+from rootsd.host.storage.migrate import (
+    APPLICATION_ID,
+    BINDING_SINCE,
+    layout,
+    layout_of,
+    migrate,
+)
 from rootsd.host.storage.rows import (
     read_events,
     read_fold,
@@ -77,6 +92,8 @@ def check(db: Database) -> Fold:
             standing[subject.kind.value, subject.key] = (event.seq, event.body)
         if read_fold(db) != standing:
             raise StoreDamaged("the records are not what the history comes to")
+        if read_number(db, "user_version") >= BINDING_SINCE:
+            read_binding(db)
     except (BadRecord, BrokenChain) as error:
         raise StoreDamaged(str(error)) from error
     return state
@@ -90,18 +107,26 @@ def contains(db: Database, head: Head) -> bool:
 
 
 def rebuild(
-    file: Path, sources: Sequence[Path], at: datetime, anchored: Head | None = None
+    file: Path,
+    sources: Sequence[Path],
+    at: datetime,
+    anchored: Head | None = None,
+    mark: Mark | None = None,
 ) -> Salvage:
     """Put a whole database in the place of `file`, with the longest chain that `file` and
     `sources`, in this order, still hold.
 
+    The new database is bound to its own file before it takes the place of the old one, so no
+    crash leaves it with the identity of the old file. `mark` is what the second anchor records.
     A crash at any point leaves either `file` as it was, or no `file` and the damaged one among
-    the leftovers. Raises StoreUnusable, DiskFull or NotPrivate: also where one of the files could
-    not be read for a reason outside it and the chain does not contain `anchored` without it.
+    the leftovers, or the new one.
+
+    Raises StoreUnusable, DiskFull or NotPrivate: also if one of the files could not be read for a
+    reason outside it, and the chain does not contain `anchored` without it.
     """
     rebuilt = file.with_name(file.name + REBUILT_SUFFIX)
     try:
-        head = _write_rebuilt(rebuilt, [file, *sources], anchored)
+        head = _write_rebuilt(rebuilt, [file, *sources], anchored, mark)
         journal_of(rebuilt).unlink(missing_ok=True)
         damaged = put_aside(file, at) if is_there(file) else None
         # The old journal must be gone from here before the new database comes: it would be
@@ -127,7 +152,9 @@ def sync_database(file: Path) -> None:
         raise unusable(file, error) from error
 
 
-def _write_rebuilt(rebuilt: Path, files: Sequence[Path], anchored: Head | None) -> Head:
+def _write_rebuilt(
+    rebuilt: Path, files: Sequence[Path], anchored: Head | None, mark: Mark | None
+) -> Head:
     """Write the new database; where its head is now. Raises OSError, too."""
     for is_last in (False, True):
         for old in (rebuilt, journal_of(rebuilt)):
@@ -136,8 +163,9 @@ def _write_rebuilt(rebuilt: Path, files: Sequence[Path], anchored: Head | None) 
         with ExitStack() as stack:
             stack.enter_context(explained(rebuilt))
             sources = stack.enter_context(closing(Sources(files)))
+            key, identity = _key_for(files[0], sources, mark), identify(rebuilt)
             db = stack.enter_context(closing(connect(rebuilt)))
-            head = _fill(db, sources)
+            head = _fill(db, sources, key, identity)
             if anchored is not None and contains(db, anchored):
                 break
             # SQLite calls some read errors damage: nothing is given up before a second look.
@@ -147,10 +175,31 @@ def _write_rebuilt(rebuilt: Path, files: Sequence[Path], anchored: Head | None) 
     return head
 
 
-def _fill(db: Database, sources: Sources) -> Head:
+def _fill(db: Database, sources: Sources, key: bytes | None, file: FileIdentity | None) -> Head:
     migrate(db, back_up=lambda: None)
     with transaction(db):
         write_events(db, sources.events())
         for row in sources.sightings():
             write_sighting(db, *row)
+        if key is not None:
+            write_binding(db, Binding(key, file))
     return check(db).head
+
+
+def _key_for(file: Path, sources: Sources, mark: Mark | None) -> bytes | None:
+    """Return the key of the database that is made from `sources`, or None to leave it unbound.
+
+    It is the key of the database before, so that the second anchor still belongs to it. It is a
+    new one, which no anchor has, if that database was a copy.
+    """
+    # A rename keeps the identity of a file. So the damaged database can still show whether it was
+    # a copy, also once it lies among the leftovers. A backup is a copy by its nature.
+    found = sorted(sources.bindings(), key=lambda one: not one[0].name.startswith(file.name))
+    for source, binding in found:
+        is_backup = not source.name.startswith(file.name)
+        if is_backup or binding.file is None or binding.file.is_same(identify(source)):
+            return binding.key
+        return new_key()
+    if mark is not None:
+        return mark.key
+    return None if sources.are_older_than_bindings() else new_key()

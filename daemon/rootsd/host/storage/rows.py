@@ -7,15 +7,18 @@ disk showed, which a scan can find again.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable, Iterator
 
 from rootsd.core.changes import Verb
 from rootsd.core.fields import BadRecord
 from rootsd.core.history import START, Event, Head, Subject, SubjectKind, rule_number
 from rootsd.core.model import Sighting
+from rootsd.core.parsing import parse_json
 from rootsd.core.records import decode_sighting, encode_sighting
 from rootsd.host.storage.database import Database
 
+_NAME = re.compile(r'"name":("(?:[^"\\]|\\.)*")')
 _VERBS = {verb.value: verb for verb in Verb}
 _KINDS = {kind.value: kind for kind in SubjectKind}
 
@@ -24,6 +27,23 @@ def read_head(db: Database) -> Head:
     """Where the chain ends."""
     row = db.execute("SELECT seq, hash FROM event ORDER BY seq DESC LIMIT 1").fetchone()
     return Head(*row) if row else START
+
+
+def read_names(db: Database) -> dict[str, bytes]:
+    """Return each name that a project ever had, with the path of the last project that had it.
+
+    The text of an event is canonical JSON (`rootsd.core.records`). So a quotation mark inside a
+    value is escaped, and the key can be found without parsing the whole.
+    """
+    names: dict[str, bytes] = {}
+    rows = db.execute(
+        "SELECT key, body FROM event WHERE kind = ? AND body LIKE '%\"name\":%' ORDER BY seq",
+        (SubjectKind.PROJECT.value,),
+    )
+    for key, body in rows:
+        if isinstance(body, str) and (found := _NAME.search(body)) is not None:
+            names[parse_json(found[1])] = key
+    return names
 
 
 def read_head_at(db: Database, seq: int) -> Head | None:

@@ -9,13 +9,16 @@ from pathlib import Path
 from rootsd.core.history import START, Event, Head, verified
 from rootsd.core.model import Sighting
 from rootsd.host.private import is_there, shown
+from rootsd.host.storage.binding import Binding, read_binding
 from rootsd.host.storage.database import (
     Database,
     StoreDamaged,
     StoreUnusable,
     connect_frozen,
     explained,
+    read_number,
 )
+from rootsd.host.storage.migrate import BINDING_SINCE
 from rootsd.host.storage.rows import read_events, read_sightings
 
 
@@ -47,6 +50,24 @@ class Sources:
             if rows:
                 break
         return rows
+
+    def bindings(self) -> Iterator[tuple[Path, Binding]]:
+        """Yield each source whose binding can be read, and the binding."""
+        for file, db in self._databases.items():
+            binding = None
+            with self._reading(file):
+                binding = read_binding(db)
+            if binding is not None:
+                yield file, binding
+
+    def are_older_than_bindings(self) -> bool:
+        """Tell whether a version without bindings wrote every source that can be read, and there
+        is such a source."""
+        versions: list[int] = []
+        for file, db in self._databases.items():
+            with self._reading(file):
+                versions.append(read_number(db, "user_version"))
+        return bool(versions) and max(versions) < BINDING_SINCE
 
     def require_all_read(self) -> None:
         """Raise StoreUnusable where the system refused to let one of the files be read: another

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -31,6 +31,7 @@ from rootsd.host.storage.rows import (
     drop_sighting,
     read_events,
     read_head,
+    read_names,
     read_next_rule,
     read_records,
     read_sightings,
@@ -45,9 +46,14 @@ def _utc_now() -> datetime:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """What a store holds. `note` says what the start had to put right, or is empty; `guard` is
-    None where nobody has set it yet, `focus` where no tag is; `is_new` where there never was a
-    decision."""
+    """What a store holds.
+
+    `note` says what the start repaired or took back; `cause` why approvals lapsed, at this start
+    or an earlier one; `warning` which protection is missing. Each is empty if there is nothing to
+    say. `guard` is None if nobody has set it yet, `focus` if there is none. `is_new` tells that
+    there never was a decision. `events` counts the events in the history. `names`
+    holds each name that a project ever had, and the path of the last project that had it.
+    """
 
     projects: tuple[Project, ...]
     rules: tuple[Rule, ...]
@@ -56,6 +62,10 @@ class Loaded:
     guard: Guard | None = None
     focus: str | None = None
     is_new: bool = False
+    events: int = 0
+    cause: str = ""
+    warning: str = ""
+    names: Mapping[str, bytes] = field(default_factory=dict)
 
 
 class Store:
@@ -68,21 +78,21 @@ class Store:
         self._folder = folder
         self._file = folder / DATABASE_NAME
         self._db = opened.db
-        self._anchor = opened.anchor
-        self._note = opened.note
+        self._opened = opened
+        self._anchors = opened.anchors
         self._has_room = True
 
     @classmethod
-    def open(cls, folder: Path, now: Callable[[], datetime] = _utc_now) -> Store:
-        """Open the store in `folder`: make, migrate, verify and, where it must be, rebuild it.
+    def open(cls, folder: Path, outside: Path, now: Callable[[], datetime] = _utc_now) -> Store:
+        """Open the store in `folder`: create, migrate, verify and, if necessary, rebuild it.
 
-        Raises NewerStore (nothing was touched), NotPrivate, StoreUnusable, DiskFull, and Busy
-        where another program has the database open.
+        The second anchor lies in the folder `outside`. Raises NewerStore (nothing was touched),
+        NotPrivate, StoreUnusable, DiskFull, and Busy if another program has the database open.
         """
         require_sqlite()
         ensure_private_folder(folder)
         write_in_place(folder)
-        return cls(folder, open_database(folder, now()))
+        return cls(folder, open_database(folder, outside, now()))
 
     def load(self) -> Loaded:
         """All that is stored. A project that was decided about, but whose sighting is lost, comes
@@ -110,15 +120,20 @@ class Store:
                     case None:
                         raise StoreDamaged(f"event {event.seq} has a record and no outcome")
             next_rule = read_next_rule(self._db)
-            is_new = read_head(self._db) == START
+            head = read_head(self._db)
+            names = read_names(self._db)
         return Loaded(
             projects=tuple(projects.values()),
             rules=tuple(sorted(rules, key=lambda rule: rule.number)),
             next_rule=next_rule,
-            note=self._note,
+            note=self._opened.note,
             guard=guard,
             focus=focus,
-            is_new=is_new,
+            is_new=head == START,
+            events=head.seq,
+            cause=self._opened.cause,
+            warning=self._opened.warning,
+            names=names,
         )
 
     def append(self, changes: Sequence[Change | Note], at: datetime) -> int | None:
@@ -140,7 +155,7 @@ class Store:
                     self._keep_sighting(change)
         if head == before:
             return None
-        self._anchor.write(head)
+        self._anchors.write(head)
         self._keep_room()
         return head.seq
 
@@ -185,7 +200,7 @@ class Store:
     def close(self) -> None:
         """Close the files; the store cannot be used afterwards."""
         self._db.close()
-        self._anchor.close()
+        self._anchors.close()
 
     @contextmanager
     def _in_use(self) -> Iterator[None]:

@@ -172,8 +172,11 @@ def locate_bare(folder: bytes) -> GitPlace:
 
 
 def _main_checkout(work: bytes, folder: bytes, common: bytes) -> bytes | None:
-    """The repository that owns the worktree at `work`, if it says so itself."""
-    if os.path.dirname(folder) != common + b"/worktrees":
+    """Return the repository that owns the worktree at `work`, if it says so itself.
+
+    A link on the way to its entry gives the repository another name, or leads to another one.
+    """
+    if os.path.dirname(folder) != common + b"/worktrees" or os.path.realpath(folder) != folder:
         return None
     back = read_small(folder + b"/gitdir", REF_CAP)
     if back is None or join(folder, back.strip()) != work + b"/.git":
