@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,8 +12,10 @@ import anyio
 import pytest
 
 from rootsd.app.configuration import Configuration, differences
+from rootsd.core.changes import ParentChange, Verb
 from rootsd.core.errors import BadConfig
 from rootsd.host.config import Config, parse_config, read_config
+from support.decisions import PERSON
 
 HANG_GUARD = 30
 NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
@@ -33,10 +35,12 @@ class Taken:
 
     def __init__(self) -> None:
         self.configs: list[Config] = []
+        self.changes: list[ParentChange] = []
         self._news = anyio.Event()
 
-    async def over(self, config: Config) -> None:
+    async def over(self, config: Config, changes: Sequence[ParentChange]) -> None:
         self.configs.append(config)
+        self.changes += changes
         self._news.set()
         self._news = anyio.Event()
 
@@ -155,6 +159,20 @@ async def test_a_file_that_is_the_same_is_not_taken_over_again(home: Path) -> No
     await configuration.reload(taken.over)
     await configuration.reload(taken.over)
     assert len(taken.configs) == 1
+
+
+async def test_parents_that_come_and_go_are_told_with_who_had_it_read(home: Path) -> None:
+    file = home / "config.toml"
+    a, b = bytes(home / "a"), bytes(home / "b")
+    configuration, taken = Configuration(bytes(file), Config(), lambda: NOON), Taken()
+    for path in ("a", "a", "b"):
+        file.write_text(parent(home / path, "depth = 2\n"))
+        await configuration.reload(taken.over, PERSON)
+    assert taken.changes == [
+        ParentChange(a, Verb.PARENT_ADDED, PERSON),
+        ParentChange(b, Verb.PARENT_ADDED, PERSON),
+        ParentChange(a, Verb.PARENT_REMOVED, PERSON),
+    ]
 
 
 def changes() -> Iterator[tuple[str, str, str]]:

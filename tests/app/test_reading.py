@@ -18,6 +18,7 @@ from rootsd.wire.guarding import LogQuery
 from rootsd.wire.projects import ProjectsQuery, Selection
 from rootsd.wire.rules import RulesQuery
 from support.decisions import NOON, add, approved, decide, denied, rule
+from support.stores import outside
 
 
 @pytest.fixture
@@ -25,10 +26,10 @@ def places(tmp_path: Path) -> Places:
     """A store that a daemon has left: two decisions and a rule."""
     state = tmp_path / "state"
     state.mkdir(0o700)
-    with closing(Store.open(state)) as store:
+    with closing(Store.open(state, outside(state))) as store:
         changes = [decide(approved(1)), decide(denied(2)), add(rule(1, Verdict.DENIED))]
         store.append(changes, NOON)
-    return Places(b"/config", bytes(state), b"/log")
+    return Places(b"/config", bytes(state), b"/log", bytes(outside(state)))
 
 
 def told(places: Places, query: ProjectsQuery) -> list[tuple[str, str, bool]]:
@@ -70,6 +71,6 @@ def test_beside_a_daemon_nothing_is_read(places: Places) -> None:
 
 
 def test_where_no_daemon_ever_ran_there_is_nothing_and_nothing_is_made(tmp_path: Path) -> None:
-    places = Places(b"/config", bytes(tmp_path / "state"), b"/log")
+    places = Places(b"/config", bytes(tmp_path / "state"), b"/log", bytes(tmp_path / "data"))
     assert not is_stored(places)
     assert not (tmp_path / "state").exists()

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from rootsd.core.errors import IdentityChanged, NotPresent, UnknownProject
-from rootsd.core.model import Project
+from rootsd.core.model import UNDECIDED, Project
 from rootsd.wire.deciding import Effect
 from rootsd.wire.projects import Selection
-from support.decisions import approved, denied, project
+from support.decisions import approved, denied, project, worktree
 from support.desks import APPROVE, DENY, FORGET, Office, names
 from support.fakes import (
     HOME,
@@ -59,6 +60,67 @@ async def test_a_sweep_approves_what_waits_and_tells_what_it_left_out() -> None:
     assert await office.world.told() == {path(1), path(3)}
 
 
+def _forged(number: int, main: int) -> Project:
+    """Return a folder whose `.git` file was written into it long after it was made."""
+    tree = worktree(number, main)
+    seen = tree.sighting.identity
+    assert seen is not None
+    sighting = replace(tree.sighting, identity=replace(seen, born_ns=0))
+    return replace(tree, sighting=sighting, ruling=UNDECIDED)
+
+
+APART = "its folder, its .git file and its entry in git were not created together"
+ONE_BY_NAME = "1 project has to be approved by name: rootsd approve PATH"
+
+
+@pytest.mark.parametrize("effect", Effect)
+@pytest.mark.parametrize(
+    ("refs", "more"),
+    [
+        ((), {"select": Selection.WAITING}),
+        ((), {"select": Selection.WAITING, "under": str(SOURCES, "ascii")}),
+        (("p*",), {}),
+    ],
+)
+async def test_a_sweep_leaves_out_a_forged_worktree_and_says_so(
+    refs: tuple[str, ...], more: dict[str, Any], effect: Effect
+) -> None:
+    office = Office(approved(1), project(2), _forged(3, 1))
+    done = await office.decide(APPROVE, *refs, effect=effect, **more)
+    assert names(done["items"]) == ["p2"]
+    assert done["warnings"] == [f"p3 is left out: {APART}", ONE_BY_NAME]
+    assert path(3) not in await office.world.told()
+    with pytest.raises(UnknownProject, match=f"p3 is left out: {APART}; {ONE_BY_NAME}"):
+        await office.decide(APPROVE, "p3*", effect=effect)
+    named = await office.decide(APPROVE, str(path(3), "ascii"))
+    assert (names(named["items"]), named["warnings"]) == (["p3"], [])
+    assert path(3) in await office.world.told()
+
+
+async def test_a_sweep_approves_a_worktree_that_git_made() -> None:
+    real = replace(worktree(3, 1), ruling=UNDECIDED)
+    office = Office(project(1), real)
+    done = await office.decide(APPROVE, select=Selection.WAITING)
+    assert (names(done["items"]), done["warnings"]) == (["p1", "p3"], [])
+
+
+async def test_a_sweep_leaves_out_parents_and_what_holds_one() -> None:
+    office = Office(project(1), project(2), at(path(2) + b"/src/in", project(3)))
+    catalog = office.world.ledger.catalog
+    await office.world.ledger.set_places(catalog.places._replace(parents=(path(2) + b"/src",)))
+    done = await office.decide(APPROVE, select=Selection.WAITING)
+    assert names(done["items"]) == ["p1", "in"]
+    assert done["warnings"] == ["p2 is left out: it is a parent, or holds one", ONE_BY_NAME]
+    assert names((await office.decide(APPROVE, "p2"))["items"]) == ["p2"]
+
+
+async def test_of_many_that_are_left_out_ten_are_named_and_all_counted() -> None:
+    office = Office(approved(1), *(_forged(number, 1) for number in range(10, 30)), project(2))
+    warnings = (await office.decide(APPROVE, select=Selection.WAITING))["warnings"]
+    assert len(warnings) == 11
+    assert warnings[-1] == "20 projects have to be approved by name: rootsd approve PATH"
+
+
 def _alike(number: int) -> Project:
     """On a file system that gives neither a file handle nor a birth time."""
     known = project(number)
@@ -75,7 +137,7 @@ async def test_what_can_never_be_approved_does_not_stop_the_others() -> None:
     done = await office.decide(APPROVE, select=Selection.WAITING)
     assert names(done["items"]) == ["p1"]
     assert sorted(done["warnings"]) == [
-        "caf\\xe9 is left out: its path is not UTF-8, so clients cannot be told of it",
+        "caf\\xe9 is left out: its path is not UTF-8",
         "p4 is left out: its file system does not tell a folder from another one that takes its"
         " place",
         "x is left out: /home/ann/.ssh holds secrets and settings",

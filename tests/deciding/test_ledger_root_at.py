@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from rootsd.core.model import Actor, ActorKind, Grant, Ruling
-from support.decisions import NOON, approved, identity, project
+from support.decisions import approved, identity, worktree
 from support.fakes import World, path
 
 
@@ -21,10 +18,10 @@ async def test_the_root_at_a_path_is_verified_and_no_other_is_looked_at() -> Non
 
 
 async def test_a_worktree_is_no_root_once_the_folder_of_its_main_checkout_was_replaced() -> None:
-    seen = replace(project(2).sighting, main_checkout=path(1))
-    by_main = Grant(Actor(ActorKind.MAIN_CHECKOUT), identity(2), NOON)
-    tree = replace(project(2), sighting=seen, ruling=Ruling(grants=(by_main,), name="tree"))
+    tree = worktree(2, main=1)
     world = World(approved(1), tree)
+    assert tree.sighting.identity is not None
+    world.disk.folders[path(2)] = tree.sighting.identity
     assert await world.ledger.root_at(path(2)) == world.ledger.catalog.roots[path(2)]
     world.disk.folders[path(1)] = identity(10)
     assert await world.ledger.root_at(path(2)) is None

@@ -9,15 +9,17 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from datetime import datetime
 
 import anyio
 from anyio import to_thread
 
 from rootsd.app.control.items import rfc3339
+from rootsd.core.changes import ParentChange, Verb
 from rootsd.core.errors import BadConfig
 from rootsd.core.labels import safe_label
+from rootsd.core.model import Actor
 from rootsd.core.parents import Parent
 from rootsd.host.config import Config, read_config
 from rootsd.host.watch.choice import best_watcher
@@ -29,7 +31,7 @@ log = logging.getLogger(__name__)
 SETTLED_S = 0.1
 _MOST_LINKS = 40  # as many as the kernel follows, see path_resolution(7)
 
-TakeOver = Callable[[Config], Awaitable[None]]
+TakeOver = Callable[[Config, Sequence[ParentChange]], Awaitable[None]]
 
 
 class Configuration:
@@ -82,8 +84,11 @@ class Configuration:
             return []
         return [f"{self._error}; what was read before stays in force (rootsd config check)"]
 
-    async def reload(self, take_over: TakeOver) -> None:
-        """Read the file again. Raises BadConfig, and then all stays as it is."""
+    async def reload(self, take_over: TakeOver, actor: Actor | None = None) -> None:
+        """Read the file again, on the command of `actor`; None where the file itself changed.
+
+        Raises BadConfig, and then all stays as it is.
+        """
         async with self._one_at_a_time:
             try:
                 config = await to_thread.run_sync(read_config, self._file)
@@ -94,7 +99,7 @@ class Configuration:
             if config.checksum == self._config.checksum:
                 return
             changes = differences(self._config, config)
-            await take_over(config)
+            await take_over(config, parent_changes(self._config, config, actor))
             self._config, self._read_at, self._changes = config, self._now(), changes
             log.info("configuration read: %s", "; ".join(changes) or "it means what it meant")
 
@@ -151,6 +156,24 @@ class Configuration:
 def differences(old: Config, new: Config) -> list[str]:
     """What `new` changes, a few words each."""
     return [*_parents(old, new), *_settings(old, new)]
+
+
+def parent_changes(old: Config, new: Config, actor: Actor | None) -> list[ParentChange]:
+    """Return the parents that `new` adds and removes, in its order."""
+    before = {parent.path for parent in old.parents}
+    after = {parent.path for parent in new.parents}
+    return [
+        *(
+            ParentChange(parent.path, Verb.PARENT_ADDED, actor)
+            for parent in new.parents
+            if parent.path not in before
+        ),
+        *(
+            ParentChange(parent.path, Verb.PARENT_REMOVED, actor)
+            for parent in old.parents
+            if parent.path not in after
+        ),
+    ]
 
 
 def _parents(old: Config, new: Config) -> Iterator[str]:

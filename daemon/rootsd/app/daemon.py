@@ -23,11 +23,13 @@ from rootsd.app.arrival import tell_launcher
 from rootsd.app.collecting import spare_what_is_loaded
 from rootsd.app.configuration import Configuration
 from rootsd.app.control.desk import Desk, Means
-from rootsd.app.control.door import Door, lacking, open_gate
+from rootsd.app.control.door import Door, HelperView, lacking, open_gate
+from rootsd.app.control.executed import Executed
 from rootsd.app.control.facts import Sight
 from rootsd.app.control.items import rfc3339
 from rootsd.app.control.origins import Origins
-from rootsd.app.control.refusals import Refusals
+from rootsd.app.control.refusals import Records
+from rootsd.app.deciding.answering import Requests
 from rootsd.app.deciding.backups import Backups
 from rootsd.app.deciding.chronicle import Chronicle
 from rootsd.app.deciding.expiries import Expiries
@@ -43,6 +45,7 @@ from rootsd.app.relief import keep_giving_back
 from rootsd.app.sessions.admission import Admission
 from rootsd.app.sessions.asking import Asking
 from rootsd.app.sessions.history import history
+from rootsd.app.sessions.hosts import Hosts
 from rootsd.app.sessions.log import GENERATION_BYTES, SessionLog
 from rootsd.app.sessions.patience import Patience
 from rootsd.app.sessions.reception import Reception
@@ -51,7 +54,10 @@ from rootsd.app.sessions.supplier import Supplier
 from rootsd.app.signals import heed_signals
 from rootsd.app.sparing import begin_log
 from rootsd.core.catalog import Catalog
+from rootsd.core.changes import ParentChange
+from rootsd.core.errors import RootsdError
 from rootsd.core.focus import Focus
+from rootsd.core.model import Actor
 from rootsd.core.paths import RefusedPlaces
 from rootsd.host import desktop, folders
 from rootsd.host.alarm import make_alarm
@@ -66,12 +72,13 @@ from rootsd.host.disk.safety import Surroundings
 from rootsd.host.disk.verify import RootVerifier
 from rootsd.host.helper.at_work import ask_worked_on
 from rootsd.host.helper.link import Helper
+from rootsd.host.living import Living
 from rootsd.host.lock import DaemonLock, LockRecord
 from rootsd.host.places import Places
 from rootsd.host.service.notify import Notifier, notifier
 from rootsd.host.storage.journal import Journal
 from rootsd.host.storage.revisions import first_revision
-from rootsd.host.storage.store import Store
+from rootsd.host.storage.store import Loaded, Store
 from rootsd.wire.running import ConfigStatus, DaemonStatus, SessionStatus
 from rootsd.wire.sessions import SessionItem
 
@@ -98,6 +105,7 @@ def run(places: Places, *, helper: Helper, ready_fd: int | None) -> int:
         {
             "config": os.fsdecode(places.config),
             "state": os.fsdecode(places.state),
+            "data": os.fsdecode(places.data),
             "run": os.fsdecode(run_folder.path),
         },
     )
@@ -109,11 +117,14 @@ def run(places: Places, *, helper: Helper, ready_fd: int | None) -> int:
         stack.enter_context(DaemonLock.acquire(state, record))
         lock = stack.enter_context(DaemonLock.acquire(Path(os.fsdecode(run_folder.path)), record))
         config = read_config(places.config_file)
-        store = Store.open(state)
+        store = Store.open(state, Path(os.fsdecode(places.data)))
         stack.callback(store.close)
         written = (places.state, run_folder.path, *refuges())
-        refused = RefusedPlaces(folders.home_folder(), (places.config, places.log, *written))
-        confined = confine(written)
+        own = (places.config, places.log, places.data, *written)
+        refused = RefusedPlaces(folders.home_folder(), own)
+        # The data folder is missing where a service file of an older version protects it.
+        data = [places.data] if os.path.isdir(places.data) else []
+        confined = confine((*written, *data))
 
         async def serve() -> int:
             configuration = Configuration(places.config_file, config, utc_now)
@@ -124,6 +135,12 @@ def run(places: Places, *, helper: Helper, ready_fd: int | None) -> int:
             return daemon.status
 
         return anyio.run(serve)
+
+
+def _catalog_of(loaded: Loaded, places: RefusedPlaces) -> Catalog:
+    """Return the catalog that a store holds."""
+    counters = loaded.next_rule, loaded.events
+    return Catalog.of(loaded.projects, loaded.rules, places, *counters, loaded.names)
 
 
 class Daemon:
@@ -148,16 +165,18 @@ class Daemon:
         self._mounted = MountTable()
         self._answering = Answering(self._mounted.remote)
         self._alarm = make_alarm()
+        self._hosts = Hosts(HelperView(helper).ancestors, Living, moment().boot)
         self._ledger = Ledger(
-            Catalog.of(loaded.projects, loaded.rules, places, loaded.next_rule),
+            _catalog_of(loaded, places),
             store,
             Patience(lambda: RootVerifier(self._judge()), self._mounted.remote, self._doubt),
-            expiries=Expiries(moment, self._alarm),
+            expiries=Expiries(moment, self._alarm, self._hosts.is_over),
             now=utc_now,
             first_revision=first_revision(state, utc_now()),
             focus=Focus(loaded.focus),
         )
-        self._repairs = Repairs(self._ledger, loaded.note)
+        self._repairs = Repairs(self._ledger, loaded.note, loaded.cause)
+        self._store_warning = loaded.warning
         self._backups = Backups(store, self._ledger, utc_now)
         senses = Senses(worked_on=partial(ask_worked_on, helper), surroundings=self._judge())
         self._surveyor = Surveyor(
@@ -178,8 +197,9 @@ class Daemon:
         self._session_log = SessionLog(self._journal, __version__, utc_now)
         self._sessions = Sessions(self._session_log, utc_now)
         self._is_new = loaded.is_new
+        records = Records.kept_in(state)
         self._gate = open_gate(
-            loaded.guard, helper, self._ledger.note, self._sessions.pids, utc_now, Refusals(state)
+            loaded.guard, helper, self._ledger.note, self._sessions.pids, utc_now, records
         )
         self._door = self._make_door(store, state)
         self._reception = self._make_reception()
@@ -206,8 +226,10 @@ class Daemon:
             chronicle,
             self._noticing,
             note_on=self._asking.note_on,
+            requests=Requests(self._asking.session_asking_for, self._hosts.hold),
             facts_of=self._sight.facts_of,
             origins_of=Origins(self._answering.answers).of,
+            executed_in=Executed(self._answering.answers).of,
             real_path=found,
             is_plain=partial(is_plain, self._mounted),
             state=bytes(state),
@@ -215,9 +237,14 @@ class Daemon:
         return Door(self._gate, Desk(means))
 
     def _make_reception(self) -> Reception:
-        supplier = Supplier(self._ledger, self._answering.real_path, self._asking)
+        scanned = self._surveyor.scanned
+        supplier = Supplier(self._ledger, self._answering.real_path, self._asking, scanned)
         return Reception(
-            self._sessions, supplier, connected=self._gate.remember, outdated=self._fail
+            self._sessions,
+            supplier,
+            self._hosts,
+            connected=self._gate.remember,
+            outdated=self._fail,
         )
 
     async def serve(self, claim: Claim, on_ready: Callable[[], None]) -> None:
@@ -225,6 +252,7 @@ class Daemon:
         # Loading proves nothing: what was approved is looked at before anybody can ask, and the
         # configuration, or a newer version, may refuse places that were none to refuse then.
         config = self._configuration.config
+        await self._hosts.recall(self._ledger.catalog.bound.values())
         await self._ledger.set_places(config.limiting(self._places))
         await self._gate.begin(config.approval, is_new=self._is_new)
         with ExitStack() as stack:
@@ -258,6 +286,7 @@ class Daemon:
         async with anyio.create_task_group() as group:
             group.start_soon(self._ledger.keep_saving)
             group.start_soon(self._ledger.keep_expiring)
+            group.start_soon(self._hosts.keep, self._ledger.current)
             group.start_soon(self._backups.keep)
             group.start_soon(keep_giving_back, self._ledger, self._store)
             group.start_soon(self._surveyor.take_in)
@@ -310,26 +339,34 @@ class Daemon:
     def degraded(self, *, is_look: bool) -> list[str]:
         """What does not work as it should; with `is_look` a person is shown it now."""
         noted = self._repairs.told(is_look=is_look)
-        noted += [self.confined[1]] if self.confined[1] else []
+        noted += filter(None, (self._store_warning, self.confined[1]))
         noted += [*lacking(self._helper), *self._configuration.degraded()]
         noted += self._admission.degraded() if self._admission else []
         return [*noted, *self._backups.degraded()]
 
-    async def reload(self) -> None:
-        """Read the configuration again. Raises BadConfig, and then the old one stays."""
+    async def reload(self, actor: Actor | None = None) -> None:
+        """Read the configuration again, on the command of `actor`; None for a signal.
+
+        Raises BadConfig, and then the old one stays.
+        """
         with self._supervisor.reload():
-            await self._configuration.reload(self._take_over)
+            await self._configuration.reload(self._take_over, actor)
 
     def stop(self) -> None:
         """End the daemon."""
         self._stopping.set()
 
-    async def _take_over(self, config: Config) -> None:
+    async def _take_over(self, config: Config, changes: Sequence[ParentChange]) -> None:
         await self._ledger.set_places(config.limiting(self._places))
         self._surveyor.set_parents(config.parents)
         self._gate.know(config.approval)
         if self._admission:
             self._admission.cap(config.sessions)
+        for change in changes:
+            try:
+                await self._ledger.note(change)
+            except RootsdError as error:
+                log.warning("the store does not record a change of the parents: %s", error)
 
     def _doubt(self, paths: Sequence[bytes]) -> None:
         self._surveyor.doubt(paths)

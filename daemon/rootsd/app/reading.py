@@ -13,7 +13,7 @@ from typing import Any
 
 from rootsd import __version__
 from rootsd.app.control.items import items_of
-from rootsd.app.deciding.chronicle import log_items
+from rootsd.app.deciding.chronicle import log_items_from
 from rootsd.app.deciding.rules import rule_item
 from rootsd.core.catalog import Catalog
 from rootsd.core.paths import RefusedPlaces
@@ -45,7 +45,7 @@ def stored(places: Places, question: Question) -> dict[str, Any]:
     """
     record = LockRecord(os.getpid(), __version__, {})
     with DaemonLock.acquire(_state(places), record):
-        store = Store.open(_state(places))
+        store = Store.open(_state(places), Path(os.fsdecode(places.data)))
         try:
             return _answer(store, places, question)
         finally:
@@ -54,11 +54,11 @@ def stored(places: Places, question: Question) -> dict[str, Any]:
 
 def _answer(store: Store, places: Places, question: Question) -> dict[str, Any]:
     loaded = store.load()
-    warnings = [AS_IT_WAS, *filter(None, [loaded.note])]
+    warnings = [AS_IT_WAS, *filter(None, [loaded.note, loaded.warning])]
     if isinstance(question, LogQuery):
-        items: list[Any] = list(log_items(store.last_events(max(0, question.last))))
+        items: list[Any] = list(log_items_from(store, store.last_events(max(0, question.last))))
     else:
-        own = (places.config, places.log, places.state)
+        own = (places.config, places.log, places.state, places.data)
         refused = RefusedPlaces(folders.home_folder(), own)
         catalog = Catalog.of(loaded.projects, loaded.rules, refused, loaded.next_rule)
         if isinstance(question, RulesQuery):

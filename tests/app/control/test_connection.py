@@ -60,7 +60,7 @@ async def admit(request: Request, typed: str | None) -> Actor:
     """Lets everybody in; of whoever asks for the log, a word is wanted."""
     if isinstance(request, LogQuery):
         if typed is None:
-            raise ChallengeNeeded("confirm it", Challenge(lines=["log"], word="bada"))
+            raise ChallengeNeeded("confirm it", Challenge(terminal="pts/7"))
         if typed != "bada":
             raise CallerRefused("that is not the word", "rootsd status")
     return ME
@@ -229,7 +229,7 @@ async def test_a_word_that_is_wanted_is_asked_for_and_counts_when_it_is_right() 
     async with connected(FakeDesk()) as caller:
         asked = await caller.call("log")
         assert asked["error"]["data"]["code"] == "refused"
-        assert asked["error"]["data"]["challenge"] == {"lines": ["log"], "word": "bada"}
+        assert asked["error"]["data"]["challenge"] == {"terminal": "pts/7"}
         wrong = await caller.call("log", typed="dada")
         assert wrong["error"]["message"] == "that is not the word"
         assert "challenge" not in wrong["error"]["data"]

@@ -11,7 +11,8 @@ import anyio
 import pytest
 from anyio.abc import UNIXSocketStream
 
-from rootsd.app.control.door import Door, lacking, look_by
+from rootsd.app.control.door import Door, HelperView, lacking
+from rootsd.app.control.register import WORDS_LIMIT
 from rootsd.core.callers import Guard
 from rootsd.core.model import Verdict
 from rootsd.host.helper.link import Absent
@@ -29,7 +30,7 @@ from rootsd.wire.news import NewsQuery
 from rootsd.wire.projects import NextWaiting, ProjectsQuery, Selection
 from rootsd.wire.request import Request
 from rootsd.wire.rules import RuleAddition, RuleRemoval, RulesQuery
-from rootsd.wire.running import Reload, StatusQuery, Stop
+from rootsd.wire.running import Announcement, Reload, StatusQuery, Stop
 from rootsd.wire.scans import ScanOrder
 from rootsd.wire.sessions import SessionsQuery
 from rootsd.wire.standing import CheckQuery, WhyQuery
@@ -49,6 +50,7 @@ LOOKS: list[Request] = [
     StatusQuery(), ProjectsQuery(CWD), NextWaiting(), ScanOrder(), Reload(), Examine(),
     NewsQuery(), SessionsQuery(), CheckQuery("/"), WhyQuery("/"), FocusQuery(),
     ShowQuery(CWD, ("p1",)), GuardQuery(), LogQuery(), RulesQuery(), Stop(), Addition("/x", CWD),
+    Announcement("down"),
     *(replace(order, effect=Effect.DRY_RUN) for order in ORDERS),
 ]  # fmt: skip
 
@@ -131,10 +133,20 @@ async def test_who_comes_from_another_pid_namespace_is_refused_whatever_is_asked
     assert "another pid namespace" in answer["error"]["message"]
 
 
+def test_what_an_agent_may_do_on_record_says_which_command_it_is() -> None:
+    desk = Office().desk
+    commands = {type(request): desk.command_in(request) for request in (*LOOKS, *ORDERS)}
+    assert {kind for kind, command in commands.items() if command} == {Stop, Announcement}
+    assert desk.command_in(Stop()) == "down"
+    assert desk.command_in(Reload("parent rm /x\x1b")) == "parent rm /x\\u{1b}"
+    assert len(desk.command_in(Announcement("x" * 10_000))) <= WORDS_LIMIT
+
+
 def test_who_asks_matters_to_the_status_where_somebody_is_shown_it() -> None:
     desk = Office().desk
     assert desk.asks_who(StatusQuery(is_look=True))
-    assert not any(desk.asks_who(request) for request in LOOKS)
+    assert desk.asks_who(Reload())
+    assert not any(desk.asks_who(request) for request in LOOKS if request != Reload())
 
 
 async def test_a_look_needs_no_admission() -> None:
@@ -162,7 +174,7 @@ async def test_a_connection_was_heard_once_it_has_asked_something() -> None:
 
 async def test_without_a_helper_nobody_is_seen_and_what_is_missing_is_said() -> None:
     absent = Absent("no room")
-    assert await look_by(absent)([1], ()) is None
+    assert await HelperView(absent).look([1], (), ()) is None
     (sentence,) = lacking(absent)
     assert sentence.startswith("the helper process could not be started: no room: ")
-    assert "confirmed on a terminal" in sentence
+    assert "refuses every command that decides something" in sentence

@@ -11,13 +11,14 @@ import anyio
 import pytest
 
 from rootsd.app.control import gate as module
-from rootsd.app.control.gate import ChallengeNeeded, Gate, Lineages, Visit
+from rootsd.app.control.gate import ChallengeNeeded, Gate, Visit
 from rootsd.app.control.register import Order
-from rootsd.core.callers import Guard, Process
-from rootsd.core.changes import Attempt, GuardChange, Note
+from rootsd.core.callers import Completeness, Guard, Holder, Lineage, Process
+from rootsd.core.changes import Attempt, GuardChange, Note, Verb
 from rootsd.core.errors import CallerRefused
 from rootsd.core.model import ActorKind
 from rootsd.host.config import Approval
+from rootsd.host.helper.callers import Sighting
 from support.decisions import PERSON
 from support.fakes import DiskRefuses
 from support.street import OWN_GROUP, TERMINAL, Street, Visitor, process
@@ -71,7 +72,7 @@ def gate(street: Street, notes: Notes) -> Gate:
 async def test_a_person_is_let_through_and_named(gate: Gate, notes: Notes) -> None:
     actor = await Visit(gate, Visitor(90)).admit(ORDER, None)
     assert actor.kind is ActorKind.PERSON
-    assert actor.detail == "pid 90, bash, terminal 136:0"
+    assert actor.detail == "pid 90, bash, pts/0"
     assert notes.kept == []
     assert gate.refusals.seen_by_nobody is None
 
@@ -94,7 +95,7 @@ async def test_an_agent_is_refused_and_that_is_remembered(
             await Visit(gate, Visitor(91)).admit(ORDER, None)
         assert "terminal of your own" in refusal.value.remedy
     assert [note.what for note in notes.kept if isinstance(note, Attempt)] == ["approve api"] * 2
-    assert all("Claude Code" in note.actor.detail for note in notes.kept)
+    assert all("Claude Code" in note.actor.detail for note in notes.kept if note.actor)
     told = gate.refusals.seen_by_nobody
     assert told is not None
     assert (told["count"], told["what"]) == (2, "approve api")
@@ -132,9 +133,9 @@ async def test_where_the_disk_refuses_the_order_is_refused_all_the_same(
 async def test_who_is_gone_when_it_was_looked_at_is_refused(gate: Gate) -> None:
     visitor = Visitor(90)
     visitor.gone = True
-    with pytest.raises(CallerRefused, match="whoever asked is gone"):
+    with pytest.raises(CallerRefused, match="is gone"):
         await Visit(gate, visitor).admit(ORDER, None)
-    with pytest.raises(CallerRefused, match="whoever asked is gone"):
+    with pytest.raises(CallerRefused, match="is gone"):
         await Visit(gate, Visitor(99)).admit(ORDER, None)
 
 
@@ -149,14 +150,38 @@ async def test_below_an_unknown_host_a_terminal_is_asked_and_the_right_word_coun
 ) -> None:
     street.connected = {41}
     visit = Visit(gate, Visitor(92))
-    asked = (await _challenged(visit)).challenge
-    assert asked["lines"][0] == "approve /home/ann/src/api"
-    assert "my-host, pid 40 started it" in asked["lines"][1]
-    actor = await visit.admit(ORDER, f" {asked['word']}\n")
-    assert actor.detail.endswith("confirmed there")
+    needed = await _challenged(visit)
+    _, first, second, third = street.shown[-1].split("\r\n")
+    assert first == "approve /home/ann/src/api"
+    assert "my-host, pid 40 started it" in second
+    assert third == f"Type {street.word()} to go on: "
+    actor = await visit.admit(ORDER, f" {street.word()}\n")
+    assert actor.kind is ActorKind.CHALLENGED
+    assert "my-host, pid 40 started it" in actor.detail
     assert notes.kept == []
+    assert needed.challenge == {"terminal": "pts/0"}
     with pytest.raises(CallerRefused, match="was not the one asked for"):
-        await visit.admit(ORDER, asked["word"])
+        await visit.admit(ORDER, street.word())
+    assert len(notes.kept) == 1
+
+
+async def test_the_word_goes_to_the_terminal_and_never_into_the_answer(
+    gate: Gate, street: Street
+) -> None:
+    street.connected = {41}
+    needed = await _challenged(Visit(gate, Visitor(92)))
+    answered = f"{needed.message} {needed.remedy} {needed.challenge}"
+    assert street.word() not in answered
+    assert "pts/0" in needed.message
+
+
+async def test_a_word_that_cannot_be_shown_is_a_refusal(
+    gate: Gate, street: Street, notes: Notes
+) -> None:
+    street.connected, street.dark = {41}, True
+    with pytest.raises(CallerRefused, match="could not be shown: the terminal is stopped") as it:
+        await Visit(gate, Visitor(92)).admit(ORDER, None)
+    assert not isinstance(it.value, ChallengeNeeded)
     assert len(notes.kept) == 1
 
 
@@ -168,14 +193,53 @@ async def test_a_wrong_word_or_the_word_for_something_else_is_an_attempt(
     await _challenged(visit)
     with pytest.raises(CallerRefused):
         await visit.admit(ORDER, "wrong")
-    word = (await _challenged(visit)).challenge["word"]
+    await _challenged(visit)
     with pytest.raises(CallerRefused):
-        await visit.admit(replace(ORDER, words="approve other"), word)
+        await visit.admit(replace(ORDER, words="approve other"), street.word())
     elsewhere = Visit(gate, Visitor(92))
-    word = (await _challenged(visit)).challenge["word"]
+    await _challenged(visit)
     with pytest.raises(CallerRefused):
-        await elsewhere.admit(ORDER, word)
+        await elsewhere.admit(ORDER, street.word())
     assert len(notes.kept) == 3
+
+
+@pytest.mark.parametrize("seen_as", [Completeness.CUT_OFF, Completeness.LATE])
+async def test_a_lineage_that_was_not_seen_to_its_end_is_refused_or_challenged(
+    gate: Gate, street: Street, seen_as: Completeness
+) -> None:
+    street.seen_as = {90: seen_as, 93: seen_as}
+    with pytest.raises(CallerRefused, match=r"to look at all|too long"):
+        await Visit(gate, Visitor(93)).admit(ORDER, None)
+    visit = Visit(gate, Visitor(90))
+    await _challenged(visit)
+    actor = await visit.admit(ORDER, street.word())
+    assert actor.kind is ActorKind.CHALLENGED
+
+
+async def test_while_a_connection_was_not_looked_at_everybody_is_asked(
+    gate: Gate, street: Street
+) -> None:
+    street.connected, street.seen_as = {41}, {41: Completeness.LATE}
+    street.processes[41] = replace(street.processes[41], parent=1)
+    with pytest.raises(CallerRefused, match="programs that use MCP"):
+        await Visit(gate, Visitor(93)).admit(ORDER, None)
+    await _challenged(Visit(gate, Visitor(90)))
+    street.seen_as = {}
+    assert (await Visit(gate, Visitor(90)).admit(ORDER, None)).kind is ActorKind.PERSON
+    # Once it was seen, a look that is late changes nothing.
+    street.seen_as = {41: Completeness.LATE}
+    assert (await Visit(gate, Visitor(90)).admit(ORDER, None)).kind is ActorKind.PERSON
+
+
+async def test_a_terminal_that_an_agent_made_for_itself_is_challenged(
+    gate: Gate, street: Street
+) -> None:
+    street.connected = {41}
+    maker = process(95, 1, "python3", control_group=OWN_GROUP)
+    street.add(process(96, 1, "rootsd", terminal=TERMINAL, control_group=OWN_GROUP))
+    street.holders = {TERMINAL: (Holder(Lineage((maker,))),)}
+    needed = await _challenged(Visit(gate, Visitor(96)))
+    assert "python3, pid 95 holds its terminal, in the control group of" in needed.message
 
 
 async def test_a_host_is_remembered_beyond_the_end_of_its_bridge_once_that_was_answered(
@@ -201,8 +265,10 @@ class Slow(Street):
         super().__init__(*processes)
         self.begun, self.may_end = anyio.Event(), anyio.Event()
 
-    async def look(self, pids: Collection[int], markers: Collection[str]) -> Lineages | None:
-        found = await super().look(pids, markers)
+    async def look(
+        self, callers: Sequence[int], others: Sequence[int], markers: Collection[str]
+    ) -> Sighting | None:
+        found = await super().look(callers, others, markers)
         self.begun.set()
         await self.may_end.wait()
         return found
@@ -249,9 +315,56 @@ async def test_a_host_that_has_ended_speaks_no_longer(gate: Gate, street: Street
     assert (await Visit(gate, Visitor(93)).admit(ORDER, None)).kind is ActorKind.PERSON
 
 
-async def test_where_nobody_can_look_everybody_is_asked(gate: Gate, street: Street) -> None:
+async def test_a_command_of_an_agent_that_decides_nothing_is_recorded(
+    gate: Gate, notes: Notes, street: Street
+) -> None:
+    await gate.note_command("down", Visitor(91))
+    (note,) = notes.kept
+    assert isinstance(note, Attempt)
+    assert (note.what, note.verb) == ("down", Verb.AGENT_COMMAND)
+    assert "Claude Code started it" in note.actor.detail
+    kept = gate.agent_commands.seen_by_nobody
+    assert kept is not None
+    assert (kept["count"], kept["what"]) == (1, "down")
+    assert gate.refusals.seen_by_nobody is None
+
+
+async def test_a_command_of_a_person_or_of_nobody_seen_is_not_recorded(
+    gate: Gate, notes: Notes, street: Street
+) -> None:
+    await gate.note_command("down", Visitor(90))
+    await gate.note_command("down", Visitor(99))  # gone
+    await gate.set_guard(Guard.TERMINAL, PERSON)  # a script has no terminal and is no agent
+    await gate.note_command("down", Visitor(93))
     street.blind = True
-    assert "helper process is missing" in (await _challenged(Visit(gate, Visitor(90)))).message
+    await gate.note_command("down", Visitor(91))
+    street.blind = False
+    await gate.set_guard(Guard.OFF, PERSON)
+    await gate.note_command("down", Visitor(91))
+    assert [note for note in notes.kept if isinstance(note, Attempt)] == []
+    assert gate.agent_commands.seen_by_nobody is None
+
+
+async def test_a_flood_of_commands_is_counted_and_hides_no_refusal(
+    gate: Gate, notes: Notes
+) -> None:
+    for _ in range(100):
+        await gate.note_command("reload", Visitor(91))
+    assert len(notes.kept) == 20
+    assert gate.agent_commands.seen_by_nobody is not None
+    assert gate.agent_commands.seen_by_nobody["count"] == 100
+    with pytest.raises(CallerRefused):
+        await Visit(gate, Visitor(91)).admit(ORDER, None)
+    assert len(notes.kept) == 21
+
+
+async def test_where_nobody_can_look_everybody_is_refused(gate: Gate, street: Street) -> None:
+    street.blind = True
+    for pid in (90, 93):
+        with pytest.raises(CallerRefused, match="helper process does not answer") as refused:
+            await Visit(gate, Visitor(pid)).admit(ORDER, None)
+        assert not isinstance(refused.value, ChallengeNeeded)
+        assert refused.value.remedy == "rootsd down && rootsd up"
 
 
 async def test_what_is_set_holds_from_then_on_and_is_kept(gate: Gate, notes: Notes) -> None:
@@ -295,4 +408,4 @@ async def test_the_configuration_names_further_agents(gate: Gate, street: Street
 async def test_attempts_are_told_in_the_log(gate: Gate, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING), pytest.raises(CallerRefused):
         await Visit(gate, Visitor(91)).admit(ORDER, None)
-    assert "refused: approve api (pid 91, claude < bash, terminal 136:0)" in caplog.text
+    assert "refused: approve api (pid 91, claude < bash, pts/0)" in caplog.text

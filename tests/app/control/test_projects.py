@@ -14,9 +14,11 @@ from rootsd.core.model import (
     Project,
     Verdict,
 )
+from rootsd.wire.deciding import Decide, DecisionVerb
 from rootsd.wire.facts import ShowQuery
 from rootsd.wire.projects import Item, Listing, NextWaiting, ProjectsQuery, Selection
 from rootsd.wire.request import BadRequest
+from rootsd.wire.running import StatusQuery
 from support.decisions import approved, denied, identity, project
 from support.desks import CWD, Office, names
 from support.fakes import HANG_GUARD, SOURCES, at, deny, lapsed, path, sight
@@ -53,9 +55,23 @@ async def test_projects_are_listed_as_they_are_asked_for(
 ) -> None:
     office = Office(*EVERYTHING)
     listing = await office.ask(ProjectsQuery(CWD, **more))
-    assert list(listing) == list(Listing.__annotations__)
+    assert set(listing) | {"hopeless"} == set(Listing.__annotations__)
     assert names(listing["items"]) == listed
     assert all(set(item) == Item.__required_keys__ for item in listing["items"])
+
+
+async def test_what_can_never_be_published_is_listed_beside_what_waits_with_the_reason() -> None:
+    odd = at(b"/home/ann/src/caf\xe9", project(9))
+    office = Office(project(1), odd)
+    listing = await office.ask(ProjectsQuery(CWD, select=Selection.WAITING))
+    assert names(listing["items"]) == ["p1"]
+    (hopeless,) = listing["hopeless"]
+    assert (hopeless["path"], hopeless["path_b64"]) == (None, "L2hvbWUvYW5uL3NyYy9jYWbp")
+    assert hopeless["note"] == "can never be published: its path is not UTF-8"
+    assert (await office.ask(StatusQuery()))["counts"]["hopeless"] == 1
+    decided = await office.ask(Decide(DecisionVerb.APPROVE, CWD, select=Selection.WAITING))
+    assert names(decided["items"]) == ["p1"]
+    assert any("its path is not UTF-8" in warning for warning in decided["warnings"])
 
 
 async def test_what_is_shown_is_what_the_references_mean_with_its_facts() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rootsd.app.control.refusals import REFUSED_NAME, Refusals
+from rootsd.app.control.refusals import REFUSED_NAME, Records, Refusals
 
 WRONG = b'{"count":"1","at":"","what":"","by":"","why":""}'
 AT = "2026-03-04T12:00:00Z"
@@ -30,6 +30,14 @@ def test_they_are_counted_and_the_newest_is_told_over_restarts(tmp_path: Path) -
         }
         assert Refusals(tmp_path).seen_by_nobody == refusals.seen_by_nobody
     assert os.stat(tmp_path / REFUSED_NAME).st_mode & 0o777 == 0o600
+
+
+def test_what_agents_did_is_kept_apart_from_what_was_refused_to_them(tmp_path: Path) -> None:
+    add(Records.kept_in(tmp_path).agent_commands, "down")
+    again = Records.kept_in(tmp_path)
+    assert again.refusals.seen_by_nobody is None
+    assert again.agent_commands.seen_by_nobody is not None
+    assert again.agent_commands.seen_by_nobody["what"] == "down"
 
 
 def test_what_somebody_looked_at_is_not_told_by_the_next_daemon_either(tmp_path: Path) -> None:

@@ -16,7 +16,8 @@ from support.decisions import approved, identity, project
 from support.desks import APPROVE, CWD, DENY, FORGET, Office
 from support.fakes import path
 
-URI = "https://api.example.com/v1"
+NAME = "api.example.com/v1"
+URI = f"https://{NAME}"
 
 
 async def add(office: Office, what: str, name: str | None = None) -> dict[str, Any]:
@@ -28,13 +29,18 @@ async def test_a_uri_waits_is_approved_by_itself_and_published() -> None:
     added = await add(office, "HTTPS://API.example.com/v1")
     (item,) = added["items"]
     assert added["is_new"]
-    assert (item["kind"], item["uri"], item["path"], item["name"]) == ("uri", URI, None, "v1")
+    assert (item["kind"], item["uri"], item["path"], item["name"]) == (
+        "uri",
+        URI,
+        None,
+        NAME,
+    )
     assert (item["verdict"], item["presence"]) == ("pending", "present")
     assert await office.world.told() == set()
     done = await office.decide(APPROVE, URI)
     assert done["items"][0]["published"]
     (root,) = (await office.world.ledger.current()).roots
-    assert (root.uri, root.name) == (URI, "v1")
+    assert (root.uri, root.name) == (URI, NAME)
     assert office.world.is_kept()
 
 
@@ -112,7 +118,11 @@ async def test_a_rehearsal_shows_what_would_be_proposed_and_proposes_nothing(
     office.world.disk.folders[b"/home/ann/notes"] = identity(7)
     would = await office.ask(Addition(what, CWD, name, Effect.DRY_RUN))
     (item,) = would["items"]
-    assert (item["kind"], item["verdict"], item["name"]) == (kind, "pending", name or "v1")
+    assert (item["kind"], item["verdict"], item["name"]) == (
+        kind,
+        "pending",
+        name or NAME,
+    )
     assert would["is_new"]
     assert office.surveyor.proposed == []
     assert office.world.ledger.catalog.projects == {}

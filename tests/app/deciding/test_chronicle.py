@@ -10,12 +10,13 @@ import anyio
 from rootsd.app.control.register import Call
 from rootsd.app.deciding.chronicle import log_items
 from rootsd.core.callers import Guard
-from rootsd.core.changes import Attempt, GuardChange, ProjectChange, RuleChange, Verb
+from rootsd.core.changes import Attempt, GuardChange, ParentChange, ProjectChange, RuleChange, Verb
 from rootsd.core.history import START, distrust, events_for, fold
 from rootsd.core.model import Actor, ActorKind, Verdict
 from rootsd.wire.deciding import Effect
 from rootsd.wire.guarding import GuardQuery, LogQuery, SetGuard
 from rootsd.wire.running import StatusQuery
+from rootsd.wire.undoing import Undo
 from support.decisions import NOON, PERSON, add, approved, decide, project, rule
 from support.desks import APPROVE, DENY, Office
 from support.fakes import HANG_GUARD
@@ -42,7 +43,32 @@ def test_every_kind_of_event_is_told_in_words() -> None:
     assert refused == {
         "seq": 5, "at": "2026-03-04T12:00:00Z", "verb": "refused", "actor": "caller",
         "by": "pid 9: Goose started it", "path": None, "path_b64": None, "what": "approve api",
+        "undid": None,
     }  # fmt: skip
+
+
+def test_a_parent_is_told_by_its_path_and_by_who_had_the_configuration_read() -> None:
+    changes = [
+        ParentChange(b"/home/ann/src", Verb.PARENT_ADDED, PERSON),
+        ParentChange(b"/home/ann/\xff", Verb.PARENT_REMOVED, None),
+    ]
+    added, removed = log_items(events_for(changes, NOON, START))
+    assert (added["verb"], added["path"], added["actor"]) == (
+        "parent added", "/home/ann/src", "person",
+    )  # fmt: skip
+    assert (removed["verb"], removed["path"]) == ("parent removed", None)
+    assert removed["path_b64"] == "L2hvbWUvYW5uL/8="
+    assert (removed["actor"], removed["by"]) == (None, "the configuration file was edited")
+
+
+async def test_the_log_says_what_an_undoing_took_back() -> None:
+    office = Office(approved(1))
+    await office.decide(DENY, "p1")
+    await office.ask(Undo())
+    items = (await office.ask(LogQuery(1)))["items"]
+    assert [(item["verb"], item["undid"]) for item in items] == [
+        ("undone", {"seq": 1, "verb": "denied"})
+    ]
 
 
 def test_a_rule_that_lapsed_and_approves_again_is_told_by_its_number() -> None:

@@ -81,13 +81,18 @@ async def test_a_denial_and_its_end_are_told() -> None:
 
 
 @pytest.mark.parametrize(
-    ("verb", "known"), [(APPROVE, approved(1)), (DENY, denied(1)), (FORGET, project(1))]
+    ("verb", "known", "refs"),
+    [
+        (APPROVE, approved(1), ("p*",)),
+        (DENY, denied(1), ("p1", "p2")),
+        (FORGET, project(1), ("p1", "p2")),
+    ],
 )
 async def test_what_is_so_already_is_told_apart_and_not_done_again(
-    verb: DecisionVerb, known: Project
+    verb: DecisionVerb, known: Project, refs: tuple[str, ...]
 ) -> None:
     office = Office(known, project(2))
-    done = await office.decide(verb, "p1", "p2")
+    done = await office.decide(verb, *refs)
     assert "p1" in names(done["unchanged"])
     assert path(1) not in {
         change.path
@@ -103,6 +108,28 @@ async def test_what_is_so_already_is_told_apart_and_not_done_again(
 async def test_an_approval_with_something_new_in_it_is_carried_out(more: dict[str, Any]) -> None:
     (item,) = (await Office(approved(1)).decide(APPROVE, "p1", **more))["items"]
     assert item["published"]
+
+
+async def test_a_named_root_is_approved_again_as_it_is_and_counts_as_new() -> None:
+    office = Office(project(1), project(2))
+    await office.decide(APPROVE, "p1", access=Access.READ, name="one", tags=("work",))
+    before = office.world.ledger.catalog.roots[path(1)]
+    would = await office.decide(APPROVE, "one", effect=Effect.DRY_RUN)
+    assert office.world.ledger.catalog.roots[path(1)] is before
+    done = await office.decide(APPROVE, "one")
+    for told in (would, done):
+        assert told["renewed"] == [item["id"] for item in told["items"]] != []
+        assert told["unchanged"] == []
+    after = office.world.ledger.catalog.roots[path(1)]
+    assert after == replace(before, approval=before.approval + 1)
+    assert "renewed" not in await office.decide(APPROVE, "p2")
+
+
+async def test_orders_on_many_projects_renew_nothing() -> None:
+    office = Office(approved(1), project(2))
+    before = office.world.ledger.catalog.roots[path(1)]
+    await office.decide(APPROVE, "p*")
+    assert office.world.ledger.catalog.roots[path(1)].approval == before.approval
 
 
 async def test_a_person_may_approve_what_a_rule_has_approved() -> None:
@@ -123,7 +150,7 @@ async def test_a_dry_run_tells_what_would_be_and_changes_nothing(verb: DecisionV
     done = await office.decide(verb, "p1", "p2", "p3", effect=Effect.DRY_RUN)
     told = {item["name"]: item["verdict"] for item in done["items"]}
     would = {APPROVE: "approved", DENY: "denied", FORGET: "pending"}[verb]
-    assert len(told) == 2
+    assert len(told) == (3 if verb is APPROVE else 2)
     assert set(told.values()) == {would}
     assert done["revision"] == revision
     assert office.world.ledger.catalog is before
@@ -261,7 +288,9 @@ async def test_an_approval_that_was_lost_comes_back_as_narrow_as_it_was(how: str
         "p1": Access.READ,
         "p2": Access.READ_WRITE,
     }
-    await office.decide(APPROVE, "p1")  # what is approved is changed by approving it again
+    await office.decide(APPROVE, "p1")
+    assert office.world.ledger.catalog.roots[path(1)].access is Access.READ
+    await office.decide(APPROVE, "p1", access=Access.READ_WRITE)
     assert office.world.ledger.catalog.roots[path(1)].access is Access.READ_WRITE
 
 
@@ -307,7 +336,7 @@ async def test_an_approval_can_be_given_an_end_another_one_and_none() -> None:
         done = await office.decide(APPROVE, "p1", lasts=lasts)
         told = done["items"][0]["expires_at"]
         assert told == (None if expected is None else f"2026-03-04T{expected}")
-    assert (await office.decide(APPROVE, "p1"))["items"] == []
+    assert (await office.decide(APPROVE, "p1"))["items"][0]["expires_at"] is None
     office.world.clock.pass_time(3_600)
     assert await office.world.told() == {path(1)}
 

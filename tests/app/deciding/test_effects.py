@@ -28,7 +28,7 @@ from rootsd.core.model import (
     Verdict,
 )
 from rootsd.core.plan import Plan, plan
-from support.decisions import NOON, PERSON, approved, denied, granted, identity, project
+from support.decisions import NOON, PERSON, approved, denied, granted, identity, project, worktree
 from support.fakes import (
     PLACES,
     SOURCES,
@@ -50,11 +50,6 @@ def catalog_of(*projects: Project, rules: Sequence[Rule] = ()) -> Catalog:
 
 def judged_anew(catalog: Catalog) -> Catalog:
     return Catalog.of(catalog.projects.values(), catalog.rules, catalog.places, catalog.next_rule)
-
-
-def worktree_of_one(number: int) -> Project:
-    known = project(number)
-    return replace(known, sighting=replace(known.sighting, main_checkout=path(1)))
 
 
 @pytest.mark.parametrize(
@@ -119,14 +114,14 @@ def test_a_plan_without_grants_is_itself() -> None:
     assert without_grants(made) is made
 
 
-def test_worktrees_of_a_checkout_wait_for_its_grant_with_it() -> None:
-    """The worktree was granted long ago; its checkout is replaced, and approved again by rule."""
+def test_a_worktree_ends_with_its_checkout_and_another_one_in_its_place_brings_it_not_back() -> (
+    None
+):
     rules = [rule(Verdict.APPROVED, path(1))]
-    known = plan(catalog_of(granted(1), worktree_of_one(2), rules=rules), [approve(1)], NOON)
-    catalog = plan(known.catalog, [forget(1)], NOON).catalog
+    catalog = catalog_of(granted(1), worktree(2, main=1), rules=rules)
     assert set(catalog.roots) == {path(1), path(2)}
     made = plan(catalog, [sight(1, now=10)], NOON)
-    assert set(made.catalog.roots) == {path(1), path(2)}
+    assert set(made.catalog.roots) == {path(1)}, "the worktree is older than this approval"
     bare = without_grants(made).catalog
     assert bare.roots == {}
     assert bare == judged_anew(bare)

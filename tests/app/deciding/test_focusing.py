@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 from rootsd.core.changes import FocusChange
+from rootsd.core.errors import UnknownProject
 from rootsd.core.focus import Focus
+from rootsd.core.model import Ruling
 from rootsd.wire.deciding import Effect
 from rootsd.wire.focusing import FocusQuery, Reach, SetFocus
-from rootsd.wire.request import BadRequest
-from support.decisions import PERSON, approved, granted
+from support.decisions import PERSON, approved, granted, project
 from support.desks import Office
 from support.fakes import DiskRefuses
 
@@ -38,18 +39,29 @@ async def test_the_same_again_changes_nothing_and_a_sweep_does() -> None:
 
 async def test_to_clear_it_lets_sessions_see_all() -> None:
     office = Office(approved(1), approved(2))
-    await office.ask(SetFocus("none"))
+    await office.ask(SetFocus("work"))
     told = await office.ask(SetFocus(None, Reach.ALL))
     assert (told["tag"], told["roots"]) == (None, ["p1", "p2"])
 
 
-async def test_a_tag_that_no_root_bears_is_warned_of_and_no_word_is_refused() -> None:
-    office = Office(approved(1))
+async def test_a_tag_that_only_a_pending_project_has_is_warned_of() -> None:
+    tagged = project(2, Ruling(tags=("home",)))
+    office = Office(approved(1), tagged)
     told = await office.ask(SetFocus("home", effect=Effect.DRY_RUN))
     assert told["warnings"] == ["no published root is tagged home: sessions see none"]
     assert office.world.ledger.focus == Focus()
-    with pytest.raises(BadRequest):
+
+
+@pytest.mark.parametrize("effect", Effect)
+async def test_a_tag_that_no_project_has_fails_and_the_tags_are_listed(effect: Effect) -> None:
+    office = Office(approved(1))
+    with pytest.raises(UnknownProject, match=r"no project has the tag wrok; the tags are: work$"):
+        await office.ask(SetFocus("wrok", effect=effect))
+    with pytest.raises(UnknownProject, match=r"tag a\\u\{1b\}b;"):
         await office.ask(SetFocus("a\x1bb"))
+    assert office.world.ledger.focus == Focus()
+    with pytest.raises(UnknownProject, match=r"no project has the tag work$"):
+        await Office().ask(SetFocus("work"))
 
 
 async def test_what_the_disk_refuses_to_keep_is_not_so() -> None:

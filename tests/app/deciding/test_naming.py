@@ -50,6 +50,28 @@ async def test_the_same_name_again_changes_nothing() -> None:
     assert office.world.saver.batches == []
 
 
+@pytest.mark.parametrize(
+    "word",
+    [".", "..", "*", "a*", "a?", "a[b]", "/p", "~/p", "-p", "tag:p", "p1/x", "r2", "a\x1b", ""],
+)
+async def test_a_word_that_means_something_else_is_no_name_and_no_tag(word: str) -> None:
+    office = Office(project(1), project(2))
+    with pytest.raises(BadRequest):
+        await rename(office, "p1", word)
+    with pytest.raises(BadRequest):
+        await tag(office, "p1", on=(word,))
+    with pytest.raises(BadRequest):
+        await office.decide(APPROVE, "p1", name=word)
+    with pytest.raises(BadRequest):
+        await office.decide(APPROVE, "p1", tags=(word,))
+    assert office.world.saver.batches == []
+
+
+@pytest.mark.parametrize("name", ["src/p1", "r1", "p", "a.b-c_d"])
+async def test_the_end_of_its_own_path_and_plain_words_are_names(name: str) -> None:
+    assert names((await rename(Office(project(1)), "p1", name))["items"]) == [name]
+
+
 async def test_a_name_belongs_to_one_project() -> None:
     office = Office(approved(1), approved(2))
     with pytest.raises(NameTaken):

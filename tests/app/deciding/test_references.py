@@ -114,6 +114,10 @@ def test_an_ending_that_fits_several_names_is_ambiguous_and_all_are_listed() -> 
     with pytest.raises(AmbiguousReference) as refusal:
         resolver().all(["api"])
     assert refusal.value.choices == ("acme/api", "beta/api")
+    odd = at(SOURCES + b"/$(x)/y", project(7))
+    with pytest.raises(AmbiguousReference) as refusal:
+        resolver(odd, at(b"/srv/$(x)/y", project(8))).find("y")
+    assert refusal.value.choices == ("r7", "r8")
     assert refusal.value.remedy
 
 
@@ -188,18 +192,19 @@ def lapsed(known: Project) -> Project:
 
 
 SELECTIONS: Mapping[Selection, list[Project]] = {
-    Selection.ALL: [API, lapsed(WEB), TOOL, BLOCKED],
-    Selection.NAMED: [API, lapsed(WEB), TOOL, BLOCKED],
+    Selection.ALL: [API, lapsed(WEB), TOOL, BLOCKED, ODD],
+    Selection.NAMED: [API, lapsed(WEB), TOOL, BLOCKED, ODD],
     Selection.WAITING: [API, lapsed(WEB)],
     Selection.LAPSED: [lapsed(WEB)],
     Selection.PUBLISHED: [TOOL],
     Selection.MISSING: [],
+    Selection.HOPELESS: [ODD],
 }
 
 
 @pytest.mark.parametrize("select", Selection)
 def test_a_selection_means_what_its_name_says(select: Selection) -> None:
-    projects = [API, lapsed(WEB), TOOL, BLOCKED]
+    projects = [API, lapsed(WEB), TOOL, BLOCKED, ODD]
     catalog = Catalog.of(projects, (), PLACES, 1)
     assert [p for p in projects if is_selected(catalog, p, select)] == SELECTIONS[select]
 

@@ -153,6 +153,17 @@ async def test_what_is_overruled_speaks_too() -> None:
     assert not why["published"]
 
 
+@pytest.mark.parametrize("known", [denied(1), replace(approved(1), ruling=denied(1).ruling)])
+async def test_a_rule_that_covers_a_denied_project_is_told(known: Project) -> None:
+    ruled = [rule(Verdict.APPROVED, b"/home/ann/src/*", 3)]
+    why = await Office(known, rules=ruled).ask(WhyQuery("/home/ann/src/p1"))
+    assert [(v["ground"], v["by"], v["decides"]) for v in why["voices"] if v["verdict"]] == [
+        ("denied", "/home/ann/src/p1", True),
+        ("approve rule", "3: /home/ann/src/*", False),
+    ]
+    assert not why["published"]
+
+
 @pytest.mark.parametrize(
     ("known", "ground", "obstacles"),
     [

@@ -16,7 +16,7 @@ from rootsd.wire.guarding import LogQuery, SetGuard
 from rootsd.wire.naming import Renaming, Tagging
 from rootsd.wire.rules import RuleAddition, RuleRemoval
 from rootsd.wire.undoing import Undo
-from support.decisions import identity, project
+from support.decisions import approved, identity, project
 from support.desks import APPROVE, CWD, DENY, FORGET, Office, names
 from support.fakes import path
 
@@ -96,7 +96,7 @@ async def test_rules_come_back_under_their_numbers() -> None:
 
 
 async def test_guard_and_focus_come_back() -> None:
-    office = Office()
+    office = Office(approved(1))
     await office.ask(SetGuard(Guard.TERMINAL))
     await office.ask(SetGuard(Guard.OFF))
     await office.ask(SetFocus("work"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -23,7 +24,7 @@ def _doubted(_paths: object) -> None:
 
 
 def _real(_now: list[Project]) -> Verifier:
-    surroundings = Surroundings(Path("/").stat().st_uid)
+    surroundings = Surroundings(os.geteuid())
     return Patience(lambda: RootVerifier(surroundings), lambda: (), _doubted)
 
 

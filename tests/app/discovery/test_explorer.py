@@ -81,7 +81,11 @@ def test_a_repository_above_takes_over_and_what_is_below_stays_known(world: Worl
     fake_repository(world.top / "a" / "one")
     world.take()
     fake_repository(world.top / "a")
-    assert [told.path for told in world.take()] == [raw(world.top / "a")]
+    above, below = sorted(world.take(), key=lambda told: len(told.path))
+    assert isinstance(above, Sighted)
+    assert isinstance(below, Sighted)
+    assert (above.path, above.proposed) == (raw(world.top / "a"), True)
+    assert (below.path, below.proposed) == (raw(world.top / "a" / "one"), False)
     assert world.held() == world.fresh() == {"a": GIT}
     shutil.rmtree(world.top / "a" / "one")
     world.explorer.sweep()

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from rootsd.core.inputs import Unreachable, Vanished
+from rootsd.core.inputs import Sighted, Unreachable, Vanished
 from rootsd.core.model import ProjectKind
 from rootsd.core.parents import Parent
 from rootsd.host.watch.events import Overflow
@@ -83,11 +85,49 @@ def test_a_parent_inside_another_one_yields_no_duplicates(
         assert len(world.take()) == 1
 
 
-def test_a_parent_that_is_dropped_leaves_its_projects_known(world: World) -> None:
-    one = fake_repository(world.top / "one")
-    world.take()
+@pytest.mark.parametrize(
+    "changes", [{"depth": 1}, {"skip": (b"one",)}, {"skip": (b"a",)}], ids=str
+)
+def test_a_parent_that_is_narrowed_proposes_no_more_what_it_left_out(
+    world: World, changes: dict[str, Any]
+) -> None:
+    fake_repository(world.top / "a" / "one")
+    (seen,) = world.take()
+    assert isinstance(seen, Sighted)
+    for territory in world.explorer.set_parents([Parent(raw(world.top), **changes)]):
+        world.explorer.explore(territory)
+    world.explorer.recheck_strays()
+    assert world.take() == [replace(seen, proposed=False)]
+
+
+def test_what_a_person_named_stays_proposed_without_a_parent(world: World) -> None:
     world.explorer.set_parents([])
+    one = fake_repository(world.top / "one")
+    seen = world.explorer.probe(raw(one))
+    assert isinstance(seen, Sighted)
+    assert (seen.named, seen.proposed) == (True, True)
+    world.take()
+    world.explorer.recheck_strays()
     assert world.take() == []
+
+
+def test_a_parent_that_is_dropped_proposes_nothing_and_its_projects_stay_known(
+    world: World,
+) -> None:
+    one = fake_repository(world.top / "one")
+    (seen,) = world.take()
+    assert isinstance(seen, Sighted)
+    world.explorer.set_parents([])
+    world.explorer.recheck_strays()
+    assert world.take() == [replace(seen, proposed=False)]
+    world.explorer.recheck_strays()
+    assert world.take() == []
+    for territory in world.explorer.set_parents([Parent(raw(world.top))]):
+        world.explorer.explore(territory)
+    assert world.take() == [seen]
+    world.explorer.set_parents([])
+    world.explorer.recheck_strays()
+    assert world.take() == [replace(seen, proposed=False)]
     shutil.rmtree(one)
     world.explorer.sweep()
     assert world.take() == [Vanished(raw(one))]

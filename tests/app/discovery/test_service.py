@@ -212,6 +212,41 @@ def test_a_scan_counts_what_it_changed(observed: Observed, start: Start, src: Pa
     assert elsewhere == ScanSummary(0, 0, 0, 0, 0, elsewhere.seconds, frozenset())
 
 
+@pytest.mark.parametrize("remote", [False, True])
+def test_a_repository_of_this_moment_is_reported_when_all_is_settled(
+    observed: Observed, start: Start, src: Path, *, remote: bool
+) -> None:
+    git("init", src / "one")
+    if remote:  # its quiet time is half a second
+        (src / "one" / "file").write_text("a file\n")
+        git("remote", "add", "origin", "https://git.example/one", cwd=src / "one")
+    discovery = start()
+    assert discovery.when_settled(None, HANG_S).result(HANG_S) == frozenset()
+    assert list(observed.live()) == [raw(src / "one")]
+
+
+def test_what_a_process_works_on_is_not_waited_for(
+    observed: Observed, start: Start, src: Path
+) -> None:
+    git("init", src / "one")
+    discovery = start(worked_on=frozenset)
+    made = discovery.when_settled(raw(src), HANG_S * 100).result(HANG_S)
+    assert made == {raw(src / "one")}
+    assert not observed.live()
+
+
+def test_nothing_is_waited_for_longer_than_asked(
+    observed: Observed, start: Start, src: Path
+) -> None:
+    git("init", src / "one")
+    clock = Clock()
+    discovery = start(monotonic=clock)  # in which the quiet time never passes
+    assert discovery.when_settled(None, 0.0).result(HANG_S) == {raw(src / "one")}
+    elsewhere = discovery.when_settled(b"/elsewhere", HANG_S)
+    assert elsewhere.result(HANG_S) == {raw(src / "one")}
+    assert not observed.live()
+
+
 def test_what_the_store_knew_and_is_gone_is_told(
     observed: Observed, start: Start, src: Path, tmp_path: Path
 ) -> None:

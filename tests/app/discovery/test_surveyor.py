@@ -26,7 +26,7 @@ from rootsd.host.disk.safety import why_disguised
 from rootsd.wire.scans import Progress
 from support.decisions import NOON, PERSON
 from support.fakes import HANG_GUARD, FakeSaver, FakeVerifier, no_expiries
-from support.repos import fake_repository, make_repository, raw
+from support.repos import fake_repository, git, make_repository, raw
 
 
 @asynccontextmanager
@@ -72,6 +72,22 @@ async def test_all_that_a_scan_sees_is_in_the_catalogue_when_it_returns(home: Pa
             raw(home / "src" / "two"),
         ]
         assert cost.folders >= 3
+
+
+async def test_a_scan_returns_when_the_projects_of_this_moment_are_in_the_catalog(
+    home: Path,
+) -> None:
+    for name in ("empty", "staged", "remote"):
+        git("init", home / "src" / name)
+    for name in ("staged", "remote"):
+        (home / "src" / name / "file").write_text("a file\n")
+    git("add", "file", cwd=home / "src" / "staged")
+    git("remote", "add", "origin", "https://git.example/one", cwd=home / "src" / "remote")
+    async with surveying(home, home / "src") as (surveyor, ledger):
+        cost = await surveyor.scan(None, None)
+        assert cost.being_made == frozenset()
+        known = [path.rpartition(b"/")[2] for path in sorted(ledger.catalog.projects)]
+        assert known == [b"empty", b"remote", b"staged"]
 
 
 async def test_a_long_scan_tells_how_far_it_is(home: Path) -> None:

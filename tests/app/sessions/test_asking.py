@@ -14,7 +14,7 @@ from rootsd.app.sessions.asking import Asking, Bounds, Wish
 from rootsd.core.errors import Busy, NotPresent
 from rootsd.core.inputs import AddRule, Observation, Order, Sighted, Vanished
 from rootsd.core.model import Project, ProjectKind, Rule, Verdict
-from support.decisions import PERSON, approved, denied, identity, project
+from support.decisions import PERSON, approved, denied, identity, project, worktree
 from support.fakes import HANG_GUARD, HOME, SOURCES, World, approve, deny, path, rule
 
 OTHER = b"/projects/other"
@@ -101,6 +101,21 @@ async def test_a_folder_that_waits_already_gets_the_note() -> None:
         assert clients.looked == []
 
 
+async def test_a_request_stays_open_when_no_parent_proposes_the_folder_any_more() -> None:
+    async with served(Clients(project(1), project(2))) as clients:
+        await clients.ask(path(1))
+        strays = [Sighted(path(n), ProjectKind.GIT, identity(n), proposed=False) for n in (1, 2)]
+        await clients.world.ledger.observe(strays)
+        await anyio.wait_all_tasks_blocked()
+        assert clients.is_waiting(path(1))
+        assert not clients.is_waiting(path(2))
+        assert clients.asking.note_on(path(1)) is not None
+        await clients.world.ledger.observe([Vanished(path(1))])
+        del clients.world.disk.folders[path(1)]
+        await clients.world.ledger.observe([Vanished(path(1))])
+        await anyio.wait_all_tasks_blocked()
+
+
 async def test_who_asked_first_stays() -> None:
     async with served(Clients(project(1))) as clients:
         await clients.ask(path(1))
@@ -148,6 +163,9 @@ async def test_a_wish_never_brings_about_what_a_rule_would_approve() -> None:
 async def test_a_wish_never_brings_about_what_a_main_checkout_would_approve() -> None:
     async with served(Clients(approved(1))) as clients:
         clients.main_checkouts[OTHER] = path(1)
+        young = worktree(2, main=1).sighting.identity
+        assert young is not None
+        clients.world.disk.folders[OTHER] = young
         await clients.ask(OTHER)
         assert OTHER not in clients.world.ledger.catalog.projects
 

@@ -33,6 +33,7 @@ async def test_two_versions_are_never_mixed(
     reception = Reception(
         None,  # type: ignore[arg-type]  # nothing is opened
         None,  # type: ignore[arg-type]  # nobody is answered
+        None,  # type: ignore[arg-type]  # nobody is looked at
         connected=lambda: pytest.fail("somebody was let in"),
         outdated=lambda: outdated.append(True),
     )

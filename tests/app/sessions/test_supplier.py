@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 
 import anyio
@@ -16,7 +16,7 @@ from rootsd.app.sessions.asking import Asking, Bounds
 from rootsd.app.sessions.supplier import Supplier
 from rootsd.core.errors import Busy, NotPresent
 from rootsd.core.inputs import Observation, Vanished
-from rootsd.core.model import Identity, Published
+from rootsd.core.model import Identity, Published, SessionKey
 from support.decisions import approved
 from support.fakes import HANG_GUARD, World, deny, path
 from support.repos import raw
@@ -30,13 +30,21 @@ async def propose(path: bytes) -> None:
     raise NotPresent("there is nothing")
 
 
+AGENT = SessionKey("process:b:1:2", "agent, pid 1")
+
+
+async def at_once(_: bytes) -> None:
+    pass
+
+
 def supplying(
     world: World,
     real_path: Callable[[bytes], bytes] = os.path.realpath,
     bounds: Bounds | None = None,
+    scanned: Callable[[bytes], Awaitable[None]] = at_once,
 ) -> Supplier:
     asking = Asking(world.ledger, look=look, propose=propose, clock=time.monotonic, bounds=bounds)
-    return Supplier(world.ledger, real_path, asking)
+    return Supplier(world.ledger, real_path, asking, scanned)
 
 
 async def test_the_roots_are_the_ledgers() -> None:
@@ -77,9 +85,9 @@ async def test_a_disk_that_does_not_answer_holds_nobody_who_gives_up() -> None:
 
 async def test_too_many_wishes_are_refused() -> None:
     supplier = supplying(World(), bounds=Bounds(burst=1))
-    supplier.request(b"/src/a", "an agent", "to read it")
+    supplier.request(b"/src/a", "an agent", "to read it", AGENT)
     with pytest.raises(Busy):
-        supplier.request(b"/src/a", "an agent", "to read it")
+        supplier.request(b"/src/a", "an agent", "to read it", AGENT)
 
 
 async def test_all_who_ask_in_one_turn_are_answered_by_one_look_that_began_after_they_asked() -> (

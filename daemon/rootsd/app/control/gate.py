@@ -1,26 +1,30 @@
-"""Lets orders pass: looks at who gives them, asks for a word on a terminal, refuses, remembers.
+"""The guard of the control socket: admits, challenges, or refuses commands, and keeps a record.
 
-What it finds is judged by `core.callers`; this brings the facts there and carries out the finding.
+`core.callers` judges. This module collects the facts for it and carries out what it finds.
 """
 
 from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Protocol
 
 import anyio
 
-from rootsd.app.control.refusals import Refusals
+from rootsd.app.control.refusals import Records
 from rootsd.app.control.register import Order
 from rootsd.app.sparing import Bucket
 from rootsd.core.agents import KNOWN_AGENTS, Agent, further_agents
 from rootsd.core.callers import (
     Caller,
+    Completeness,
     Finding,
     Guard,
+    Hosts,
+    Lineage,
     Process,
     Response,
     hosts_in,
@@ -29,25 +33,26 @@ from rootsd.core.callers import (
 )
 from rootsd.core.changes import Attempt, GuardChange, Note, Verb
 from rootsd.core.errors import CallerRefused, RootsdError
+from rootsd.core.labels import safe_text
 from rootsd.core.model import Actor, ActorKind
 from rootsd.host.config import Approval
+from rootsd.host.helper.callers import Sighting
 from rootsd.wire.guarding import Challenge
 
 log = logging.getLogger(__name__)
 
-Lineages = dict[int, tuple[Process, ...]]
-Look = Callable[[Collection[int], Collection[str]], Awaitable[Lineages | None]]
-"""The lineages of processes, with the markers among these; None where nobody can look."""
-
 _CONFIGURED = Actor(ActorKind.PERSON, "the configuration, when the store was made")
 _REMEDY = "run it yourself, in a terminal of your own"
+_RESTART = "rootsd down && rootsd up"
 _MOST_HOSTS = 4096
 _LONGEST_LOOK_S = 2.0
+_MOST_LINES = 40
+_UNSEEN = Lineage(completeness=Completeness.UNAVAILABLE)
 _SYLLABLES = tuple(c + v for c in "bdfgkmnprstvz" for v in "aeiou")
 
 
 class ChallengeNeeded(CallerRefused):
-    """The order is followed once its giver has typed a word on a terminal."""
+    """The daemon follows the command once somebody types the word shown on the terminal."""
 
     def __init__(self, message: str, challenge: Challenge) -> None:
         super().__init__(message, _REMEDY)
@@ -65,32 +70,51 @@ class Visitor(Protocol):
         """Whether it has ended, for sure."""
 
 
-class Gate:
-    """Who may decide, of those who reach the control socket.
+class ProcessView(Protocol):
+    """How the gate sees processes and reaches their terminals: the helper process."""
 
-    `note` makes what happened durable. `connected` are the processes that hold an MCP connection.
+    async def look(
+        self, callers: Sequence[int], others: Sequence[int], markers: Collection[str]
+    ) -> Sighting | None:
+        """Look at `callers` and their terminals, then at `others`, for markers among `markers`.
+
+        Where that fails, the lineages of the callers alone come back, as late; None where nobody
+        could look at all.
+        """
+
+    async def show(self, caller: Process, text: str) -> str:
+        """Show text on the terminal of `caller` and return its name. Raises RootsdError."""
+
+
+class Gate:
+    """Decides which callers of the control socket may give commands.
+
+    `note` makes an event durable. `connected` are the processes that hold an MCP connection.
     """
 
     def __init__(
         self,
         guard: Guard,
         *,
-        look: Look,
+        view: ProcessView,
         note: Callable[[Note], Awaitable[None]],
         connected: Callable[[], Iterable[int]],
         clock: Callable[[], float],
         now: Callable[[], datetime],
-        refusals: Refusals,
+        records: Records,
     ) -> None:
         self.guard = guard
         self._agents: Sequence[Agent] = KNOWN_AGENTS
-        self.refusals = refusals
-        self._look = look
+        self.refusals = records.refusals
+        self.agent_commands = records.agent_commands
+        self._view = view
         self._note = note
         self._connected = connected
         self._now = now
         self._hosts: dict[tuple[int, int], Process] = {}
+        self._are_all_hosts_known = True
         self._bucket = Bucket(clock)
+        self._commands_bucket = Bucket(clock)
         self._arrived = anyio.Event()
         self._seen = anyio.Event()
 
@@ -133,49 +157,118 @@ class Gate:
             seen.set()
 
     async def find(self, visitor: Visitor) -> tuple[Caller, Finding]:
-        """Who the visitor is, and what becomes of an order of his."""
+        """Return the caller at the other end, and what the guard does with its command."""
+        caller = await self._caller(visitor)
+        return caller, self._judge(self.guard, caller)
+
+    async def _caller(self, visitor: Visitor) -> Caller:
         seen = await self._see((visitor.pid,))
         # Asked last: then what was seen was seen of this process, and of no later one.
         gone = visitor.has_gone()
-        caller = Caller(None if seen is None else seen.get(visitor.pid, ()), gone)
-        return caller, judge_caller(self.guard, caller, self._hosts.values(), self._agents)
+        if seen is None:
+            return Caller(_UNSEEN, gone)
+        return Caller(seen.lineages.get(visitor.pid, Lineage()), gone, seen.terminals)
+
+    def _judge(self, guard: Guard, caller: Caller) -> Finding:
+        hosts = Hosts(tuple(self._hosts.values()), self._are_all_hosts_known)
+        return judge_caller(guard, caller, hosts, self._agents)
+
+    async def challenge(self, order: Order, caller: Caller, why: str) -> tuple[str, str]:
+        """Show a new word on the caller's terminal; return the word and the terminal's name.
+
+        Raises CallerRefused if it cannot be shown.
+        """
+        assert caller.process is not None, "only a caller that was seen is challenged"
+        word = "".join(secrets.choice(_SYLLABLES) for _ in range(3))
+        stakes = list(await order.stakes())[:_MOST_LINES]
+        lines = [*stakes, f"This is asked since {why}.", f"Type {word} to go on: "]
+        text = "\r\n".join(safe_text(line) for line in ["", *lines])
+        try:
+            return word, await self._view.show(caller.process, text)
+        except RootsdError as error:
+            missing = f"{why}, and the word to type could not be shown: {error.message}"
+            raise await self.refuse(order, caller, missing) from error
 
     async def refuse(self, order: Order, caller: Caller, why: str) -> CallerRefused:
-        """Remember that the order was refused; the error to raise."""
+        """Record that the command was refused, and return the error to raise."""
         by = who(caller)
         log.warning("refused: %s (%s): %s", order.words, by, why)
-        at = self._now().isoformat(timespec="seconds").replace("+00:00", "Z")
-        self.refusals.add(at=at, what=order.words, by=by, why=why)
-        if missed := self._bucket.take():
-            more = f" ({missed - 1} more like it)" if missed > 1 else ""
-            actor = Actor(ActorKind.CALLER, f"{by}: {why}")
-            try:
-                await self._note(Attempt(order.words + more, actor))
-            except RootsdError as error:
-                log.warning("the store refuses to tell of it: %s", error)
-        return CallerRefused(f"this is refused, since {why}", _REMEDY)
+        self.refusals.add(at=self._at(), what=order.words, by=by, why=why)
+        actor = Actor(ActorKind.CALLER, f"{by}: {why}")
+        await self._record(Attempt(order.words, actor), self._bucket)
+        is_unseen = caller.lineage.completeness is Completeness.UNAVAILABLE
+        return CallerRefused(f"this is refused, since {why}", _RESTART if is_unseen else _REMEDY)
 
-    async def _see(self, pids: Sequence[int]) -> Lineages | None:
+    async def note_command(self, words: str, visitor: Visitor) -> None:
+        """Record a command that decides nothing, if an agent gives it.
+
+        The guard allows it: a person who could not stop the daemon would be worse off. A caller
+        that nobody could see is not taken for an agent.
+        """
+        if self.guard is Guard.OFF:
+            return
+        caller = await self._caller(visitor)
+        finding = self._judge(Guard.AGENTS, caller)
+        if caller.process is None or finding.response is not Response.REFUSE:
+            return
+        by, why = who(caller), finding.why
+        log.warning("an agent runs: %s (%s): %s", words, by, why)
+        self.agent_commands.add(at=self._at(), what=words, by=by, why=why)
+        actor = Actor(ActorKind.CALLER, f"{by}: {why}")
+        await self._record(Attempt(words, actor, Verb.AGENT_COMMAND), self._commands_bucket)
+
+    async def _record(self, attempt: Attempt, bucket: Bucket) -> None:
+        """Make an attempt durable. Of very many, few are written, with the number of the rest."""
+        missed = bucket.take()
+        if not missed:
+            return
+        more = f" ({missed - 1} more like it)" if missed > 1 else ""
+        try:
+            await self._note(replace(attempt, what=attempt.what + more))
+        except RootsdError as error:
+            log.warning("the store does not record it: %s", error)
+
+    def _at(self) -> str:
+        return self._now().isoformat(timespec="seconds").replace("+00:00", "Z")
+
+    async def _see(self, callers: Sequence[int]) -> Sighting | None:
         markers = {marker for agent in self._agents for marker in agent.markers | agent.hints}
         connected, hosts = set(self._connected()), {host.pid for host in self._hosts.values()}
-        lineages = await self._look(sorted(connected.union(pids, hosts)), markers)
-        if lineages is None:
+        others = [*sorted(connected - hosts), *sorted(hosts)]
+        sighting = await self._view.look(callers, others, markers)
+        if sighting is None:
             return None
-        living = {line[0].key for line in lineages.values() if line}
-        # One that has ended started nobody who lives; what it left behind cannot be told.
-        for key in [key for key in self._hosts if key[0] in hosts and key not in living]:
-            del self._hosts[key]
-        for pid in connected & lineages.keys():
-            for host in hosts_in(lineages[pid]):
+        lineages = sighting.lineages
+        self._forget_ended(hosts, lineages)
+        self._are_all_hosts_known = True
+        for pid in connected:
+            seen = lineages.get(pid, Lineage(completeness=Completeness.LATE))
+            found = [*hosts_in(seen.processes)]
+            if not seen.is_complete and len(found) == len(seen.processes):
+                # Who started it may lie beyond what was seen.
+                self._are_all_hosts_known &= pid in hosts
+                continue
+            for host in found:
                 self._hosts.pop(host.key, None)
                 self._hosts[host.key] = host
         while len(self._hosts) > _MOST_HOSTS:
             del self._hosts[next(iter(self._hosts))]
-        return lineages
+        return sighting
+
+    def _forget_ended(self, pids: Collection[int], lineages: Mapping[int, Lineage]) -> None:
+        """Forget the hosts among `pids` that have ended. They started no living process; what
+        they left behind cannot be told apart. A host that the look did not reach stays."""
+        living = {seen.processes[0].key for seen in lineages.values() if seen.processes}
+        unseen = Lineage(completeness=Completeness.LATE)
+        found = {pid: lineages.get(pid, unseen) for pid in pids}
+        late = {pid for pid, seen in found.items() if not seen.processes and not seen.is_complete}
+        for key in [*self._hosts]:
+            if key[0] in pids and key not in living and key[0] not in late:
+                del self._hosts[key]
 
 
 class Visit:
-    """One control connection at the gate; `typed` answers the challenge given on it before."""
+    """One control connection at the gate. A challenge and its answer use the same connection."""
 
     def __init__(self, gate: Gate, visitor: Visitor) -> None:
         self._gate = gate
@@ -189,8 +282,10 @@ class Visit:
         return Actor(ActorKind.CALLER if refused else ActorKind.PERSON, who(caller))
 
     async def admit(self, order: Order, typed: str | None) -> Actor:
-        """Who gives the order, if it may be followed. Raises CallerRefused, and ChallengeNeeded
-        where a word has to be typed first."""
+        """Return who gives the command, if it may be followed.
+
+        Raises CallerRefused, and ChallengeNeeded if a word has to be typed first.
+        """
         gate = self._gate
         caller, finding = await gate.find(self._visitor)
         match finding.response:
@@ -202,14 +297,12 @@ class Visit:
                 pass
         asked, self._asked = self._asked, None
         if typed is None:
-            stakes = await order.stakes()
-            word = "".join(secrets.choice(_SYLLABLES) for _ in range(3))
+            word, terminal = await gate.challenge(order, caller, finding.why)
             self._asked = (order.words, word)
-            lines = [*stakes, f"This is asked since {finding.why}."]
             raise ChallengeNeeded(
-                f"this has to be confirmed, since {finding.why}",
-                Challenge(lines=lines, word=word),
+                f"this has to be confirmed with the word shown on {terminal}, since {finding.why}",
+                Challenge(terminal=terminal),
             )
         if asked != (order.words, typed.strip()):
             raise await gate.refuse(order, caller, "the word typed was not the one asked for")
-        return Actor(ActorKind.PERSON, f"{who(caller)}, confirmed there")
+        return Actor(ActorKind.CHALLENGED, f"{who(caller)}: {finding.why}")

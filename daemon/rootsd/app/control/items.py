@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from types import MappingProxyType
 
+from rootsd.app.control.worktrees import why_not_inherited
 from rootsd.core.catalog import Catalog
 from rootsd.core.decide import Ground
 from rootsd.core.model import Presence, Project, ProjectKind, Verdict
@@ -18,6 +19,12 @@ from rootsd.wire.projects import Item
 NoteOn = Callable[[bytes], str | None]
 
 _NO_ORIGINS: Mapping[bytes, str] = MappingProxyType({})
+
+
+class RequestNote(str):
+    """A note that says which session asks for a folder, and why."""
+
+    __slots__ = ()
 
 
 def without_note(_: bytes) -> str | None:
@@ -37,9 +44,14 @@ def items_of(
     items = []
     for project in projects:
         item = _item(catalog, project, parents)
+        if (session := catalog.bound.get(project.path)) is not None:
+            item["session"] = session.label
         item["origin"] = origin = origins.get(project.path)
         asker = note_on(project.path) if catalog.is_waiting(project) else None
-        notes = (item["note"], _on_origin(catalog, project, origin), asker)
+        if isinstance(asker, RequestNote):
+            item["request"] = asker
+        inherits = why_not_inherited(catalog, project)
+        notes = (item["note"], inherits, _on_origin(catalog, project, origin), asker)
         item["note"] = "; ".join(note for note in notes if note) or None
         items.append(item)
     return items
@@ -107,13 +119,27 @@ def _parent_of(project: Project, parents: Sequence[Parent]) -> str | None:
 
 
 def _note(catalog: Catalog, project: Project) -> str | None:
-    """What a person should know that no other field says."""
+    """Return what a person should know that no other field says."""
+    return _why_unpublishable(catalog, project) or _why_this_verdict(catalog, project)
+
+
+def _why_unpublishable(catalog: Catalog, project: Project) -> str | None:
+    """Return why no approval could publish `project` as it is, or None."""
+    if catalog.is_hopeless(project):
+        return f"can never be published: {catalog.why_never(project)}"
     if not is_utf8(project.path):
         return "not published: the path is not UTF-8"
     if project.sighting.hazard is not None:
         return f"cannot be published: {project.sighting.hazard.value}"
+    return None
+
+
+def _why_this_verdict(catalog: Catalog, project: Project) -> str | None:
+    """Return what led to the verdict on `project`, or None if the verdict says it all."""
     judgement = catalog.judgements[project.path]
     match judgement.ground:
+        case Ground.APPROVED if (session := catalog.bound.get(project.path)) is not None:
+            return f"for the session of {session.label} alone"
         case Ground.HOLDS_DENIED:
             inner = next(p for p in catalog.below(project.path) if catalog.is_denied(p))
             return f"withheld: holds {catalog.name_of(inner)}, which is denied"

@@ -13,22 +13,28 @@ from rootsd.app.control.facts import FactsOf
 from rootsd.app.control.items import NoteOn, items_of
 from rootsd.app.control.origins import OriginsOf
 from rootsd.app.control.register import Entry, look
+from rootsd.app.control.worktrees import worktree_items
+from rootsd.app.deciding.following import Follow, follow_nothing
 from rootsd.app.deciding.ledger import Ledger
 from rootsd.app.deciding.references import Resolver, canonical, is_selected
 from rootsd.core.catalog import Catalog
+from rootsd.core.errors import OrderRefused
+from rootsd.core.inputs import Approve
 from rootsd.core.marks import mark_of
-from rootsd.core.model import Project
+from rootsd.core.model import Actor, ActorKind, Project
 from rootsd.core.parents import Parent
 from rootsd.core.paths import contains
-from rootsd.wire.facts import ShowQuery
+from rootsd.wire.facts import ShowQuery, WorktreeItem
 from rootsd.wire.guarding import LONGEST_WAIT_S
 from rootsd.wire.projects import Listing, NextWaiting, ProjectsQuery, Selection
+
+_NOBODY = Actor(ActorKind.PERSON)  # who gives an order that is only rehearsed
 
 
 @dataclass(frozen=True, slots=True)
 class Projects:
     """Answers `ProjectsQuery` and `ShowQuery`. `real_path` is as for
-    `rootsd.app.deciding.choosing`."""
+    `rootsd.app.deciding.choosing`, `follow` as for `rootsd.app.deciding.decisions`."""
 
     ledger: Ledger
     real_path: Callable[[str, str], bytes]
@@ -36,6 +42,7 @@ class Projects:
     note_on: NoteOn
     facts_of: FactsOf
     origins_of: OriginsOf
+    follow: Follow = follow_nothing
 
     def entries(self) -> Iterable[Entry[Any]]:
         """What is answered here."""
@@ -69,11 +76,15 @@ class Projects:
         ]
         back = [p for p in chosen if catalog.is_waiting(p) and catalog.may_come_back(p)]
         origins = await self.origins_of(back)
-        return Listing(
+        listing = Listing(
             revision=revision,
             items=items_of(catalog, chosen, self.parents(), self.note_on, origins),
             warnings=[],
         )
+        if query.select is Selection.WAITING:
+            hopeless = [project for project in candidates if catalog.is_hopeless(project)]
+            listing["hopeless"] = items_of(catalog, hopeless, self.parents())
+        return listing
 
     async def next_waiting(self, query: NextWaiting) -> Listing:
         """What waits beyond what is known, as soon as there is something."""
@@ -101,11 +112,27 @@ class Projects:
         pairs = zip(chosen, seen, strict=True)
         origins = {p.path: facts["origin"] for p, facts in pairs if facts.get("origin")}
         items = items_of(catalog, chosen, self.parents(), self.note_on, origins)
+        await self.follow([project.path for project in chosen])
         for item, project, facts in zip(items, chosen, seen, strict=True):
+            if trees := self._worktrees(project):
+                item["worktrees"] = trees
             # As it was known before the facts were read: what took its place since is refused.
             item["identity"] = mark_of(project.sighting.identity)
             cast("dict[str, Any]", item).update(facts)
         return Listing(revision=revision, items=items, warnings=[])
+
+    def _worktrees(self, project: Project) -> list[WorktreeItem]:
+        """Return what an approval of the project would mean for its worktrees."""
+        catalog = self.ledger.catalog
+        if not catalog.linked.get(project.path):
+            return []
+        if catalog.since(project) is None:
+            approval = Approve(project.path, project.sighting.identity, _NOBODY)
+            try:
+                catalog = self.ledger.rehearse([approval]).catalog
+            except OrderRefused:
+                return []
+        return worktree_items(catalog, [project.path])
 
     def _canonical(self, typed: str, cwd: str) -> bytes:
         return canonical(self.real_path, typed, cwd)

@@ -1,4 +1,4 @@
-"""What was refused since somebody looked, kept over the daemon's end.
+"""Commands of agents since a person looked, kept beyond the end of the daemon.
 
 An account for people: the history tells of the same, and nothing is decided by this. So it is
 neither synced nor guarded, and one that cannot be read counts for none.
@@ -10,10 +10,12 @@ import json
 import logging
 import os
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from rootsd.core.errors import RootsdError
 from rootsd.core.labels import safe_label
+from rootsd.core.parsing import parse_json
 from rootsd.host.private import open_private_file, unusable
 from rootsd.wire import forms
 from rootsd.wire.guarding import RefusedStatus
@@ -21,14 +23,15 @@ from rootsd.wire.guarding import RefusedStatus
 log = logging.getLogger(__name__)
 
 REFUSED_NAME = "refused.json"
+AGENT_COMMANDS_NAME = "agent-commands.json"
 _LONGEST = 1 << 16
 
 
 class Refusals:
-    """Kept in the folder `state`, which the caller has locked."""
+    """Kept in the file `name` of the folder `state`, which the caller has locked."""
 
-    def __init__(self, state: Path) -> None:
-        self._file = state / REFUSED_NAME
+    def __init__(self, state: Path, name: str = REFUSED_NAME) -> None:
+        self._file = state / name
         self.seen_by_nobody = self._read()
         """The sum of them; None where there was none."""
 
@@ -58,10 +61,10 @@ class Refusals:
             log.warning("what was refused is not written down: %s", error)
 
     def _read(self) -> RefusedStatus | None:
-        with suppress(RootsdError, OSError, ValueError, TypeError, KeyError, RecursionError):
+        with suppress(RootsdError, OSError, ValueError, TypeError, KeyError):
             fd = open_private_file(self._file, os.O_RDONLY)
             try:
-                kept = json.loads(os.pread(fd, _LONGEST, 0))
+                kept = parse_json(os.pread(fd, _LONGEST, 0))
             finally:
                 os.close(fd)
             return RefusedStatus(
@@ -72,6 +75,19 @@ class Refusals:
                 why=_words(kept["why"]),
             )
         return None
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """The commands that were refused, and those that an agent ran and that decide nothing."""
+
+    refusals: Refusals
+    agent_commands: Refusals
+
+    @classmethod
+    def kept_in(cls, state: Path) -> Records:
+        """Return the records in the folder `state`, which the caller has locked."""
+        return cls(Refusals(state), Refusals(state, AGENT_COMMANDS_NAME))
 
 
 def _words(raw: object) -> str:

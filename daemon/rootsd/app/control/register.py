@@ -44,13 +44,15 @@ class Call:
 class Entry(Generic[R]):
     """One kind of request. `order_in` makes the order that a request is, or None where it only
     looks; `afterwards` is called once the answer is out. `asks_who`: it is no order, and yet its
-    `Call` has to name the one who asks."""
+    `Call` has to name the one who asks. `command_in` is the command that a request is part of,
+    which decides nothing and which an agent may give, on record; empty for none."""
 
     form: type[R]
     answer: Callable[[R, Call], Awaitable[Answer]]
     order_in: Callable[[R], Order | None]
     afterwards: Callable[[], None] = lambda: None
     asks_who: Callable[[R], bool] = lambda _: False
+    command_in: Callable[[R], str] = lambda _: ""
 
 
 def look(form: type[R], answer: Callable[[R], Awaitable[Answer]]) -> Entry[R]:

@@ -13,9 +13,10 @@ from rootsd.app.control.register import Answer, Call, Entry, look
 from rootsd.app.control.scans import Surveyor
 from rootsd.app.deciding.ledger import Ledger
 from rootsd.core.callers import Guard
-from rootsd.core.model import ActorKind, Verdict
+from rootsd.core.model import Actor, ActorKind, Verdict
 from rootsd.wire.guarding import RefusedStatus
 from rootsd.wire.running import (
+    Announcement,
     ConfigStatus,
     DaemonStatus,
     Reload,
@@ -52,18 +53,28 @@ class Host(Protocol):
         """What does not work as it should, a sentence each; with `is_look` a person is shown it
         now."""
 
-    async def reload(self) -> None:
-        """Read the configuration again. Raises BadConfig, and then the old one stays."""
+    async def reload(self, actor: Actor | None = None) -> None:
+        """Read the configuration again, on the command of `actor`. Raises BadConfig, and then the
+        old one stays."""
 
     def stop(self) -> None:
         """End the daemon."""
 
 
-class StandingGuard(Protocol):
-    """Who may decide, and what was refused since somebody looked."""
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Who may decide, and what agents tried and did since a person looked."""
 
-    def __call__(self, *, is_look: bool) -> tuple[Guard, RefusedStatus | None]:
-        """Both; with `is_look`, somebody is shown them now."""
+    guard: Guard
+    refused: RefusedStatus | None
+    agent_commands: RefusedStatus | None
+
+
+class StandingGuard(Protocol):
+    """How the guard stands."""
+
+    def __call__(self, *, is_look: bool) -> Standing:
+        """Return it; with `is_look`, a person is shown it now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +93,20 @@ class Running:
                 StatusQuery, self.tell_status, lambda _: None, asks_who=lambda query: query.is_look
             ),
             look(SessionsQuery, self.sessions),
-            look(Reload, self.reload),
-            Entry(Stop, self.stop, lambda _: None, self.host.stop),
+            Entry(
+                Reload,
+                self.reload,
+                lambda _: None,
+                asks_who=lambda _: True,
+                command_in=lambda request: request.command,
+            ),
+            Entry(
+                Announcement,
+                self.announced,
+                lambda _: None,
+                command_in=lambda request: request.command or "an unnamed command",
+            ),
+            Entry(Stop, self.stop, lambda _: None, self.host.stop, command_in=lambda _: "down"),
         )
 
     async def tell_status(self, query: StatusQuery, call: Call) -> Status:
@@ -96,6 +119,7 @@ class Running:
         catalog = self.ledger.catalog
         counts = Counter(j.verdict.value for j in catalog.judgements.values())
         waiting = sum(1 for p in catalog.projects.values() if catalog.is_waiting(p))
+        hopeless = sum(1 for p in catalog.projects.values() if catalog.is_hopeless(p))
         lapsed = sum(1 for p in catalog.projects.values() if p.ruling.is_lapsed)
         lapsed_rules = sum(1 for rule in catalog.rules if rule.verdict is Verdict.PENDING)
         incomplete = sum(1 for p in catalog.projects.values() if p.sighting.incomplete)
@@ -104,7 +128,7 @@ class Running:
             degraded.append(
                 f"the disk refuses {self.ledger.unsaved} changes; they hold until the daemon ends"
             )
-        guard, refused = self.standing(is_look=query.is_look)
+        standing = self.standing(is_look=query.is_look)
         return Status(
             revision=self.ledger.revision,
             daemon=self.host.about(),
@@ -114,6 +138,7 @@ class Running:
                 "published": len(catalog.roots),
                 "approved": counts["approved"],
                 "waiting": waiting,
+                "hopeless": hopeless,
                 "denied": counts["denied"],
                 "lapsed": lapsed,
                 "lapsed_rules": lapsed_rules,
@@ -122,8 +147,9 @@ class Running:
             },
             sessions=self.host.sessions(),
             closed_connections=self.host.closed_connections(),
-            guard=guard.value,
-            refused=refused,
+            guard=standing.guard.value,
+            refused=standing.refused,
+            agent_commands=standing.agent_commands,
             degraded=degraded,
             warnings=[],
         )
@@ -136,9 +162,13 @@ class Running:
             items = await to_thread.run_sync(self.host.session_history, query.last)
         return SessionListing(revision=self.ledger.revision, items=items, warnings=[])
 
-    async def reload(self, _: Reload) -> Status:
+    async def announced(self, _: Announcement, __: Call) -> Answer:
+        """Answer nothing: the guard has recorded it."""
+        return {}
+
+    async def reload(self, _: Reload, call: Call) -> Status:
         """Read the configuration again. Raises BadConfig."""
-        await self.host.reload()
+        await self.host.reload(call.actor)
         return await self.status(StatusQuery())
 
     async def stop(self, _: Stop, __: Call) -> Answer:

@@ -49,13 +49,16 @@ class Surveyor(Protocol):
         """What discovery cannot do as it should, a sentence each."""
 
     async def scan(self, parent: bytes | None, progress: ProgressSink | None) -> ScanCost:
-        """Scan now; everything seen is in the catalogue when this returns."""
+        """Scan now, and return when the catalog holds every project that the scan found."""
 
     async def propose(self, path: bytes) -> None:
         """Look at one folder and take it into the catalogue. Raises RootsdError."""
 
     async def foresee(self, path: bytes) -> Sighted:
         """What `propose` would see; nothing is taken in. Raises as `propose` does."""
+
+    async def follow(self, mains: Sequence[bytes]) -> None:
+        """Have the worktrees of these repositories in the catalogue, as they are now."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,9 @@ from anyio import to_thread
 
 from rootsd.app.control.items import items_of
 from rootsd.app.control.register import Entry, Order, order, plain
-from rootsd.app.deciding.decisions import check_word
 from rootsd.app.deciding.ledger import Ledger
 from rootsd.app.deciding.references import canonical
+from rootsd.app.deciding.words import check_name
 from rootsd.core.catalog import Catalog
 from rootsd.core.inputs import Rename, Sighted
 from rootsd.core.labels import safe_label
@@ -44,9 +44,11 @@ class Adding:
 
     async def add(self, request: Addition, actor: Actor) -> Added:
         """Propose it. Raises BadRequest for what is neither, and what `propose` raises."""
-        if request.name is not None:
-            check_word(request.name)
         before = self.ledger.catalog
+        if request.name is not None:
+            is_uri = looks_like_a_uri(request.what)
+            path = _sighted_uri(request.what).path if is_uri else await self._folder(request)
+            check_name(request.name, path, before)
         if request.effect is Effect.DRY_RUN:
             path, catalog = await self._rehearsed(request, actor)
         else:

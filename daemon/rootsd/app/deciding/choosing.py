@@ -8,19 +8,22 @@ from dataclasses import dataclass
 from anyio import to_thread
 
 from rootsd.app.deciding.ledger import Ledger
-from rootsd.app.deciding.references import Resolver, canonical, is_selected
+from rootsd.app.deciding.references import Resolver, canonical, is_glob, is_selected
 from rootsd.core.catalog import Catalog
+from rootsd.core.decide import doubt_about_sweep
 from rootsd.core.errors import IdentityChanged, UnknownProject
 from rootsd.core.inputs import Sighted
 from rootsd.core.labels import safe_label
 from rootsd.core.marks import mark_of
-from rootsd.core.model import Project, ProjectKind, Rule, Verdict
+from rootsd.core.model import Project, Rule, Verdict
 from rootsd.core.paths import contains
-from rootsd.core.step import ALL_ALIKE, is_told_apart
 from rootsd.core.uris import looks_like_a_uri
 from rootsd.wire.deciding import Decide, DecisionVerb, Effect
 from rootsd.wire.projects import Selection
 from rootsd.wire.request import BadRequest
+
+_BY_NAME = "rootsd approve PATH"
+_MOST_NAMED = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +76,16 @@ class Chooser:
             raise UnknownProject("no project was named", "rootsd pending")
         resolver = self._resolver(catalog, request.cwd)
         fits = _fitting(catalog, request.verb)
-        chosen = await to_thread.run_sync(resolver.all, request.refs, fits)
+        try:
+            chosen = await to_thread.run_sync(resolver.all, request.refs, fits)
+        except UnknownProject as error:
+            if left_out := await _doubted_by_glob(resolver, request):
+                raise UnknownProject("; ".join(left_out), _BY_NAME) from error
+            raise
         if request.shown:
             _check_as_shown(chosen, request)
-        return Chosen(catalog, tuple(chosen), ())
+        left_out = await _doubted_by_glob(resolver, request, chosen)
+        return Chosen(catalog, tuple(chosen), left_out)
 
     async def _selected(self, catalog: Catalog, request: Decide) -> Chosen:
         under = b"/"
@@ -85,20 +94,25 @@ class Chooser:
         selected = [
             project
             for project in sorted(catalog.projects.values(), key=lambda p: p.path)
-            if contains(under, project.path) and is_selected(catalog, project, request.select)
+            if contains(under, project.path) and _is_swept(catalog, project, request.select)
         ]
         fits = _fitting(catalog, request.verb)
         fitting = tuple(p for p in selected if fits(p) and not self._has_ended(request, p))
         paths = {project.path for project in fitting}
-        warnings = tuple(
-            _left_out(catalog, p, why)
-            for p in selected
-            if p.path not in paths and (why := self._why_left_out(catalog, request, p)) is not None
+        others = [p for p in selected if p.path not in paths]
+        warnings = (
+            *(
+                _left_out(catalog, p, why)
+                for p in others
+                if (why := self._why_left_out(catalog, request, p)) is not None
+            ),
+            *_doubted(catalog, request, others),
         )
         rules = _lapsed_rules(catalog, request)
         if not fitting and not rules:
             nothing = "nothing is waiting for a decision there"
-            raise UnknownProject("; ".join(warnings) or nothing, "rootsd ls")
+            remedy = _BY_NAME if _doubted(catalog, request, others) else "rootsd ls"
+            raise UnknownProject("; ".join(warnings) or nothing, remedy)
         return Chosen(catalog, fitting, warnings, rules)
 
     def _has_ended(self, request: Decide, project: Project) -> bool:
@@ -163,15 +177,63 @@ def _check_as_shown(chosen: list[Project], request: Decide) -> None:
 
 
 def _fitting(catalog: Catalog, verb: DecisionVerb) -> Callable[[Project], bool]:
-    """Whether an order that does not name a project may mean it.
+    """Return whether an order that does not name a project may mean it.
 
-    An approval by sweep overturns no denial, and is not stopped by what cannot be approved.
+    An approval by sweep overturns no denial. It leaves out the projects that cannot be approved,
+    and those that a person has to name.
     """
     if verb is not DecisionVerb.APPROVE:
         return lambda _: True
     return lambda p: (
-        p.path in catalog.roots or (catalog.is_waiting(p) and _obstacle(catalog, p) is None)
+        p.path in catalog.roots
+        or (
+            catalog.is_waiting(p)
+            and _obstacle(catalog, p) is None
+            and doubt_about_sweep(p, catalog.surroundings) is None
+        )
     )
+
+
+async def _doubted_by_glob(
+    resolver: Resolver, request: Decide, chosen: Sequence[Project] = ()
+) -> tuple[str, ...]:
+    """Return a warning for each project that the globs match and that has to be named."""
+    globs = [reference for reference in request.refs if is_glob(reference)]
+    if not globs or request.verb is not DecisionVerb.APPROVE:
+        return ()
+    found = [await to_thread.run_sync(resolver.find, each) for each in globs]
+    paths = {project.path for project in chosen}
+    others = {p.path: p for some in found for p in some if p.path not in paths}
+    return _doubted(resolver.catalog, request, list(others.values()))
+
+
+def _doubted(catalog: Catalog, request: Decide, others: Sequence[Project]) -> tuple[str, ...]:
+    """Return warnings for those of `others` that wait, and that an approval has to name.
+
+    The last one says how many they are, and how to approve one.
+    """
+    if request.verb is not DecisionVerb.APPROVE:
+        return ()
+    around = catalog.surroundings
+    doubts = [
+        (project, doubt)
+        for project in others
+        if catalog.is_waiting(project) and _obstacle(catalog, project) is None
+        if (doubt := doubt_about_sweep(project, around)) is not None
+    ]
+    if not doubts:
+        return ()
+    count = "1 project has" if len(doubts) == 1 else f"{len(doubts):,} projects have"
+    return (
+        *(_left_out(catalog, project, doubt.value) for project, doubt in doubts[:_MOST_NAMED]),
+        f"{count} to be approved by name: {_BY_NAME}",
+    )
+
+
+def _is_swept(catalog: Catalog, project: Project, select: Selection) -> bool:
+    """Whether a sweep comes upon `project`: also upon what it then leaves out with the reason."""
+    is_left_out = select is Selection.WAITING and catalog.is_hopeless(project)
+    return is_left_out or is_selected(catalog, project, select)
 
 
 def _lapsed_rules(catalog: Catalog, request: Decide) -> tuple[Rule, ...]:
@@ -186,11 +248,7 @@ def _obstacle(catalog: Catalog, project: Project) -> str | None:
     """Why an approval of a project that waits would be refused, as a sentence."""
     if project.path in catalog.surroundings.holding_denied:
         return "it holds a denied project"
-    if project.sighting.kind is ProjectKind.URI:
-        return None
-    if not is_told_apart(project.sighting.identity):
-        return ALL_ALIKE
-    return catalog.places.why_no_root(project.path)
+    return catalog.why_never(project)
 
 
 def _left_out(catalog: Catalog, project: Project, why: str) -> str:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from types import MappingProxyType
 from typing import Any, Protocol
 
 import anyio
@@ -13,14 +14,16 @@ import anyio
 from rootsd.app.control.gate import Gate
 from rootsd.app.control.items import rfc3339
 from rootsd.app.control.register import Entry, Order, look, order, plain
+from rootsd.app.control.running import Standing
 from rootsd.app.deciding.ledger import Ledger
 from rootsd.core.callers import Guard
 from rootsd.core.changes import Verb
 from rootsd.core.history import FOCUS, Event, SubjectKind
 from rootsd.core.labels import safe_label
-from rootsd.core.model import Actor, Rule
+from rootsd.core.model import Actor, Rule, Ruling
 from rootsd.core.paths import text_of
 from rootsd.core.records import Focused, RuledProject
+from rootsd.core.undoing import taken_back
 from rootsd.wire.deciding import Effect
 from rootsd.wire.guarding import (
     LONGEST_WAIT_S,
@@ -29,8 +32,8 @@ from rootsd.wire.guarding import (
     LogItem,
     LogListing,
     LogQuery,
-    RefusedStatus,
     SetGuard,
+    TakenBack,
 )
 
 
@@ -69,7 +72,8 @@ class Chronicle:
                 await saved.wait()
                 saved = self.ledger.next_save()
                 events = await self.ledger.undisturbed(partial(self._events, query))
-        return LogListing(revision=self.ledger.revision, items=log_items(events), warnings=[])
+        items = await self.ledger.undisturbed(partial(log_items_from, self.archive, events))
+        return LogListing(revision=self.ledger.revision, items=items, warnings=[])
 
     async def guard(self, _: GuardQuery) -> GuardStatus:
         """Who may decide."""
@@ -87,12 +91,14 @@ class Chronicle:
             return self.archive.last_events(max(0, query.last))
         return self.archive.events(max(0, query.after), max(0, query.last))
 
-    def standing(self, *, is_look: bool) -> tuple[Guard, RefusedStatus | None]:
-        """Who may decide, and what was refused since somebody looked."""
-        refused = self.gate.refusals.seen_by_nobody
+    def standing(self, *, is_look: bool) -> Standing:
+        """Return who may decide, and what agents tried and did since a person looked."""
+        refused, commands = self.gate.refusals, self.gate.agent_commands
+        standing = Standing(self.gate.guard, refused.seen_by_nobody, commands.seen_by_nobody)
         if is_look:
-            self.gate.refusals.looked()
-        return self.gate.guard, refused
+            refused.looked()
+            commands.looked()
+        return standing
 
     def _guard_status(self, guard: Guard) -> GuardStatus:
         return GuardStatus(revision=self.ledger.revision, guard=guard.value, warnings=[])
@@ -104,12 +110,20 @@ def _guarding(request: SetGuard) -> Order | None:
     return plain(f"guard {request.guard.value}")
 
 
-def log_items(events: Sequence[Event]) -> list[LogItem]:
-    """The events as the command line is told of them."""
-    return [_item(event) for event in events]
+def log_items_from(archive: Archive, events: Sequence[Event]) -> list[LogItem]:
+    """Return `events` of `archive` as items, with what each undoing took back. In a thread."""
+    has_undone = any(event.verb is Verb.UNDONE for event in events)
+    return log_items(events, taken_back(archive.events()) if has_undone else {})
 
 
-def _item(event: Event) -> LogItem:
+def log_items(
+    events: Sequence[Event], undid: Mapping[int, Event] = MappingProxyType({})
+) -> list[LogItem]:
+    """Return the events as items; `undid` are those that were taken back, by their undoing."""
+    return [_item(event, undid.get(event.seq)) for event in events]
+
+
+def _item(event: Event, undid: Event | None) -> LogItem:
     actor = event.decided_by()
     path, encoded = _path(event)
     return LogItem(
@@ -117,15 +131,23 @@ def _item(event: Event) -> LogItem:
         at=rfc3339(event.at),
         verb=event.verb.value,
         actor=actor.kind.value if actor else None,
-        by=actor.detail or None if actor else None,
+        by=_by(event, actor),
         path=path,
         path_b64=encoded,
         what=_what(event),
+        undid=TakenBack(seq=undid.seq, verb=undid.verb.value) if undid else None,
     )
 
 
+def _by(event: Event, actor: Actor | None) -> str | None:
+    if actor is None:
+        is_of_parent = event.subject.kind is SubjectKind.PARENT
+        return "the configuration file was edited" if is_of_parent else None
+    return actor.detail or None
+
+
 def _path(event: Event) -> tuple[str | None, str | None]:
-    if event.subject.kind is not SubjectKind.PROJECT:
+    if event.subject.kind not in (SubjectKind.PROJECT, SubjectKind.PARENT):
         return None, None
     try:
         return event.subject.key.decode(), None
@@ -133,10 +155,17 @@ def _path(event: Event) -> tuple[str | None, str | None]:
         return None, b64encode(event.subject.key).decode("ascii")
 
 
+def _for_session(ruling: Ruling) -> str:
+    decision = ruling.decision
+    if decision is None or decision.session is None:
+        return ""
+    return f" ({decision.access.value}, for the session of {decision.session.label})"
+
+
 def _what(event: Event) -> str:
     match event.outcome():
         case RuledProject(ruling=ruling) if ruling.name:
-            return safe_label(ruling.name)
+            return safe_label(ruling.name) + _for_session(ruling)
         case Rule(number=number, pattern=pattern) if event.verb in (Verb.LAPSED, Verb.APPROVED):
             return f"rule {number} {safe_label(pattern, limit=None)}"
         case Rule(verdict=verdict, pattern=pattern):

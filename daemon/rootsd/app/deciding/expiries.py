@@ -7,8 +7,8 @@ from typing import Protocol
 
 from rootsd.core.catalog import Catalog
 from rootsd.core.expiry import Moment, due_ns, has_ended
-from rootsd.core.inputs import Expired
-from rootsd.core.model import Decision, Expiry, Project
+from rootsd.core.inputs import Expired, SessionOver
+from rootsd.core.model import Decision, Expiry, Project, SessionKey
 
 
 class Alarm(Protocol):
@@ -21,12 +21,26 @@ class Alarm(Protocol):
         """Wait until it rings."""
 
 
-class Expiries:
-    """Knows what has ended. Each answer asks; the alarm is for those who wait for a change."""
+def nobody_knows(_: SessionKey) -> bool:
+    """In doubt a session is over."""
+    return True
 
-    def __init__(self, now: Callable[[], Moment], alarm: Alarm) -> None:
+
+class Expiries:
+    """Knows what has ended. Each answer asks; the alarm is for those who wait for a change.
+
+    `is_over` tells whether a session has ended.
+    """
+
+    def __init__(
+        self,
+        now: Callable[[], Moment],
+        alarm: Alarm,
+        is_over: Callable[[SessionKey], bool] = nobody_knows,
+    ) -> None:
         self._now = now
         self._alarm = alarm
+        self._is_over = is_over
         # What another start of the machine left is reckoned once: the wall clock may jump later.
         self._due: dict[Decision, int] = {}
 
@@ -34,11 +48,22 @@ class Expiries:
         """The end of an approval that is given now."""
         return self._now().after(seconds)
 
-    def ended(self, catalog: Catalog) -> list[Expired]:
-        """The approvals whose time is over."""
+    def ended(self, catalog: Catalog) -> list[Expired | SessionOver]:
+        """Return the approvals whose time, or whose session, is over."""
+        left = [
+            SessionOver(path, session)
+            for path, session in catalog.bound.items()
+            if self._is_over(session)
+        ]
         if not catalog.ending:
-            return []
+            return [*left]
         now = self._now()
+        return [
+            *left,
+            *self._expired(catalog, now),
+        ]
+
+    def _expired(self, catalog: Catalog, now: Moment) -> list[Expired]:
         return [
             Expired(path, decision.expires)
             for path, decision in catalog.ending.items()
@@ -54,7 +79,7 @@ class Expiries:
     def has_ended(self, project: Project) -> bool:
         """Whether the approval that `project` lost would have ended by now."""
         lapse = project.ruling.lapse
-        return lapse is not None and has_ended(lapse, self._now())
+        return lapse is not None and (lapse.for_session or has_ended(lapse, self._now()))
 
     def follow(self, catalog: Catalog) -> None:
         """Ring for the next end in this catalogue."""

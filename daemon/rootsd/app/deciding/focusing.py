@@ -7,15 +7,21 @@ from dataclasses import dataclass
 from typing import Any
 
 from rootsd.app.control.register import Entry, Order, look, order, plain
-from rootsd.app.deciding.decisions import check_word
 from rootsd.app.deciding.ledger import Ledger
 from rootsd.core.changes import FocusChange
+from rootsd.core.errors import UnknownProject
 from rootsd.core.focus import Focus
 from rootsd.core.labels import safe_label
 from rootsd.core.model import Actor
 from rootsd.core.scope import EVERYTHING, focused, narrow
 from rootsd.wire.deciding import Effect
 from rootsd.wire.focusing import Focusing, FocusQuery, Reach, SetFocus
+
+_MOST_CHOICES = 20
+
+
+class UnknownTag(UnknownProject):
+    """No project has that tag."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +39,10 @@ class Focuser:
         return await self._told(self.ledger.focus.tag)
 
     async def set_focus(self, request: SetFocus, actor: Actor) -> Focusing:
-        """Change it. Raises BadRequest for what can be no tag, and what the store raises."""
+        """Change it. Raises UnknownTag, and what the store raises."""
         tag = request.tag
         if tag is not None:
-            check_word(tag)
+            self._check_known(tag)
         is_so = self.ledger.focus.tag == tag and request.reach is Reach.LATER
         if request.effect is Effect.APPLY and not is_so:
 
@@ -45,6 +51,16 @@ class Focuser:
 
             await self.ledger.refocus(FocusChange(tag, actor), change)
         return await self._told(tag)
+
+    def _check_known(self, tag: str) -> None:
+        projects = self.ledger.catalog.projects.values()
+        known = {each for project in projects for each in project.ruling.tags}
+        if tag not in known:
+            told = f"no project has the tag {safe_label(tag)}"
+            if known:
+                tags = sorted(map(safe_label, known))[:_MOST_CHOICES]
+                told += f"; the tags are: {' '.join(tags)}"
+            raise UnknownTag(told, "rootsd tag")
 
     async def _told(self, tag: str | None) -> Focusing:
         published = await self.ledger.current()

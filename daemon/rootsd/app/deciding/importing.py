@@ -13,8 +13,8 @@ from typing import Any
 from rootsd.app.control.items import items_of
 from rootsd.app.control.register import Entry, Order, order, plain
 from rootsd.app.deciding.adding import Adding
-from rootsd.app.deciding.decisions import check_word
 from rootsd.app.deciding.ledger import Ledger
+from rootsd.app.deciding.words import check_tag, check_word
 from rootsd.core.errors import NameTaken, RootsdError
 from rootsd.core.inputs import Rename, Retag
 from rootsd.core.labels import safe_label
@@ -84,7 +84,7 @@ class Importing:
         good, warnings = [], []
         for tag in tags.splitlines():
             try:
-                check_word(tag)
+                check_tag(tag, self.ledger.catalog)
                 good.append(tag)
             except BadRequest as error:
                 warnings.append(f"a tag is left out: {error.message}")

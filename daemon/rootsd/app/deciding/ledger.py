@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import replace
 from datetime import datetime
 from typing import TypeVar
 
@@ -110,11 +109,13 @@ class Ledger:
         return await self._verified(lambda catalog: self._verifier.verify(catalog.identities))
 
     async def root_at(self, path: bytes) -> Root | None:
-        """The innermost published root at or above an absolute path, verified like `current`; the
-        roots that have no say in it are not looked at."""
+        """Return the innermost published root at or above an absolute path, verified like
+        `current`; the roots that have no say in it are not looked at. A root for one session alone
+        is none here: nothing tells which session asks."""
         await self._verified(lambda catalog: self._verifier.verify_more(rests_on(path, catalog)))
         roots = self._catalog.roots
-        return next((roots[at] for at in (path, *ancestors(path)) if at in roots), None)
+        above = (roots[at] for at in (path, *ancestors(path)) if at in roots)
+        return next((root for root in above if root.session is None), None)
 
     async def _verified(
         self, look: Callable[[Catalog], Awaitable[Sequence[Observation]]]
@@ -217,7 +218,7 @@ class Ledger:
         """Refuse these places from now on; what was approved in one of them lapses."""
         async with self._lock:
             with anyio.CancelScope(shield=True):
-                self._catalog = replace(self._catalog, places=places)
+                self._adopt(self._catalog.in_places(places))
                 refused = [
                     Unsafe(project.path, LapseReason.REFUSED_PLACE)
                     for project in self._catalog.projects.values()
@@ -279,6 +280,8 @@ class Ledger:
         approvals = [order for order in orders if isinstance(order, Approve | Reinstate | Restore)]
         if approvals:
             chosen = {o.path: identity for o in approvals if (identity := _approved_in(o))}
+            confirmed = (o.worktrees for o in approvals if isinstance(o, Approve))
+            chosen |= {each.path: each.identity for trees in confirmed for each in trees}
             seen_now = await self._verifier.verify_more(chosen)
             await self._hold(plan(self._catalog, seen_now, self._now()))
         made = plan(self._catalog, orders, self._now())

@@ -10,9 +10,9 @@ from anyio import to_thread
 
 from rootsd.app.control.items import items_of
 from rootsd.app.control.register import Entry, Order, order, plain
-from rootsd.app.deciding.decisions import check_word
 from rootsd.app.deciding.ledger import Ledger
-from rootsd.app.deciding.references import Resolver, canonical
+from rootsd.app.deciding.references import Resolver, canonical, typed_for
+from rootsd.app.deciding.words import check_name, check_tag
 from rootsd.core.catalog import Catalog
 from rootsd.core.errors import AmbiguousReference
 from rootsd.core.inputs import Rename, Retag
@@ -41,23 +41,23 @@ class Naming:
     async def rename(self, request: Renaming, actor: Actor) -> Decided:
         """Give the project its name. Raises NameTaken, BadRequest for what can be no name, and
         AmbiguousReference where several projects are meant."""
-        check_word(request.name)
         catalog = self.ledger.catalog
         chosen = await self._chosen(catalog, (request.ref,), request.cwd)
         if len(chosen) > 1:
-            names = [safe_label(catalog.name_of(project)) for project in chosen]
             raise AmbiguousReference(
                 f"{safe_label(request.ref)} fits several projects, and a name is for one",
                 "rootsd ls",
-                names[:_MOST_CHOICES],
+                [typed_for(catalog, project) for project in chosen[:_MOST_CHOICES]],
             )
+        for project in chosen:
+            check_name(request.name, project.path, catalog)
         renames = [Rename(project.path, request.name, actor) for project in chosen]
         return await self._carried_out(request.effect, chosen, renames)
 
     async def tag(self, request: Tagging, actor: Actor) -> Decided:
         """Tag the projects. Raises BadRequest for what can be no tag."""
         for tag in request.on:
-            check_word(tag)
+            check_tag(tag, self.ledger.catalog)
         if both := set(request.on).intersection(request.off):
             shown = safe_label(min(both))
             raise BadRequest(f"{shown} is to be added and to be taken away", "rootsd tag --help")

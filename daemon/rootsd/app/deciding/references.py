@@ -14,17 +14,30 @@ from rootsd.core.decide import is_denied_by_person
 from rootsd.core.errors import AmbiguousReference, UnknownProject
 from rootsd.core.labels import safe_label
 from rootsd.core.model import Presence, Project
+from rootsd.core.names import BEFORE_ID
 from rootsd.core.paths import bytes_of, text_of
 from rootsd.core.uris import looks_like_a_uri
 from rootsd.wire.projects import Selection
 from rootsd.wire.request import BadRequest
 
 _GLOB = frozenset("*?[")
+_PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._/@+-]*")
 
 
 def real_path(typed: str, cwd: str, resolve: Callable[[bytes], bytes] = os.path.realpath) -> bytes:
     """The canonical path of what a person typed in `cwd`: symlinks followed, `..` resolved."""
     return resolve(os.path.join(bytes_of(cwd), bytes_of(os.path.expanduser(typed))))
+
+
+def is_glob(reference: str) -> bool:
+    """Return whether a reference may mean several projects."""
+    return not _GLOB.isdisjoint(reference)
+
+
+def typed_for(catalog: Catalog, project: Project) -> str:
+    """Return the word to type for `project`: its name if no shell takes it apart, else its id."""
+    name = catalog.name_of(project)
+    return name if _PLAIN.fullmatch(name) and name not in catalog.ids else project.id
 
 
 def never_plain(_path: bytes) -> bool:
@@ -51,6 +64,8 @@ def is_selected(catalog: Catalog, project: Project, select: Selection) -> bool:
     match select:
         case Selection.WAITING:
             return catalog.is_waiting(project)
+        case Selection.HOPELESS:
+            return catalog.is_hopeless(project)
         case Selection.LAPSED:
             return project.ruling.is_lapsed
         case Selection.PUBLISHED:
@@ -150,18 +165,26 @@ class Resolver:
         ]
 
     def _by_ending(self, reference: str) -> Project | None:
-        """`api` for the only one of `acme/api` and `beta/web` that ends so; and `acme/api` for the
-        only one that lies there, whatever it is called. A whole path is the end of nothing."""
+        """Return the only project whose name ends so, or the only one whose path does, or None.
+
+        `api` fits `acme/api` and `api~r7k2`. A path fits only from two components on, and a
+        whole path is the end of nothing.
+        """
         if reference.startswith("/"):
             return None
         catalog = self.catalog
         ending = "/" + reference
         everything = catalog.projects.values()
-        fits = [project for project in everything if catalog.name_of(project).endswith(ending)]
-        if not fits and "/" in reference:
-            fits = [project for project in everything if text_of(project.path).endswith(ending)]
+        is_of_path = "/" in reference
+        fits = [
+            project
+            for project in everything
+            if (name := catalog.name_of(project)).endswith(ending)
+            or name == f"{reference}{BEFORE_ID}{project.id}"
+            or (is_of_path and text_of(project.path).endswith(ending))
+        ]
         if len(fits) > 1:
-            names = sorted(safe_label(catalog.name_of(project)) for project in fits)
+            names = sorted(typed_for(catalog, project) for project in fits)
             shown = safe_label(reference)
             raise AmbiguousReference(f"{shown} fits several projects", "rootsd ls", names)
         return fits[0] if fits else None

@@ -1,4 +1,4 @@
-"""What the start had to put right in the store, told for as long as it concerns a person."""
+"""Reports what a start repaired or took back in the store, as long as it concerns the user."""
 
 from __future__ import annotations
 
@@ -6,28 +6,33 @@ from rootsd.app.deciding.ledger import Ledger
 from rootsd.core.catalog import Catalog
 from rootsd.core.model import LapseReason, Project, Verdict
 
-_STILL_LAPSED = (
-    "Decisions were lost, and what they had approved has lapsed: rootsd approve --lapsed --all"
-    " restores it, with --dry-run it shows it."
+_LOST = "Decisions were lost."
+_REMEDY = (
+    "Approvals have lapsed: rootsd approve --lapsed --all restores them, with --dry-run it shows"
+    " them."
 )
 
 
 class Repairs:
-    """`note` says what was put right at this start, and is empty where that was nothing.
+    """The report about one store.
 
-    It is told until all that lapsed by it was decided; where nothing did, until a person has seen
-    it. What a daemon before this one put right, and nobody has decided yet, is told as well.
+    `note` says what this start repaired or took back, and is empty if that was nothing. `cause`
+    says why approvals lapsed, at this start or at an earlier one.
+
+    The report stays until each lapsed approval is decided. If nothing lapsed, it stays until a
+    person has seen it.
     """
 
-    def __init__(self, ledger: Ledger, note: str) -> None:
+    def __init__(self, ledger: Ledger, note: str, cause: str = "") -> None:
         self._ledger = ledger
         self._note = note
+        self._still_lapsed = f"{cause or _LOST} {_REMEDY}"
         self._asks = _is_anything_lost(ledger.catalog)
 
     def told(self, *, is_look: bool) -> list[str]:
-        """The sentence, if there is one; with `is_look` a person is shown it now."""
+        """Return the report, if there is one. With `is_look`, a person sees it now."""
         if _is_anything_lost(self._ledger.catalog):
-            return [self._note or _STILL_LAPSED]
+            return [self._note or self._still_lapsed]
         if self._asks:
             self._note = ""
         told = [self._note] if self._note else []
@@ -37,7 +42,7 @@ class Repairs:
 
 
 def _is_anything_lost(catalog: Catalog) -> bool:
-    """Whether one order would restore anything."""
+    """Tell whether one command would restore anything."""
     if any(rule.verdict is Verdict.PENDING for rule in catalog.rules):
         return True
     return any(_is_lost(p) and catalog.is_waiting(p) for p in catalog.projects.values())

@@ -11,10 +11,11 @@ from anyio import to_thread
 
 from rootsd.app.control.items import NoteOn, items_of
 from rootsd.app.control.register import Entry, look
+from rootsd.app.control.worktrees import why_not_inherited
 from rootsd.app.deciding.ledger import Ledger
 from rootsd.app.deciding.references import canonical, never_plain
 from rootsd.core.catalog import Catalog
-from rootsd.core.decide import Ground, Judgement, voices
+from rootsd.core.decide import Ground, Judgement, approving_rule, voices
 from rootsd.core.labels import safe_label
 from rootsd.core.model import Presence, Project, Verdict
 from rootsd.core.parents import Parent
@@ -78,7 +79,9 @@ class Standing:
             published=project is not None and project.path in catalog.roots,
             items=items_of(catalog, known, self.parents(), self.note_on),
             voices=[] if project is None else _voices(project, catalog),
-            obstacles=_no_project(path, catalog) if project is None else _obstacles(project),
+            obstacles=_no_project(path, catalog)
+            if project is None
+            else _obstacles(project, catalog),
             warnings=[],
         )
 
@@ -96,6 +99,11 @@ class Standing:
 def _voices(project: Project, catalog: Catalog) -> list[Voice]:
     spoken = {voice.ground: voice for voice in voices(project, catalog.surroundings)}
     deciding = catalog.judgements[project.path].ground
+    # A rule grants nothing to a denied project, and a person asks why it does not.
+    rule = approving_rule(project, catalog.surroundings)
+    if rule is not None and catalog.is_denied(project):
+        outweighed = Judgement(Verdict.APPROVED, Ground.APPROVE_RULE, rule.number)
+        spoken.setdefault(Ground.APPROVE_RULE, outweighed)
     return [
         Voice(
             ground=ground.value,
@@ -119,8 +127,8 @@ def _by(voice: Judgement, project: Project, catalog: Catalog) -> str | None:
             return text_of(project.path) if voice.ground in _OF_ITSELF else None
 
 
-def _obstacles(project: Project) -> list[str]:
-    """What would keep an approved project from clients, and one that waits from being whole."""
+def _obstacles(project: Project, catalog: Catalog) -> list[str]:
+    """Return what keeps a project from clients besides its verdict, a sentence each."""
     seen = project.sighting
     obstacles = []
     if seen.presence is not Presence.PRESENT:
@@ -131,6 +139,8 @@ def _obstacles(project: Project) -> list[str]:
         obstacles.append(f"it cannot be published: {seen.hazard.value}")
     if not is_utf8(project.path):
         obstacles.append("its path is not UTF-8")
+    if (reason := why_not_inherited(catalog, project)) is not None:
+        obstacles.append(reason)
     return obstacles
 
 

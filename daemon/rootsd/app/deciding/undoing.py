@@ -125,8 +125,8 @@ def _orders(steps: Sequence[Step], actor: Actor) -> list[LedgerOrder]:
                 orders.append(RestoreRule(rule_number(step.event.subject), rule, actor))
             case SubjectKind.SETTING:
                 pass  # the ledger does not hold it
-            case SubjectKind.ATTEMPT:
-                raise CannotUndo("an attempt changed nothing", "rootsd log")
+            case SubjectKind.ATTEMPT | SubjectKind.PARENT:
+                raise CannotUndo("this event changed no decision", "rootsd log")
     return orders
 
 

@@ -53,6 +53,7 @@ class Candidate:
     """What is known of it, and since when.
 
     `maker_seen`: a lock or the like came or went, so that no mere copy is being made.
+    `is_worked_on`: the last look at the processes found one at work on the folder.
     """
 
     path: bytes
@@ -64,6 +65,7 @@ class Candidate:
     due: float | None = None
     pauses: int = 0
     maker_seen: bool = False
+    is_worked_on: bool = False
     given_up: Incomplete | None = None
     folders: set[bytes] = field(default_factory=set)
 

@@ -63,6 +63,13 @@ class Candidates:
         again."""
         return frozenset(path for path, each in self._all.items() if each.given_up is None)
 
+    def awaiting_quiet(self) -> frozenset[bytes]:
+        """Return the paths being made that no process is known to work on.
+
+        A quiet time of a few seconds at most settles each of them.
+        """
+        return frozenset(path for path in self.being_made() if not self._all[path].is_worked_on)
+
     def consider(self, path: bytes, kind: ProjectKind, arrival: Arrival) -> Settled | None:
         """Judge a folder with a marker; None if it has to be followed first.
 
@@ -273,8 +280,9 @@ class Candidates:
         settled = []
         for path, state in unsure.items():
             candidate = self._all[path]
+            candidate.is_worked_on = path in at_work
             with Look(path) as look:
-                if path not in at_work and state_of(look, candidate.kind) == state:
+                if not candidate.is_worked_on and state_of(look, candidate.kind) == state:
                     settled.append(self._give_up_waiting(candidate, state, look))
                     continue
             self._watch(candidate)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import replace
 
 from rootsd.app.discovery.awaited import Awaited
 from rootsd.app.discovery.candidate import Arrival, Settled
@@ -24,6 +25,7 @@ from rootsd.app.discovery.told import Tally, Told
 from rootsd.core.inputs import Observation, Sighted, Unreachable, Vanished
 from rootsd.core.model import Project, ProjectKind
 from rootsd.core.parents import Parent
+from rootsd.core.paths import contains
 from rootsd.host.disk.markers import child
 from rootsd.host.disk.probe import probe
 from rootsd.host.disk.safety import Surroundings
@@ -52,6 +54,8 @@ class Explorer:
         self._awaited = Awaited(self._told, self._strays, self._terrain, self._territories)
         # Those that are looked at a second time, so that there is no third.
         self._doubted: set[bytes] = set()
+        # Those that a tree held, and that are still there.
+        self._unheld: set[bytes] = set()
 
     # What is asked
 
@@ -72,6 +76,18 @@ class Explorer:
     def has_anything(self) -> bool:
         """Whether there is anything to sweep."""
         return bool(self._territories or self._strays or self._awaited)
+
+    def unsettled(self, parent: bytes) -> frozenset[bytes]:
+        """Return the projects below `parent` that were not reported yet and soon will be.
+
+        A quiet time of a few seconds settles each of them. A project that a process works on, such
+        as a running clone, is not among them.
+        """
+        return frozenset(
+            path
+            for path in self._candidates.awaiting_quiet()
+            if contains(parent, path) and path not in self._told
+        )
 
     def take(self) -> tuple[Observation, ...]:
         """What is to be reported since the last call, in order."""
@@ -148,6 +164,13 @@ class Explorer:
         self._report(observation)
         return observation
 
+    def follow(self, mains: Iterable[bytes]) -> None:
+        """Take in the worktrees that these repositories link to now."""
+        for main in mains:
+            if main in self._told:
+                self._follow_links(main)
+        self.tick()
+
     def doubt(self, paths: Iterable[bytes]) -> None:
         """Somebody could not see these as they were told: look, and say what is seen now."""
         known = [path for path in paths if path in self._told]
@@ -159,6 +182,7 @@ class Explorer:
 
     def recheck_strays(self) -> None:
         """Look at what is known though no tree holds it, and for what is gone."""
+        self._unheld.clear()
         self._report_all((*self._strays.look_at_all(), *self._awaited.look_at_all()))
 
     def sweep(self) -> None:
@@ -196,6 +220,12 @@ class Explorer:
             for territory in self._territories.values():
                 territory.entry_changed(folder, name, left=left, moved=moved)
         self._report_all(self._awaited.look_below(child(*entry) for entry in hints.entries))
+        unheld, self._unheld = self._unheld, set()
+        self._report_all(
+            self._strays.look_at(
+                path for path in unheld if path in self._told and not self._is_proposed(path)
+            )
+        )
 
     def _all_may_have_changed(self) -> None:
         """Events were lost: compare every tree with the disk. Watches first: their ends, too."""
@@ -283,7 +313,8 @@ class Explorer:
         became = what_became_of(path, self._territories.parent_of(path), known, files)
         if became is not None:
             self._report(became)
-        # Else it is still there, only that another project now holds it: known, not proposed.
+        else:  # another project holds it now, or the parent does not name it any more
+            self._unheld.add(path)
 
     # How it is told
 
@@ -312,8 +343,13 @@ class Explorer:
         """Take in the worktrees of a repository, those that no tree holds as well."""
         if not self._terrain.answers(main):
             return
+        before = self._linked.trees(main)
         trees = self._linked.look(main)
         self._settle(self._candidates.look_at(trees))
+        for path in sorted(trees - before):
+            # What was reported without its repository, which git has linked to it again.
+            if path in self._told:
+                self._report(self._probe(path))
         for path in sorted(filter(self._territories.miss, trees)):
             self._strays.know((path,))
             self._consider(path, ProjectKind.GIT, Arrival.FOUND)
@@ -347,4 +383,11 @@ class Explorer:
         if not self._terrain.answers(path):
             return Unreachable(path)
         seen = probe(path, self._territories.parent_of(path), self._told.filesystem(path))
-        return self._strays.as_named(seen)
+        seen = self._strays.as_named(seen)
+        if isinstance(seen, Sighted) and not (seen.named or self._is_proposed(path)):
+            return replace(seen, proposed=False)
+        return seen
+
+    def _is_proposed(self, path: bytes) -> bool:
+        """Whether a parent, or a repository that has it as a worktree, proposes what is there."""
+        return self._territories.hold(path) or self._linked.leads_to(path)

@@ -47,12 +47,21 @@ class Linked:
         self._cut_off |= before - followed.trees
         return followed.trees
 
+    def trees(self, main: bytes) -> frozenset[bytes]:
+        """Return the worktrees that `main` linked to when it was looked at last."""
+        followed = self._mains.get(main)
+        return frozenset() if followed is None else followed.trees
+
     def told_of_by(self, end: Settled) -> bytes | None:
         """The repository that is to be looked at, now that this is settled: itself, or the one
         whose first worktree it is."""
         if end.has_links or end.path in self._mains:
             return end.path
         return end.main_checkout if end.main_checkout not in self._mains else None
+
+    def leads_to(self, path: bytes) -> bool:
+        """Whether a repository that is followed links to a worktree at `path`."""
+        return any(path in followed.trees for followed in self._mains.values())
 
     def mains(self) -> tuple[bytes, ...]:
         """The repositories that are followed."""

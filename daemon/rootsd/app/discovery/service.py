@@ -76,6 +76,15 @@ class _Order:
     action: Callable[[], None]
 
 
+@dataclass(frozen=True, slots=True)
+class _Settling:
+    """A caller of `when_settled`; `deadline` is on the monotonic clock."""
+
+    parent: bytes
+    deadline: float
+    future: Future[frozenset[bytes]]
+
+
 def _nobody_cares() -> None:
     pass
 
@@ -113,6 +122,7 @@ class Discovery:
         )
         self._keeping = Keeping(index, senses.monotonic)
         self._scanning: bytes | None = None
+        self._settling: list[_Settling] = []
         self._status = DiscoveryStatus()
         self._sweeping = Sweeping(self._explorer, senses.monotonic)
         self._thread = threading.Thread(target=self._run, name="discovery", daemon=True)
@@ -143,6 +153,21 @@ class Discovery:
         """
         return self._ask(partial(self._scan, parent, progress))
 
+    def when_settled(self, parent: bytes | None, patience_s: float) -> Future[frozenset[bytes]]:
+        """Wait until each new project below `parent`, or below all parents, is reported.
+
+        The wait ends early for a project that a process works on, and for all of them after
+        `patience_s` seconds. The result holds the paths of all projects that are still being made.
+        """
+        future: Future[frozenset[bytes]] = Future()
+
+        def begin() -> None:
+            deadline = self._monotonic() + patience_s
+            self._settling.append(_Settling(parent or b"/", deadline, future))
+
+        self._queue.put(_Order(begin))
+        return future
+
     def doubt(self, paths: Sequence[bytes]) -> None:
         """Somebody could not see these: look again, and report what is seen in any case."""
         self._queue.put(_Order(partial(self._explorer.doubt, paths)))
@@ -150,6 +175,10 @@ class Discovery:
     def probe(self, path: bytes) -> Future[Observation]:
         """Look at one folder, inside or outside every parent; it is reported, too."""
         return self._ask(lambda: self._explorer.probe(path))
+
+    def follow(self, mains: Sequence[bytes]) -> Future[None]:
+        """Look at the worktrees of these repositories now; what is seen is reported."""
+        return self._ask(partial(self._explorer.follow, mains))
 
     def stop(self) -> None:
         """End all threads and give all watches back; what waits in the queue is dropped.
@@ -207,6 +236,7 @@ class Discovery:
                 self._sweeping.sweep_what_is_due()
                 self._explorer.tick()
                 self._flush()
+                self._answer_the_settled()
                 if self._explorer.is_behind():
                     self._explorer.catch_up(_CATCH_UP)
                     self._flush()
@@ -252,7 +282,8 @@ class Discovery:
             return 0.0
         known = (self._sweeping.due(), self._explorer.candidates.next_due(), self._keeping.due())
         now = self._monotonic()
-        left = [max(0.0, time - now) for time in known if time is not None]
+        deadlines = (waiting.deadline for waiting in self._settling)
+        left = [max(0.0, time - now) for time in (*known, *deadlines) if time is not None]
         if self._explorer.candidates.is_untidy:
             left.append(_BREATH_S)
         return min(left, default=None)
@@ -265,6 +296,16 @@ class Discovery:
         if status != self._status:
             self._status = status
             self._on_status(status)
+
+    def _answer_the_settled(self) -> None:
+        """Answer the callers of `when_settled` that have nothing more to wait for."""
+        now, waiting = self._monotonic(), self._settling
+        self._settling = []
+        for each in waiting:
+            if now < each.deadline and self._explorer.unsettled(each.parent):
+                self._settling.append(each)
+            elif each.future.set_running_or_notify_cancel():
+                each.future.set_result(self._explorer.candidates.being_made())
 
     # Orders, carried out in the thread
 

@@ -26,7 +26,7 @@ from rootsd.core.errors import NotPresent, RefusedPlace
 from rootsd.core.inputs import Observation, Sighted, Unreachable, Unsafe, Vanished
 from rootsd.core.labels import safe_label
 from rootsd.core.parents import Parent
-from rootsd.core.paths import text_of
+from rootsd.core.paths import contains, text_of
 from rootsd.host.disk.answering import Answering
 from rootsd.host.disk.probe import probe
 from rootsd.host.disk.safety import why_disguised
@@ -39,6 +39,8 @@ T = TypeVar("T")
 _LOOKS_AT_ONCE = 4
 # Observations taken in at once: 3 ms, in which nobody else is answered.
 _BATCH = 128
+# The longest quiet time that makes a project whole is 3 s; see `rootsd.host.vcs.stages`.
+_SETTLING_S = 4.0
 
 
 def _nobody_cares() -> None:
@@ -132,12 +134,28 @@ class Surveyor:
             await self._ledger.another(catalog)
 
     async def scan(self, parent: bytes | None, progress: ProgressSink | None) -> ScanCost:
-        """Scan now; everything seen is in the catalogue when this returns."""
+        """Scan now, and return when the catalog holds every project that the scan found.
+
+        A project that was made a moment ago needs a quiet time before it counts as whole. The scan
+        waits for that, for a few seconds at most. It does not wait for a project that a process
+        still works on: `being_made` of the result holds that one.
+        """
         summary = await self._result_of(
             self._discovery.scan(parent, self._progress_into(progress) if progress else None)
         )
+        being_made = await self._result_of(self._discovery.when_settled(parent, _SETTLING_S))
         await self._idle.wait()
-        return ScanCost(summary.folders, summary.seconds, summary.being_made)
+        return ScanCost(summary.folders, summary.seconds, being_made)
+
+    async def scanned(self, path: bytes) -> None:
+        """Return once the parents around `path` were scanned at least once since the start."""
+        for parent in self._parents:
+            if parent.path != path and contains(parent.path, path) and not self._is_seen(parent):
+                await self.scan(parent.path, None)
+
+    def _is_seen(self, parent: Parent) -> bool:
+        states = {report.path: report.state for report in self._status.parents}
+        return states.get(parent.path, ParentState.SCANNING) is not ParentState.SCANNING
 
     async def look(self, path: bytes) -> Observation:
         """What lies at `path` now; nothing is taken in. Whoever waits for it may be cancelled."""
@@ -154,6 +172,11 @@ class Surveyor:
         _sighted(await self._result_of(self._discovery.probe(path)))
         await self._idle.wait()
         await self._ledger.save_now()
+
+    async def follow(self, mains: Sequence[bytes]) -> None:
+        """Have the worktrees of these repositories in the catalogue, as they are now."""
+        await self._result_of(self._discovery.follow(mains))
+        await self._idle.wait()
 
     async def foresee(self, path: bytes) -> Sighted:
         """What `propose` would see; nothing is taken in. Raises as `propose` does."""

@@ -27,6 +27,7 @@ class _Stand(NamedTuple):
     incomplete: Incomplete | None
     main_checkout: bytes | None
     named: bool
+    proposed: bool
     hazards: tuple[LapseReason, ...]
 
 
@@ -98,7 +99,9 @@ class Told:
 
     def _stand(self, seen: Sighted, hazards: tuple[Unsafe, ...]) -> _Stand:
         reasons = tuple(hazard.reason for hazard in hazards)
-        stand = _Stand(seen.kind, seen.incomplete, seen.main_checkout, seen.named, reasons)
+        stand = _Stand(
+            seen.kind, seen.incomplete, seen.main_checkout, seen.named, seen.proposed, reasons
+        )
         # 160 B for each project; those with a main checkout of their own are few.
         return stand if stand.main_checkout else self._stands.setdefault(stand, stand)
 

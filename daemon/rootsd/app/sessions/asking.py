@@ -13,11 +13,13 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from math import ceil
 
 import anyio
 
+from rootsd.app.control.items import RequestNote
 from rootsd.app.deciding.ledger import Ledger
 from rootsd.core.allowance import Allowance
 from rootsd.core.catalog import Catalog
@@ -25,6 +27,7 @@ from rootsd.core.decide import is_denied_by_person
 from rootsd.core.errors import Busy, RootsdError
 from rootsd.core.inputs import Observation, Sighted
 from rootsd.core.labels import safe_label
+from rootsd.core.model import SessionKey
 
 log = logging.getLogger(__name__)
 
@@ -43,11 +46,13 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """A folder that a client wants (canonical), what the client calls itself, and why."""
+    """A folder that a client wants (canonical), what the client calls itself, why, and the session
+    that it is wanted for; None where the client only has it open."""
 
     path: bytes
     asker: str
     reason: str
+    session: SessionKey | None = None
     _denied: anyio.Event = field(default_factory=anyio.Event, compare=False)
 
     @property
@@ -109,7 +114,15 @@ class Asking:
     def note_on(self, path: bytes) -> str | None:
         """Who asked for the folder and why; None where nobody did."""
         wish = self._wishes.get(path)
-        return f'{wish.asker} asks for it: "{wish.reason}"' if wish else None
+        if wish is None:
+            return None
+        note = f'{wish.asker} asks for it: "{wish.reason}"'
+        return note if wish.session is None else RequestNote(note)
+
+    def session_asking_for(self, path: bytes) -> SessionKey | None:
+        """Return the session that asked for the folder; None where nobody did."""
+        wish = self._wishes.get(path)
+        return wish.session if wish else None
 
     async def carry_out(self) -> None:
         """Look after what is asked for, for as long as the daemon runs."""
@@ -127,8 +140,15 @@ class Asking:
             for path, wish in tuple(self._wishes.items()):
                 if _is_denied(path, catalog):
                     wish.deny()
-                if not _waits(path, catalog):
+                if path not in catalog.projects:
+                    await self._propose_again(path)
+                if not _waits(path, self._ledger.catalog):
                     del self._wishes[path]
+
+    async def _propose_again(self, path: bytes) -> None:
+        """Propose a folder that no parent proposes any more: the request for it is still open."""
+        with suppress(RootsdError), anyio.move_on_after(_LOOK_S):
+            await self._propose(path)
 
     async def _carry_out(self, wish: Wish) -> None:
         if not await self._is_waiting(wish.path):

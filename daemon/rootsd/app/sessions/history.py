@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -11,8 +10,9 @@ from typing import Any
 from rootsd.app.control.items import rfc3339
 from rootsd.app.sessions.registry import scope_words
 from rootsd.core.model import Access, ProjectKind, Published, Root
+from rootsd.core.parsing import Unparsable, parse_json
 from rootsd.core.paths import bytes_of
-from rootsd.core.scope import EVERYTHING, Scope, Uris, narrow
+from rootsd.core.scope import EVERYTHING, Extent, Scope, Start, Uris, narrow
 from rootsd.wire.sessions import GivenSet, SessionItem, ToldServer
 
 _MOST_NAMES = 100
@@ -35,8 +35,8 @@ def _parsed(lines: Iterable[bytes]) -> Iterator[Json]:
     """The lines that are whole: a daemon may be killed in the middle of one."""
     for line in lines:
         try:
-            value = json.loads(line)
-        except ValueError:
+            value = parse_json(line)
+        except Unparsable:
             continue
         match value:
             case {"at": str(), "session": str()} | {"at": str(), "daemon": _}:
@@ -165,7 +165,8 @@ class _Reader:
         self._changes.append(_Change(set(fresh), changed, set(lost)))
 
     def _take_given(self, record: _Record, at: datetime, revision: int) -> None:
-        if record.scope.takes_all and not record.has_refocused:
+        has_bound = any(root.session is not None for root in self._roots.values())
+        if record.scope.takes_all and not record.has_refocused and not has_bound:
             change, count = self._change_since(record), len(self._roots)
         else:
             change, count = self._change_in_scope(record)
@@ -213,14 +214,24 @@ def _root(shown: Json) -> Root:
         kind=ProjectKind(shown["kind"]),
         access=Access(shown["access"]),
         tags=tuple(shown["tags"]),
+        main_checkout=_path(shown.get("main")),
+        approval=shown.get("approval", 0),
+        session=shown.get("for_session"),
     )
 
 
 def _scope(shown: Json) -> Scope:
-    folder = shown["folder"]
+    """Return the scope in a line; version 0.1.0 wrote no extent and no start."""
     return Scope(
         frozenset(shown["names"]),
         frozenset(shown["tags"]),
-        None if folder is None else bytes_of(folder),
+        _path(shown["folder"]),
         Uris.ANY if shown["any_uri"] else Uris.FILE,
+        Extent(shown.get("extent", Extent.ROOT.value)),
+        Start(_path(shown.get("anchor")), shown.get("approvals", 0)),
+        frozenset(shown.get("sessions", ())),
     )
+
+
+def _path(shown: str | None) -> bytes | None:
+    return None if shown is None else bytes_of(shown)

@@ -179,6 +179,9 @@ def _shown(root: Root) -> Json:
         "kind": root.kind.value,
         "access": root.access.value,
         "tags": list(root.tags),
+        "main": None if root.main_checkout is None else text_of(root.main_checkout),
+        "approval": root.approval,
+        "for_session": root.session,
     }
 
 
@@ -197,6 +200,10 @@ def _scope(scope: Scope) -> Json:
         "tags": sorted(scope.tags),
         "folder": None if scope.folder is None else text_of(scope.folder),
         "any_uri": scope.uris is Uris.ANY,
+        "extent": scope.extent.value,
+        "anchor": None if scope.start.anchor is None else text_of(scope.start.anchor),
+        "approvals": scope.start.approvals,
+        "sessions": sorted(scope.sessions),
     }
 
 

@@ -17,6 +17,7 @@ from anyio.abc import SocketStream
 
 import rootsd
 from rootsd.app.collecting import spare_what_is_loaded
+from rootsd.app.sessions.hosts import Hosts
 from rootsd.app.sessions.registry import Sessions
 from rootsd.app.sessions.supplier import Supplier
 from rootsd.app.turns import Turns
@@ -39,12 +40,14 @@ class Reception:
         self,
         sessions: Sessions,
         supplier: Supplier,
+        hosts: Hosts,
         *,
         connected: Callable[[], Awaitable[None]],
         outdated: Callable[[], None],
     ) -> None:
         self._sessions = sessions
         self._supplier = supplier
+        self._hosts = hosts
         self._connected = connected
         self._outdated = outdated
         self._installed = _installation()
@@ -62,14 +65,18 @@ class Reception:
         await turn()  # to begin a session is more work than many a line
         with self._sessions.opened(peer.pid) as session:
             await self._connected()
-            end = await publishing.serve_session(
-                PromptStream(stream),
-                self._supplier,
-                witness=session,
-                heard=heard,
-                requests=self._requests.of(peer.pid),
-                turn=turn,
-            )
+            member = await self._hosts.membership(peer.pid, session.id)
+            with self._hosts.connected(member):
+                end = await publishing.serve_session(
+                    PromptStream(stream),
+                    self._supplier,
+                    witness=session,
+                    heard=heard,
+                    requests=self._requests.of(peer.pid),
+                    member=member,
+                    start=self._supplier.begun_in(member.folder),
+                    turn=turn,
+                )
             session.end = end.value
 
     async def _load(self) -> ModuleType | None:

@@ -12,7 +12,7 @@ from typing import Protocol
 from rootsd.app.control.items import rfc3339
 from rootsd.core.model import Published
 from rootsd.core.paths import text_of
-from rootsd.core.scope import EVERYTHING, Scope, Uris, narrow
+from rootsd.core.scope import EVERYTHING, Extent, Scope, Uris, narrow
 from rootsd.wire.running import SessionStatus
 from rootsd.wire.sessions import GivenSet, SessionItem, ToldServer
 
@@ -149,8 +149,10 @@ class Sessions:
 def scope_words(scope: Scope) -> list[str]:
     """A scope in the words that ask for it; none for one that takes nothing away."""
     words = [*sorted(scope.names), *(f"tag:{tag}" for tag in sorted(scope.tags))]
-    if scope.folder is not None:
-        words.append(f"cwd:{text_of(scope.folder)}")
+    if scope.takes_by_folder:
+        path = scope.start.anchor or scope.folder or b""
+        word = "workspace" if scope.extent is Extent.WORKSPACE else "cwd"
+        words.append(f"{word}:{text_of(path)}")
     if scope.uris is Uris.ANY:
         words.append("any-uri")
     return words

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field, replace
 
 import anyio
 from anyio import lowlevel, to_thread
 
 from rootsd.app.deciding.ledger import Ledger
 from rootsd.app.sessions.asking import Asking, Wish
-from rootsd.core.model import Published
+from rootsd.core.model import Published, SessionKey
+from rootsd.core.scope import NO_START, Start, starting_in
 
 # A path may lie on a server that does not answer: clients then wait for each other's looks, and
 # the daemon's own threads are not used up.
 _LOOKS_AT_ONCE = 8
+_SCAN_S = 5.0
 
 
 def _looks() -> anyio.CapacityLimiter:
@@ -38,11 +40,16 @@ class _NextLook:
 
 @dataclass(frozen=True)
 class Supplier:
-    """The RootsSource of `rootsd.publish`. `real_path` follows symlinks; called in a thread."""
+    """The RootsSource of `rootsd.publish`.
+
+    `real_path` follows symlinks; called in a thread. `scanned` returns once the parents around a
+    folder were scanned.
+    """
 
     ledger: Ledger
     real_path: Callable[[bytes], bytes]
     asking: Asking
+    scanned: Callable[[bytes], Awaitable[None]]
     _looks: anyio.CapacityLimiter = field(default_factory=_looks)
     _next: _NextLook = field(default_factory=_NextLook)
 
@@ -81,8 +88,29 @@ class Supplier:
             self.real_path, path, abandon_on_cancel=True, limiter=self._looks
         )
 
-    def request(self, path: bytes, asker: str, reason: str) -> Wish:
+    async def starting_in(self, folder: bytes) -> Start:
+        """Return the start of a session that begins in `folder` (canonical).
+
+        Right after the daemon's start a project may not be known yet, so the scan is waited for.
+        Where it takes too long, the folder itself is the project: then nothing is published to the
+        session until a person approves it.
+        """
+        start = starting_in(self.ledger.catalog, folder)
+        if start.anchor is None:
+            with anyio.move_on_after(_SCAN_S) as patience:
+                await self.scanned(folder)
+            start = starting_in(self.ledger.catalog, folder)
+            if start.anchor is None and patience.cancelled_caught:
+                start = replace(start, anchor=folder)
+        return start
+
+    def begun_in(self, folder: bytes) -> Start:
+        """Return the start of a session that begins in `folder`, by what is known already. It
+        only marks roots, so nothing is waited for."""
+        return starting_in(self.ledger.catalog, folder) if folder.startswith(b"/") else NO_START
+
+    def request(self, path: bytes, asker: str, reason: str, session: SessionKey | None) -> Wish:
         """Let the person know that a client wants a folder. Raises Busy where too many do."""
-        wish = Wish(path, asker, reason)
+        wish = Wish(path, asker, reason, session)
         self.asking.ask(wish)
         return wish
