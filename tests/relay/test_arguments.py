@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rootsd.relay.arguments import Command
+from rootsd.relay.arguments import Command, PlaceError
 from rootsd.relay.roots import Folder
 
 API, WEB = Folder(b"/src/api", "api"), Folder(b"/src/we b", "acme/web")
@@ -64,3 +64,59 @@ def test_a_command_knows_whether_it_names_roots(typed: str, variable: str, names
 def test_a_name_cannot_be_a_mark_itself() -> None:
     sly = Folder(b"/src/{root:api}", "sly")
     assert words("s {roots}", sly, API) == ["s", "/src/{root:api}", "/src/api"]
+
+
+# Separators and flags
+
+
+def test_all_roots_can_be_joined_by_a_separator_or_given_a_flag_each() -> None:
+    assert words("s {roots:,} -d={roots:, }", API, WEB)[1] == "/src/api,/src/we b"
+    assert words("s {roots:--allow} x", API, WEB) == [
+        "s", "--allow", "/src/api", "--allow", "/src/we b", "x",
+    ]  # fmt: skip
+    assert words("s {roots:-d=}", API, WEB) == ["s", "-d=/src/api", "-d=/src/we b"]
+    assert words("s {roots:--allow}") == ["s", "--allow", "/none"]
+    assert words("s x={roots:,}") == ["s", "x=/none"]
+
+
+@pytest.mark.parametrize(
+    ("path", "separator"),
+    [
+        ("/src/x:/etc", ""),
+        ("/src/x,/etc", ":,"),
+        ("/src/x;", ":;"),
+        ("/src/x,", ":,,"),
+        (",/src/x", ":,,"),
+        ("/src/a, b", ":, "),
+    ],
+)
+def test_a_root_with_the_separator_in_its_path_is_left_out(path: str, separator: str) -> None:
+    bad = Folder(path.encode(), "bad")
+    typed = f"{{roots{separator}}}"
+    command = Command(["s"], [("X", typed)], "/none")
+    launch = command.launch([bad, API])
+    assert launch.environment == {"X": "/src/api"}
+    assert launch.left_out == ((path, separator[1:] or ":"),)
+    assert command.launch([bad]).environment == {"X": "/none"}
+    if separator:
+        assert Command(["s", typed], (), "/none").launch([API, bad]).words == ("s", "/src/api")
+
+
+def test_a_root_that_is_not_joined_is_not_left_out() -> None:
+    bad = Folder(b"/src/x:/etc", "bad")
+    launch = Command(["s", "{roots}", "{roots:--d}", "{roots:,}"], (), "/none").launch([bad])
+    assert launch.words == ("s", "/src/x:/etc", "--d", "/src/x:/etc", "/src/x:/etc")
+    assert launch.left_out == ()
+
+
+@pytest.mark.parametrize(
+    "typed", ["{roots:abc}", "{roots:}", "{roots:/}", "x{roots:--a}", "{roots:-}"]
+)
+def test_a_place_that_makes_no_sense_is_refused(typed: str) -> None:
+    with pytest.raises(PlaceError):
+        Command(["s", typed], (), "/none")
+
+
+def test_a_flag_makes_no_sense_in_a_variable() -> None:
+    with pytest.raises(PlaceError):
+        Command(["s"], [("X", "{roots:--allow}")], "/none")

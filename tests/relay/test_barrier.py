@@ -159,3 +159,83 @@ def test_it_can_be_opened_at_once() -> None:
     barrier.begin(0.0)
     barrier.open()
     assert (barrier.closed, barrier.deadline) == (False, math.inf)
+
+
+# Servers that ask in calls
+
+
+@pytest.mark.parametrize(
+    ("known", "then"),
+    [
+        (Habit.UNKNOWN, Habit.IN_CALLS),
+        (Habit.SILENT, Habit.IN_CALLS),
+        (Habit.IN_CALLS, Habit.IN_CALLS),
+        (Habit.ASKS, Habit.BOTH),
+        (Habit.BOTH, Habit.BOTH),
+    ],
+)
+def test_that_a_server_asks_in_calls_is_learnt_at_once(known: Habit, then: Habit) -> None:
+    learnt: list[Habit] = []
+    barrier = Barrier(known, learnt.append)
+    barrier.asked_in_call()
+    assert barrier.habit is then
+    assert learnt == ([] if known is then else [then])
+
+
+def test_a_server_that_asks_in_calls_holds_none_and_is_never_stale() -> None:
+    barrier = Barrier(Habit.IN_CALLS)
+    barrier.begin(0.0)
+    assert not barrier.closed
+    barrier.asked_in_call()
+    barrier.change(10.0)
+    assert (barrier.closed, barrier.stale) == (False, False)
+
+
+def test_one_that_was_held_for_a_change_is_let_go_when_it_asks_in_a_call() -> None:
+    barrier = Barrier()
+    barrier.begin(0.0)
+    barrier.tick(1.0)
+    barrier.asked(2.0)
+    barrier.change(3.0)
+    assert barrier.closed
+    barrier.asked_in_call()
+    assert not barrier.closed
+
+
+def test_one_that_does_both_is_waited_for_after_the_handshake_and_never_stale() -> None:
+    barrier = Barrier(Habit.IN_CALLS)
+    barrier.begin(0.0)
+    barrier.asked(0.1)
+    assert barrier.habit is Habit.BOTH
+    again = Barrier(Habit.BOTH)
+    again.begin(0.0)
+    assert again.closed
+    again.asked(0.1)
+    again.answered(0.1, roots=1)
+    again.tick(again.deadline)
+    again.change(10.0)
+    again.tick(11.0)
+    assert (again.closed, again.stale) == (False, False)
+
+
+def test_one_that_does_not_ask_at_once_any_more_is_not_waited_for_again() -> None:
+    barrier = Barrier(Habit.BOTH)
+    barrier.begin(0.0)
+    barrier.tick(5.0)
+    assert barrier.habit is Habit.IN_CALLS
+
+
+def test_a_server_that_ignored_one_change_is_not_waited_for_at_the_next() -> None:
+    barrier = Barrier()
+    barrier.begin(0.0)
+    barrier.asked(0.1)
+    barrier.answered(0.1, roots=1)
+    barrier.tick(barrier.deadline)
+    barrier.change(10.0)
+    assert barrier.closed
+    barrier.tick(11.0)
+    barrier.change(20.0)
+    assert (barrier.closed, barrier.stale) == (False, True)
+    barrier.asked(21.0)
+    barrier.change(30.0)
+    assert barrier.closed, "it asks after all"

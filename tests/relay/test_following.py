@@ -133,11 +133,13 @@ def test_a_daemon_that_does_not_know_the_hello_is_used_unless_it_would_tell_too_
         narrow.take(fault(hello["id"], -32601))
 
 
-def test_a_folder_is_proposed_by_the_tool_that_clients_have() -> None:
-    (asked,) = said(Following(Hello()).propose("/src/new", "why"))
-    assert (asked["method"], asked["params"]["name"]) == ("tools/call", "request_root")
-    arguments = asked["params"]["arguments"]
-    assert arguments == {"path": "/src/new", "reason": "why", "wait_seconds": 0}
+def test_a_folder_is_made_known_by_a_notice_that_older_daemons_ignore() -> None:
+    (told,) = said(Following(Hello()).propose("/src/new", "why"))
+    assert "id" not in told
+    assert (told["method"], told["params"]) == (
+        "rootsd/proposed",
+        {"path": "/src/new", "reason": "why"},
+    )
 
 
 @pytest.mark.parametrize("line", [b"", b"{}", b"[]", notice("x"), reply(99, LISTED), b"\xff"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import select
 import time
 
@@ -183,10 +184,14 @@ def test_a_daemon_that_hangs_is_as_good_as_none_until_it_answers(
         monkeypatch.setattr(links, "GRACE_S", 0.2)
         link.ask()
         assert turn_until(link, 2, told)[1] == Told((), 1)
+        for number in range(3, 6):
+            link.ask()
+            assert told[2:] == [Told((), 1)] * (number - 2), "it is waited for once"
         assert link._connection
         link._connection.sendall(notice("go on"))
-        turn_until(link, 3, told)
-        assert (names(told)[2], told[2].wishes) == (["api"], 0)
+        turn_until(link, 6, told)
+        assert (names(told)[5], told[5].wishes) == (["api"], 0)
+        assert link.deadline == math.inf
         link.close()
 
 
@@ -232,7 +237,7 @@ def test_a_folder_is_proposed_to_a_daemon_that_is_there(told: list[Told]) -> Non
     def listens(daemon: Daemon) -> None:
         greet(daemon)
         answer(daemon, LISTED)
-        seen.append(daemon.hear()["params"]["arguments"]["path"])
+        seen.append(daemon.hear()["params"]["path"])
 
     link = Link(Hello(), told.append, ignored)
     link.propose("/early", "why")

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from rootsd.relay import modern
-from rootsd.relay.modern import Question
+from rootsd.relay.modern import Question, Seal
 from rootsd.wire.jsonrpc import Request, parse
 from support.bridges import META_2026
 from support.relaying import call_2026
@@ -46,11 +46,13 @@ def test_what_is_hidden_and_what_is_shown_changes_nothing_else() -> None:
     )
     question = Question(("r",), "s", has_state=True, is_alone=False)
     for change in (modern.hidden, modern.shown):
-        changed = change(text, question)
+        changed = change(text, question, Seal(b"a test"))
         assert '"e":{"n":1e400}' in changed
         assert '"n":1.10' in changed
         state = json.loads(changed)["result"]["requestState"]
-        wrapped = modern.wrapped_in(Request(1, "tools/call", {"requestState": state}))
+        back = Request(1, "tools/call", {"requestState": state})
+        assert modern.wrapped_in(back, Seal(b"another relay")) is None
+        wrapped = modern.wrapped_in(back, Seal(b"a test"))
         assert wrapped is not None
         assert (wrapped.keys, wrapped.state, wrapped.has_state) == (("r",), "s", True)
 

@@ -57,14 +57,14 @@ def test_a_folder_within_a_root_is_called_by_its_way_from_there() -> None:
 @pytest.mark.parametrize(
     ("here", "expected"),
     [
-        (b"/src/api", ["/src/api"]),
-        (b"/src/web/deep", ["/src/web"]),
+        (b"/src/api", ["/src/api", "/src/web"]),
+        (b"/src/web/deep", ["/src/web", "/src/api"]),
         (b"/src", ["/src/api", "/src/web"]),
         (b"/", ["/src/api", "/src/web"]),
         (None, ["/src/api", "/src/web"]),
     ],
 )
-def test_without_folders_of_use_the_working_directory_picks_a_root_or_all_are_told(
+def test_without_folders_of_use_the_root_of_the_working_directory_comes_first(
     here: bytes | None, expected: list[str]
 ) -> None:
     assert told(API, WEB, here=here) == expected

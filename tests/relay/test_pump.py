@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
+import select
 import signal
 import subprocess
 import threading
+from itertools import count
 from pathlib import Path
 
 import psutil
@@ -18,52 +19,92 @@ from support.publishing import FakeSource, root
 from support.relays import SCRIPTED, command, hasty, is_gone, relay, started
 from support.serving import published
 from support.sizes import Sizes
+from support.until import until
 
-API, WEB = root("/src/api"), root("/src/web")
+API = root("/src/api")
 
 
-def test_a_server_has_the_approved_roots_at_the_first_call_and_every_change_at_the_next() -> None:
-    with published(FakeSource(API, WEB)) as roots, relay() as client:
+@pytest.fixture
+def src(tmp_path: Path) -> Path:
+    """A folder with the folders `api` and `web`."""
+    for name in ("api", "web"):
+        (tmp_path / name).mkdir()
+    return tmp_path
+
+
+def test_a_server_has_the_approved_roots_at_the_first_call_and_every_change_at_the_next(
+    src: Path,
+) -> None:
+    api, web = root(f"{src}/api"), root(f"{src}/web")
+    with published(FakeSource(api, web)) as roots, relay() as client:
         client.shake_hands()
-        assert client.call(1, "allowed", "/src/web/x") is True
-        assert client.call(2, "allowed", "/src/docs") is False
-        for number, approved in enumerate([(API,), (API, WEB)], start=3):
+        assert client.call(1, "allowed", f"{src}/web/x") is True
+        assert client.call(2, "allowed", f"{src}/docs") is False
+        for number, approved in enumerate([(api,), (api, web)], start=3):
             roots.set(*approved)
             assert client.hear()["params"]["data"] == len(approved)
-            assert client.call(number, "allowed", "/src/web/x") is (WEB in approved)
+            assert client.call(number, "allowed", f"{src}/web/x") is (web in approved)
         assert client.leave() == 0
 
 
-def test_a_server_that_reads_no_roots_has_them_in_its_command_and_is_started_again() -> None:
+def test_a_server_that_reads_no_roots_has_them_in_its_command_and_is_started_again(
+    src: Path,
+) -> None:
+    api, web = root(f"{src}/api"), root(f"{src}/web")
     flags = ("--env", "ROOTS={roots}")
     with (
-        published(FakeSource(API, WEB)) as roots,
+        published(FakeSource(api, web)) as roots,
         relay("--deaf", "-d={roots}", flags=flags) as client,
     ):
         client.shake_hands()
         first = client.call(1, "started")
-        assert first["words"][1:] == ["-d=/src/api", "-d=/src/web"]
-        assert first["roots"] == "/src/api:/src/web"
-        roots.set(API)
-        assert client.hear()["method"] == "notifications/tools/list_changed"
-        second = client.call(2, "started")
-        assert second["words"][1:] == ["-d=/src/api"]
+        assert first["words"][1:] == [f"-d={src}/api", f"-d={src}/web"]
+        assert first["roots"] == f"{src}/api:{src}/web"
+        roots.set(api)
+        until(lambda: client.call(2, "started")["words"][1:] == [f"-d={src}/api"])
         assert not psutil.pid_exists(first["pid"])
         assert client.leave() == 0
 
 
-def test_a_server_that_ends_for_want_of_roots_comes_back_with_them() -> None:
-    with published(FakeSource(API)) as roots, relay("--deaf", "--picky", "{root}") as client:
+def test_a_root_that_a_joined_value_cannot_hold_is_left_out_and_reported_once(src: Path) -> None:
+    bad = src / "x:"
+    (bad / "etc").mkdir(parents=True)
+    api, sly = root(f"{src}/api"), root(f"{bad}/etc", name="sly")
+    flags = ("--env", "ROOTS={roots}")
+    with published(FakeSource(api)) as roots, relay("--deaf", "{root}", flags=flags) as client:
+        client.shake_hands()
+        for approved in ((api, sly), (sly,), (api, sly)):
+            roots.set(*approved)
+            expected = "/api" if api in approved else "no-approved-roots"
+            until(lambda: client.call(1, "started")["roots"].endswith(expected))  # noqa: B023
+        assert client.leave() == 0
+        assert client.complaints().count(b"is left out") == 1
+
+
+@pytest.mark.parametrize("words", [("{roots:abc}",), ("x{roots:--allow}",)])
+def test_a_place_for_roots_that_makes_no_sense_is_a_usage_error(words: tuple[str, ...]) -> None:
+    with relay(*words) as client:
+        assert client.process.wait(HANG_GUARD_S) == 2
+        assert b"after the colon" in (said := client.complaints()) or b"whole argument" in said
+
+
+def test_a_server_that_ends_for_want_of_roots_comes_back_with_them(src: Path) -> None:
+    api, web = root(f"{src}/api"), root(f"{src}/web")
+    with published(FakeSource(api)) as roots, relay("--deaf", "--picky", "{root}") as client:
         client.shake_hands()
         assert client.call(1, "echo", 7) == 7
         roots.set()
-        client.start_call(2, "hang")  # until it is ended, or refused by the relay
-        client.answer()
-        client.start_call(3, "hang")
-        assert "no folder is approved" in client.answer()["error"]["message"]
-        roots.set(WEB)
+        numbers = count(2)
+
+        def is_refused() -> bool:
+            client.start_call(next(numbers), "echo")
+            error = client.answer().get("error", {"message": ""})
+            return "no folder is approved" in error["message"]
+
+        until(is_refused)
+        roots.set(web)
         assert client.hear()["method"] == "notifications/tools/list_changed"
-        assert client.call(4, "started")["words"][-1] == "/src/web"
+        assert client.call(next(numbers), "started")["words"][-1] == f"{src}/web"
         assert client.leave() == 0
 
 
@@ -128,6 +169,52 @@ def test_a_client_that_is_gone_takes_even_a_stubborn_server_with_it() -> None:
         assert is_gone(child)
 
 
+@pytest.mark.parametrize("call", [("hang", None), ("babble", "ping"), ("babble", "roots/list")])
+def test_a_client_that_says_no_more_ends_a_relay_whose_server_hangs_or_floods(
+    call: tuple[str, object],
+) -> None:
+    with published(FakeSource(API)), started(hasty(*SCRIPTED)) as client:
+        client.shake_hands()
+        server = client.server()
+        client.start_call(1, *call)
+        client.stdin.close()
+        while client.stdout.readline():
+            continue
+        client.process.wait(HANG_GUARD_S)
+        assert is_gone(server)
+
+
+def test_a_client_that_is_gone_ends_a_relay_whose_server_floods() -> None:
+    with published(FakeSource(API)), started(hasty(*SCRIPTED)) as client:
+        client.shake_hands()
+        server = client.server()
+        client.start_call(1, "babble", "ping")
+        client.hear()
+        client.stdout.close()
+        client.process.wait(HANG_GUARD_S)
+        assert is_gone(server)
+
+
+def test_a_server_that_asks_for_ever_and_reads_nothing_is_ended(tmp_path: Path) -> None:
+    for number in range(500):
+        (tmp_path / f"{number}").mkdir()
+    many = [root(f"{tmp_path}/{number}") for number in range(500)]
+    with published(FakeSource(*many)), started(hasty(*SCRIPTED)) as client:
+        client.shake_hands()
+        client.call(0, "echo")
+        relay = psutil.Process(client.process.pid)
+        client.start_call(1, "babble", "roots/list")
+        most = relay.memory_info().rss
+        while not select.select([client.stdout], [], [], 0.05)[0]:
+            most = max(most, relay.memory_info().rss)
+        error = client.answer()
+        assert (error["id"], error["error"]["code"]) == (1, -32603)
+        assert "again and again" in error["error"]["message"]
+        assert client.process.wait(HANG_GUARD_S) == 128 + signal.SIGTERM
+        assert most < 80e6
+        assert b"again and again" in client.complaints()
+
+
 def test_a_client_that_says_no_more_gets_the_answers_that_it_waits_for() -> None:
     with started(hasty(*SCRIPTED)) as client:
         client.shake_hands()
@@ -170,14 +257,15 @@ def test_a_server_that_cannot_be_started_is_told_of_as_by_shells(
     assert b"\x1b" not in done.stderr
 
 
-def test_what_is_no_json_passes_as_it_is() -> None:
-    data = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + os.urandom(300_000)
+def test_what_is_no_json_never_reaches_the_other_side() -> None:
+    noise = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\xef\xbb\xbf{}\n" * 3_000
+    lines = notice("notifications/x")
     done = subprocess.run(
-        command("cat"), input=data, capture_output=True, env=environment(), timeout=HANG_GUARD_S,
-        check=False,
+        command("cat"), input=noise + lines, capture_output=True, env=environment(),
+        timeout=HANG_GUARD_S, check=False,
     )  # fmt: skip
-    assert (done.returncode, done.stdout) == (0, data)
-    assert b"does not speak JSON" in done.stderr
+    assert (done.returncode, done.stdout) == (0, lines)
+    assert 1 <= done.stderr.count(b"a line of the client was dropped") < 10
 
 
 def test_a_last_line_may_lack_its_newline() -> None:

@@ -1,14 +1,26 @@
-"""When another server is started."""
+"""When another server is needed, and what for."""
 
 from __future__ import annotations
 
 import math
 
+import pytest
+
 from rootsd.relay.arguments import Command
-from rootsd.relay.renewal import Renewal
+from rootsd.relay.renewal import NOT_DUE, Due, Need, Renewal
 from rootsd.relay.roots import Folder
 
 A, B, C = (Folder(b"/" + name.encode(), name) for name in "abc")
+
+
+def anywhere(_: bytes) -> bool:
+    """All folders are on the disk."""
+    return True
+
+
+def nowhere(_: bytes) -> bool:
+    """No folder is."""
+    return False
 
 
 def running(typed: str, *folders: Folder) -> Renewal:
@@ -17,50 +29,65 @@ def running(typed: str, *folders: Folder) -> Renewal:
     return renewal
 
 
-def test_what_is_added_waits_for_a_moment_without_more_but_not_for_ever() -> None:
-    renewal = running("s {roots}", A)
-    renewal.change([A, B], 10.0, narrows=False)
+@pytest.mark.parametrize(
+    ("typed", "given", "now", "due"),
+    [
+        ("s {roots}", [A], [A, B], Due(Need.WIDER)),
+        ("s {roots}", [A, B], [A], Due(Need.NARROWER, (B,))),
+        ("s {roots}", [A, B], [A, C], Due(Need.NARROWER, (B,))),
+        ("s {roots}", [A, B], [], Due(Need.NARROWER, (A, B))),
+        ("s {roots}", [A, B], [A, B], NOT_DUE),
+        ("s {root}", [A], [A, B], NOT_DUE),
+        ("s {root}", [B], [A, B], Due(Need.WIDER)),
+        ("s {root:a}", [A, B], [A], NOT_DUE),
+        ("s {root:a}", [A], [A._replace(name="x")], Due(Need.WIDER)),
+        ("s", [A], [], NOT_DUE),
+    ],
+)
+def test_a_command_that_would_be_another_is_due(
+    typed: str, given: list[Folder], now: list[Folder], due: Due
+) -> None:
+    assert running(typed, *given).by_command(now, anywhere) == due
+
+
+@pytest.mark.parametrize(
+    ("given", "now", "due"),
+    [
+        ([A, B], [A], NOT_DUE),
+        ([A, B], [B], NOT_DUE),
+        ([A], [], NOT_DUE),
+        ([A, B], [A, C], Due(Need.WIDER)),
+    ],
+)
+def test_a_folder_that_is_gone_is_no_reason(
+    given: list[Folder], now: list[Folder], due: Due
+) -> None:
+    assert running("s {roots}", *given).by_command(now, nowhere) == due
+
+
+def test_a_server_that_was_given_folders_may_have_to_lose_some() -> None:
+    inner = Folder(b"/a/inner", "a/inner")
+    assert Renewal.by_answer([A, B], [A], anywhere) == Due(Need.NARROWER, (B,))
+    assert Renewal.by_answer([A, B], [A], nowhere) == NOT_DUE
+    assert Renewal.by_answer([], [A], anywhere) == NOT_DUE
+    assert Renewal.by_answer([inner], [A], anywhere) == NOT_DUE, "it lies in one that it may have"
+    assert Renewal.by_answer([A], [inner], anywhere) == Due(Need.NARROWER, (A,))
+
+
+def test_where_no_server_runs_one_is_started_once_no_more_roots_come() -> None:
+    renewal = running("s {roots}")
+    assert renewal.deadline == math.inf
+    renewal.appear(10.0)
     assert renewal.deadline == 10.3
     now = 10.0
     while now < 11.9:
         now += 0.2
-        renewal.change([A, B, Folder(b"/%d" % round(now * 10), "x")], now, narrows=False)
+        renewal.appear(now)
         assert now < renewal.deadline <= 12.0 + 1e-9
     assert renewal.deadline == 12.0
-
-
-def test_what_is_taken_away_is_due_at_once_and_stays_due() -> None:
-    renewal = running("s {roots}", A, B)
-    renewal.change([A], 10.0, narrows=True)
-    assert renewal.deadline == 10.0
-    renewal.change([A, C], 10.1, narrows=False)
-    assert renewal.deadline == 10.0
-
-
-def test_a_change_that_the_command_does_not_show_is_none() -> None:
-    renewal = running("s {root:a}", A)
-    renewal.change([A, B], 10.0, narrows=False)
-    assert renewal.deadline == math.inf
-    renewal = running("s", A)
-    renewal.change([], 10.0, narrows=True)
-    assert renewal.deadline == math.inf
-    assert not renewal.is_by_command
-
-
-def test_a_change_that_is_taken_back_in_time_is_none() -> None:
-    renewal = running("s {roots}", A)
-    renewal.change([A, B], 10.0, narrows=False)
-    renewal.change([A], 10.1, narrows=True)
+    renewal.start([A])
     assert renewal.deadline == math.inf
 
 
-def test_nothing_is_due_before_the_first_start_and_after_each() -> None:
-    renewal = Renewal(Command(["s", "{roots}"], (), "/none"))
-    renewal.change([A], 1.0, narrows=False)
-    assert renewal.deadline == math.inf
-    assert renewal.start([A]).words == ("s", "/a")
-    renewal.change([], 2.0, narrows=True)
-    renewal.hold()
-    assert renewal.deadline == math.inf
-    assert renewal.start([]).words == ("s", "/none")
-    assert renewal.deadline == math.inf
+def test_nothing_is_due_before_the_first_start() -> None:
+    assert Renewal(Command(["s", "{roots}"], (), "/none")).by_command([A], anywhere) == NOT_DUE

@@ -35,7 +35,7 @@ def test_whatever_the_client_declares_the_server_hears_of_changes(declared: obje
     assert told["params"]["capabilities"] == {"roots": {"listChanged": True}, "x": {}}
 
 
-@pytest.mark.parametrize("params", [None, {}, {"capabilities": 3}, {"capabilities": None}, []])
+@pytest.mark.parametrize("params", [None, {}, {"capabilities": 3}, {"capabilities": None}])
 def test_an_initialize_that_is_not_in_order_is_the_servers_to_refuse(params: object) -> None:
     desk = Desk()
     line = request(0, "initialize", params)
@@ -70,7 +70,7 @@ def test_a_slow_server_has_its_roots_before_the_call_that_came_with_the_handshak
     assert (desk.raw_to_server(), desk.barrier.habit) == (b"", habit), "nothing is learnt yet"
     desk.server(reply("i", {"capabilities": {}}))
     told = [each["method"] for each in desk.to_server()]
-    if habit is Habit.SILENT:
+    if habit in (Habit.SILENT, Habit.IN_CALLS):
         assert told == ["notifications/initialized", "tools/call"]
         return
     assert told == ["notifications/initialized"]
@@ -177,6 +177,7 @@ def test_calls_wait_for_the_roots_and_what_follows_keeps_its_place() -> None:
     desk.client(call(2), request(3, "tools/list"), notice("notifications/x"))
     assert desk.to_server() == []
     assert desk.session.backlog > 0
+    desk.server(request("ping-1", "ping"))
     desk.client(reply("ping-1", {}))
     assert [each["id"] for each in desk.to_server()] == ["ping-1"], "the server may wait for it"
     desk.server(request(0, "roots/list"))

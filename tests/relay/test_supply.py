@@ -58,7 +58,66 @@ def test_an_answer_that_is_of_no_use_is_as_good_as_none(result: object) -> None:
     desk = Desk(API, WEB, here=b"/src/web")
     desk.shake_hands(HAS_ROOTS)
     desk.client(reply(asked(desk), result))
-    assert desk.list_roots() == ["/src/web"]
+    assert desk.list_roots() == ["/src/web", "/src/api"]
+
+
+@pytest.mark.parametrize("result", [theirs(), {"roots": [{"uri": "https://x.example"}]}, None])
+def test_a_client_that_closes_its_last_folder_opens_no_other(result: object) -> None:
+    desk = Desk(API, WEB, here=b"/src/web")
+    desk.shake_hands(HAS_ROOTS)
+    desk.client(reply(asked(desk), theirs("/src/api")))
+    assert desk.list_roots() == ["/src/api"]
+    desk.client(notice(CHANGED))
+    desk.client(reply(asked(desk), result))
+    desk.to_server()
+    assert desk.list_roots(1) == [NOWHERE.decode()]
+
+
+def test_by_default_the_clients_folders_narrow_nothing_and_those_not_approved_are_noted() -> None:
+    desk = Desk(API, WEB, use=ClientRoots.NOTE)
+    desk.shake_hands(HAS_ROOTS)
+    assert desk.list_roots() == ["/src/api", "/src/web"], "nothing waits for the client"
+    desk.client(reply(asked(desk), theirs("/src/api", "/src/new")))
+    assert desk.list_roots(1) == ["/src/api", "/src/web"]
+    assert desk.out.proposals == [b"/src/new"]
+
+
+def test_a_folder_that_another_one_or_a_link_replaced_is_not_sent_again() -> None:
+    desk = Desk(API, WEB)
+    desk.shake_hands(HAS_ROOTS)
+    desk.client(reply(asked(desk), theirs("/src/api/sub")))
+    assert desk.list_roots() == ["/src/api/sub"]
+    desk.disk.links[b"/src/api/sub"] = b"/etc"
+    assert desk.list_roots(1) == [NOWHERE.decode()]
+    assert desk.out.told == ()
+    del desk.disk.links[b"/src/api/sub"]
+    desk.disk.replaced[b"/src/api/sub"] += 1
+    assert desk.list_roots(2) == [NOWHERE.decode()]
+    desk.client(notice(CHANGED))
+    desk.client(reply(asked(desk), theirs("/src/api/sub")))
+    assert desk.list_roots(3) == ["/src/api/sub"], "the client has opened the new folder"
+
+
+def test_a_root_that_the_daemon_has_verified_anew_is_sent_again() -> None:
+    desk = Desk(API, WEB, use=ClientRoots.OVERRIDE)
+    desk.shake_hands()
+    assert desk.list_roots() == ["/src/api", "/src/web"]
+    desk.disk.replaced[b"/src/api"] += 1
+    assert desk.list_roots(1) == ["/src/api", "/src/web"], "each answer follows a verification"
+
+
+def test_a_server_that_is_started_again_is_not_given_a_folder_that_was_replaced() -> None:
+    desk = Desk(API, WEB, words=("server", "{roots}"))
+    desk.disk.replaced[b"/src/web"] += 1
+    assert desk.session.start().words == ("server", "/src/api")
+
+
+@pytest.mark.parametrize("inside", ["/.git", "/.git/hooks", "/sub/.GIT/worktrees"])
+def test_a_clients_folder_inside_git_data_is_never_sent(inside: str) -> None:
+    desk = Desk(API)
+    desk.shake_hands(HAS_ROOTS)
+    desk.client(reply(asked(desk), theirs(f"/src/api{inside}")))
+    assert desk.list_roots() == [NOWHERE.decode()]
 
 
 def test_a_client_that_declares_roots_and_refuses_them_is_not_minded() -> None:
@@ -153,3 +212,30 @@ def test_the_first_answer_is_complete_whatever_is_late(monkeypatch: pytest.Monke
     desk = Desk(API, WEB)
     desk.shake_hands(HAS_ROOTS)
     assert desk.list_roots() == ["/src/api", "/src/web"]
+
+
+def test_a_server_that_asks_often_costs_the_daemon_one_question_at_a_time() -> None:
+    desk = Desk(API)
+    desk.shake_hands()
+    desk.is_daemon_there = False
+    desk.server(*(request(number, "roots/list") for number in range(2_000)))
+    assert desk.out.questions == 1
+    assert desk.session.is_flooded
+    desk.is_daemon_there = True
+    desk.client()
+    assert [each["id"] for each in desk.to_server()] == list(range(2_000))
+    assert not desk.session.is_flooded
+
+
+def test_a_server_that_does_not_read_is_not_answered_on() -> None:
+    desk = Desk(*(WEB._replace(path=b"/src/%d" % number) for number in range(2_000)))
+    desk.shake_hands()
+    desk.server(*(request(number, "roots/list") for number in range(100)))
+    said = len(desk.out.to_server)
+    assert 1 << 20 <= said < 2 << 20
+    answered = len(desk.to_server())
+    while answered < 100:
+        desk.session.drained()
+        desk.client()
+        answered += len(desk.to_server())
+    assert answered == 100

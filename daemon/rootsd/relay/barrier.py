@@ -1,9 +1,9 @@
 """Holds a client's calls until the server has taken in the roots that it was promised. Pure.
 
-Servers load their roots behind the back of whoever calls them: a call right after the handshake
-is refused for a folder that is approved, and one right after a revoke is let through for one that
-is not. Nothing tells when they are done, but that they rest. Times are seconds of a clock that
-never goes back.
+Many servers read their roots in the background. A call right after the handshake would be refused
+for a folder that is approved, and a call right after a revoke would be let through for a folder
+that is not. No message tells when they are done; only their rest does. Other servers ask for roots
+within a call: their calls are never held. Times are seconds of a clock that never goes back.
 """
 
 from __future__ import annotations
@@ -23,11 +23,30 @@ _LOOK_AGAIN_S = 0.01
 
 
 class Habit(StrEnum):
-    """What is known of a server: whether it asks for roots as soon as it may."""
+    """When a server asks for roots. The values are stored: see `rootsd.relay.keeping`."""
 
     UNKNOWN = "unknown"
     ASKS = "asks"
+    """As soon as it may."""
     SILENT = "silent"
+    """Not before a call, and perhaps never."""
+    IN_CALLS = "in calls"
+    """While it handles a call."""
+    BOTH = "both"
+    """As soon as it may, and while it handles a call."""
+
+    @property
+    def asks_in_calls(self) -> bool:
+        """Whether the server looks again when it needs its roots."""
+        return self in (Habit.IN_CALLS, Habit.BOTH)
+
+    @property
+    def asks_at_once(self) -> bool:
+        """Whether the server is waited for after the handshake."""
+        return self in (Habit.ASKS, Habit.BOTH)
+
+
+Learn = Callable[[Habit], None]
 
 
 class _Phase(Enum):
@@ -38,20 +57,25 @@ class _Phase(Enum):
 
 
 class Barrier:
-    """Closed for calls between a promise and the moment when the server has acted on it."""
+    """Closed for calls between a promise and the moment when the server has acted on it.
 
-    def __init__(self, habit: Habit = Habit.UNKNOWN) -> None:
+    `learn` is called with each new `habit`.
+    """
+
+    def __init__(self, habit: Habit = Habit.UNKNOWN, learn: Learn | None = None) -> None:
         self.habit = habit
+        self._learn = learn
         self.deadline = math.inf
         """When to call `tick`; never where only the server or the daemon is waited for."""
         self.reads = False
         """Whether the server has ever asked for roots."""
         self.stale = False
-        """Whether it was told of a change and did not ask again."""
+        """Whether it was told of a change, did not ask again, and does not ask in calls."""
         self.in_doubt = False
         """Whether the roots are others, and it is not known yet which."""
         self.is_at_work: Callable[[], bool] = _is_not
         """Whether the server is; false where that cannot be told."""
+        self._ignores_changes = False
         self._phase = _Phase.OPEN
         self._first_until = -1.0
         self._promised_at = -math.inf
@@ -65,28 +89,40 @@ class Barrier:
 
     def begin(self, now: float) -> None:
         """The handshake is over: the server may ask now."""
-        self.stale = False
+        self.stale = self._ignores_changes = False
         self._first_until = now + _FIRST_CAP_S
-        if self.habit is Habit.ASKS:
+        if self.habit.asks_at_once:
             self._promise(now, _CAP_S)
         elif self.habit is Habit.UNKNOWN:
             self._promise(now, _FIRST_CAP_S)
 
     def change(self, now: float) -> None:
         """The server is told that its roots are others."""
-        if self.reads:
+        if not self.reads or self.habit is Habit.IN_CALLS:
+            return
+        if self._ignores_changes:
+            self._note_stale()
+        else:
             self._promise(now, _CHANGE_CAP_S)
 
     def asked(self, now: float) -> None:
-        """The server asks; how long the answer takes is not its fault."""
+        """The server asks, and handles no call. It is not to blame for a late answer."""
         if now <= self._first_until:
-            self.habit = Habit.ASKS
+            self._set(Habit.BOTH if self.habit.asks_in_calls else Habit.ASKS)
         self.reads = True
-        self.stale = False
+        self.stale = self._ignores_changes = False
         if self._phase is not _Phase.OPEN:
             self._slowness = min(2 * (now - self._promised_at), _SETTLE_SLOW_S)
             self._phase = _Phase.ASKED
             self.deadline = math.inf
+
+    def asked_in_call(self) -> None:
+        """The server asks while it handles a call."""
+        self._set(Habit.BOTH if self.habit.asks_at_once else Habit.IN_CALLS)
+        self.reads = True
+        self.stale = False
+        if self.habit is Habit.IN_CALLS:
+            self.open()
 
     def answered(self, now: float, roots: int) -> None:
         """It was told so many roots, which it now looks at on the disk."""
@@ -105,15 +141,25 @@ class Barrier:
             return
         if self._phase is _Phase.PROMISED:
             if self.reads:
-                self.stale = True
+                self._ignores_changes = True
+                self._note_stale()
             else:
-                self.habit = Habit.SILENT
+                self._set(Habit.IN_CALLS if self.habit.asks_in_calls else Habit.SILENT)
         self.open()
 
     def open(self) -> None:
         """Hold nothing any more for the server's sake: there is nothing to wait for."""
         self._phase = _Phase.OPEN
         self.deadline = math.inf
+
+    def _note_stale(self) -> None:
+        self.stale = not self.habit.asks_in_calls
+
+    def _set(self, habit: Habit) -> None:
+        if habit is not self.habit:
+            self.habit = habit
+            if self._learn is not None:
+                self._learn(habit)
 
     def _promise(self, now: float, cap: float) -> None:
         self._phase = _Phase.PROMISED

@@ -27,8 +27,6 @@ class Downstream:
     ) -> None:
         self.is_heard = True
         """Whether the client reads."""
-        self.is_raw = False
-        """Whether all passes as it is."""
         self._session = session
         self._out = out
         self._write = write
@@ -48,9 +46,6 @@ class Downstream:
 
     def take(self, data: bytes) -> None:
         """The server has said this; nothing, where it will say no more."""
-        if self.is_raw:
-            self._out.to_client += self._intake.raw_rest() + data
-            return
         if self._stream is not None:
             data = self._stream_on(self._stream, data)
         for line in self._intake.take(data) if data else self._intake.rest():
@@ -64,15 +59,11 @@ class Downstream:
             self._stream = bytes(begun[:HEAD] + begun[-HEAD:])
             self._unsent += self._intake.raw_rest()
 
-    def cut(self, *, keep: bool) -> None:
-        """The server is gone: end the line that was under way, and begin anew. `keep`: what lacks
-        its end goes on."""
+    def cut(self) -> None:
+        """The server is gone: end the line that was under way, and begin anew."""
         if self._stream is not None:
             self._stream = None
             self._unsent += b"\n"  # and its request stays open, for an error that can be read
-        rest = self._intake.raw_rest()
-        if keep:
-            self._out.to_client += rest
         self._intake = Intake()
 
     def hand_down(self) -> None:
@@ -85,6 +76,7 @@ class Downstream:
                 self.is_heard = False
         if not self.is_heard:
             self._unsent.clear()
+        self._out.unread = len(self._unsent)
 
     def _collect(self) -> None:
         """What the session says stands between lines."""
@@ -102,5 +94,5 @@ class Downstream:
             return b""
         self._unsent += b"\n"
         self._stream = None
-        self._session.streamed(ends)
+        self._session.streamed(ends, time.monotonic())
         return data[end + 1 :]

@@ -15,13 +15,7 @@ from rootsd.wire import hello
 from rootsd.wire.jsonrpc import Fault, Notice, Reply, Request, encode, parse
 from rootsd.wire.words import ROOTS_CHANGED
 
-_META = {
-    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-    "io.modelcontextprotocol/clientCapabilities": {},
-    "io.modelcontextprotocol/clientInfo": {"name": "rootsd run", "version": "1"},
-}
 _HELLO = 0
-_REQUEST_ROOT = "request_root"
 
 
 class Told(NamedTuple):
@@ -93,9 +87,7 @@ class Following:
 
     def propose(self, path: str, reason: str) -> bytes:
         """Let the user know of a folder that the client works in."""
-        arguments = {"path": path, "reason": reason, "wait_seconds": 0}
-        params = {"name": _REQUEST_ROOT, "arguments": arguments, "_meta": _META}
-        return encode(Request(self._next_id(), "tools/call", params))
+        return encode(hello.encode_proposed(path, reason))
 
     def take(self, line: bytes) -> tuple[Told | None, bytes]:
         """Look at a line of the daemon: what it tells, and what to say to it.
@@ -105,7 +97,9 @@ class Following:
         match parse(line):
             case (Reply(id_) | Fault(id_)) as answer if id_ == _HELLO:
                 self.useful = True
-                if isinstance(answer, Fault) and self._greeting.scope.narrows:
+                if isinstance(answer, Reply):
+                    self._greeting = hello.resumed(self._greeting, answer.result)
+                elif self._greeting.scope.narrows:
                     raise hello.refusal(answer)
             case Notice(method) if method == ROOTS_CHANGED:
                 question = self._question(0)

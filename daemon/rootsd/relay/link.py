@@ -19,7 +19,8 @@ from rootsd.wire.lines import LineReader
 
 _CHUNK = 1 << 16
 _LONGEST_ANSWER = 1 << 28
-_LATER_S = 60.0
+_CONNECT_S = 0.1
+"""How long to wait for room in the backlog of a daemon: all pipes stand still meanwhile."""
 
 
 class Link:
@@ -42,6 +43,7 @@ class Link:
         self._unsent = bytearray()
         self._is_refused = False
         self._has_given_up = False
+        self._is_silent = False  # the daemon is connected, and owes an answer for too long
         self._error: RootsdError | None = None
         self._answer_until = math.inf
         self._doubt_until = math.inf
@@ -84,7 +86,14 @@ class Link:
             self._tell(self._following.give_up())  # one daemon after the other ends at once
 
     def ask(self) -> None:
-        """Have the roots told as they are now, once more."""
+        """Have the roots told as they are now, once more.
+
+        A daemon that hangs is waited for once: until it answers, nothing is known to be approved.
+        """
+        if self._is_silent:
+            self._following.wait()
+            self._tell(self._following.give_up())
+            return
         if self._connection is not None:
             self._say(self._connection, self._following.ask())
             self._mind_silence()
@@ -118,7 +127,7 @@ class Link:
     def _attempt(self) -> None:
         now = time.monotonic()
         try:
-            connection = connect_somewhere()
+            connection = connect_somewhere(_CONNECT_S)
         except RootsdError as error:
             if isinstance(error, NotRunning) and self._absence.start(now):
                 self._awakening = Awakening()
@@ -163,12 +172,14 @@ class Link:
     def _mind_silence(self) -> None:
         """A daemon that hangs is as good as none."""
         now = time.monotonic()
-        if not self._following.waits:
+        if self._is_silent or not self._following.waits:
             self._answer_until = math.inf
         elif self._answer_until == math.inf:
             self._answer_until = now + GRACE_S
         elif now >= self._answer_until:
-            self._answer_until = now + _LATER_S
+            self._is_silent = True
+            self._answer_until = math.inf
+            complain(RootsdError("rootsd does not answer", "rootsd status"))
             self._tell(self._following.give_up())
 
     def _mind_doubt(self) -> None:
@@ -214,6 +225,7 @@ class Link:
                         self._say(connection, answer)
                     if told is not None:
                         self._answer_until = math.inf
+                        self._is_silent = False
                         self._tell(told)
             except RootsdError as error:
                 self._lose(connection)
@@ -225,6 +237,7 @@ class Link:
     def _lose(self, connection: socket.socket) -> None:
         connection.close()
         self._connection = None
+        self._is_silent = False
         self._unsent.clear()
         self._following.lose()
         self._mind_doubt()

@@ -1,7 +1,8 @@
-"""Which of the approved folders one server is told of: what its client has open, or all. Pure.
+"""Which folders of a session's scope one server is told of. Pure.
 
-A client's own roots can take away and never add: what lies outside of every approved root is
-nothing that a server is told of, it is only made known to the user.
+The daemon narrows the approved set to the scope of the session. A client's own roots can narrow it
+further and never add: a client's folder outside every approved root is only made known to the
+user.
 """
 
 from __future__ import annotations
@@ -12,16 +13,25 @@ from enum import Enum
 from rootsd.core.paths import contains, text_of
 from rootsd.relay.roots import Folder
 
+_GIT = b".git"
+
 
 class ClientRoots(Enum):
     """What the roots of the client are good for."""
 
     AUTO = "auto"
-    """Where they are of use they narrow; else the working directory does, if a root holds it."""
+    """Where they are of use they narrow the scope; else the server is told of the whole scope."""
     NARROW = "narrow"
-    """They narrow; where they are of no use nothing is left."""
+    """They narrow the scope; where they are of no use nothing is left."""
+    NOTE = "note"
+    """They narrow nothing; those that are not approved are made known to the user."""
     OVERRIDE = "override"
-    """They are not even asked for."""
+    """They are not asked for."""
+
+    @property
+    def narrows(self) -> bool:
+        """Whether they take anything away."""
+        return self in (ClientRoots.AUTO, ClientRoots.NARROW)
 
 
 class Access(Enum):
@@ -35,7 +45,7 @@ class Access(Enum):
 class Narrowing:
     """The rule for one relay. `here` is the working directory, canonical; None where it is gone.
 
-    `theirs` are the client's folders, canonical; None as long as it has said nothing of use.
+    `theirs` are the client's folders, canonical; None as long as the client said nothing of use.
     """
 
     def __init__(self, use: ClientRoots, access: Access, here: bytes | None) -> None:
@@ -44,21 +54,25 @@ class Narrowing:
         self._access = access
         self._here = here
 
+    def heed(self, theirs: tuple[bytes, ...]) -> None:
+        """Take in the folders that the client has open now. A client that had folders of use and
+        has none any more opens nothing by that."""
+        if theirs or self.theirs is not None:
+            self.theirs = theirs
+
     def apply(self, approved: Iterable[Folder]) -> tuple[Folder, ...]:
-        """The folders for the server; the one that holds the working directory comes first."""
+        """Return the folders for the server, the one that holds the working directory first."""
         fit = [each for each in approved if each.writable or self._access is Access.ADVISORY]
-        here = self._innermost(fit)
-        if self.use is not ClientRoots.OVERRIDE:
+        if self.use.narrows:
             if self.theirs is not None:
                 return tuple(dict.fromkeys(self._shared(fit, self.theirs)))
             if self.use is ClientRoots.NARROW:
                 return ()
-            if here is not None:
-                return (here,)
+        here = self._innermost(fit)
         return tuple(sorted(fit, key=lambda each: each is not here))
 
     def outside(self, approved: Iterable[Folder]) -> tuple[bytes, ...]:
-        """The client's folders that have nothing in common with any approved one."""
+        """Return the client's folders that have nothing in common with any approved one."""
         known = [each.path for each in approved]
         return tuple(
             path
@@ -77,7 +91,13 @@ class Narrowing:
             around = [each for each in fit if contains(each.path, path)]
             if around:
                 root = max(around, key=lambda each: len(each.path))
-                below = text_of(path[len(root.path) :])
-                yield root._replace(path=path, name=root.name + below)
+                below = path[len(root.path) :]
+                if not _is_in_git(below):
+                    yield root._replace(path=path, name=root.name + text_of(below))
             else:
                 yield from (each for each in fit if contains(path, each.path))
+
+
+def _is_in_git(below: bytes) -> bool:
+    """Return whether a path below a root lies in a `.git`, in any case of letters."""
+    return any(part.lower() == _GIT for part in below.split(b"/"))

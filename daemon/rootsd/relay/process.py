@@ -14,6 +14,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import suppress
 
 from rootsd.core.errors import RootsdError
@@ -107,6 +108,16 @@ class Server:
         if not data:
             self._stdout.close()
         return data
+
+    def rest(self) -> Iterator[bytes]:
+        """Yield what it said before its end: no more than its pipe holds.
+
+        Another process may have the pipe as well, and say more and more.
+        """
+        left = _PIPE_BYTES
+        while left > 0 and (data := self.read()):
+            left -= len(data)
+            yield data
 
     def close_stdin(self) -> None:
         """Let it know that no more will come."""

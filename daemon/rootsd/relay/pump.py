@@ -15,12 +15,15 @@ import sys
 import time
 
 from rootsd.core.errors import RootsdError
+from rootsd.core.labels import safe_label
 from rootsd.core.paths import text_of
 from rootsd.host.ipc.stdio import STDIN, STDOUT, read_stdin, writer_to_stdout
+from rootsd.relay.arguments import Launch
+from rootsd.relay.complaints import Complaints
 from rootsd.relay.downstream import Downstream
 from rootsd.relay.following import Told
 from rootsd.relay.intake import Intake, TooLong
-from rootsd.relay.link import Link
+from rootsd.relay.link import Link, complain
 from rootsd.relay.outbox import Outbox
 from rootsd.relay.process import CannotStart, Server, widen
 from rootsd.relay.session import Session
@@ -31,6 +34,12 @@ _GONE_S = 2.0
 """How long a server has that is asked to end, before it is told to and then killed."""
 _IDLE_S = 10.0
 """How long it may stay when its client says no more and waits for nothing."""
+_OWED_S = 30.0
+"""The same when the client waits for an answer; each answer begins the wait anew."""
+_LAG_S = 5.0
+"""How long a server may ask for roots again and again, and read nothing."""
+_MOST_LATE = 1 << 20
+"""Bytes of the client that are still answered when there is no server any more."""
 _WHY_PROPOSED = "the MCP client has this folder open"
 _HUNG_UP = select.POLLERR | select.POLLHUP | select.POLLNVAL
 _FORWARDED = (
@@ -53,13 +62,16 @@ class Pump:
         self._is_replaced = False
         self._told: tuple[str, ...] | None = None
         self._from_client = Intake()
-        self._is_opaque: bool | None = None  # not known before the first byte
+        self._complaints = Complaints()
         self._down = Downstream(session, out, writer_to_stdout())
         self._client_speaks = True
         self._force_at = math.inf
         self._force = signal.SIGTERM
+        self._why: RootsdError | None = None  # why the relay ends the server, if it does
         self._left_behind_until = math.inf
+        self._lags_until = math.inf
         self._stopped_by = 0
+        self._left_out: set[str] = set()  # the paths that were reported
         self._wake, self._waker = os.pipe()
 
     def run(self) -> int:
@@ -89,7 +101,7 @@ class Pump:
         if self._client_speaks and not self._stopped_by and self._session.waits_for_roots():
             self._server.reap()
             self._server = None
-            self._down.cut(keep=False)
+            self._down.cut()
             return None
         if self._is_leaving(self._server):
             return None
@@ -134,7 +146,7 @@ class Pump:
             poll.register(STDOUT, select.POLLOUT if self._down.unsent else 0)
         server = self._server
         if server and not self._is_replaced:
-            if server.stdout >= 0 and self._down.unsent < _MOST_UNSENT:
+            if server.stdout >= 0 and self._is_room_for_server:
                 poll.register(server.stdout, select.POLLIN)
             if server.stdin >= 0 and self._out.to_server:
                 poll.register(server.stdin, select.POLLOUT)
@@ -144,9 +156,17 @@ class Pump:
     def _has_room_for_client(self) -> bool:
         return len(self._out.to_server) + self._session.backlog < _MOST_UNSENT
 
+    @property
+    def _is_room_for_server(self) -> bool:
+        return self._down.unsent < _MOST_UNSENT and not self._session.is_flooded
+
     def _timeout(self) -> int | None:
         until = min(
-            self._link.deadline, self._session.deadline, self._force_at, self._left_behind_until
+            self._link.deadline,
+            self._session.deadline,
+            self._force_at,
+            self._left_behind_until,
+            self._lags_until,
         )
         if until == math.inf:
             return None
@@ -160,36 +180,32 @@ class Pump:
             self._waits = False
             self._start()
 
-    def _take_from_client(self) -> None:
+    def _take_from_client(self) -> int:
+        """Take what the client says; return how many bytes that was."""
         data = read_stdin()
         # What the daemon said before the client said this counts for it: where a denial has been
         # answered, news of it lies in our socket, and the next call comes too late.
         self._link.attend()
-        if self._is_opaque is None and (begin := data.lstrip()):
-            self._is_opaque = self._down.is_raw = begin[:1] not in (b"{", b"[")
-            if self._is_opaque:
-                sys.stderr.write(
-                    "rootsd run: the client does not speak JSON; all passes as it is, and the"
-                    " server is told of no roots but those in its command\n"
-                )
-        if self._is_opaque:
-            self._out.to_server += data
-        else:
-            lines = self._from_client.take(data) if data else self._from_client.rest()
-            for line in lines:
-                if isinstance(line, TooLong):
-                    self._session.refuse_line()
-                else:
-                    self._session.from_client(line, time.monotonic())
+        lines = self._from_client.take(data) if data else self._from_client.rest()
+        for line in lines:
+            if isinstance(line, TooLong):
+                self._session.refuse_line()
+            else:
+                self._session.from_client(line, time.monotonic())
         self._client_speaks = bool(data)
+        return len(data)
 
     def _take_from_server(self, server: Server) -> None:
         data = server.read()
         if data is None:
             return
-        if not self._client_speaks:
-            self._force_at = math.inf  # it works; the wait begins anew
+        if self._client_speaks:
+            self._down.take(data)
+            return
+        owed = self._session.owed
         self._down.take(data)
+        if self._session.owed < owed and self._force is signal.SIGTERM and self._down.is_heard:
+            self._force_at = math.inf  # it answers; the wait begins anew
 
     # What goes out
 
@@ -204,6 +220,9 @@ class Pump:
         for path in out.proposals:
             self._link.propose(text_of(path), _WHY_PROPOSED)
         out.proposals.clear()
+        for line in self._complaints.pass_on(out.complaints, time.monotonic()):
+            sys.stderr.write(line)
+        out.complaints.clear()
         if out.wants_another and self._may_replace:
             out.wants_another = False
             if self._server:
@@ -212,9 +231,19 @@ class Pump:
                 self._force_now(self._server)
             elif not self._waits:
                 self._start()
-        if self._server and not self._is_replaced and out.to_server:
-            self._server.write(out.to_server)
+        if self._server and not self._is_replaced:
+            self._write_to_server(self._server)
         self._down.hand_down()
+
+    def _write_to_server(self, server: Server) -> None:
+        before = len(self._out.to_server)
+        if before:
+            server.write(self._out.to_server)
+        self._session.drained()
+        if not self._session.is_flooded or not self._out.to_server:
+            self._lags_until = math.inf
+        elif len(self._out.to_server) < before or self._lags_until == math.inf:
+            self._lags_until = time.monotonic() + _LAG_S
 
     @property
     def _may_replace(self) -> bool:
@@ -229,23 +258,31 @@ class Pump:
     # The lives of servers
 
     def _start(self) -> None:
+        launch = self._session.start()
+        self._report_left_out(launch)
         try:
-            self._server = Server(self._session.start())
+            self._server = Server(launch)
         except CannotStart as error:
             self._refuse_all(error)
             raise
         self._force_at, self._force = math.inf, signal.SIGTERM
         self._session.started(time.monotonic(), self._server.is_at_work)
 
+    def _report_left_out(self, launch: Launch) -> None:
+        """Say once which roots are in no value that joins them."""
+        for path, separator in launch.left_out:
+            if path not in self._left_out:
+                self._left_out.add(path)
+                shown = safe_label(path.encode(errors="surrogateescape"), limit=None)
+                sys.stderr.write(
+                    f"rootsd run: {shown} is left out, as its path contains {separator!a}, which"
+                    " separates roots there; try: {roots:SEP} with another separator\n"
+                )
+
     def _exchange(self, old: Server) -> None:
         old.reap()
         self._is_replaced = False
-        self._down.cut(keep=False)
-        if self._is_opaque:
-            raise CannotStart(
-                "the approved roots have changed, and the server cannot be started again unseen",
-                "restart the MCP server in your client",
-            )
+        self._down.cut()
         self._start()
 
     def _see_to_the_end(self, now: float) -> None:
@@ -256,18 +293,20 @@ class Pump:
         has_hung_up = server.stdout < 0 and not self._is_replaced
         if not self._client_speaks and not self._out.to_server and not self._session.backlog:
             server.close_stdin()
-        if self._force_at == math.inf:
-            if not self._down.is_heard or has_hung_up:
-                server.close_stdin()
-                self._force_at = now + _GONE_S
-            elif not self._client_speaks:
-                self._force_at = now + _IDLE_S
+        if now >= self._lags_until:
+            self._lags_until = math.inf
+            self._why = RootsdError(
+                "the server asked for roots again and again, and read no answer", "rootsd sessions"
+            )
+            complain(self._why)
+            self._force_now(server)
+        if not self._down.is_heard or has_hung_up:
+            server.close_stdin()
+            self._force_at = min(self._force_at, now + _GONE_S)
+        elif not self._client_speaks and self._force_at == math.inf:
+            self._force_at = now + (_OWED_S if self._session.owed else _IDLE_S)
         if now >= self._force_at:
-            is_owed = self._down.is_heard and not has_hung_up and self._session.owes
-            if is_owed and not self._is_replaced:
-                self._force_at = now + _IDLE_S
-            else:
-                self._force_now(server)
+            self._force_now(server)
 
     def _force_now(self, server: Server) -> None:
         server.send(self._force)
@@ -275,31 +314,39 @@ class Pump:
         self._force_at = time.monotonic() + _GONE_S
 
     def _finish(self, server: Server) -> int:
-        while data := server.read():
+        for data in server.rest():
             self._down.take(data)
-        self._down.cut(keep=True)
+        self._down.take(b"")  # a last line may lack its newline
+        self._down.cut()
         status = server.reap()
         how = f"the server has ended with status {status}"
-        self._refuse_all(RootsdError(how, "restart the MCP server in your client"))
+        why = self._why or RootsdError(how, "restart the MCP server in your client")
+        self._refuse_all(why)
         return status
 
     def _refuse_all(self, error: RootsdError) -> None:
         """There is no server, and there will be none: answer what came, and what came too late."""
-        while self._client_speaks and _has_something(STDIN):
-            self._take_from_client()
+        taken = 0
+        while self._client_speaks and taken < _MOST_LATE and _has_something(STDIN):
+            taken += self._take_from_client()
         self._session.ended(error)
         self._hand_down_all()
 
     def _hand_down_all(self) -> None:
-        """Write what is left, as fast as the client reads; a signal ends that."""
+        """Write what is left, as fast as the client reads. A signal ends that, and so does a
+        client that reads nothing for a while."""
         while True:
+            before = self._down.unsent + len(self._out.to_client)
             self._down.hand_down()
             if not self._down.unsent or self._stopped_by:
                 return
             poll = select.poll()
             poll.register(STDOUT, select.POLLOUT)
             poll.register(self._wake, select.POLLIN)
-            if any(descriptor == self._wake for descriptor, _ in poll.poll()):
+            ready = dict(poll.poll(_IDLE_S * 1000))
+            if not ready and self._down.unsent == before:
+                return
+            if self._wake in ready:
                 os.read(self._wake, 1 << 10)
 
     def _heed_signals(self) -> None:

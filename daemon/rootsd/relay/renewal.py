@@ -1,19 +1,45 @@
-"""When a server has to be started again, since its command names roots and they are others. Pure.
+"""Whether a server has to be started again to have the current roots, and what with. Pure.
 
-What is taken away is taken away at once; what is added waits until nothing more is added for a
-moment, so that ten approvals in a row are one new server.
+A server has roots that it cannot be told to drop in two cases: its command names them, or it read
+them once and does not read them again. It is started again only at a call, and only if that
+changes what it can reach: a folder that is gone from the disk is no reason.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from enum import Enum, auto
+from typing import NamedTuple
 
+from rootsd.core.paths import contains
 from rootsd.relay.arguments import Command, Launch
 from rootsd.relay.roots import Folder
 
 _QUIET_S = 0.3
 _LONGEST_S = 2.0
+
+IsThere = Callable[[bytes], bool]
+
+
+class Need(Enum):
+    """Why another server would have to be started."""
+
+    NONE = auto()
+    WIDER = auto()
+    """The server lacks something: it may serve on as it is."""
+    NARROWER = auto()
+    """It has a folder that it may not have any more."""
+
+
+class Due(NamedTuple):
+    """What another server is needed for; `lost` are the folders that this one may not have."""
+
+    need: Need
+    lost: tuple[Folder, ...] = ()
+
+
+NOT_DUE = Due(Need.NONE)
 
 
 class Renewal:
@@ -21,9 +47,10 @@ class Renewal:
 
     def __init__(self, command: Command) -> None:
         self.deadline = math.inf
-        """When another server is due."""
+        """When to start a server where none runs."""
         self._command = command
         self._running: Launch | None = None
+        self._given: tuple[Folder, ...] = ()
         self._first_change = math.inf
 
     @property
@@ -32,23 +59,42 @@ class Renewal:
         return self._command.names_roots
 
     def start(self, folders: Sequence[Folder]) -> Launch:
-        """What to start now; what runs from here on."""
+        """Return what to start now, which is what runs from here on."""
         self._running = self._command.launch(folders)
+        self._given = tuple(folders)
         self._first_change = self.deadline = math.inf
         return self._running
 
-    def hold(self) -> None:
-        """Another server is on its way, and will be started with the roots of that moment."""
-        self.deadline = math.inf
-
-    def change(self, folders: Sequence[Folder], now: float, *, narrows: bool) -> None:
-        """The roots are others; `narrows` where one of them is gone."""
-        if self._running is None:
-            return
-        if self._command.launch(folders) == self._running:
-            self._first_change = self.deadline = math.inf
-            return
+    def appear(self, now: float) -> None:
+        """There are roots, and no server runs: start one when no more roots come for a moment."""
         self._first_change = min(self._first_change, now)
-        quiet = min(now + _QUIET_S, self._first_change + _LONGEST_S)
-        if self.deadline > now:  # else it is due already
-            self.deadline = now if narrows else quiet
+        self.deadline = min(now + _QUIET_S, self._first_change + _LONGEST_S)
+
+    def by_command(self, folders: Sequence[Folder], is_there: IsThere) -> Due:
+        """Return whether the command that runs has to be another one for these folders."""
+        if self._running is None or self._is_as_now(folders):
+            return NOT_DUE
+        known = {folder.path for folder in folders}
+        lost = [each for each in self._given if each.path not in known]
+        if here := tuple(each for each in lost if is_there(each.path)):
+            return Due(Need.NARROWER, here)
+        as_if_there = list(folders)
+        for each in lost:  # they are gone, and no reason by themselves
+            as_if_there.insert(self._given.index(each), each)
+        return NOT_DUE if self._is_as_now(as_if_there) else Due(Need.WIDER)
+
+    def _is_as_now(self, folders: Sequence[Folder]) -> bool:
+        fresh, running = self._command.launch(folders), self._running
+        return running is not None and (
+            (fresh.words, fresh.environment) == (running.words, running.environment)
+        )
+
+    @staticmethod
+    def by_answer(given: Sequence[Folder], folders: Sequence[Folder], is_there: IsThere) -> Due:
+        """Return whether a server that was `given` folders may not have one of them any more."""
+        lost = tuple(
+            each
+            for each in given
+            if not any(contains(now.path, each.path) for now in folders) and is_there(each.path)
+        )
+        return Due(Need.NARROWER, lost) if lost else NOT_DUE

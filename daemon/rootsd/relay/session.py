@@ -9,23 +9,26 @@ never goes back.
 
 from __future__ import annotations
 
+import json
+import math
 import re
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from enum import Enum, auto
 from itertools import count
 
 from rootsd.core.errors import RootsdError
 from rootsd.relay import batches
 from rootsd.relay.arguments import Launch
-from rootsd.relay.barrier import Barrier
+from rootsd.relay.barrier import Barrier, Habit
 from rootsd.relay.following import Told
 from rootsd.relay.intake import LONGEST_LINE
+from rootsd.relay.modern import Seal
 from rootsd.relay.outbox import Outbox
-from rootsd.relay.renewal import Renewal
+from rootsd.relay.renewal import NOT_DUE, Due, Need, Renewal
 from rootsd.relay.roots import Folder
 from rootsd.relay.supply import Supply
-from rootsd.relay.traffic import Traffic
+from rootsd.relay.traffic import CALLS, Traffic
 from rootsd.wire import splice, words
 from rootsd.wire.jsonrpc import (
     INVALID_REQUEST,
@@ -38,16 +41,29 @@ from rootsd.wire.jsonrpc import (
     Reply,
     Request,
     encode,
-    parse,
+    parse_strict,
 )
 
-_CALLS = frozenset({"tools/call", "resources/read", "prompts/get", "completion/complete"})
+_PATIENCE_S = 2.0
+"""How long a call waits for others to end that another server would fail."""
 _LONG = 1 << 14  # bytes of a line that is looked at from its ends first
+_MOST_OWED = 1_000  # questions of a server about roots that wait for their answer
 _COMPLETE = re.compile(rb'"result": ?\{"resultType": ?"complete"')
-_OWN = "rootsd-run-again-"
+_BUSY = RootsdError(
+    "the approved roots have changed, and the server has to be started again, but it is at work",
+    "cancel the call in flight, or ask again",
+)
 _NO_ROOTS = RootsdError("no folder is approved for this server", "rootsd pending")
 
 Parsed = Message | Batch | Malformed
+
+
+class _Fate(Enum):
+    """What becomes of the client's oldest line that waits."""
+
+    PASSED = auto()
+    HELD = auto()
+    REFUSED = auto()
 
 
 class _Life(Enum):
@@ -63,17 +79,21 @@ class _Life(Enum):
 class Session:
     """Feed it each line of both sides, what the daemon tells, and what becomes of servers."""
 
-    def __init__(self, supply: Supply, renewal: Renewal, barrier: Barrier, out: Outbox) -> None:
+    def __init__(
+        self, supply: Supply, renewal: Renewal, barrier: Barrier, out: Outbox, seal: Seal
+    ) -> None:
         self.backlog = 0
         """How many bytes of the client wait here."""
         self._supply = supply
         self._renewal = renewal
         self._barrier = barrier
         self._out = out
-        self._traffic = Traffic(supply, barrier, out)
+        self._traffic = Traffic(supply, barrier, out, seal)
+        self._own = f"rootsd-run-{seal.tag}-again-"
         self._queue: deque[tuple[bytes, Parsed]] = deque()
         self._told: tuple[Folder, ...] = ()
-        self._has_narrowed = False
+        self._patient_until = math.inf  # while a call waits for others to end
+        self._is_patient = True
         self._life = _Life.RUNNING
         self._numbers = count(1)
         self._greeting: Id | None = None
@@ -81,16 +101,27 @@ class Session:
     @property
     def deadline(self) -> float:
         """When to call `tick`, at the latest."""
-        return min(self._barrier.deadline, self._supply.deadline, self._renewal.deadline)
+        return min(
+            self._barrier.deadline,
+            self._supply.deadline,
+            self._renewal.deadline,
+            self._patient_until,
+        )
 
     def from_client(self, line: bytes, now: float) -> None:
         """A line of the client, without its newline."""
-        message = parse(line)
-        if isinstance(message, Reply | Fault):
+        if not line.strip():
+            return
+        message = parse_strict(line)
+        if isinstance(message, Reply | Fault | Malformed):
             passed = self._traffic.from_client(line, message, now)
             if self._life in (_Life.RUNNING, _Life.GREETED):  # else whoever asked that is gone
                 self._to_server(passed)
             self._review(now)
+            self._advance(now)
+            return
+        if isinstance(message, Notice) and self._may_overtake(message):
+            self._to_server(self._traffic.from_client(line, message, now))
             self._advance(now)
             return
         self._queue.append((line, message))
@@ -99,14 +130,19 @@ class Session:
 
     def from_server(self, line: bytes, now: float) -> None:
         """A line of the server, without its newline."""
+        if not line.strip():
+            return
         if self._may_pass_unread(line):
             self._out.to_client += line + b"\n"
+            self._advance(now)
             return
-        message = parse(line)
+        message = parse_strict(line)
         if isinstance(message, Batch):
             self._to_client(batches.passed(line, message, now, self._traffic.from_server))
         elif isinstance(message, Reply | Fault) and self._is_own(message.id):
             self._hear(message, now)
+        elif isinstance(message, Malformed) and self._is_own(message.fault.id):
+            self._hear(message.fault, now)
         else:
             self._to_client(self._traffic.from_server(line, message, now))
         self._advance(now)
@@ -122,11 +158,12 @@ class Session:
         complete = _COMPLETE.search(begun, 0, words.HEAD) is not None
         return not self._is_own(id_) and self._traffic.may_stream(id_, is_complete=complete)
 
-    def streamed(self, ends: bytes) -> None:
+    def streamed(self, ends: bytes, now: float) -> None:
         """Such a line is over; `ends` are its beginning and its end."""
         id_ = words.quick_id_of_answer(ends)
         if id_ is not None:
             self._traffic.settle(id_)
+        self._advance(now)
 
     def doubt(self) -> None:
         """What it told last may not hold any more: calls wait until it has told what does."""
@@ -146,17 +183,19 @@ class Session:
         self._barrier.tick(now)
         self._supply.tick(now)
         self._review(now)
-        if now >= self._renewal.deadline or (self._barrier.stale and self._has_narrowed):
+        if now >= self._patient_until:
+            self._patient_until, self._is_patient = math.inf, False
+        if now >= self._renewal.deadline:
             self._replace()
         self._advance(now)
 
     def start(self) -> Launch:
         """A server is about to be started: how."""
         self._told = self._supply.folders
-        self._has_narrowed = False
+        folders = self._supply.checked()
         if self._renewal.is_by_command:
-            self._supply.note_told()
-        return self._renewal.start(self._told)
+            self._supply.note_told(folders)
+        return self._renewal.start(folders)
 
     def started(self, now: float, is_at_work: Callable[[], bool]) -> None:
         """It runs; `is_at_work` tells whether it has something to do. Where another one ran
@@ -175,21 +214,31 @@ class Session:
 
     def refuse_line(self) -> None:
         """The client has sent a line that is too long; its id is not known."""
-
         text = f"the line is longer than {LONGEST_LINE} bytes"
-        self._out.to_client += encode(Fault(None, INVALID_REQUEST, text))
+        if self._out.client_reads:
+            self._out.to_client += encode(Fault(None, INVALID_REQUEST, text))
+        self._out.complaints.append(f"a line of the client was dropped: {text}")
 
     def lose_answer(self, ends: bytes) -> None:
         """The server has; if it was an answer, the client gets another one."""
         id_ = words.quick_id_of_answer(ends)
         if id_ is not None:
             text = f"the answer of the server is longer than {LONGEST_LINE} bytes"
-            self._traffic.refuse(id_, RootsdError(text, "ask for less"))
+            self._traffic.lose_answer(id_, text)
 
     @property
-    def owes(self) -> bool:
-        """Whether the client waits for anything but the end of a stream."""
-        return self._traffic.owes
+    def owed(self) -> int:
+        """For how many answers the client waits; the end of a stream is none."""
+        return self._traffic.owed
+
+    @property
+    def is_flooded(self) -> bool:
+        """Whether the server has asked for roots so often that it is not read any more."""
+        return self._supply.owed >= _MOST_OWED
+
+    def drained(self) -> None:
+        """The server may have read what it was told: answer on if so."""
+        self._supply.ask()
 
     def waits_for_roots(self) -> bool:
         """The server has ended by itself: whether that is for want of roots, so that the client
@@ -210,33 +259,72 @@ class Session:
 
     def _refuse_queue(self, error: RootsdError) -> None:
         for _, message in self._queue:
-            members = message.members if isinstance(message, Batch) else (message,)
-            for member in members:
-                self._traffic.ended(member, error)
+            self._refuse(message, error)
         self._queue.clear()
         self.backlog = 0
+
+    def _refuse(self, message: Parsed, error: RootsdError) -> None:
+        for member in message.members if isinstance(message, Batch) else (message,):
+            self._traffic.ended(member, error)
 
     # Towards the server
 
     def _advance(self, now: float) -> None:
         if self._life is _Life.ABSENT and not self._supply.folders:
             self._refuse_queue(_NO_ROOTS)
-        while self._queue and self._may_pass(self._queue[0][1]):
+        while self._queue and (fate := self._fate_of(self._queue[0][1], now)) is not _Fate.HELD:
             line, message = self._queue.popleft()
             self.backlog -= len(line)
-            if isinstance(message, Batch):
+            if fate is _Fate.REFUSED:
+                self._refuse(message, _BUSY)
+            elif isinstance(message, Batch):
                 self._to_server(batches.passed(line, message, now, self._traffic.from_client))
             else:
                 self._to_server(self._traffic.from_client(line, message, now))
             self._review(now)
+        if not self._queue:
+            self._patient_until, self._is_patient = math.inf, True
 
-    def _may_pass(self, message: Parsed) -> bool:
+    def _fate_of(self, message: Parsed, now: float) -> _Fate:
         if self._life is not _Life.RUNNING or self._traffic.waits or self._traffic.shakes_hands:
-            return False
-        if not self._barrier.closed and not self._supply.awaits_client:
-            return True
+            return _Fate.HELD
         members = message.members if isinstance(message, Batch) else (message,)
-        return not any(isinstance(each, Request) and each.method in _CALLS for each in members)
+        if not any(isinstance(each, Request) and each.method in CALLS for each in members):
+            return _Fate.PASSED
+        if self._barrier.habit is Habit.IN_CALLS and not self._renewal.is_by_command:
+            return _Fate.PASSED  # it asks when it needs its roots
+        if self._barrier.closed or self._supply.awaits_client:
+            return _Fate.HELD
+        return self._fate_of_call(now)
+
+    def _fate_of_call(self, now: float) -> _Fate:
+        """Return what becomes of a call, which may need another server first."""
+        due = self._due()
+        if due.need is Need.NONE:
+            return _Fate.PASSED
+        if all(_is_about(each, due.lost) for each in self._traffic.in_flight()):
+            self._replace()
+            return _Fate.HELD
+        if self._is_patient:
+            self._patient_until = min(self._patient_until, now + _PATIENCE_S)
+            return _Fate.HELD
+        return _Fate.PASSED if due.need is Need.WIDER else _Fate.REFUSED
+
+    def _due(self) -> Due:
+        folders = self._supply.folders
+        if self._renewal.is_by_command:
+            return self._renewal.by_command(folders, self._supply.is_there)
+        if self._barrier.stale and self._traffic.has_listed:
+            return self._renewal.by_answer(self._supply.given, folders, self._supply.is_there)
+        return NOT_DUE
+
+    def _may_overtake(self, notice: Notice) -> bool:
+        """Whether a notice cancels what the server works on, so that nothing has to wait."""
+        return (
+            self._life is _Life.RUNNING
+            and not self._traffic.waits
+            and self._traffic.cancels_open(notice)
+        )
 
     def _to_server(self, line: bytes | None) -> None:
         if line is not None:
@@ -245,8 +333,14 @@ class Session:
     # Towards the client
 
     def _may_pass_unread(self, line: bytes) -> bool:
-        """Whether a line is an answer that cannot be about roots, told without reading it all."""
+        """Whether a line is an answer that goes on without being read whole.
+
+        It is UTF-8 and one line for all readers, and does not name roots. Even if a client finds
+        a question about roots in it, the client's answer is read: see `rootsd.relay.traffic`.
+        """
         if len(line) < _LONG or b"roots" in line or b"\\u" in line:
+            return False
+        if line.find(b"\r", 0, -1) >= 0 or not _is_utf8(line):
             return False
         id_ = words.quick_id_of_answer(line)
         return id_ is not None and not self._is_own(id_) and self._traffic.settle(id_)
@@ -262,13 +356,11 @@ class Session:
         folders = self._supply.folders
         if folders == self._told:
             return
-        narrows = not set(self._told) <= set(folders)
         self._told = folders
-        self._has_narrowed = self._has_narrowed or narrows
-        self._renewal.change(folders, now, narrows=narrows)
-        if self._renewal.is_by_command:
-            if now >= self._renewal.deadline:
-                self._replace()
+        if self._life is _Life.ABSENT:
+            self._renewal.appear(now)
+        elif self._renewal.is_by_command:
+            return  # the next call starts another server, if need be
         elif self._traffic.has_listed and self._life is _Life.RUNNING:
             self._out.to_server += encode(Notice(words.ROOTS_CHANGED))
             self._barrier.change(now)
@@ -276,7 +368,7 @@ class Session:
     def _replace(self) -> None:
         self._life = _Life.ENDING
         self._greeting = None
-        self._renewal.hold()
+        self._renewal.deadline = math.inf
         self._barrier.open()
         self._out.to_server.clear()
         self._out.wants_another = True
@@ -302,7 +394,20 @@ class Session:
         self._advance(now)
 
     def _next_id(self) -> str:
-        return f"{_OWN}{next(self._numbers)}"
+        return f"{self._own}{next(self._numbers)}"
 
     def _is_own(self, id_: Id | None) -> bool:
-        return isinstance(id_, str) and id_.startswith(_OWN)
+        return isinstance(id_, str) and id_.startswith(self._own)
+
+
+def _is_utf8(line: bytes) -> bool:
+    try:
+        return line.isascii() or bool(line.decode())
+    except UnicodeDecodeError:
+        return False
+
+
+def _is_about(request: Request, folders: Iterable[Folder]) -> bool:
+    """Whether a request names one of these folders, or something in it."""
+    said = json.dumps(request.params, ensure_ascii=False)
+    return any(folder.text in said for folder in folders)

@@ -1,32 +1,59 @@
 """One message at a time: what becomes of it on its way to the other side. Pure.
 
-A message comes with its bytes and goes on as the same bytes, but for those that are about roots,
-and those whose ids the relay has to map. None is returned where nothing goes on.
+A message comes with its bytes and goes on as the same bytes, except messages about roots and those
+with an id that the relay has to map. None is returned where nothing goes on.
+
+How no folder of the client reaches a server. A server asks for roots either by a request or by an
+answer that asks for more (2026-07-28); the relay answers both itself. In case a client finds such
+a question in a line where the relay finds none, the relay also looks at each line of the client:
+
+* An answer goes on only if the relay forwarded the request, and only if no roots are in it.
+* Answers about roots are taken out of every request (`inputResponses`).
+* A line that is not strict JSON-RPC never goes on, from either side.
+
+The client's lines are always read whole. So the lines of a server that pass unread, since they are
+long, cannot bring a folder to it either: they lead to nothing but another line of the client.
 """
 
 from __future__ import annotations
 
 import json
+from collections import Counter
+from collections.abc import Iterator
 from functools import partial
 
 from rootsd.core.errors import RootsdError
 from rootsd.relay import modern
 from rootsd.relay.barrier import Barrier
-from rootsd.relay.modern import MOST_ROUNDS, Question, Whose, Wrapped
+from rootsd.relay.modern import MOST_ROUNDS, Question, Seal, Whose, Wrapped
 from rootsd.relay.outbox import Outbox
 from rootsd.relay.replay import Replay
 from rootsd.relay.rounds import Round, Rounds
 from rootsd.relay.supply import Supply
 from rootsd.wire import splice, words
-from rootsd.wire.jsonrpc import Fault, Id, Malformed, Message, Notice, Reply, Request, encode
+from rootsd.wire.jsonrpc import (
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    Fault,
+    Id,
+    Malformed,
+    Message,
+    Notice,
+    Reply,
+    Request,
+    encode,
+)
 
-_DECLARED = {"listChanged": True}
+CALLS = frozenset({"tools/call", "resources/read", "prompts/get", "completion/complete"})
+"""The requests for which a server may need its roots."""
+_OURS = "rootsd-run-"
+"""How the ids begin that the relay gives to messages of its own."""
 
 
 class Traffic:
     """The messages of one client and of the server that it has at the moment."""
 
-    def __init__(self, supply: Supply, barrier: Barrier, out: Outbox) -> None:
+    def __init__(self, supply: Supply, barrier: Barrier, out: Outbox, seal: Seal) -> None:
         self.replay = Replay()
         self.waits = False
         """Whether a request of the client waits to be given roots, and what follows behind it."""
@@ -35,9 +62,10 @@ class Traffic:
         self._supply = supply
         self._barrier = barrier
         self._out = out
+        self._seal = seal
         self._open: dict[Id, Request] = {}
         self._rounds = Rounds()
-        self._asked: set[Id] = set()  # by the server, not answered by the client
+        self._asked: Counter[Id] = Counter()  # by the server, not answered by the client
         self._stale: set[Id] = set()  # the same of servers that are gone
         self._renamed: dict[Id, Id] = {}  # ids at the client that are others at the server
         self._names = 0
@@ -45,9 +73,23 @@ class Traffic:
         self._handshake: Request | None = None
 
     @property
-    def owes(self) -> bool:
-        """Whether the client waits for anything but the end of a stream."""
-        return any(not self.replay.is_stream(id_) for id_ in self._open)
+    def owed(self) -> int:
+        """For how many answers the client waits; the end of a stream is none."""
+        return sum(not self.replay.is_stream(id_) for id_ in self._open)
+
+    def in_flight(self) -> Iterator[Request]:
+        """Yield the requests that would fail if another server took over."""
+        for id_, request in self._open.items():
+            if not self.replay.asks_again(id_):
+                yield request
+
+    def cancels_open(self, notice: Notice) -> bool:
+        """Whether a notice cancels a request that the server has."""
+        match notice:
+            case Notice(words.CANCELLED, {"requestId": int() | str() as id_}):
+                return id_ in self._open
+            case _:
+                return False
 
     @property
     def shakes_hands(self) -> bool:
@@ -66,21 +108,31 @@ class Traffic:
             case Reply() | Fault():
                 return self._answer_to_server(line, message)
             case Malformed():
-                return line
+                self._refuse_clients(message)
+                return None
 
     def from_server(self, line: bytes, message: Message | Malformed, now: float) -> bytes | None:
         """What goes to the client."""
         match message:
             case Request(id_, "roots/list"):
-                self._barrier.asked(now)
+                if any(each.method in CALLS for each in self._open.values()):
+                    self._barrier.asked_in_call()
+                else:
+                    self._barrier.asked(now)
                 self._supply.wish(partial(self._list_roots, id_))
                 return None
             case Request(id_):
                 return self._question_to_client(line, id_)
             case Notice() if self.replay.opens_again(message):
                 return b"\n".join(news.rstrip() for news in words.news_of_stream(message)) or None
-            case Notice() | Malformed():
+            case Notice("roots/list"):
+                self._complain("the server", "a request without an id")
+                return None
+            case Notice():
                 return line
+            case Malformed():
+                self._refuse_servers(line, message)
+                return None
             case Reply() | Fault():
                 return self._answer_to_client(line, message)
 
@@ -103,7 +155,7 @@ class Traffic:
         if self._rounds.has_alias(id_):
             return False
         request = self._open.get(id_)
-        if request is not None and request.method in self.replay.LEARNS_FROM:
+        if request is None or request.method in self.replay.LEARNS_FROM:
             return False
         self._rounds.end(id_)
         self._open.pop(id_, None)
@@ -118,7 +170,7 @@ class Traffic:
                 self.refuse(id_, error)
         for id_ in self._asked:
             self._out.to_client += encode(Notice(words.CANCELLED, {"requestId": id_}))
-        self._stale |= self._asked
+        self._stale.update(self._asked)
         self._asked.clear()
         self._renamed.clear()
         self._rounds.clear()
@@ -138,6 +190,11 @@ class Traffic:
     # The client's messages
 
     def _request(self, line: bytes, request: Request) -> bytes | None:
+        if not modern.has_answers(request):
+            reason = "params.inputResponses is an object"
+            self._out.to_client += encode(Fault(request.id, INVALID_PARAMS, reason))
+            return None
+        line = modern.without_roots(line.decode(), request).encode()
         self._open[request.id] = request
         if modern.is_enveloped(request) and request.method != "initialize":
             return self._enveloped(line, request)
@@ -151,14 +208,14 @@ class Traffic:
         match request.params:
             case {"capabilities": {"roots": dict() as declared}}:
                 self._client_has_roots = True
-                if declared == _DECLARED:
+                if declared.get("listChanged") is True and len(declared) == 1:
                     return line
             case _:
                 self._client_has_roots = False
         match request.params:
             case {"capabilities": dict()}:
                 way = ("params", "capabilities", "roots")
-                return splice.put(line.decode(), way, json.dumps(_DECLARED)).encode()
+                return splice.put(line.decode(), way, '{"listChanged": true}').encode()
             case _:
                 return line  # the server refuses it
 
@@ -168,7 +225,7 @@ class Traffic:
             theirs = self._supply.asks_client and modern.declares_roots(request)
             round_ = Round(request, text, Whose.THEIRS if theirs else Whose.OURS)
             self._rounds.begin(round_, request.id)
-            if (wrapped := modern.wrapped_in(request)) is not None:
+            if (wrapped := modern.wrapped_in(request, self._seal)) is not None:
                 self.waits = True
                 if wrapped.whose is Whose.THEIRS:
                     self._supply.heed(modern.brought(request, wrapped))
@@ -211,18 +268,65 @@ class Traffic:
         return splice.put(line.decode(), way, json.dumps(at_server)).encode()
 
     def _answer_to_server(self, line: bytes, answer: Reply | Fault) -> bytes | None:
-        if answer.id is None:
-            return line
         if self._supply.is_answer(answer):
             return None
-        if answer.id in self._renamed:
-            return _with_id(line, self._renamed.pop(answer.id))
-        if answer.id in self._asked:
-            self._asked.discard(answer.id)
-        elif answer.id in self._stale:
+        id_ = self._take_asked(answer.id)
+        if id_ is None:
+            if answer.id not in self._stale:
+                self._complain(
+                    "the client", "an answer to a request that the relay did not forward"
+                )
             self._stale.discard(answer.id)
             return None
-        return line
+        if isinstance(answer, Reply) and modern.carries_roots(answer.result):
+            self._complain("the client", "roots that nobody asked for")
+            self._fail_question(id_, "the client answered with roots that nobody asked for")
+            return None
+        return line if id_ == answer.id else _with_id(line, id_)
+
+    def _take_asked(self, id_: Id | None) -> Id | None:
+        """Return the id at the server of the question that the client answers with `id_`."""
+        if id_ is None or id_ not in self._asked:
+            return None
+        self._asked[id_] -= 1
+        if not self._asked[id_]:
+            del self._asked[id_]
+        return self._renamed.pop(id_, id_)
+
+    def _fail_question(self, id_: Id, reason: str) -> None:
+        self._out.to_server += encode(Fault(id_, INTERNAL_ERROR, reason))
+
+    # Lines that are no messages
+
+    def _refuse_clients(self, malformed: Malformed) -> None:
+        fault = malformed.fault
+        if malformed.is_call and fault.id is not None and self._out.client_reads:
+            self._out.to_client += encode(fault)
+            return
+        self._complain("the client", fault.message)
+        if not malformed.is_call and (id_ := self._take_asked(fault.id)) is not None:
+            self._fail_question(id_, f"the client's answer is refused: {fault.message}")
+
+    def _refuse_servers(self, line: bytes, malformed: Malformed) -> None:
+        fault = malformed.fault
+        if malformed.is_call and fault.id is not None and not self._out.server_lags:
+            self._out.to_server += encode(fault)
+            return
+        self._complain("the server", fault.message)
+        id_ = words.quick_id_of_answer(line) if fault.id is None else fault.id
+        if not malformed.is_call and id_ is not None:
+            self.lose_answer(id_, f"the server's answer is refused: {fault.message}")
+
+    def lose_answer(self, id_: Id, reason: str) -> None:
+        """The server has answered `id_` in a way that cannot go on: the client gets an error."""
+        round_ = self._rounds.end(id_)
+        if round_ is not None:
+            id_ = round_.request.id
+        if id_ in self._open:
+            self.refuse(id_, RootsdError(reason, "restart the MCP server in your client"))
+
+    def _complain(self, side: str, what: str) -> None:
+        self._out.complaints.append(f"a line of {side} was dropped: {what}")
 
     # The server's messages
 
@@ -233,14 +337,15 @@ class Traffic:
         self.has_listed = True
 
     def _question_to_client(self, line: bytes, id_: Id) -> bytes:
-        if id_ not in self._stale:
-            self._asked.add(id_)
+        is_ours = isinstance(id_, str) and id_.startswith(_OURS)
+        if id_ not in self._stale and not is_ours:
+            self._asked[id_] += 1
             return line
-        # The client may still answer the same id for a server that is gone.
+        # The client may still answer the same id for a server that is gone, or for the relay.
         self._names += 1
-        name = f"rootsd-run-asks-{self._names}"
+        name = f"{_OURS}{self._seal.tag}-asks-{self._names}"
         self._renamed[name] = id_
-        self._asked.add(name)
+        self._asked[name] += 1
         return _with_id(line, name)
 
     def _answer_to_client(self, line: bytes, answer: Reply | Fault) -> bytes | None:
@@ -248,12 +353,17 @@ class Traffic:
             self._handshake = None  # said of a line that the server could not read
             return line
         round_ = self._rounds.end(answer.id)
+        result = answer.result if isinstance(answer, Reply) else None
+        question = modern.question_in(result)
+        if modern.is_strange(result) or (question is not None and round_ is None):
+            self._refuse_question(answer.id, round_)
+            return None
         if round_ is None:
             self._close(answer.id, answer)
             return line
         id_ = round_.request.id
-        question = modern.question_in(answer.result) if isinstance(answer, Reply) else None
         if question is not None and question.is_alone and round_.whose is Whose.OURS:
+            self._barrier.asked_in_call()
             if round_.number < MOST_ROUNDS:
                 self._rounds.rest(round_)
                 self._supply.wish(partial(self._send_again, round_, question))
@@ -267,14 +377,22 @@ class Traffic:
         if question is None:
             return line
         change = modern.shown if round_.whose is Whose.THEIRS else modern.hidden
-        return change(line.decode(), question).encode()
+        return change(line.decode(), question, self._seal).encode()
+
+    def _refuse_question(self, id_: Id, round_: Round | None) -> None:
+        self._complain("the server", "it asks for roots in an answer that may not ask")
+        if round_ is not None:
+            id_ = round_.request.id
+        if id_ in self._open:
+            reason = "the server asks for roots in an answer that may not ask"
+            self.refuse(id_, RootsdError(reason, "rootsd sessions"))
 
     def _send_again(self, round_: Round, question: Question, now: float) -> None:
         del now
         if not self._rounds.is_resting(round_):
             return  # cancelled meanwhile
         self._names += 1
-        id_ = f"rootsd-run-{self._names}"
+        id_ = f"{_OURS}{self._seal.tag}-{self._names}"
         answers = {key: self._supply.result() for key in question.keys}
         self._rounds.begin(round_._replace(number=round_.number + 1), id_)
         self._send(modern.again(round_.text, round_.request, id_, question, answers))
