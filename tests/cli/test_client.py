@@ -74,7 +74,7 @@ def test_a_long_socket_path_is_no_obstacle(
 def _challenging(params: dict[str, Any]) -> dict[str, Any]:
     if "typed" not in params:
         objection = Objection(ErrorCode.REFUSED, "confirm it")
-        objection.data["challenge"] = {"lines": ["guard off"], "word": "bada"}
+        objection.data["challenge"] = {"terminal": "pts/7"}
         raise objection
     return {"guard": params["typed"]}
 
@@ -82,24 +82,32 @@ def _challenging(params: dict[str, Any]) -> dict[str, Any]:
 def test_a_challenge_is_answered_by_what_is_typed_on_the_same_connection(
     daemon: FakeDaemon, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[object] = []
-
-    def typed_at(challenge: object) -> str:
-        asked.append(challenge)
-        return "bada"
-
     daemon.answers["set-guard"] = _challenging
-    monkeypatch.setattr(terminal, "typed_at", typed_at)
+    monkeypatch.setattr(terminal, "typed_word", lambda: "bada")
     assert client.call(SetGuard(Guard.OFF)) == {"guard": "bada"}
-    assert asked == [{"lines": ["guard off"], "word": "bada"}]
     assert daemon.asked("set-guard") == [{"guard": "off"}, {"guard": "off", "typed": "bada"}]
+
+
+def test_a_challenge_of_an_older_daemon_is_a_refusal(
+    daemon: FakeDaemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def of_before(params: dict[str, Any]) -> dict[str, Any]:
+        objection = Objection(ErrorCode.REFUSED, "confirm it")
+        objection.data["challenge"] = {"lines": ["guard off"], "word": "bada"}
+        raise objection
+
+    daemon.answers["set-guard"] = of_before
+    monkeypatch.setattr(terminal, "typed_word", lambda: "bada")
+    with pytest.raises(RootsdError, match="confirm it"):
+        client.call(SetGuard(Guard.OFF))
+    assert len(daemon.asked("set-guard")) == 1
 
 
 def test_where_nobody_may_or_can_be_asked_the_order_is_refused(
     daemon: FakeDaemon, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     daemon.answers["set-guard"] = _challenging
-    monkeypatch.setattr(terminal, "typed_at", lambda challenge: None)
+    monkeypatch.setattr(terminal, "typed_word", lambda: None)
     for asking in client.Asking:
         with pytest.raises(RootsdError, match="confirm it") as caught:
             client.call(SetGuard(Guard.OFF), asking=asking)

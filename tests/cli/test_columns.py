@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from rootsd.cli.columns import PROJECT_COLUMNS, age, home_short, note_of, path_of
+from rootsd.cli.layout import Fit
 from rootsd.core.paths import bytes_of
 from support.fake_daemon import an_item
 
@@ -47,12 +48,12 @@ def test_a_home_that_is_the_top_shortens_nothing(monkeypatch: pytest.MonkeyPatch
     assert home_short("/srv") == "/srv"
 
 
-def test_a_path_that_is_not_utf8_is_shown_with_its_bytes_written_out() -> None:
+def test_a_program_gets_a_path_that_is_not_utf8_as_its_uri() -> None:
     raw = b"/src/\xff"
     item = an_item(path=None, uri=None, path_b64=b64encode(raw).decode())
     assert bytes_of(path_of(item)) == raw
-    shown = next(c for c in PROJECT_COLUMNS if c.is_path).text(item, for_terminal=False)
-    assert shown == "/src/\\xff"
+    shown = next(c for c in PROJECT_COLUMNS if c.fit is Fit.PATH).text(item, for_terminal=False)
+    assert shown == "file:///src/%FF"
 
 
 def test_a_uri_root_shows_its_uri() -> None:

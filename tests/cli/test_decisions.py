@@ -11,6 +11,7 @@ from rootsd.cli.manner import Flags
 from rootsd.cli.session import Session
 from rootsd.wire.deciding import Decide, DecisionVerb, Effect
 from support.fake_daemon import FakeDaemon, a_decision, an_item
+from support.terminal import Shell
 
 APPROVED = an_item(verdict="approved", published=True)
 
@@ -28,10 +29,27 @@ def test_what_was_so_already_is_said_and_is_no_data(
 ) -> None:
     daemon.answers["decide"] = a_decision(APPROVED, unchanged=[an_item("web\x1b")])
     decide(Session(), Decide(verb, cwd="/"))
-    assert capsys.readouterr() == (
-        "r7k2\tapi\tapproved\tgit\t/src/api\t\n",
-        f"web\\u{{1b}}: {word}\n",
-    )
+    told = capsys.readouterr()
+    assert told.out == "r7k2\tapi\tapproved\tgit\t/src/api\t\n"
+    assert told.err.startswith(f"web\\u{{1b}}: {word}\n")
+
+
+def test_to_forget_what_is_undecided_says_what_takes_it_off_the_list(
+    daemon: FakeDaemon, shell: Shell
+) -> None:
+    daemon.answers["decide"] = a_decision(unchanged=[an_item("web", id="w1")])
+    told = shell.run("forget", "web").err
+    assert "web: undecided already" in told
+    assert "to stop proposing it: rootsd deny w1" in told
+    assert "rootsd parent set --help" in told
+
+
+def test_a_renewed_approval_is_said(
+    daemon: FakeDaemon, capsys: pytest.CaptureFixture[str]
+) -> None:
+    daemon.answers["decide"] = {**a_decision(APPROVED), "renewed": [APPROVED["id"]]}
+    decide(Session(), Decide(DecisionVerb.APPROVE, cwd="/"))
+    assert capsys.readouterr().err == "api: approved again, for sessions that run now\n"
 
 
 def test_a_rehearsal_says_that_it_was_one(

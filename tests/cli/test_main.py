@@ -71,6 +71,11 @@ DOCUMENTED = {
         "--all",
         "--for",
         "--read-only",
+        "--worktrees",
+        "--yes",
+        "--write",
+        "--session",
+        "--always",
         "--dry-run",
     },
     "deny": {"--dry-run"},
@@ -87,8 +92,17 @@ DOCUMENTED = {
     "why": set(),
     "version": set(),
     "completion": set(),
+    "help": set(),
     "bridge": {"--any-uri", "--client", "--only"},
-    "run": {"--advisory-access", "--client-roots", "--env", "--name", "--only"},
+    "run": {
+        "--advisory-access",
+        "--all",
+        "--client-roots",
+        "--env",
+        "--name",
+        "--only",
+        "--workspace",
+    },
     "daemon": {"--ready-fd", "--detach"},
 }
 EVERYWHERE = {
@@ -116,7 +130,7 @@ def test_the_documented_flags_are_the_existing_ones() -> None:
 # What decides nothing, and writes neither the configuration nor a file of the system.
 CHANGES_NOTHING = {
     "status", "ls", "show", "log", "sessions", "check", "why", "version", "pending", "export",
-    "completion", "config path", "config show", "config check", "rule ls", "parent ls",
+    "help", "completion", "config path", "config show", "config check", "rule ls", "parent ls",
     "service status", "service logs", "service print",
 }  # fmt: skip
 # What a person does step by step, each answered before the next; and what only starts, stops or

@@ -17,7 +17,7 @@ from rootsd.host.service import record
 @pytest.fixture
 def places(rootsd_dir: Path) -> list[Path]:
     """Folders with something in them, as they are after a while."""
-    made = [rootsd_dir / name for name in ("config", "state", "run")]
+    made = [rootsd_dir / name for name in ("config", "state", "data", "run")]
     for folder in made:
         folder.mkdir(parents=True, mode=0o700)
         (folder / "file").touch()

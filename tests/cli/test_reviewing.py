@@ -103,6 +103,15 @@ def test_the_end_decides_nothing_else(waiting: FakeDaemon) -> None:
     assert review.summary() == "0 approved, 0 denied, 3 left waiting."
 
 
+def test_what_is_left_is_counted_across_all_groups(waiting: FakeDaemon) -> None:
+    items = [a_project(name, parent=f"/src/{name}") for name in "abcd"]
+    waiting.answers["show"] = a_listing(*items)
+    waiting.answers["decide"] = a_decision({**items[0], "verdict": "approved"})
+    review = Review(Session(), Scripted("y", "q"))
+    assert not review.ask_about(items)
+    assert review.summary().startswith("1 approved, 0 denied, 3 left waiting.")
+
+
 def test_what_is_no_answer_is_told_the_keys_and_asked_again(
     waiting: FakeDaemon, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -193,3 +202,81 @@ def test_what_is_gone_by_now_is_not_asked_about(daemon: FakeDaemon) -> None:
     review = Review(Session(), Scripted("s", "s"))
     assert review.ask_about(ITEMS)
     assert review.seen == ["id-c", "id-a"]
+
+
+def a_worktree(name: str, *, published: bool = False) -> dict[str, Any]:
+    return {
+        "id": f"id-{name}", "name": name, "path": f"/src/{name}", "path_b64": None,
+        "main": "/src/a", "identity": f"mark-{name}", "published": published,
+        "confirmable": not published, "reason": None if published else "it is older",
+    }  # fmt: skip
+
+
+def test_one_key_publishes_a_project_with_the_worktrees_that_are_listed(
+    waiting: FakeDaemon, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main = a_project("a", worktrees=[a_worktree("fix")])
+    fix = a_project("fix", worktree_of="/src/a")
+    by_id = {item["id"]: item for item in (main, fix)}
+    waiting.answers["show"] = lambda params: a_listing(*(by_id[id_] for id_ in params["refs"]))
+    waiting.answers["decide"] = {
+        **a_decision(main),
+        "worktrees": [a_worktree("fix", published=True)],
+    }
+    asker = Scripted("w")
+    review = Review(Session(), asker)
+    assert review.ask_about([main, fix]), "the worktree is not asked about again"
+    assert asker.questions == ["[1/1] publish a? [y,w,n,a,d,s,r,q,?] "]
+    (order,) = waiting.asked("decide")
+    assert (order["worktrees"], order["worktrees_shown"]) == (["id-fix"], ["mark-fix"])
+    said = capsys.readouterr().err
+    assert "worktree     /src/fix (published with it only if you confirm it)" in said
+    assert "approved with it /src/fix" in said
+    assert review.left == 0
+
+
+def test_the_key_for_worktrees_does_nothing_where_none_is_listed(waiting: FakeDaemon) -> None:
+    review, _ = reviewed("w", "s", "s", "s")
+    assert orders(waiting) == []
+    assert review.approved == 0
+
+
+def test_the_worktrees_of_one_checkout_are_one_group_with_one_key_for_all() -> None:
+    trees = [a_project(name, worktree_of="/src/a", origin=ACME) for name in ("x", "y")]
+    groups = grouped([a_project("b"), *trees])
+    assert [(group.title, len(group.items)) for group in groups] == [
+        ("/src: 1 waits", 1),
+        ("worktrees of /src/a: 2 wait", 2),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("key", "span", "access"),
+    [
+        ("y", None, None),
+        ("e", "session", "read-write"),
+        ("p", "always", "read"),
+        ("P", "always", "read-write"),
+    ],
+)
+def test_the_answer_to_a_request_says_for_whom_and_with_which_access(
+    daemon: FakeDaemon, key: str, span: str | None, access: str | None
+) -> None:
+    item = a_project("a", request=True)
+    daemon.answers["show"] = a_listing(item)
+    daemon.answers["decide"] = a_decision({**item, "verdict": "approved"})
+    review = Review(Session(), asker := Scripted(key))
+    review.ask_about([item])
+    assert "[y,e,p,P,n" in asker.questions[0]
+    (order,) = daemon.asked("decide")
+    assert (order["verb"], order["refs"]) == ("approve", ["id-a"])
+    assert (order.get("span"), order.get("access")) == (span, access)
+
+
+@pytest.mark.parametrize("key", ["e", "p", "P"])
+def test_without_a_request_its_keys_are_no_answer(
+    waiting: FakeDaemon, capsys: pytest.CaptureFixture[str], key: str
+) -> None:
+    reviewed(key, "q")
+    assert orders(waiting) == []
+    assert "y  publish it" in capsys.readouterr().err

@@ -175,7 +175,9 @@ def test_places_of_the_shell_are_the_services_too(
     places = (desktop.units / units.PLACES).read_text()
     assert f"\nEnvironment=XDG_STATE_HOME={desktop.home}/state\n" in places
     strict = (desktop.units / units.STRICT).read_text()
-    assert f"ReadWritePaths={desktop.home}/state/rootsd {desktop.state} -%t/rootsd" in strict
+    data = desktop.home / ".local/share/rootsd"
+    written = f"{desktop.home}/state/rootsd {data} {desktop.state} -%t/rootsd"
+    assert f"ReadWritePaths={written}" in strict
 
 
 def test_other_places_are_taken_over_by_install_alone(

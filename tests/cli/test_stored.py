@@ -14,6 +14,7 @@ from rootsd.host.lock import DaemonLock, LockRecord
 from rootsd.host.storage.store import Store
 from support.decisions import NOON, approved, decide
 from support.fake_daemon import FakeDaemon, a_listing, an_item
+from support.stores import outside
 from support.terminal import Shell
 
 
@@ -22,7 +23,7 @@ def state(rootsd_dir: Path) -> Path:
     """The folder of a store with one approval."""
     folder = rootsd_dir / "state"
     folder.mkdir(0o700, parents=True)
-    with closing(Store.open(folder)) as store:
+    with closing(Store.open(folder, outside(folder))) as store:
         store.append([decide(approved(1))], NOON)
     return folder
 
@@ -69,7 +70,7 @@ def test_without_a_store_or_beside_whoever_holds_it_there_is_the_usual_error(
     assert not rootsd_dir.exists()
     state = rootsd_dir / "state"
     state.mkdir(0o700, parents=True)
-    with closing(Store.open(state)):
+    with closing(Store.open(state, outside(state))):
         pass
     with DaemonLock.acquire(state, LockRecord(os.getpid(), "0", {})):
         assert shell.run("log").status == 69

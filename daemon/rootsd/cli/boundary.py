@@ -7,11 +7,13 @@ import sys
 import time
 import traceback
 from collections.abc import Callable
+from pathlib import Path
 from types import TracebackType
 
 from rootsd.cli.session import Session
 from rootsd.core.errors import RootsdError
 from rootsd.core.exits import Exit, exit_of
+from rootsd.host.private import make_folder
 
 BUG_LOG = b"bugs.log"
 
@@ -60,7 +62,7 @@ def report_bug(
 def _keep(session: Session, story: str) -> str:
     """Append the traceback to the log of bugs, readable by this user alone; returns its path."""
     folder = session.places.log
-    os.makedirs(folder, mode=0o700, exist_ok=True)
+    make_folder(Path(os.fsdecode(folder)))
     file = os.path.join(folder, BUG_LOG)
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
     moment = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())

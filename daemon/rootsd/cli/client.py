@@ -45,7 +45,7 @@ def call(
         except rpc.DaemonError as error:
             if error.challenge is None or asking is Asking.FORBIDDEN:
                 raise
-            typed = terminal.typed_at(error.challenge)
+            typed = terminal.typed_word()
             if typed is None:
                 raise
         # On the same connection: the word counts for it alone.

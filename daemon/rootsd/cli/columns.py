@@ -8,12 +8,13 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from rootsd.cli.layout import Fit
 from rootsd.cli.render import Column
+from rootsd.core.labels import exact_path
 from rootsd.core.paths import text_of
 
 VERDICT_STYLES = {"approved": "green", "denied": "red", "pending": "yellow"}
 _NAME_LIMIT = 64
-_NOTE_LIMIT = 200
 _STEPS = ((86_400 * 365, "y"), (86_400, "d"), (3_600, "h"), (60, "m"))
 
 
@@ -81,11 +82,17 @@ ID = Column("ID", lambda item: item["id"])
 NAME = Column("NAME", lambda item: item["name"], limit=_NAME_LIMIT)
 KIND = Column("KIND", lambda item: item["kind"])
 VERDICT = Column("VERDICT", lambda item: item["verdict"], style=VERDICT_STYLES)
-PATH = Column("PATH", path_of, short=lambda item: home_short(path_of(item)), is_path=True)
+PATH = Column(
+    "PATH",
+    path_of,
+    short=lambda item: home_short(path_of(item)),
+    fit=Fit.PATH,
+    exact=exact_path,
+)
 FOUND = Column(
     "FOUND", lambda item: item["discovered_at"], short=lambda item: age(item["discovered_at"])
 )
-NOTE = Column("NOTE", note_of, limit=_NOTE_LIMIT)
+NOTE = Column("NOTE", note_of, fit=Fit.NOTE)
 
 PENDING_COLUMNS = (ID, NAME, KIND, PATH, FOUND, NOTE)
 PROJECT_COLUMNS = (ID, NAME, VERDICT, KIND, PATH, NOTE)

@@ -10,9 +10,9 @@ import os
 import re
 import stat
 import tempfile
-import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import tomlkit
@@ -20,7 +20,10 @@ from tomlkit.items import AoT
 
 from rootsd.core.errors import BadConfig, RootsdError
 from rootsd.core.labels import safe_label
+from rootsd.core.parsing import Unparsable, parse_toml
 from rootsd.core.paths import contains
+from rootsd.host.config import ensure_own_folder
+from rootsd.host.private import make_folder
 
 NEW_FILE = "# The folders in which rootsd finds projects. See: rootsd parent --help\n"
 _HEADER = re.compile(r"\s*\[\[\s*[\"']?parent[\"']?\s*\]\]")
@@ -36,7 +39,7 @@ class CannotEdit(RootsdError):
 def with_parent(text: str, entry: Mapping[str, Any]) -> str:
     """`text` with one more parent, at the end."""
     entries = _entries(text)
-    if "parent" in tomllib.loads(text) and not _is_tables(text):
+    if "parent" in _tables(text) and not _is_tables(text):
         document = tomlkit.parse(text)
         document["parent"].append(dict(entry))
         return _checked(document.as_string(), text, [*entries, dict(entry)])
@@ -89,7 +92,8 @@ def edited(file: bytes) -> Iterator[Callable[[Callable[[str], str]], None]]:
     """
     folder = os.path.dirname(file)
     try:
-        os.makedirs(folder, mode=0o700, exist_ok=True)
+        make_folder(Path(os.fsdecode(folder)))
+        ensure_own_folder(file)
         lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError as error:
         raise _cannot(folder, error) from error
@@ -146,7 +150,7 @@ def kept_aside(file: bytes, ending: bytes, text: str) -> bytes:
     """Write `text` beside the configuration, readable by this user alone; returns where."""
     aside = file + ending
     try:
-        os.makedirs(os.path.dirname(aside), mode=0o700, exist_ok=True)
+        make_folder(Path(os.fsdecode(os.path.dirname(aside))))
         _write(aside, text, None)
     except OSError as error:
         raise _cannot(aside, error) from error
@@ -200,8 +204,17 @@ def _write(file: bytes, text: str, status: os.stat_result | None) -> None:
         os.close(folder_fd)
 
 
+def _tables(text: str) -> dict[str, Any]:
+    try:
+        return parse_toml(text)
+    except Unparsable as error:
+        raise CannotEdit(
+            f"the configuration cannot be changed: {error}", "rootsd config check"
+        ) from error
+
+
 def _entries(text: str) -> list[dict[str, Any]]:
-    return list(tomllib.loads(text).get("parent", []))
+    return list(_tables(text).get("parent", []))
 
 
 def _is_tables(text: str) -> bool:
@@ -222,10 +235,10 @@ def _span(lines: list[str], index: int) -> tuple[int, int]:
 
 def _checked(new: str, old: str, parents: list[dict[str, Any]]) -> str:
     """`new`, if it says what `old` says with these parents."""
-    meant = {**tomllib.loads(old), "parent": parents}
+    meant = {**_tables(old), "parent": parents}
     try:
-        said = tomllib.loads(new)
-    except tomllib.TOMLDecodeError:
+        said = parse_toml(new)
+    except Unparsable:
         said = {}
     if {"parent": [], **said} != meant:
         raise CannotEdit(

@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from typing import Any
 
-from rootsd.cli.columns import NAME, NOTE, PATH, PROJECT_COLUMNS, VERDICT, extent_of, pattern_of
+from rootsd.cli.columns import (
+    NAME,
+    NOTE,
+    PATH,
+    PROJECT_COLUMNS,
+    VERDICT,
+    extent_of,
+    home_short,
+    path_of,
+    pattern_of,
+)
 from rootsd.cli.render import Answer, Column
 from rootsd.cli.session import Session
 from rootsd.core.labels import safe_label
 from rootsd.wire.deciding import Decide, DecisionVerb, Effect
 from rootsd.wire.naming import Renaming, Tagging
+from rootsd.wire.projects import Selection
 
 ProjectOrder = Decide | Renaming | Tagging
 
@@ -18,6 +32,8 @@ UNCHANGED = "This would be so; nothing was changed."
 # A sentence each, not a table: no titles.
 _TOLD = tuple(replace(column, title="") for column in (VERDICT, NAME, PATH))
 _TOLD_NAMED = tuple(replace(column, title="") for column in (NAME, PATH, NOTE))
+# Keys of the answer that are not there in each one.
+_MORE = ("rules", "worktrees", "published", "executed", "renewed")
 _SO_ALREADY = {
     DecisionVerb.APPROVE: "approved already",
     DecisionVerb.DENY: "denied already",
@@ -32,24 +48,84 @@ def effect_of(*, dry_run: bool) -> Effect:
 
 def decide(session: Session, order: ProjectOrder) -> None:
     """Send the order and print the projects as they are now."""
-    decided = session.call(order)
+    tell(session, order, send(session, order))
+
+
+def send(session: Session, order: ProjectOrder) -> dict[str, Any]:
+    """Return the daemon's answer to an order. Raises RootsdError."""
+    return session.call(order)
+
+
+def tell(session: Session, order: ProjectOrder, decided: Mapping[str, Any]) -> None:
+    """Print what an order did, or would do."""
     output = session.output
     is_rehearsal = order.effect is Effect.DRY_RUN
     rules = decided.get("rules", [])
     extra = {"unchanged": decided["unchanged"], "dry_run": is_rehearsal}
-    if rules:
-        extra["rules"] = rules
+    extra |= {key: decided[key] for key in _MORE if decided.get(key)}
     answer = Answer(decided["items"], decided["revision"], decided["warnings"], extra)
     output.show(answer, _columns(order) if output.on_terminal else PROJECT_COLUMNS)
+    for name in _renewed(decided):
+        output.say(f"{name}: approved again, for sessions that run now")
     for item in decided["unchanged"]:
         output.say(f"{safe_label(item['name'])}: {_so_already(order)}")
+        for remedy in _off_the_list(order, item):
+            output.say(f"  {remedy}")
+    for item in (*decided["items"], *decided["unchanged"]):
+        if (session := item.get("session")) is not None and item["verdict"] == "approved":
+            name, access = safe_label(item["name"]), item["access"].replace("read-", "read and ")
+            given = f"{name}: {access} access, for the session of {safe_label(session)} alone."
+            output.say(f"{given} To grant more: rootsd approve {name} --always --write")
     for rule in rules:
         pattern = safe_label(pattern_of(rule), limit=None)
         output.say(f"Rule {rule['number']} approves again: {pattern}. {extent_of(rule)}")
+    for line in _others_published(decided):
+        output.say(line)
     if not decided["items"] and not decided["unchanged"] and not rules:
         output.say("Done; what is gone from the disk is no longer listed.")
     if is_rehearsal:
         output.say(UNCHANGED)
+
+
+def _renewed(decided: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the label of each root that was approved before and is approved again."""
+    ids = decided.get("renewed", ())
+    return (safe_label(item["name"]) for item in decided["items"] if item["id"] in ids)
+
+
+def _others_published(decided: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a line for each folder that clients see now and the order did not name, and one for
+    each worktree that they do not see."""
+    named = {path_of(item) for item in (*decided["items"], *decided["unchanged"])}
+    for path in decided.get("published", ()):
+        if path not in named:
+            yield f"Clients see this folder, too: {home_short(path)}"
+    older: dict[str, list[str]] = {}
+    for tree in decided.get("worktrees", ()):
+        where = home_short(path_of(tree))
+        if tree["confirmable"]:
+            older.setdefault(tree["main"], []).append(where)
+        elif not tree["published"]:
+            yield f"Worktree {where} stays pending: {tree['reason']}"
+    for main, places in older.items():
+        for where in places:
+            yield f"Worktree {where} stays pending: it is older than the approval"
+        yield f"To publish {'it' if len(places) == 1 else 'them'}, too: {_how_to_publish(main)}"
+
+
+def _how_to_publish(main: str) -> str:
+    return f"rootsd approve {shlex.quote(main)} --worktrees"
+
+
+def _off_the_list(order: ProjectOrder, item: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what takes an undecided project off the list, if `order` was to forget it by name."""
+    if not isinstance(order, Decide) or order.verb is not DecisionVerb.FORGET:
+        return
+    if order.select is not Selection.NAMED:
+        return
+    yield f"to stop proposing it: rootsd deny {item['id']}"
+    if item.get("parent"):
+        yield "to leave out folders of a parent by their names: rootsd parent set --help"
 
 
 def _columns(order: ProjectOrder) -> tuple[Column, ...]:

@@ -120,9 +120,9 @@ def _configuration(session: Session) -> Case:
 
 
 def _folders(session: Session) -> Iterator[Case]:
-    """The folders that only this user may enter; one that is merely too open can be closed."""
+    """Check the folders that only this user may enter. Offer to close one that is too open."""
     run = next((each for each in folders.run_folders() if os.path.isdir(each.path)), None)
-    places = [("state", session.places.state)]
+    places = [("state", session.places.state), ("second anchor", session.places.data)]
     if run is not None:
         places += [("sockets", run.path), ("sockets", run.pub), ("sockets", run.ctl)]
     for topic, folder in places:

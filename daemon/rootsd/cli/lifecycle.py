@@ -6,15 +6,16 @@ import os
 import select
 import sys
 import time
+from contextlib import suppress
 
 from rootsd import __version__
 from rootsd.cli import client
 from rootsd.cli.session import Session
-from rootsd.core.errors import Busy, DaemonUnreachable
+from rootsd.core.errors import Busy, DaemonUnreachable, RootsdError
 from rootsd.core.labels import safe_label
 from rootsd.host.ipc import rpc
 from rootsd.host.service import record, starter, supervisor
-from rootsd.wire.running import Reload, StatusQuery, Stop
+from rootsd.wire.running import Announcement, Reload, StatusQuery, Stop
 
 _LOOK_AGAIN_S = 0.05
 
@@ -37,10 +38,13 @@ def make_run(session: Session) -> None:
     session.output.say("The daemon runs in the background now.")
 
 
-def reload_if_running(session: Session) -> bool:
-    """Have a running daemon read the configuration again; whether one runs."""
+def reload_if_running(session: Session, command: str = "") -> bool:
+    """Have a running daemon read the configuration, which `command` changed, again.
+
+    Return whether a daemon runs.
+    """
     try:
-        session.call(Reload())
+        session.call(Reload(command))
     except DaemonUnreachable:
         return False
     return True
@@ -66,6 +70,8 @@ def end(session: Session) -> int | None:
     pid = None
     if service := supervisor.installed(os.environ):
         pid = service.state().pid
+        with suppress(RootsdError):  # an older daemon, or none
+            session.call(Announcement("down"))
         service.stop()
     return stop(session) or pid
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from rootsd import __version__
 from rootsd.cli import boundary, reference
 from rootsd.cli.flags import global_options, write_examples
 from rootsd.cli.noticing import tell_news
@@ -63,6 +64,7 @@ VERBS: Mapping[str, Verb] = {
     "check": Verb(LOOK, "where a path stands, told by the exit status"),
     "why": Verb(LOOK, "what speaks for and against a path, and what decides"),
     "version": Verb(LOOK, "version of this command and of the daemon"),
+    "help": Verb(LOOK, "explain rootsd, or one verb"),
     "completion": Verb(PROGRAMS, "have bash, zsh or fish complete verbs, flags and projects"),
     "bridge": Verb(PROGRAMS, "connect an MCP client: the command for its configuration"),
     "run": Verb(PROGRAMS, "run any MCP server inside the approved set"),
@@ -140,9 +142,25 @@ def _status_where_no_verb(ctx: click.Context) -> int | None:
     return result
 
 
+def _print_version(ctx: click.Context, _: click.Parameter, is_asked: bool) -> None:  # noqa: FBT001
+    if is_asked and not ctx.resilient_parsing:
+        click.echo(f"rootsd {__version__}")
+        ctx.exit()
+
+
 root = Verbs(
     "rootsd",
-    params=list(global_options(hidden=False)),
+    params=[
+        *global_options(hidden=False),
+        click.Option(
+            ["-V", "--version"],
+            is_flag=True,
+            is_eager=True,
+            expose_value=False,
+            callback=_print_version,
+            help="print the version of this command",
+        ),
+    ],
     help=SUMMARY,
     callback=_status_where_no_verb,
     invoke_without_command=True,

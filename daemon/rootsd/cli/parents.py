@@ -136,7 +136,7 @@ def _find(config: Config, typed: str) -> tuple[bytes, int]:
 
 def _refused(session: Session) -> RefusedPlaces:
     places = session.places
-    own = [places.config, places.state, places.log, folders.run_folder().path]
+    own = [places.config, places.state, places.log, places.data, folders.run_folder().path]
     all_but_own = read_config(places.config_file).limiting(RefusedPlaces(canonical("~")))
     return all_but_own._replace(own=tuple(os.path.realpath(folder) for folder in own))
 

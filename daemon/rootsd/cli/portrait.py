@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rootsd.cli.columns import age, home_short, note_of, path_of
+from rootsd.core.labels import exact_path
 
 LABEL_WIDTH = 13
 
@@ -42,11 +43,23 @@ def lines_of(item: Mapping[str, Any], *, for_person: bool) -> Iterator[tuple[str
         ("size", _size(item.get("size"))),
     )
     yield from ((label, value) for label, value in rows if value)
+    for tree in item.get("worktrees", ()):
+        place = home_short(path_of(tree)) if for_person else exact_path(path_of(tree))
+        yield "worktree", f"{place} ({_outcome_of(tree)})"
     for finding in item["findings"] or ():
         detail = f" ({finding['detail']})" if finding["detail"] else ""
         yield _CONCERNS.get(finding["concern"], finding["concern"]), finding["path"] + detail
     if left_out := item.get("findings_left_out"):
         yield "and", f"{left_out} more findings"
+
+
+def _outcome_of(tree: Mapping[str, Any]) -> str:
+    """Return what becomes of a worktree once its main checkout is approved."""
+    if tree["published"]:
+        return "published with it"
+    if tree["confirmable"]:
+        return "published with it only if you confirm it"
+    return f"stays pending: {tree['reason']}"
 
 
 def _commit(commit: Mapping[str, str] | None, *, for_person: bool) -> str:

@@ -1,4 +1,4 @@
-"""Removes what lasts: decisions, configuration, logs."""
+"""Removes the data that lasts: decisions, the second anchor, configuration, logs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ class NotRemoved(RootsdError):
 def own_folders(session: Session) -> list[Path]:
     """Every folder of the daemon's own that is there."""
     places = session.places
-    named = (places.config, places.log, places.state, *(f.path for f in folders.run_folders()))
+    lasting = (places.config, places.log, places.state, places.data)
+    named = (*lasting, *(folder.path for folder in folders.run_folders()))
     own = dict.fromkeys([*(Path(os.fsdecode(name)) for name in named), record.start_folder()])
     return [folder for folder in own if folder.is_dir() and not folder.is_symlink()]
 

@@ -52,6 +52,8 @@ VARIABLES: Mapping[str, str] = {
 FILES: Mapping[str, str] = {
     "~/.config/rootsd/config.toml": "The configuration; rootsd config path tells where it is.",
     "~/.local/state/rootsd/": "Decisions and their history.",
+    "~/.local/share/rootsd/": "A second record of the latest decision, which shows that an older "
+    "state folder was put back.",
     "/run/user/UID/rootsd/pub/mcp.sock": "What clients connect to; a sandbox may be given the "
     "folder pub.",
     "/run/user/UID/rootsd/ctl/control.sock": "What the command line connects to.",

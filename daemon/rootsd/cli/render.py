@@ -1,7 +1,9 @@
 """What is printed: a table on a terminal, tab-separated lines on a pipe, one object with --json.
 
-Whatever a project's author could choose goes through `safe_label`, so that no name can break a
-line, a field or a terminal. Standard output is data; what is said to a person goes to stderr.
+Text that a project's author could choose goes through `safe_label`, so that no name can break a
+line, a field or a terminal. A program gets paths exactly, and no cell is cut for it. Standard
+output is data; messages to a person go to standard error. On a terminal everything wraps as
+`rootsd.cli.layout` says.
 """
 
 from __future__ import annotations
@@ -9,44 +11,51 @@ from __future__ import annotations
 import json
 import os
 import sys
-import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any, TextIO
 
+from rootsd.cli.layout import Fit, hanging, table, width, wrapped
 from rootsd.cli.manner import Flags
-from rootsd.core.labels import safe_label
-
-if TYPE_CHECKING:
-    from rich.table import Table as RichTable
+from rootsd.core.labels import safe_label, safe_text
 
 SCHEMA = "rootsd/1"
-MAX_RICH_ROWS = 500  # rich lays 20,000 rows out in 7 s
-GAP = "  "
-MIN_PATH = 10
-MIN_CUT = 8
+_FALLBACK = 80
+_INDENT = "  "
+# Select Graphic Rendition, ECMA-48 8.3.117.
+_STYLES = {"bold": "1", "bold red": "1;31", "red": "31", "green": "32", "yellow": "33"}
+_TITLE = "bold"
+
+
+def whole_label(text: str) -> str:
+    """Return the label of `text`, and cut nothing."""
+    return safe_label(text, limit=None)
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column. `cell` makes the full text, `short` what a terminal shows instead of it.
+    """One column. `cell` makes the full text, `short` the text for a terminal instead of it.
 
-    `limit` cuts a cell, in characters; None keeps all. `style` colours a cell by its text. A path
-    is folded where a terminal is too narrow, since it is for copying; other cells are cut.
+    `limit` cuts a cell on a terminal, in characters; None keeps all. `style` colors a cell by its
+    text. `fit` says what happens to the column on a terminal that is too narrow for the table.
+    `exact` makes the text of a cell safe for a program, which cuts nothing.
     """
 
     title: str
     cell: Callable[[Mapping[str, Any]], str]
     short: Callable[[Mapping[str, Any]], str] | None = None
     limit: int | None = None
-    is_path: bool = False
+    fit: Fit = Fit.LINE
     style: Mapping[str, str] = field(default_factory=dict)
+    exact: Callable[[str], str] = whole_label
 
     def text(self, item: Mapping[str, Any], *, for_terminal: bool) -> str:
-        """The cell of `item`: one line, safe to print; empty where there is nothing to say."""
+        """Return the cell of `item`: one line, safe to print; empty where there is nothing."""
         make = self.short if for_terminal and self.short is not None else self.cell
         raw = make(item)
-        return safe_label(raw, self.limit) if raw else ""
+        if not raw:
+            return ""
+        return safe_label(raw, self.limit) if for_terminal else self.exact(raw)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +102,6 @@ class Output:
         ]
         if not for_terminal:
             self.rows(rows)
-        elif len(rows) > MAX_RICH_ROWS:
-            self._columns(rows, [column.title for column in columns])
         elif rows:
             self._table(rows, columns)
         self.warn(answer.warnings)
@@ -119,12 +126,12 @@ class Output:
                 error["choices"] = list(choices)
             self.line(json.dumps({"schema": SCHEMA, "command": self._command, "error": error}))
             return
-        first, *rest = message.splitlines() or [""]
-        lines = [f"error: {safe_text(first)}", *(f"  {safe_text(line)}" for line in rest)]
-        lines += [f"  {safe_label(choice)}" for choice in choices]
+        for line in _lines(f"error: {message}"):
+            _tell(line)
+        for choice in choices:
+            _tell(f"{_INDENT}{safe_label(choice, limit=None)}")
         if remedy:
-            lines.append(f"  try: {safe_text(remedy)}")
-        sys.stderr.write("\n".join(lines) + "\n")
+            sys.stderr.write(f"{_INDENT}try: {safe_text(remedy)}\n")  # whole: it is to be copied
 
     def rows(self, rows: Sequence[Sequence[str]]) -> None:
         """Tab-separated lines; the cells are safe already."""
@@ -138,123 +145,72 @@ class Output:
         """A whole file of our own, as it is."""
         sys.stdout.write(text)
 
+    def labelled(self, label: str, text: str) -> None:
+        """Write a label and safe text as data; on a terminal the text wraps beside the label."""
+        if self.on_terminal:
+            for line in hanging(label, text, room_of(sys.stdout)):
+                self.line(line)
+        else:
+            self.line(label + text)
+
+    def whole(self, indent: int, text: str) -> None:
+        """Write safe text that a person copies: never wrapped, indented where that leaves room."""
+        is_wide = self.on_terminal and indent + width(text) > room_of(sys.stdout)
+        self.line((_INDENT if is_wide else " " * indent) + text)
+
     def say(self, text: str) -> None:
-        """Talk on stderr; nothing with -q or --json."""
+        """Talk on stderr, one line; nothing with -q or --json."""
         if self.talks:
-            sys.stderr.write(safe_text(text) + "\n")
+            _tell(safe_text(text))
 
     def warn(self, warnings: Sequence[str]) -> None:
         """Warnings on stderr, also with -q; with --json they are in the object."""
         if not self._flags.json:
             for warning in warnings:
-                sys.stderr.write(f"warning: {safe_text(warning)}\n")
+                for line in _lines(f"warning: {warning}"):
+                    _tell(line)
 
     def _table(self, rows: Sequence[Sequence[str]], columns: Sequence[Column]) -> None:
-        from rich.console import Console
-
-        no_color = self._flags.no_color or bool(os.environ.get("NO_COLOR"))
-        console = Console(no_color=no_color, highlight=False)
-        if _least_width(rows, columns) > console.width:
-            self._stacked(rows, columns)  # rich would leave whole columns out
-            return
-        console.print(_rich_table(rows, columns, console.width))
-
-    def _stacked(self, rows: Sequence[Sequence[str]], columns: Sequence[Column]) -> None:
-        """Each row in lines of its own, for a terminal that its columns do not fit: what is short
-        first, then each path."""
-        for row in rows:
-            cells = list(zip(columns, row, strict=True))
-            self.line(GAP.join(cell for column, cell in cells if cell and not column.is_path))
-            for column, cell in cells:
-                if cell and column.is_path:
-                    self.line(f"{GAP}{cell}")
-
-    def _columns(self, rows: Sequence[Sequence[str]], titles: Sequence[str]) -> None:
-        """Aligned columns without rich: for so many rows that layout would take seconds."""
-        table = [titles, *rows]
-        widths = [max(map(_width, cells)) for cells in zip(*table, strict=True)]
-        for row in table:
-            cells = (
-                cell + " " * (width - _width(cell))
-                for cell, width in zip(row, widths, strict=True)
-            )
-            self.line(GAP.join(cells).rstrip())
-
-
-def safe_text(text: str) -> str:
-    """A sentence made safe for a terminal; escapes that are in it already stay as they are."""
-    return "\\".join(_safe_piece(piece) for piece in text.split("\\"))
-
-
-def _safe_piece(piece: str) -> str:
-    body = piece.strip(" ")
-    if not body:
-        return piece
-    start = piece.index(body)
-    return piece[:start] + safe_label(body, limit=None) + piece[start + len(body) :]
-
-
-def _least_width(rows: Sequence[Sequence[str]], columns: Sequence[Column]) -> int:
-    """What the columns take where everything is cut or folded that may be."""
-    widths = (
-        MIN_PATH if column.is_path else MIN_CUT if column.limit is not None else natural
-        for column, natural in zip(columns, _natural_widths(rows, columns), strict=True)
-    )
-    return sum(widths) + len(GAP) * (len(columns) - 1)
-
-
-def _natural_widths(rows: Sequence[Sequence[str]], columns: Sequence[Column]) -> list[int]:
-    return [
-        max(_width(cell) for cell in (column.title, *cells))
-        for column, cells in zip(columns, zip(*rows, strict=True), strict=True)
-    ]
-
-
-def _rich_table(rows: Sequence[Sequence[str]], columns: Sequence[Column], room: int) -> RichTable:
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(
-        box=None,
-        pad_edge=False,
-        padding=(0, len(GAP), 0, 0),
-        header_style="bold",
-        show_header=any(column.title for column in columns),
-    )
-    widths = _natural_widths(rows, columns)
-    natural = sum(widths) + len(GAP) * (len(columns) - 1)
-    is_tight = natural > room
-    for column, width in zip(columns, widths, strict=True):
-        is_cut = is_tight and column.limit is not None
-        table.add_column(
-            column.title,
-            no_wrap=not column.is_path,
-            overflow="fold" if column.is_path else "ellipsis",
-            # Left alone, rich would take the last letter of the paths before it cuts a note.
-            min_width=MIN_PATH if column.is_path and is_tight else None,
-            # What the others leave of the room, where that is more than its share.
-            max_width=max(MIN_CUT, room // 5, room - (natural - width)) if is_cut else None,
+        titles = [column.title for column in columns]
+        fits = [column.fit for column in columns]
+        is_plain = (
+            self._flags.no_color
+            or bool(os.environ.get("NO_COLOR"))
+            or os.environ.get("TERM", "dumb") in ("dumb", "unknown")
         )
-    for row in rows:
-        # Text, never str: rich would read [brackets] in a name as markup.
-        table.add_row(
-            *(
-                Text(cell, column.style.get(cell, ""))
-                for cell, column in zip(row, columns, strict=True)
-            )
+
+        def paint(column: int, text: str) -> str:
+            style = _TITLE if column < 0 else columns[column].style.get(text)
+            return text if is_plain or style is None else f"\x1b[{_STYLES[style]}m{text}\x1b[0m"
+
+        sys.stdout.writelines(
+            f"{line}\n" for line in table(titles, fits, rows, room_of(sys.stdout), paint)
         )
-    return table
 
 
-def _width(text: str) -> int:
-    """Columns that `text` takes on a terminal (UAX #11): wide letters take two, marks none."""
-    if text.isascii():
-        return len(text)
-    return sum(
-        0
-        if unicodedata.category(char).startswith("M")
-        else 2
-        if unicodedata.east_asian_width(char) in ("W", "F")
-        else 1
-        for char in text
-    )
+def _lines(message: str) -> list[str]:
+    """Return the lines of a message of our own, each made safe; later lines are indented."""
+    first, *rest = message.rstrip("\n").split("\n")
+    return [safe_text(first), *(_INDENT + safe_text(line) for line in rest)]
+
+
+def _tell(line: str) -> None:
+    """Write a safe line on stderr; on a terminal it wraps, and the rest of it is indented."""
+    if sys.stderr.isatty():
+        room = room_of(sys.stderr)
+        if width(line) > room:
+            first, *rest = wrapped(line.lstrip(" "), room - 2 * len(_INDENT))
+            start = line[: len(line) - len(line.lstrip(" "))]
+            line = "\n".join((start + first, *(f"{start}{_INDENT}{each}" for each in rest)))
+    sys.stderr.write(line + "\n")
+
+
+def room_of(stream: TextIO) -> int:
+    """Return the columns of the terminal that `stream` is; COLUMNS, if set, takes precedence."""
+    told = os.environ.get("COLUMNS", "")
+    if told.isdecimal() and int(told) > 0:
+        return int(told)
+    try:
+        return os.get_terminal_size(stream.fileno()).columns or _FALLBACK
+    except (OSError, ValueError):
+        return _FALLBACK

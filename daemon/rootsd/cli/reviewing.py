@@ -13,12 +13,14 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from rootsd.cli.columns import home_short, path_of
+from rootsd.cli.layout import hanging
 from rootsd.cli.portrait import LABEL_WIDTH, lines_of
-from rootsd.cli.render import safe_text
+from rootsd.cli.render import room_of
 from rootsd.cli.session import Session
 from rootsd.core.errors import ErrorCode, RootsdError
-from rootsd.core.labels import safe_label
-from rootsd.wire.deciding import Decide, DecisionVerb
+from rootsd.core.labels import safe_label, safe_text
+from rootsd.core.model import Access
+from rootsd.wire.deciding import Decide, DecisionVerb, Span
 from rootsd.wire.facts import ShowQuery
 from rootsd.wire.naming import Renaming
 
@@ -26,6 +28,7 @@ Item = Mapping[str, Any]
 
 HELP = """\
 y  publish it
+w  publish it with its worktrees that are listed
 n  deny it: it is never asked about again
 a  publish it and the rest of this group
 d  deny it and the rest of this group
@@ -34,6 +37,19 @@ r  rename it, then ask again
 q  end here; nothing else is decided
 rootsd undo takes the last answer back."""
 _KEYS = "y,n,a,d,s,r,q,?"
+_KEYS_WITH_WORKTREES = "y,w,n,a,d,s,r,q,?"
+_REQUEST_KEYS = "y,e,p,P,"
+_REQUEST_HELP = """\
+y  publish it to the session that asks, for reading, until that session ends
+e  the same, for reading and writing
+p  publish it to all sessions until you revoke it, for reading
+P  the same, for reading and writing"""
+# What a key says about an approval: for whom, and with which access.
+_GRANTS: Mapping[str, tuple[Span, Access | None]] = {
+    "e": (Span.SESSION, Access.READ_WRITE),
+    "p": (Span.ALWAYS, Access.READ),
+    "P": (Span.ALWAYS, Access.READ_WRITE),
+}
 _AT_ONCE = 50  # projects are looked into by a helper with a deadline: not all in one request
 _OWNER = re.compile(r"(?:[a-z+]+://)?(?:[^@/]*@)?([^/:]+)[:/](.+)/[^/]+/?$")
 
@@ -50,7 +66,8 @@ class Asker(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Projects below one parent that came from one owner, in the order of their paths."""
+    """Projects below one parent that came from one owner, or worktrees of one main checkout, in
+    the order of their paths."""
 
     title: str
     items: tuple[Item, ...]
@@ -63,17 +80,21 @@ def owner_of(origin: str | None) -> str:
 
 
 def grouped(items: Iterable[Item]) -> list[Group]:
-    """The items by parent and owner."""
-    groups: dict[tuple[str, str], list[Item]] = {}
+    """The items by parent and owner; worktrees by their main checkout, below the others."""
+    groups: dict[tuple[str, str, str], list[Item]] = {}
     for item in items:
-        groups.setdefault((item["parent"] or "", owner_of(item["origin"])), []).append(item)
+        main = item["worktree_of"] or ""
+        owner = "" if main else owner_of(item["origin"])
+        groups.setdefault((main, item["parent"] or "", owner), []).append(item)
     return [
-        Group(_title(parent, owner, len(members)), tuple(members))
-        for (parent, owner), members in sorted(groups.items())
+        Group(_title(main, parent, owner, len(members)), tuple(members))
+        for (main, parent, owner), members in sorted(groups.items())
     ]
 
 
-def _title(parent: str, owner: str, count: int) -> str:
+def _title(main: str, parent: str, owner: str, count: int) -> str:
+    if main:
+        return f"worktrees of {home_short(main)}: {count} {'waits' if count == 1 else 'wait'}"
     where = home_short(parent) if parent else "outside of all parents"
     source = f" from {owner}" if owner else ""
     return f"{where}{source}: {count} {'waits' if count == 1 else 'wait'}"
@@ -81,24 +102,38 @@ def _title(parent: str, owner: str, count: int) -> str:
 
 @dataclass
 class Review:
-    """One run of the review; `seen` are the ids that were asked about."""
+    """One run of the review; `seen` are the ids that were asked about.
+
+    `waiting` are the ids of all projects that waited, in all groups; `decided` those of them that
+    do not wait any more.
+    """
 
     session: Session
     asker: Asker
     approved: int = 0
     denied: int = 0
-    left: int = 0
     seen: list[str] = field(default_factory=list)
+    waiting: set[str] = field(default_factory=set)
+    decided: set[str] = field(default_factory=set)
+
+    @property
+    def left(self) -> int:
+        """How many projects still wait, in all groups."""
+        return len(self.waiting - self.decided)
 
     def ask_about(self, waiting: Sequence[Item]) -> bool:
         """Ask about each; whether the person wants to go on after that."""
-        for group in grouped(self._portraits(waiting)):
-            _tell("", safe_text(group.title))
-            rest = list(group.items)
+        groups = grouped(self._portraits(waiting))
+        self.waiting.update(item["id"] for group in groups for item in group.items)
+        for group in groups:
+            # A worktree may have been published with its main checkout, in an earlier group.
+            rest = [item for item in group.items if item["id"] not in self.decided]
+            count = len(rest)
+            if rest:
+                _tell("", safe_text(group.title))
             while rest:
-                answer = self._ask(rest, len(group.items))
+                answer = self._ask(rest, count)
                 if answer == "q":
-                    self.left += len(rest)
                     return False
                 taken = rest if answer in "ad" else rest[:1]
                 self.seen += [item["id"] for item in taken]
@@ -136,25 +171,23 @@ class Review:
         _show(rest[0])
         while rest:
             name = safe_label(rest[0]["name"])
-            question = f"[{of - len(rest) + 1}/{of}] publish {name}? [{_KEYS}] "
+            keys = _keys_for(rest[0])
+            question = f"[{of - len(rest) + 1}/{of}] publish {name}? [{keys}] "
             key = self.asker.press(question)
             try:
                 match key:
-                    case "y" | "n":
-                        self._decide(key, rest[:1])
-                        return key
                     case "a" | "d":
                         self._decide(key, rest)
                         return key
-                    case "s":
-                        self.left += 1
-                        return key
-                    case "q":
+                    case "s" | "q":
                         return key
                     case "r":
                         rest[0] = self._rename(rest[0])
+                    case "y" | "n" | "w" | "e" | "p" | "P" if key in keys:
+                        self._decide(key, rest[:1])
+                        return key
                     case _:
-                        _tell(HELP)
+                        _tell(*_help(keys))
             except RootsdError as error:
                 if error.code in (ErrorCode.REFUSED, ErrorCode.UNREACHABLE):
                     raise
@@ -166,25 +199,45 @@ class Review:
     def _look_again(self, rest: list[Item]) -> None:
         """Bring the portraits up to date; show the first where it is another than was shown."""
         before = rest[0]
+        listed = {item["id"] for item in rest}
         rest[:] = self._portraits(rest)
+        self.decided |= listed.difference(item["id"] for item in rest)
         if rest and rest[0] != before:
             _show(rest[0])
 
     def _decide(self, key: str, meant: Sequence[Item]) -> None:
-        verb = DecisionVerb.APPROVE if key in "ya" else DecisionVerb.DENY
+        verb = DecisionVerb.DENY if key in "nd" else DecisionVerb.APPROVE
+        span, access = _GRANTS.get(key, (Span.USUAL, None))
+        trees = _confirmable(meant[0]) if key == "w" else ()
         ids = tuple(item["id"] for item in meant)
         # A denial holds for the path, an approval for what was there when it was shown.
         shown: tuple[str, ...] = ()
         if verb is DecisionVerb.APPROVE:
             shown = tuple(item.get("identity", "") for item in meant)  # an older daemon tells none
-        decided = self.session.call(Decide(verb, cwd="/", refs=ids, shown=shown))
+        order = Decide(
+            verb,
+            cwd="/",
+            refs=ids,
+            access=access,
+            span=span,
+            shown=shown,
+            worktrees=tuple(tree["id"] for tree in trees),
+            worktrees_shown=tuple(tree["identity"] for tree in trees),
+        )
+        decided = self.session.call(order)
         count = len(decided["items"]) + len(decided["unchanged"])
+        self.decided.update(ids)
         if verb is DecisionVerb.APPROVE:
             self.approved += count
         else:
             self.denied += count
         for item in decided["items"]:
-            _tell(f"{item['verdict']} {safe_label(path_of(item), limit=None)}")
+            session = f", for the session of {item['session']} alone" if "session" in item else ""
+            _tell(f"{item['verdict']} {safe_label(path_of(item), limit=None)}{session}")
+        for tree in decided.get("worktrees", ()):
+            if tree["published"]:
+                self.decided.add(tree["id"])
+                _tell(f"approved with it {safe_label(path_of(tree), limit=None)}")
         self.session.output.warn(decided["warnings"])
 
     def _rename(self, item: Item) -> Item:
@@ -196,11 +249,33 @@ class Review:
         return {**item, "name": now[0]["name"]}
 
 
+def _keys_for(item: Item) -> str:
+    """Return the keys that a question about `item` takes."""
+    keys = _KEYS_WITH_WORKTREES if _confirmable(item) else _KEYS
+    return keys.replace("y,", _REQUEST_KEYS, 1) if "request" in item else keys
+
+
+def _help(keys: str) -> Iterator[str]:
+    """Yield what each of these keys does."""
+    lines = HELP.splitlines()
+    if keys.startswith(_REQUEST_KEYS):
+        yield from _REQUEST_HELP.splitlines()
+        lines = lines[1:]
+    yield from (line for line in lines if line[1:3] != "  " or line[0] in keys)
+
+
+def _confirmable(item: Item) -> Sequence[Item]:
+    """Return the worktrees that a person can have published with a project."""
+    return [tree for tree in item.get("worktrees", ()) if tree["confirmable"]]
+
+
 def _show(item: Item) -> None:
     _tell("")
+    room = room_of(sys.stderr)
     for label, value in lines_of(item, for_person=True):
         if label != "verdict":
-            _tell(f"{label:<{LABEL_WIDTH}}{safe_label(value, limit=None)}")
+            shown = safe_label(value, limit=None)
+            _tell(*hanging(f"{label:<{LABEL_WIDTH}}", shown, room))
 
 
 def _tell(*lines: str) -> None:

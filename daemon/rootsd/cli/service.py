@@ -17,7 +17,7 @@ from rootsd.cli.stable import stable_command
 from rootsd.core.errors import DaemonUnreachable, ErrorCode, RootsdError
 from rootsd.core.labels import safe_label
 from rootsd.host import folders
-from rootsd.host.private import ensure_private_folder
+from rootsd.host.private import ensure_private_folder, make_folder
 from rootsd.host.service import record, supervisor
 from rootsd.host.service.launchd import Launchd
 from rootsd.host.service.manager import Supervisor
@@ -180,9 +180,11 @@ def _ensure_same_places() -> None:
 
 def _settings(session: Session, *, strict: bool) -> units.Settings:
     places = session.places
-    state, log = (Path(os.fsdecode(place)) for place in (places.state, places.log))
+    state, data, log = (
+        Path(os.fsdecode(place)) for place in (places.state, places.data, places.log)
+    )
     start_folder = record.start_folder()
-    writable = dict.fromkeys((state, start_folder, log))
+    writable = dict.fromkeys((state, data, start_folder, log))
     return units.Settings(
         command=stable_command(
             sys.argv[0],
@@ -205,7 +207,7 @@ def _settings(session: Session, *, strict: bool) -> units.Settings:
 
 def _write(wanted: Outline, stale: Sequence[Path]) -> None:
     for file in stale:
-        file.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(file.parent)
         fd, fresh = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
         with open(fd, "w", encoding="utf-8") as stream:
             stream.write(wanted.files[file])

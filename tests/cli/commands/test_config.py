@@ -108,7 +108,7 @@ def test_edit_writes_what_can_be_used_and_keeps_comments(
     assert (done.status, done.out) == (0, "")
     assert done.err == "The daemon took it over: parent /srv/src changed: depth.\n"
     assert file.read_text() == TEXT.replace("2", "3")
-    assert daemon.asked("reload") == [{}]
+    assert daemon.asked("reload") == [{"command": "config edit"}]
 
 
 def test_edit_makes_a_file_where_there_is_none(

@@ -74,6 +74,40 @@ def test_json_holds_every_finding_and_what_was_fixed(
     assert told["fixed"] == []
 
 
+def test_a_finding_and_its_remedy_have_lines_of_their_own_on_a_terminal(
+    shell: Shell, seen: list[Case], inside: FakeDaemon
+) -> None:
+    seen[:] = [Case(error("service", "no manager:\n  its bus is gone", "loginctl\n  enable x"))]
+    shown = shell.run_on_terminal("doctor").out.splitlines()
+    assert shown[:2] == [
+        "error    service        no manager: its bus is gone",
+        "                        → loginctl enable x",
+    ]
+    piped = rows(shell.run("doctor").out)
+    assert piped[0][2:4] == ["no manager: its bus is gone", "loginctl enable x"]
+
+
+def test_a_remedy_that_is_too_long_is_not_wrapped(
+    shell: Shell, seen: list[Case], inside: FakeDaemon
+) -> None:
+    remedy = "echo " + "x" * 70
+    seen[:] = [Case(error("disk", "full", remedy))]
+    assert f"  → {remedy}" in shell.run_on_terminal("doctor", columns=80).out.splitlines()
+
+
+def test_a_cure_that_fails_says_so_in_readable_lines(
+    shell: Shell, seen: list[Case], inside: FakeDaemon
+) -> None:
+    def cure() -> None:
+        raise RootsdError("it ended at once\nno space left")
+
+    seen[:] = [Case(error("daemon", "it is\ngone", "rootsd up"), cure)]
+    assert shell.run("doctor", "--fix").err.splitlines()[:2] == [
+        "warning: it is gone: it ended at once",
+        "  no space left",
+    ]
+
+
 def test_on_a_terminal_the_remedy_stands_below_the_finding(
     inside: FakeDaemon, shell: Shell
 ) -> None:

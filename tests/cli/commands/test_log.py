@@ -13,7 +13,7 @@ from support.terminal import Shell
 def an_event(**more: object) -> dict[str, Any]:
     return {
         "seq": 3, "at": "2026-03-04T12:00:00Z", "verb": "approved", "actor": "person",
-        "by": "pid 9, bash, terminal 136:0", "path": "/src/api", "path_b64": None, "what": "api",
+        "by": "pid 9, bash, pts/0", "path": "/src/api", "path_b64": None, "what": "api",
         **more,
     }  # fmt: skip
 
@@ -31,9 +31,9 @@ def test_a_pipe_gets_all_fields(daemon: FakeDaemon, shell: Shell) -> None:
     done = shell.run("log", "--last", "3")
     assert done.status == 0
     assert done.out.splitlines() == [
-        "3\t2026-03-04T12:00:00Z\tapproved\t/src/api\tperson: pid 9, bash, terminal 136:0",
-        "4\t2026-03-04T12:00:00Z\trefused\tapprove api\\u{1b}\tcaller: pid 7: Goose started it",
-        "5\t2026-03-04T12:00:00Z\tlapsed\t/src/api\t",
+        "3\t2026-03-04T12:00:00Z\tapproved\t/src/api\tperson: pid 9, bash, pts/0\t",
+        "4\t2026-03-04T12:00:00Z\trefused\tapprove api\\u{1b}\tcaller: pid 7: Goose started it\t",
+        "5\t2026-03-04T12:00:00Z\tlapsed\t/src/api\t\t",
     ]
     assert daemon.asked("log") == [{"last": 3}]
     assert json.loads(shell.run("log", "--json").out)["items"] == items

@@ -37,7 +37,7 @@ def test_a_running_daemon_follows(daemon: FakeDaemon, shell: Shell, src: Path) -
     daemon.answers["reload"] = a_status()
     done = shell.run("parent", "add", str(src), "--nested", "vcs")
     assert done.err == f"{src} is a parent now.\n"
-    assert daemon.asked("reload") == [{}]
+    assert daemon.asked("reload") == [{"command": f"parent add {src}"}]
 
 
 def test_adding_twice_changes_nothing(shell: Shell, src: Path, rootsd_dir: Path) -> None:

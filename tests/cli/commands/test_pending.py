@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from rootsd.cli.layout import width
 from support.fake_daemon import FakeDaemon, a_listing, an_item
 from support.terminal import Shell
 
@@ -22,7 +23,7 @@ def test_a_pipe_gets_full_facts(daemon: FakeDaemon, shell: Shell) -> None:
     assert (done.status, done.err) == (0, "")
     assert done.out.splitlines() == [
         "r7k2\tacme/api\tgit\t/src/acme/api\t2026-11-20T08:11:02Z\tapproval lapsed: replaced",
-        "q1zd\twe ird\\u{9}$(x)\tgit\t/src/we\\u{a} ird\t2026-11-20T08:11:02Z\t",
+        "q1zd\twe ird\\u{9}$(x)\tgit\tfile:///src/we%0A%20ird\t2026-11-20T08:11:02Z\t",
     ]
     assert daemon.asked("projects") == [{"cwd": str(Path.cwd()), "select": "waiting"}]
 
@@ -42,16 +43,22 @@ def test_a_terminal_gets_a_table_and_the_next_command(daemon: FakeDaemon, shell:
     ]
 
 
-@pytest.mark.parametrize("width", [56, 60, 79])
-def test_a_narrow_terminal_folds_the_path_and_cuts_the_rest(
-    daemon: FakeDaemon, shell: Shell, width: int
+@pytest.mark.parametrize("columns", [60, 80, 120])
+def test_a_narrow_terminal_cuts_neither_the_path_nor_who_asks_and_why(
+    daemon: FakeDaemon, shell: Shell, columns: int
 ) -> None:
-    long = "/src/" + "x" * 60
-    daemon.answers["projects"] = a_listing(an_item("n" * 30, path=long, note="w" * 80))
-    out = re.sub(r"\x1b\[\d*m", "", shell.terminal("pending", columns=width).out)
-    assert all(len(line) <= width for line in out.splitlines()[:-1])
-    assert "…" in out
-    assert out.count("x") == 60
+    path = "/src/" + "/".join(["a-long-name"] * 9)
+    note = 'claude-code asks for it: "' + "\u65e5\u672c " * 30 + 'is read"'
+    daemon.answers["projects"] = a_listing(an_item("n" * 30, path=path, note=note))
+    out = re.sub(r"\x1b\[\d*m", "", shell.terminal("pending", columns=columns).out)
+    lines = out.splitlines()
+    assert all(width(line) <= columns for line in lines)
+    assert "\u2026" not in out
+    whole = "".join(line.strip() for line in lines)
+    assert path in whole
+    assert note.replace(" ", "") in whole.replace(" ", "")
+    of_path = [line for line in lines if "a-long-name" in line]
+    assert all(line.endswith("a-long-name/") for line in of_path[:-1])
 
 
 def test_a_name_that_a_shell_would_take_apart_is_offered_by_its_id(
@@ -59,6 +66,23 @@ def test_a_name_that_a_shell_would_take_apart_is_offered_by_its_id(
 ) -> None:
     daemon.answers["projects"] = a_listing(ODD)
     assert "1 needs a decision.  rootsd approve q1zd " in shell.terminal("pending").out
+
+
+def test_what_can_never_be_published_stands_below_and_is_not_counted(
+    daemon: FakeDaemon, shell: Shell
+) -> None:
+    odd = an_item("caf\udce9", id="o1", path=None, path_b64="L3NyYy9jYWbp", uri=None,
+                  note="can never be published: its path is not UTF-8")  # fmt: skip
+    daemon.answers["projects"] = {**a_listing(), "hopeless": [odd]}
+    shown = shell.terminal("pending", NO_COLOR="1").out.splitlines()
+    assert shown == [
+        "Nothing waits for a decision.",
+        "1 project can never be published:",
+        "o1  caf\\xe9  /src/caf\\xe9  can never be published: its path is not UTF-8",
+    ]
+    assert shell.run("pending").out == ""
+    assert shell.run("pending", "--exit-code").status == 0
+    assert json.loads(shell.run("pending", "--json").out)["hopeless"] == [odd]
 
 
 def test_nothing_pending_is_said_on_a_terminal_only(daemon: FakeDaemon, shell: Shell) -> None:

@@ -65,7 +65,7 @@ def test_rules_are_listed_and_the_verb_alone_lists_them(daemon: FakeDaemon, shel
     daemon.answers["rules"] = {"revision": 8, "items": [a_rule(), odd], "warnings": []}
     expected = (
         "3\tapprove\t/src/**\t1\t2026-11-20T08:11:02Z\n"
-        "4\tdeny\t/srv/\\xff*\t1\t2026-11-20T08:11:02Z\n"
+        "4\tdeny\tfile:///srv/%FF%2A\t1\t2026-11-20T08:11:02Z\n"
     )
     for words in ((), ("ls",)):
         assert shell.run("rule", *words).out == expected

@@ -20,7 +20,7 @@ def test_a_pipe_gets_a_sign_for_each_project(daemon: FakeDaemon, shell: Shell) -
     done = shell.run("scan")
     assert done.status == 0
     assert done.out.splitlines() == [
-        "+\tn\\u{9}\tgit\t/src/n\\u{9}", "-\tg\tgit\t/src/g", "~\tc\tgit\t/src/c",
+        "+\tn\\u{9}\tgit\tfile:///src/n%09", "-\tg\tgit\t/src/g", "~\tc\tgit\t/src/c",
     ]  # fmt: skip
     assert done.err == "3 projects in 1,204 folders, 0.05 s: 1 new, 1 gone, 1 changed\n"
 

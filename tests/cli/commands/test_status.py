@@ -28,7 +28,7 @@ def test_a_pipe_gets_lines_that_begin_with_what_they_are(daemon: FakeDaemon, she
     assert done.out.splitlines() == [
         "daemon\t0.1.0\t4121\t2026-11-20T08:11:02Z",
         "parent\t/src\t4\t1\twatching\t",
-        "parent\t/mnt\\u{9}\t4\t1\tunreachable\tgone\\u{a}",
+        "parent\tfile:///mnt%09\t4\t1\tunreachable\tgone\\u{a}",
         "count\tpublished\t2",
         "count\tapproved\t2",
         "count\twaiting\t1",
@@ -83,7 +83,7 @@ def test_refused_orders_and_another_guard_are_told(daemon: FakeDaemon, shell: Sh
         "why": "Claude Code started it (claude, pid 7)",
     }  # fmt: skip
     daemon.answers["status"] = a_status(guard="off", refused=refused)
-    lines = shell.terminal("status").out.splitlines()
+    lines = shell.terminal("status", columns=120).out.splitlines()
     assert "guard     off" in lines
     told = next(line for line in lines if line.startswith("refused "))
     assert told.startswith("refused   2 orders, the last ")
@@ -95,6 +95,20 @@ def test_refused_orders_and_another_guard_are_told(daemon: FakeDaemon, shell: Sh
     assert "guard\toff" in rows
     assert any(row.startswith("refused\t2\t2026-11-20T09:00:00Z\tapprove ") for row in rows)
     assert daemon.asked("status")[-1] == {}
+
+
+def test_commands_of_agents_are_told(daemon: FakeDaemon, shell: Shell) -> None:
+    commands = {
+        "count": 1, "at": "2026-11-20T09:00:00Z", "what": "down\x1b", "by": "pid 7, claude",
+        "why": "Claude Code started it (claude, pid 7)",
+    }  # fmt: skip
+    daemon.answers["status"] = a_status(agent_commands=commands)
+    lines = shell.terminal("status", columns=120).out.splitlines()
+    told = next(line for line in lines if line.startswith("agents "))
+    assert told.startswith("agents    a command, ")
+    assert ": down\\u{1b}, since Claude Code started it" in told
+    rows = shell.run("status").out.splitlines()
+    assert any(row.startswith("agent command\t1\t2026-11-20T09:00:00Z\tdown") for row in rows)
 
 
 def test_connections_that_were_closed_are_counted(daemon: FakeDaemon, shell: Shell) -> None:

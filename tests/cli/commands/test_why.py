@@ -27,7 +27,7 @@ def test_on_a_pipe_each_voice_is_a_line(daemon: FakeDaemon, shell: Shell) -> Non
     daemon.answers["why"] = why()
     done = shell.run("why", "/src/api")
     assert done.status == 0
-    assert done.out == ("deny rule\t-\t\t\napproved\tapproved\tdecides\t/src/\\u{1b}[2Japi\n")
+    assert done.out == ("deny rule\t-\t\t\napproved\tapproved\tdecides\tfile:///src/%1B%5B2Japi\n")
     assert done.err == "/src/api is api, which clients are told of.\n"
     assert daemon.asked("why") == [{"path": "/src/api"}]
 

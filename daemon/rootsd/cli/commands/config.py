@@ -46,10 +46,16 @@ def command(ctx: click.Context) -> None:
 @command.command("path", cls=Command, epilog="rootsd config path")
 @pass_session
 def path(session: Session) -> None:
-    """Print where the configuration is, or would be."""
-    file = text_of(session.places.config_file)
+    """Print the path of the configuration file, even if there is none yet.
+
+    With --json, also print the folders of decisions, logs and the second anchor.
+    """
+    places = session.places
+    file = text_of(places.config_file)
     if session.output.is_json:
-        session.output.object(Answer(extra={"file": file}))
+        kept = {"state": places.state, "data": places.data, "log": places.log}
+        folders = {name: text_of(folder) for name, folder in kept.items()}
+        session.output.object(Answer(extra={"file": file, "folders": folders}))
     else:
         session.output.line(safe_label(file, limit=None))
 
@@ -140,7 +146,7 @@ def _edited(session: Session, old: str) -> str | None:
 
 def _tell(session: Session) -> None:
     try:
-        in_force = session.call(Reload()).get("config")
+        in_force = session.call(Reload("config edit")).get("config")
     except DaemonUnreachable:
         in_force = None
     output = session.output
@@ -185,14 +191,13 @@ def _changes(in_force: Mapping[str, Any]) -> str:
 
 def _rows(session: Session) -> Iterator[dict[str, Any]]:
     """The keys in the order of the file's documentation. Raises BadConfig."""
-    import tomllib
-
     from rootsd.cli import configfile
+    from rootsd.core.parsing import parse_toml
     from rootsd.host.config import parse_config
 
     file = session.places.config_file
     text = configfile.text_in(file)
-    config, given = parse_config(text, file), tomllib.loads(text)
+    config, given = parse_config(text, file), parse_toml(text)
     for parent, entry in zip(config.parents, given.get("parent", []), strict=True):
         path = home_short(text_of(parent.path))
         values = {

@@ -10,19 +10,20 @@ import click
 from rootsd.cli import examining
 from rootsd.cli.examining import Case
 from rootsd.cli.flags import Command, pass_session
-from rootsd.cli.render import Answer, Column, safe_text
+from rootsd.cli.layout import Fit
+from rootsd.cli.render import Answer, Column
 from rootsd.cli.session import Session
 from rootsd.core.diagnosis import Condition, error
 from rootsd.core.errors import DaemonUnreachable, ErrorCode, RootsdError
 from rootsd.core.exits import Exit
-from rootsd.core.labels import safe_label
+from rootsd.core.labels import safe_text
 from rootsd.wire.examining import Examine
 
 _COLUMNS = (
     Column("CONDITION", lambda item: item["condition"]),
     Column("WHAT", lambda item: item["topic"]),
-    Column("FOUND", lambda item: item["finding"], is_path=True),
-    Column("DO", lambda item: item["remedy"] or "", is_path=True),
+    Column("FOUND", lambda item: _on_one_line(item["finding"]), fit=Fit.PATH),
+    Column("DO", lambda item: _on_one_line(item["remedy"] or ""), fit=Fit.PATH),
     Column("SEEN BY", lambda item: item["seen_by"]),
 )
 
@@ -48,7 +49,7 @@ def command(session: Session, *, fix: bool) -> int:
     shown = wrong if session.flags.quiet else items
     if output.on_terminal:
         for item in shown:
-            output.line(safe_text(_line(item)))
+            _show(session, item)
     else:
         output.show(Answer(shown, extra={"fixed": done}), _COLUMNS)
     for sentence in done:
@@ -58,11 +59,19 @@ def command(session: Session, *, fix: bool) -> int:
     return Exit.FAILED if errors else Exit.OK
 
 
-def _line(item: Mapping[str, Any]) -> str:
-    """For a person: the remedy below the finding, whole, to be copied."""
+def _show(session: Session, item: Mapping[str, Any]) -> None:
+    """Print a finding for a person, with its remedy below it, whole, so that it can be copied."""
+    output = session.output
     where = "" if item["seen_by"] == "command" else "   (inside the daemon)"
-    told = f"{item['condition']:<7}  {item['topic']:<13}  {item['finding']}{where}"
-    return f"{told}\n{'':<24}→ {item['remedy']}" if item["remedy"] else told
+    label = f"{item['condition']:<7}  {item['topic']:<13}  "
+    output.labelled(safe_text(label), safe_text(_on_one_line(item["finding"]) + where))
+    if item["remedy"]:
+        output.whole(len(label), f"→ {safe_text(_on_one_line(item['remedy']))}")
+
+
+def _on_one_line(text: str) -> str:
+    """Return a message of several lines as one."""
+    return " ".join(line.strip() for line in text.split("\n"))
 
 
 def _cured(session: Session, cases: Sequence[Case]) -> list[str]:
@@ -71,7 +80,7 @@ def _cured(session: Session, cases: Sequence[Case]) -> list[str]:
     for case in cases:
         if case.cure is None or case.diagnosis.condition is Condition.OK:
             continue
-        finding = safe_label(case.diagnosis.finding, limit=None)
+        finding = safe_text(_on_one_line(case.diagnosis.finding))
         try:
             case.cure()
         except (RootsdError, OSError) as trouble:

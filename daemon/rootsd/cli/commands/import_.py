@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from shlex import quote
 from typing import IO, Any
@@ -16,6 +15,7 @@ from rootsd.cli.flags import Command, pass_session
 from rootsd.cli.render import SCHEMA, Answer
 from rootsd.cli.session import Session
 from rootsd.core.errors import RootsdError
+from rootsd.core.parsing import Unparsable, parse_json
 from rootsd.wire.importing import EXPORT_FORMAT, MOST_AT_ONCE, Import
 
 _MOST_BYTES = 64 << 20
@@ -64,9 +64,9 @@ def _read(file: IO[bytes]) -> Mapping[str, Any]:
     if len(raw) > _MOST_BYTES:
         raise RootsdError("this is no export: it is too large", "rootsd export")
     try:
-        export = json.loads(raw)
-    except (ValueError, RecursionError) as error:
-        raise RootsdError("this is no export: it is no JSON", "rootsd export") from error
+        export = parse_json(raw)
+    except Unparsable as error:
+        raise RootsdError(f"this is no export: {error}", "rootsd export") from error
     if not isinstance(export, dict) or export.get("schema") != SCHEMA:
         raise RootsdError(f"this is no export of the schema {SCHEMA}", "rootsd export")
     if export.get("format") != EXPORT_FORMAT:

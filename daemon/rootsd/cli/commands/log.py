@@ -11,27 +11,34 @@ import click
 
 from rootsd.cli.columns import age, path_of
 from rootsd.cli.flags import Command, pass_session
+from rootsd.cli.layout import Fit
 from rootsd.cli.render import Answer, Column
 from rootsd.cli.session import Session
 from rootsd.cli.stored import read
+from rootsd.core.labels import exact_path
 from rootsd.wire.guarding import LONGEST_WAIT_S, LogQuery
 
 _LAST = 50
 _AT_ONCE = 1000
 _VERB_STYLES = {"approved": "green", "denied": "red", "refused": "bold red", "lapsed": "yellow"}
-_BY_LIMIT = 200
 
 
 def _by(item: Mapping[str, Any]) -> str:
     return ": ".join(part for part in (item["actor"], item["by"]) if part)
 
 
+def _undid(item: Mapping[str, Any]) -> str:
+    undid = item.get("undid")  # an older daemon does not tell
+    return f"undid {undid['seq']} {undid['verb']}" if undid else ""
+
+
 _COLUMNS = (
     Column("SEQ", lambda item: str(item["seq"])),
     Column("AT", lambda item: item["at"], short=lambda item: age(item["at"])),
     Column("VERB", lambda item: item["verb"], style=_VERB_STYLES),
-    Column("WHAT", lambda item: path_of(item) or item["what"], is_path=True),
-    Column("BY", _by, limit=_BY_LIMIT),
+    Column("WHAT", lambda item: path_of(item) or item["what"], fit=Fit.PATH, exact=exact_path),
+    Column("BY", _by, fit=Fit.NOTE),
+    Column("UNDID", _undid, fit=Fit.NOTE),
 )
 
 _UNTITLED = tuple(replace(column, title="") for column in _COLUMNS)
@@ -55,9 +62,10 @@ _UNTITLED = tuple(replace(column, title="") for column in _COLUMNS)
 def command(session: Session, *, last: int, follow: bool) -> None:
     """Show what was decided, by whom, and which orders were refused.
 
-    In a pipe the columns are number, time, verb, what it is about, and who ordered it. With -f
-    and --json each event is an object on a line of its own. undo takes a line back. All but -f
-    works without a daemon, too.
+    In a pipe the columns are number, time, verb, what it is about, who ordered it, and for an
+    undo the event that it took back. Changes of the parents are listed too, if the daemon ran.
+    With -f and --json each event is an object on a line of its own. undo takes a line back. All
+    but -f works without a daemon, too.
     """
     if follow:
         _follow(session, session.call(LogQuery(last)))

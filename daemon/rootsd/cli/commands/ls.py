@@ -25,7 +25,7 @@ from rootsd.wire.projects import ProjectsQuery, Selection
     cls=Command,
     epilog=(
         "rootsd ls --published\n"
-        "cd $(rootsd ls --paths | fzf)\n"
+        'cd "$(rootsd ls --paths | fzf)"\n'
         "rootsd ls --verdict denied -0 | xargs -0 du -sh"
     ),
 )
@@ -79,7 +79,7 @@ def command(
 
 
 def _write_paths(items: Sequence[Mapping[str, Any]], *, nul: bool, for_terminal: bool) -> None:
-    """The paths byte for byte. A terminal gets them made safe; a line cannot hold a newline."""
+    """Write the paths byte for byte, but safe for a terminal; a line cannot hold a newline."""
     for item in items:
         if item["kind"] == ProjectKind.URI:
             continue

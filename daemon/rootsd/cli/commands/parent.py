@@ -11,23 +11,30 @@ from rootsd.cli import completing
 from rootsd.cli.columns import home_short
 from rootsd.cli.decisions import UNCHANGED, effect_of
 from rootsd.cli.flags import Command, Group, pass_session
+from rootsd.cli.layout import Fit
 from rootsd.cli.render import Answer, Column
 from rootsd.cli.session import Session
 from rootsd.core.errors import DaemonUnreachable
-from rootsd.core.labels import safe_label
+from rootsd.core.labels import exact_path, safe_label
 from rootsd.core.parents import Nested, Parent
 from rootsd.core.paths import text_of
 from rootsd.wire.deciding import Effect
 from rootsd.wire.running import StatusQuery
 
 _COLUMNS = (
-    Column("PATH", lambda p: p["path"], short=lambda p: home_short(p["path"]), is_path=True),
+    Column(
+        "PATH",
+        lambda p: p["path"],
+        short=lambda p: home_short(p["path"]),
+        fit=Fit.PATH,
+        exact=exact_path,
+    ),
     Column("DEPTH", lambda p: str(p["depth"])),
     Column("NESTED", lambda p: p["nested"]),
-    Column("SKIP", lambda p: " ".join(p["skip"]), limit=200),
+    Column("SKIP", lambda p: " ".join(p["skip"]), fit=Fit.NOTE),
     Column("STATE", lambda p: p["state"] or "?"),
     Column("PROJECTS", lambda p: "?" if p["projects"] is None else str(p["projects"])),
-    Column("NOTE", lambda p: p["note"] or "", limit=200),
+    Column("NOTE", lambda p: p["note"] or "", fit=Fit.NOTE),
 )
 
 _dry_run = click.option("--dry-run", is_flag=True, help="only say what would be so")
@@ -189,7 +196,9 @@ def _tell(session: Session, path: bytes, told: _Done, effect: Effect) -> None:
     from rootsd.cli import lifecycle
 
     is_rehearsal = effect is Effect.DRY_RUN
-    is_followed = is_rehearsal or lifecycle.reload_if_running(session)
+    is_followed = is_rehearsal or lifecycle.reload_if_running(
+        session, f"{session.command} {text_of(path)}"
+    )
     what = told.would if is_rehearsal else told.did
     output = session.output
     if output.is_json:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import click
 
-from rootsd.cli.columns import PENDING_COLUMNS
+from rootsd.cli.columns import ID, NAME, NOTE, PATH, PENDING_COLUMNS, many
 from rootsd.cli.flags import Command, pass_session
 from rootsd.cli.render import Answer
 from rootsd.cli.session import Session
@@ -16,6 +17,9 @@ from rootsd.core.exits import Exit
 from rootsd.wire.projects import ProjectsQuery, Selection
 
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/@+-]*")
+
+
+_HOPELESS = tuple(replace(column, title="") for column in (ID, NAME, PATH, NOTE))
 
 
 @click.command(
@@ -33,7 +37,9 @@ def command(session: Session, *, count: bool, exit_code: bool) -> int:
     """
     listing = session.call(ProjectsQuery(cwd=session.cwd, select=Selection.WAITING))
     items, output = listing["items"], session.output
-    answer = Answer(items, listing["revision"], listing["warnings"])
+    hopeless = listing.get("hopeless", [])  # an older daemon does not tell
+    extra = {"hopeless": hopeless}
+    answer = Answer(items, listing["revision"], listing["warnings"], extra)
     if not count:
         output.show(answer, PENDING_COLUMNS)
     elif output.is_json:
@@ -43,6 +49,9 @@ def command(session: Session, *, count: bool, exit_code: bool) -> int:
         output.line(str(len(items)))
     if output.on_terminal and not count:
         output.say(_what_to_do(items))
+        if hopeless:
+            output.say(f"{many(len(hopeless), 'project')} can never be published:")
+            output.show(Answer(hopeless), _HOPELESS)
     return Exit.PENDING if exit_code and items else Exit.OK
 
 

@@ -11,9 +11,10 @@ from rootsd.cli import completing
 from rootsd.cli.columns import PROJECT_COLUMNS, age, extent_of, home_short, pattern_of
 from rootsd.cli.decisions import UNCHANGED, effect_of
 from rootsd.cli.flags import Command, Group, pass_session
+from rootsd.cli.layout import Fit
 from rootsd.cli.render import Answer, Column
 from rootsd.cli.session import Session
-from rootsd.core.labels import safe_label
+from rootsd.core.labels import exact_path, safe_label
 from rootsd.core.model import Verdict
 from rootsd.wire.deciding import Effect
 from rootsd.wire.rules import RuleAddition, RuleRemoval, RulesQuery
@@ -27,7 +28,13 @@ _WORDS = {verdict.value: word for word, verdict in _VERBS.items()}
 _COLUMNS = (
     Column("RULE", lambda rule: str(rule["number"])),
     Column("SAYS", lambda rule: _WORDS.get(rule["verdict"], _LAPSED), style=_STYLES),
-    Column("PATTERN", pattern_of, short=lambda rule: home_short(pattern_of(rule)), is_path=True),
+    Column(
+        "PATTERN",
+        pattern_of,
+        short=lambda rule: home_short(pattern_of(rule)),
+        fit=Fit.PATH,
+        exact=exact_path,
+    ),
     Column("COVERS", lambda rule: str(rule["covers"])),
     Column("ADDED", lambda rule: rule["added_at"], short=lambda rule: age(rule["added_at"])),
 )

@@ -28,10 +28,16 @@ rootsd run --env ALLOWED={roots} -- my-server"""
     " directory",
 )
 @click.option(
+    "--workspace",
+    is_flag=True,
+    help="tell the server of the workspace of this session; the default",
+)
+@click.option("--all", "everything", is_flag=True, help="tell the server of every approved root")
+@click.option(
     "--client-roots",
     type=click.Choice(["auto", "narrow", "override"]),
-    help="what the client's own roots are good for: to narrow where they are of use (auto), to"
-    " narrow in any case (narrow), for nothing (override)",
+    help="narrow the scope to the client's own roots where they are of use (auto) or in any case"
+    " (narrow); override is an old name of --all",
 )
 @click.option(
     "--advisory-access",
@@ -46,13 +52,15 @@ rootsd run --env ALLOWED={roots} -- my-server"""
 )
 @click.option("--name", metavar="NAME", help="what rootsd sessions calls this server")
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="-- SERVER [ARGUMENT]...")
-def command(
+def command(  # noqa: PLR0913 - one for each flag
     only: tuple[str, ...],
     client_roots: str | None,
     env: tuple[str, ...],
     name: str | None,
     words: tuple[str, ...],
     *,
+    workspace: bool,
+    everything: bool,
     advisory_access: bool,
 ) -> int:
     """Run an MCP server on standard input and output, inside the approved set.
@@ -63,6 +71,11 @@ def command(
     working directory, else the first, {root:NAME} for one; when they change the server is started
     again, and the client does not notice.
 
+    The server is told of the workspace of this session: the root that holds the working directory,
+    its worktrees, the roots that share a tag with it, and every root that you approve while the
+    session runs. In a project that is not approved, that is nothing until you approve something.
+    In no project (your home, for instance), it is every approved root.
+
     The client's own roots can only narrow what the server is told of. Everything else passes
     untouched. Ends with the status of the server; as in a shell, 127 where there is no such
     program and 126 where it cannot be run.
@@ -70,6 +83,8 @@ def command(
     from rootsd.relay import main as relay
 
     told = [text for each in only for text in ("--only", each)]
+    told += ["--workspace"] if workspace else []
+    told += ["--all"] if everything else []
     told += ["--client-roots", client_roots] if client_roots else []
     told += ["--advisory-access"] if advisory_access else []
     told += [text for each in env for text in ("--env", each)]

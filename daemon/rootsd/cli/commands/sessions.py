@@ -9,12 +9,12 @@ import click
 
 from rootsd.cli.columns import age
 from rootsd.cli.flags import Command, pass_session
+from rootsd.cli.layout import Fit
 from rootsd.cli.render import Answer, Column
 from rootsd.cli.session import Session
 from rootsd.wire.sessions import SessionsQuery, SessionView
 
-_SCOPE_LIMIT = 40
-_NAMES_LIMIT = 400
+_SCOPE_LIMIT = 200
 _LAST = 50
 
 
@@ -46,7 +46,7 @@ _HISTORY = (
     Column("ID", lambda row: row["id"]),
     Column("CLIENT", _client, limit=64),
     Column("SCOPE", _scope, limit=_SCOPE_LIMIT),
-    Column("WHAT", lambda row: row["what"], limit=_NAMES_LIMIT),
+    Column("WHAT", lambda row: row["what"], fit=Fit.NOTE),
 )
 
 

@@ -9,7 +9,7 @@ from rootsd.cli.flags import Command, pass_session
 from rootsd.cli.portrait import LABEL_WIDTH, lines_of
 from rootsd.cli.render import Answer
 from rootsd.cli.session import Session
-from rootsd.core.labels import safe_label
+from rootsd.core.labels import exact_path, safe_label
 from rootsd.wire.facts import ShowQuery
 
 
@@ -38,7 +38,7 @@ def command(session: Session, *, refs: tuple[str, ...]) -> None:
         if number:
             output.line("")
         for label, value in lines_of(item, for_person=output.on_terminal):
-            shown = safe_label(value, limit=None)
+            shown = safe_label(value, limit=None) if output.on_terminal else exact_path(value)
             start = f"{label:<{LABEL_WIDTH}}" if output.on_terminal else f"{label}\t"
-            output.line(start + shown)
+            output.labelled(start, shown)
     output.warn(answer.warnings)

@@ -12,11 +12,12 @@ from rootsd.cli.flags import Command, pass_session
 from rootsd.cli.render import Answer
 from rootsd.cli.session import Session
 from rootsd.core.callers import Guard
-from rootsd.core.labels import safe_label
+from rootsd.core.labels import exact_path, safe_label
 from rootsd.wire.running import StatusQuery
 
 _MAX_NAMES = 5
-_LATER = ("config", "guard", "refused", "closed_connections")
+_LABEL_WIDTH = 10
+_LATER = ("config", "guard", "refused", "agent_commands", "closed_connections")
 
 
 @click.command(
@@ -37,7 +38,7 @@ def show(session: Session, status: Mapping[str, Any]) -> None:
         output.object(answer_of(status))
     elif output.on_terminal:
         for line in _lines(status):
-            output.line(line)
+            output.labelled(line[:_LABEL_WIDTH], line[_LABEL_WIDTH:])
     else:
         output.rows(list(_rows(status)))
     output.warn(status["warnings"])
@@ -78,6 +79,8 @@ def _lines(status: Mapping[str, Any]) -> Iterator[str]:
         yield ("          " if number else "parents   ") + parent_line(parent)
     words = ("published", "denied", "lapsed", "incomplete")
     told = [f"{counts[word]} {word}" for word in words if counts.get(word)]
+    if hopeless := counts.get("hopeless"):
+        told.append(f"{hopeless} can never be published")
     yield f"projects  {'   '.join(told) or 'none decided'}"
     if lapsed := counts.get("lapsed_rules"):
         yield f"rules     {lapsed} lapsed".ljust(41) + "→ rootsd rule"
@@ -90,6 +93,8 @@ def _lines(status: Mapping[str, Any]) -> Iterator[str]:
         yield f"guard     {guard}"
     if refused := status.get("refused"):
         yield f"refused   {_refused(refused)}   → rootsd log"
+    if commands := status.get("agent_commands"):
+        yield f"agents    {_refused(commands, 'command')}   → rootsd log"
     if closed := _closed(status):
         reasons = ", ".join(f"{count} {safe_label(why)}" for why, count in closed)
         yield f"closed    connections {reasons}"
@@ -102,7 +107,7 @@ def _rows(status: Mapping[str, Any]) -> Iterator[list[str]]:
     daemon = status["daemon"]
     yield ["daemon", daemon["version"], str(daemon["pid"]), daemon["since"]]
     for parent in status["parents"]:
-        path, note = safe_label(parent["path"], limit=None), parent["note"] or ""
+        path, note = exact_path(parent["path"]), parent["note"] or ""
         numbers = [str(parent["depth"]), str(parent["projects"])]
         safe_note = safe_label(note, limit=None) if note else ""
         yield ["parent", path, *numbers, parent["state"], safe_note]
@@ -115,6 +120,9 @@ def _rows(status: Mapping[str, Any]) -> Iterator[list[str]]:
     if refused := status.get("refused"):
         words = (safe_label(refused[key], limit=None) for key in ("what", "by", "why"))
         yield ["refused", str(refused["count"]), refused["at"], *words]
+    if commands := status.get("agent_commands"):
+        words = (safe_label(commands[key], limit=None) for key in ("what", "by", "why"))
+        yield ["agent command", str(commands["count"]), commands["at"], *words]
     for why, count in _closed(status):
         yield ["closed", str(count), safe_label(why)]
     for sentence in status["degraded"]:
@@ -127,10 +135,11 @@ def _closed(status: Mapping[str, Any]) -> list[tuple[str, int]]:
     return sorted(closed.items(), key=lambda told: -told[1])
 
 
-def _refused(refused: Mapping[str, Any]) -> str:
-    """`2 orders, the last 3m ago: approve api, since Goose started it (goose, pid 7)`."""
+def _refused(refused: Mapping[str, Any], kind: str = "order") -> str:
+    """Return `2 orders, the last 3m ago: approve api, since Goose started it (goose, pid 7)`."""
     count = refused["count"]
-    many = f"{count} orders, the last" if count > 1 else "an order,"
+    one = "an" if kind == "order" else "a"
+    many = f"{count} {kind}s, the last" if count > 1 else f"{one} {kind},"
     what, why = (safe_label(refused[key], limit=None) for key in ("what", "why"))
     return f"{many} {age(refused['at'])}: {what}, since {why}"
 

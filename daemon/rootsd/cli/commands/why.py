@@ -11,10 +11,11 @@ from rootsd.check import absolute
 from rootsd.cli import completing
 from rootsd.cli.columns import VERDICT_STYLES, home_short, path_of
 from rootsd.cli.flags import Command, pass_session
+from rootsd.cli.layout import Fit
 from rootsd.cli.render import Answer, Column
 from rootsd.cli.session import Session
 from rootsd.core.exits import Exit
-from rootsd.core.labels import safe_label
+from rootsd.core.labels import exact_path, safe_label
 from rootsd.wire.standing import WhyQuery
 
 _DECIDES = {True: "decides", False: ""}
@@ -26,7 +27,8 @@ _COLUMNS = (
         "BY",
         lambda voice: voice["by"] or "",
         short=lambda voice: home_short(voice["by"] or ""),
-        is_path=True,
+        fit=Fit.PATH,
+        exact=exact_path,
     ),
 )
 

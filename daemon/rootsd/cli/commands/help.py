@@ -1,0 +1,47 @@
+"""`rootsd help`."""
+
+from __future__ import annotations
+
+import click
+from click.shell_completion import CompletionItem
+
+from rootsd.cli.flags import Command, pass_session
+from rootsd.cli.session import Session
+
+
+def _verbs(context: click.Context, param: click.Parameter, typed: str) -> list[CompletionItem]:
+    """Return the verbs, and after a verb that has verbs of its own, those."""
+    command = _command_of(context.find_root().command, context.params.get(str(param.name)) or ())
+    if not isinstance(command, click.Group):
+        return []
+    names = command.list_commands(context)
+    return [CompletionItem(name) for name in names if name.startswith(typed)]
+
+
+@click.command(
+    "help", cls=Command, epilog="rootsd help\nrootsd help approve\nrootsd help parent add"
+)
+@click.argument("words", metavar="[VERB]...", nargs=-1, shell_complete=_verbs)
+@click.pass_context
+@pass_session
+def command(session: Session, context: click.Context, *, words: tuple[str, ...]) -> None:
+    """Explain rootsd, or one verb: the same text as VERB --help."""
+    parent = context.find_root()
+    for word in words:
+        group = parent.command
+        found = group.get_command(parent, word) if isinstance(group, click.Group) else None
+        if found is None:
+            raise click.UsageError(f"there is no command {' '.join(words)!r}", context)
+        parent = click.Context(found, parent, found.name)
+    session.output.text(parent.get_help() + "\n")
+
+
+def _command_of(command: click.Command, words: tuple[str, ...]) -> click.Command | None:
+    for word in words:
+        if not isinstance(command, click.Group):
+            return None
+        found = command.get_command(click.Context(command), word)
+        if found is None:
+            return None
+        command = found
+    return command

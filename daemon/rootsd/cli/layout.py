@@ -1,0 +1,245 @@
+"""How text fits a terminal: widths, wrapping, and tables. Pure; the text is safe to show already.
+
+Nothing is cut off. Text wraps between words. A path that is longer than a line breaks after a
+slash, so that each name in it stays whole. A name that is longer than a line stays whole too: the
+terminal itself wraps it, and a person can still copy it.
+
+A table that does not fit gives way in this order: its notes go below their rows, then the paths
+that are too long, and last the cells of a row flow one after the other.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from enum import Enum, auto
+
+GAP = "  "
+LEAST_ROOM = 20
+"""The least columns that wrapped text beside a label has; else it begins below the label."""
+_WIDEST_SHARE = 3  # a cell that takes more than this part of a narrow line makes its row flow
+_WIDEST_INDENT = 8
+_NARROW_INDENT = 2
+_WIDE = 2
+_TOKEN = re.compile(r"\s*\S+")
+_BEHIND_A_SLASH = re.compile(r"[^/]*/+|[^/]+")
+_BEHIND_A_MARK = re.compile(r"[^-_. ]*[-_. ]+|[^-_. ]+")
+
+Paint = Callable[[int, str], str]
+
+
+class Fit(Enum):
+    """What a column does in a table that is too wide."""
+
+    LINE = auto()
+    """It stays on the line of its row."""
+    PATH = auto()
+    """It goes to the end of the line, or below where there is no room for the whole path."""
+    NOTE = auto()
+    """It goes below the row, wrapped between words."""
+
+
+def width(text: str) -> int:
+    """Return the columns that `text` takes on a terminal (UAX #11): wide letters take two, marks
+    take none."""
+    if text.isascii():
+        return len(text)
+    return sum(map(_width_of_char, text))
+
+
+def wrapped(text: str, room: int) -> list[str]:
+    """Return `text` as lines of at most `room` columns, broken between words and inside paths.
+
+    A piece that no line can hold has a line of its own.
+    """
+    if width(text) <= room:
+        return [text]
+    lines = [""]
+    for token in _TOKEN.findall(text):
+        if width(lines[-1] + token) <= room:
+            lines[-1] += token
+            continue
+        word = token.lstrip()
+        if width(word) <= room:
+            lines.append(word)
+            continue
+        gap = token[: len(token) - len(word)] if lines[-1] else ""
+        for piece in _pieces(word, room):
+            if width(lines[-1] + gap + piece) <= room:
+                lines[-1] += gap + piece
+            else:
+                lines.append(piece)
+            gap = ""
+    return [line for line in lines if line]
+
+
+def hanging(label: str, text: str, room: int) -> list[str]:
+    """Return `label` and `text` as lines of `room` columns, the text indented by the label.
+
+    In a narrow terminal the text begins below the label.
+    """
+    indent = width(label)
+    if width(text) <= room - indent:
+        return [(label + text).rstrip()]
+    if room - indent >= LEAST_ROOM:
+        first, *rest = wrapped(text, room - indent)
+        return [label + first, *(" " * indent + line for line in rest)]
+    below = wrapped(text, room - _NARROW_INDENT)
+    return [label.rstrip(), *(" " * _NARROW_INDENT + line for line in below)]
+
+
+def table(
+    titles: Sequence[str],
+    fits: Sequence[Fit],
+    rows: Sequence[Sequence[str]],
+    room: int,
+    paint: Paint,
+) -> Iterator[str]:
+    """Yield the lines of a table that is at most `room` columns wide.
+
+    Every row has one cell for each title. `paint` makes the text of a cell in a column, or of a
+    title (column -1), colored; it changes no width. A table whose titles are empty has no header.
+    """
+    shown = [
+        column
+        for column, fit in enumerate(fits)
+        if fit is not Fit.NOTE or any(row[column] for row in rows)
+    ]
+    whole = [max(width(cells[c]) for cells in (titles, *rows)) for c in range(len(titles))]
+    if sum(whole[c] for c in shown) + len(GAP) * (len(shown) - 1) <= room:
+        if any(titles):
+            yield _row(titles, shown, whole, lambda _, cell: paint(-1, cell))
+        for row in rows:
+            yield _row(row, shown, whole, paint)
+        return
+    yield from _narrow(titles, fits, rows, room, paint)
+
+
+def _narrow(
+    titles: Sequence[str],
+    fits: Sequence[Fit],
+    rows: Sequence[Sequence[str]],
+    room: int,
+    paint: Paint,
+) -> Iterator[str]:
+    line = [column for column, fit in enumerate(fits) if fit is Fit.LINE]
+    paths = [column for column, fit in enumerate(fits) if fit is Fit.PATH]
+    notes = [column for column, fit in enumerate(fits) if fit is Fit.NOTE]
+    widths = _aligned_widths(titles, line, rows, room)
+    indent = _NARROW_INDENT
+    if line and widths.get(line[0], _WIDEST_INDENT) + len(GAP) <= _WIDEST_INDENT:
+        indent = widths[line[0]] + len(GAP)
+    if any(titles):
+        yield from _header(titles, [*line, *paths], widths, room, paint)
+    for row in rows:
+        below = [row[column] for column in (*paths, *notes) if row[column]]
+        if any(width(row[column]) > widths.get(column, -1) for column in line):
+            yield from _flowing(row, line, indent, room, paint)
+        else:
+            start = sum(widths[column] + len(GAP) for column in line)
+            end = [column for column in (paths or notes) if row[column]]
+            if len(end) == 1 and start + width(row[end[0]]) <= room:
+                yield _row(row, [*line, *end], widths, paint)
+                below = below[1:]
+            elif line:
+                yield _row(row, line, widths, paint)
+        start = indent if line else 0
+        for text in below:
+            yield from (" " * start + part for part in wrapped(text, room - start))
+
+
+def _header(
+    titles: Sequence[str],
+    columns: Sequence[int],
+    widths: Mapping[int, int],
+    room: int,
+    paint: Paint,
+) -> Iterator[str]:
+    aligned = sum(widths.get(column, width(titles[column])) for column in columns)
+    if widths and aligned + len(GAP) * (len(columns) - 1) <= room:
+        yield _row(titles, columns, widths, lambda _, title: paint(-1, title))
+        return
+    for part in wrapped(GAP.join(titles[column] for column in columns), room):
+        yield paint(-1, part)
+
+
+def _aligned_widths(
+    titles: Sequence[str], line: Sequence[int], rows: Sequence[Sequence[str]], room: int
+) -> Mapping[int, int]:
+    """Return the width of each column of `line`, or nothing where these columns do not fit.
+
+    A cell that takes too large a part of the line does not count: its row flows.
+    """
+    most = room // _WIDEST_SHARE
+    widths = {}
+    for column in line:
+        cells = [width(row[column]) for row in rows]
+        widths[column] = max([width(titles[column]), *(cell for cell in cells if cell <= most)])
+    return widths if sum(widths.values()) + len(GAP) * (len(widths) - 1) <= room else {}
+
+
+def _row(
+    cells: Sequence[str],
+    columns: Sequence[int],
+    widths: Sequence[int] | Mapping[int, int],
+    paint: Paint,
+) -> str:
+    parts = []
+    for column in columns:
+        is_last = column == columns[-1]
+        cell = cells[column]
+        pad = "" if is_last else " " * (widths[column] - width(cell) + len(GAP))
+        parts.append((paint(column, cell) if cell else "") + pad)
+    return "".join(parts).rstrip(" ")
+
+
+def _flowing(
+    row: Sequence[str], columns: Sequence[int], indent: int, room: int, paint: Paint
+) -> Iterator[str]:
+    """Yield the cells one after the other; each stays whole where a line can hold it."""
+    painted, taken = "", 0
+    for column in columns:
+        if not (cell := row[column]):
+            continue
+        if taken and taken + len(GAP) + width(cell) > room:
+            yield painted
+            painted, taken = " " * indent, indent
+        elif taken:
+            painted, taken = painted + GAP, taken + len(GAP)
+        *full, last = wrapped(cell, room - taken) if taken <= indent else [cell]
+        for part in full:
+            yield painted + paint(column, part)
+            painted, taken = " " * indent, indent
+        painted, taken = painted + paint(column, last), taken + width(last)
+    yield painted
+
+
+def _pieces(word: str, room: int) -> Iterator[str]:
+    """Yield the parts between which a word that is longer than a line may break."""
+    for part in _BEHIND_A_SLASH.findall(word):
+        if width(part) <= room:
+            yield part
+            continue
+        for piece in _BEHIND_A_MARK.findall(part):
+            if width(piece) <= room or piece.isascii():
+                yield piece
+            else:  # scripts that are written without spaces break between any two letters
+                yield from _between_wide_letters(piece)
+
+
+def _between_wide_letters(text: str) -> Iterator[str]:
+    piece = ""
+    for char in text:
+        is_wide = _WIDE in (_width_of_char(char), _width_of_char(piece[-1]) if piece else 0)
+        if piece and is_wide and _width_of_char(char):  # a mark stays with its letter
+            yield piece
+            piece = ""
+        piece += char
+    yield piece
+
+
+def _width_of_char(char: str) -> int:
+    if unicodedata.category(char).startswith("M"):
+        return 0
+    return _WIDE if unicodedata.east_asian_width(char) in ("W", "F") else 1

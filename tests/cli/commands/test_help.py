@@ -1,0 +1,47 @@
+"""`rootsd help`, `rootsd --version` and `rootsd -V`."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from rootsd import __version__
+from rootsd.cli.completing import candidates
+from rootsd.cli.main import root
+from rootsd.cli.session import Session
+from support.terminal import Shell
+
+
+@pytest.mark.parametrize("words", [(), ("approve",), ("allow",), ("parent",), ("parent", "add")])
+def test_help_prints_what_the_flag_prints(shell: Shell, words: tuple[str, ...]) -> None:
+    done = shell.run("help", *words)
+    assert (done.status, done.err) == (0, "")
+    assert done.out == shell.run(*words, "--help").out.replace("rootsd allow", "rootsd approve")
+
+
+@pytest.mark.parametrize("words", [("nonsense",), ("approve", "add"), ("parent", "nonsense")])
+def test_help_for_no_verb_is_a_usage_error(shell: Shell, words: tuple[str, ...]) -> None:
+    done = shell.run("help", *words)
+    assert (done.status, done.out) == (2, "")
+    assert f"there is no command '{' '.join(words)}'" in done.err
+
+
+@pytest.mark.parametrize("flag", ["--version", "-V"])
+def test_the_version_needs_no_daemon(shell: Shell, flag: str) -> None:
+    done = shell.run(flag)
+    assert (done.status, done.out, done.err) == (0, f"rootsd {__version__}\n", "")
+    assert shell.run("approve", flag).status == 2
+
+
+def test_verbs_are_completed() -> None:
+    def offered(*words: str) -> set[str]:
+        return {word for _, word, _ in candidates(root, ("help", *words), Session())}
+
+    assert {"parent", "pending"} <= offered("p")
+    assert offered("parent", "") == {"add", "ls", "rm", "set"}
+    assert offered("approve", "") == set()
+
+
+def test_the_verb_version_still_answers_in_json(shell: Shell) -> None:
+    assert json.loads(shell.run("version", "--json").out)["version"] == __version__

@@ -1,0 +1,128 @@
+"""How text fits a terminal: nothing is lost, no word is broken, no line is too long."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rootsd.cli.layout import Fit, hanging, table, width, wrapped
+
+WIDE = "\u65e5\u672c\u8a9e"
+WORDS = st.text(st.sampled_from("ab1-_.\u65e5\U0001f600e\u0301"), min_size=1, max_size=11)
+PATHS = st.lists(WORDS, min_size=1, max_size=9).map(lambda names: "/" + "/".join(names))
+TEXTS = st.lists(WORDS | PATHS, min_size=1, max_size=12).map(" ".join)
+ROOMS = st.sampled_from((24, 40, 60, 80, 120))
+LONG_PATH = "~/code/clients/northern-lights/services/payment-gateway-adapter-eu/source"
+
+
+def plain(_: int, text: str) -> str:
+    return text
+
+
+def laid_out(titles: list[str], fits: list[Fit], rows: list[list[str]], room: int) -> list[str]:
+    return list(table(titles, fits, rows, room, plain))
+
+
+@pytest.mark.parametrize(
+    ("text", "columns"), [("abc", 3), (WIDE, 6), ("e\u0301", 1), ("\U0001f600", 2), ("", 0)]
+)
+def test_the_width_is_what_a_terminal_takes(text: str, columns: int) -> None:
+    assert width(text) == columns
+
+
+@given(TEXTS, ROOMS)
+def test_wrapped_text_is_whole_and_fits(text: str, room: int) -> None:
+    lines = wrapped(text, room)
+    assert "".join(lines).replace(" ", "") == text.replace(" ", "")
+    assert all(width(line) <= room for line in lines)
+
+
+@given(PATHS, ROOMS)
+def test_a_path_breaks_only_behind_a_slash(path: str, room: int) -> None:
+    lines = wrapped(path, room)
+    assert "".join(lines) == path
+    assert all(line.endswith("/") for line in lines[:-1])
+
+
+@pytest.mark.parametrize("word", ["x" * 100, "/src/" + "x" * 100, r"\u{1b}" * 20])
+def test_a_word_that_no_line_can_hold_stays_whole(word: str) -> None:
+    assert word.removeprefix("/src/") in wrapped(f"before {word} after", 60)
+
+
+def test_text_without_spaces_breaks_between_wide_letters() -> None:
+    lines = wrapped(WIDE * 30, 59)
+    assert "".join(lines) == WIDE * 30
+    assert [width(line) for line in lines[:-1]] == [58] * (len(lines) - 1)
+
+
+@given(TEXTS, ROOMS)
+def test_text_hangs_beside_its_label(text: str, room: int) -> None:
+    lines = hanging("label    ", text, room)
+    assert lines[0].startswith("label")
+    assert all(line.startswith("  ") for line in lines[1:])
+    assert "".join(lines)[len("label") :].replace(" ", "") == text.replace(" ", "")
+    assert all(width(line) <= room for line in lines)
+
+
+@given(st.lists(st.tuples(WORDS, WORDS, PATHS, st.just("") | TEXTS).map(list), max_size=6), ROOMS)
+def test_a_table_keeps_every_cell_whole_and_fits(rows: list[list[str]], room: int) -> None:
+    fits = [Fit.LINE, Fit.LINE, Fit.PATH, Fit.NOTE]
+    lines = laid_out(["ID", "NAME", "PATH", "NOTE"], fits, rows, room)
+    assert all(width(line) <= room for line in lines)
+    shown = "".join(lines).replace(" ", "")
+    for row in rows:
+        assert all(cell.replace(" ", "") in shown for cell in row)
+        assert any(line.startswith(row[0]) for line in lines)
+
+
+def test_a_table_that_fits_is_aligned_in_the_order_of_its_columns() -> None:
+    rows = [["a", "/x", "note", "1"], ["bb", "/xyz", "", "2"]]
+    fits = [Fit.LINE, Fit.PATH, Fit.NOTE, Fit.LINE]
+    assert laid_out(["N", "PATH", "NOTE", "C"], fits, rows, 80) == [
+        "N   PATH  NOTE  C",
+        "a   /x    note  1",
+        "bb  /xyz        2",
+    ]
+
+
+def test_notes_go_below_first_and_then_the_paths_that_are_too_long() -> None:
+    asks = 'claude-code asks for it: "I want to read the interface of the payment service"'
+    rows = [
+        ["r7k2", "api", "git", "~/src/api", "2h ago", asks],
+        ["q1zd", "payments", "git", LONG_PATH, "1d ago", ""],
+    ]
+    fits = [Fit.LINE, Fit.LINE, Fit.LINE, Fit.PATH, Fit.LINE, Fit.NOTE]
+    assert laid_out(["ID", "NAME", "KIND", "PATH", "FOUND", "NOTE"], fits, rows, 60) == [
+        "ID    NAME      KIND  FOUND   PATH",
+        "r7k2  api       git   2h ago  ~/src/api",
+        '      claude-code asks for it: "I want to read the interface',
+        '      of the payment service"',
+        "q1zd  payments  git   1d ago",
+        "      ~/code/clients/northern-lights/services/",
+        "      payment-gateway-adapter-eu/source",
+    ]
+
+
+def test_a_row_with_a_wide_cell_flows_and_the_others_stay_aligned() -> None:
+    rows = [["r7k2", "api", "git"], ["q1zd", "n" * 30, "git"], ["m9ab", "web", "hg"]]
+    assert laid_out(["ID", "NAME", "KIND"], [Fit.LINE] * 3, rows, 38) == [
+        "ID    NAME  KIND",
+        "r7k2  api   git",
+        "q1zd  " + "n" * 30,
+        "      git",
+        "m9ab  web   hg",
+    ]
+
+
+def test_columns_without_titles_have_no_header() -> None:
+    assert laid_out(["", ""], [Fit.LINE, Fit.PATH], [["+", "/a"]], 80) == ["+  /a"]
+    assert laid_out([""], [Fit.PATH], [["/a"]], 1) == ["/", "a"]
+
+
+def test_paint_changes_no_width() -> None:
+    def bracketed(column: int, text: str) -> str:
+        return f"<{column}{text}>"
+
+    lines = list(table(["A", "B"], [Fit.LINE] * 2, [["x", "y"]], 80, bracketed))
+    assert lines == ["<-1A>  <-1B>", "<0x>  <1y>"]
