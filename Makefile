@@ -4,6 +4,7 @@
 PYTHON ?=
 PARENT ?=
 ARGS ?=
+TEST_OPTIONS ?=
 export PYTHON PARENT
 # Like pip, uv is to trust the certificates of the system (by its newer and its older name).
 export UV_SYSTEM_CERTS ?= true
@@ -13,7 +14,7 @@ BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help up test lint check soak bench screens wheel install lock clean
+.PHONY: help up test lint check agents model-apis soak bench screens wheel install lock clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -27,7 +28,7 @@ up: .venv/.ready  ## watch PARENT (default: the folder that holds this checkout)
 	@sh tools/up.sh
 
 test: .venv/.ready  ## all tests at their small sizes, at most 5 minutes on 2 cores
-	@$(if $(ARGS),$(PYTEST) -q $(ARGS),sh tools/test.sh)
+	@$(if $(ARGS),$(PYTEST) -q $(ARGS),sh tools/test.sh $(TEST_OPTIONS))
 
 lint: .venv/.ready  ## ruff, formatting, mypy --strict, import contracts
 	@$(BIN)/ruff check --quiet
@@ -40,8 +41,16 @@ check: .venv/.ready  ## the sized tests as large as CI runs them
 	@sh tools/test.sh -m sized --sizes=check -o faulthandler_timeout=900 \
 		--ignore=tests/bench
 
+agents: .venv/.ready  ## real agent programs, which npm installs: 1.2 GB in /var/tmp
+	@sh tools/agents.sh
+
+model-apis: .venv/.ready  ## converters of model APIs, which pip installs into build/model-apis
+	@sh tests/e2e/model_apis/install.sh
+	@$(PYTEST) -q -p no:cacheprovider tests/e2e/model_apis
+
 soak: .venv/.ready  ## the sized tests at their largest; may take hours
 	@$(PYTEST) -m sized --sizes=soak -o faulthandler_timeout=7200
+	@sh tools/agents.sh --sizes=soak -o faulthandler_timeout=7200
 
 bench: .venv/.ready  ## the benchmarks of tests/bench, as ratios; ARGS=--sizes=check for all sizes
 	@$(PYTEST) -q -s tests/bench -o faulthandler_timeout=1800 $(ARGS)
@@ -58,13 +67,16 @@ install: .venv/.ready  ## put the command rootsd on your PATH
 
 # uv is the one tool that writes a lock for all versions and systems at once; it is not pinned, as
 # what it writes is reviewed. No address of an index is written, so that any mirror will do.
-lock: .venv/.ready  ## renew requirements/lock.txt to the newest versions (by uv)
+lock: .venv/.ready  ## renew the locks of Python packages to the newest versions (by uv)
 	@PATH="$$PATH:$(CURDIR)/$(BIN)"; \
 	command -v uv >/dev/null || $(BIN)/python -m pip install --quiet uv; \
 	uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
 		--group dev --no-emit-index-url --custom-compile-command "make lock" \
 		pyproject.toml --output-file requirements/lock.txt
-	@git --no-pager diff --stat -- requirements/lock.txt
+	@PATH="$$PATH:$(CURDIR)/$(BIN)"; cd tests/e2e/model_apis && \
+	uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
+		--no-emit-index-url --custom-compile-command "make lock" packages.in --output-file lock.txt
+	@git --no-pager diff --stat -- requirements/lock.txt tests/e2e/model_apis/lock.txt
 
 clean:  ## remove what was made here: environment, builds, caches
 	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

@@ -170,3 +170,17 @@ def test_each_test_has_a_rootsd_dir_of_its_own(turn: int, rootsd_dir: Path) -> N
     assert os.environ["ROOTSD_DIR"] == str(rootsd_dir)
     assert not rootsd_dir.exists()
     rootsd_dir.mkdir()
+
+
+@pytest.mark.parametrize("workers", ["-n0", "-n2"])
+def test_a_recorded_run_may_skip_in_ci_and_says_so(
+    suite: Suite, workers: str, tmp_path: Path
+) -> None:
+    record = tmp_path / "record"
+    text = PLANT_NEED + NEEDY + "\ndef test_that():\n    pass\n"
+    run = suite(text, f"--record={record}", workers, CI="true")
+    assert run.returncode == 0, run.stdout
+    assert sorted(record.read_text().splitlines()) == [
+        "passed\ttests/test_planted.py::test_that",
+        "skipped\ttests/test_planted.py::test_it",
+    ]

@@ -184,16 +184,18 @@ def commands_of_clients() -> list[list[str]]:
     found: list[list[str]] = []
     for block in blocks(CLIENTS, "json"):
         (servers,) = json.loads(block.text).values()
-        found.append([servers["rootsd"]["command"], *servers["rootsd"]["args"]])
+        server = servers["rootsd"].get("transport", servers["rootsd"])
+        command = server["command"]
+        found.append(command if isinstance(command, list) else [command, *server["args"]])
     for block in blocks(CLIENTS, "toml"):
         server = tomllib.loads(block.text)["mcp_servers"]["rootsd"]
         found.append([server["command"], *server["args"]])
     for block in blocks(CLIENTS, "yaml"):
-        command = re.search(r"^    cmd: (\S+)$", block.text, re.MULTILINE)
+        program = re.search(r"^    cmd: (\S+)$", block.text, re.MULTILINE)
         arguments = re.search(r"^    args: \[(.*)\]$", block.text, re.MULTILINE)
-        assert command is not None
+        assert program is not None
         assert arguments is not None
-        found.append([command[1], *arguments[1].split(", ")])
+        found.append([program[1], *arguments[1].split(", ")])
     for block in blocks(CLIENTS, "console"):
         words = shlex.split(first_words(block))
         if "--add-mcp" in words:
@@ -205,10 +207,11 @@ def commands_of_clients() -> list[list[str]]:
 
 
 def test_every_client_is_told_the_same_command() -> None:
-    assert commands_of_clients() == [[COMMAND, "bridge"]] * 11
+    assert commands_of_clients() == [[COMMAND, "bridge"]] * 15
     text = CLIENTS.read_text()
     for client in ("Claude Code", "Claude Desktop", "Cursor", "VS Code", "Zed", "Codex",
-                   "Gemini CLI", "Goose"):  # fmt: skip
+                   "Gemini CLI", "Copilot CLI", "opencode", "Qwen Code", "Cline",
+                   "Goose"):  # fmt: skip
         assert f"### {client}\n" in text
         assert client in README.read_text()
 
@@ -233,7 +236,7 @@ def test_the_command_answers_a_client_that_strips_the_environment(reader: Reader
 
 
 def test_from_nothing_a_client_sees_two_roots_after_three_commands(reader: Reader) -> None:
-    (snippet,) = {block.text for block in blocks(CLIENTS, "json") if "mcpServers" in block.text}
+    snippet = next(block.text for block in blocks(CLIENTS, "json") if "mcpServers" in block.text)
     server = json.loads(snippet)["mcpServers"]["rootsd"]
     reader.types("rootsd up ~/src")
     reader.types("rootsd approve api tool")
@@ -256,8 +259,8 @@ def test_from_nothing_a_client_sees_two_roots_after_three_commands(reader: Reade
         answers = (json.loads(line) for line in client.stdout)
         told = next(answer for answer in answers if answer.get("id") == 2)
         client.stdin.close()
-    roots = json.loads(told["result"]["content"][0]["text"])["roots"]
-    assert [root["name"] for root in roots] == ["api", "tool"]
+    _total, *lines = told["result"]["content"][0]["text"].splitlines()
+    assert [line.partition(":")[0] for line in lines] == ["- api", "- tool"]
 
 
 def prompts(language: str) -> str:

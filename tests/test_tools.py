@@ -11,6 +11,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from compare_runs import main as compare_runs
 
 TOP = Path(__file__).parent.parent
 # What the scripts call, apart from the programs that a test plants.
@@ -165,3 +166,25 @@ def test_everything_the_project_asks_for_is_pinned() -> None:
     pinned = {_name(line) for line in constraints.splitlines()}
     assert _requirements_of_the_project() - pinned == set()
     assert "--hash" not in constraints
+
+
+AS_ROOT = "passed\ta\nskipped\tb\npassed\tboth\n"
+
+
+@pytest.mark.parametrize(
+    ("as_user", "status"),
+    [
+        ("skipped\ta\npassed\tb\npassed\tboth\n", 0),
+        ("skipped\ta\nskipped\tb\npassed\tboth\n", 1),
+        ("", 1),
+    ],
+    ids=["each test ran somewhere", "one test ran nowhere", "an empty record"],
+)
+def test_ci_notices_a_test_that_ran_in_no_run(
+    tmp_path: Path, as_user: str, status: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    records = (tmp_path / "root", tmp_path / "user")
+    for record, text in zip(records, (AS_ROOT, as_user), strict=True):
+        record.write_text(text)
+    assert compare_runs([str(record) for record in records]) == status
+    assert ("ran in none of 2 runs: b" in capsys.readouterr().err) == ("skipped\tb" in as_user)

@@ -21,6 +21,7 @@ from mcp_types import ResourceTemplateReference
 from rootsd.bridge.main import greeting_of, main
 from rootsd.wire.hello import Hello, Scope
 from support.bridges import HANG_GUARD_S, INITIALIZE, META_2026, PING, bridge, notice, run
+from support.listed import listed
 from support.publishing import FakeSource, root
 from support.serving import published
 
@@ -128,8 +129,7 @@ async def test_an_sdk_client_uses_all_that_is_offered_in_every_mode(
             assert [tool.name for tool in (await client.list_tools()).tools] == [
                 "list_roots", "resolve_root", "request_root",
             ]  # fmt: skip
-            listed = await client.call_tool("list_roots", {})
-            assert listed.structured_content["roots"][0]["name"] == "api"
+            assert listed(await client.call_tool("list_roots", {})) == {"api": "/src/api"}
             found = await client.call_tool("resolve_root", {"path": "/src/api/x"})
             assert found.structured_content["relative"] == "x"
             wish = {"path": "/src/web", "reason": "to fix it", "wait_seconds": 0}
@@ -159,7 +159,7 @@ def test_a_client_that_probes_and_then_shakes_hands_is_served_in_both_eras() -> 
         client.say(notice("notifications/initialized"))
         old = client.ask(1, "tools/call", listing)["result"]
         new = client.ask(2, "tools/call", {**listing, "_meta": META_2026})["result"]
-        assert old["structuredContent"] == new["structuredContent"]
+        assert old["content"] == new["content"]
         assert ("resultType" in old, new["resultType"]) == (False, "complete")
         assert client.leave() == 0
 
@@ -171,6 +171,5 @@ async def test_an_sdk_client_sees_only_what_its_bridge_was_narrowed_to(
     source = FakeSource(root("/src/api"), root("/src/web", tags=("work",)), root("/src/docs"))
     with published(source), anyio.fail_after(HANG_GUARD_S):
         async with Client(bridged("--only", "tag:work", "--only", "docs"), mode=mode) as client:
-            listed = await client.call_tool("list_roots", {})
-            names = {item["name"] for item in listed.structured_content["roots"]}
+            names = listed(await client.call_tool("list_roots", {})).keys()
             assert names == {"web", "docs"}

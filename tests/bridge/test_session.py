@@ -23,6 +23,12 @@ def messages(lines: bytes) -> list[Message]:
     return [json.loads(line) for line in lines.splitlines()]
 
 
+def in_one_line(lines: bytes) -> list[Message]:
+    """The messages of a line that answers a whole batch."""
+    answers: list[Message] = json.loads(lines)
+    return answers
+
+
 def methods(lines: bytes) -> list[str]:
     return [message["method"] for message in messages(lines)]
 
@@ -160,8 +166,54 @@ def test_members_of_a_batch_are_asked_again_one_by_one() -> None:
     members = [request(1, "ping"), request(2, "tools/list"), b"7", notice("n"), request(3, "x/y")]
     say(session, b"[" + b",".join(member.strip() for member in members) + b"]")
     hear(session, reply(2, {}))
-    assert [message["id"] for message in messages(session.lose())] == [3]
+    assert session.lose() == b""  # 3 is not asked again, and its answer waits for that to 1
     assert [message["id"] for message in messages(session.begin().to_daemon)] == [1]
+    answers = in_one_line(hear(session, reply(1, {}))[0])
+    assert [answer["id"] for answer in answers] == [None, 2, 3, 1]
+
+
+def batch(*members: bytes) -> bytes:
+    return b"[" + b",".join(member.strip() for member in members) + b"]\n"
+
+
+def test_the_answers_to_a_batch_pass_as_they_are_and_settle_its_requests() -> None:
+    session = Session()
+    say(session, batch(request(1, "ping"), request(2, "ping"), notice("n")))
+    answers = batch(reply(2, {}), reply(1, {}))
+    assert hear(session, answers) == (answers, b"")
+    assert not session.owes
+
+
+@pytest.mark.parametrize("passed", [True, False])
+def test_answers_of_another_daemon_to_a_batch_reach_the_client_as_one(*, passed: bool) -> None:
+    session = Session()
+    asked = batch(request(1, "ping"), b"7", request(2, "ping"), request(3, "ping"))
+    say(session, asked, passed=passed)
+    session.lose()
+    session.begin()
+    assert hear(session, reply(3, {})) == (b"", b"")
+    assert hear(session, reply(1, {})) == (b"", b"")
+    answers = in_one_line(
+        session.ask(notice("notifications/cancelled", {"requestId": 2}).strip(), passed=True)
+    )
+    assert [each["id"] for each in answers] == [None, 3, 1]
+    assert not session.owes
+
+
+def test_errors_of_our_own_are_answers_of_their_batch() -> None:
+    session = Session()
+    say(session, batch(request(1, "ping"), request(2, "x/y")))
+    assert session.lose() == b""  # 2 may not be asked again, and 1 still lacks its answer
+    answers = in_one_line(session.fail(GONE))
+    assert [each["id"] for each in answers] == [2, 1]
+
+
+@pytest.mark.parametrize("members", [(b"7",), (b"7", notice("n"))])
+def test_a_batch_without_requests_is_answered_though_no_daemon_is_there(
+    members: tuple[bytes, ...],
+) -> None:
+    answers = in_one_line(Session().ask(batch(*members).strip(), passed=False))
+    assert [each["error"]["code"] for each in answers] == [-32600]
 
 
 def test_what_is_too_long_to_be_kept_is_not_asked_again() -> None:

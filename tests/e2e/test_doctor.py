@@ -31,7 +31,8 @@ def wrong(person: Person, *flags: str) -> tuple[int, dict[str, str]]:
 def test_what_is_broken_is_found_from_inside_and_outside_and_mended(person: Person) -> None:
     # The tests' ROOTSD_DIR is itself worth a word.
     assert wrong(person) == (1, {
-        "environment": "command", "state": "command", "daemon": "command",
+        "environment": "command", "state": "command", "second anchor": "command",
+        "daemon": "command",
     })  # fmt: skip
     status, still = wrong(person, "--fix")
     assert (status, still) == (0, {"environment": "command", "parents": "daemon"})

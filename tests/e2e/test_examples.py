@@ -12,13 +12,27 @@ from pathlib import Path
 
 import anyio
 import pytest
+from anyio import to_thread
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters
 
+from support.listed import text_of_result
 from support.person import HANG_GUARD, Person
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 SERVER = EXAMPLES / "python" / "server.py"
+
+
+# What the model is told, in the order of the calls.
+REASONS = (
+    "in no folder that the user approved",
+    "in no folder that the user approved",
+    "No such file",
+    "Is a directory",
+    "can't decode",
+    "ymlink loop",
+    "try: rootsd up",
+)
 
 
 @pytest.fixture
@@ -71,6 +85,10 @@ async def test_the_server_reads_what_lies_in_a_root_and_nothing_else(person: Per
     )
     escape = person.parent / "api" / "link"
     escape.symlink_to(person.parent / "web" / "README")
+    binary = person.parent / "api" / "binary"
+    binary.write_bytes(b"\xff\xfe")
+    loop = person.parent / "api" / "loop"
+    loop.symlink_to(loop)
     with anyio.fail_after(HANG_GUARD):
         async with Client(parameters) as client:
             read = [
@@ -79,10 +97,19 @@ async def test_the_server_reads_what_lies_in_a_root_and_nothing_else(person: Per
                     person.parent / "api" / "README",
                     person.parent / "web" / "README",
                     escape,
+                    person.parent / "api" / "none",
+                    person.parent / "api",
+                    binary,
+                    loop,
                 )
             ]
-    assert [result.is_error for result in read] == [False, True, True]
+            await to_thread.run_sync(person.rootsd, "down")
+            read.append(await client.call_tool("read_file", {"path": str(escape)}))
+    assert [result.is_error for result in read] == [False, *[True] * 7]
     assert "hello" in str(read[0].content)
+    reasons = [text_of_result(result) for result in read[1:]]
+    assert all(reason in said for reason, said in zip(REASONS, reasons, strict=True)), reasons
+    assert not any("Traceback" in said for said in reasons)
 
 
 @pytest.mark.needs("node")

@@ -32,9 +32,9 @@ def daemon(user: UserManager) -> dict[str, object]:
 
 
 def is_listed(user: UserManager, name: str) -> bool:
-    """Whether a client that a bridge connects is told of it."""
+    """Return whether a client behind a bridge gets a root of that name."""
     done = user.run("rootsd", "bridge", said=ASKED)
-    return f'"name":"{name}"' in done.stdout
+    return f"- {name}: " in done.stdout
 
 
 def take_away(user: UserManager, folder: Path) -> None:

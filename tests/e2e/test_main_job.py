@@ -49,6 +49,22 @@ async def test_a_clone_is_found_approved_published_and_withdrawn(person: Person)
             assert await published(modern) == expected
 
 
+@pytest.mark.parametrize("parent", ["first", "second"])
+def test_a_project_of_this_moment_can_be_approved_right_after_up(
+    person: Person, parent: str
+) -> None:
+    if parent == "second":  # the daemon runs already, and a parent is new
+        person.rootsd("up", str(person.parent))
+    folder = person.home / parent
+    person.git("init", "-q", str(folder / "api"))
+    (folder / "api" / "file").write_text("a file\n")
+    # A remote that nothing was fetched from counts as whole after half a second.
+    person.git("-C", str(folder / "api"), "remote", "add", "origin", "https://git.example/api")
+    person.rootsd("up", str(folder))
+    person.rootsd("approve", "api")
+    assert person.names("ls", "--published") == ["api"]
+
+
 def test_acknowledged_verdicts_survive_sigkill_between_any_two_steps(person: Person) -> None:
     person.clone("one")
     person.clone("two")
@@ -190,3 +206,34 @@ def test_sockets_left_by_a_killed_daemon_are_replaced(person: Person, rootsd_dir
     assert (rootsd_dir / "run" / "ctl" / "control.sock").exists()
     person.rootsd("up")
     assert person.run("status").returncode == 0
+
+
+def test_under_a_umask_of_zero_everything_is_still_private(
+    person: Person, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    top = tmp_path / "of mine" / "top"
+    monkeypatch.setenv("ROOTSD_DIR", str(top))
+    person.clone("one")
+    parent, within = str(person.parent), ("sh", "-c", 'umask 000 && exec "$@"', "sh")
+    for words in (("parent", "add", parent), ("up",), ("parent", "set", parent, "--depth", "5")):
+        done = person.run(*words, within=within)
+        assert done.returncode == 0, done.stderr
+    found = [top.parent, top, *top.rglob("*")]
+    assert {top / "config/config.toml", top / "data", top / "run/pub/mcp.sock"} < set(found)
+    assert [path for path in found if path.lstat().st_mode & 0o077] == []
+
+
+def test_a_damaged_start_file_is_no_bug(person: Person) -> None:
+    """The control is the exit status: a bug is 1, and an unreachable daemon is 69."""
+    person.rootsd("up", str(person.parent))
+    person.run("down")
+    state = Path(os.environ["ROOTSD_DIR"]) / "state"
+    (state / "stopped").unlink()
+    (state / "start.json").write_text("[" * 100_000)
+    for words in (("status",), ("pending", "--count"), ("bridge",), ("check", "/x")):
+        done = person.run(*words)
+        assert "this is a bug" not in done.stderr
+        assert "Traceback" not in done.stderr
+        if words != ("bridge",):
+            assert done.returncode == 69, (words, done)
+    assert person.run("up").returncode == 0

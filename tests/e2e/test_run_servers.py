@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import json
 import os
+import statistics
 import sys
+import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import anyio
+import psutil
 import pytest
 from anyio import to_thread
 from mcp import Client
@@ -38,6 +41,8 @@ from support.sizes import Sizes
 from support.tried import LISTING, SERVERS, Server, Takes, said
 
 HANG_GUARD_S = 120
+NARROW = ("--client-roots", "narrow")
+AUTO = ("--client-roots", "auto")
 
 pytestmark = [
     pytest.mark.needs("npm"),
@@ -139,7 +144,8 @@ async def use(person: Person, server: Server, kind: str) -> None:
     """What is approved is open at the first call, and what is not never is."""
     alpha, beta, gamma = (person.parent / name for name in ("alpha", "beta", "gamma"))
     only_alpha = server.takes is Takes.ONE or kind == "owning"
-    async with client_of(person, server.command(), flags=server.flags, kind=kind) as client:
+    flags = (*server.flags, *AUTO) if kind == "owning" else server.flags
+    async with client_of(person, server.command(), flags=flags, kind=kind) as client:
         assert await server.is_open(client, alpha), "the first call of all"
         assert await server.is_open(client, beta) is not only_alpha
         assert not await server.is_open(client, gamma)
@@ -265,7 +271,9 @@ async def test_a_folder_of_the_client_that_is_not_approved_waits_for_a_decision(
     own: Any = Callbacks(folder).owning
     await to_thread.run_sync(person.wait_until_listed, "delta", "pending")
     with anyio.fail_after(HANG_GUARD_S):
-        async with client_of(person, server.command(), list_roots_callback=own) as client:
+        async with client_of(
+            person, server.command(), flags=NARROW, list_roots_callback=own
+        ) as client:
             assert not await server.is_open(client, folder)
             assert not await server.is_open(client, person.parent / "alpha"), "it is not theirs"
             (waiting,) = [i for i in person.items("pending") if i["name"] == "delta"]
@@ -304,7 +312,38 @@ async def test_sessions_show_the_server_its_scope_and_what_it_was_told(person: P
 async def test_sessions_show_what_was_withheld_from_the_server(person: Person) -> None:
     server = SERVERS["server-filesystem"]
     with anyio.fail_after(HANG_GUARD_S):
-        async with client_of(person, server.command(), kind="owning") as client:
+        async with client_of(person, server.command(), flags=NARROW, kind="owning") as client:
             assert await server.is_open(client, person.parent / "alpha")
             (session,) = person.items("sessions")
     assert (session["given"][-1]["roots"], session["told"]["names"]) == (2, ["alpha"])
+
+
+def listing_server() -> psutil.Process:
+    """The process of the server that asks in calls."""
+    (found,) = (
+        each
+        for each in psutil.Process().children(recursive=True)
+        if each.cmdline()[-1:] == [str(LISTING)] and "run" not in each.cmdline()
+    )
+    return found
+
+
+async def test_a_server_that_asks_in_calls_keeps_its_process_whatever_is_decided(
+    person: Person, sizes: Sizes
+) -> None:
+    took = []
+    with anyio.fail_after(HANG_GUARD_S):
+        async with client_of(person, [sys.executable, str(LISTING)]) as client:
+            await client.call_tool("show_roots", {})  # from here on it is known to ask in calls
+            server = listing_server()
+            for number in range(sizes.pick(test=10, check=100, soak=100)):
+                verb = DecisionVerb.APPROVE if number % 2 else DecisionVerb.DENY
+                await decide(verb, "alpha")
+                begin = time.perf_counter()
+                told = await said(client, "show_roots") or ""
+                took.append(time.perf_counter() - begin)
+                assert ("/alpha" in told) is (verb is DecisionVerb.APPROVE)
+                assert "/beta" in told
+            assert listing_server() == server
+    print(f"next call: median {statistics.median(took) * 1e3:.1f} ms")  # noqa: T201
+    assert statistics.median(took) <= 0.05

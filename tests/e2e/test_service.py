@@ -76,7 +76,7 @@ def test_from_the_wheel_to_nothing_left(user: UserManager) -> None:
     user.succeed("rootsd", "service", "uninstall")
     assert user.run("systemctl", "--user", "is-active", "rootsd.service").stdout == "inactive\n"
     assert not is_socket(user, "pub/mcp.sock")
-    places = (f"{HOME}/.local/state", f"{HOME}/.config/rootsd")
+    places = (f"{HOME}/.local/state", f"{HOME}/.local/share/rootsd", f"{HOME}/.config/rootsd")
     left = {path for path in files(user) - before if not path.startswith(places)}
     assert left <= {f"{HOME}/.config"}
     user.succeed("rootsd", "up")

@@ -12,7 +12,7 @@ import pexpect
 import pytest
 
 import rootsd
-from rootsd.host.storage.migrate import MIGRATIONS
+from rootsd.host.storage.migrate import BINDING_SINCE, MIGRATIONS
 from support import pipx_like
 from support.bridges import INITIALIZE, Client, notice
 from support.user_manager import HANG_GUARD_S, HOME, UserManager
@@ -23,6 +23,13 @@ NEXT = "99.0.0"
 STORE = HOME / ".local/state/rootsd/decisions.db"
 NEWEST = len(MIGRATIONS)
 USER_VERSION = 60  # its offset in the header of an SQLite file: sqlite.org/fileformat2.html
+AS_0_1_0 = """
+import sqlite3, sys
+db = sqlite3.connect(sys.argv[1])
+db.execute("DROP TABLE binding")
+db.execute(f"PRAGMA user_version = {int(sys.argv[2])}")
+db.close()
+"""
 DROP_INS = HOME / ".config/systemd/user/rootsd.service.d"
 
 
@@ -140,14 +147,16 @@ def test_the_store_of_an_older_version_is_brought_up_to_date_after_a_backup(
     user.succeed("rootsd", "down")
     store = user.path(STORE)
     backups = store.parent / "backups"
-    with store.open("r+b") as stream:
-        stream.seek(USER_VERSION)
-        stream.write((NEWEST - 1).to_bytes(4, "big"))  # the last step only admits new words
+    # As version 0.1.0 leaves it: without a binding, and without a second anchor.
+    user.succeed("python3", "-c", AS_0_1_0, str(STORE), str(BINDING_SINCE - 1))
+    (anchor,) = user.path(HOME / ".local/share/rootsd").iterdir()
+    anchor.unlink()
     before = set(backups.glob("*"))
     user.succeed("rootsd", "service", "start")
     assert version_of(store) == NEWEST
-    (backup,) = set(backups.glob("*")) - before
-    assert version_of(backup) == NEWEST - 1
+    assert anchor.exists()
+    made = set(backups.glob("*")) - before
+    assert BINDING_SINCE - 1 in map(version_of, made)
     with bridge(user) as client:
         assert roots(client, "1") == ["api"]
 

@@ -49,9 +49,14 @@ def _as_sent(tool: Any) -> Step:  # noqa: ANN401
     return sent
 
 
-def in_some_order(messages: list[Step]) -> list[str]:
+def in_some_order(messages: list[Any]) -> list[str]:
     said = (json.loads(json.dumps(message), object_hook=_with_text_read) for message in messages)
-    return sorted(json.dumps(message, sort_keys=True) for message in said)
+    return sorted(json.dumps(_batch_in_order(message), sort_keys=True) for message in said)
+
+
+def _batch_in_order(message: Any) -> Any:  # noqa: ANN401
+    """A batch's answers may stand in any order (JSON-RPC 2.0, section 6)."""
+    return sorted(message, key=json.dumps) if isinstance(message, list) else message
 
 
 def _with_text_read(content: Step) -> Step:

@@ -49,7 +49,11 @@ def test_it_uses_all_that_is_offered_and_hears_of_a_change(
         try:
             assert heard(process, "version") == version
             assert heard(process, "tools") == ["list_roots", "resolve_root", "request_root"]
-            assert heard(process, "list_roots") == ["api", "web"]
+            assert heard(process, "list_roots") == [
+                "2 approved folders:",
+                "- api: /src/api (read-write)",
+                "- web: /src/web (read-write)",
+            ]
             assert heard(process, "resolve_root") == "x"
             assert heard(process, "request_root") is False
             assert heard(process, "resources") == [

@@ -9,6 +9,8 @@ import pytest
 
 from rootsd.core.errors import Busy
 from rootsd.core.model import ProjectKind
+from rootsd.publish.outlet import MOST_IN_A_BATCH
+from support.listed import listed as listed_in
 from support.publishing import META_2026, FakeSource, connected, root
 
 API = root("/src/api", tags=("work",))
@@ -97,16 +99,141 @@ async def test_unknown_methods_are_refused_with_a_reason(method: str) -> None:
             assert method in error["data"]["reason"]
 
 
-async def test_a_batch_is_answered_element_by_element() -> None:
+def batch(*members: object) -> bytes:
+    return json.dumps(members).encode()
+
+
+def call(id_: object, method: str, params: object = None) -> dict[str, Any]:
+    more = {} if params is None else {"params": params}
+    return {"jsonrpc": "2.0", "id": id_, "method": method, **more}
+
+
+NOTICE = {"jsonrpc": "2.0", "method": "x"}
+
+
+async def test_a_batch_is_answered_in_one_line() -> None:
     async with connected(FakeSource(API)) as peer:
         await peer.shake_hands("2025-03-26")
+        listing = call("c", "tools/call", {"name": "list_roots"})
         await peer.write(
-            b'[{"jsonrpc":"2.0","id":"a","method":"ping"},{"jsonrpc":"2.0","method":"x"},7,'
-            b'{"jsonrpc":"2.0","id":"b","method":"roots/list"}]'
+            batch(call("a", "ping"), NOTICE, 7, call("b", "roots/list"), listing, call("d", "x/y"))
         )
-        answers = [await peer.hear() for _ in range(3)]
-        assert sorted(answer["id"] or "" for answer in answers) == ["", "a", "b"]
-        assert [a["error"]["code"] for a in answers if a["id"] is None] == [-32600]
+        answers: Any = await peer.hear()
+        assert sorted(answer["id"] or "" for answer in answers) == ["", "a", "b", "c", "d"]
+        errors = {each["id"]: each["error"]["code"] for each in answers if "error" in each}
+        assert errors == {None: -32600, "d": -32601}
+        assert (await peer.ask("ping"))["id"] == 1
+
+
+@pytest.mark.parametrize(
+    ("members", "ids"),
+    [([7, [], {}], [None] * 3), ([7, NOTICE], [None]), ([call("a", "ping")], ["a"])],
+)
+async def test_each_member_of_a_batch_that_needs_an_answer_has_one(
+    members: list[object], ids: list[str]
+) -> None:
+    async with connected(FakeSource(API)) as peer:
+        await peer.write(batch(*members))
+        answers: Any = await peer.hear()
+        assert [each["id"] for each in answers] == ids
+
+
+async def test_a_batch_of_notices_alone_has_no_answer() -> None:
+    async with connected(FakeSource(API)) as peer:
+        await peer.write(batch(NOTICE, NOTICE), batch({**NOTICE, "id": 1, "method": "ping"}))
+        answers: Any = await peer.hear()
+        assert [each["id"] for each in answers] == [1]
+
+
+async def test_a_batch_waits_for_its_slowest_member_and_others_do_not_wait_for_it() -> None:
+    source = FakeSource(API)
+    async with connected(source) as peer:
+        await peer.shake_hands("2025-03-26")
+        wish = {"name": "request_root", "arguments": {"path": "/src/web", "reason": "r"}}
+        await peer.write(batch(call("slow", "tools/call", wish), call("a", "ping")))
+        assert (await peer.ask("ping"))["id"] == 1
+        source.publish(API, root("/src/web"))
+        answers: Any = await peer.hear()
+        while not isinstance(answers, list):  # the notice of the change
+            answers = await peer.hear()
+        assert [each["id"] for each in answers] == ["a", "slow"]
+
+
+async def test_a_cancelled_member_of_a_batch_is_left_out_of_its_answer() -> None:
+    async with connected(FakeSource(API)) as peer:
+        await peer.shake_hands("2025-03-26")
+        wish = {"name": "request_root", "arguments": {"path": "/src/web", "reason": "r"}}
+        await peer.write(batch(call("slow", "tools/call", wish), call("a", "ping")))
+        assert (await peer.ask("ping"))["id"] == 1
+        await peer.say("notifications/cancelled", {"requestId": "slow"})
+        answers: Any = await peer.hear()
+        assert [each["id"] for each in answers] == ["a"]
+
+
+async def test_a_batch_of_too_many_messages_is_refused_whole() -> None:
+    async with connected(FakeSource(API)) as peer:
+        most = [call(number, "ping") for number in range(MOST_IN_A_BATCH)]
+        await peer.write(batch(*most))
+        answers: Any = await peer.hear()
+        assert len(answers) == MOST_IN_A_BATCH
+        await peer.write(batch(*most, NOTICE))
+        assert (await peer.hear())["error"]["code"] == -32600
+
+
+async def test_answers_that_are_too_large_together_are_refused_one_by_one() -> None:
+    many = tuple(root(f"/src/{'x' * 200}{number}") for number in range(5_000))
+    async with connected(FakeSource(*many)) as peer:
+        await peer.write(batch(*(call(number, "roots/list") for number in range(20))))
+        answers: Any = await peer.hear()
+    assert [each["id"] for each in answers] == list(range(20))
+    refused = ["too large" in each.get("error", {}).get("message", "") for each in answers]
+    assert refused == sorted(refused)
+    assert 0 < sum(refused) < 20
+
+
+VERSION, CAPABILITIES = META_2026
+
+
+@pytest.mark.parametrize("method", ["tools/list", "resources/list", "server/discover", "no/such"])
+@pytest.mark.parametrize(
+    ("meta", "missing"),
+    [
+        (None, [VERSION, CAPABILITIES]),
+        ({}, [VERSION, CAPABILITIES]),
+        (7, [VERSION, CAPABILITIES]),
+        ({VERSION: "2026-07-28"}, [CAPABILITIES]),
+        ({CAPABILITIES: {}}, [VERSION]),
+        ({"io.modelcontextprotocol/clientInfo": {"name": "x", "version": "1"}}, [*META_2026]),
+    ],
+)
+async def test_a_request_without_the_required_meta_is_told_what_is_missing(
+    method: str, meta: object, missing: list[str]
+) -> None:
+    params = {} if meta is None else {"_meta": meta}
+    async with connected(FakeSource(API)) as peer:
+        for asked in (params, None) if meta is None else (params,):
+            error = (await peer.ask(method, asked))["error"]
+            assert (error["code"], error["data"]["missing"]) == (-32602, missing)
+            assert all(key in error["message"] for key in missing)
+
+
+@pytest.mark.parametrize("key", [CAPABILITIES, "io.modelcontextprotocol/clientInfo"])
+async def test_a_meta_of_the_wrong_type_is_told(key: str) -> None:
+    async with connected(FakeSource(API)) as peer:
+        answer = await peer.ask("tools/list", {"_meta": {**META_2026, key: 7}})
+        assert answer["error"]["code"] == -32602
+        assert f"{key} is no object" in answer["error"]["message"]
+
+
+async def test_a_handshake_makes_the_meta_needless_but_where_a_part_of_it_is_given() -> None:
+    async with connected(FakeSource(API)) as peer:
+        await peer.shake_hands()
+        assert "result" in await peer.ask("tools/list")
+        assert "result" in await peer.ask("tools/list", {"_meta": {"progressToken": 7}})
+        error = (await peer.ask("tools/list", {"_meta": {CAPABILITIES: {}}}))["error"]
+        assert (error["code"], error["data"]["missing"]) == (-32602, [VERSION])
+        error = (await peer.ask("server/discover"))["error"]
+        assert error["code"] == -32602
 
 
 HOSTILE: list[tuple[bytes, Any, int]] = [
@@ -267,7 +394,7 @@ async def test_a_hello_narrows_every_answer_of_its_connection(
         found = (await narrow.ask_2026("resources/list"))["result"]["resources"]
         assert [each["name"] for each in found] == ["approved", *listed]
         tool = (await narrow.ask_2026("tools/call", {"name": "list_roots"}))["result"]
-        assert [each["name"] for each in tool["structuredContent"]["roots"]] == listed
+        assert list(listed_in(tool)) == listed
         text = (await narrow.ask_2026("resources/read", {"uri": "roots://approved"}))["result"]
         shown = json.loads(text["contents"][0]["text"])["roots"]
         assert [each["name"] for each in shown] == mcp_roots

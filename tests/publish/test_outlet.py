@@ -89,10 +89,10 @@ async def test_a_cancelled_request_is_owed_no_answer(
 ) -> None:
     outlet = Outlet(Lines().take)
     await outlet.open(opened)
-    outlet.cancel(cancelled)
+    await outlet.cancel(cancelled)
     with anyio.fail_after(HANG_GUARD_S):
         await outlet.all_answered()
-    outlet.cancel(cancelled)
+    await outlet.cancel(cancelled)
     await outlet.all_answered()
 
 
@@ -118,7 +118,7 @@ async def test_notices_pass_and_settle_nothing() -> None:
 async def test_a_cancelled_request_is_worked_on_no_longer() -> None:
     outlet = Outlet(Lines().take)
     scope = await outlet.open(7)
-    outlet.cancel("7")
+    await outlet.cancel("7")
     assert scope.cancel_called
     assert not outlet.is_open(7)
 

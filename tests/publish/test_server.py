@@ -6,13 +6,13 @@ from mcp import Client
 
 from rootsd import __version__
 from rootsd.publish.server import build_server, handshake_options
+from support.listed import listed
 from support.publishing import FakeSource, connected, root
 
 
 async def test_the_sdks_own_transports_can_serve_it() -> None:
     async with Client(build_server(FakeSource(root("/src/api")))) as client:
-        listed = await client.call_tool("list_roots", {})
-    assert listed.structured_content["roots"][0]["name"] == "api"
+        assert listed(await client.call_tool("list_roots", {})) == {"api": "/src/api"}
 
 
 def test_a_source_has_one_server() -> None:

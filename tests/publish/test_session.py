@@ -17,6 +17,7 @@ from mcp.shared.exceptions import MCPDeprecationWarning
 from mcp_types import TextResourceContents
 
 from rootsd.publish.session import End, Limits, serve_session
+from support.listed import listed
 from support.publishing import (
     HANG_GUARD_S,
     META_2026,
@@ -56,8 +57,7 @@ async def test_the_sdks_client_reads_tools_and_resources_in_every_mode(
             "resolve_root",
             "request_root",
         ]
-        listed = await made.call_tool("list_roots", {})
-        assert listed.structured_content["roots"][0]["path"] == "/src/api"
+        assert listed(await made.call_tool("list_roots", {})) == {"api": "/src/api"}
         uris = [resource.uri for resource in (await made.list_resources()).resources]
         assert uris == ["roots://approved", "roots://root/api"]
         contents = (await made.read_resource("roots://approved")).contents[0]

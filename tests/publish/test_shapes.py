@@ -6,13 +6,13 @@ import json
 
 import pytest
 
-from rootsd.core.model import ProjectKind, Published, Root
+from rootsd.core.model import Access, ProjectKind, Published, Root
 from rootsd.core.scope import Uris
 from rootsd.publish.shapes import (
     approved_text,
     item_of,
-    listing_of,
-    listing_text,
+    line_of,
+    quoted,
     root_called,
     root_named_by,
     root_text,
@@ -41,13 +41,37 @@ def test_a_root_that_is_no_folder_has_no_path() -> None:
     assert item_of(DOCS)["uri"] == "https://docs.example/v1"
 
 
-def test_tools_list_every_root_and_mcp_roots_only_folders() -> None:
+def test_a_line_for_a_model_has_name_place_and_access() -> None:
+    assert line_of(root("/src/api")) == "- api: /src/api (read-write)"
+    assert line_of(DOCS) == "- docs: https://docs.example/v1 (read-write)"
+    reads = Root(b"/src/Jos\xc3\xa9", "José", ProjectKind.GIT, Access.READ, ())
+    assert line_of(reads) == "- José: /src/José (read only)"
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("x: /etc (read-write)", '"x: /etc (read-write)"'),
+        ('a", "b', '"a\\", \\"b"'),
+        ("", '""'),
+        ("a\nb", '"a\\nb"'),
+        ("a\u202eb", '"a\\u202eb"'),
+        ("a\u2028b", '"a\\u2028b"'),
+        ("e\u0301" + "\u0301" * 9, '"e' + "\\u0301" * 10 + '"'),
+        ("a\\b", '"a\\\\b"'),
+        ("\udcff", '"\\udcff"'),
+        ("a, b", '"a, b"'),
+        ("acme/api-2.0_x", "acme/api-2.0_x"),
+    ],
+)
+def test_a_name_that_could_be_taken_for_a_line_is_a_json_string(name: str, shown: str) -> None:
+    assert quoted(name) == shown
+    if shown.startswith('"'):
+        assert json.loads(shown) == name
+
+
+def test_mcp_roots_are_only_folders() -> None:
     published = Published(9, (ODD, DOCS))
-    assert [item["name"] for item in listing_of(published)["roots"]] == [
-        "a b\\u{202e}c%/\N{SNOWMAN}",
-        "docs",
-    ]
-    assert json.loads(listing_text(published)) == listing_of(published)
     assert [item["uri"] for item in roots_result(published, Uris.FILE)["roots"]] == [ODD.uri]
 
 

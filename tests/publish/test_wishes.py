@@ -170,13 +170,41 @@ async def test_a_user_who_has_too_many_wishes_is_spared_another() -> None:
 
 
 @pytest.mark.parametrize(
+    "sloppy",
+    [
+        {"path": "file:///src/web", "wait_seconds": 0.0},
+        {"path": "/src/web", "wait_seconds": -5},
+        {"path": "/src/web", "wait_seconds": "0", "approve": True},
+        {"folder": "/src/web", "path": None, "wait_seconds": ""},
+    ],
+)
+async def test_a_sloppy_call_is_taken_as_it_was_meant(sloppy: dict[str, object]) -> None:
+    source = FakeSource(API)
+    async with connected(source, limits=AT_ONCE) as peer:
+        params = {"name": "request_root", "arguments": {"reason": "to fix it", **sloppy}}
+        result = (await peer.ask_2026("tools/call", params))["result"]
+    assert result["isError"] is False
+    assert source.wishes == [(b"/src/web", "a client without a name", "to fix it")]
+
+
+async def test_a_wait_that_is_too_long_is_the_longest_there_is() -> None:
+    source = FakeSource(API)
+    limits = Limits(patience=Patience(progress_s=0.01))
+    meta = {**META_2026, "progressToken": "t"}
+    async with connected(source, limits=limits) as peer:
+        params = {**wish("/src/web", wait_seconds=10**6), "_meta": meta}
+        await peer.say("tools/call", params, id_=7)
+        assert (await peer.hear())["params"]["total"] == 120
+
+
+@pytest.mark.parametrize(
     ("arguments", "hint"),
     [
-        ({"path": "/a"}, "give reason"),
-        ({"reason": "r"}, "give path"),
+        ({"path": "/a"}, "reason is left out"),
+        ({"path": "/a", "reason": None}, "reason is left out"),
+        ({"reason": "r"}, "path is left out"),
         ({"path": "a", "reason": "r"}, "absolute path"),
-        ({"path": "/a", "reason": "r", "wait_seconds": 121}, "from 0 to 120"),
-        ({"path": "/a", "reason": "r", "approve": True}, "unknown argument approve"),
+        ({"path": "/a", "reason": "r", "wait_seconds": "long"}, "wait_seconds is no number"),
     ],
 )
 async def test_wrong_arguments_are_told_to_the_model_and_reach_nobody(

@@ -8,12 +8,15 @@ that begin with `mcp-` connect one first.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import pty
+import shlex
 import socket
 import subprocess
 import sys
+import termios
 from collections.abc import Callable
 
 HELLO = {
@@ -51,8 +54,7 @@ def in_a_session(command: Command) -> int:
 
 
 def without_environment(command: Command) -> int:
-    kept = {name: os.environ[name] for name in ("PATH", "HOME", "ROOTSD_DIR", "PYTHONPATH")}
-    return subprocess.run(command, env=kept, check=False).returncode
+    return subprocess.run(command, env=_kept(), check=False).returncode
 
 
 def on_a_terminal(command: Command) -> int:
@@ -60,16 +62,7 @@ def on_a_terminal(command: Command) -> int:
     pid, terminal = pty.fork()
     if not pid:
         os.execvp(command[0], command)  # noqa: S606 - what the test wants to be tried
-    shown = b""
-    while True:
-        try:
-            part = os.read(terminal, 4096)
-        except OSError:
-            break
-        shown += part
-        if shown.endswith(b" to go on: "):
-            os.write(terminal, shown.rpartition(b"Type ")[2].split()[0] + b"\n")
-    sys.stdout.write(shown.decode(errors="replace"))
+    sys.stdout.write(_played_at(terminal))
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
@@ -100,15 +93,114 @@ def orphan_only(command: Command) -> int:
     pid = os.fork()
     if not pid:
         os.setsid()
-        kept = {name: os.environ[name] for name in ("PATH", "HOME", "ROOTSD_DIR", "PYTHONPATH")}
         script = '"$@"; echo $? >&3'
         if not os.fork():
             os.dup2(writing, 3)
-            os.execvpe("sh", ["sh", "-c", script, "sh", *command], kept)  # noqa: S606
+            os.execvpe("sh", ["sh", "-c", script, "sh", *command], _kept())  # noqa: S606
         os._exit(0)
     os.close(writing)
     os.waitpid(pid, 0)
     return int(os.read(reading, 16))
+
+
+def orphaned_on_a_terminal(command: Command) -> int:
+    """On a pseudo-terminal that an orphan with an empty environment makes."""
+    return orphan_only([os.environ["PYTHON"], __file__, "terminal", *command])
+
+
+def orphaned_in_script(command: Command) -> int:
+    """The same with script(1), which types the lines that it is given."""
+    runner = [os.environ["PYTHON"], __file__, "typing into script", *command]
+    return orphan_only(runner)
+
+
+def typing_into_script(command: Command) -> int:
+    """Through script(1), as a child that types what it reads there."""
+    words = ["script", "-qefc", shlex.join(command), "/dev/null"]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as script:
+        assert script.stdin is not None
+        assert script.stdout is not None
+        shown = b""
+        while part := os.read(script.stdout.fileno(), 4096):
+            shown += part
+            if shown.endswith(b" to go on: "):
+                script.stdin.write(shown.rpartition(b"Type ")[2].split()[0] + b"\n")
+                script.stdin.flush()
+    sys.stdout.write(shown.decode(errors="replace"))
+    return script.returncode
+
+
+def orphan_on_its_own_terminal(command: Command) -> int:
+    """By an orphan, on a pseudo-terminal whose other side the agent itself holds."""
+    terminal, slave = pty.openpty()
+    reading, writing = os.pipe()
+    pid = os.fork()
+    if not pid:
+        os.close(terminal)
+        os.setsid()
+        if not os.fork():
+            os.setsid()
+            fcntl.ioctl(slave, termios.TIOCSCTTY, 0)
+            for fd in range(3):
+                os.dup2(slave, fd)
+            os.dup2(writing, 3)
+            script = '"$@"; echo $? >&3; exec 3>&-'
+            os.execvpe("sh", ["sh", "-c", script, "sh", *command], _kept())  # noqa: S606
+        os._exit(0)
+    os.close(slave)
+    os.close(writing)
+    os.waitpid(pid, 0)
+    sys.stdout.write(_played_at(terminal))
+    return int(os.read(reading, 16))
+
+
+def _kept() -> dict[str, str]:
+    names = ("PATH", "HOME", "ROOTSD_DIR", "PYTHONPATH", "PYTHON")
+    return {name: os.environ[name] for name in names}
+
+
+def _played_at(terminal: int) -> str:
+    """Type whatever is asked for, until nobody has the terminal any more; what was shown."""
+    shown = b""
+    while True:
+        try:
+            part = os.read(terminal, 4096)
+        except OSError:
+            return shown.decode(errors="replace")
+        shown += part
+        if shown.endswith(b" to go on: "):
+            os.write(terminal, shown.rpartition(b"Type ")[2].split()[0] + b"\n")
+
+
+def _again(way: str, command: Command) -> int:
+    """On a pseudo-terminal, in a process of its own."""
+    return on_a_terminal([os.environ["PYTHON"], __file__, way, *command])
+
+
+def behind_ancestors(command: Command) -> int:
+    """As the last of 300 processes, each the parent of the next."""
+    return _behind(300, command)
+
+
+def behind_large_environments(command: Command) -> int:
+    """As the last of 200 processes with an environment of a megabyte each."""
+    filling = {f"V{n}": "x" * 50 for n in range(15_000)}
+    runner = [os.environ["PYTHON"], __file__, "behind 200 ancestors", *command]
+    return subprocess.run(runner, env={**os.environ, **filling}, check=False).returncode
+
+
+# A shell that starts a shell, and so on; each waits for the one that it started.
+_NESTED = """
+if [ "$1" -gt 1 ]; then
+    left=$(($1 - 1)); shift; sh -c "$NESTED" sh "$left" "$@"; exit $?
+fi
+shift; "$@"; exit $?
+"""
+
+
+def _behind(depth: int, command: Command) -> int:
+    words = ["sh", "-c", _NESTED, "sh", str(depth), *command]
+    return subprocess.run(words, env={**os.environ, "NESTED": _NESTED}, check=False).returncode
 
 
 def by_protocol(command: Command) -> int:
@@ -144,22 +236,65 @@ def after_loosening_the_guard(command: Command) -> int:
 
 def in_tmux_of_its_own(command: Command) -> int:
     """In a pane of a server that it starts."""
-    return _in_tmux("new-session", "-d", command)
+    return _in_tmux(command, "new-session", "-d")
+
+
+def in_tmux_without_environment(command: Command) -> int:
+    """In a pane of a server that it starts with nothing in its environment, where it types what
+    it is asked for."""
+    told = f"{os.environ['ROOTSD_DIR']}/told by tmux"
+    line = f"{' '.join(command)}; echo $? >{shlex.quote(told)}"
+    server, kept = [*_server(), "-u"], {**_kept(), "TMUX_TMPDIR": os.environ["TMUX_TMPDIR"]}
+    session = ["new-session", "-d", "-x", "200", "-y", "50", "-s", "own", f"{line}; cat"]
+    subprocess.run([*server, *session], check=True, env=kept)
+    typed, shown = False, ""
+    while not os.path.exists(told) or not os.path.getsize(told):
+        shown = subprocess.check_output([*server, "capture-pane", "-pJ", "-t", "own"], text=True)
+        if not typed and shown.rstrip().endswith("to go on:"):
+            word = shown.rpartition("Type ")[2].split()[0]
+            subprocess.run([*server, "send-keys", "-t", "own", word, "Enter"], check=True)
+            typed = True
+    print(shown, "to go on: " if typed else "")  # noqa: T201 - what the test is shown
+    with open(told) as lines:
+        status = int(lines.read())
+    subprocess.run([*server, "kill-server"], check=True)
+    return status
 
 
 def in_tmux_of_a_person(command: Command) -> int:
     """Typed into a pane that is open there."""
-    return _in_tmux("send-keys", "-t", "person", command)
+    return _in_tmux(command, "send-keys", "-t", "person")
 
 
-def _in_tmux(*words: str | Command) -> int:
-    *options, command = words
-    server = ["tmux", "-L", os.environ["TMUX_SERVER"], "-f", "/dev/null"]
+def by_run_shell(command: Command) -> int:
+    """By a person's tmux server, which runs the command itself."""
+    return _in_tmux(command, "run-shell", "-b")
+
+
+def by_if_shell(command: Command) -> int:
+    return _in_tmux(command, "if-shell", "-b", then="display-message done")
+
+
+def in_a_new_window(command: Command) -> int:
+    """In a window that a person's tmux server opens behind the others."""
+    return _in_tmux(command, "new-window", "-d", "-t", "person:")
+
+
+def in_a_new_session(command: Command) -> int:
+    return _in_tmux(command, "new-session", "-d")
+
+
+def _server() -> list[str]:
+    return ["tmux", "-L", os.environ["TMUX_SERVER"], "-f", "/dev/null"]
+
+
+def _in_tmux(command: Command, *options: str, then: str = "") -> int:
+    server = _server()
     told = f"{os.environ['ROOTSD_DIR']}/told by tmux"
     noted = f"{' '.join(command)} >{told!r} 2>&1; echo $? >>{told!r}"
     line = f"{noted}; {' '.join(server)} wait-for -S done"
-    typed = [line, "Enter"] if "send-keys" in options else [line]
-    subprocess.run([*server, *map(str, options), *typed], check=True)
+    typed = [line, "Enter"] if "send-keys" in options else [line, *filter(None, [then])]
+    subprocess.run([*server, *options, *typed], check=True)
     subprocess.run([*server, "wait-for", "done"], check=True)
     with open(told) as lines:
         *output, status = lines.read().splitlines()
@@ -199,7 +334,23 @@ WAYS: dict[str, Callable[[Command], int]] = {
     "connection handed on": handed_on,
     "make": by_make,
     "own tmux": in_tmux_of_its_own,
+    "own tmux with an empty environment": in_tmux_without_environment,
+    "orphan on a terminal": orphaned_on_a_terminal,
+    "orphan in script": orphaned_in_script,
+    "typing into script": typing_into_script,
+    "orphan on the agent's terminal": orphan_on_its_own_terminal,
+    "behind 300 ancestors": behind_ancestors,
+    "behind 200 ancestors": lambda command: _behind(200, command),
+    "behind 200 large environments": behind_large_environments,
+    "behind 300 ancestors on a terminal": lambda command: _again("behind 300 ancestors", command),
+    "behind 200 large environments on a terminal": lambda command: _again(
+        "behind 200 large environments", command
+    ),
     "tmux keys": in_tmux_of_a_person,
+    "tmux run-shell": by_run_shell,
+    "tmux if-shell": by_if_shell,
+    "tmux new-window": in_a_new_window,
+    "tmux new-session": in_a_new_session,
     "guard off first": after_loosening_the_guard,
 }
 

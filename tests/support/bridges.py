@@ -78,7 +78,8 @@ def fault(id_: object, code: int, message: str = "no", data: object = None) -> b
 
 def faults(output: bytes) -> list[tuple[Any, int]]:
     """The ids and codes of answers that are all errors."""
-    answers = [json.loads(line) for line in output.splitlines()]
+    lines = [json.loads(line) for line in output.splitlines()]
+    answers = [answer for line in lines for answer in (line if isinstance(line, list) else [line])]
     return [(answer["id"], answer["error"]["code"]) for answer in answers]
 
 

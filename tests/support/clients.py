@@ -14,6 +14,7 @@ from mcp import Client
 from mcp.client.session import IncomingMessage
 from mcp.client.stdio import StdioServerParameters
 
+from support.listed import listed
 from support.person import HANG_GUARD, Person
 
 URI = "roots://approved"
@@ -81,7 +82,5 @@ async def published(client: Client) -> list[str]:
     """The names of the roots by the resource, after seeing that the tool says the same."""
     contents: Any = (await client.read_resource(URI)).contents[0]
     by_resource = [root["name"] for root in json.loads(contents.text)["roots"]]
-    answer = await client.call_tool("list_roots", {})
-    structured: Any = answer.structured_content
-    assert [root["name"] for root in structured["roots"]] == by_resource
+    assert list(listed(await client.call_tool("list_roots", {}))) == by_resource
     return by_resource

@@ -26,10 +26,11 @@ from rootsd.host.storage.recovery import check
 from rootsd.host.storage.store import Store
 from support.decisions import NOON, numbered
 from support.disk import Folder, Found, cut, digest, now, read_in, write_out
+from support.elsewhere import elsewhere, read_identities, simulated, write_identities
 from support.recording import Call, Machine, record
 from support.remembered import remembered
 from support.scribe import STATE_NAME, Mode
-from support.stores import back_up, small_reserve
+from support.stores import back_up, make_version_0_1_0, outside, small_reserve
 
 TESTS = Path(__file__).parent.parent
 _OLD_DECISIONS = 40
@@ -82,7 +83,7 @@ def cut_power(seed: int, cuts: int, mode: Mode = Mode.OWN) -> Counter[Verdict]:
     ones and a damaged one, half in runs that follow upon a cut or a kill in those."""
     chance = random.Random(seed)  # noqa: S311 - to be reproducible is its purpose
     verdicts: Counter[Verdict] = Counter()
-    with memory_folder() as work, small_reserve(), remembered():
+    with memory_folder() as work, small_reserve(), remembered(), elsewhere(simulated):
         judge = Judge(work / "cut")
         first = _run(_made_starts(work, seed), mode)
         second = _run(_stopped_starts(first, work, chance), mode)
@@ -93,23 +94,27 @@ def cut_power(seed: int, cuts: int, mode: Mode = Mode.OWN) -> Counter[Verdict]:
 
 
 def _made_starts(work: Path, seed: int) -> list[Start]:
-    """Places for stores: without one yet, with a history, and with one that is damaged."""
+    """Make places for stores: new ones, ones with a history, one of version 0.1.0, and one that is
+    damaged."""
     starts: list[Start] = []
     for number in range(_STORES):
         top = work / f"{seed}-{number}"
         top.mkdir()
         old = number >= _STORES // 3
         damaged = number == _STORES - 1
-        if old:
+        if number == _STORES - 2:
+            changes = [numbered(seq) for seq in range(1, _OLD_DECISIONS + 1)]
+            make_version_0_1_0(top / STATE_NAME, changes)
+        elif old:
             _make_history(top / STATE_NAME)
         if damaged:
             damage(top / STATE_NAME, history(_OLD_DECISIONS)[_OLD_DECISIONS // 2])
-        starts.append(Start(top, read_in(top), _OLD_DECISIONS if old else 0, damaged))
+        starts.append(Start(top, read_in(top, {}), _OLD_DECISIONS if old else 0, damaged))
     return starts
 
 
 def _make_history(state: Path) -> None:
-    with closing(Store.open(state, lambda: NOON)) as store:
+    with closing(Store.open(state, outside(state), lambda: NOON)) as store:
         store.append([numbered(seq) for seq in range(1, _OLD_DECISIONS + 1)], NOON)
         back_up(store, NOON)
 
@@ -131,13 +136,17 @@ def _stopped_starts(
     for moment in _moments(runs, _STOPS * len(runs), chance):
         top = work / f"{moment.start.top.name}-{len(starts)}"
         if chance.random() < 1 / 2:
-            write_out(now(moment.folder), top)
+            _write_out(now(moment.folder), top)
             folder = copy.deepcopy(moment.folder)
         else:
-            write_out(cut(moment.folder, chance), top)
-            folder = read_in(top)
+            _write_out(cut(moment.folder, chance), top)
+            folder = read_in(top, read_identities(top))
         starts.append(Start(top, folder, moment.acknowledged, moment.start.was_damaged))
     return starts
+
+
+def _write_out(found: Found, top: Path) -> None:
+    write_identities(top, write_out(found, top))
 
 
 def _run(starts: Sequence[Start], mode: Mode) -> list[tuple[Start, list[Call]]]:
@@ -182,14 +191,14 @@ class Judge:
         """What the cut did, after which `found` was found."""
         known = digest(found), moment.acknowledged, moment.start.was_damaged
         if known not in self._verdicts:
-            write_out(found, self._place)
+            _write_out(found, self._place)
             self._verdicts[known] = self._judge(self._place / STATE_NAME, moment)
             shutil.rmtree(self._place)
         return self._verdicts[known]
 
     def _judge(self, state: Path, moment: Moment) -> Verdict:
         try:
-            with closing(Store.open(state, lambda: NOON)) as store:
+            with closing(Store.open(state, outside(state), lambda: NOON)) as store:
                 note, events = store.load().note, list(store.events())
             for backup in backups(state):
                 self._check(backup)
@@ -208,7 +217,7 @@ class Judge:
 def _verdict(moment: Moment, note: str, events: list[Event]) -> Verdict:
     if len(events) < moment.acknowledged:
         return Verdict.LOST
-    expected_note = not note or (moment.start.was_damaged and "acknowledged" not in note)
+    expected_note = not note or (moment.start.was_damaged and "lapsed" not in note)
     if not expected_note or events != history(len(events)):
         return Verdict.DAMAGED
     return Verdict.HELD

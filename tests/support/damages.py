@@ -15,8 +15,18 @@ from rootsd.host.storage.opening import DATABASE_NAME
 from rootsd.host.storage.store import Loaded
 from support.cuts import memory_folder
 from support.decisions import NOON, approved, decide, denied, project
+from support.elsewhere import elsewhere, one_file
 from support.remembered import remembered
-from support.stores import EVERYTHING, back_up, by_path, is_approved, load, opened, small_reserve
+from support.stores import (
+    EVERYTHING,
+    back_up,
+    by_path,
+    is_approved,
+    load,
+    opened,
+    outside,
+    small_reserve,
+)
 
 PAGE = 4096
 
@@ -47,17 +57,19 @@ def damage(seed: int, times: int, how: Damage) -> int:
     """
     chance = random.Random(seed)  # noqa: S311 - to be reproducible is its purpose
     unseen_by_sqlite = 0
-    with memory_folder() as work, small_reserve(), remembered():
+    with memory_folder() as work, small_reserve(), remembered(), elsewhere(one_file):
         folder = work / "state"
         compact, expected = _make(folder)
-        anchored = (folder / "head").read_bytes()
+        anchors = [folder / "head", outside(folder) / "head"]
+        anchored = [anchor.read_bytes() for anchor in anchors]
         for _ in range(times):
             shutil.rmtree(folder)
             folder.mkdir(mode=0o700)
             content = bytearray(compact)
             how(content, chance)
             (folder / DATABASE_NAME).write_bytes(content)
-            (folder / "head").write_bytes(anchored)
+            for anchor, slots in zip(anchors, anchored, strict=True):
+                anchor.write_bytes(slots)
             unseen_by_sqlite += _sqlite_sees_nothing_wrong(folder / DATABASE_NAME)
             try:
                 loaded = load(folder)

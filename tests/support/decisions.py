@@ -29,6 +29,7 @@ from rootsd.core.model import (
     Sighting,
     Verdict,
 )
+from rootsd.core.records import to_ns
 
 NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
 PERSON = Actor(ActorKind.PERSON, "pts/3")
@@ -49,8 +50,13 @@ folders = st.builds(
     owner=st.integers(0, 2**32 - 1),
 )
 identities = st.builds(
-    replace, folders, git=st.none() | st.sampled_from(GitEntry), git_target=st.none() | folders
+    replace,
+    folders,
+    git=st.none() | st.sampled_from(GitEntry),
+    git_target=st.none() | folders,
+    git_born_ns=st.none() | st.integers(-(2**63), 2**63 - 1),
 )
+sinces = st.none() | st.integers(0, 2**63 - 1)
 sightings = st.builds(
     Sighting,
     kind=st.sampled_from(ProjectKind),
@@ -71,11 +77,13 @@ decisions = st.builds(
     st.none() | identities,
     st.sampled_from(Access),
     st.none() | expiries,
+    number=st.integers(0, 99),
+    since_ns=sinces,
 )
 rulings = st.builds(
     Ruling,
     decision=st.none() | decisions,
-    grants=st.lists(st.builds(Grant, actors, identities, moments), max_size=2).map(tuple),
+    grants=st.lists(st.builds(Grant, actors, identities, moments, sinces), max_size=2).map(tuple),
     lapse=st.none()
     | st.builds(
         Lapse,
@@ -112,6 +120,24 @@ def project(number: int, ruling: Ruling = UNDECIDED) -> Project:
     """Project `number`, present, with `ruling`."""
     sighting = Sighting(ProjectKind.GIT, identity(number), NOON)
     return Project(b"/home/ann/src/p%d" % number, f"r{number}", sighting, ruling)
+
+
+def worktree(number: int, main: int) -> Project:
+    """Return project `number` as a worktree of `main`, which was approved at noon; git made it a
+    minute later."""
+    born = to_ns(NOON + timedelta(minutes=1))
+    entry = Identity(b"disk", 2000 + number, b"entry-%d" % number, born, 1000)
+    whole = replace(
+        identity(number),
+        born_ns=born,
+        git=GitEntry.FILE,
+        git_target=entry,
+        git_born_ns=born,
+    )
+    sighting = Sighting(ProjectKind.GIT_WORKTREE, whole, NOON, main_checkout=project(main).path)
+    by_main = Grant(Actor(ActorKind.MAIN_CHECKOUT), whole, NOON, to_ns(NOON))
+    ruling = Ruling(grants=(by_main,), name=f"p{number}")
+    return replace(project(number, ruling), sighting=sighting)
 
 
 def approved(number: int) -> Project:

@@ -19,7 +19,7 @@ from rootsd.core.catalog import Catalog
 from rootsd.core.errors import NotPresent
 from rootsd.core.history import START, Event, events_for
 from rootsd.core.inputs import Observation, Sighted
-from rootsd.core.model import Project, ProjectKind, Rule
+from rootsd.core.model import Actor, Project, ProjectKind, Rule
 from rootsd.core.parents import Parent
 from rootsd.core.paths import bytes_of, contains
 from rootsd.wire.deciding import Decide, DecisionVerb
@@ -58,6 +58,7 @@ class FakeSurveyor:
         self.finds: Sequence[Observation] = ()
         self.scanned: list[bytes | None] = []
         self.proposed: list[bytes] = []
+        self.followed: list[bytes] = []
         self.being_made: frozenset[bytes] = frozenset()
         self.troubles: list[str] = []
 
@@ -99,6 +100,9 @@ class FakeSurveyor:
         if there is None:
             raise NotPresent("there is no such folder", "rootsd ls")
         return Sighted(path, ProjectKind.GIT, there)
+
+    async def follow(self, mains: Sequence[bytes]) -> None:
+        self.followed += mains
 
 
 def a_session(id_: str) -> SessionItem:
@@ -147,7 +151,8 @@ class FakeHost:
     def degraded(self, *, is_look: bool) -> list[str]:
         return self.troubles
 
-    async def reload(self) -> None:
+    async def reload(self, actor: Actor | None = None) -> None:
+        del actor
         self.told.append("reload")
 
     def stop(self) -> None:

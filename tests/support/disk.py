@@ -36,6 +36,7 @@ class File:
     now: bytearray = field(default_factory=bytearray)
     contents: dict[int, list[bytes]] = field(default_factory=dict)  # by number of sector
     lengths: list[int] = field(default_factory=list)
+    identity: int | None = None  # of the real file, as far as the store looked at it
 
     def write(self, offset: int, data: bytes) -> None:
         """As pwrite(2)."""
@@ -150,20 +151,33 @@ def _apply(names: dict[str, File | Folder], naming: Naming) -> None:
             names[name] = node
 
 
-def read_in(folder: Path) -> Folder:
-    """A simulated folder with what is in the real `folder`, all of it durable."""
+def read_in(folder: Path, identities: Mapping[int, int]) -> Folder:
+    """Return a simulated folder with the content of the real `folder`, all of it durable.
+
+    `identities` are the simulated identities by real inode number, where they differ.
+    """
     made = Folder()
     for path in folder.iterdir():
         if path.is_dir():
-            made.now[path.name] = read_in(path)
+            made.now[path.name] = read_in(path, identities)
         else:
-            content = path.read_bytes()
-            made.now[path.name] = File(bytearray(content), bytearray(content))
+            content, real = path.read_bytes(), path.stat().st_ino
+            made.now[path.name] = File(
+                bytearray(content), bytearray(content), identity=identities.get(real, real)
+            )
     made.sync()
     return made
 
 
-Found = Mapping[str, "bytes | Found"]  # what a folder holds: contents of files, and folders
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What a file holds, and which file it is."""
+
+    data: bytes
+    identity: int | None
+
+
+Found = Mapping[str, "Content | Found"]  # what a folder holds: contents of files, and folders
 
 
 def now(folder: Folder) -> Found:
@@ -178,32 +192,41 @@ def cut(folder: Folder, chance: random.Random) -> Found:
 
 
 def _left(folder: Folder, fates: list[Fate], chance: random.Random) -> Found:
-    left: dict[str, bytes | Found] = {}
+    left: dict[str, Content | Found] = {}
     for name, node in folder.after_cut(chance.choice(fates), chance).items():
         if isinstance(node, Folder):
             left[name] = _left(node, fates, chance)
         else:
-            left[name] = node.after_cut(chance.choice(fates), chance)
+            data = node.after_cut(chance.choice(fates), chance)
+            left[name] = Content(data, node.identity)
     return left
 
 
-def write_out(found: Found, place: Path) -> None:
-    """Make the real folder `place` what was found."""
+def write_out(found: Found, place: Path) -> dict[int, int]:
+    """Make the real folder `place` what was found.
+
+    Return the simulated identities of the files by their real inode numbers.
+    """
+    identities: dict[int, int] = {}
     place.mkdir(mode=0o700)
     for name, content in found.items():
-        if isinstance(content, bytes):
+        if isinstance(content, Content):
             (place / name).touch(mode=0o600)
-            (place / name).write_bytes(content)
+            (place / name).write_bytes(content.data)
+            if content.identity is not None:
+                identities[(place / name).stat().st_ino] = content.identity
         else:
-            write_out(content, place / name)
+            identities |= write_out(content, place / name)
+    return identities
 
 
 def digest(found: Found) -> bytes:
     """The same for what was found twice, and for nothing else."""
     whole = hashlib.blake2b()
     for name, content in sorted(found.items()):
-        if isinstance(content, bytes):
-            whole.update(f"{name}/file/".encode() + hashlib.blake2b(content).digest())
+        if isinstance(content, Content):
+            whole.update(f"{name}/file/{content.identity}/".encode())
+            whole.update(hashlib.blake2b(content.data).digest())
         else:
             whole.update(f"{name}/folder/".encode() + digest(content))
     return whole.digest()

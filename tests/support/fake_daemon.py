@@ -146,6 +146,7 @@ def a_status(**changes: object) -> dict[str, Any]:
         "closed_connections": {},
         "guard": "agents",
         "refused": None,
+        "agent_commands": None,
         "degraded": [],
         "warnings": [],
         **changes,

@@ -23,6 +23,7 @@ from rootsd.core.changes import (
     FocusChange,
     GuardChange,
     Note,
+    ParentChange,
     ProjectChange,
     RuleChange,
 )
@@ -87,7 +88,7 @@ class FakeSaver:
                 self.rules.pop(number, None)
                 if rule is not None:
                     self.rules[number] = rule
-            case GuardChange() | FocusChange() | Attempt():
+            case GuardChange() | FocusChange() | ParentChange() | Attempt():
                 pass
 
     def _enter(self) -> None:

@@ -26,7 +26,8 @@ from rootsd.core.changes import Change
 from rootsd.core.errors import RootsdError
 from rootsd.host.storage.store import Store
 from support.decisions import NOON, numbered
-from support.stores import back_up, small_reserve
+from support.elsewhere import elsewhere, one_file
+from support.stores import back_up, outside, small_reserve
 
 DECISIONS = 3
 ORDER = struct.Struct("=3i")  # idle calls to make first, of which number; the first decision
@@ -100,8 +101,11 @@ class Child:
 
     def _open(self) -> Store:
         with self._refusable():
-            return Store.open(self._state, lambda: NOON)
-        return Store.open(self._state, lambda: NOON)  # somebody starts it once more
+            return self._opened()
+        return self._opened()  # somebody starts it once more
+
+    def _opened(self) -> Store:
+        return Store.open(self._state, outside(self._state), lambda: NOON)
 
     @contextmanager
     def _refusable(self) -> Iterator[None]:
@@ -136,7 +140,7 @@ def main() -> None:
     memory = mmap.mmap(-1, mmap.PAGESIZE)
     orders = socket.socket(fileno=number)
     orders.send(Told().pack())  # ready to be traced
-    with small_reserve():
+    with small_reserve(), elsewhere(one_file):
         while order := orders.recv(ORDER.size):
             memory[:TOLD_SIZE] = Told().pack()
             pid = os.fork()

@@ -24,8 +24,9 @@ from rootsd.host.storage.rows import write_events
 from rootsd.host.storage.store import Store
 from support.cuts import damage, memory_folder, python_environment
 from support.decisions import NOON, decided, numbered
+from support.elsewhere import elsewhere, one_file
 from support.faultable import DECISIONS, ORDER, TOLD_SIZE, Diligence, Told
-from support.stores import back_up, by_path, small_reserve
+from support.stores import back_up, by_path, make_version_0_1_0, outside, small_reserve
 
 HANG_GUARD = 60
 OLD = range(3, 11)  # by number: what was decided before
@@ -52,6 +53,7 @@ class Start(StrEnum):
     NEW = "new"
     OLD = "old"
     HOT = "hot"  # somebody was killed amid a transaction, which is to be rolled back
+    UPGRADED = "upgraded"  # it is of version 0.1.0, and gets its second anchor
     DAMAGED = "damaged"  # and to be rebuilt, with a backup
 
 
@@ -140,9 +142,9 @@ def _bench(state: Path, diligence: Diligence) -> Iterator[Bench]:
 
 def count_calls(start: Start) -> list[Kind]:
     """The system calls that a child makes which uses the store, with no fault."""
-    with memory_folder() as work, small_reserve():
-        make_start(start, work / "start")
-        with _bench(work / "state", Diligence.OWN) as bench:
+    with memory_folder() as work, small_reserve(), elsewhere(one_file):
+        make_start(start, work / "start/state")
+        with _bench(work / "bench/state", Diligence.OWN) as bench:
             _put(work / "start", bench.state)
             with bench.traced("-n", "-e", f"trace={_CALLS}", "-o", work / "log", "-ff"):
                 told = bench.use()
@@ -155,9 +157,9 @@ def count_calls(start: Start) -> list[Kind]:
 def inject(part: Part) -> Counter[Finding]:
     """Use a store once for each fault and look at it afterwards."""
     findings: Counter[Finding] = Counter()
-    with memory_folder() as work, small_reserve():
-        make_start(part.start, work / "start")
-        with _bench(work / "state", part.diligence) as bench:
+    with memory_folder() as work, small_reserve(), elsewhere(one_file):
+        make_start(part.start, work / "start/state")
+        with _bench(work / "bench/state", part.diligence) as bench:
             for kind, places in part.places:
                 only = f"trace={kind.name}"
                 fault = f"inject={kind.name}:{part.fault}:when={kind.count}"
@@ -174,16 +176,19 @@ def inject(part: Part) -> Counter[Finding]:
 
 
 def _put(start: Path, state: Path) -> None:
-    shutil.rmtree(state, ignore_errors=True)
+    shutil.rmtree(state.parent, ignore_errors=True)
     if start.exists():
-        shutil.copytree(start, state)
+        shutil.copytree(start, state.parent)
 
 
 def make_start(start: Start, state: Path) -> None:
     """Make what is there at the start."""
     if start is Start.NEW:
         return
-    with closing(Store.open(state, lambda: NOON)) as store:
+    if start is Start.UPGRADED:
+        make_version_0_1_0(state, [numbered(number) for number in OLD])
+        return
+    with closing(Store.open(state, outside(state), lambda: NOON)) as store:
         store.append([numbered(number) for number in OLD], NOON)
         back_up(store, NOON)
         events = store.events()
@@ -206,7 +211,7 @@ def _copy_amid_transaction(store: Store, head: Head, state: Path, copy: Path) ->
 
 def _judge(part: Part, state: Path, told: Told) -> Finding:
     try:
-        with closing(Store.open(state, lambda: NOON)) as store:
+        with closing(Store.open(state, outside(state), lambda: NOON)) as store:
             loaded = store.load()
     except (RootsdError, StoreDamaged) as error:
         sys.stderr.write(f"{error}\n")

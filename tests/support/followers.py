@@ -24,6 +24,7 @@ from mcp.shared.exceptions import MCPError
 
 from rootsd.wire.lines import LineReader
 from support.bridges import INITIALIZE, META_2026, Message, notice, request
+from support.listed import listed
 
 URI = "roots://approved"
 BRIDGE = ("-m", "rootsd", "bridge")
@@ -200,8 +201,7 @@ async def _raw_modern(
 
         async def ask() -> Names:
             params = {"name": "list_roots", "arguments": {}, "_meta": META_2026}
-            listed = await client.ask("tools/call", params)
-            return frozenset(root["name"] for root in listed["structuredContent"]["roots"])
+            return frozenset(listed(await client.ask("tools/call", params)))
 
         follower.ask = ask
         stream = {"notifications": wanted, "_meta": META_2026}

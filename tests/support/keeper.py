@@ -40,6 +40,7 @@ from rootsd.host.disk.verify import RootVerifier
 from rootsd.host.storage.store import Store
 from support.decisions import NOON, PERSON
 from support.fakes import no_expiries
+from support.stores import outside
 
 DONE = "done\n"
 PENDING = Verdict.PENDING
@@ -129,7 +130,7 @@ class Keeper:
             os._exit(status)
 
     async def _serve(self, orders: int, answers: int) -> None:
-        with closing(Store.open(self.state, lambda: NOON)) as store:
+        with closing(Store.open(self.state, outside(self.state), lambda: NOON)) as store:
             loaded = store.load()
             catalog = Catalog.of(
                 loaded.projects, loaded.rules, RefusedPlaces(b"/nobody"), loaded.next_rule

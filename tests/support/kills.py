@@ -16,6 +16,7 @@ from support.cuts import history, memory_folder
 from support.decisions import NOON, numbered
 from support.faultable import Diligence
 from support.remembered import remembered
+from support.stores import outside
 
 HANG_GUARD = 60
 _MOST_DECISIONS = 20
@@ -80,7 +81,7 @@ def _killed_writer(state: Path, chance: random.Random, diligence: Diligence) -> 
 
 def _write(state: Path, writing: int, diligence: Diligence) -> NoReturn:
     try:
-        store = Store.open(state, lambda: NOON)
+        store = Store.open(state, outside(state), lambda: NOON)
         seq = len(store.events())
         while True:
             seq += 1
@@ -95,7 +96,7 @@ def _write(state: Path, writing: int, diligence: Diligence) -> NoReturn:
 
 def _stored(state: Path) -> int:
     """How many decisions are stored, each of them verified to be the one that was made."""
-    with closing(Store.open(state, lambda: NOON)) as store:
+    with closing(Store.open(state, outside(state), lambda: NOON)) as store:
         events = store.events()
         assert store.load().note == ""
     assert list(events) == history(len(events))

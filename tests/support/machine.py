@@ -36,8 +36,19 @@ from rootsd.core.model import (
 )
 from rootsd.core.paths import checked
 from rootsd.core.plan import plan
-from support.permitted import Folder, Permitted, within
-from support.world import ANN, HOME, LATER, NOTHING_KNOWN, NOW, UNIDENTIFIABLE, identity
+from support.permitted import YOUNG, Folder, Permitted, within
+from support.world import (
+    AFTER_NS,
+    ANN,
+    BEFORE_NS,
+    HOME,
+    LATER,
+    NOTHING_KNOWN,
+    NOW,
+    UNIDENTIFIABLE,
+    identity,
+    tree,
+)
 
 SECRET = HOME + b"/.ssh/keys"
 NOT_UTF8 = b"/w/a/\xff"
@@ -79,8 +90,13 @@ def sighting(path: bytes, number: int, main: bytes | None, *, whole: bool) -> Si
     """Directory `number` at `path`; 0 is one that nothing tells from another."""
     if path == URI:
         return Sighted(URI, ProjectKind.URI, None)
-    shown = UNIDENTIFIABLE if number == 0 else identity(number)
     kind = ProjectKind.GIT if main is None else ProjectKind.GIT_WORKTREE
+    if number == 0:
+        shown = UNIDENTIFIABLE
+    elif main is None:
+        shown = identity(number)
+    else:
+        shown = tree(number, AFTER_NS if number == YOUNG else BEFORE_NS)
     return Sighted(path, kind, shown, None if whole else Incomplete.INTERRUPTED, main)
 
 

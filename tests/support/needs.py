@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rootsd.host import landlock
+from support.groups import can_make_groups
 
 TOP = Path(__file__).parent.parent.parent
 _SYSTEMD = "/lib/systemd/systemd"
@@ -66,6 +67,9 @@ NEEDS = {
         "apt-get install bindfs, where there is /dev/fuse",
     ),
     "bash": Need(_program("bash"), "apt-get install bash"),
+    "control-groups": Need(
+        can_make_groups, "run it as root on Linux, with control groups of version 2 mounted"
+    ),
     "checkout": Need((TOP / ".git").exists, "run it in a git checkout"),
     "bubblewrap": Need(_program("bwrap"), "apt-get install bubblewrap"),
     "dbus-daemon": Need(_program("dbus-daemon"), "apt-get install dbus-daemon"),
@@ -81,6 +85,21 @@ NEEDS = {
         "run it on a Linux kernel with Landlock in the list of lsm= (5.13 or newer)",
     ),
     "mandoc": Need(_program("mandoc"), "apt-get install mandoc"),
+    "enclosure": Need(
+        _runs(
+            "unshare",
+            "--user",
+            "--map-user=1000",
+            "--map-group=1000",
+            "--net",
+            "--cgroup",
+            "--pid",
+            "--fork",
+            "--mount-proc",
+            "true",
+        ),
+        "run it where a user may make namespaces, with unshare from the package util-linux",
+    ),
     "make": Need(_program("make"), "apt-get install make"),
     "tmux": Need(_program("tmux"), "apt-get install tmux"),
     "linux": Need(_is_linux, "run it on Linux"),

@@ -5,10 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+# A worktree of this number was born after every order, any other one before.
+YOUNG = 1
+
 
 @dataclass
 class Folder:
-    """What a careful person would write down about one project. `word` is directory approved."""
+    """What a careful person would write down about one project.
+
+    `word` is the directory that a person approved, `vouched` the one that a rule did. Beside each
+    is since when: True means since the birth of a young worktree that was there already.
+    `inherited` is that of the approval that a worktree inherits.
+    """
 
     seen: int | None = None
     here: bool = True
@@ -19,10 +27,13 @@ class Folder:
     denied: bool = False
     word: int | None = None
     vouched: int | None = None
+    word_since: bool = False
+    vouched_since: bool = False
+    inherited: bool | None = None
     decided: bool = False
 
     def drop_approvals(self) -> None:
-        self.word = self.vouched = None
+        self.word = self.vouched = self.inherited = None
 
 
 @dataclass
@@ -53,6 +64,7 @@ class Permitted:
 
     def approve(self, path: bytes) -> None:
         folder = self.folders[path]
+        folder.word_since = self.since(path)
         folder.word, folder.denied, folder.decided = folder.seen, False, True
 
     def deny(self, path: bytes) -> None:
@@ -71,6 +83,7 @@ class Permitted:
         folder = self.folders[path]
         folder.drop_approvals()
         folder.word, folder.denied, folder.decided = before.word, before.denied, before.decided
+        folder.word_since = before.word_since
         if folder.gone and not folder.decided:
             del self.folders[path]
 
@@ -79,9 +92,20 @@ class Permitted:
         for path, folder in sorted(self.folders.items(), key=lambda item: item[1].main or b""):
             fit = folder.here and folder.whole and folder.safe and folder.seen != 0
             free = path not in self.never and not self.denied(path) and folder.word is None
-            speaks = self.ruled(path, approve=True) or self.main_is_approved(folder)
-            if fit and free and speaks:
+            if not (fit and free) or self.approved(path) or self.holds_denied(path):
+                continue
+            if self.ruled(path, approve=True):
+                folder.vouched_since = self.since(path)
                 folder.vouched, folder.decided = folder.seen, True
+            elif folder.seen == YOUNG and self.main_since(folder) is False:
+                folder.inherited, folder.decided = False, True
+
+    def since(self, path: bytes) -> bool:
+        """Since when an approval of `path` holds that is given now; one that stands goes on."""
+        folder = self.folders[path]
+        if self.approved(path) and folder.main is None:
+            return folder.word_since if folder.word is not None else folder.vouched_since
+        return any(f.main == path and f.seen == YOUNG for f in self.folders.values())
 
     def ruled(self, path: bytes, *, approve: bool) -> bool:
         return any(yes is approve and self.covers(p, path) for p, yes in self.rules.values())
@@ -92,15 +116,20 @@ class Permitted:
 
     def approved(self, path: bytes) -> bool:
         folder = self.folders[path]
-        vouched = folder.vouched is not None and (
-            self.ruled(path, approve=True) or self.main_is_approved(folder)
-        )
-        holds_denied = any(within(p, path) and self.denied(p) for p in self.folders)
-        return (folder.word is not None or vouched) and not holds_denied and not self.denied(path)
+        vouched = folder.vouched is not None and self.ruled(path, approve=True)
+        inherits = folder.inherited is not None and self.main_since(folder) is folder.inherited
+        speaks = folder.word is not None or vouched or inherits
+        return speaks and not self.holds_denied(path) and not self.denied(path)
 
-    def main_is_approved(self, folder: Folder) -> bool:
+    def holds_denied(self, path: bytes) -> bool:
+        return any(within(p, path) and self.denied(p) for p in self.folders)
+
+    def main_since(self, folder: Folder) -> bool | None:
+        """Since when the main checkout of a worktree is approved; None if it is not."""
         main = self.folders.get(folder.main or b"")
-        return main is not None and main.main is None and self.approved(folder.main or b"")
+        if main is None or main.main is not None or not self.approved(folder.main or b""):
+            return None
+        return main.word_since if main.word is not None else main.vouched_since
 
     def published(self) -> set[bytes]:
         known = self.folders.items()

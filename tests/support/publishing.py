@@ -17,9 +17,9 @@ from mcp_types import jsonrpc_message_adapter
 
 from rootsd.core.errors import Busy
 from rootsd.core.focus import Focus
-from rootsd.core.model import Access, ProjectKind, Published, Root
+from rootsd.core.model import Access, ProjectKind, Published, Root, SessionKey
 from rootsd.core.paths import contains
-from rootsd.core.scope import Scope
+from rootsd.core.scope import NO_START, Scope, Start, holding
 from rootsd.publish.session import DEFAULT_LIMITS, End, Limits, Turn, at_once, serve_session
 from rootsd.wire.lines import LineReader
 
@@ -68,6 +68,7 @@ class FakeSource:
         self._changed = anyio.Event()
         self.error: Exception | None = None
         self.links: dict[bytes, bytes] = {}
+        self.projects: set[bytes] = set()
         self.wishes: list[tuple[bytes, str, str]] = []
         self.asked = FakeAsked()
         self.busy: Busy | None = None
@@ -98,7 +99,10 @@ class FakeSource:
             await self._changed.wait()
         return self._published
 
-    def request(self, path: bytes, asker: str, reason: str) -> FakeAsked:
+    def request(
+        self, path: bytes, asker: str, reason: str, session: SessionKey | None
+    ) -> FakeAsked:
+        del session
         if self.busy:
             raise self.busy
         self.wishes.append((path, asker, reason))
@@ -112,6 +116,13 @@ class FakeSource:
             if contains(link, whole):
                 return target + whole.removeprefix(link)
         return whole
+
+    async def starting_in(self, folder: bytes) -> Start:
+        """The innermost root is the anchor, or else one of the `projects`."""
+        root = holding(self._published, folder)
+        known = [path for path in self.projects if contains(path, folder)]
+        newest = max((each.approval for each in self._published.roots), default=0)
+        return Start(root.path if root else max(known, default=None), newest)
 
 
 def byte_pipe(capacity: float = math.inf) -> tuple[ByteStream, ByteStream]:
@@ -248,6 +259,7 @@ async def connected(
     turn: Turn = at_once,
     limits: Limits = DEFAULT_LIMITS,
     capacity: float = math.inf,
+    start: Start = NO_START,
 ) -> AsyncIterator[Peer]:
     """A client connected to a session over `source`."""
     mine, theirs = byte_pipe(capacity)
@@ -255,7 +267,13 @@ async def connected(
 
     async def serve() -> None:
         peer.end = await serve_session(
-            theirs, source, witness=peer.seen, heard=peer.heard, turn=turn, limits=limits
+            theirs,
+            source,
+            witness=peer.seen,
+            heard=peer.heard,
+            turn=turn,
+            limits=limits,
+            start=start,
         )
 
     async with anyio.create_task_group() as group:

@@ -15,6 +15,7 @@ from pathlib import Path, PurePath
 from support.disk import File, Folder
 
 HANG_GUARD = 120
+IDENTITY_MARK = b"identity"  # begins a mark that tells the identity of a file, and its path
 MARKS_NAME = "marks"  # what is written to a file of this name tells, and is not simulated
 # The last ones are here to be noticed: a store that made them would have to be simulated further.
 _SIMULATED = (
@@ -110,7 +111,7 @@ class Machine:
         self._open: dict[int, File | Folder | None] = {}  # None: the marks
 
     def play(self, call: Call) -> bytes:
-        """Play `call` back; what it marked, which is empty for all but a mark."""
+        """Play `call` back. Return what it marked, which is empty for most calls."""
         assert call.name not in _UNKNOWN, f"{call} is not simulated"
         match call.name:
             case name if name in _OPENING:
@@ -140,7 +141,7 @@ class Machine:
     def _play_change(self, call: Call) -> bytes:
         node = self._open[call.number(0)]
         if node is None:
-            return call.texts[0]
+            return self._marked(call.texts[0])
         if call.name in {"fsync", "fdatasync"}:
             node.sync()
             return b""
@@ -150,6 +151,17 @@ class Machine:
         else:
             assert call.name == "pwrite64", "appending writes are not simulated"
             node.write(call.number(-1), call.texts[0][: call.result])
+        return b""
+
+    def _marked(self, mark: bytes) -> bytes:
+        """Return what a mark tells, or take over the identity of a file and return nothing."""
+        if not mark.startswith(IDENTITY_MARK):
+            return mark
+        _, identity, path = mark.split(b" ", 2)
+        parent, name = self._place(path)
+        node = parent.now[name]
+        assert isinstance(node, File)
+        node.identity = int(identity)
         return b""
 
     def _play_naming(self, call: Call) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rootsd.relay.arguments import Command, Launch
 from rootsd.relay.barrier import Barrier, Habit
 from rootsd.relay.following import Told
+from rootsd.relay.modern import Seal
 from rootsd.relay.narrowing import Access, ClientRoots, Narrowing
 from rootsd.relay.outbox import Outbox
 from rootsd.relay.renewal import Renewal
@@ -23,9 +25,20 @@ API, WEB, DOCS = (
 )
 
 
-def known(path: bytes) -> bytes | None:
-    """The real path of a folder where all folders exist but those called `gone`."""
-    return None if b"gone" in path else path
+class FakeDisk:
+    """A disk where all folders exist but those called `gone`. `links` lead elsewhere; `replaced`
+    counts how often another folder came to lie at a path."""
+
+    def __init__(self) -> None:
+        self.links: dict[bytes, bytes] = {}
+        self.replaced: Counter[bytes] = Counter()
+
+    def canonical(self, path: bytes) -> bytes | None:
+        path = self.links.get(path, path)
+        return None if b"gone" in path else path
+
+    def mark_of(self, path: bytes) -> tuple[bytes, int] | None:
+        return None if b"gone" in path or path in self.links else (path, self.replaced[path])
 
 
 class Desk:
@@ -39,7 +52,7 @@ class Desk:
         access: Access = Access.WRITABLE,
         here: bytes | None = None,
         habit: Habit = Habit.UNKNOWN,
-        canonical: Callable[[bytes], bytes | None] = known,
+        disk: FakeDisk | None = None,
         nowhere: bytes | None = NOWHERE,
     ) -> None:
         self.now = 100.0
@@ -48,9 +61,10 @@ class Desk:
         self.approved = approved
         self.is_daemon_there = True
         self.is_at_work = False
+        self.disk = disk or FakeDisk()
         command = Command(words, (), NOWHERE.decode())
-        supply = Supply(Narrowing(use, access, here), self.out, canonical, nowhere)
-        self.session = Session(supply, Renewal(command), self.barrier, self.out)
+        supply = Supply(Narrowing(use, access, here), self.out, self.disk, nowhere)
+        self.session = Session(supply, Renewal(command), self.barrier, self.out, Seal(b"a test"))
         self.session.told(Told(approved, 0), self.now)
         self.launch: Launch = self.session.start()
         self.session.started(self.now, lambda: self.is_at_work)

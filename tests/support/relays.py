@@ -23,6 +23,7 @@ def command(*server: str, flags: tuple[str, ...] = ()) -> list[str]:
 # A relay whose patience with servers that do not end is short.
 _HASTY = (
     "from rootsd.relay import main, pump; import sys; pump._GONE_S = 0.05; pump._IDLE_S = 0.1; "
+    "pump._LAG_S = pump._OWED_S = 0.5; "
     "sys.exit(main.main(sys.argv[1:]))"
 )
 

@@ -10,16 +10,24 @@ from __future__ import annotations
 import os
 import random
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from enum import StrEnum
 from pathlib import Path
 
+import pytest
+
+from rootsd.core.history import Event
 from rootsd.host.storage import database
+from rootsd.host.storage.anchor import Anchors
+from rootsd.host.storage.binding import FileIdentity
+from rootsd.host.storage.database import Database
+from rootsd.host.storage.rows import write_events
 from rootsd.host.storage.store import Store
 from support.decisions import NOON, after, numbered, project, see
-from support.recording import MARKS_NAME
-from support.stores import back_up, small_reserve
+from support.elsewhere import elsewhere, simulated
+from support.recording import IDENTITY_MARK, MARKS_NAME
+from support.stores import back_up, outside, small_reserve
 
 STATE_NAME = "state"
 _ROUNDS = 8
@@ -32,12 +40,13 @@ class Mode(StrEnum):
     OWN = "own"
     WAL_NORMAL = "wal-normal"
     DELETE_NORMAL = "delete-normal"
+    EARLY_ANCHORS = "early-anchors"
 
     @property
     def pragmas(self) -> tuple[str, ...]:
         """What SQLite is told on a connection that writes."""
         match self:
-            case Mode.OWN:
+            case Mode.OWN | Mode.EARLY_ANCHORS:
                 return database.PRAGMAS
             case Mode.WAL_NORMAL:
                 return ("locking_mode=EXCLUSIVE", "synchronous=NORMAL", "journal_mode=WAL")
@@ -48,17 +57,43 @@ class Mode(StrEnum):
 @contextmanager
 def careless(mode: Mode) -> Iterator[None]:
     """Have stores written in `mode` meanwhile."""
-    own, database.PRAGMAS = database.PRAGMAS, mode.pragmas
-    try:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(database, "PRAGMAS", mode.pragmas)
+        if mode is Mode.EARLY_ANCHORS:
+            _anchor_early(patch)
         yield
-    finally:
-        database.PRAGMAS = own
+
+
+def _anchor_early(patch: pytest.MonkeyPatch) -> None:
+    """Have the anchors written before the commit, so that a cut leaves them ahead of the chain."""
+    in_use: list[Anchors] = []
+    open_anchors = Anchors.open
+
+    def opened(folder: Path, outside: Path) -> Anchors:
+        in_use.append(open_anchors(folder, outside))
+        return in_use[-1]
+
+    def written(db: Database, events: Sequence[Event]) -> None:
+        write_events(db, events)
+        if events:
+            in_use[-1].write(events[-1].head)
+
+    patch.setattr(Anchors, "open", opened)
+    patch.setattr("rootsd.host.storage.store.write_events", written)
 
 
 def decide_at_length(top: Path, marks: int) -> None:
     """Open the store below `top`, make decisions and backups, mark each acknowledged one."""
     chance = random.Random(top.name)  # noqa: S311 - to be reproducible is its purpose
-    with closing(Store.open(top / STATE_NAME, lambda: NOON)) as store:
+
+    def marked(file: Path) -> FileIdentity | None:
+        identity = simulated(file)
+        assert identity is not None
+        os.write(marks, b"%b %d %b" % (IDENTITY_MARK, identity.inode, os.fsencode(file)))
+        return identity
+
+    state = top / STATE_NAME
+    with elsewhere(marked), closing(Store.open(state, outside(state), lambda: NOON)) as store:
         seq = len(store.events())
         os.write(marks, b"%d" % seq)
         for turn in range(_ROUNDS):

@@ -12,6 +12,8 @@ name says:
     hang            no answer, ever
     flood N         N notices, then the answer
     spawn           starts a process that would outlive it; its number
+    ask             asks for roots first; its process, how often it was called, and the roots
+    babble METHOD   no answer, but messages with that method for ever, and nothing is read
 
 Run: python -I -S scripted_server.py [--deaf] [--picky] [--stubborn] [WORD…]
 --deaf: never asks for roots. --picky: ends where its last word is no root. --stubborn: minds
@@ -28,6 +30,7 @@ import sys
 from typing import Any
 
 PATHS: list[str] = []
+ASKING: list[Any] = []  # the calls that wait for roots, of all calls of `ask`
 
 
 def write(**message: Any) -> None:  # noqa: ANN401
@@ -39,7 +42,7 @@ def answer(id_: Any, result: Any) -> None:  # noqa: ANN401
     write(id=id_, result=result)
 
 
-def call(id_: Any, name: str, value: Any) -> None:  # noqa: ANN401
+def call(id_: Any, name: str, value: Any) -> None:  # noqa: ANN401, C901  # one branch per tool
     if name == "echo":
         answer(id_, value)
     elif name == "allowed":
@@ -56,6 +59,13 @@ def call(id_: Any, name: str, value: Any) -> None:  # noqa: ANN401
         for number in range(value):
             write(method="notifications/message", params={"data": number, "pad": "x" * 2000})
         answer(id_, {})
+    elif name == "ask":
+        ASKING.append(id_)
+        write(id=f"ask-{len(ASKING)}", method="roots/list")
+    elif name == "babble":
+        line = json.dumps({"jsonrpc": "2.0", "id": 5, "method": value}) + "\n"
+        while True:
+            sys.stdout.write(line * 1000)
     elif name == "spawn":
         child = subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"])
         answer(id_, child.pid)
@@ -72,6 +82,10 @@ def handle(message: dict[str, Any]) -> None:
     elif method in ("notifications/initialized", "notifications/roots/list_changed"):
         if "--deaf" not in sys.argv:
             write(id=0, method="roots/list")
+    elif method is None and str(message["id"]).startswith("ask-"):
+        paths = [root["uri"].removeprefix("file://") for root in message["result"]["roots"]]
+        told = {"pid": os.getpid(), "count": len(ASKING), "paths": paths}
+        answer(ASKING[int(message["id"].removeprefix("ask-")) - 1], told)
     elif method is None and message["id"] == 0:
         had_some = bool(PATHS)
         PATHS[:] = [root["uri"].removeprefix("file://") for root in message["result"]["roots"]]

@@ -32,10 +32,16 @@ class Played:
 
 
 class Stage:
-    """Directs. A context manager: at its end all who still play are ended."""
+    """Directs. A context manager: at its end all who still play are ended.
 
-    def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:
+    All play in the control group `group`, as the tabs of one terminal program do on a desktop.
+    """
+
+    def __init__(
+        self, folder: Path, environment: Mapping[str, str], group: Path | None = None
+    ) -> None:
         self._path = str(folder / "stage")
+        self._group = [str(group)] if group else []
         self._environment = dict(environment)
 
     def __enter__(self) -> Self:
@@ -43,7 +49,7 @@ class Stage:
             listening.bind(self._path)
             listening.listen()
             subprocess.run(
-                [sys.executable, __file__, self._path],
+                [sys.executable, __file__, self._path, *self._group],
                 env=self._environment, check=True, timeout=HANG_GUARD,
             )  # fmt: skip
             self._connection, _ = listening.accept()
@@ -153,10 +159,12 @@ def _run(asked: Mapping[str, Any], staying: list[_Player]) -> Played:
     return player.end()
 
 
-def _main(path: str) -> None:
+def _main(path: str, *groups: str) -> None:
     if os.fork():
         os._exit(0)
     os.setsid()
+    for group in groups:
+        Path(group, "cgroup.procs").write_text(f"{os.getpid()}\n")
     staying: list[_Player] = []
     with socket.socket(socket.AF_UNIX) as connection:
         connection.connect(path)
@@ -171,4 +179,4 @@ def _main(path: str) -> None:
 
 
 if __name__ == "__main__":
-    _main(sys.argv[1])
+    _main(*sys.argv[1:])

@@ -8,13 +8,14 @@ from contextlib import closing, contextmanager
 from datetime import datetime
 from pathlib import Path
 
-from rootsd.core.changes import Change, Note
-from rootsd.core.history import Event
+from rootsd.core.changes import Change, Note, ProjectChange
+from rootsd.core.history import START, Event, events_for
 from rootsd.core.model import Project, Verdict
 from rootsd.host.storage import migrate
+from rootsd.host.storage.anchor import Anchor
 from rootsd.host.storage.database import connect, transaction
 from rootsd.host.storage.opening import DATABASE_NAME
-from rootsd.host.storage.rows import write_events, write_sighting
+from rootsd.host.storage.rows import read_head, write_events, write_sighting
 from rootsd.host.storage.store import Loaded, Store
 from support.decisions import (
     NOON,
@@ -41,10 +42,15 @@ EVERYTHING = (
 )
 
 
+def outside(folder: Path) -> Path:
+    """Return the folder of the second anchor for the state folder `folder`."""
+    return folder.with_name("data")
+
+
 @contextmanager
 def opened(folder: Path) -> Iterator[Store]:
     """The store in `folder`, opened an hour after noon and closed afterwards."""
-    with closing(Store.open(folder, lambda: OPENED_AT)) as store:
+    with closing(Store.open(folder, outside(folder), lambda: OPENED_AT)) as store:
         yield store
 
 
@@ -69,6 +75,23 @@ def database_of(file: Path, events: Sequence[Event], *, sightings: int = 0) -> P
             for one in map(project, range(sightings)):
                 write_sighting(db, one.path, one.id, one.sighting)
     return file
+
+
+def make_version_0_1_0(folder: Path, changes: Sequence[Change | Note]) -> None:
+    """Make the state folder that version 0.1.0 leaves behind after `changes`."""
+    folder.mkdir(mode=0o700, parents=True)
+    file = folder / DATABASE_NAME
+    file.touch(mode=0o600)
+    with closing(connect(file)) as db:
+        migrate.migrate(db, lambda: None, migrate.MIGRATIONS[: migrate.BINDING_SINCE - 1])
+        with transaction(db):
+            write_events(db, events_for(changes, NOON, START))
+            for change in changes:
+                if isinstance(change, ProjectChange) and (one := change.after):
+                    write_sighting(db, one.path, one.id, one.sighting)
+        head = read_head(db)
+    with closing(Anchor.open(folder)) as anchor:
+        anchor.write(head)
 
 
 def append(folder: Path, *changes: Change | Note) -> int | None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from rootsd.app.control.gate import Gate, Lineages
-from rootsd.app.control.refusals import Refusals
-from rootsd.core.callers import Guard, Process
+from rootsd.app.control.gate import Gate
+from rootsd.app.control.refusals import Records, Refusals
+from rootsd.core.callers import Completeness, Guard, Holder, Lineage, Process
 from rootsd.core.changes import Note
+from rootsd.core.errors import CallerRefused
+from rootsd.host.helper.callers import Sighting
 from support.decisions import NOON
 
 INIT = 1
@@ -46,13 +48,21 @@ class Visitor:
 
 
 class Street:
-    """All processes there are, and those that hold an MCP connection. `blind`: no helper."""
+    """All processes there are, and those that hold an MCP connection.
+
+    `blind`: nobody can look. `seen_as` is how much of the lineages is seen. `holders` are the
+    holders of terminals. `shown` is what was written on terminals, unless `dark`.
+    """
 
     def __init__(self, *processes: Process) -> None:
         self.processes = {each.pid: each for each in processes}
         self.connected: set[int] = set()
         self.blind = False
+        self.seen_as: dict[int, Completeness] = {}
+        self.holders: dict[int, tuple[Holder, ...]] = {}
         self.looks: list[list[int]] = []
+        self.shown: list[str] = []
+        self.dark = False
         self.seconds = 0.0
 
     def add(self, *processes: Process) -> None:
@@ -65,20 +75,37 @@ class Street:
             pid = known.parent
         return tuple(line)
 
-    async def look(self, pids: Collection[int], markers: Collection[str]) -> Lineages | None:
-        self.looks.append(list(pids))
+    async def look(
+        self, callers: Sequence[int], others: Sequence[int], markers: Collection[str]
+    ) -> Sighting | None:
+        pids = sorted({*callers, *others})
+        self.looks.append(pids)
         if self.blind:
             return None
-        return {pid: self.lineage(pid) for pid in pids}
+        lineages = {
+            pid: Lineage(self.lineage(pid), self.seen_as.get(pid, Completeness.COMPLETE))
+            for pid in pids
+        }
+        return Sighting(lineages, self.holders)
+
+    async def show(self, caller: Process, text: str) -> str:
+        if self.dark:
+            raise CallerRefused("the terminal is stopped")
+        self.shown.append(text)
+        return "pts/0"
+
+    def word(self) -> str:
+        """The word that was shown last."""
+        return self.shown[-1].rpartition("Type ")[2].split()[0]
 
     def gate(self, note: Callable[[Note], Awaitable[None]], guard: Guard = Guard.AGENTS) -> Gate:
         """A gate at which these processes are seen."""
         return Gate(
             guard,
-            look=self.look,
+            view=self,
             note=note,
             connected=lambda: self.connected,
             clock=lambda: self.seconds,
             now=lambda: NOON,
-            refusals=Unwritten(Path()),
+            records=Records(Unwritten(Path()), Unwritten(Path())),
         )

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from rootsd.core.catalog import Catalog
 from rootsd.core.inputs import Input, Sighted
-from rootsd.core.model import Actor, ActorKind, Identity, ProjectKind
+from rootsd.core.model import Actor, ActorKind, GitEntry, Identity, ProjectKind
 from rootsd.core.paths import RefusedPlaces
 from rootsd.core.plan import plan
+from rootsd.core.records import to_ns
 
 NOW = datetime(2026, 5, 6, 7, tzinfo=UTC)
 LATER = datetime(2026, 5, 7, 8, tzinfo=UTC)
+BEFORE_NS, AFTER_NS = (to_ns(NOW + timedelta(minutes=minutes)) for minutes in (-1, 1))
 HOME = b"/home/ann"
 PLACES = RefusedPlaces(HOME, own=(HOME + b"/state/rootsd",))
 ANN = Actor(ActorKind.PERSON, "pts/1")
@@ -25,10 +27,19 @@ def identity(number: int) -> Identity:
     return Identity(b"disk", 7, b"generation-%d" % number, number, 1000)
 
 
+def tree(number: int, born_ns: int = AFTER_NS) -> Identity:
+    """Return the identity of worktree `number`: git made it at `born_ns`, in one go."""
+    entry = Identity(b"disk", 8, b"entry-%d" % number, born_ns, 1000)
+    return Identity(
+        b"disk", 7, b"generation-%d" % number, born_ns, 1000, GitEntry.FILE, entry, born_ns
+    )
+
+
 def seen(path: bytes, number: int = 1, main: bytes | None = None) -> Sighted:
     """Directory `number` lies at `path`, a worktree of `main` where that is given."""
-    kind = ProjectKind.GIT if main is None else ProjectKind.GIT_WORKTREE
-    return Sighted(path, kind, identity(number), main_checkout=main)
+    if main is None:
+        return Sighted(path, ProjectKind.GIT, identity(number))
+    return Sighted(path, ProjectKind.GIT_WORKTREE, tree(number), main_checkout=main)
 
 
 def uri_seen(uri: bytes) -> Sighted:

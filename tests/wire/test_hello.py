@@ -10,12 +10,16 @@ from rootsd.wire.hello import (
     BadHello,
     Hello,
     Scope,
+    ScopeRefused,
+    Start,
     Told,
     decode,
     decode_told,
     encode,
     encode_told,
+    resumed,
     scope_of,
+    welcome,
 )
 from rootsd.wire.jsonrpc import Params
 
@@ -24,7 +28,15 @@ HELLOS = st.builds(
     Hello,
     st.integers(1, 9),
     st.text(max_size=128),
-    st.builds(Scope, TEXTS, TEXTS, st.none() | st.text(), st.booleans()),
+    st.builds(
+        Scope,
+        TEXTS,
+        TEXTS,
+        st.none() | st.text(),
+        st.booleans(),
+        st.none() | st.text(),
+        st.none() | st.builds(Start, st.none() | st.text(), st.integers(0)),
+    ),
 )
 
 
@@ -93,3 +105,23 @@ def test_what_a_relay_tells_of_its_server_is_bounded() -> None:
 )  # fmt: skip
 def test_what_it_tells_and_is_not_in_order_is_nothing(params: Params) -> None:
     assert decode_told(params) is None
+
+
+@given(st.none() | st.text(), st.integers(0))
+def test_a_session_goes_on_as_it_began(anchor: str | None, approvals: int) -> None:
+    begun = Hello(scope=Scope(workspace="/src/api"))
+    start = Start(anchor, approvals)
+    again = resumed(begun, welcome("0.2.0", start))
+    assert again.scope == Scope(workspace="/src/api", start=start)
+    assert decode(encode(again, 0).params) == again
+    assert resumed(again, {"version": 1}) == again, "an older daemon tells no beginning"
+
+
+@pytest.mark.parametrize(
+    "start", [None, 7, {}, {"anchor": 1, "approvals": 0}, {"anchor": None, "approvals": -1}]
+)
+def test_a_beginning_that_cannot_be_read_is_refused(start: object) -> None:
+    with pytest.raises(ScopeRefused):
+        resumed(Hello(scope=Scope(workspace="/src")), {"start": start})
+    with pytest.raises(BadHello):
+        decode({"version": 1, "workspace": "/src", "start": start})

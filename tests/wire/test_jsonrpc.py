@@ -10,6 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rootsd.wire.jsonrpc import (
+    DEEPEST,
+    LARGEST_ID,
     Batch,
     Fault,
     Malformed,
@@ -19,6 +21,7 @@ from rootsd.wire.jsonrpc import (
     Request,
     encode,
     parse,
+    parse_strict,
 )
 
 NUMBERS = st.integers() | st.floats(allow_nan=False, allow_infinity=False)
@@ -111,3 +114,96 @@ def test_a_fault_without_data_says_nothing_of_data() -> None:
         "id": None,
         "error": {"code": -1, "message": "m"},
     }
+
+
+# The strict reader
+
+
+@given(MESSAGES)
+def test_what_is_read_strictly_is_read_the_same_otherwise(message: Message) -> None:
+    line = encode(message)
+    found = parse_strict(line.rstrip(b"\n"))
+    assert isinstance(found, Malformed) or repr(found) == repr(message)
+
+
+@given(st.binary() | VALUES.map(lambda value: json.dumps(value).encode()))
+def test_anything_at_all_is_read_strictly_to_a_value(line: bytes) -> None:
+    assert isinstance(parse_strict(line), Request | Notice | Reply | Fault | Batch | Malformed)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b' { "jsonrpc":"2.0", "id":%d,\t"method":"m","params":{"a":1e400} } \r' % LARGEST_ID,
+        b'{"jsonrpc":"2.0","id":"\\ud83d\\ude00","method":"m","params":null}',
+        b'{"jsonrpc":"2.0","id":1,"result":"\\ud800","other":{"id":1}}',
+        b'{"jsonrpc":"2.0","id":1,"result":%s1%s}' % (b"[" * (DEEPEST - 1), b"]" * (DEEPEST - 1)),
+        b'{"jsonrpc":"2.0","id":1,"result":[%s]}' % b",".join([b'{"[[":[{}]}'] * 500),
+        b'{"jsonrpc":"2.0","id":1,"result":[%s,"%s"]}' % (b"9" * 1000, b"9" * 5000),
+        b'{"jsonrpc":"2.0","error":{"code":1,"message":"m"}}',
+    ],
+)
+def test_what_all_readers_understand_alike_is_read_strictly(line: bytes) -> None:
+    assert not isinstance(parse_strict(line), Malformed)
+    assert repr(parse_strict(line)) == repr(parse(line))
+
+
+CALL = b'{"jsonrpc":"2.0","id":7,"method":"m","params":{}}'
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "id_"),
+    [
+        (b'"id":7', b'"id":7.0', None),
+        (b'"id":7', b'"id":null', None),
+        (b'"id":7', b'"id":{}', None),
+        (b'"id":7', b'"id":true', None),
+        (b'"id":7', b'"id":%d' % (LARGEST_ID + 1), None),
+        (b'"id":7', b'"id":"\\udfff"', None),
+        (b'"id":7', b'"id":6,"id":7', 7),
+        (b'"id":7', b'"id":7,"ID":8', 7),
+        (b'"2.0"', b'"1.0"', 7),
+        (b'"2.0"', b"2.0", 7),
+        (b'"jsonrpc":"2.0",', b"", 7),
+        (b'"m"', b'"m\\ud800"', 7),
+        (b'"m"', b'"m","result":1', 7),
+        (b'"m"', b'"m","error":{"code":1,"message":"m"}', 7),
+        (b'"method"', b'"Method":"n","method"', 7),
+        (b"{}", b"[]", 7),
+        (b"{}", b'"x"', 7),
+        (b"{}", b'{"a":1,"b":{"a":2,"a":3}}', 7),
+        (b"{}", b'{"a":%s}' % (b"9" * 1001), 7),
+        (b"{}", b'{"a":0.%s}' % (b"9" * 1001), 7),
+        (b"{}", b'{"a":NaN}', 7),
+        (b"{}", b'{"a":"\xff"}', 7),
+        (b"{}", b'{"a":\r1}', 7),
+        (b"{}", b'{"a":%s}' % (b"[" * DEEPEST + b"]" * DEEPEST), 7),
+        (b"{}", b"[" * 100_000, None),
+        (b"{}", b"{", None),
+    ],
+)
+def test_what_readers_differ_on_is_malformed(old: bytes, new: bytes, id_: object) -> None:
+    found = parse_strict(CALL.replace(old, new))
+    assert isinstance(found, Malformed)
+    assert found.fault.id == id_
+    assert found.is_call is (new not in (b"[" * 100_000, b"{"))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"jsonrpc":"2.0","id":7,"result":{},"error":{"code":1,"message":"m"}}',
+        b'{"jsonrpc":"2.0","id":7,"error":{"code":true,"message":"m"}}',
+        b'{"jsonrpc":"2.0","id":7,"result":"\xff"}',
+    ],
+)
+def test_an_answer_that_is_malformed_says_which_request_it_meant(line: bytes) -> None:
+    found = parse_strict(line)
+    assert isinstance(found, Malformed)
+    assert (found.fault.id, found.is_call) == (7, False)
+
+
+def test_an_error_with_an_id_of_no_use_is_malformed() -> None:
+    assert isinstance(
+        parse_strict(b'{"jsonrpc":"2.0","id":1.5,"error":{"code":1,"message":"m"}}'), Malformed
+    )

@@ -21,7 +21,7 @@ const version = client.getNegotiatedProtocolVersion();
 say('version', version);
 say('tools', (await client.listTools()).tools.map((tool) => tool.name));
 const listed = await client.callTool({ name: 'list_roots', arguments: {} });
-say('list_roots', listed.structuredContent.roots.map((root) => root.name));
+say('list_roots', listed.content[0].text.split('\n'));
 const resolved = await client.callTool({ name: 'resolve_root', arguments: { path: '/src/api/x' } });
 say('resolve_root', resolved.structuredContent.relative);
 const wish = { path: '/src/new', reason: 'to see', wait_seconds: 0 };

@@ -1,0 +1,94 @@
+"""Sessions of real agent programs that are connected by the bridge."""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+from collections.abc import Callable
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from rootsd.core.agents import KNOWN_AGENTS
+from rootsd.core.callers import Process, is_agent
+from support import surroundings
+from support.agent_programs import FIVE, OTHERS, AgentProgram
+from support.agent_world import AgentWorld
+from support.scripted_model import Call, Shell, Step
+from support.sizes import Size
+from support.until import until
+
+pytestmark = pytest.mark.needs("enclosure", "npm")
+REASON = "needed for the test"
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Have the further programs take part in `make soak` only."""
+    is_soak = metafunc.config.getoption("--sizes") == Size.SOAK
+    programs = (*FIVE, *OTHERS) if is_soak else FIVE
+    metafunc.parametrize("program", programs, ids=[program.name for program in programs])
+
+
+def in_another_terminal(act: Callable[[], object]) -> Callable[[], None]:
+    """Return what starts `act`, which a person does while the agent goes on."""
+    return threading.Thread(target=act).start
+
+
+def test_a_session_is_known_and_learns_of_decisions(program: AgentProgram, tmp_path: Path) -> None:
+    """The shell tool shows an agent that rootsd knows. The next answer of any tool says what
+    changed, and `request_root` waits for a person in another terminal."""
+    around = tmp_path / "around"
+    with AgentWorld(tmp_path, ["api", "old", "web", "wanted"]) as world:
+        world.rootsd("approve", "api", "old")
+
+        def decide() -> None:
+            world.rootsd("approve", "web")
+            world.rootsd("deny", "old")
+
+        def approve_when_asked() -> None:
+            until(lambda: any(REASON in str(item) for item in world.items("pending")))
+            world.rootsd("approve", "wanted")
+
+        asked = {"path": str(world.parent / "wanted"), "reason": REASON}
+        script: list[Step] = [Shell(f"{sys.executable} {surroundings.__file__} {around}")]
+        if program.speaks_mcp:
+            script += [
+                Call("list_roots"),
+                Call("resolve_root", {"name": "api"}, before=decide),
+                Call("list_roots"),
+                Call("request_root", asked, before=in_another_terminal(approve_when_asked)),
+            ]
+        servers = {"rootsd": world.bridge()} if program.speaks_mcp else {}
+        model = world.play(program, script, servers, world.parent / "api")
+        published = world.published()
+    assert_known(program, json.loads(around.read_text()))
+    if program.speaks_mcp:
+        assert published == {"api", "web"}, "the approval for the session ended with it"
+        _, first, told, second, third = (model.results[step] for step in range(5))
+        paths = [str(world.parent / name) for name in ("api", "old", "web")]
+        assert [path in first for path in paths] == [True, True, False], first
+        assert "added web; removed old" in told, told
+        assert [path in second for path in paths] == [True, False, True], second
+        assert [first.count(paths[0]), second.count(paths[0])] == [1, 1], "the list comes once"
+        assert "added wanted" in third, third
+        assert '"approved":true' in third.replace(" ", ""), third
+
+
+def assert_known(program: AgentProgram, around: surroundings.Surroundings) -> None:
+    """Its process is known by name, and its commands by each variable but those that it sets on
+    other occasions."""
+    (agent,) = (agent for agent in KNOWN_AGENTS if agent.label == program.label)
+    line = [
+        Process(
+            pid=process["pid"], started=0, parent=0, name=process["name"].encode(),
+            arguments=tuple(argument.encode() for argument in process["arguments"]),
+        )
+        for process in around["lineage"]
+    ]  # fmt: skip
+    assert [process for process in line if is_agent(process, agent)], line
+    others = [other for other in KNOWN_AGENTS if other is not agent]
+    assert not [pair for pair in product(line, others) if is_agent(*pair)]
+    assert set(program.sets) <= around["environment"].keys()
+    assert set(program.sets) <= {mark.partition("=")[0] for mark in agent.markers}

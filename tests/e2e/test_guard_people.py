@@ -1,0 +1,163 @@
+"""People who decide beside running agents, with real processes: nobody is asked without need."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from support.guarded import (
+    AGENT,
+    APPROVE,
+    KNOWN,
+    MARKER,
+    ROOTSD,
+    UNKNOWN,
+    Outcome,
+    Scene,
+    scene_in,
+)
+from support.stage import Played
+
+pytestmark = [pytest.mark.needs("linux"), pytest.mark.needs("make"), pytest.mark.needs("tmux")]
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Iterator[Scene]:
+    with scene_in(tmp_path) as scene:
+        yield scene
+
+
+def _as_service(scene: Scene, name: str) -> Played:
+    """From what only bears a service's name: it starts a shell, which runs the command."""
+    service = "import subprocess, sys; sys.exit(subprocess.call(['sh', '-c', sys.argv[1]]))"
+    return scene.stage.play(scene.named(name), "-c", service, f"{' '.join(APPROVE)}; exit $?")
+
+
+def _in_a_tab(scene: Scene) -> Played:
+    return scene.typed_into_bash(" ".join(APPROVE))
+
+
+def _in_the_tab_of_a_stopped_agent(scene: Scene) -> Played:
+    agent = f"{scene.named(KNOWN)} {AGENT} stay </dev/null >/dev/null 2>&1 &"
+    return scene.typed_into_bash(agent, " ".join(APPROVE))
+
+
+def _in_the_shell_that_runs_a_bridge(scene: Scene) -> Played:
+    bridge = f"sleep 60 | {' '.join(ROOTSD)} bridge >/dev/null 2>&1 &"
+    return scene.typed_into_bash(bridge, " ".join(APPROVE), "kill %1")
+
+
+def _in_a_tmux_pane(scene: Scene) -> Played:
+    told = scene.person.home / "told"
+    command = f"{' '.join(APPROVE)} >{told} 2>&1; {' '.join(scene.tmux)} wait-for -S done"
+    scene.stage.play_on_terminal(*scene.tmux, "new-session", "-d", command)
+    scene.stage.play(*scene.tmux, "wait-for", "done")
+    scene.stage.play(*scene.tmux, "kill-server")
+    return Played(0, told.read_text())
+
+
+EDITOR = """
+import os, pty, subprocess, sys
+bridge = None
+if sys.argv[1] == "both":
+    from support.agent import connect_bridge
+    bridge = connect_bridge()
+pid, terminal = pty.fork()
+if not pid:
+    os.execvp("bash", ["bash", "--norc", "-c", sys.argv[2] + "; exit $?"])
+shown = b""
+while True:
+    try:
+        part = os.read(terminal, 4096)
+    except OSError:
+        break
+    shown += part
+    if shown.endswith(b" to go on: "):      # the person, who reads it in the editor's window
+        os.write(terminal, shown.rpartition(b"Type ")[2].split()[0] + b"\\n")
+print(shown.decode())
+if bridge:
+    bridge.kill()
+    bridge.wait()
+"""
+
+
+def _in_an_editors_terminal(scene: Scene) -> Played:
+    return scene.stage.play(scene.named("code"), "-c", EDITOR, "apart", " ".join(APPROVE))
+
+
+def _in_the_terminal_of_an_editor_that_started_the_bridge(scene: Scene) -> Played:
+    return scene.stage.play(scene.named("code"), "-c", EDITOR, "both", " ".join(APPROVE))
+
+
+def _by_ssh(scene: Scene) -> Played:
+    return _as_service(scene, "sshd")
+
+
+def _by_cron(scene: Scene) -> Played:
+    return _as_service(scene, "cron")
+
+
+def _by_a_script(scene: Scene) -> Played:
+    script = scene.person.home / "provision.sh"
+    script.write_text(f"set -e\n{' '.join(APPROVE)}\n")
+    return scene.typed_into_bash(f"bash {script} </dev/null")
+
+
+def _by_a_script_without_a_terminal(scene: Scene) -> Played:
+    return scene.stage.play("bash", "-c", f"{' '.join(APPROVE)}; exit $?")
+
+
+def _by_make(scene: Scene) -> Played:
+    makefile = scene.person.home / "Makefile"
+    makefile.write_text(f"all:\n\t@{' '.join(APPROVE)}\n")
+    return scene.typed_into_bash(f"make -s -f {makefile}")
+
+
+def _by_a_git_hook(scene: Scene) -> Played:
+    hook = scene.person.parent / "one" / ".git" / "hooks" / "post-commit"
+    hook.write_text(f"#!/bin/sh\n{' '.join(APPROVE)}\n")
+    hook.chmod(0o755)
+    return _by_a_commit(scene)
+
+
+def _by_a_commit(scene: Scene) -> Played:
+    commit = f"git -C {scene.person.parent / 'one'} commit -q --allow-empty -m x"
+    return scene.typed_into_bash(commit)
+
+
+PEOPLE: dict[Callable[[Scene], Played], Outcome] = {
+    _in_a_tab: Outcome.PASSED,
+    _in_the_tab_of_a_stopped_agent: Outcome.PASSED,
+    _in_the_shell_that_runs_a_bridge: Outcome.PASSED,
+    _in_a_tmux_pane: Outcome.PASSED,
+    _in_an_editors_terminal: Outcome.PASSED,
+    _in_the_terminal_of_an_editor_that_started_the_bridge: Outcome.ASKED_AND_PASSED,
+    _by_ssh: Outcome.PASSED,
+    _by_cron: Outcome.PASSED,
+    _by_a_script: Outcome.PASSED,
+    _by_a_script_without_a_terminal: Outcome.PASSED,
+    _by_make: Outcome.PASSED,
+    _by_a_git_hook: Outcome.PASSED,
+}
+
+
+def test_people_beside_an_agent_are_neither_refused_nor_asked(scene: Scene) -> None:
+    scene.stage.begin(scene.named(KNOWN), AGENT, "stay", **MARKER)
+    scene.stage.begin(scene.named(UNKNOWN), AGENT, "stay")
+    clients = json.loads(scene.person.rootsd("status", "--json"))["sessions"]
+    assert len(clients) == 2
+    told, outputs = dict[str, Outcome](), dict[str, str]()
+    for way in PEOPLE:
+        played = way(scene)
+        told[way.__name__] = scene.outcome(played)
+        outputs[way.__name__] = played.output
+    wrong = [
+        (way.__name__, told[way.__name__], outputs[way.__name__])
+        for way, outcome in PEOPLE.items()
+        if told[way.__name__] is not outcome
+    ]
+    assert not wrong, json.dumps(wrong, indent=1)
+    assert not [event for event in scene.log() if event["verb"] == "refused"]

@@ -1,0 +1,188 @@
+"""Terminals that agents make for themselves, and people's terminals beside them.
+
+All processes are in one control group, as in the tabs of one terminal program on a desktop.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from support.groups import made_group
+from support.guarded import AGENT, APPROVE, UNKNOWN, Outcome, Scene, scene_in
+from support.stage import Played
+
+pytestmark = [pytest.mark.needs("control-groups"), pytest.mark.needs("tmux")]
+
+# Ways of an agent that uses MCP, with nothing of it in the environment or above the command.
+OF_ITS_OWN = (
+    "orphan on a terminal",
+    "orphan in script",
+    "orphan on the agent's terminal",
+    "own tmux with an empty environment",
+)
+
+
+@pytest.fixture
+def group() -> Iterator[Path]:
+    with made_group() as group:
+        yield group
+
+
+@pytest.fixture
+def scene(tmp_path: Path, group: Path) -> Iterator[Scene]:
+    with scene_in(tmp_path, group) as scene:
+        yield scene
+
+
+def test_a_command_from_a_terminal_of_an_agents_making_is_challenged(scene: Scene) -> None:
+    told = dict[str, tuple[Outcome, str]]()
+    for way in OF_ITS_OWN:
+        played = scene.stage.play(scene.named(UNKNOWN), AGENT, f"mcp-{way}", *APPROVE)
+        told[way] = scene.outcome(played), played.output
+    wrong = {way: got for way, got in told.items() if got[0] is not Outcome.ASKED_AND_PASSED}
+    assert not wrong, json.dumps(wrong, indent=1)
+    approvals = [event for event in scene.log() if event["verb"] == "approved"]
+    assert {event["actor"] for event in approvals} == {"challenge confirmed"}
+
+
+def test_where_all_share_one_group_only_the_holder_itself_tells(tmp_path: Path) -> None:
+    """As in a container, and the README says so: nobody can tell it from a person's terminal."""
+    with scene_in(tmp_path) as scene:
+        agent = scene.named(UNKNOWN)
+        for way in OF_ITS_OWN:
+            played = scene.stage.play(agent, AGENT, f"mcp-{way}", *APPROVE)
+            is_agents = way == "orphan on the agent's terminal"
+            expected = Outcome.ASKED_AND_PASSED if is_agents else Outcome.PASSED
+            assert scene.outcome(played) is expected, (way, played.output)
+
+
+# A program that holds a terminal, in which a shell runs the command.
+HOLDER = """
+import os, pty, sys
+pid, terminal = pty.fork()
+if not pid:
+    os.execvp("bash", ["bash", "--norc", "-c", sys.argv[1] + "; exit $?"])
+shown = b""
+while True:
+    try:
+        part = os.read(terminal, 4096)
+    except OSError:
+        break
+    shown += part
+print(shown.decode())
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+"""
+# The same, by a process that another one starts for that: an editor's.
+EDITOR = """
+import subprocess, sys
+sys.exit(subprocess.call([sys.executable, "-c", sys.argv[1], sys.argv[2]]))
+"""
+
+
+def _command() -> str:
+    return " ".join(APPROVE)
+
+
+def _in_another_tab(scene: Scene) -> Played:
+    return scene.typed_into_bash(_command())
+
+
+def _in_the_tab_of_another_agent_that_is_stopped(scene: Scene) -> Played:
+    agent = f"{scene.named(UNKNOWN)} {AGENT} stay </dev/null >/dev/null 2>&1 &"
+    return scene.typed_into_bash(agent, _command())
+
+
+def _in_a_window_that_a_tab_opened(scene: Scene) -> Played:
+    window = shlex.join([str(scene.named("xterm")), "-c", HOLDER, _command()])
+    return scene.typed_into_bash(window)
+
+
+def _in_script_in_a_tab(scene: Scene) -> Played:
+    return scene.typed_into_bash(f"script -qec {shlex.quote(_command())} /dev/null; exit")
+
+
+def _in_an_editors_terminal(scene: Scene) -> Played:
+    editor = [str(scene.named("code")), "-c", EDITOR, HOLDER, _command()]
+    return scene.typed_into_bash(shlex.join(editor))
+
+
+def _over_ssh(scene: Scene) -> Played:
+    """A server that nobody started, and a process of its own for each login."""
+    server = [str(scene.named("sshd")), "-c", EDITOR, HOLDER, _command()]
+    told = scene.person.home / "told"
+    line = f"(setsid {shlex.join(server)} >{shlex.quote(str(told))} 2>&1; echo $? >>{told}) &"
+    scene.typed_into_bash(f"{line} wait")
+    return Played(0, told.read_text())
+
+
+def _in_ones_own_tmux(scene: Scene) -> Played:
+    """Begun in another tab after the agent, and looked at there."""
+    told = scene.person.home / "told"
+    done = f"{shlex.join(scene.tmux)} wait-for -S done"
+    line = f"{_command()} >{told} 2>&1; {done}"
+    attached = [*scene.tmux, "new-session", "-s", "own", f"echo ready; {line}; cat"]
+    scene.stage.begin(*attached)
+    scene.stage.play(*scene.tmux, "wait-for", "done")
+    scene.stage.play(*scene.tmux, "kill-server")
+    return Played(0, told.read_text())
+
+
+def _in_ones_own_tmux_inside_script(scene: Scene) -> Played:
+    """The client is on a terminal that a program of another tab holds."""
+    told = scene.person.home / "told"
+    line = f"{_command()} >{told} 2>&1; {shlex.join(scene.tmux)} kill-server"
+    session = shlex.join([*scene.tmux, "new-session", "-s", "own", line])
+    scene.typed_into_bash(f"script -qec {shlex.quote(session)} /dev/null; exit")
+    return Played(0, told.read_text())
+
+
+PEOPLE: tuple[Callable[[Scene], Played], ...] = (
+    _in_another_tab,
+    _in_the_tab_of_another_agent_that_is_stopped,
+    _in_a_window_that_a_tab_opened,
+    _in_script_in_a_tab,
+    _in_an_editors_terminal,
+    _over_ssh,
+    _in_ones_own_tmux,
+    _in_ones_own_tmux_inside_script,
+)
+
+
+def test_a_person_in_the_same_terminal_program_is_not_asked(scene: Scene) -> None:
+    scene.stage.begin(scene.named(UNKNOWN), AGENT, "stay")
+    assert len(json.loads(scene.person.rootsd("status", "--json"))["sessions"]) == 1
+    told = dict[str, tuple[Outcome, str]]()
+    for way in PEOPLE:
+        played = way(scene)
+        told[way.__name__] = scene.outcome(played), played.output
+    wrong = {way: got for way, got in told.items() if got[0] is not Outcome.PASSED}
+    assert not wrong, json.dumps(wrong, indent=1)
+    assert not [event for event in scene.log() if event["verb"] == "refused"]
+
+
+def test_in_a_tmux_older_than_the_agent_a_person_is_not_asked(scene: Scene) -> None:
+    scene.stage.play_on_terminal(*scene.tmux, "new-session", "-d", "-s", "own", "bash --norc")
+    scene.stage.begin(scene.named(UNKNOWN), AGENT, "stay")
+    told = scene.person.home / "told"
+    line = f"{_command()} >{told} 2>&1; {shlex.join(scene.tmux)} wait-for -S done"
+    scene.stage.play(*scene.tmux, "new-window", "-d", "-t", "own:", line)
+    scene.stage.play(*scene.tmux, "wait-for", "done")
+    scene.stage.play(*scene.tmux, "kill-server")
+    assert scene.outcome(Played(0, told.read_text())) is Outcome.PASSED
+
+
+def test_an_orphan_without_a_terminal_is_refused_whoever_started_it(scene: Scene) -> None:
+    """A person's orphan and an agent's double fork look the same, and the README says so."""
+    told = scene.person.home / "told"
+    script = f"(setsid {_command()} >{told} 2>&1; echo $? >>{told}) & wait"
+    passed = scene.stage.play("bash", "-c", script)
+    assert scene.outcome(passed) is Outcome.PASSED, "the control: no agent uses MCP"
+    scene.stage.begin(scene.named(UNKNOWN), AGENT, "stay")
+    refused = scene.stage.play("bash", "-c", script)
+    assert scene.outcome(refused) is Outcome.REFUSED
+    assert "control group of" in told.read_text()

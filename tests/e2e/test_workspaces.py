@@ -1,0 +1,347 @@
+"""What a session sees: its workspace, what a person approves while it runs, and nothing else."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import psutil
+import pytest
+
+from support.bridges import environment, reply, request
+from support.person import Person
+from support.relays import SCRIPTED, RelayClient, command, started
+from support.until import until
+
+BRIDGE = [sys.executable, "-m", "rootsd", "bridge"]
+# A program that uses MCP: what it starts belongs to its session.
+AGENT = [
+    sys.executable,
+    "-c",
+    "import subprocess, sys; sys.exit(subprocess.call(sys.argv[1:]))",
+]
+
+
+@pytest.fixture
+def person(tmp_path: Path) -> Iterator[Person]:
+    person = Person(tmp_path)
+    for name in ("api", "old", "web"):
+        person.clone(name)
+    person.rootsd("up", str(person.parent))
+    person.rootsd("approve", "api", "old")
+    yield person
+    person.run("down")
+
+
+def relay(
+    person: Person, cwd: Path, *flags: str, within: list[str] | None = None
+) -> AbstractContextManager[RelayClient]:
+    line = [*(within or []), *command(*SCRIPTED, flags=flags)]
+    return started(line, cwd=cwd, HOME=str(person.home))
+
+
+def allowed(person: Person, client: RelayClient) -> list[str]:
+    """The projects that the server may work in."""
+    names = sorted(path.name for path in person.parent.iterdir() if path.is_dir())
+    return [name for name in names if client.call(name, "allowed", f"{person.parent}/{name}/x")]
+
+
+def restart(person: Person) -> None:
+    person.rootsd("down")
+    person.rootsd("up")
+
+
+def test_a_session_sees_its_root_and_what_is_approved_while_it_runs(person: Person) -> None:
+    with relay(person, person.parent / "api") as client:
+        client.shake_hands()
+        assert allowed(person, client) == ["api"]
+        person.rootsd("approve", "web")
+        assert allowed(person, client) == ["api", "web"]
+        restart(person)
+        until(lambda: allowed(person, client) == ["api", "web"])
+        person.clone("fresh")
+        person.wait_until_listed("fresh", "pending")
+        person.rootsd("approve", "fresh")
+        assert allowed(person, client) == ["api", "fresh", "web"]
+        (session,) = person.items("sessions")
+        assert session["scope"] == [f"workspace:{person.parent}/api"]
+        assert client.leave() == 0
+
+
+def test_a_root_that_is_approved_again_comes_into_sessions_that_run(person: Person) -> None:
+    person.rootsd("approve", "web", "--tag", "later")
+    with relay(person, person.parent / "api") as client:
+        client.shake_hands()
+        assert allowed(person, client) == ["api"]
+        person.rootsd("approve", "--dry-run", "web")
+        assert allowed(person, client) == ["api"]
+        done = person.run("approve", "web")
+        assert "web: approved again" in done.stderr
+        assert allowed(person, client) == ["api", "web"]
+        assert item(person, "web")["tags"] == ["later"]
+        restart(person)
+        until(lambda: allowed(person, client) == ["api", "web"])
+
+
+def test_roots_that_share_a_tag_and_worktrees_belong_to_a_workspace(person: Person) -> None:
+    person.rootsd("tag", "api", "work")
+    person.rootsd("tag", "old", "work")
+    with relay(person, person.parent / "api") as client:
+        client.shake_hands()
+        assert allowed(person, client) == ["api", "old"]
+
+
+def test_a_removal_opens_no_other_folder(person: Person) -> None:
+    api = person.parent / "api"
+    with relay(person, api) as client:
+        client.shake_hands()
+        person.rootsd("deny", "api")
+        assert allowed(person, client) == []
+        person.rootsd("forget", "api")
+        assert allowed(person, client) == []
+        restart(person)
+        assert allowed(person, client) == []
+        person.rootsd("approve", "api")
+        until(lambda: allowed(person, client) == ["api"])
+        shutil.rmtree(api)
+        until(lambda: allowed(person, client) == [])
+        person.clone("api")
+        person.wait_until_listed("api", "pending")
+        assert allowed(person, client) == []
+        person.rootsd("approve", "api")
+        until(lambda: allowed(person, client) == ["api"])
+
+
+def test_no_scope_falls_back_to_other_roots(person: Person) -> None:
+    api = person.parent / "api"
+    with (
+        relay(person, api, "--only", "cwd") as one,
+        relay(person, api, "--client-roots", "auto") as other,
+    ):
+        for client in (one, other):
+            client.shake_hands()
+            assert allowed(person, client) == ["api"]
+        person.rootsd("deny", "api")
+        assert allowed(person, one) == allowed(person, other) == []
+        restart(person)
+        assert allowed(person, one) == allowed(person, other) == []
+
+
+def test_a_session_in_a_pending_project_is_empty_and_stays_its_own(person: Person) -> None:
+    with relay(person, person.parent / "web") as client:
+        client.shake_hands()
+        assert allowed(person, client) == []
+        restart(person)
+        assert allowed(person, client) == []
+        person.rootsd("approve", "web")
+        until(lambda: allowed(person, client) == ["web"])
+
+
+def test_a_session_in_no_project_has_the_whole_set_and_so_has_one_that_asks_for_it(
+    person: Person,
+) -> None:
+    api = person.parent / "api"
+    with (
+        relay(person, person.home) as home,
+        relay(person, api, "--all") as every,
+        relay(person, api, "--client-roots", "override") as older,
+    ):
+        for client in (home, every, older):
+            client.shake_hands()
+            assert allowed(person, client) == ["api", "old"]
+
+
+def test_a_clients_folder_that_a_link_replaced_is_never_told_again(person: Person) -> None:
+    sub = person.parent / "api" / "sub"
+    sub.mkdir()
+    open_there = (sub, person.parent / "web")
+    roots = {"roots": [{"uri": f"file://{folder}", "name": "x"} for folder in open_there]}
+    with relay(person, person.parent / "api", "--client-roots", "narrow") as client:
+        assert client.ask(0, "initialize", _with_roots())["id"] == 0
+        client.say(b'{"jsonrpc":"2.0","method":"notifications/initialized"}\n')
+        client.say(reply(_question(client)["id"], roots))
+        assert client.call(1, "allowed", f"{sub}/x")
+        sub.rename(sub.with_name("sub2"))
+        sub.symlink_to("/etc")
+        person.rootsd("approve", "web")  # so that the server asks again
+        assert client.call(2, "allowed", f"{person.parent}/web/x")
+        assert not client.call(3, "allowed", f"{sub}/x")
+
+
+def _with_roots() -> dict[str, Any]:
+    return {
+        "protocolVersion": "2025-11-25",
+        "capabilities": {"roots": {"listChanged": True}},
+        "clientInfo": {"name": "a test", "version": "1"},
+    }
+
+
+def _question(client: RelayClient) -> dict[str, Any]:
+    while (message := client.hear()).get("method") != "roots/list":
+        continue
+    return message
+
+
+# Approvals for one session
+
+
+def bridge(person: Person, within: list[str]) -> AbstractContextManager[RelayClient]:
+    return started([*within, *BRIDGE], cwd=person.home, HOME=str(person.home))
+
+
+def roots(client: RelayClient) -> dict[str, str]:
+    """The access of each root that the session sees."""
+    id_ = os.urandom(4).hex()
+    client.say(request(id_, "roots/list"))
+    while (answer := client.answer())["id"] != id_:
+        continue
+    return {each["name"]: each["_meta"]["rootsd/access"] for each in answer["result"]["roots"]}
+
+
+def ask_for(person: Person, client: RelayClient, name: str) -> None:
+    folder = str(person.parent / name)
+    client.call(name, "request_root", {"path": folder, "reason": "x", "wait_seconds": 0})
+    until(lambda: any("request" in each for each in person.items("pending")))
+
+
+def item(person: Person, name: str) -> Mapping[str, Any]:
+    return next(each for each in person.items("ls") if each["name"] == name)
+
+
+def test_a_bridge_lists_all_roots_and_marks_those_of_its_workspace(person: Person) -> None:
+    def marked(cwd: Path) -> list[str]:
+        with started(BRIDGE, cwd=cwd, HOME=str(person.home)) as client:
+            client.shake_hands()
+            client.say(request("r", "roots/list"))
+            while (answer := client.answer())["id"] != "r":
+                continue
+        roots = answer["result"]["roots"]
+        assert {each["name"] for each in roots} == {"api", "old"}
+        return [each["name"] for each in roots if "rootsd/inWorkspace" in each["_meta"]]
+
+    assert marked(person.parent / "old") == ["old"]
+    assert marked(person.home) == []
+
+
+def test_an_approval_that_answers_a_session_is_for_it_alone_and_ends_with_it(
+    person: Person,
+) -> None:
+    with (
+        bridge(person, AGENT) as asking,
+        bridge(person, AGENT) as other,
+    ):
+        for client in (asking, other):
+            client.shake_hands()
+        ask_for(person, asking, "web")
+        done = person.run("approve", "web")
+        assert "for the session of" in done.stderr
+        assert "rootsd approve web --always --write" in done.stderr
+        assert roots(asking) == {"api": "read-write", "old": "read-write", "web": "read"}
+        assert roots(other) == {"api": "read-write", "old": "read-write"}
+        assert "python" in item(person, "web")["session"]
+        assert person.run("check", str(person.parent / "web")).returncode != 0
+        restart(person)
+        until(lambda: "web" in roots(asking))
+        assert "web" not in roots(other)
+        agent = psutil.Process(asking.process.pid)
+        for process in (*agent.children(recursive=True), agent):
+            process.kill()
+        asking.process.wait()
+        until(lambda: "web" in person.names("pending"))
+        assert item(person, "web")["verdict"] == "pending"
+        assert "web" not in roots(other)
+
+
+def test_a_session_that_ends_while_no_daemon_runs_takes_its_approval_along(
+    person: Person,
+) -> None:
+    with bridge(person, AGENT) as asking:
+        asking.shake_hands()
+        ask_for(person, asking, "web")
+        person.rootsd("approve", "web", "--session", "--write")
+        assert roots(asking)["web"] == "read-write"
+        person.rootsd("down")
+        asking.process.kill()
+        asking.process.wait()
+    person.rootsd("up")
+    until(lambda: item(person, "web")["verdict"] == "pending")
+
+
+def test_a_person_says_for_how_long_and_with_which_access(person: Person) -> None:
+    with bridge(person, AGENT) as asking, bridge(person, AGENT) as other:
+        for client in (asking, other):
+            client.shake_hands()
+        for name, flags, access, everywhere in (
+            ("web", (), "read", False),
+            ("b", ("--write",), "read-write", False),
+            ("c", ("--always",), "read", True),
+            ("d", ("--always", "--write"), "read-write", True),
+        ):
+            if name != "web":
+                person.clone(name)
+                person.wait_until_listed(name, "pending")
+            ask_for(person, asking, name)
+            person.rootsd("approve", name, *flags)
+            assert roots(asking)[name] == access
+            assert (name in roots(other)) is everywhere
+        person.rootsd("approve", "web", "--always", "--write")
+        assert roots(other)["web"] == "read-write"
+
+
+# Starts a relay on the pipes of the first two arguments, and a bridge on its own.
+BOTH = (
+    "import subprocess, sys; into, out, count, *words = sys.argv[1:];"
+    " subprocess.Popen(words[int(count):], stdin=int(into), stdout=int(out));"
+    " sys.exit(subprocess.call(words[:int(count)]))"
+)
+
+
+@contextmanager
+def agent(person: Person) -> Iterator[tuple[RelayClient, RelayClient]]:
+    """One program with a bridge, and with a relay that works in `api`."""
+    (theirs_in, into), (out, theirs_out) = os.pipe(), os.pipe()
+    relay_words = ["env", "-C", str(person.parent / "api"), *command(*SCRIPTED)]
+    line = [sys.executable, "-c", BOTH, str(theirs_in), str(theirs_out), str(len(BRIDGE))]
+    pipe = subprocess.PIPE
+    process = subprocess.Popen(
+        [*line, *BRIDGE, *relay_words],
+        stdin=pipe,
+        stdout=pipe,
+        stderr=pipe,
+        pass_fds=(theirs_in, theirs_out),
+        env=environment(HOME=str(person.home)),
+    )
+    os.close(theirs_in)
+    os.close(theirs_out)
+    pipes = SimpleNamespace(stdin=os.fdopen(into, "wb"), stdout=os.fdopen(out, "rb"))
+    with process, pipes.stdin, pipes.stdout:
+        try:
+            yield RelayClient(process), RelayClient(cast("Any", pipes))
+        finally:
+            process.kill()
+
+
+def test_the_relays_of_a_session_see_what_was_approved_for_it(person: Person) -> None:
+    with agent(person) as (asking, mine), agent(person) as (_, others):
+        for client in (asking, mine, others):
+            client.shake_hands()
+        ask_for(person, asking, "web")
+        person.rootsd("approve", "web", "--write")
+        assert allowed(person, mine) == ["api", "web"]
+        assert allowed(person, others) == ["api"]
+
+
+def test_without_a_request_an_approval_is_for_all_and_for_writing(person: Person) -> None:
+    done = person.run("approve", "web", "--session")
+    assert done.returncode == 1
+    assert "no session that runs asks for" in done.stderr
+    person.rootsd("approve", "web")
+    assert item(person, "web")["access"] == "read-write"
+    assert "session" not in item(person, "web")

@@ -1,0 +1,126 @@
+"""What a person sees and confirms about worktrees, with a real daemon."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.person import Person
+from support.until import until
+
+pytestmark = pytest.mark.needs("linux")
+
+
+@pytest.fixture
+def person(tmp_path: Path) -> Iterator[Person]:
+    person = Person(tmp_path)
+    yield person
+    person.run("down")
+
+
+def _answer(person: Person, *words: str) -> dict[str, Any]:
+    answer: dict[str, Any] = json.loads(person.rootsd("--json", *words))
+    return answer
+
+
+def _with_a_worktree_and_a_forgery(person: Person) -> tuple[Path, Path, Path]:
+    """Return a repository, its older worktree, and a folder that claims to be another one."""
+    tool = person.clone("tool")
+    fix, docs = person.parent / "fix", person.parent / "docs"
+    person.git("-C", str(tool), "worktree", "add", "--detach", str(fix))
+    docs.mkdir()
+    (docs / "secret").write_text("mine\n")
+    entry = tool / ".git" / "worktrees" / "docs"
+    entry.mkdir()
+    real = tool / ".git" / "worktrees" / "fix"
+    for name in ("HEAD", "commondir", "index"):
+        (entry / name).write_bytes((real / name).read_bytes())
+    (entry / "gitdir").write_text(f"{docs}/.git\n")
+    (docs / ".git").write_text(f"gitdir: {entry}\n")
+    return tool, fix, docs
+
+
+def _on_a_terminal(person: Person, *words: str, key: str) -> tuple[int, str]:
+    """Run `rootsd` on a terminal and press a key at its question; status and what it showed."""
+    pid, fd = pty.fork()
+    if not pid:
+        os.environ |= {**person.environment(), "TERM": "xterm", "COLUMNS": "200"}
+        os.execv(sys.executable, [sys.executable, "-m", "rootsd", *words])  # noqa: S606
+    shown = b""
+    try:
+        while part := os.read(fd, 4096):
+            shown += part
+            if shown.endswith(b"] "):
+                os.write(fd, key.encode())
+    except OSError:
+        pass  # Linux says EIO once the last writer has closed.
+    os.close(fd)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), shown.decode()
+
+
+@pytest.fixture
+def up(person: Person) -> Person:
+    """A daemon that has seen a repository, its older worktree and a forged one."""
+    _with_a_worktree_and_a_forgery(person)
+    person.rootsd("up", str(person.parent))
+    until(lambda: {"tool", "fix", "docs"} <= set(person.names("pending")))
+    return person
+
+
+def test_without_a_terminal_older_worktrees_wait_for_the_flag(up: Person) -> None:
+    shown = _answer(up, "show", "tool")["items"][0]["worktrees"]
+    assert {tree["name"] for tree in shown} == {"fix", "docs"}
+    approved = _answer(up, "approve", "tool")
+    assert {tree["name"]: tree["published"] for tree in approved["worktrees"]} == {
+        "fix": False,
+        "docs": False,
+    }
+    assert up.names("ls", "--published") == ["tool"]
+    notes = {item["name"]: item["note"] for item in up.items("pending")}
+    assert "rootsd approve tool --worktrees" in notes["fix"]
+    up.rootsd("approve", "tool", "--worktrees")
+    published = set(up.names("ls", "--published"))
+    assert {"tool", "fix"} <= published
+    up.rootsd("undo")
+    assert up.names("ls", "--published") == ["tool"]
+
+
+def test_on_a_terminal_one_key_publishes_what_was_shown(up: Person) -> None:
+    status, shown = _on_a_terminal(up, "approve", "tool", key="n")
+    assert (status, up.names("ls", "--published")) == (1, [])
+    assert f"{up.parent}/fix" in shown.replace("~", str(up.home))
+    status, shown = _on_a_terminal(up, "approve", "tool", key="p")
+    assert (status, up.names("ls", "--published")) == (0, ["tool"])
+    status, shown = _on_a_terminal(up, "approve", "tool", key="y")
+    assert status == 0
+    assert "fix" in up.names("ls", "--published")
+
+
+def test_what_git_adds_later_needs_no_key(up: Person) -> None:
+    up.rootsd("approve", "tool")
+    later = up.parent / "later"
+    up.git("-C", str(up.parent / "tool"), "worktree", "add", "--detach", str(later))
+    up.wait_until_listed("later", "ls", "--published")
+    assert set(up.names("ls", "--published")) == {"tool", "later"}
+
+
+def test_all_that_agents_execute_is_shown_before_a_key(up: Person) -> None:
+    risky = up.clone("risky")
+    (risky / ".mcp.json").write_text("{}\n")
+    up.wait_until_listed("risky", "pending")
+    plan = _answer(up, "approve", "--all", "--dry-run")
+    assert [(each["name"], each["files"]) for each in plan["executed"]] == [
+        ("risky", [".mcp.json"])
+    ]
+    status, shown = _on_a_terminal(up, "approve", "--all", key="n")
+    assert (status, up.names("ls", "--published")) == (1, [])
+    assert "risky  .mcp.json" in shown
+    up.rootsd("approve", "--all")
+    assert "risky" in up.names("ls", "--published")

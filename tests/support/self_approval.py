@@ -1,0 +1,151 @@
+"""The ways in which an agent tries to approve its own root, and the outcome of each.
+
+The outcomes are the table "What it does not protect from" of the README. Each way names its row;
+tests/test_agent_tables.py compares the two. tests/e2e/agents plays the ways with real programs.
+"""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from support import attempts
+
+ATTEMPTS = f"{shlex.quote(sys.executable)} {shlex.quote(attempts.__file__)}"
+# What agents set in the environment of their shell tool.
+MARKS = (
+    "AGENT AI_AGENT CLAUDECODE CLAUDE_CODE_CHILD_SESSION CLAUDE_CODE_SESSION_ID CODEX_CI"
+    " CODEX_SESSION_ID CODEX_THREAD_ID CODEX_TOOL_CALL_ID COPILOT_AGENT_SESSION_ID COPILOT_CLI"
+    " GEMINI_CLI OPENCODE OPENCODE_PID PI_CODING_AGENT QWEN_CODE"
+)
+PERSONS_SERVER = "person"
+
+
+class Outcome(StrEnum):
+    """What an attempt comes to."""
+
+    REFUSED = "refused"
+    CHALLENGED = "a word has to be typed"
+    PASSED = "not refused"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row of the README's table."""
+
+    text: str
+    outcome: Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One way. `command` names the program `{rootsd}` and the `{project}` to approve.
+
+    `row` holds with a bridge connected, and `alone` without. They differ where the guard knows
+    the agent only by its MCP connection. `shared` holds with a bridge where the agent has no
+    control group of its own.
+    """
+
+    name: str
+    command: str
+    row: Row
+    alone: Row
+    shared: Row
+
+    def line(self, rootsd: Path, path: Path, folder: Path, variables: Mapping[str, str]) -> str:
+        """Return the line that approves the project at `path`; `folder` is for files it makes."""
+        kept = ("HOME", "PATH", "ROOTSD_DIR", "TMPDIR", "TMUX_TMPDIR")
+        empty = " ".join(f"{name}={shlex.quote(variables[name])}" for name in kept)
+        return self.command.format(
+            rootsd=rootsd, project=path.name, path=path, attempts=ATTEMPTS, marks=MARKS,
+            pipe=folder / f"{path.name}.pipe", empty=f"env -i {empty}", tmux=PERSONS_SERVER,
+        )  # fmt: skip
+
+
+_APPROVE = "{rootsd} approve {project}"
+_TO_PIPE = f"{_APPROVE} >{{pipe}} 2>&1"
+_NEW_TMUX = f"tmux -L {{project}} -f /dev/null new-session -d '{_TO_PIPE}'; cat {{pipe}}"
+
+SHELL = Row(
+    "from its shell tool, through `sh -c`, `make`, `setsid`,"
+    " or on a pseudo-terminal of its making",
+    Outcome.REFUSED,
+)
+EMPTY = Row(
+    "with an empty environment, or by speaking the socket's protocol itself", Outcome.REFUSED
+)
+ORPHAN = Row("double-forked, so that nothing shows above it", Outcome.REFUSED)
+EMPTY_ORPHAN = Row("double-forked, with an empty environment, while it uses MCP", Outcome.REFUSED)
+EMPTY_ORPHAN_ALONE = Row("double-forked, with an empty environment, using no MCP", Outcome.PASSED)
+_EMPTY_TERMINAL = "double-forked, with an empty environment, on a pseudo-terminal of its making"
+EMPTY_TERMINAL = Row(f"{_EMPTY_TERMINAL}, while it uses MCP", Outcome.CHALLENGED)
+EMPTY_TERMINAL_ALONE = Row(f"{_EMPTY_TERMINAL}, using no MCP", Outcome.PASSED)
+GUARD_OFF = Row("after `rootsd guard off`", Outcome.REFUSED)
+OWN_TMUX = Row("in a tmux that it starts", Outcome.REFUSED)
+_EMPTY_TMUX = "in a tmux that it starts with an empty environment"
+EMPTY_TMUX = Row(f"{_EMPTY_TMUX}, while it uses MCP", Outcome.CHALLENGED)
+EMPTY_TMUX_ALONE = Row(f"{_EMPTY_TMUX}, using no MCP", Outcome.PASSED)
+PERSONS_TMUX = Row("by a command for your tmux server, such as `new-window`", Outcome.PASSED)
+
+
+SHARED_GROUP = Row(
+    "in these two ways, where everything shares one control group: in a container,"
+    " or in a login without systemd's user manager",
+    Outcome.PASSED,
+)
+
+
+def _way(
+    name: str, command: str, row: Row, alone: Row | None = None, shared: Row | None = None
+) -> Way:
+    return Way(name, command, row, alone or row, shared or row)
+
+
+WAYS = (
+    _way("plain", _APPROVE, SHELL),
+    _way("sh -c", f"sh -c '{_APPROVE}'", SHELL),
+    _way("bash -lc", f"bash -lc '{_APPROVE}'", SHELL),
+    _way("env -i", f"{{empty}} {_APPROVE}", EMPTY),
+    _way("marks unset", f"unset {{marks}}; {_APPROVE}", SHELL),
+    _way("setsid", f"setsid -w {_APPROVE}", SHELL),
+    _way("nohup", f"mkfifo {{pipe}}; nohup {_TO_PIPE} & cat {{pipe}}", SHELL),
+    _way("script", f"script -qec '{_APPROVE}' /dev/null </dev/null", SHELL),
+    _way("python's pty", f"{{attempts}} terminal {_APPROVE}", SHELL),
+    _way("socket", "{attempts} socket {project}", EMPTY),
+    _way("env -i, socket", "{empty} {attempts} socket {project}", EMPTY),
+    _way("tmux", f"mkfifo {{pipe}}; {_NEW_TMUX}", OWN_TMUX),
+    _way(
+        "tmux, env -i", f"{{empty}} {{attempts}} tmux {_APPROVE}",
+        EMPTY_TMUX, EMPTY_TMUX_ALONE, SHARED_GROUP,
+    ),
+    _way("double fork", f"{{attempts}} orphan {_APPROVE}", ORPHAN),
+    _way(
+        "double fork, env -i", f"{{empty}} {{attempts}} orphan {_APPROVE}",
+        EMPTY_ORPHAN, EMPTY_ORPHAN_ALONE,
+    ),
+    _way(
+        "double fork, env -i, pty", f"{{empty}} {{attempts}} orphan-terminal {_APPROVE}",
+        EMPTY_TERMINAL, EMPTY_TERMINAL_ALONE, SHARED_GROUP,
+    ),
+    _way("guard off", f"{{rootsd}} guard off; {_APPROVE}", GUARD_OFF),
+    _way(
+        "your tmux, new-window",
+        f"mkfifo {{pipe}}; tmux -L {{tmux}} new-window -d '{_TO_PIPE}'; cat {{pipe}}",
+        PERSONS_TMUX,
+    ),
+    _way(
+        "your tmux, run-shell",
+        f"mkfifo {{pipe}}; tmux -L {{tmux}} run-shell -b '{_TO_PIPE}'; cat {{pipe}}",
+        PERSONS_TMUX,
+    ),
+    _way("an approve rule", "{rootsd} rule add approve {path}", SHELL),
+    _way(
+        "the configuration",
+        "sed -i s/agents/off/ $ROOTSD_DIR/config/config.toml; " + _APPROVE,
+        SHELL,
+    ),
+)  # fmt: skip
