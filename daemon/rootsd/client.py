@@ -113,7 +113,7 @@ async def watch_roots(
     as nothing is known to be approved then. Arguments as for `list_roots`. Raises RootsdError
     where there is no daemon at the start, or one that does not heed `only`.
     """
-    greeting = _greeting(only, client, any_uri=any_uri)
+    greeting = _Greeting(_greeting(only, client, any_uri=any_uri))
     known: tuple[Root, ...] | None = None
     lost_at, pause = 0.0, 0.0
     while True:
@@ -139,21 +139,28 @@ async def watch_roots(
         await _wait(pause)
 
 
+@dataclass(slots=True)
+class _Greeting:
+    """The hello for the next connection of one session; None where the set is not narrowed."""
+
+    hello: hello.Hello | None
+
+
 async def _changes(
-    channel: socket.socket, greeting: hello.Hello | None
+    channel: socket.socket, greeting: _Greeting
 ) -> AsyncGenerator[tuple[Root, ...], None]:
     """The roots as often as the daemon says that they changed, until it goes away."""
     ids = count(_HELLO_ID + 1)
     reader, writer = await asyncio.open_unix_connection(sock=channel, limit=_LONGEST_ANSWER)
     try:
-        if greeting is None:
+        if greeting.hello is None:
             writer.write(encode(Request(next(ids), "roots/list")))
         else:
-            writer.write(encode(hello.encode(greeting, _HELLO_ID)))
+            writer.write(encode(hello.encode(greeting.hello, _HELLO_ID)))
         async for line in reader:
             match parse(line):
-                case (Reply(id_) | Fault(id_)) as answer if id_ == _HELLO_ID and greeting:
-                    _check_welcome(answer, greeting)
+                case (Reply(id_) | Fault(id_)) as answer if id_ == _HELLO_ID and greeting.hello:
+                    greeting.hello = _welcomed(answer, greeting.hello)
                     writer.write(encode(Request(next(ids), "roots/list")))
                 case Notice(method) if method == _CHANGED:
                     writer.write(encode(Request(next(ids), "roots/list")))
@@ -208,13 +215,17 @@ def _greeting(only: Sequence[str], client: str, *, any_uri: bool) -> hello.Hello
 
 def _greet(channel: socket.socket, greeting: hello.Hello | None) -> None:
     if greeting is not None:
-        _check_welcome(_exchange(channel, hello.encode(greeting, _HELLO_ID)), greeting)
+        _welcomed(_exchange(channel, hello.encode(greeting, _HELLO_ID)), greeting)
 
 
-def _check_welcome(answer: Reply | Fault, greeting: hello.Hello) -> None:
-    """Raise where the daemon would give more than was asked for."""
-    if isinstance(answer, Fault) and greeting.scope.narrows:
+def _welcomed(answer: Reply | Fault, greeting: hello.Hello) -> hello.Hello:
+    """Return the hello for the next connection. Raise RootsdError where the daemon would give
+    more than was asked for."""
+    if isinstance(answer, Reply):
+        return hello.resumed(greeting, answer.result)
+    if greeting.scope.narrows:
         raise RootsdError(f"the daemon cannot narrow this: {answer.message}", "rootsd up")
+    return greeting
 
 
 def _ask(channel: socket.socket, method: str, params: dict[str, Any] | None) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from rootsd.bridge.roles import Role, role_of
 from rootsd.core.errors import DaemonUnreachable, RootsdError
-from rootsd.wire.jsonrpc import Id, Request
+from rootsd.wire.jsonrpc import Fault, Id, Request, encode
 from rootsd.wire.lines import REQUEST_LIMIT
 from rootsd.wire.words import fault_line
 
@@ -17,13 +17,52 @@ _MOST_KEPT = 1 << 20
 _MOST_HELD = 256
 
 
+class Parts:
+    """The answers to a batch of which a daemon answers each request alone.
+
+    That happens if another daemon is asked, and with a daemon of version 0.1.0. The client gets
+    the answers in one line all the same (JSON-RPC 2.0, section 6).
+    """
+
+    __slots__ = ("_answers", "_missing")
+
+    def __init__(self) -> None:
+        self._answers: list[bytes] = []
+        self._missing = 0
+
+    def expect(self) -> None:
+        """Wait for one more answer."""
+        self._missing += 1
+
+    def fault(self, fault: Fault) -> None:
+        """Take the answer to a message of the batch that is no request."""
+        self._answers.append(encode(fault).rstrip(b"\n"))
+
+    def take(self, line: bytes) -> bytes:
+        """Take an answer, or b"" for a cancelled request; return all after the last one."""
+        self._missing -= 1
+        if line:
+            self._answers.append(line.rstrip(b"\n"))
+        return b"" if self._missing else self.all()
+
+    def all(self) -> bytes:
+        """Return the line with all answers, empty if there is none."""
+        if not self._answers:
+            return b""
+        return b"[" + b",".join(self._answers) + b"]\n"
+
+
 class Entry:
     """A request. `line` is None where it is too long to be kept; `times` counts the daemons that
-    were asked; `streams`: it opened a stream, so that its answer is the stream's end."""
+    were asked; `streams`: it opened a stream, so that its answer is the stream's end; `parts`
+    takes its answer if it came in a batch."""
 
-    __slots__ = ("line", "request", "role", "streams", "times")
+    __slots__ = ("line", "parts", "request", "role", "streams", "times")
 
-    def __init__(self, request: Request, line: bytes | None, times: int) -> None:
+    def __init__(
+        self, request: Request, line: bytes | None, times: int, parts: Parts | None = None
+    ) -> None:
+        self.parts = parts
         self.request = request
         self.role = role_of(request)
         self.line = line
@@ -54,12 +93,16 @@ class Owed:
         """Whether no more should be taken while there is no daemon."""
         return len(self._entries) >= _MOST_HELD or self._kept >= _MOST_KEPT
 
-    def note(self, request: Request, line: bytes, *, passed: bool) -> None:
-        """Take a request in; `passed`: a daemon has got it."""
+    def note(
+        self, request: Request, line: bytes, *, passed: bool, parts: Parts | None = None
+    ) -> None:
+        """Take a request in; `passed`: a daemon has got it; `parts`: those of its batch."""
         if request.id in self._entries:
             return  # the daemon refuses the second one, and answers the first one still
         fits = len(line) <= REQUEST_LIMIT + 1 and self._kept + len(line) <= _MOST_KEPT
-        self._entries[request.id] = Entry(request, line if fits else None, int(passed))
+        if parts is not None:
+            parts.expect()
+        self._entries[request.id] = Entry(request, line if fits else None, int(passed), parts)
         self._kept += len(line) if fits else 0
 
     def settle(self, id_: Id) -> Entry | None:
@@ -105,4 +148,5 @@ class Owed:
 
     def _refuse(self, entry: Entry, error: RootsdError) -> bytes:
         self.settle(entry.request.id)
-        return fault_line(entry.request.id, error)
+        line = fault_line(entry.request.id, error)
+        return line if entry.parts is None else entry.parts.take(line)

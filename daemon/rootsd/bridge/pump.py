@@ -159,7 +159,7 @@ class Pump:
             self._up += lines
             self._send()
         for line in lines.split(b"\n")[:-1]:
-            self._session.ask(line, passed=passed)
+            self._down += self._session.ask(line, passed=passed)
         if lines and self._why and (self._is_away or self._is_refused):
             self._down += self._session.fail(self._why)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from rootsd.bridge.owed import Entry, Owed
+from rootsd.bridge.owed import Entry, Owed, Parts
 from rootsd.bridge.roles import Role
 from rootsd.core.errors import ErrorCode, RootsdError
 from rootsd.wire import hello, words
@@ -19,6 +19,7 @@ from rootsd.wire.jsonrpc import (
     Batch,
     Fault,
     Id,
+    Malformed,
     Notice,
     Reply,
     Request,
@@ -70,19 +71,28 @@ class Session:
         """Whether no more should be taken while there is no daemon."""
         return self._owed.full
 
-    def ask(self, line: bytes, *, passed: bool) -> None:
-        """Look at a line of the client. `passed`: a daemon has it; else it goes to the next."""
+    def ask(self, line: bytes, *, passed: bool) -> bytes:
+        """Look at a line of the client, and return what to answer the client with at once.
+
+        `passed`: a daemon has the line; else it goes to the next one.
+        """
         message = parse(line)
         if isinstance(message, Batch):
+            parts = Parts()
             for member in message.members:
                 if isinstance(member, Request):
-                    self._owed.note(member, encode(member), passed=passed)
+                    self._owed.note(member, encode(member), passed=passed, parts=parts)
+                elif isinstance(member, Malformed):
+                    parts.fault(member.fault)
                 else:
                     self._heed(member)
+            if not passed and not any(isinstance(each, Request) for each in message.members):
+                return parts.all()  # no daemon is asked
         elif isinstance(message, Request):
             self._owed.note(message, line + b"\n", passed=passed)
         else:
-            self._heed(message)
+            return self._heed(message)
+        return b""
 
     def begin(self) -> Step:
         """A daemon is connected: what to tell it first."""
@@ -104,6 +114,8 @@ class Session:
 
         Raises hello.ScopeRefused and RevisionLost, after which this connection is of no use.
         """
+        if line.startswith(b"["):
+            return self._took_batch(line)
         id_ = words.id_of_answer(line)
         if id_ is None:
             return self._told(line)
@@ -112,6 +124,19 @@ class Session:
         if entry := self._owed.settle(id_):
             self.answers += 1
             self._learn(entry, line)
+            if entry.parts is not None:
+                return Step(entry.parts.take(line))
+        return Step(line + b"\n")
+
+    def _took_batch(self, line: bytes) -> Step:
+        """Pass on the answers to a whole batch."""
+        batch = parse(line)
+        for answer in batch.members if isinstance(batch, Batch) else ():
+            if not isinstance(answer, Reply | Fault) or answer.id is None:
+                continue
+            if entry := self._owed.settle(answer.id):
+                self.answers += 1
+                self._learn(entry, encode(answer))
         return Step(line + b"\n")
 
     def lose(self) -> bytes:
@@ -128,14 +153,18 @@ class Session:
         text = f"the line is longer than {limit} bytes"
         return encode(Fault(None, INVALID_REQUEST, text))
 
-    def _heed(self, message: object) -> None:
+    def _heed(self, message: object) -> bytes:
+        """Note what a notice says; return the answers to a batch if it completes them."""
         match message:
             case Notice(method) if method == words.INITIALIZED:
                 self._initialized = True
             case Notice(method, {"requestId": int() | str() as id_}) if method == words.CANCELLED:
-                self._owed.settle(id_)
+                entry = self._owed.settle(id_)
+                if entry is not None and entry.parts is not None:
+                    return entry.parts.take(b"")
             case _:
                 pass
+        return b""
 
     def _learn(self, entry: Entry, line: bytes) -> None:
         """Remember what an answer to the client has brought about."""
@@ -196,6 +225,8 @@ class Session:
             case Role.HELLO, Fault() as fault if self._scoped:
                 raise hello.refusal(fault)
             case Role.HELLO, _ if self._scoped:
+                if isinstance(answer, Reply) and self._greeting is not None:
+                    self._greeting = hello.resumed(self._greeting, answer.result)
                 return self._shake_hands()
             case Role.INITIALIZE, _:
                 self._expect_same_revision(answer)

@@ -1,46 +1,96 @@
-"""What a tool was called with, checked; what is wrong is told to the model."""
+"""The arguments of a tool call, read as the model meant them.
+
+Models send `null` or `""` for an argument that they leave out, `5.0` or `"5"` for 5, a `file://`
+URI for a path, and arguments that no schema names. None of these is an error here. What cannot be
+understood is answered with the reason and an example of a correct call, which a model can follow.
+"""
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import unquote_to_bytes
 
-from rootsd.core.labels import safe_label
+from rootsd.core.labels import safe_json, safe_label
 from rootsd.core.paths import bytes_of
+
+_SCHEME = "file://"
+# What models call the path of a folder when they do not look at the schema.
+_PATH_NAMES = ("path", "uri", "folder", "directory", "dir", "file", "file_path", "filePath")
+_NAME_NAMES = ("name", "root", "project")
 
 
 class BadArguments(Exception):
-    """The model can put this right by itself: the message tells how."""
+    """A call that the model can correct by itself; the message says how."""
 
 
-def expect(arguments: Mapping[str, Any], *allowed: str) -> None:
-    """Raises BadArguments where there is any but the allowed ones."""
-    if unknown := sorted(arguments.keys() - set(allowed)):
-        takes = ", ".join(allowed) or "none"
-        raise BadArguments(f"unknown argument {safe_label(unknown[0])}; this tool takes {takes}")
+class Arguments:
+    """What one tool was called with; `example` is a correct call of that tool."""
 
+    def __init__(self, given: Mapping[str, Any] | None, example: Mapping[str, object]) -> None:
+        self._given = given or {}
+        self._example = example
 
-def text(arguments: Mapping[str, Any], name: str) -> str:
-    """A string that must be there and not be empty."""
-    value = arguments.get(name)
-    if not isinstance(value, str) or not value:
-        raise BadArguments(f"give {name}, as a string that is not empty")
-    return value
+    def name(self) -> str | None:
+        """Return the name of a root, or None if it is left out. Raises BadArguments."""
+        return self._first(_NAME_NAMES)
 
+    def path(self) -> str | None:
+        """Return the path or URI as given, or None if it is left out. Raises BadArguments."""
+        return self._first(_PATH_NAMES)
 
-def path(arguments: Mapping[str, Any]) -> bytes:
-    """The absolute path called `path`, not yet canonical."""
-    value = text(arguments, "path")
-    if not value.startswith("/") or "\0" in value:
-        raise BadArguments("give path as an absolute path, without NUL")
-    return bytes_of(value)
+    def text(self, name: str) -> str | None:
+        """Return a string, or None if it is left out. Raises BadArguments for other types."""
+        value = self._given.get(name)
+        if value is None or value == "":
+            return None
+        if not isinstance(value, str):
+            raise self.wrong(f"{name} is no string")
+        return value
 
+    def number(self, name: str) -> float | None:
+        """Return a number, or None if it is left out. Raises BadArguments for other values."""
+        value = self._given.get(name)
+        if value is None or value == "":
+            return None
+        try:
+            found = math.nan if isinstance(value, bool) else float(value)
+        except (TypeError, ValueError, OverflowError):
+            found = math.nan
+        if math.isnan(found):
+            raise self.wrong(f"{name} is no number")
+        return found
 
-def seconds(arguments: Mapping[str, Any], name: str, usual: float, longest: int) -> float:
-    """A whole number of seconds from 0 to `longest`, or `usual` where it is left out."""
-    value = arguments.get(name)
-    if value is None:
-        return usual
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= longest:
-        raise BadArguments(f"give {name} as a whole number from 0 to {longest}")
-    return value
+    def absolute(self, text: str) -> bytes:
+        """Return the absolute path that `text`, a path or a `file://` URI, stands for.
+
+        The path is not canonical yet. Raises BadArguments.
+        """
+        path = self._of_uri(text) if text[: len(_SCHEME)].lower() == _SCHEME else bytes_of(text)
+        if not path.startswith(b"/") or b"\0" in path:
+            raise self.wrong(f"{safe_label(text)} is no absolute path")
+        return path
+
+    def wrong(self, reason: str) -> BadArguments:
+        """Return the error that names the reason and shows a correct call."""
+        example = safe_json(json.dumps(self._example, ensure_ascii=False))
+        return BadArguments(f"{reason}. A correct call has these arguments: {example}")
+
+    def _first(self, names: tuple[str, ...]) -> str | None:
+        """Return the argument `names[0]`, else the first string under one of the other names."""
+        if (text := self.text(names[0])) is not None:
+            return text
+        others = (self._given.get(name) for name in names[1:])
+        return next((other for other in others if isinstance(other, str) and other), None)
+
+    def _of_uri(self, text: str) -> bytes:
+        """Return the path of a `file://` URI (RFC 8089); the host is empty or this machine.
+
+        Models rarely write `?` and `#` as %3F and %23, so these two stand for themselves.
+        """
+        host, slash, rest = text[len(_SCHEME) :].partition("/")
+        if host.lower() not in ("", "localhost"):
+            raise self.wrong(f"{safe_label(text)} names a folder on another machine")
+        return unquote_to_bytes((slash + rest).encode("utf-8", "surrogateescape"))

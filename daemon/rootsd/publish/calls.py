@@ -30,6 +30,8 @@ from mcp.shared.jsonrpc_dispatcher import (
 )
 from mcp.shared.transport_context import TransportContext
 from mcp_types import (
+    CLIENT_CAPABILITIES_META_KEY,
+    CLIENT_INFO_META_KEY,
     PROTOCOL_VERSION_META_KEY,
     ErrorData,
     JSONRPCError,
@@ -38,13 +40,17 @@ from mcp_types import (
 )
 
 from rootsd.core.labels import safe_label
-from rootsd.publish.outlet import Outlet
+from rootsd.publish.outlet import BatchAnswer, Outlet
 from rootsd.publish.server import handshake_options
 from rootsd.publish.shapes import JsonObject
 from rootsd.publish.view import View
-from rootsd.wire.jsonrpc import INTERNAL_ERROR, METHOD_NOT_FOUND, Id, Request
+from rootsd.wire.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND, Id, Request
 
 log = logging.getLogger(__name__)
+
+_REQUIRED_KEYS = (PROTOCOL_VERSION_META_KEY, CLIENT_CAPABILITIES_META_KEY)
+_ENVELOPE_KEYS = frozenset((*_REQUIRED_KEYS, CLIENT_INFO_META_KEY))
+_METHODS_OF_2026 = frozenset(("server/discover", "subscriptions/listen"))
 
 # No request is ever sent from here: the older revisions would allow it, the newest one does not.
 _TRANSPORT = TransportContext(kind="jsonrpc", can_send_request=False)
@@ -60,13 +66,18 @@ class Calls:
         self._outlet = outlet
         self._handshake: ServerRunner[View] | None = None
 
-    async def take(self, request: Request, params: JsonObject | None) -> None:
-        """Have a request answered. Returns at once, but for `initialize`: what a client says
-        right after it finds the handshake done."""
-        scope = await self._outlet.open(request.id)
+    async def take(
+        self, request: Request, params: JsonObject | None, batch: BatchAnswer | None = None
+    ) -> None:
+        """Have a request answered, as a part of the answer to `batch` if it came in one.
+
+        Returns at once, but for `initialize`: what a client says right after it finds the
+        handshake done.
+        """
+        scope = await self._outlet.open(request.id, batch)
         if request.method == "initialize":
             await self._answer(self._shaken().on_request, request, params, scope)
-        elif _has_envelope(params):
+        elif self._is_enveloped(request.method, params):
             self._group.start_soon(self._answer, self._on_enveloped, request, params, scope)
         else:
             kernel = self._shaken().on_request
@@ -98,6 +109,16 @@ class Calls:
         if not scope.cancel_called:  # else the client has taken it back, and awaits no answer
             await self._outlet.send(answer)
 
+    def _is_enveloped(self, method: str, params: JsonObject | None) -> bool:
+        """Return whether a request speaks 2026-07-28, or would have to.
+
+        It does if it has one of the envelope's keys, or calls a method of that revision alone. A
+        request without any of this needs a handshake before it; only `ping` does not.
+        """
+        if _envelope(params).keys() & _ENVELOPE_KEYS or method in _METHODS_OF_2026:
+            return True
+        return self._handshake is None and method != "ping"
+
     def _shaken(self) -> ServerRunner[View]:
         """The kernel of the older revisions, which keeps what the handshake settled."""
         if self._handshake is None:
@@ -116,6 +137,7 @@ class Calls:
         params: Mapping[str, Any] | None,
     ) -> dict[str, Any]:
         """The kernel of 2026-07-28, where each request says who asks. Raises MCPError."""
+        _check_envelope(_envelope(params))
         route = classify_inbound_request({"method": method, "params": params})
         if isinstance(route, InboundLadderRejection):
             raise MCPError(route.code, route.message, route.data)
@@ -165,13 +187,28 @@ class _Call:
         raise NoBackChannelError(method)
 
 
-def _has_envelope(params: JsonObject | None) -> bool:
-    """Whether a request is one of 2026-07-28, as the SDK tells the eras apart."""
+def _envelope(params: Mapping[str, Any] | None) -> JsonObject:
     match params:
         case {"_meta": dict() as meta}:
-            return PROTOCOL_VERSION_META_KEY in meta
+            return meta
         case _:
-            return False
+            return {}
+
+
+def _check_envelope(meta: JsonObject) -> None:
+    """Raise MCPError with -32602 that names each key that 2026-07-28 requires and `meta` lacks.
+
+    See "Per-request protocol fields" in basic/index of that revision (SEP-2575).
+    """
+    wrong = [f"{key} is missing" for key in _REQUIRED_KEYS if key not in meta]
+    if not wrong and not isinstance(meta[CLIENT_CAPABILITIES_META_KEY], dict):
+        wrong = [f"{CLIENT_CAPABILITIES_META_KEY} is no object"]
+    if not isinstance(meta.get(CLIENT_INFO_META_KEY, {}), dict):
+        wrong.append(f"{CLIENT_INFO_META_KEY} is no object")
+    if wrong:
+        reason = f"in params._meta {', '.join(wrong)}; clients of older revisions send initialize"
+        missing = [key for key in _REQUIRED_KEYS if key not in meta]
+        raise MCPError(INVALID_PARAMS, reason, {"reason": reason, "missing": missing})
 
 
 def _in_our_words(error: Exception, method: str) -> ErrorData:

@@ -1,4 +1,16 @@
-"""The tools as clients and models see them: titles, descriptions, schemas, annotations."""
+"""The tools as clients and models see them: titles, descriptions, schemas, annotations.
+
+The input schemas use only what every model API takes: types, properties, descriptions, `required`.
+Bounds stand in the descriptions, and the tools take what is out of bounds as it was meant: some
+clients check arguments by the schema, and the model would see an error that we cannot explain.
+
+`list_roots` has no output schema, since it returns text alone. Claude Code, Codex, VS Code and
+opencode show their model only `structuredContent` if there is any; Gemini CLI, Qwen Code, Open
+WebUI and the agent SDKs show only `content`; Copilot shows both. Text alone reaches every model,
+once. (anthropics/claude-code#79944, openai/codex#2594, anomalyco/opencode#32074,
+github/copilot-cli#4515)
+Programs read the list as JSON from `roots://approved` or `roots/list`.
+"""
 
 from __future__ import annotations
 
@@ -25,6 +37,10 @@ _ROOT_SCHEMA: dict[str, Any] = {
             "description": "read: the user asks that nothing in it be changed.",
         },
         "tags": {"type": "array", "items": {"type": "string"}},
+        "in_workspace": {
+            "type": "boolean",
+            "description": "true: the folder belongs to the project that this session works in.",
+        },
     },
     "required": ["name", "path", "uri", "kind", "access", "tags"],
 }
@@ -32,23 +48,34 @@ _REVISION_SCHEMA: dict[str, Any] = {
     "type": "integer",
     "description": "Grows with each change of the approved set, and never goes back.",
 }
+_CHANGES_SCHEMA: dict[str, Any] = {
+    "type": "string",
+    "description": "Which approved folders were added or removed since your last call, if any.",
+}
+USUAL_LIMIT = 100
 
 LIST_ROOTS = Tool(
     name="list_roots",
     title="List approved folders",
     description=(
-        "Lists every project folder that the user approved for work in this session. Call it"
-        " before reading or changing files, and again when told that the list changed. A folder"
-        " that is not listed is not approved."
+        "Lists the project folders that the user approved for work in this session, one per line:"
+        " name, path, access. Call it before reading or changing files. A folder that is not"
+        " listed is not approved. Later, the answer of each of these tools says which folders"
+        " were added or removed since your last call."
     ),
-    input_schema={"type": "object", "properties": {}, "additionalProperties": False},
-    output_schema={
+    input_schema={
         "type": "object",
         "properties": {
-            "roots": {"type": "array", "items": _ROOT_SCHEMA},
-            "revision": _REVISION_SCHEMA,
+            "query": {
+                "type": "string",
+                "description": "List only folders with this text in their name, a tag or the path;"
+                " * and ? are wildcards. Leave it out to list all.",
+            },
+            "limit": {
+                "type": "integer",
+                "description": f"The most folders to list; {USUAL_LIMIT} if it is left out.",
+            },
         },
-        "required": ["roots", "revision"],
     },
     annotations=_READS,
 )
@@ -58,16 +85,19 @@ RESOLVE_ROOT = Tool(
     title="Find an approved folder",
     description=(
         "Finds one approved folder by its name, or tells whether a path lies inside one and"
-        " inside which. Give either name or path. Symbolic links are followed: where one leads out"
-        " of a folder, the path is not inside."
+        " inside which. Give the name, or the path, or the name and a path relative to that"
+        " folder. Symbolic links are followed: if one leads out of a folder, the path is not"
+        " inside."
     ),
     input_schema={
         "type": "object",
         "properties": {
             "name": {"type": "string", "description": "Name of a root, as list_roots shows it."},
-            "path": {"type": "string", "description": "Absolute path of a file or folder."},
+            "path": {
+                "type": "string",
+                "description": "Absolute path or file:// URI of a file or folder.",
+            },
         },
-        "additionalProperties": False,
     },
     output_schema={
         "type": "object",
@@ -82,6 +112,7 @@ RESOLVE_ROOT = Tool(
                 "description": "The path seen from the root; '.' for the root itself.",
             },
             "revision": _REVISION_SCHEMA,
+            "changes": _CHANGES_SCHEMA,
         },
         "required": ["inside", "root", "relative", "revision"],
     },
@@ -103,21 +134,21 @@ REQUEST_ROOT = Tool(
     input_schema={
         "type": "object",
         "properties": {
-            "path": {"type": "string", "description": "Absolute path of the folder."},
+            "path": {
+                "type": "string",
+                "description": "Absolute path or file:// URI of the folder.",
+            },
             "reason": {
                 "type": "string",
-                "maxLength": LONGEST_REASON,
-                "description": "What the folder is needed for, in a sentence for the user.",
+                "description": "What the folder is needed for, in a short sentence for the user.",
             },
             "wait_seconds": {
                 "type": "integer",
-                "minimum": 0,
-                "maximum": LONGEST_WAIT_S,
-                "description": "How long to wait for the decision; 45 where it is left out.",
+                "description": "How long to wait for the decision, from 0 to"
+                f" {LONGEST_WAIT_S}; 45 if it is left out.",
             },
         },
         "required": ["path", "reason"],
-        "additionalProperties": False,
     },
     output_schema={
         "type": "object",
@@ -133,6 +164,7 @@ REQUEST_ROOT = Tool(
             "root": {**_ROOT_SCHEMA, "type": ["object", "null"]},
             "revision": _REVISION_SCHEMA,
             "advice": {"type": "string", "description": "What to do now."},
+            "changes": _CHANGES_SCHEMA,
         },
         "required": ["approved", "denied", "root", "revision", "advice"],
     },

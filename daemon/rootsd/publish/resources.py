@@ -123,7 +123,7 @@ def _resource_of(root: Root) -> Resource:
 async def _text_of(uri: str, view: View) -> str | None:
     published = await view.current()
     if uri == APPROVED_URI:
-        return approved_text(published, view.uris)
+        return approved_text(published, view.uris, view.workspace(published))
     root = root_named_by(uri, published)
     return root_text(root) if root else None
 

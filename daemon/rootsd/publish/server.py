@@ -11,7 +11,6 @@ from contextlib import asynccontextmanager
 from mcp.server.caching import CacheableMethod, CacheHint
 from mcp.server.lowlevel import NotificationOptions, Server
 from mcp.server.models import InitializationOptions
-from mcp_types import CallToolRequestParams
 
 from rootsd import __version__
 from rootsd.core.model import Published
@@ -24,7 +23,8 @@ from rootsd.publish.view import View
 _INSTRUCTIONS = (
     "rootsd tells which project folders the user approved. Call list_roots before you work with"
     " files, and keep to the folders it lists; a folder that is not listed was not approved."
-    " This server tells and does not enforce. Subscribe to roots://approved to hear of changes."
+    " Each later answer of a tool says what changed since your last call. This server tells and"
+    " does not enforce. The resource roots://approved holds the list as JSON."
 )
 
 # Roots are never to be kept: one may be revoked at any moment. The rest is the same for everybody
@@ -69,6 +69,7 @@ def build_server(source: RootsSource) -> Server[View]:
         instructions=_INSTRUCTIONS,
         lifespan=lifespan,
         on_list_tools=tools.list_tools,
+        on_call_tool=tools.call_tool,
         on_list_resources=resources.list_resources,
         on_list_resource_templates=resources.list_templates,
         on_read_resource=resources.read_resource,
@@ -78,8 +79,6 @@ def build_server(source: RootsSource) -> Server[View]:
         on_completion=completion.complete,
         cache_hints=_CACHE_HINTS,
     )
-    # Not as `on_call_tool`, which takes no result that is prepared.
-    server.add_request_handler("tools/call", CallToolRequestParams, tools.call_tool)
     server.middleware.clear()  # it makes spans of OpenTelemetry, which nobody here collects
     return server
 

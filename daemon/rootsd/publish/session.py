@@ -11,6 +11,8 @@ import anyio
 from anyio.abc import ByteStream, TaskGroup, TaskStatus
 
 from rootsd.core.allowance import Allowance
+from rootsd.core.scope import NO_START, Start
+from rootsd.core.session_keys import NOBODY, Membership
 from rootsd.publish.difference import Difference
 from rootsd.publish.eras import Eras
 from rootsd.publish.pace import NOTICE_INTERVAL_S, Pace
@@ -58,24 +60,27 @@ class End(StrEnum):
     SLOW_READER = "did not read its answers"
 
 
-async def serve_session(
+async def serve_session(  # noqa: PLR0913 - one connection has many sides
     stream: ByteStream,
     source: RootsSource,
     *,
     witness: Witness,
     heard: Callable[[], None] = lambda: None,
     requests: Allowance | None = None,
+    member: Membership = NOBODY,
+    start: Start = NO_START,
     turn: Turn = at_once,
     limits: Limits = DEFAULT_LIMITS,
 ) -> End:
     """Serve MCP on `stream` until the peer leaves or oversteps a limit; closes the stream.
 
-    `witness` is told what is to be known about the session, `heard` is called when it has sent a
-    whole line, `requests` is how often its process may ask for a folder, and each line waits for
-    its `turn`. Nothing that a peer sends raises. Cancel the call to end the connection from this
-    side.
+    `witness` is told what is to be known about the session. `heard` is called when it has sent a
+    whole line. `requests` is how often its process may ask for a folder, and `member` tells which
+    sessions it belongs to. `start` tells its workspace, whose roots are marked. Each line waits
+    for its `turn`. Nothing that a peer sends raises.
+    Cancel the call to end the connection from this side.
     """
-    view = View(source, witness, limits.patience)
+    view = View(source, witness, limits.patience, member=member, start=start)
     if requests is not None:
         view.requests = requests
     session = _Session(stream, view, heard, turn, limits)

@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 from rootsd.core.labels import safe_json, safe_label
-from rootsd.core.model import Published, Root
+from rootsd.core.model import Access, Published, Root
 from rootsd.core.paths import bytes_of, text_of
 from rootsd.core.scope import Uris, is_folder, mcp_roots
 from rootsd.publish.memo import shared, shared_each
@@ -18,6 +18,11 @@ ROOT_TEMPLATE = "roots://root/{+name}"
 JSON_TYPE = "application/json"
 
 JsonObject = dict[str, Any]
+Here = frozenset[bytes]
+"""The paths of the roots in the workspace of a session."""
+NOWHERE: Here = frozenset()
+
+_PLAIN = frozenset("/._-~@+=%:")
 
 
 def label_of(root: Root) -> str:
@@ -48,8 +53,9 @@ def _named(published: Published) -> dict[str, Root]:
     return labels | {root.name: root for root in published.roots}
 
 
-def item_of(root: Root) -> JsonObject:
-    """A root as tools and `roots://root/` show it; `path` is null where it is no folder."""
+def item_of(root: Root, here: Here = NOWHERE) -> JsonObject:
+    """Return a root as tools and `roots://root/` show it; `path` is null where it is no folder."""
+    mark = {"in_workspace": True} if root.path in here else {}
     return {
         "name": label_of(root),
         "path": text_of(root.path) if is_folder(root) else None,
@@ -57,28 +63,42 @@ def item_of(root: Root) -> JsonObject:
         "kind": root.kind.value,
         "access": root.access.value,
         "tags": [safe_label(tag) for tag in root.tags],
+        **mark,
     }
 
 
-@shared(size=4)
-def listing_of(published: Published) -> JsonObject:
-    """The result of the tool `list_roots`: every root, folder or not."""
-    return {"roots": [item_of(root) for root in published.roots], "revision": published.revision}
+def line_of(root: Root, here: Here = NOWHERE) -> str:
+    """Return a root as one line for a model: name, path or URI, access, and the mark of a root in
+    the workspace."""
+    place = text_of(root.path)
+    access = "read only" if root.access is Access.READ else root.access.value
+    mark = " (in this workspace)" if root.path in here else ""
+    return f"- {quoted(label_of(root))}: {quoted(place)} ({access}){mark}"
 
 
-@shared(size=4)
-def listing_text(published: Published) -> str:
-    """`listing_of` as JSON, for clients older than structured results."""
-    return compact(listing_of(published))
+def quoted(text: str) -> str:
+    """Return `text` so that it cannot be taken for anything else in a line.
+
+    Plain text stays as it is. Any other text becomes a JSON string, which gives back exactly the
+    name on the disk, and holds no character that hides or reorders what a model reads.
+    """
+    if text and all(char in _PLAIN or char.isalnum() for char in text):
+        return text
+    return safe_json(json.dumps(text, ensure_ascii=False))
 
 
-@shared(size=4)
-def roots_result(published: Published, uris: Uris) -> JsonObject:
-    """The result of `roots/list` (MCP's ListRootsResult)."""
-    return {"roots": [_mcp_root(root) for root in mcp_roots(published, uris)]}
+def roots_result(published: Published, uris: Uris, here: Here = NOWHERE) -> JsonObject:
+    """Return the result of `roots/list` (MCP's ListRootsResult)."""
+    return _roots_result(published, uris, here)
 
 
-def _mcp_root(root: Root) -> JsonObject:
+@shared(size=16)
+def _roots_result(published: Published, uris: Uris, here: Here) -> JsonObject:
+    return {"roots": [_mcp_root(root, here) for root in mcp_roots(published, uris)]}
+
+
+def _mcp_root(root: Root, here: Here) -> JsonObject:
+    mark = {"rootsd/inWorkspace": True} if root.path in here else {}
     return {
         "uri": root.uri,
         "name": label_of(root),
@@ -86,21 +106,30 @@ def _mcp_root(root: Root) -> JsonObject:
             "rootsd/kind": root.kind.value,
             "rootsd/access": root.access.value,
             "rootsd/tags": [safe_label(tag) for tag in root.tags],
+            **mark,
         },
     }
 
 
-@shared(size=4)
-def approved_text(published: Published, uris: Uris) -> str:
-    """The text of `roots://approved`: the result of `roots/list`, and the revision."""
-    members = ",".join(_mcp_root_texts(mcp_roots(published, uris)))
+def approved_text(published: Published, uris: Uris, here: Here = NOWHERE) -> str:
+    """Return the text of `roots://approved`: the result of `roots/list`, and the revision."""
+    return _approved_text(published, uris, here)
+
+
+@shared(size=16)
+def _approved_text(published: Published, uris: Uris, here: Here) -> str:
+    roots = mcp_roots(published, uris)
+    members = ",".join(
+        compact(_mcp_root(root, here)) if root.path in here else text
+        for root, text in zip(roots, _mcp_root_texts(roots), strict=True)
+    )
     return f'{{"roots":[{members}],"revision":{published.revision}}}'
 
 
 @shared_each(size=4)
 def _mcp_root_texts(root: Root) -> str:
     """Kept for each root: to write thousands of them takes longer than the rest of an answer."""
-    return compact(_mcp_root(root))
+    return compact(_mcp_root(root, NOWHERE))
 
 
 def root_text(root: Root) -> str:

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Protocol
 
 from rootsd.core.allowance import Allowance
-from rootsd.core.model import Published
-from rootsd.core.scope import Scope
+from rootsd.core.model import Published, SessionKey
+from rootsd.core.scope import Scope, Start
 
 
 def requests_of_one_process() -> Allowance:
@@ -52,8 +52,14 @@ class RootsSource(Protocol):
         not exist stays as it was written. `path` holds no NUL."""
         ...
 
-    def request(self, path: bytes, asker: str, reason: str) -> Asked:
-        """Let the user know that a client wants the folder at `path` (canonical) for a root.
+    async def starting_in(self, folder: bytes) -> Start:
+        """Return the start of a session that begins now with its working directory in `folder`
+        (canonical). Raises ValueError where that cannot be told."""
+        ...
+
+    def request(self, path: bytes, asker: str, reason: str, session: SessionKey | None) -> Asked:
+        """Let the user know that a client wants the folder at `path` (canonical) for a root, for
+        `session`; None where the client only has it open.
 
         Returns at once and alike, whatever lies there; all texts are safe to show. Raises Busy
         where too much was asked for of late.

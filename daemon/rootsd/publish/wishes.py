@@ -7,18 +7,20 @@ difference to it, nor to the time it takes.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable
+from contextlib import suppress
 from math import ceil
-from typing import Any, Protocol
+from typing import Protocol
 
 import anyio
+from mcp.shared.exceptions import MCPError
 
 from rootsd.core.errors import Busy
 from rootsd.core.labels import safe_label
 from rootsd.core.model import Published, Root
+from rootsd.core.paths import bytes_of
 from rootsd.core.scope import holding
-from rootsd.publish import arguments as given
-from rootsd.publish.arguments import BadArguments
+from rootsd.publish.arguments import Arguments, BadArguments
 from rootsd.publish.offers import LONGEST_REASON, LONGEST_WAIT_S
 from rootsd.publish.shapes import JsonObject, item_of
 from rootsd.publish.source import Asked
@@ -40,20 +42,27 @@ class Report(Protocol):
     ) -> Awaitable[None]: ...
 
 
-async def request_root(arguments: Mapping[str, Any], view: View, report: Report) -> JsonObject:
-    """The result of the tool. Raises BadArguments, also where too much was asked for of late."""
-    given.expect(arguments, "path", "reason", "wait_seconds")
-    reason = safe_label(given.text(arguments, "reason"), limit=LONGEST_REASON)
+async def request_root(
+    arguments: Arguments, view: View, report: Report
+) -> tuple[JsonObject, Published]:
+    """Return the result of the tool, and the set that it is made from.
+
+    Raises BadArguments, also if the client asked for too many folders of late.
+    """
+    typed, why = arguments.path(), arguments.text("reason")
+    if typed is None or why is None:
+        raise arguments.wrong(f"{'reason' if typed else 'path'} is left out")
+    reason = safe_label(why, limit=LONGEST_REASON)
     patience = view.patience
-    wait = given.seconds(arguments, "wait_seconds", patience.usual_s, LONGEST_WAIT_S)
-    typed = given.path(arguments)
+    wait = _wait(arguments, patience.usual_s)
+    folder = arguments.absolute(typed)
     _count(view)
     denied = False
-    path = await view.source.canonical(typed)
+    path = await view.source.canonical(folder)
     published = await view.current()
     if (root := holding(published, path)) is None:
         try:
-            asked = view.source.request(path, view.client, reason)
+            asked = view.source.request(path, view.client, reason, view.member.key)
         except Busy as error:
             raise BadArguments(error.message) from error
         if view.waiting < patience.calls:
@@ -63,13 +72,32 @@ async def request_root(arguments: Mapping[str, Any], view: View, report: Report)
             finally:
                 view.waiting -= 1
         denied = root is None and asked.is_denied
-    return {
+    found = {
         "approved": root is not None,
         "denied": denied,
-        "root": item_of(root) if root else None,
+        "root": item_of(root, view.workspace(published)) if root else None,
         "revision": published.revision,
         "advice": _APPROVED if root else _DENIED if denied else _NOT_YET,
     }
+    return found, published
+
+
+def _wait(arguments: Arguments, usual: float) -> float:
+    """Return the seconds to wait; a number out of bounds means the nearest that is allowed."""
+    wait = arguments.number("wait_seconds")
+    return usual if wait is None else min(max(wait, 0.0), LONGEST_WAIT_S)
+
+
+async def propose(path: str, reason: str, view: View) -> None:
+    """Make a folder known to the user that a client has open; no answer says what becomes of it.
+    Where too much was asked for of late, it is dropped."""
+    if not path.startswith("/") or "\0" in path or view.requests.wait(anyio.current_time()):
+        return
+    folder = await view.source.canonical(bytes_of(path))
+    with suppress(Busy, MCPError):
+        if holding(await view.current(), folder) is None:
+            reason = safe_label(reason, limit=LONGEST_REASON)
+            view.source.request(folder, view.client, reason, None)
 
 
 def _count(view: View) -> None:

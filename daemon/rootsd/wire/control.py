@@ -26,7 +26,7 @@ from rootsd.wire.news import NewsQuery
 from rootsd.wire.projects import NextWaiting, ProjectsQuery
 from rootsd.wire.request import BadRequest, Request
 from rootsd.wire.rules import RuleAddition, RuleRemoval, RulesQuery
-from rootsd.wire.running import Reload, StatusQuery, Stop
+from rootsd.wire.running import Announcement, Reload, StatusQuery, Stop
 from rootsd.wire.scans import ScanOrder
 from rootsd.wire.sessions import SessionsQuery
 from rootsd.wire.standing import CheckQuery, WhyQuery
@@ -58,6 +58,7 @@ FORMS: tuple[type[Request], ...] = (
     GuardQuery,
     SetGuard,
     LogQuery,
+    Announcement,
     Stop,
 )
 METHODS: Mapping[str, type[Request]] = {form.method: form for form in FORMS}

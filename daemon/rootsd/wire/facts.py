@@ -59,12 +59,33 @@ class Facts(TypedDict):
     findings: list[FoundInside] | None
 
 
+class WorktreeItem(TypedDict):
+    """A worktree of a project, where an approval of the project concerns it.
+
+    `published` tells whether clients see it. If they do not, `reason` says why it stays pending,
+    and `confirmable` whether a person can have it published with the project all the same.
+    `identity` is a word that stands for the directory.
+    """
+
+    id: str
+    name: str
+    path: str | None
+    path_b64: str | None
+    main: str
+    identity: str
+    published: bool
+    confirmable: bool
+    reason: str | None
+
+
 class MoreFacts(TypedDict, total=False):
     """What else is there in answer to a `ShowQuery`. `identity` is a word that stands for the
-    directory: whatever takes its place has another."""
+    directory: whatever takes its place has another. `worktrees` are those that an approval of the
+    project concerns."""
 
     identity: str
     findings_left_out: int
     ecosystems: list[str]
     size: Size
     last_commit: LastCommit | None
+    worktrees: list[WorktreeItem]

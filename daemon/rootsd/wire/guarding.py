@@ -50,9 +50,17 @@ class GuardStatus(TypedDict):
     warnings: list[str]
 
 
+class TakenBack(TypedDict):
+    """The event that an undoing took back: its number, and its verb."""
+
+    seq: int
+    verb: str
+
+
 class LogItem(TypedDict):
     """One event. `path` is null where it is not about a project, or not UTF-8; `what` tells of it
-    in words that are safe to show, `actor` and `by` who ordered it, null for what was seen."""
+    in words that are safe to show, `actor` and `by` who ordered it, null for what was seen.
+    `undid` is null where the event undoes nothing."""
 
     seq: int
     at: str
@@ -62,6 +70,7 @@ class LogItem(TypedDict):
     path: str | None
     path_b64: str | None
     what: str
+    undid: TakenBack | None
 
 
 class LogListing(TypedDict):
@@ -73,16 +82,16 @@ class LogListing(TypedDict):
 
 
 class Challenge(TypedDict):
-    """What has to be typed on the caller's terminal before an order is followed: `word`, below
-    the `lines` that say what is at stake and why it is asked. Sent back as `TYPED`."""
+    """A word was shown on the caller's own `terminal`, below what is at stake. The command is
+    followed if the same connection sends it again with the word as `TYPED`. The word itself never
+    goes over the connection. Version 0.1.0 sent it there; a command of that version gives up."""
 
-    lines: list[str]
-    word: str
+    terminal: str
 
 
 class RefusedStatus(TypedDict):
-    """The orders that were refused since somebody looked last; `what`, `by` and `why` are those of
-    the newest."""
+    """Commands that were refused, or that an agent ran, since a person looked last. `what`, `by`
+    and `why` are those of the newest."""
 
     count: int
     at: str

@@ -4,6 +4,10 @@ It is an ordinary JSON-RPC request, so that a daemon that does not know it answe
 go on as with any MCP client. It comes first on the connection or not at all. A field that this
 version does not know makes the hello unusable: an unknown field might have narrowed the scope,
 and ignoring it would publish more than was asked for.
+
+The daemon decides once what the working directory of a session stands for. Its answer says so in
+`start`. A bridge or relay that connects again, to the same daemon or to the next one, sends that
+`start` along, and the session goes on as it began.
 """
 
 from __future__ import annotations
@@ -17,31 +21,46 @@ from rootsd.wire.jsonrpc import METHOD_NOT_FOUND, Fault, Id, Notice, Params, Req
 METHOD = "rootsd/hello"
 TOLD = "rootsd/told"
 """The notice by which a relay says what its server was told: it may be less than it was given."""
+PROPOSED = "rootsd/proposed"
+"""The notice by which a relay makes known a folder that its client has open and that is not
+approved. It is no request: no session waits for an answer."""
 VERSION = 1
 
 _CLIENT_LIMIT = 128
 _MOST_TOLD = 20
 _TAG, _CWD = "tag:", "cwd"
-_FIELDS = frozenset({"version", "client", "only", "tags", "cwd", "any_uri"})
+_FIELDS = frozenset({"version", "client", "only", "tags", "cwd", "workspace", "start", "any_uri"})
+
+
+class Start(NamedTuple):
+    """The beginning of a session, as the daemon told it: the project that held the working
+    directory (absolute, None for none), and the number of the newest approval then."""
+
+    anchor: str | None = None
+    approvals: int = 0
 
 
 class Scope(NamedTuple):
     """Which part of the published set a connection asks for.
 
-    A root fits that bears one of the names or one of the tags, or that is the innermost one to
-    hold the folder `cwd` (absolute). Where none of the three is given, all fit. `any_uri` adds
-    those that are no `file://` URIs to `roots/list`.
+    A root fits that bears one of the names or one of the tags, that held the folder `cwd`
+    (absolute) when the session began, or that is in the workspace of the folder `workspace`
+    (absolute). Where none of the four is given, all fit. `any_uri` adds those that are no
+    `file://` URIs to `roots/list`. `start` is set where a session goes on.
     """
 
     names: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
     cwd: str | None = None
     any_uri: bool = False
+    workspace: str | None = None
+    start: Start | None = None
 
     @property
     def narrows(self) -> bool:
         """Whether a daemon that ignored the scope would give more than was asked for."""
-        return bool(self.names or self.tags) or self.cwd is not None
+        by_words = bool(self.names or self.tags)
+        return by_words or self.cwd is not None or self.workspace is not None
 
 
 class Hello(NamedTuple):
@@ -92,9 +111,40 @@ def encode(hello: Hello, id_: Id) -> Request:
         params["tags"] = list(hello.scope.tags)
     if hello.scope.cwd is not None:
         params["cwd"] = hello.scope.cwd
+    if hello.scope.workspace is not None:
+        params["workspace"] = hello.scope.workspace
+    if hello.scope.start is not None:
+        params["start"] = hello.scope.start._asdict()
     if hello.scope.any_uri:
         params["any_uri"] = True
     return Request(id_, METHOD, params)
+
+
+def welcome(rootsd: str, start: Start | None) -> dict[str, Any]:
+    """Return the result that answers a hello: the versions of this protocol and of `rootsd`, and
+    how the session began, if it has a working directory."""
+    result: dict[str, Any] = {"version": VERSION, "rootsd": rootsd}
+    if start is not None:
+        result["start"] = start._asdict()
+    return result
+
+
+def resumed(hello: Hello, result: object) -> Hello:
+    """Return the hello for the next connection, after the daemon has answered with `result`.
+
+    Raises ScopeRefused where the answer cannot be used: a session that began anew could see more.
+    """
+    match result:
+        case {"start": start}:
+            try:
+                scope = hello.scope._replace(start=_start_in(start))
+            except BadHello as error:
+                raise ScopeRefused(
+                    f"the daemon's answer is wrong: {error}", "rootsd up"
+                ) from error
+            return hello._replace(scope=scope)
+        case _:
+            return hello
 
 
 class Told(NamedTuple):
@@ -108,6 +158,11 @@ def encode_told(told: Told) -> Notice:
     """The notice of it; bounded, as the daemon reads no long lines."""
     names = [name[:_CLIENT_LIMIT] for name in told.names[:_MOST_TOLD]]
     return Notice(TOLD, {"roots": told.roots, "names": names})
+
+
+def encode_proposed(path: str, reason: str) -> Notice:
+    """Return the notice of a folder, with the reason for the user."""
+    return Notice(PROPOSED, {"path": path, "reason": reason})
 
 
 def decode_told(params: Params) -> Told | None:
@@ -135,11 +190,15 @@ def decode(params: Params) -> Hello:
     any_uri = params.get("any_uri", False)
     if not isinstance(any_uri, bool):
         raise BadHello("any_uri is true or false")
-    return Hello(
-        version,
-        (_text(params, "client") or "")[:_CLIENT_LIMIT],
-        Scope(_texts(params, "only"), _texts(params, "tags"), _text(params, "cwd"), any_uri),
+    scope = Scope(
+        _texts(params, "only"),
+        _texts(params, "tags"),
+        _text(params, "cwd"),
+        any_uri,
+        _text(params, "workspace"),
+        _start_in(params["start"]) if "start" in params else None,
     )
+    return Hello(version, (_text(params, "client") or "")[:_CLIENT_LIMIT], scope)
 
 
 def refusal(fault: Fault) -> ScopeRefused:
@@ -153,6 +212,16 @@ def refusal(fault: Fault) -> ScopeRefused:
     if fault.code == METHOD_NOT_FOUND:
         reason = "it is too old"
     return ScopeRefused(f"the daemon cannot narrow this session: {reason}", "rootsd up")
+
+
+def _start_in(start: object) -> Start:
+    match start:
+        case {"anchor": None | str() as anchor, "approvals": int() as approvals} if (
+            not isinstance(approvals, bool) and approvals >= 0
+        ):
+            return Start(anchor, approvals)
+        case _:
+            raise BadHello("start is a beginning that a daemon told")
 
 
 def _text(params: dict[str, Any], field: str) -> str | None:

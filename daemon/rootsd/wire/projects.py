@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import ClassVar, TypedDict
+from typing import ClassVar, NotRequired, TypedDict
 
 from rootsd.core.model import Verdict
 from rootsd.wire.facts import Facts, MoreFacts
@@ -19,6 +19,8 @@ class Selection(StrEnum):
     WAITING = "waiting"
     LAPSED = "lapsed"
     PUBLISHED = "published"
+    HOPELESS = "hopeless"
+    """Undecided, and no approval could ever publish them."""
     MISSING = "missing"
     """Gone from the disk, and not denied: a denial waits for what may come back."""
 
@@ -51,7 +53,15 @@ class NextWaiting(Request):
     wait_s: int = 0
 
 
-class Item(Facts, MoreFacts):
+class SessionFacts(TypedDict, total=False):
+    """`session` names the program of the one session that the approval is for, and `request` says
+    which session asks for the folder and why. Each is left out where there is none."""
+
+    session: str
+    request: str
+
+
+class Item(Facts, MoreFacts, SessionFacts):
     """One project in `rootsd/1`. Times are RFC 3339 UTC; `path` is null where it is not UTF-8."""
 
     id: str
@@ -80,6 +90,8 @@ class Listing(TypedDict):
 
     revision: int
     items: list[Item]
+    hopeless: NotRequired[list[Item]]
+    """Beside the projects that wait, those that no approval could ever publish."""
     warnings: list[str]
 
 

@@ -23,9 +23,22 @@ class StatusQuery(Request):
 
 @dataclass(frozen=True, slots=True)
 class Reload(Request):
-    """Read the configuration again: answers with `Status`."""
+    """Read the configuration again: answers with `Status`. `command` is the command that changed
+    it, such as `parent rm ~/old`; empty if none did."""
 
     method: ClassVar[str] = "reload"
+
+    command: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Announcement(Request):
+    """The caller is about to run `command`, which decides nothing and needs no permission. The
+    daemon records it if the guard would refuse a decision of this caller: `{}`."""
+
+    method: ClassVar[str] = "announce"
+
+    command: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +90,11 @@ class SessionStatus(TypedDict):
 class Status(TypedDict):
     """The whole of `status --json` below its envelope.
 
-    `counts` has `published`, `approved`, `waiting` (what `rootsd pending` lists), `denied`,
-    `lapsed`, `lapsed_rules`, `incomplete` and `projects`; `closed_connections` those that the
-    daemon closed since it started, by a word of `host.ipc.accept.Refused`.
+    `agent_commands` are those that an agent ran since a person looked, which decide nothing and
+    which the guard allows, such as `down`. `counts` has `published`, `approved`, `waiting` (what
+    `rootsd pending` lists), `denied`, `lapsed`, `lapsed_rules`, `incomplete` and `projects`.
+    `closed_connections` are those that the daemon closed since it started, by a word of
+    `host.ipc.accept.Refused`.
     """
 
     revision: int
@@ -91,5 +106,6 @@ class Status(TypedDict):
     closed_connections: dict[str, int]
     guard: str
     refused: RefusedStatus | None
+    agent_commands: RefusedStatus | None
     degraded: list[str]
     warnings: list[str]
