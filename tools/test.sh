@@ -1,7 +1,24 @@
 #!/bin/sh
-# Runs all tests, with the options given, in several processes: most tests wait for disks, mounts,
-# and processes of their own, so two processes per core keep the cores busy.
+# Run all tests in several processes, with the given pytest options. VENV is the environment to use.
+#
+# Most tests wait for disks, mounts, and processes of their own, so two workers per core keep the
+# cores busy. On a busy machine a test can fail because another test took the time that it needed.
+# Therefore a few failed tests run once more, one at a time. A test that fails alone is broken.
 set -eu
 
+venv=${VENV:-.venv}
+cache=$venv/pytest-cache
+most_to_repeat=5
+run_tests() {
+    "$venv/bin/python" -m pytest -q -o cache_dir="$cache" "$@"
+}
+
 workers=$(($(getconf _NPROCESSORS_ONLN) * 2))
-exec .venv/bin/python -m pytest -q --numprocesses="$workers" --dist=worksteal "$@"
+status=0
+run_tests --cache-clear --numprocesses="$workers" --dist=worksteal "$@" || status=$?
+# pytest exits with 1 if tests failed, and with other statuses for errors of its own.
+[ "$status" = 1 ] || exit "$status"
+failed=$(grep -c '": true' "$cache/v/cache/lastfailed" || true)
+[ "$failed" -le "$most_to_repeat" ] || exit "$status"
+echo "Failed beside other tests: $failed. Each of them runs once more, alone:"
+run_tests --last-failed "$@"
