@@ -39,6 +39,7 @@ from rootsd.core.model import (
     ProjectKind,
     Rule,
     Ruling,
+    SessionKey,
     Verdict,
 )
 from rootsd.core.paths import RefusedPlaces
@@ -280,3 +281,16 @@ async def until_kept(world: World) -> None:
     with anyio.fail_after(HANG_GUARD):
         while world.ledger.unsaved:
             await anyio.lowlevel.checkpoint()
+
+
+class FakeSessions:
+    """Sessions that run until they are in `ended`."""
+
+    def __init__(self) -> None:
+        self.ended: set[SessionKey] = set()
+
+    async def hold(self, key: SessionKey) -> bool:
+        return not self.is_over(key)
+
+    def is_over(self, key: SessionKey) -> bool:
+        return key in self.ended

@@ -189,6 +189,7 @@ class Daemon:
             self._ledger,
             look=self._surveyor.look,
             propose=self._surveyor.propose,
+            sessions=self._hosts,
             clock=time.monotonic,
         )
         self._noticing = Noticing(self._ledger, self._asking, clock=time.monotonic)

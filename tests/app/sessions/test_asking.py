@@ -13,11 +13,23 @@ import pytest
 from rootsd.app.sessions.asking import Asking, Bounds, Wish
 from rootsd.core.errors import Busy, NotPresent
 from rootsd.core.inputs import AddRule, Observation, Order, Sighted, Vanished
-from rootsd.core.model import Project, ProjectKind, Rule, Verdict
+from rootsd.core.model import Project, ProjectKind, Rule, SessionKey, Verdict
 from support.decisions import PERSON, approved, denied, identity, project, worktree
-from support.fakes import HANG_GUARD, HOME, SOURCES, World, approve, deny, path, rule
+from support.fakes import (
+    HANG_GUARD,
+    HOME,
+    SOURCES,
+    FakeSessions,
+    World,
+    approve,
+    deny,
+    path,
+    rule,
+)
 
 OTHER = b"/projects/other"
+AGENT = SessionKey("process:boot:7:70", "an agent")
+OTHER_AGENT = SessionKey("process:boot:8:80", "another agent")
 
 
 class Clients:
@@ -32,10 +44,12 @@ class Clients:
         self.main_checkouts: dict[bytes, bytes] = {}
         self.now = 0.0
         self.looked: list[bytes] = []
+        self.sessions = FakeSessions()
         self.asking = Asking(
             self.world.ledger,
             look=self.look,
             propose=self.propose,
+            sessions=self.sessions,
             clock=lambda: self.now,
             bounds=bounds,
         )
@@ -54,9 +68,15 @@ class Clients:
             raise NotPresent("there is no such folder")
         await self.world.ledger.observe([seen])
 
-    async def ask(self, where: bytes, asker: str = "an agent", reason: str = "to fix it") -> Wish:
+    async def ask(
+        self,
+        where: bytes,
+        asker: str = "an agent",
+        reason: str = "to fix it",
+        session: SessionKey | None = None,
+    ) -> Wish:
         """A wish, and all that comes of it."""
-        wish = Wish(where, asker, reason)
+        wish = Wish(where, asker, reason, session)
         self.asking.ask(wish)
         with anyio.fail_after(HANG_GUARD):
             await anyio.wait_all_tasks_blocked()
@@ -121,6 +141,37 @@ async def test_who_asked_first_stays() -> None:
         await clients.ask(path(1))
         await clients.ask(path(1), "another", "for no good")
         assert clients.asking.note_on(path(1)) == 'an agent asks for it: "to fix it"'
+
+
+async def test_the_note_goes_when_the_session_that_asked_ends_and_the_folder_stays() -> None:
+    async with served(Clients(project(1), project(2))) as clients:
+        await clients.ask(path(1), session=AGENT)
+        await clients.ask(path(2), session=OTHER_AGENT)
+        assert clients.asking.session_asking_for(path(1)) == AGENT
+        clients.sessions.ended.add(AGENT)
+        assert clients.asking.note_on(path(1)) is None
+        assert clients.asking.session_asking_for(path(1)) is None
+        assert clients.asking.note_on(path(2)) is not None
+        assert clients.is_waiting(path(1))
+
+
+async def test_a_session_that_has_ended_leaves_room_for_the_next_request() -> None:
+    async with served(Clients(project(1), bounds=Bounds(waiting=1))) as clients:
+        await clients.ask(path(1), session=AGENT)
+        clients.sessions.ended.add(AGENT)
+        await clients.ask(path(1), "another", session=OTHER_AGENT)
+        assert clients.asking.note_on(path(1)) == 'another asks for it: "to fix it"'
+        assert clients.asking.session_asking_for(path(1)) == OTHER_AGENT
+
+
+async def test_a_request_of_a_session_that_has_ended_already_leaves_no_note() -> None:
+    async with served(Clients(project(1))) as clients:
+        heard: list[Wish] = []
+        clients.asking.heard = heard.append
+        clients.sessions.ended.add(AGENT)
+        await clients.ask(path(1), session=AGENT)
+        assert clients.asking.note_on(path(1)) is None
+        assert heard == []
 
 
 @pytest.mark.parametrize("where", [b"/no/such", b"/etc", HOME, HOME + b"/.ssh", b"/"])

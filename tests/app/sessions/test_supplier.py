@@ -18,7 +18,7 @@ from rootsd.core.errors import Busy, NotPresent
 from rootsd.core.inputs import Observation, Vanished
 from rootsd.core.model import Identity, Published, SessionKey
 from support.decisions import approved
-from support.fakes import HANG_GUARD, World, deny, path
+from support.fakes import HANG_GUARD, FakeSessions, World, deny, path
 from support.repos import raw
 
 
@@ -43,7 +43,14 @@ def supplying(
     bounds: Bounds | None = None,
     scanned: Callable[[bytes], Awaitable[None]] = at_once,
 ) -> Supplier:
-    asking = Asking(world.ledger, look=look, propose=propose, clock=time.monotonic, bounds=bounds)
+    asking = Asking(
+        world.ledger,
+        look=look,
+        propose=propose,
+        sessions=FakeSessions(),
+        clock=time.monotonic,
+        bounds=bounds,
+    )
     return Supplier(world.ledger, real_path, asking, scanned)
 
 

@@ -5,7 +5,7 @@ saw its name beside the folder, denied this folder while it waited. A wish is dr
 word where nothing is to be proposed, for instance in a place that can never be a root, below a
 denied folder, or where a rule or a main checkout would approve what was proposed: a client must
 not bring that about. Wishes are kept in memory: after a restart the folder still
-waits for its decision, without the note.
+waits for its decision, without the note. The note also goes when the session that asked ends.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from math import ceil
+from typing import Protocol
 
 import anyio
 
@@ -69,6 +70,16 @@ class Wish:
         self._denied.set()
 
 
+class RunningSessions(Protocol):
+    """The sessions that folders are asked for by."""
+
+    async def hold(self, key: SessionKey) -> bool:
+        """Watch the session from now on, and return whether it still runs."""
+
+    def is_over(self, key: SessionKey) -> bool:
+        """Return whether a session that was held has ended."""
+
+
 def _nobody_cares(wish: Wish) -> None:
     pass
 
@@ -79,6 +90,7 @@ class Asking:
     `look` says what lies at a path and takes nothing into the catalogue; `propose` does, and
     raises RootsdError where nothing can be seen. `clock` gives seconds that never go back.
     `heard` is told of each wish that comes to wait for the person, by whoever puts itself there.
+    `sessions` knows which sessions still run.
     """
 
     def __init__(
@@ -87,12 +99,14 @@ class Asking:
         *,
         look: Callable[[bytes], Awaitable[Observation]],
         propose: Callable[[bytes], Awaitable[None]],
+        sessions: RunningSessions,
         clock: Callable[[], float],
         bounds: Bounds | None = None,
     ) -> None:
         self._ledger = ledger
         self._look = look
         self._propose = propose
+        self._sessions = sessions
         self._clock = clock
         self._bounds = bounds or Bounds()
         self.heard: Callable[[Wish], None] = _nobody_cares
@@ -112,16 +126,16 @@ class Asking:
         self._arrived.set()
 
     def note_on(self, path: bytes) -> str | None:
-        """Who asked for the folder and why; None where nobody did."""
-        wish = self._wishes.get(path)
+        """Who asked for the folder and why; None where no session that runs did."""
+        wish = self._open_wish(path)
         if wish is None:
             return None
         note = f'{wish.asker} asks for it: "{wish.reason}"'
         return note if wish.session is None else RequestNote(note)
 
     def session_asking_for(self, path: bytes) -> SessionKey | None:
-        """Return the session that asked for the folder; None where nobody did."""
-        wish = self._wishes.get(path)
+        """Return the session that asked for the folder; None where none that runs did."""
+        wish = self._open_wish(path)
         return wish.session if wish else None
 
     async def carry_out(self) -> None:
@@ -137,6 +151,7 @@ class Asking:
         catalog = self._ledger.catalog
         while True:
             catalog = await self._ledger.another(catalog)
+            self._drop_ended()
             for path, wish in tuple(self._wishes.items()):
                 if _is_denied(path, catalog):
                     wish.deny()
@@ -153,6 +168,9 @@ class Asking:
     async def _carry_out(self, wish: Wish) -> None:
         if not await self._is_waiting(wish.path):
             return
+        if wish.session is not None and not await self._is_running(wish.session):
+            return
+        self._drop_ended()
         # Who asked first stays: what the person has read must not turn into something else.
         if wish.path in self._wishes or len(self._wishes) >= self._bounds.waiting:
             return
@@ -160,6 +178,25 @@ class Asking:
         shown = safe_label(wish.path, limit=None)
         log.info('%s asks for %s: "%s" (rootsd pending)', wish.asker, shown, wish.reason)
         self.heard(wish)
+
+    async def _is_running(self, key: SessionKey) -> bool:
+        """Return whether the session still runs, and watch it; False where that takes too long."""
+        with anyio.move_on_after(_LOOK_S):
+            return await self._sessions.hold(key)
+        return False
+
+    def _open_wish(self, path: bytes) -> Wish | None:
+        wish = self._wishes.get(path)
+        return None if wish is None or self._has_ended(wish) else wish
+
+    def _has_ended(self, wish: Wish) -> bool:
+        """Return whether the session that asked has ended, so that nobody waits for the answer."""
+        return wish.session is not None and self._sessions.is_over(wish.session)
+
+    def _drop_ended(self) -> None:
+        ended = [path for path, wish in self._wishes.items() if self._has_ended(wish)]
+        for path in ended:
+            del self._wishes[path]
 
     async def _is_waiting(self, path: bytes) -> bool:
         """Whether the folder waits for a decision, proposed now if need be."""
