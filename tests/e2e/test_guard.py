@@ -160,6 +160,9 @@ def test_commands_of_an_agent_that_decide_nothing_are_on_record(street: Scene) -
         played = street.stage.play(agent, AGENT, "child", *ROOTSD, *words, **MARKER, **more)
         assert played.status == 0, played.output
 
+    more = person.home / "more"
+    more.mkdir()
+    play("up", str(more))
     play("parent", "rm", str(person.parent))
     play("config", "edit", EDITOR="sh -c 'printf \"# x\\n\" >>$0'")
     play("down")
@@ -170,6 +173,7 @@ def test_commands_of_an_agent_that_decide_nothing_are_on_record(street: Scene) -
     street.stage.play_on_terminal(*ROOTSD, "parent", "rm", str(person.parent))
     told = [event for event in street.log() if event["verb"] == "agent command"]
     assert [event["what"] for event in told] == [
+        f"up {more}",
         f"parent rm {person.parent}",
         "config edit",
         "down",
@@ -177,9 +181,9 @@ def test_commands_of_an_agent_that_decide_nothing_are_on_record(street: Scene) -
     assert {event["actor"] for event in told} == {"caller"}
     assert all("Goose started it" in event["by"] for event in told)
     commands = json.loads(person.rootsd("status", "--json"))["agent_commands"]
-    assert (commands["count"], commands["what"]) == (3, "down")
+    assert (commands["count"], commands["what"]) == (4, "down")
     shown = street.stage.play_on_terminal(*ROOTSD, "status").output
-    assert "agents    3 commands, the last" in shown
+    assert "agents    4 commands, the last" in shown
     assert "agents" not in street.stage.play_on_terminal(*ROOTSD, "status").output
 
 

@@ -49,6 +49,16 @@ async def test_a_clone_is_found_approved_published_and_withdrawn(person: Person)
             assert await published(modern) == expected
 
 
+def test_the_log_has_the_parents_of_the_first_up_and_of_a_later_one(person: Person) -> None:
+    later = person.home / "later"
+    later.mkdir()
+    person.rootsd("up", str(person.parent))
+    person.rootsd("up", str(later))
+    person.rootsd("up", str(later))
+    added = [event["path"] for event in person.items("log") if event["verb"] == "parent added"]
+    assert added == [str(person.parent), str(later)]
+
+
 @pytest.mark.parametrize("parent", ["first", "second"])
 def test_a_project_of_this_moment_can_be_approved_right_after_up(
     person: Person, parent: str

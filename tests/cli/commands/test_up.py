@@ -1,4 +1,4 @@
-"""`rootsd up`: parents first, then the daemon, then what is there."""
+"""`rootsd up`: makes the daemon run, adds parents, then shows what is there."""
 
 from __future__ import annotations
 
@@ -38,13 +38,15 @@ def config(rootsd_dir: Path) -> Path:
     return rootsd_dir / "config" / "config.toml"
 
 
-def test_the_parent_is_written_before_the_daemon_is_told_and_scans(
+def test_the_daemon_that_runs_is_told_of_the_parent_and_scans(
     running: FakeDaemon, shell: Shell, src: Path, rootsd_dir: Path
 ) -> None:
     done = shell.run("up", str(src))
     assert done.status == 0
     assert 'path = "~/src"' in config(rootsd_dir).read_text()
-    assert [method for method, _ in running.requests] == ["status", "reload", "scan", "status"]
+    methods = [method for method, _ in running.requests]
+    assert methods == ["status", "reload", "reload", "scan", "status"]
+    assert running.asked("reload") == [{}, {"command": f"up {src}"}]
     assert done.err.splitlines() == [
         "~/src is watched from now on.",
         "3 projects in 1,204 folders, looked through in 0.05 s.",
@@ -63,6 +65,15 @@ def test_again_it_changes_nothing(
         assert done.status == 0
         assert "is watched from now on" not in done.err
     assert config(rootsd_dir).read_text() == before
+
+
+def test_a_parent_that_is_one_already_is_no_command_to_record(
+    running: FakeDaemon, shell: Shell, src: Path
+) -> None:
+    shell.run("up", str(src))
+    running.requests.clear()
+    shell.run("up", str(src))
+    assert running.asked("reload") == [{}]
 
 
 def test_json_is_the_status_with_the_scan(running: FakeDaemon, shell: Shell, src: Path) -> None:

@@ -47,23 +47,38 @@ def command(session: Session, *, parents: tuple[str, ...], foreground: bool, dry
     if dry_run:
         _rehearse(session, parents)
         return 0
-    _add(session, parents)
+    _require_parents(session, parents)
     if foreground:
+        _add(session, parents)
         return _be_the_daemon(session)
     lifecycle.make_run(session)
+    # Only a daemon that runs can record which parents are new, and who added them.
+    if fresh := _add(session, parents):
+        names = " ".join(text_of(path) for path in fresh)
+        lifecycle.reload_if_running(session, f"{session.command} {names}")
     found = session.scan()
     status = session.call(StatusQuery())
     _show(session, found, status)
     return 0
 
 
-def _add(session: Session, typed: tuple[str, ...]) -> None:
+def _add(session: Session, typed: tuple[str, ...]) -> list[bytes]:
+    """Write the parents into the configuration, and return those that are new."""
+    fresh = _added(session, typed, Effect.APPLY)
+    for path in fresh:
+        session.output.say(f"{_shown(path)} is watched from now on.")
+    return fresh
+
+
+def _require_parents(session: Session, typed: tuple[str, ...]) -> list[bytes]:
+    """Validate the parents, and return those that are new. Raises NoParent where there is none to
+    watch then."""
     from rootsd.host.config import read_config
 
-    for path in _added(session, typed, Effect.APPLY):
-        session.output.say(f"{_shown(path)} is watched from now on.")
-    if not read_config(session.config_to_edit).parents:
-        raise _no_parent()
+    fresh = _added(session, typed, Effect.DRY_RUN)
+    if not fresh and not read_config(session.config_to_edit).parents:
+        raise NoParent("no folder is watched yet; name one that holds projects", "rootsd up ~/src")
+    return fresh
 
 
 def _added(session: Session, typed: tuple[str, ...], effect: Effect) -> list[bytes]:
@@ -79,11 +94,8 @@ def _added(session: Session, typed: tuple[str, ...], effect: Effect) -> list[byt
 def _rehearse(session: Session, typed: tuple[str, ...]) -> None:
     """Say what would be watched, and whether a daemon would be started."""
     from rootsd.cli import client
-    from rootsd.host.config import read_config
 
-    fresh = _added(session, typed, Effect.DRY_RUN)
-    if not fresh and not read_config(session.config_to_edit).parents:
-        raise _no_parent()
+    fresh = _require_parents(session, typed)
     is_running = client.is_running()
     output = session.output
     if output.is_json:
@@ -99,10 +111,6 @@ def _rehearse(session: Session, typed: tuple[str, ...]) -> None:
 
 def _shown(path: bytes) -> str:
     return safe_label(home_short(text_of(path)), limit=None)
-
-
-def _no_parent() -> NoParent:
-    return NoParent("no folder is watched yet; name one that holds projects", "rootsd up ~/src")
 
 
 def _be_the_daemon(session: Session) -> int:
