@@ -84,6 +84,16 @@ async def test_what_is_written_into_the_file_is_taken_over(home: Path) -> None:
     assert (status["file"], status["error"]) == (str(file), None)
 
 
+async def test_it_is_followed_once_what_changed_before_is_in_force(home: Path) -> None:
+    file = home / "config.toml"
+    configuration, taken = Configuration(bytes(file), Config(), lambda: NOON), Taken()
+    file.write_text(parent(home / "a"))
+    async with anyio.create_task_group() as group:
+        await group.start(configuration.keep_following, taken.over)
+        assert [has(home / "a")(config) for config in taken.configs] == [True]
+        group.cancel_scope.cancel()
+
+
 async def test_an_editor_that_puts_a_new_file_in_its_place_is_followed(home: Path) -> None:
     file = home / "config.toml"
     async with following(file) as (_, taken):

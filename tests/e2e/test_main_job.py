@@ -55,8 +55,9 @@ def test_the_log_has_the_parents_of_the_first_up_and_of_a_later_one(person: Pers
     person.rootsd("up", str(person.parent))
     person.rootsd("up", str(later))
     person.rootsd("up", str(later))
-    added = [event["path"] for event in person.items("log") if event["verb"] == "parent added"]
-    assert added == [str(person.parent), str(later)]
+    added = [event for event in person.items("log") if event["verb"] == "parent added"]
+    assert [event["path"] for event in added] == [str(person.parent), str(later)]
+    assert [event["actor"] for event in added] == ["person", "person"]
 
 
 @pytest.mark.parametrize("parent", ["first", "second"])

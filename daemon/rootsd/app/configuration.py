@@ -13,7 +13,8 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from datetime import datetime
 
 import anyio
-from anyio import to_thread
+from anyio import TASK_STATUS_IGNORED, to_thread
+from anyio.abc import TaskStatus
 
 from rootsd.app.control.items import rfc3339
 from rootsd.core.changes import ParentChange, Verb
@@ -103,23 +104,34 @@ class Configuration:
             self._config, self._read_at, self._changes = config, self._now(), changes
             log.info("configuration read: %s", "; ".join(changes) or "it means what it meant")
 
-    async def keep_following(self, take_over: TakeOver) -> None:
-        """Read the file whenever it changes, for as long as the daemon runs."""
+    async def keep_following(
+        self, take_over: TakeOver, *, task_status: TaskStatus[None] = TASK_STATUS_IGNORED
+    ) -> None:
+        """Read the file whenever it changes, for as long as the daemon runs.
+
+        Started once what changed meanwhile is in force: a command that comes after that is the
+        one whose change is read, so it counts as the command's.
+        """
         watcher = self._make_watcher(self._post)
         watcher.start()
         try:
+            # Also at first: it may have changed between being read and being watched.
+            await self._read_and_watch(watcher, take_over)
+            task_status.started()
             while True:
-                self._watch(watcher)
-                # Also at first: it may have changed between being read and being watched.
-                try:
-                    await self.reload(take_over)
-                except BadConfig as error:
-                    log.error("%s; what was read before stays in force", error)  # noqa: TRY400 - an expected error needs no traceback
                 await self._stirred.wait()
                 await self._let_settle()
+                await self._read_and_watch(watcher, take_over)
         finally:
             with anyio.CancelScope(shield=True):
                 await to_thread.run_sync(watcher.stop)
+
+    async def _read_and_watch(self, watcher: Watcher, take_over: TakeOver) -> None:
+        self._watch(watcher)
+        try:
+            await self.reload(take_over)
+        except BadConfig as error:
+            log.error("%s; what was read before stays in force", error)  # noqa: TRY400 - an expected error needs no traceback
 
     async def _let_settle(self) -> None:
         """Return when nothing has happened for a moment."""

@@ -301,7 +301,7 @@ class Daemon:
             self._admission = Admission(listening.mcp, listening.control, config.sessions)
             group.start_soon(self._listen, listening)
             self._surveyor.start(config.parents)
-            group.start_soon(self._configuration.keep_following, self._take_over)
+            await group.start(self._configuration.keep_following, self._take_over)
             spare_what_is_loaded()
             log.info("ready: %d roots published", len(self._ledger.catalog.roots))
             on_ready()
