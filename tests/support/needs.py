@@ -10,14 +10,17 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from rootsd.host import landlock
+from rootsd.host.storage.binding import identify
 from support.groups import can_make_groups
 
 TOP = Path(__file__).parent.parent.parent
+_LANDLOCK_TCP = 4
 _SYSTEMD = "/lib/systemd/systemd"
 
 
@@ -51,6 +54,11 @@ def _mounts(file_system: str, make: str) -> Callable[[], bool]:
     return met
 
 
+def _keeps_birth_times() -> bool:
+    with tempfile.NamedTemporaryFile() as file:
+        return identify(Path(file.name)) is not None
+
+
 def _is_linux() -> bool:
     return sys.platform == "linux"
 
@@ -60,6 +68,10 @@ def _is_root() -> bool:
 
 
 NEEDS = {
+    "birth-times": Need(
+        _keeps_birth_times,
+        "run it where the temporary folder is on ext4, xfs, btrfs, tmpfs (Linux 6.6) or APFS",
+    ),
     "brz": Need(_program("brz"), "apt-get install brz"),
     "btrfs": Need(_mounts("btrfs", "mkfs.btrfs"), "apt-get install btrfs-progs"),
     "bindfs": Need(
@@ -83,6 +95,10 @@ NEEDS = {
     "landlock": Need(
         lambda: landlock.version() > 0,
         "run it on a Linux kernel with Landlock in the list of lsm= (5.13 or newer)",
+    ),
+    "landlock-tcp": Need(
+        lambda: landlock.version() >= _LANDLOCK_TCP,
+        "run it on a Linux kernel whose Landlock limits TCP (6.7 or newer)",
     ),
     "mandoc": Need(_program("mandoc"), "apt-get install mandoc"),
     "enclosure": Need(

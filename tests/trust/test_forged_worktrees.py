@@ -54,18 +54,20 @@ def no_conditions(monkeypatch: pytest.MonkeyPatch) -> None:
 @dataclass(frozen=True)
 class Forgery:
     """`act` prepares it and returns the folder that is to be published; the approval of `tool`
-    comes after that, unless `act` gave it. `lives` tells whether only the conditions stop it."""
+    comes after that, unless `act` gave it. `lives` tells whether only the conditions stop it.
+    `needs` are names of `support.needs`."""
 
     act: Act
     lives: bool = True
+    needs: tuple[str, ...] = ()
 
 
 FORGERIES: dict[str, Forgery] = {}
 
 
-def forgery(*, lives: bool = True) -> Callable[[Act], Act]:
+def forgery(*, lives: bool = True, needs: tuple[str, ...] = ()) -> Callable[[Act], Act]:
     def add(act: Act) -> Act:
-        FORGERIES[act.__name__.lstrip("_")] = Forgery(act, lives)
+        FORGERIES[act.__name__.lstrip("_")] = Forgery(act, lives, needs)
         return act
 
     return add
@@ -414,10 +416,8 @@ def _real_worktrees_copied_by_cp(village: Village) -> Path:
     return _approved_copy(village)
 
 
-@forgery()
+@forgery(needs=("rsync",))
 def _real_worktrees_copied_by_rsync(village: Village) -> Path:
-    if shutil.which("rsync") is None:
-        pytest.skip("rsync is not installed")
     kit, fix = _packed(village)
     subprocess.run(["rsync", "-a", kit, fix, village.src], check=True)
     return _approved_copy(village)
@@ -578,12 +578,17 @@ def _told_after(village: Village, each: Forgery) -> tuple[set[str], str]:
     return village.told(), os.path.relpath(victim, village.src)
 
 
+_EACH_FORGERY = [
+    pytest.param(name, marks=pytest.mark.needs(*each.needs)) for name, each in FORGERIES.items()
+]
+
+
 def test_there_are_enough_forgeries() -> None:
     assert len(FORGERIES) >= 50
     assert sum(each.lives for each in FORGERIES.values()) >= 30
 
 
-@pytest.mark.parametrize("name", FORGERIES)
+@pytest.mark.parametrize("name", _EACH_FORGERY)
 def test_no_forgery_is_told(village: Village, name: str) -> None:
     told, victim = _told_after(village, FORGERIES[name])
     assert victim not in told
@@ -592,7 +597,7 @@ def test_no_forgery_is_told(village: Village, name: str) -> None:
 
 
 @pytest.mark.usefixtures("no_conditions")
-@pytest.mark.parametrize("name", FORGERIES)
+@pytest.mark.parametrize("name", _EACH_FORGERY)
 def test_the_control_without_the_conditions_the_live_ones_are_told(
     village: Village, name: str
 ) -> None:

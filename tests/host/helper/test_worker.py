@@ -8,12 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from rootsd.host import landlock
 from rootsd.host.helper.duties import Reach
 from rootsd.host.helper.link import NoAnswer
 from support.helping import ASKED, SECONDS, helper_on, kept_helper, terms_of_tests
 
-TCP_SINCE = 4
 ANY_REACH = pytest.mark.parametrize("reach", list(Reach))
 
 
@@ -65,11 +63,9 @@ def test_each_question_has_a_process_of_its_own() -> None:
         assert b"%d" % kept.helper_pid() not in pids
 
 
-@pytest.mark.needs("landlock")
+@pytest.mark.needs("landlock-tcp")
 @pytest.mark.parametrize(("reach", "connects"), [(Reach.PROCESSES, True), (Reach.FILES, False)])
 def test_one_for_files_connects_to_nobody(reach: Reach, connects: bool) -> None:
-    if landlock.version() < TCP_SINCE:
-        pytest.skip("this kernel's Landlock does not know TCP")
     with (
         socket.create_server(("127.0.0.1", 0)) as server,
         helper_on(terms_of_tests(reach=reach)) as link,
