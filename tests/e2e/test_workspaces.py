@@ -338,6 +338,16 @@ def test_the_relays_of_a_session_see_what_was_approved_for_it(person: Person) ->
         assert allowed(person, others) == ["api"]
 
 
+def test_the_note_of_a_request_goes_with_the_session_that_asked(person: Person) -> None:
+    with agent(person) as (asking, _):
+        asking.shake_hands()
+        ask_for(person, asking, "web")
+        assert 'asks for it: "x"' in item(person, "web")["note"]
+    until(lambda: item(person, "web")["note"] is None)
+    assert person.names("pending") == ["web"]
+    assert not any("request" in each for each in person.items("pending"))
+
+
 def test_without_a_request_an_approval_is_for_all_and_for_writing(person: Person) -> None:
     done = person.run("approve", "web", "--session")
     assert done.returncode == 1
