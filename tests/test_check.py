@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from rootsd import check
-from rootsd.core.errors import ErrorCode
-from rootsd.core.exits import Exit
+from rootsd.core.errors import ErrorCode, Exit
 from support.fake_daemon import FakeDaemon, Objection, a_status
 
 

@@ -68,6 +68,10 @@ def test_ruff_passes_the_tree_as_it_is(tree: Tree) -> None:
     assert run.returncode == 0, run.stdout
 
 
+PURE = "core, wire and the proxies' protocol do no I/O"
+LEAN = "the proxies and check use the standard library only"
+
+
 @pytest.mark.parametrize(
     ("rule", "text"),
     [
@@ -88,7 +92,7 @@ def test_ruff_passes_the_tree_as_it_is(tree: Tree) -> None:
     ],
 )
 def test_ruff_finds(rule: str, text: str, tree: Tree) -> None:
-    planted = tree.plant("app/planted.py", HEAD + text)
+    planted = tree.plant("daemon/planted.py", HEAD + text)
     run = tree.run("ruff", "check", "--no-cache", "--output-format=concise", planted)
     assert run.returncode == 1, run.stdout
     assert f" {rule} " in run.stdout
@@ -107,7 +111,7 @@ ONE = (
 
 
 def test_mypy_passes_what_is_typed_and_exhaustive(tree: Tree, mypy_cache: Path) -> None:
-    planted = tree.plant("app/planted.py", HEAD + KINDS + BOTH)
+    planted = tree.plant("daemon/planted.py", HEAD + KINDS + BOTH)
     run = tree.run("mypy", "--cache-dir", mypy_cache, planted)
     assert run.returncode == 0, run.stdout
 
@@ -123,7 +127,7 @@ def test_mypy_passes_what_is_typed_and_exhaustive(tree: Tree, mypy_cache: Path) 
     ],
 )
 def test_mypy_finds(code: str, text: str, tree: Tree, mypy_cache: Path) -> None:
-    planted = tree.plant("app/planted.py", HEAD + text)
+    planted = tree.plant("daemon/planted.py", HEAD + text)
     run = tree.run("mypy", "--cache-dir", mypy_cache, planted)
     assert run.returncode == 1, run.stdout
     assert f"[{code}]" in run.stdout
@@ -138,35 +142,43 @@ def test_import_contracts_pass_the_tree_as_it_is(tree: Tree) -> None:
 @pytest.mark.parametrize(
     ("contract", "name", "text"),
     [
-        ("layers", "core/planted.py", "import rootsd.host\n"),
-        ("layers", "host/planted.py", "import rootsd.wire\n"),
+        ("layers", "core/planted.py", "import rootsd.system\n"),
+        ("layers", "disk/planted.py", "import rootsd.vcs\n"),
+        ("layers", "mcp/planted.py", "import rootsd.control\n"),
+        ("layers", "discovery/planted.py", "import rootsd.mcp\n"),
         ("layers", "extra/__init__.py", ""),
         ("layers", "extra.py", ""),
-        ("core and wire do no I/O", "core/planted.py", "import os\n"),
-        ("core and wire do no I/O", "wire/planted.py", "from time import monotonic\n"),
-        ("core and wire do no I/O", "bridge/session.py", "import os\n"),
-        ("core and wire do no I/O", "relay/session.py", "import time\n"),
-        ("publish does no I/O of its own", "publish/planted.py", "import socket\n"),
+        (PURE, "core/planted.py", "import os\n"),
+        (PURE, "wire/planted.py", "from time import monotonic\n"),
+        (PURE, "proxy/bridge/session.py", "import os\n"),
+        (PURE, "proxy/run/session.py", "import time\n"),
+        ("the ledger does not know the store", "state/ledger.py", "import rootsd.state.store\n"),
         (
-            "the command line meets the system through a few doors",
+            "handlers know neither the server nor the guard",
+            "control/handlers/planted.py",
+            "import rootsd.control.server\n",
+        ),
+        ("the MCP protocol does no I/O of its own", "mcp/protocol.py", "import socket\n"),
+        (
+            "the command line reaches the daemon through its socket",
             "cli/planted.py",
-            "import rootsd.host.storage.store\n",
+            "import rootsd.state.store.store\n",
         ),
         (
-            "the command line meets the system through a few doors",
+            "the command line reaches the daemon through its socket",
             "cli/commands/planted.py",
-            "import rootsd.app\n",
+            "import rootsd.daemon\n",
         ),
-        ("bridge, relay and check are stdlib only", "bridge/planted.py", "import click\n"),
-        ("bridge, relay and check are stdlib only", "relay/planted.py", "import asyncio\n"),
-        ("bridge, relay and check are stdlib only", "host/folders.py", "import anyio\n"),
-        ("client is stdlib only", "client.py", "import pydantic\n"),
-        ("one place per dependency", "app/planted.py", "import mcp\n"),
-        ("one place per dependency", "app/planted.py", "import subprocess\n"),
+        (LEAN, "proxy/bridge/planted.py", "import click\n"),
+        (LEAN, "proxy/run/planted.py", "import asyncio\n"),
+        (LEAN, "system/runtime_dir.py", "import anyio\n"),
+        ("client uses the standard library only", "client.py", "import pydantic\n"),
+        ("one place per dependency", "daemon/planted.py", "import mcp\n"),
+        ("one place per dependency", "daemon/planted.py", "import subprocess\n"),
     ],
 )
 def test_import_contracts_find(contract: str, name: str, text: str, tree: Tree) -> None:
-    tree.plant("host/storage/store.py", "")
+    tree.plant("state/store/store.py", "")
     tree.plant(name, text)
     run = tree.run("lint-imports", "--no-cache")
     assert run.returncode == 1, run.stdout

@@ -112,7 +112,7 @@ def test_words_that_need_more_go_to_the_command_line_whole(
 def test_the_bridge_gets_its_words_untouched(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[list[str]] = []
     monkeypatch.setattr(sys, "argv", ["rootsd", "-q", "bridge", "--client", "-v"])
-    monkeypatch.setattr("rootsd.bridge.main.main", seen.append)
+    monkeypatch.setattr("rootsd.proxy.bridge.main.main", seen.append)
     entry.main()
     assert seen == [["--client", "-v"]]
 
@@ -125,7 +125,7 @@ def test_the_words_of_a_server_are_its_own(
 ) -> None:
     seen: list[list[str]] = []
     monkeypatch.setattr(sys, "argv", ["rootsd", "run", *words])
-    monkeypatch.setattr("rootsd.relay.main.main", seen.append)
+    monkeypatch.setattr("rootsd.proxy.run.main.main", seen.append)
     entry.main()
     assert seen == [list(words)]
 
@@ -158,6 +158,6 @@ def test_the_daemon_is_launched_without_the_command_line(
 ) -> None:
     seen: list[list[str]] = []
     monkeypatch.setattr(sys, "argv", ["rootsd", "daemon", *words])
-    monkeypatch.setattr("rootsd.cli.becoming.main", seen.append)
+    monkeypatch.setattr("rootsd.cli.run_daemon.main", seen.append)
     entry.main()
     assert seen == [list(words)]

@@ -13,16 +13,16 @@ from pathlib import Path
 import pytest
 
 import rootsd
-from rootsd.cli.commands.completion import script_of
-from rootsd.cli.manual import manual
+from rootsd.cli.commands.completion import completion_script
+from rootsd.cli.man_page import render_man_page
 
 TOP = Path(__file__).parent.parent
 # Below the prefix of an installation, where man and the shells look.
 SHARED = {
-    "man/man1/rootsd.1": manual(),
-    "bash-completion/completions/rootsd": script_of("bash"),
-    "zsh/site-functions/_rootsd": script_of("zsh"),
-    "fish/vendor_completions.d/rootsd.fish": script_of("fish"),
+    "man/man1/rootsd.1": render_man_page(),
+    "bash-completion/completions/rootsd": completion_script("bash"),
+    "zsh/site-functions/_rootsd": completion_script("zsh"),
+    "fish/vendor_completions.d/rootsd.fish": completion_script("fish"),
 }
 
 

@@ -11,7 +11,7 @@ from xml.parsers.expat import ExpatError
 
 import pytest
 
-from rootsd.cli.units import Settings, systemd_units
+from rootsd.service.unit_files import UnitSettings, systemd_units
 
 TOP = Path(__file__).parent.parent
 SYSTEMD = TOP / "systemd"
@@ -187,7 +187,7 @@ def program(tmp_path: Path) -> Path:
 
 def _install(folder: Path, program: Path, *, strict: bool = False) -> Path:
     """The units as `rootsd service install` leaves them."""
-    settings = Settings(
+    settings = UnitSettings(
         command=program,
         environment={"XDG_STATE_HOME": "/a state"},
         writable=(Path("/var/tmp"),),

@@ -22,11 +22,11 @@ class WriteManual(BuildHookInterface):  # type: ignore[type-arg]  # hatchling fi
         """Before the build: write the page, and have it taken along."""
         del version
         sys.path.insert(0, str(Path(self.root, "daemon")))
-        from rootsd.cli.manual import manual  # noqa: PLC0415 - of the tree that is built
+        from rootsd.cli.man_page import render_man_page  # noqa: PLC0415 - of the tree that is built
 
         self._folder = TemporaryDirectory()
         page = Path(self._folder.name, PAGE)
-        page.write_text(manual(), encoding="utf-8")
+        page.write_text(render_man_page(), encoding="utf-8")
         if self.target_name == "wheel":
             build_data["shared_data"][str(page)] = f"share/man/man1/{PAGE}"
         else:

@@ -26,11 +26,11 @@ def _dispatch(words: list[str]) -> int:
     start = next((n for n, word in enumerate(words) if word not in _INERT), len(words))
     match words[start:]:
         case ["bridge", *rest] if _HELP.isdisjoint(rest):
-            from rootsd.bridge import main as bridge
+            from rootsd.proxy.bridge import main as bridge
 
             return bridge.main(rest)
         case ["run", *rest] if _HELP.isdisjoint(_flags_of_run(rest)):
-            from rootsd.relay import main as relay
+            from rootsd.proxy.run import main as relay
 
             return relay.main(rest)
         case ["check", *rest] if (path := _only_path(rest)) is not None:
@@ -42,9 +42,9 @@ def _dispatch(words: list[str]) -> int:
 
             return check.count_pending(exit_code="--exit-code" in rest)
         case ["daemon", *rest] if start == 0 and _is_launch(rest):
-            from rootsd.cli import becoming
+            from rootsd.cli import run_daemon
 
-            return becoming.main(rest)
+            return run_daemon.main(rest)
     from rootsd.cli import main as command_line
 
     return command_line.main(words)

@@ -8,18 +8,17 @@ from __future__ import annotations
 import os
 import sys
 
-from rootsd.core.errors import RootsdError
-from rootsd.core.exits import Exit, exit_of
-from rootsd.host.ipc import connect, rpc
+from rootsd.core.errors import Exit, RootsdError, exit_of
+from rootsd.system.ipc import connect, rpc
 
 TYPE_CHECKING = False  # importing typing for it would cost a seventh of the whole run
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from rootsd.wire.standing import Checked
+    from rootsd.wire.projects import PathCheckResult
 
-PATIENCE = 10.0  # seconds; a daemon that hangs must not hang the prompt
+TIMEOUT_S = 10.0  # seconds; a daemon that hangs must not hang the prompt
 
 _STATUS = {"pending": Exit.PENDING, "denied": Exit.DENIED}
 
@@ -32,13 +31,13 @@ def main(path: str, *, write: bool = False) -> int:
     is to be read only. Where no daemon answers: 69, and a line on standard error.
     """
     try:
-        whole = absolute(path)
+        whole = absolute_path(path)
         try:
             answer = _ask("check", {"path": whole})
-        except connect.Hidden:
-            from rootsd.host.ipc import resolving  # noqa: PLC0415 - only in a sandbox
+        except connect.ControlSocketHidden:
+            from rootsd.system.ipc import resolve  # noqa: PLC0415 - only in a sandbox
 
-            root = resolving.root_around(whole, PATIENCE)
+            root = resolve.resolve_root(whole, TIMEOUT_S)
             if root is None:
                 return Exit.NOTHING_MATCHED
             return Exit.DENIED if write and root["access"] == "read" else Exit.OK
@@ -57,7 +56,7 @@ def count_pending(*, exit_code: bool = False) -> int:
     return Exit.PENDING if exit_code and waiting else Exit.OK
 
 
-def status_of(checked: Checked | Mapping[str, Any], *, write: bool) -> Exit:
+def status_of(checked: PathCheckResult | Mapping[str, Any], *, write: bool) -> Exit:
     """The exit status that says what the daemon answered."""
     if checked["published"]:
         read_only = checked["access"] == "read"
@@ -65,7 +64,7 @@ def status_of(checked: Checked | Mapping[str, Any], *, write: bool) -> Exit:
     return _STATUS.get(checked["verdict"] or "", Exit.NOTHING_MATCHED)
 
 
-def absolute(path: str) -> str:
+def absolute_path(path: str) -> str:
     """`path` made absolute and not otherwise touched: the daemon follows symlinks and `..`. A URI
     stays as it is.
 
@@ -73,9 +72,9 @@ def absolute(path: str) -> str:
     where the working directory is gone.
     """
     if "://" in path:
-        from rootsd.core.uris import looks_like_a_uri  # noqa: PLC0415 - few ask for one
+        from rootsd.core.uris import looks_like_uri  # noqa: PLC0415 - few ask for one
 
-        if looks_like_a_uri(path):
+        if looks_like_uri(path):
             return path
     try:
         whole = os.fsencode(path) if os.path.isabs(path) else _below_cwd(path)
@@ -90,7 +89,7 @@ def _below_cwd(path: str) -> bytes:
 
 def _ask(method: str, params: Mapping[str, Any]) -> dict[str, Any]:
     with rpc.connect_control() as channel:
-        channel.settimeout(PATIENCE)
+        channel.settimeout(TIMEOUT_S)
         return rpc.ask(channel, method, params)
 
 

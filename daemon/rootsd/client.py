@@ -20,11 +20,19 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote_to_bytes, urlsplit
 
 from rootsd.core.errors import DaemonUnreachable, ErrorCode, RootsdError
-from rootsd.host.folders import run_folders
-from rootsd.host.ipc.connect import NotRunning, connect
-from rootsd.host.service import awaken
+from rootsd.service import autostart
+from rootsd.system.ipc.connect import NotRunning, connect
+from rootsd.system.runtime_dir import find_runtime_dirs
 from rootsd.wire import hello
-from rootsd.wire.jsonrpc import INTERNAL_ERROR, Fault, Notice, Reply, Request, encode, parse
+from rootsd.wire.jsonrpc import (
+    INTERNAL_ERROR,
+    ErrorResponse,
+    Notification,
+    Request,
+    Response,
+    encode,
+    parse,
+)
 
 if TYPE_CHECKING:
     from mcp_types import ErrorData, ListRootsResult
@@ -156,17 +164,19 @@ async def _changes(
         if greeting.hello is None:
             writer.write(encode(Request(next(ids), "roots/list")))
         else:
-            writer.write(encode(hello.encode(greeting.hello, _HELLO_ID)))
+            writer.write(encode(hello.encode_hello(greeting.hello, _HELLO_ID)))
         async for line in reader:
             match parse(line):
-                case (Reply(id_) | Fault(id_)) as answer if id_ == _HELLO_ID and greeting.hello:
+                case (Response(id_) | ErrorResponse(id_)) as answer if (
+                    id_ == _HELLO_ID and greeting.hello
+                ):
                     greeting.hello = _welcomed(answer, greeting.hello)
                     writer.write(encode(Request(next(ids), "roots/list")))
-                case Notice(method) if method == _CHANGED:
+                case Notification(method) if method == _CHANGED:
                     writer.write(encode(Request(next(ids), "roots/list")))
-                case Reply(_, dict() as result):
+                case Response(_, dict() as result):
                     yield _roots_of(result)
-                case Fault():
+                case ErrorResponse():
                     yield ()  # it cannot tell, so nothing is known to be approved
                 case _:
                     pass
@@ -193,14 +203,14 @@ def _connect(*, start: bool = True) -> socket.socket:
     except NotRunning:
         if not start:
             raise
-        awaken.awaken()
+        autostart.start_daemon()
         channel = _connect_to_first()
     channel.settimeout(_PATIENCE_S)
     return channel
 
 
 def _connect_to_first() -> socket.socket:
-    *others, last = run_folders()
+    *others, last = find_runtime_dirs()
     for folder in others:
         with suppress(NotRunning):
             return connect(folder.mcp_socket)
@@ -209,20 +219,22 @@ def _connect_to_first() -> socket.socket:
 
 def _greeting(only: Sequence[str], client: str, *, any_uri: bool) -> hello.Hello | None:
     """What to say first. Raises ValueError for words that `only` does not have."""
-    greeting = hello.Hello(client=client, scope=hello.scope_of(only, os.getcwd, any_uri=any_uri))
+    greeting = hello.Hello(
+        client=client, scope=hello.parse_scope(only, os.getcwd, any_uri=any_uri)
+    )
     return None if greeting == hello.Hello() else greeting
 
 
 def _greet(channel: socket.socket, greeting: hello.Hello | None) -> None:
     if greeting is not None:
-        _welcomed(_exchange(channel, hello.encode(greeting, _HELLO_ID)), greeting)
+        _welcomed(_exchange(channel, hello.encode_hello(greeting, _HELLO_ID)), greeting)
 
 
-def _welcomed(answer: Reply | Fault, greeting: hello.Hello) -> hello.Hello:
+def _welcomed(answer: Response | ErrorResponse, greeting: hello.Hello) -> hello.Hello:
     """Return the hello for the next connection. Raise RootsdError where the daemon would give
     more than was asked for."""
-    if isinstance(answer, Reply):
-        return hello.resumed(greeting, answer.result)
+    if isinstance(answer, Response):
+        return hello.resume_hello(greeting, answer.result)
     if greeting.scope.narrows:
         raise RootsdError(f"the daemon cannot narrow this: {answer.message}", "rootsd up")
     return greeting
@@ -230,9 +242,9 @@ def _welcomed(answer: Reply | Fault, greeting: hello.Hello) -> hello.Hello:
 
 def _ask(channel: socket.socket, method: str, params: dict[str, Any] | None) -> dict[str, Any]:
     match _exchange(channel, Request(_HELLO_ID + 1, method, params)):
-        case Reply(_, dict() as result):
+        case Response(_, dict() as result):
             return result
-        case Fault(_, _, message, {"reason": str() as code, "remedy": str() as remedy}):
+        case ErrorResponse(_, _, message, {"reason": str() as code, "remedy": str() as remedy}):
             error = RootsdError(message, remedy)
             with suppress(ValueError):  # a word of a newer daemon
                 error.code = ErrorCode(code)
@@ -241,14 +253,14 @@ def _ask(channel: socket.socket, method: str, params: dict[str, Any] | None) -> 
             raise RootsdError(f"the daemon answers {answer!a:.200}", "rootsd status")
 
 
-def _exchange(channel: socket.socket, request: Request) -> Reply | Fault:
+def _exchange(channel: socket.socket, request: Request) -> Response | ErrorResponse:
     """The answer to a request, whatever is told before it. Raises DaemonUnreachable."""
     try:
         channel.sendall(encode(request))
         with channel.makefile("rb") as lines:
             for line in lines:
                 answer = parse(line)
-                if isinstance(answer, Reply | Fault) and answer.id == request.id:
+                if isinstance(answer, Response | ErrorResponse) and answer.id == request.id:
                     return answer
     except TimeoutError as error:
         raise DaemonUnreachable("the daemon does not answer", "rootsd status") from error

@@ -24,8 +24,8 @@ from bench.forest import Forest
 from bench.measuring import NOT_HERE, pause, percentile, table
 from bench.peers import Watchman, bearable, has_watchman, watchman
 from bench.running import Daemon, daemon
-from rootsd.app.discovery.service import Discovery
-from rootsd.core.parents import Parent
+from rootsd.core.model import Parent
+from rootsd.discovery.service import Discovery
 from support.observed import HANG_S, Proposals
 from support.repos import raw
 from support.sizes import Sizes

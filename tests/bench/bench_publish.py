@@ -23,7 +23,7 @@ import pytest
 
 from bench.measuring import memory, pause, percentile, table
 from bench.running import HANG_GUARD_S, Client, Daemon, daemon
-from rootsd.host.folders import run_folder
+from rootsd.system.runtime_dir import find_runtime_dir
 from support.repos import fake_repository
 from support.sizes import Sizes
 
@@ -39,7 +39,7 @@ class Sessions:
     """Many sessions, in processes of PER_PROCESS each."""
 
     def __init__(self, count: int) -> None:
-        words = [sys.executable, str(LISTENERS), os.fsdecode(run_folder().mcp_socket)]
+        words = [sys.executable, str(LISTENERS), os.fsdecode(find_runtime_dir().mcp_socket)]
         words += [str(PER_PROCESS), str(EVERY_OTHER_IS_MODERN)]
         pipe = subprocess.PIPE
         self._processes = [

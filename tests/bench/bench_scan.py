@@ -27,17 +27,16 @@ from bench.measuring import (
     times,
     version_of,
 )
-from rootsd.app.discovery.candidate import Arrival
-from rootsd.app.discovery.territory import Territory
-from rootsd.core.model import Identity, ProjectKind
-from rootsd.core.parents import Parent
-from rootsd.host.disk.identity import identify
-from rootsd.host.disk.index import read_index, write_index
-from rootsd.host.disk.markers import Rules
-from rootsd.host.disk.safety import Surroundings
-from rootsd.host.disk.verify import RootVerifier
-from rootsd.host.disk.walk import Listing, Place, Walker, stamp_of
-from rootsd.host.watch.polling import PollingWatcher
+from rootsd.core.model import Identity, Parent, ProjectKind
+from rootsd.discovery.candidates import Arrival
+from rootsd.discovery.parent_tree import ParentTree
+from rootsd.disk.identity import identify
+from rootsd.disk.markers import WalkRules
+from rootsd.disk.safety import FolderSafety
+from rootsd.disk.snapshot import read_snapshots, write_snapshots
+from rootsd.disk.walk import FolderListing, Walker, WalkFolder, read_stamp
+from rootsd.vcs.verify import RootVerifier
+from rootsd.watch.polling import PollingWatcher
 from support.sizes import Sizes
 
 SCAN = "rootsd: scan"
@@ -63,7 +62,7 @@ class _Nobody:
         """Not timed here."""
 
 
-def catch_up(territory: Territory) -> None:
+def catch_up(territory: ParentTree) -> None:
     """Have it look at what it told nothing of yet: the roots of repositories are compared last."""
     while territory.is_behind():
         territory.catch_up(64)
@@ -76,22 +75,22 @@ class Contest:
         self.forest = forest
         self.index = index
         self.parent = Parent(forest.top)
-        self.rules = Rules.of(self.parent)
+        self.rules = WalkRules.of(self.parent)
         listings = self._walk()
         self.frontier = {
-            item.place.path: stamp_of(item.place.path) for item in listings if item.frontier
+            item.place.path: read_stamp(item.place.path) for item in listings if item.frontier
         }
         self.territory = self._new_territory()
         self.territory.explore(Arrival.FOUND)
-        self.verifier = RootVerifier(Surroundings(os.getuid()))
+        self.verifier = RootVerifier(FolderSafety(os.getuid()))
         self.roots: dict[bytes, Identity] = {p: identify(p) for p in forest.repositories}
         self.verifier.verify(self.roots)
 
-    def _new_territory(self) -> Territory:
-        return Territory(self.parent, self.rules, PollingWatcher(), _Nobody())
+    def _new_territory(self) -> ParentTree:
+        return ParentTree(self.parent, self.rules, PollingWatcher(), _Nobody())
 
-    def _walk(self) -> list[Listing]:
-        top = Place(self.forest.top, self.parent.depth, top=True)
+    def _walk(self) -> list[FolderListing]:
+        top = WalkFolder(self.forest.top, self.parent.depth, top=True)
         return Walker(self.rules).walk(top).listings
 
     def scan(self) -> set[bytes]:
@@ -107,7 +106,7 @@ class Contest:
     def restart(self) -> int:
         """The tree from the kept index, each folder compared; how many projects it has."""
         territory = self._new_territory()
-        territory.remember(read_index(self.index)[self.forest.top])
+        territory.remember(read_snapshots(self.index)[self.forest.top])
         territory.explore(Arrival.FOUND)
         # Else it was not believed, and a scan.
         assert territory.is_behind()
@@ -116,7 +115,7 @@ class Contest:
 
     def compare_frontier(self) -> list[bytes]:
         """The folders of the frontier that have another stamp than before."""
-        return [path for path, stamp in self.frontier.items() if stamp_of(path) != stamp]
+        return [path for path, stamp in self.frontier.items() if read_stamp(path) != stamp]
 
     def rescan(self) -> int:
         """Make the tree agree with the disk by stamps; how many projects it has."""
@@ -142,7 +141,7 @@ class Contest:
         self.territory.refresh(thorough=True)
         kept = self.territory.kept()
         assert kept is not None
-        write_index(self.index, {self.forest.top: kept})
+        write_snapshots(self.index, {self.forest.top: kept})
 
 
 def c_walks(folder: Path) -> dict[str, Path]:

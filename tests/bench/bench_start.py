@@ -35,10 +35,10 @@ from bench.measuring import (
 )
 from bench.peers import bearable, has_watchman, library_peer, watchman
 from bench.running import await_state, daemon, start
-from rootsd.app.discovery.service import Discovery
-from rootsd.app.discovery.status import DiscoveryStatus, ParentState
-from rootsd.core.inputs import Observation, Sighted
-from rootsd.core.parents import Parent
+from rootsd.core.inputs import Observation, ProjectObserved
+from rootsd.core.model import Parent
+from rootsd.discovery.service import Discovery
+from rootsd.discovery.status import DiscoveryStatus, ParentState
 from support.sizes import Sizes
 
 HANG_GUARD_S = 120
@@ -70,7 +70,7 @@ def discovery(forest: Forest, index: Path | None = None) -> Started:
     held: list[int] = []
 
     def report(observations: Iterable[Observation]) -> None:
-        seen.update(item.path for item in observations if isinstance(item, Sighted))
+        seen.update(item.path for item in observations if isinstance(item, ProjectObserved))
 
     def note(status: DiscoveryStatus) -> None:
         if any(parent.state is ParentState.WATCHED for parent in status.parents):

@@ -19,8 +19,8 @@ import anyio
 import pytest
 
 from bench.measuring import interleaved
-from rootsd.app.control.register import Call
-from rootsd.core.inputs import Sighted
+from rootsd.control.routes import RequestContext
+from rootsd.core.inputs import ProjectObserved
 from rootsd.core.model import ProjectKind
 from rootsd.wire.projects import ProjectsQuery
 from support.answers import ANSWERS
@@ -95,7 +95,7 @@ async def _answer_of_many() -> tuple[dict[str, Any], float]:
     """What a daemon with so many projects answers, and how long it takes for that."""
     office = Office()
     seen = [
-        Sighted(b"/home/ann/src/g%d/p%d" % (n % 100, n), ProjectKind.GIT, identity(n))
+        ProjectObserved(b"/home/ann/src/g%d/p%d" % (n % 100, n), ProjectKind.GIT, identity(n))
         for n in range(PROJECTS)
     ]
     await office.world.ledger.observe(seen)
@@ -103,7 +103,7 @@ async def _answer_of_many() -> tuple[dict[str, Any], float]:
     answer: dict[str, Any] = {}
     for _ in range(5):
         started = time.perf_counter()
-        answer = await office.desk.answer(ProjectsQuery("/"), Call(PERSON))
+        answer = await office.desk.answer(ProjectsQuery("/"), RequestContext(PERSON))
         taken.append(time.perf_counter() - started)
     return answer, statistics.median(taken)
 

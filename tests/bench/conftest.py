@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bench.forest import Forest, Plan, make_forest
-from rootsd.app.collecting import spare_what_is_loaded
+from rootsd.system.memory import freeze_loaded_objects
 from support.sizes import Sizes
 
 
@@ -18,7 +18,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.fixture(scope="session", autouse=True)
 def collector() -> None:
     """What runs in this process is collected as it is in the daemon."""
-    spare_what_is_loaded()
+    freeze_loaded_objects()
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,7 @@ import sys
 import anyio
 from mcp.server.stdio import stdio_server
 
-from rootsd.publish.server import build_server, handshake_options
+from rootsd.mcp.server import build_server, handshake_options
 from support.publishing import FakeSource, root
 
 

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from bench.forest import Forest
-from rootsd.host.folders import run_folder
-from rootsd.host.ipc.connect import connect
-from rootsd.host.ipc.rpc import ask, connect_control
+from rootsd.system.ipc.connect import connect
+from rootsd.system.ipc.rpc import ask, connect_control
+from rootsd.system.runtime_dir import find_runtime_dir
 from support.unguarded import NO_GUARD
 
 HANG_GUARD_S = 120
@@ -35,7 +35,7 @@ class Daemon:
         self._channel.settimeout(HANG_GUARD_S)
 
     def ask(self, method: str, **params: object) -> dict[str, Any]:
-        """One request of `rootsd.wire.control`."""
+        """One request of `rootsd.wire.registry`."""
         return ask(self._channel, method, params)
 
     def scan(self) -> dict[str, Any]:
@@ -122,7 +122,7 @@ class Client:
     """An MCP client on the daemon's socket that is told of changes of the published set."""
 
     def __init__(self) -> None:
-        self._socket: socket.socket = connect(run_folder().mcp_socket)
+        self._socket: socket.socket = connect(find_runtime_dir().mcp_socket)
         self._socket.settimeout(HANG_GUARD_S)
         self._buffer = bytearray()
         self._id = 0

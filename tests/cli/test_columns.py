@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from rootsd.cli.columns import PROJECT_COLUMNS, age, home_short, note_of, path_of
-from rootsd.cli.layout import Fit
+from rootsd.cli.formatting import PROJECT_COLUMNS, age, note_of, path_of, shorten_home
+from rootsd.cli.layout import ColumnFit
 from rootsd.core.paths import bytes_of
 from support.fake_daemon import an_item
 
@@ -40,19 +40,21 @@ def test_a_path_in_the_home_folder_is_shortened_by_components(
     monkeypatch: pytest.MonkeyPatch, path: str, shown: str
 ) -> None:
     monkeypatch.setenv("HOME", "/h/u")
-    assert home_short(path) == shown
+    assert shorten_home(path) == shown
 
 
 def test_a_home_that_is_the_top_shortens_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/")
-    assert home_short("/srv") == "/srv"
+    assert shorten_home("/srv") == "/srv"
 
 
 def test_a_program_gets_a_path_that_is_not_utf8_as_its_uri() -> None:
     raw = b"/src/\xff"
     item = an_item(path=None, uri=None, path_b64=b64encode(raw).decode())
     assert bytes_of(path_of(item)) == raw
-    shown = next(c for c in PROJECT_COLUMNS if c.fit is Fit.PATH).text(item, for_terminal=False)
+    shown = next(c for c in PROJECT_COLUMNS if c.fit is ColumnFit.PATH).text(
+        item, for_terminal=False
+    )
     assert shown == "file:///src/%FF"
 
 

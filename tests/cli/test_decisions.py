@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from rootsd.cli.decisions import decide
-from rootsd.cli.manner import Flags
-from rootsd.cli.session import Session
-from rootsd.wire.deciding import Decide, DecisionVerb, Effect
+from rootsd.cli.decisions import send_and_print
+from rootsd.cli.invocation import Invocation
+from rootsd.cli.render import Flags
+from rootsd.wire.decisions import ApplyMode, DecideRequest, DecisionVerb
 from support.fake_daemon import FakeDaemon, a_decision, an_item
 from support.terminal import Shell
 
@@ -28,7 +28,7 @@ def test_what_was_so_already_is_said_and_is_no_data(
     daemon: FakeDaemon, capsys: pytest.CaptureFixture[str], verb: DecisionVerb, word: str
 ) -> None:
     daemon.answers["decide"] = a_decision(APPROVED, unchanged=[an_item("web\x1b")])
-    decide(Session(), Decide(verb, cwd="/"))
+    send_and_print(Invocation(), DecideRequest(verb, cwd="/"))
     told = capsys.readouterr()
     assert told.out == "r7k2\tapi\tapproved\tgit\t/src/api\t\n"
     assert told.err.startswith(f"web\\u{{1b}}: {word}\n")
@@ -48,7 +48,7 @@ def test_a_renewed_approval_is_said(
     daemon: FakeDaemon, capsys: pytest.CaptureFixture[str]
 ) -> None:
     daemon.answers["decide"] = {**a_decision(APPROVED), "renewed": [APPROVED["id"]]}
-    decide(Session(), Decide(DecisionVerb.APPROVE, cwd="/"))
+    send_and_print(Invocation(), DecideRequest(DecisionVerb.APPROVE, cwd="/"))
     assert capsys.readouterr().err == "api: approved again, for sessions that run now\n"
 
 
@@ -56,14 +56,18 @@ def test_a_rehearsal_says_that_it_was_one(
     daemon: FakeDaemon, capsys: pytest.CaptureFixture[str]
 ) -> None:
     daemon.answers["decide"] = a_decision(APPROVED)
-    decide(Session(), Decide(DecisionVerb.APPROVE, cwd="/", effect=Effect.DRY_RUN))
+    send_and_print(
+        Invocation(), DecideRequest(DecisionVerb.APPROVE, cwd="/", effect=ApplyMode.DRY_RUN)
+    )
     assert capsys.readouterr().err == "This would be so; nothing was changed.\n"
 
 
 def test_json_tells_both_groups(daemon: FakeDaemon, capsys: pytest.CaptureFixture[str]) -> None:
     web = an_item("web")
     daemon.answers["decide"] = a_decision(APPROVED, unchanged=[web], warnings=["mind"])
-    decide(Session(Flags(json=True), "approve"), Decide(DecisionVerb.APPROVE, cwd="/"))
+    send_and_print(
+        Invocation(Flags(json=True), "approve"), DecideRequest(DecisionVerb.APPROVE, cwd="/")
+    )
     captured = capsys.readouterr()
     assert captured.err == ""
     assert json.loads(captured.out) == {

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rootsd.cli.layout import Fit, hanging, table, width, wrapped
+from rootsd.cli.layout import ColumnFit, hanging_indent, table, width, wrap
 
 WIDE = "\u65e5\u672c\u8a9e"
 WORDS = st.text(st.sampled_from("ab1-_.\u65e5\U0001f600e\u0301"), min_size=1, max_size=11)
@@ -20,7 +20,9 @@ def plain(_: int, text: str) -> str:
     return text
 
 
-def laid_out(titles: list[str], fits: list[Fit], rows: list[list[str]], room: int) -> list[str]:
+def laid_out(
+    titles: list[str], fits: list[ColumnFit], rows: list[list[str]], room: int
+) -> list[str]:
     return list(table(titles, fits, rows, room, plain))
 
 
@@ -33,32 +35,32 @@ def test_the_width_is_what_a_terminal_takes(text: str, columns: int) -> None:
 
 @given(TEXTS, ROOMS)
 def test_wrapped_text_is_whole_and_fits(text: str, room: int) -> None:
-    lines = wrapped(text, room)
+    lines = wrap(text, room)
     assert "".join(lines).replace(" ", "") == text.replace(" ", "")
     assert all(width(line) <= room for line in lines)
 
 
 @given(PATHS, ROOMS)
 def test_a_path_breaks_only_behind_a_slash(path: str, room: int) -> None:
-    lines = wrapped(path, room)
+    lines = wrap(path, room)
     assert "".join(lines) == path
     assert all(line.endswith("/") for line in lines[:-1])
 
 
 @pytest.mark.parametrize("word", ["x" * 100, "/src/" + "x" * 100, r"\u{1b}" * 20])
 def test_a_word_that_no_line_can_hold_stays_whole(word: str) -> None:
-    assert word.removeprefix("/src/") in wrapped(f"before {word} after", 60)
+    assert word.removeprefix("/src/") in wrap(f"before {word} after", 60)
 
 
 def test_text_without_spaces_breaks_between_wide_letters() -> None:
-    lines = wrapped(WIDE * 30, 59)
+    lines = wrap(WIDE * 30, 59)
     assert "".join(lines) == WIDE * 30
     assert [width(line) for line in lines[:-1]] == [58] * (len(lines) - 1)
 
 
 @given(TEXTS, ROOMS)
 def test_text_hangs_beside_its_label(text: str, room: int) -> None:
-    lines = hanging("label    ", text, room)
+    lines = hanging_indent("label    ", text, room)
     assert lines[0].startswith("label")
     assert all(line.startswith("  ") for line in lines[1:])
     assert "".join(lines)[len("label") :].replace(" ", "") == text.replace(" ", "")
@@ -67,7 +69,7 @@ def test_text_hangs_beside_its_label(text: str, room: int) -> None:
 
 @given(st.lists(st.tuples(WORDS, WORDS, PATHS, st.just("") | TEXTS).map(list), max_size=6), ROOMS)
 def test_a_table_keeps_every_cell_whole_and_fits(rows: list[list[str]], room: int) -> None:
-    fits = [Fit.LINE, Fit.LINE, Fit.PATH, Fit.NOTE]
+    fits = [ColumnFit.LINE, ColumnFit.LINE, ColumnFit.PATH, ColumnFit.NOTE]
     lines = laid_out(["ID", "NAME", "PATH", "NOTE"], fits, rows, room)
     assert all(width(line) <= room for line in lines)
     shown = "".join(lines).replace(" ", "")
@@ -78,7 +80,7 @@ def test_a_table_keeps_every_cell_whole_and_fits(rows: list[list[str]], room: in
 
 def test_a_table_that_fits_is_aligned_in_the_order_of_its_columns() -> None:
     rows = [["a", "/x", "note", "1"], ["bb", "/xyz", "", "2"]]
-    fits = [Fit.LINE, Fit.PATH, Fit.NOTE, Fit.LINE]
+    fits = [ColumnFit.LINE, ColumnFit.PATH, ColumnFit.NOTE, ColumnFit.LINE]
     assert laid_out(["N", "PATH", "NOTE", "C"], fits, rows, 80) == [
         "N   PATH  NOTE  C",
         "a   /x    note  1",
@@ -92,7 +94,14 @@ def test_notes_go_below_first_and_then_the_paths_that_are_too_long() -> None:
         ["r7k2", "api", "git", "~/src/api", "2h ago", asks],
         ["q1zd", "payments", "git", LONG_PATH, "1d ago", ""],
     ]
-    fits = [Fit.LINE, Fit.LINE, Fit.LINE, Fit.PATH, Fit.LINE, Fit.NOTE]
+    fits = [
+        ColumnFit.LINE,
+        ColumnFit.LINE,
+        ColumnFit.LINE,
+        ColumnFit.PATH,
+        ColumnFit.LINE,
+        ColumnFit.NOTE,
+    ]
     assert laid_out(["ID", "NAME", "KIND", "PATH", "FOUND", "NOTE"], fits, rows, 60) == [
         "ID    NAME      KIND  FOUND   PATH",
         "r7k2  api       git   2h ago  ~/src/api",
@@ -106,7 +115,7 @@ def test_notes_go_below_first_and_then_the_paths_that_are_too_long() -> None:
 
 def test_a_row_with_a_wide_cell_flows_and_the_others_stay_aligned() -> None:
     rows = [["r7k2", "api", "git"], ["q1zd", "n" * 30, "git"], ["m9ab", "web", "hg"]]
-    assert laid_out(["ID", "NAME", "KIND"], [Fit.LINE] * 3, rows, 38) == [
+    assert laid_out(["ID", "NAME", "KIND"], [ColumnFit.LINE] * 3, rows, 38) == [
         "ID    NAME  KIND",
         "r7k2  api   git",
         "q1zd  " + "n" * 30,
@@ -116,13 +125,13 @@ def test_a_row_with_a_wide_cell_flows_and_the_others_stay_aligned() -> None:
 
 
 def test_columns_without_titles_have_no_header() -> None:
-    assert laid_out(["", ""], [Fit.LINE, Fit.PATH], [["+", "/a"]], 80) == ["+  /a"]
-    assert laid_out([""], [Fit.PATH], [["/a"]], 1) == ["/", "a"]
+    assert laid_out(["", ""], [ColumnFit.LINE, ColumnFit.PATH], [["+", "/a"]], 80) == ["+  /a"]
+    assert laid_out([""], [ColumnFit.PATH], [["/a"]], 1) == ["/", "a"]
 
 
 def test_paint_changes_no_width() -> None:
     def bracketed(column: int, text: str) -> str:
         return f"<{column}{text}>"
 
-    lines = list(table(["A", "B"], [Fit.LINE] * 2, [["x", "y"]], 80, bracketed))
+    lines = list(table(["A", "B"], [ColumnFit.LINE] * 2, [["x", "y"]], 80, bracketed))
     assert lines == ["<-1A>  <-1B>", "<0x>  <1y>"]

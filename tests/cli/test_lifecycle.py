@@ -11,16 +11,16 @@ import pytest
 
 from rootsd import __version__
 from rootsd.cli import lifecycle
-from rootsd.cli.manner import Flags
-from rootsd.cli.session import Session
+from rootsd.cli.invocation import Invocation
+from rootsd.cli.render import Flags
 from rootsd.core.errors import Busy, ErrorCode
-from rootsd.host.service import record, starter
-from rootsd.host.service.record import Recipe
-from rootsd.host.service.starter import StartFailed
+from rootsd.service import launcher, start_record
+from rootsd.service.launcher import StartFailed
+from rootsd.service.start_record import StartRecord
 from support.fake_daemon import FakeDaemon, a_status
 from support.service import PID, Desktop
 
-SESSION = Session(Flags(quiet=True))
+SESSION = Invocation(Flags(quiet=True))
 
 
 def running(version: str = __version__, pid: int = 4121) -> dict[str, object]:
@@ -28,10 +28,10 @@ def running(version: str = __version__, pid: int = 4121) -> dict[str, object]:
 
 
 @pytest.fixture
-def launched(monkeypatch: pytest.MonkeyPatch) -> list[Recipe]:
+def launched(monkeypatch: pytest.MonkeyPatch) -> list[StartRecord]:
     """The recipes that were followed; nothing is started."""
-    recipes: list[Recipe] = []
-    monkeypatch.setattr(starter, "launch", recipes.append)
+    recipes: list[StartRecord] = []
+    monkeypatch.setattr(launcher, "launch", recipes.append)
     return recipes
 
 
@@ -44,21 +44,21 @@ def process() -> Iterator[subprocess.Popen[bytes]]:
 
 
 def test_a_daemon_that_runs_reads_the_configuration_again(
-    daemon: FakeDaemon, launched: list[Recipe]
+    daemon: FakeDaemon, launched: list[StartRecord]
 ) -> None:
     daemon.answers |= {"status": running(), "reload": running()}
-    lifecycle.make_run(SESSION)
+    lifecycle.ensure_running(SESSION)
     assert [method for method, _ in daemon.requests] == ["status", "reload"]
     assert launched == []
 
 
 def test_where_the_one_that_ran_is_killed_while_it_is_asked_another_is_started(
-    daemon: FakeDaemon, launched: list[Recipe], monkeypatch: pytest.MonkeyPatch
+    daemon: FakeDaemon, launched: list[StartRecord], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     daemon.raw = b""
     is_running = iter((True, False))
-    monkeypatch.setattr("rootsd.cli.client.is_running", lambda: next(is_running))
-    lifecycle.make_run(SESSION)
+    monkeypatch.setattr("rootsd.cli.control_client.is_running", lambda: next(is_running))
+    lifecycle.ensure_running(SESSION)
     assert [method for method, _ in daemon.requests] == ["status"]
     assert len(launched) == 1
 
@@ -66,45 +66,47 @@ def test_where_the_one_that_ran_is_killed_while_it_is_asked_another_is_started(
 def test_one_whose_locks_are_still_held_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     outcomes = [StartFailed("another rootsd is at work", "", ErrorCode.BUSY), None]
 
-    def launch(_: Recipe) -> None:
+    def launch(_: StartRecord) -> None:
         if (failure := outcomes.pop(0)) is not None:
             raise failure
 
-    monkeypatch.setattr(starter, "launch", launch)
-    lifecycle.make_run(SESSION)
+    monkeypatch.setattr(launcher, "launch", launch)
+    lifecycle.ensure_running(SESSION)
     assert outcomes == []
 
 
-def test_where_none_runs_one_is_started_and_bridges_may_do_so_too(launched: list[Recipe]) -> None:
-    record.forbid()
-    lifecycle.make_run(SESSION)
-    assert launched == [record.recall()]
+def test_where_none_runs_one_is_started_and_bridges_may_do_so_too(
+    launched: list[StartRecord],
+) -> None:
+    start_record.mark_stopped()
+    lifecycle.ensure_running(SESSION)
+    assert launched == [start_record.load_start_record()]
 
 
 def test_a_daemon_of_another_version_is_replaced(
     daemon: FakeDaemon,
-    launched: list[Recipe],
+    launched: list[StartRecord],
     process: subprocess.Popen[bytes],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     is_running = iter((True, False))
-    monkeypatch.setattr("rootsd.cli.client.is_running", lambda: next(is_running))
+    monkeypatch.setattr("rootsd.cli.control_client.is_running", lambda: next(is_running))
 
     def end(_: object) -> dict[str, object]:
         process.kill()
         return {}
 
     daemon.answers |= {"status": running("0.0.1", process.pid), "stop": end}
-    lifecycle.make_run(SESSION)
+    lifecycle.ensure_running(SESSION)
     assert len(launched) == 1
     assert process.wait(60) != 0
 
 
 def test_a_newer_daemon_goes_on(
-    daemon: FakeDaemon, launched: list[Recipe], capsys: pytest.CaptureFixture[str]
+    daemon: FakeDaemon, launched: list[StartRecord], capsys: pytest.CaptureFixture[str]
 ) -> None:
     daemon.answers |= {"status": running("99.0"), "reload": running()}
-    lifecycle.make_run(SESSION)
+    lifecycle.ensure_running(SESSION)
     assert [method for method, _ in daemon.requests] == ["status", "reload"]
     assert launched == []
     assert "version 99.0, newer than this command" in capsys.readouterr().err
@@ -113,7 +115,7 @@ def test_a_newer_daemon_goes_on(
 @pytest.mark.parametrize("no_input", [True, False])
 def test_on_a_terminal_an_older_daemon_is_replaced_only_if_the_person_agrees(
     daemon: FakeDaemon,
-    launched: list[Recipe],
+    launched: list[StartRecord],
     monkeypatch: pytest.MonkeyPatch,
     *,
     no_input: bool,
@@ -124,27 +126,27 @@ def test_on_a_terminal_an_older_daemon_is_replaced_only_if_the_person_agrees(
         asked.append(question)
         return False
 
-    stopped: list[Session] = []
+    stopped: list[Invocation] = []
     monkeypatch.setattr(lifecycle, "stop", stopped.append)
     monkeypatch.setattr("click.confirm", refuse)
     monkeypatch.setattr("sys.stdin.isatty", lambda: True)
     daemon.answers |= {"status": running("0.0.1"), "reload": running()}
-    lifecycle.make_run(Session(Flags(quiet=True, no_input=no_input)))
+    lifecycle.ensure_running(Invocation(Flags(quiet=True, no_input=no_input)))
     assert bool(asked) is not no_input
     assert bool(stopped) is no_input
     assert launched == []
 
 
 def test_an_installed_service_is_started_instead(
-    launched: list[Recipe], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    launched: list[StartRecord], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     desktop = Desktop(tmp_path, monkeypatch)
     desktop.units.mkdir(parents=True)
     (desktop.units / "rootsd.service").touch()
     is_running = iter((False, True))
-    monkeypatch.setattr("rootsd.cli.client.is_running", lambda: next(is_running))
+    monkeypatch.setattr("rootsd.cli.control_client.is_running", lambda: next(is_running))
     with desktop.daemon() as daemon:
-        lifecycle.make_run(Session(Flags(quiet=True)))
+        lifecycle.ensure_running(Invocation(Flags(quiet=True)))
         assert daemon.asked("reload") == [{}]
     assert desktop.recorder.orders()[-1] == "systemctl --user start rootsd.service"
     assert launched == []
@@ -154,39 +156,39 @@ def test_the_end_of_a_service_is_told_by_its_pid(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     desktop = Desktop(tmp_path, monkeypatch)
-    assert lifecycle.end(SESSION) is None
+    assert lifecycle.shut_down(SESSION) is None
     desktop.units.mkdir(parents=True)
     (desktop.units / "rootsd.service").touch()
     desktop.service_runs()
-    assert lifecycle.end(SESSION) == PID
+    assert lifecycle.shut_down(SESSION) == PID
     assert desktop.recorder.orders() == ["systemctl --user stop rootsd.service"]
 
 
 def test_a_daemon_that_never_comes_up_is_told() -> None:
     with pytest.raises(StartFailed, match="not ready after 0 s"):
-        lifecycle.await_daemon(0.0)
+        lifecycle.wait_until_ready(0.0)
 
 
 def test_a_daemon_that_somebody_else_started_meanwhile_will_do(
-    daemon: FakeDaemon, launched: list[Recipe], monkeypatch: pytest.MonkeyPatch
+    daemon: FakeDaemon, launched: list[StartRecord], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     daemon.answers["reload"] = running()
     is_running = iter((False, True))
-    monkeypatch.setattr("rootsd.cli.client.is_running", lambda: next(is_running))
-    lifecycle.make_run(SESSION)
+    monkeypatch.setattr("rootsd.cli.control_client.is_running", lambda: next(is_running))
+    lifecycle.ensure_running(SESSION)
     assert daemon.asked("reload") == [{}]
     assert launched == []
 
 
 @pytest.mark.parametrize("code", [ErrorCode.BUSY, ErrorCode.FAILED])
 def test_a_start_that_fails_is_told(monkeypatch: pytest.MonkeyPatch, code: ErrorCode) -> None:
-    def fail(_: Recipe) -> None:
+    def fail(_: StartRecord) -> None:
         raise StartFailed("no", "", code)
 
-    monkeypatch.setattr(starter, "launch", fail)
-    monkeypatch.setattr(starter, "BUSY_PATIENCE", 0.0)
+    monkeypatch.setattr(launcher, "launch", fail)
+    monkeypatch.setattr(launcher, "BUSY_TIMEOUT_S", 0.0)
     with pytest.raises(StartFailed):
-        lifecycle.make_run(SESSION)
+        lifecycle.ensure_running(SESSION)
 
 
 def test_a_stop_waits_until_the_process_is_gone(
@@ -205,7 +207,7 @@ def test_a_daemon_that_does_not_end_is_named(
     daemon: FakeDaemon, process: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     daemon.answers |= {"status": running(pid=process.pid), "stop": {}}
-    monkeypatch.setattr(starter.Departure, "wait", lambda self: False)
+    monkeypatch.setattr(launcher.ExitWaiter, "wait", lambda self: False)
     with pytest.raises(Busy, match="does not end") as caught:
         lifecycle.stop(SESSION)
     assert caught.value.remedy == f"kill {process.pid}"
@@ -222,24 +224,24 @@ def test_a_running_daemon_is_told_to_reload(daemon: FakeDaemon) -> None:
 
 
 def test_other_places_are_taken_over_once_the_daemon_is_down_and_said(
-    launched: list[Recipe],
+    launched: list[StartRecord],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     Desktop(tmp_path, monkeypatch)
     monkeypatch.delenv("XDG_STATE_HOME", raising=False)
-    session = Session(Flags())
-    lifecycle.make_run(session)
+    session = Invocation(Flags())
+    lifecycle.ensure_running(session)
     monkeypatch.setenv("XDG_STATE_HOME", "/elsewhere")
-    with pytest.raises(record.OtherPlaces, match="started with none") as caught:
-        lifecycle.make_run(session)
+    with pytest.raises(start_record.PlacesMismatch, match="started with none") as caught:
+        lifecycle.ensure_running(session)
     assert caught.value.remedy.startswith("rootsd down")
-    record.forbid()
-    lifecycle.make_run(session)
+    start_record.mark_stopped()
+    lifecycle.ensure_running(session)
     assert launched[-1].environment["XDG_STATE_HOME"] == "/elsewhere"
     assert "from now on it is as here" in capsys.readouterr().err
     monkeypatch.delenv("XDG_STATE_HOME")
-    lifecycle.make_run(session)
+    lifecycle.ensure_running(session)
     assert launched[-1].environment["XDG_STATE_HOME"] == "/elsewhere"
     assert "As at the last start, XDG_STATE_HOME is /elsewhere." in capsys.readouterr().err

@@ -9,11 +9,10 @@ from pathlib import Path
 import click
 import pytest
 
+from rootsd.cli.help_text import EXIT_STATUSES
 from rootsd.cli.main import ALIASES, VERBS
-from rootsd.cli.manual import contexts
-from rootsd.cli.reference import STATUSES
-from rootsd.core.errors import ErrorCode
-from rootsd.core.exits import Exit
+from rootsd.cli.man_page import verb_contexts
+from rootsd.core.errors import ErrorCode, Exit
 from support.answers import ANSWERS
 from support.fake_daemon import (
     Answer,
@@ -110,7 +109,7 @@ EVERYWHERE = {
 }  # fmt: skip
 
 
-CONTEXTS = {context.command_path.partition(" ")[2]: context for context in contexts()}
+CONTEXTS = {context.command_path.partition(" ")[2]: context for context in verb_contexts()}
 
 
 def flags_of(context: click.Context) -> set[str]:
@@ -253,4 +252,4 @@ def test_without_a_daemon_and_with_a_broken_file_the_status_says_so(
 def test_every_documented_status_is_tried() -> None:
     # The two by signals are in test_boundary.py, with a real ^C and a real pipe.
     elsewhere = {Exit.UNREACHABLE, Exit.BAD_CONFIG, Exit.INTERRUPTED, Exit.BROKEN_PIPE}
-    assert WAYS.keys() | elsewhere == set(Exit) == set(STATUSES)
+    assert WAYS.keys() | elsewhere == set(Exit) == set(EXIT_STATUSES)

@@ -6,13 +6,13 @@ import io
 
 import pytest
 
-from rootsd.cli.manner import Flags
-from rootsd.cli.progress import ProgressLine
-from rootsd.wire.scans import Progress
+from rootsd.cli.render import Flags
+from rootsd.cli.terminal import ProgressLine
+from rootsd.wire.daemon import ScanProgressItem
 
 
-def notice(folders: int = 1204, parent: str = "/src") -> Progress:
-    return Progress(folders=folders, projects=3, parent=parent)
+def notice(folders: int = 1204, parent: str = "/src") -> ScanProgressItem:
+    return ScanProgressItem(folders=folders, projects=3, parent=parent)
 
 
 def test_the_line_is_drawn_in_place_and_cleared() -> None:

@@ -8,13 +8,12 @@ from typing import Any
 
 import pytest
 
-from rootsd.cli.layout import Fit
-from rootsd.cli.manner import Flags
-from rootsd.cli.render import Answer, Column, Output
+from rootsd.cli.layout import ColumnFit
+from rootsd.cli.render import Column, CommandResult, Flags, Output
 from rootsd.core.labels import safe_text
 
 NAME = Column("NAME", lambda item: item["name"], limit=20)
-PATH = Column("PATH", lambda item: item["path"], short=lambda item: "~", fit=Fit.PATH)
+PATH = Column("PATH", lambda item: item["path"], short=lambda item: "~", fit=ColumnFit.PATH)
 HOSTILE = (
     "tab\tnew\nline\r", "\x1b[2J\x1b]0;title\x07", "\u202egnp.exe", "a\u0301\u0301\u0301\u0301",
     "[bold red]markup[/]", "\udcff", " ", "\\u{1b}", "\x00", "x" * 5000,
@@ -42,7 +41,7 @@ def items(*names: str) -> list[dict[str, Any]]:
 def test_a_pipe_gets_tab_separated_lines_without_a_header(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    output().show(Answer(items("a", "b"), warnings=["mind the gap"]), (NAME, PATH))
+    output().show(CommandResult(items("a", "b"), warnings=["mind the gap"]), (NAME, PATH))
     assert capsys.readouterr() == ("a\t/src/a\nb\t/src/b\n", "warning: mind the gap\n")
 
 
@@ -50,7 +49,7 @@ def test_a_pipe_gets_tab_separated_lines_without_a_header(
 def test_a_terminal_gets_aligned_columns_with_short_cells(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    output(no_color=True).show(Answer(items("a", "long-name")), (NAME, PATH))
+    output(no_color=True).show(CommandResult(items("a", "long-name")), (NAME, PATH))
     out = capsys.readouterr().out
     plain = out.replace("\x1b[1m", "").replace("\x1b[0m", "")
     assert [line.rstrip() for line in plain.splitlines()] == [
@@ -64,7 +63,7 @@ def test_a_terminal_gets_aligned_columns_with_short_cells(
 def test_nothing_is_printed_on_a_terminal_where_there_is_nothing(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    output().show(Answer(), (NAME, PATH))
+    output().show(CommandResult(), (NAME, PATH))
     assert capsys.readouterr().out == ""
 
 
@@ -74,17 +73,19 @@ def test_colours_can_be_turned_off(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
     red = Column("NAME", lambda item: item["name"], style={"a": "red"})
-    output().show(Answer(items("a")), (red,))
+    output().show(CommandResult(items("a")), (red,))
     assert "\x1b[31m" in capsys.readouterr().out
     if way == "variable":
         monkeypatch.setenv("NO_COLOR", "1")
-    output(no_color=way == "flag").show(Answer(items("a")), (red,))
+    output(no_color=way == "flag").show(CommandResult(items("a")), (red,))
     assert "\x1b[31m" not in capsys.readouterr().out
 
 
 @pytest.mark.usefixtures("terminal")
 def test_wide_letters_take_two_columns(capsys: pytest.CaptureFixture[str]) -> None:
-    output(no_color=True).show(Answer(items("b" * 9, "\u5bbd", "\U0001f600", "a")), (NAME, PATH))
+    output(no_color=True).show(
+        CommandResult(items("b" * 9, "\u5bbd", "\U0001f600", "a")), (NAME, PATH)
+    )
     assert capsys.readouterr().out.splitlines() == [
         "NAME       PATH",
         "bbbbbbbbb  ~",
@@ -98,7 +99,7 @@ def test_wide_letters_take_two_columns(capsys: pytest.CaptureFixture[str]) -> No
 def test_no_name_can_break_a_line_or_a_field(
     capsys: pytest.CaptureFixture[str], name: str
 ) -> None:
-    output().show(Answer(items("before", name, "after")), (NAME, PATH))
+    output().show(CommandResult(items("before", name, "after")), (NAME, PATH))
     out = capsys.readouterr().out
     lines = out.split("\n")
     assert len(lines) == 4
@@ -109,7 +110,7 @@ def test_no_name_can_break_a_line_or_a_field(
 @pytest.mark.usefixtures("terminal")
 @pytest.mark.parametrize("name", HOSTILE)
 def test_no_name_can_take_over_a_terminal(capsys: pytest.CaptureFixture[str], name: str) -> None:
-    output(no_color=True).show(Answer(items("before", name, "after")), (NAME,))
+    output(no_color=True).show(CommandResult(items("before", name, "after")), (NAME,))
     out = capsys.readouterr().out.replace("\x1b[1m", "").replace("\x1b[0m", "")
     assert len(out.splitlines()) == 4
     assert all(unicodedata.category(char)[0] != "C" for char in out if char != "\n")
@@ -120,7 +121,7 @@ def test_no_name_can_take_over_a_terminal(capsys: pytest.CaptureFixture[str], na
 def test_json_is_one_ascii_object_with_the_names_as_they_are(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    answer = Answer(items(*HOSTILE), 7, ["careful"], {"count": 1})
+    answer = CommandResult(items(*HOSTILE), 7, ["careful"], {"count": 1})
     output(json=True).show(answer, (NAME,))
     captured = capsys.readouterr()
     assert captured.err == ""

@@ -16,10 +16,10 @@ from pathlib import Path
 import pytest
 
 from rootsd import __version__
-from rootsd.cli import examining
-from rootsd.cli.examining import Case
+from rootsd.cli import doctor
+from rootsd.cli.doctor import DoctorCheck
 from rootsd.cli.main import VERBS as ALL_VERBS
-from rootsd.core.diagnosis import error, ok
+from rootsd.core.doctor import error, ok
 from support.answers import ANSWERS, ITEMS
 from support.fake_daemon import FakeDaemon
 from support.service import Desktop
@@ -84,8 +84,10 @@ ELSEWHERE = {"down", "bridge", "run", "daemon"}
 RAGGED = {"show", "status", "up", "service-status"}
 ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
 SEEN = (
-    Case(ok("command", "clients may be given /home/ann/.local/bin/rootsd")),
-    Case(error("state", "/home/ann/st\u202eate is open to others", "chmod 700 /home/ann/state")),
+    DoctorCheck(ok("command", "clients may be given /home/ann/.local/bin/rootsd")),
+    DoctorCheck(
+        error("state", "/home/ann/st\u202eate is open to others", "chmod 700 /home/ann/state")
+    ),
 )
 
 
@@ -130,7 +132,7 @@ def facts(
     (rootsd_dir / "config").mkdir()
     (rootsd_dir / "config" / "config.toml").write_text(CONFIG)
     (rootsd_dir / "export.json").write_text(json.dumps(EXPORT))
-    monkeypatch.setattr(examining, "cases", lambda session: iter(SEEN))
+    monkeypatch.setattr(doctor, "run_checks", lambda session: iter(SEEN))
     monkeypatch.setattr("rootsd.cli.commands.review.Keyboard", Typist)
     return rootsd_dir
 

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rootsd.core.catalog import Catalog
-from rootsd.core.decide import Ground
+from rootsd.core.decide import VerdictReason
+from rootsd.core.encoding import to_ns
 from rootsd.core.errors import OrderRefused, RefusedPlace
 from rootsd.core.inputs import (
     AddRule,
@@ -16,16 +17,15 @@ from rootsd.core.inputs import (
     Deny,
     Forget,
     Input,
+    ProjectGone,
+    ProjectObserved,
+    ProjectUnreachable,
+    ProjectUnsafe,
     Rename,
-    Sighted,
-    Unreachable,
-    Unsafe,
-    Vanished,
 )
-from rootsd.core.model import Expiry, Incomplete, LapseReason, ProjectKind, Verdict
+from rootsd.core.model import Expiry, IncompleteReason, LapseReason, ProjectKind, Verdict
 from rootsd.core.plan import plan
-from rootsd.core.records import to_ns
-from rootsd.core.step import ALL_ALIKE
+from rootsd.core.transition import NO_STABLE_IDENTITY
 from support.world import (
     ANN,
     NOTHING_KNOWN,
@@ -88,9 +88,9 @@ def test_a_denial_wins_over_approve_rules_wider_and_narrower(
 
 def test_what_holds_a_denied_project_is_withheld_until_that_is_forgotten() -> None:
     catalog = after(approved(API), Deny(LIB, ANN))
-    assert catalog.judgements[API].ground is Ground.HOLDS_DENIED
+    assert catalog.judgements[API].ground is VerdictReason.HOLDS_DENIED
     assert not catalog.is_waiting(catalog.projects[API])
-    assert after(catalog, Vanished(LIB)).roots == {}
+    assert after(catalog, ProjectGone(LIB)).roots == {}
     assert after(catalog, Forget(LIB, ANN)).roots.keys() == {API}
 
 
@@ -132,9 +132,9 @@ def test_names_do_not_depend_on_what_is_approved_first(order: tuple[bytes, bytes
 
 def test_a_name_that_was_given_up_is_proposed_for_no_other_project() -> None:
     named = after(approved(LIB), Rename(LIB, "api", ANN))
-    gone = [Vanished(LIB), Forget(LIB, ANN)]
+    gone = [ProjectGone(LIB), Forget(LIB, ANN)]
     for end in ([Forget(LIB, ANN)], [Rename(LIB, "books", ANN)], gone):
-        given_up = after(named, *end, Vanished(OTHER))
+        given_up = after(named, *end, ProjectGone(OTHER))
         assert "api" not in given_up.frozen_names
         assert given_up.proposed_names[API] == "src/api"
         assert after(given_up, Rename(API, "api", ANN)).frozen_names["api"] == API
@@ -153,7 +153,7 @@ def test_what_can_never_be_published_does_not_wait() -> None:
     catalog = after(KNOWN, seen(odd, 9), alike)
     hopeless = [p for p in catalog.projects.values() if catalog.is_hopeless(p)]
     reasons = {p.path: catalog.why_never(p) for p in hopeless}
-    assert reasons == {odd: "its path is not UTF-8", b"/w/x": ALL_ALIKE}
+    assert reasons == {odd: "its path is not UTF-8", b"/w/x": NO_STABLE_IDENTITY}
     assert not any(catalog.is_waiting(p) for p in hopeless)
     with pytest.raises(RefusedPlace, match="is not UTF-8"):
         after(catalog, Approve(odd, identity(9), ANN))
@@ -186,13 +186,13 @@ def test_below_goes_by_components() -> None:
         (Approve(API, identity(1), ANN), False),
         (Deny(API, ANN), False),
         (Deny(SRC, ANN), False),
-        (Unreachable(API), False),
-        (Unsafe(API, LapseReason.EXPOSED), False),
-        (Sighted(API, ProjectKind.GIT, identity(1), Incomplete.LOCKED), False),
+        (ProjectUnreachable(API), False),
+        (ProjectUnsafe(API, LapseReason.EXPOSED), False),
+        (ProjectObserved(API, ProjectKind.GIT, identity(1), IncompleteReason.LOCKED), False),
     ],
 )
 def test_a_person_is_asked_about_what_is_undecided_there_whole_and_safe(
-    event: Sighted | Approve | Deny | Unreachable | Unsafe, waits: bool
+    event: ProjectObserved | Approve | Deny | ProjectUnreachable | ProjectUnsafe, waits: bool
 ) -> None:
     catalog = after(KNOWN, event)
     assert catalog.is_waiting(catalog.projects[API]) is waits
@@ -200,7 +200,7 @@ def test_a_person_is_asked_about_what_is_undecided_there_whole_and_safe(
 
 def test_what_lapsed_waits_and_says_so() -> None:
     catalog = after(approved(API), seen(API, 9))
-    assert catalog.judgements[API].ground is Ground.LAPSED
+    assert catalog.judgements[API].ground is VerdictReason.LAPSED
     assert catalog.is_waiting(catalog.projects[API])
     assert not catalog.is_denied(catalog.projects[API])
 
@@ -217,7 +217,9 @@ def test_a_moved_folder_is_told_by_its_identity_and_by_nothing_else() -> None:
     catalog = after(
         NOTHING_KNOWN, seen(b"/w/a", 1), Approve(b"/w/a", identity(1), ANN, name="api")
     )
-    catalog = plan(catalog, [Vanished(b"/w/a"), seen(b"/w/b", 1), seen(b"/w/c", 2)], NOW).catalog
+    catalog = plan(
+        catalog, [ProjectGone(b"/w/a"), seen(b"/w/b", 1), seen(b"/w/c", 2)], NOW
+    ).catalog
     before = catalog.moved_from(catalog.projects[b"/w/b"])
     assert before is not None
     assert before.path == b"/w/a"
@@ -231,7 +233,7 @@ def test_what_is_gone_is_told_again_by_where_it_came_from() -> None:
     catalog = after(NOTHING_KNOWN, seen(b"/w/a", 1), approval, seen(b"/w/b", 2))
     assert catalog.cloned_again(catalog.projects[b"/w/b"], "there") is None
     assert not catalog.may_come_back(catalog.projects[b"/w/b"])
-    catalog = after(catalog, Vanished(b"/w/a"))
+    catalog = after(catalog, ProjectGone(b"/w/a"))
     again = catalog.projects[b"/w/b"]
     assert catalog.may_come_back(again)
     assert catalog.cloned_again(again, "there") is catalog.projects[b"/w/a"]
@@ -242,7 +244,7 @@ def test_what_is_gone_is_told_again_by_where_it_came_from() -> None:
 
 def test_a_moved_folder_that_was_named_meanwhile_is_told_all_the_same() -> None:
     catalog = after(NOTHING_KNOWN, seen(b"/w/a", 1), Approve(b"/w/a", identity(1), ANN))
-    catalog = plan(catalog, [Vanished(b"/w/a"), seen(b"/w/b", 1)], NOW).catalog
+    catalog = plan(catalog, [ProjectGone(b"/w/a"), seen(b"/w/b", 1)], NOW).catalog
     catalog = after(catalog, Rename(b"/w/b", "mine", ANN))
     assert catalog.moved_from(catalog.projects[b"/w/b"]) is catalog.projects[b"/w/a"]
 
@@ -251,8 +253,8 @@ def test_what_is_still_there_out_of_reach_or_was_never_decided_was_not_moved() -
     approval = Approve(b"/w/a", identity(1), ANN)
     for first, then in (
         ((seen(b"/w/a", 1), approval), seen(b"/w/a", 1)),
-        ((seen(b"/w/a", 1), approval), Unreachable(b"/w/a")),
-        ((seen(b"/w/a", 1),), Vanished(b"/w/a")),
+        ((seen(b"/w/a", 1), approval), ProjectUnreachable(b"/w/a")),
+        ((seen(b"/w/a", 1),), ProjectGone(b"/w/a")),
     ):
         catalog = plan(after(NOTHING_KNOWN, *first), [then, seen(b"/w/b", 1)], NOW).catalog
         assert catalog.moved_from(catalog.projects[b"/w/b"]) is None
@@ -293,8 +295,8 @@ ONE = Approve(OTHER, identity(ALL.index(OTHER)), ANN)
         Deny(API, ANN),
         Forget(API, ANN),
         Rename(API, "else", ANN),
-        Vanished(API),
-        Vanished(API, LapseReason.REPLACED),
+        ProjectGone(API),
+        ProjectGone(API, LapseReason.REPLACED),
         forbid(b"/w/**"),
     ],
 )
@@ -328,17 +330,17 @@ def test_what_no_change_concerns_is_not_worked_out_again() -> None:
 
 
 def test_an_approved_root_that_is_gone_is_awaited_until_its_approval_lapses() -> None:
-    catalog = after(approved(API), Vanished(API), Vanished(OTHER))
+    catalog = after(approved(API), ProjectGone(API), ProjectGone(OTHER))
     assert catalog.awaited == {API: catalog.projects[API]}
-    assert after(catalog, Unreachable(API)).awaited == {}
+    assert after(catalog, ProjectUnreachable(API)).awaited == {}
     assert after(catalog, seen(API, ALL.index(API))).awaited == {}
     assert after(catalog, Deny(API, ANN)).awaited == {}
-    assert after(catalog, Vanished(API, LapseReason.REPLACED)).awaited == {}
+    assert after(catalog, ProjectGone(API, LapseReason.REPLACED)).awaited == {}
 
 
 def test_the_identities_are_those_of_the_published_folders() -> None:
     catalog = after(approved(API, OTHER), uri_seen(URI), Approve(URI, None, ANN))
     assert catalog.roots.keys() == {API, OTHER, URI}
     assert catalog.identities == {path: identity(ALL.index(path)) for path in (API, OTHER)}
-    gone = after(catalog, Vanished(API))
+    gone = after(catalog, ProjectGone(API))
     assert gone.identities.keys() == {OTHER}

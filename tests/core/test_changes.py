@@ -2,16 +2,24 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rootsd.core.changes import ProjectChange, Verb
-from rootsd.core.model import Decision, Presence, Project, ProjectKind, Ruling, Sighting, Verdict
+from rootsd.core.changes import ChangeVerb, ProjectChange
+from rootsd.core.model import (
+    Decision,
+    ObservedState,
+    Presence,
+    Project,
+    ProjectKind,
+    Ruling,
+    Verdict,
+)
 from support.world import ANN, LATER, NOW, identity
 
-SEEN = Project(b"/w/a", "r7k2", Sighting(ProjectKind.GIT, identity(1), NOW))
+SEEN = Project(b"/w/a", "r7k2", ObservedState(ProjectKind.GIT, identity(1), NOW))
 DENIED = replace(SEEN, ruling=Ruling(Decision(Verdict.DENIED, ANN, NOW)))
 
 
 def _is_decision(before: Project | None, after: Project | None) -> bool:
-    return ProjectChange(b"/w/a", before, after, Verb.OBSERVED).is_decision
+    return ProjectChange(b"/w/a", before, after, ChangeVerb.OBSERVED).is_decision
 
 
 def test_what_the_disk_shows_is_no_decision() -> None:

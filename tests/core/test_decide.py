@@ -9,15 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rootsd.core.decide import (
-    Ground,
-    Judgement,
-    Surroundings,
+    DecisionContext,
+    Judgment,
+    VerdictReason,
     approving_rule,
     is_published,
     judge,
+    judgments_by_precedence,
     root_of,
-    voices,
 )
+from rootsd.core.encoding import to_ns
 from rootsd.core.model import (
     Access,
     Actor,
@@ -27,23 +28,22 @@ from rootsd.core.model import (
     Identity,
     Lapse,
     LapseReason,
+    ObservedState,
     Presence,
     Project,
     ProjectKind,
     Rule,
     Ruling,
-    Sighting,
     Verdict,
 )
-from rootsd.core.records import to_ns
 from support.world import ANN, NOW, UNIDENTIFIABLE, identity, tree
 
 PATH = b"/w/a/b"
 MAIN = b"/v/main"
 ONE = identity(1)
-SEEN = Sighting(ProjectKind.GIT, ONE, NOW)
+SEEN = ObservedState(ProjectKind.GIT, ONE, NOW)
 TREE = tree(1)
-LINKED = Sighting(ProjectKind.GIT_WORKTREE, TREE, NOW, main_checkout=MAIN)
+LINKED = ObservedState(ProjectKind.GIT_WORKTREE, TREE, NOW, main_checkout=MAIN)
 APPROVED = Decision(Verdict.APPROVED, ANN, NOW, ONE)
 DENIED = Decision(Verdict.DENIED, ANN, NOW)
 BY_RULE = Grant(Actor(ActorKind.RULE, "1"), ONE, NOW)
@@ -55,7 +55,7 @@ ALLOW = Rule(1, b"/w/a", Verdict.APPROVED, ANN, NOW)
 FORBID = Rule(2, b"/w/*/b", Verdict.DENIED, ANN, NOW)
 
 
-def project(ruling: Ruling, sighting: Sighting = SEEN, path: bytes = PATH) -> Project:
+def project(ruling: Ruling, sighting: ObservedState = SEEN, path: bytes = PATH) -> Project:
     return Project(path, "r7k2", sighting, ruling)
 
 
@@ -64,9 +64,9 @@ def around(
     denied: bytes | None = None,
     holding: bool = False,
     approved: Callable[[bytes], int | None] = lambda _: None,
-) -> Surroundings:
+) -> DecisionContext:
     folders = frozenset() if denied is None else frozenset({denied})
-    return Surroundings(rules, folders, frozenset({PATH} if holding else ()), approved)
+    return DecisionContext(rules, folders, frozenset({PATH} if holding else ()), approved)
 
 
 EVERYTHING = Ruling(APPROVED, (BY_RULE, BY_MAIN))
@@ -77,18 +77,28 @@ def test_each_ground_outweighs_those_after_it() -> None:
     approved = {MAIN: SINCE}.get
     no_decision = replace(EVERYTHING, decision=None)
     steps = [
-        (replace(EVERYTHING, decision=DENIED), around(ALLOW, FORBID, denied=b"/w", holding=True,
-         approved=approved), Ground.DENIED),
-        (EVERYTHING, around(ALLOW, FORBID, denied=b"/w", holding=True, approved=approved),
-         Ground.DENIED_ABOVE),
-        (EVERYTHING, around(ALLOW, FORBID, holding=True, approved=approved), Ground.DENY_RULE),
-        (EVERYTHING, around(ALLOW, holding=True, approved=approved), Ground.HOLDS_DENIED),
-        (EVERYTHING, around(ALLOW, approved=approved), Ground.APPROVED),
-        (no_decision, around(ALLOW, approved=approved), Ground.APPROVE_RULE),
-        (no_decision, around(approved=approved), Ground.MAIN_CHECKOUT),
-        (replace(no_decision, lapse=LAPSE), around(), Ground.LAPSED),
-        (no_decision, around(), Ground.UNDECIDED),
-    ]  # fmt: skip
+        (
+            replace(EVERYTHING, decision=DENIED),
+            around(ALLOW, FORBID, denied=b"/w", holding=True, approved=approved),
+            VerdictReason.DENIED,
+        ),
+        (
+            EVERYTHING,
+            around(ALLOW, FORBID, denied=b"/w", holding=True, approved=approved),
+            VerdictReason.DENIED_ABOVE,
+        ),
+        (
+            EVERYTHING,
+            around(ALLOW, FORBID, holding=True, approved=approved),
+            VerdictReason.DENY_RULE,
+        ),
+        (EVERYTHING, around(ALLOW, holding=True, approved=approved), VerdictReason.HOLDS_DENIED),
+        (EVERYTHING, around(ALLOW, approved=approved), VerdictReason.APPROVED),
+        (no_decision, around(ALLOW, approved=approved), VerdictReason.APPROVE_RULE),
+        (no_decision, around(approved=approved), VerdictReason.MAIN_CHECKOUT),
+        (replace(no_decision, lapse=LAPSE), around(), VerdictReason.LAPSED),
+        (no_decision, around(), VerdictReason.UNDECIDED),
+    ]
     for ruling, surroundings, ground in steps:
         assert judge(project(ruling, LINKED), surroundings).ground is ground
 
@@ -96,17 +106,27 @@ def test_each_ground_outweighs_those_after_it() -> None:
 @pytest.mark.parametrize(
     ("ruling", "surroundings", "judgement"),
     [
-        (Ruling(DENIED), around(), Judgement(Verdict.DENIED, Ground.DENIED)),
-        (Ruling(), around(denied=b"/"), Judgement(Verdict.DENIED, Ground.DENIED_ABOVE, b"/")),
-        (Ruling(), around(FORBID), Judgement(Verdict.DENIED, Ground.DENY_RULE, 2)),
-        (Ruling(grants=(BY_RULE,)), around(ALLOW),
-         Judgement(Verdict.APPROVED, Ground.APPROVE_RULE, 1)),
-        (Ruling(grants=(BY_MAIN,)), around(approved={MAIN: SINCE}.get),
-         Judgement(Verdict.APPROVED, Ground.MAIN_CHECKOUT, MAIN)),
+        (Ruling(DENIED), around(), Judgment(Verdict.DENIED, VerdictReason.DENIED)),
+        (
+            Ruling(),
+            around(denied=b"/"),
+            Judgment(Verdict.DENIED, VerdictReason.DENIED_ABOVE, b"/"),
+        ),
+        (Ruling(), around(FORBID), Judgment(Verdict.DENIED, VerdictReason.DENY_RULE, 2)),
+        (
+            Ruling(grants=(BY_RULE,)),
+            around(ALLOW),
+            Judgment(Verdict.APPROVED, VerdictReason.APPROVE_RULE, 1),
+        ),
+        (
+            Ruling(grants=(BY_MAIN,)),
+            around(approved={MAIN: SINCE}.get),
+            Judgment(Verdict.APPROVED, VerdictReason.MAIN_CHECKOUT, MAIN),
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_judgement_says_what_spoke(
-    ruling: Ruling, surroundings: Surroundings, judgement: Judgement
+    ruling: Ruling, surroundings: DecisionContext, judgement: Judgment
 ) -> None:
     assert judge(project(ruling, LINKED), surroundings) == judgement
 
@@ -133,12 +153,12 @@ def some(*values: object) -> st.SearchStrategy[Any]:
     ),
 )
 def test_the_first_voice_is_the_verdict_and_all_are_in_the_order_of_precedence(
-    ruling: Ruling, surroundings: Surroundings
+    ruling: Ruling, surroundings: DecisionContext
 ) -> None:
     known = project(ruling, LINKED)
-    spoken = [voice.ground for voice in voices(known, surroundings)]
+    spoken = [voice.ground for voice in judgments_by_precedence(known, surroundings)]
     assert spoken[0] is judge(known, surroundings).ground
-    assert spoken == [ground for ground in Ground if ground in spoken]
+    assert spoken == [ground for ground in VerdictReason if ground in spoken]
 
 
 @pytest.mark.parametrize("above", [b"/w/a", b"/w", b"/"])
@@ -151,7 +171,10 @@ def test_a_denial_wins_at_every_depth(above: bytes, ruling: Ruling) -> None:
 
 
 def test_a_denial_says_nothing_of_neighbours() -> None:
-    assert judge(project(Ruling(APPROVED)), around(denied=b"/w/a/b-old")).ground is Ground.APPROVED
+    assert (
+        judge(project(Ruling(APPROVED)), around(denied=b"/w/a/b-old")).ground
+        is VerdictReason.APPROVED
+    )
 
 
 @pytest.mark.parametrize(
@@ -168,7 +191,7 @@ def test_a_denial_says_nothing_of_neighbours() -> None:
 )
 def test_what_does_not_approve(ruling: Ruling) -> None:
     surroundings = around(ALLOW, approved=lambda _: True)
-    assert judge(project(ruling), surroundings).ground is Ground.UNDECIDED
+    assert judge(project(ruling), surroundings).ground is VerdictReason.UNDECIDED
 
 
 @pytest.mark.parametrize("shown", [None, UNIDENTIFIABLE])
@@ -179,10 +202,10 @@ def test_what_cannot_be_identified_is_not_approved(shown: Identity | None) -> No
 
 
 def test_a_uri_has_no_directory_and_no_folders_above_it() -> None:
-    sighting = Sighting(ProjectKind.URI, None, NOW)
+    sighting = ObservedState(ProjectKind.URI, None, NOW)
     uri = project(Ruling(replace(APPROVED, identity=None)), sighting, b"https://example.com/v1")
     judgement = judge(uri, around(FORBID, denied=b"https://example.com"))
-    assert judgement.ground is Ground.APPROVED
+    assert judgement.ground is VerdictReason.APPROVED
     assert root_of(uri).uri == "https://example.com/v1"
 
 
@@ -205,9 +228,9 @@ def test_the_approving_rule_is_the_first_that_covers_the_project() -> None:
     ],
 )
 def test_published_is_what_is_approved_there_safe_and_readable(
-    verdict: Verdict, sighting: Sighting, path: bytes, published: bool
+    verdict: Verdict, sighting: ObservedState, path: bytes, published: bool
 ) -> None:
-    judgement = Judgement(verdict, Ground.UNDECIDED)
+    judgement = Judgment(verdict, VerdictReason.UNDECIDED)
     assert is_published(project(Ruling(APPROVED), sighting, path), judgement) is published
 
 

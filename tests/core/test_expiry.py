@@ -5,12 +5,12 @@ from datetime import timedelta
 
 import pytest
 
-from rootsd.core.expiry import Moment, due_ns
+from rootsd.core.expiry import ClockReading, due_ns
 from rootsd.core.model import Decision, Verdict
 from support.decisions import NOON, PERSON
 
 HOUR = timedelta(hours=1)
-START = Moment(NOON, "this start", 5 * 10**9)
+START = ClockReading(NOON, "this start", 5 * 10**9)
 APPROVED = Decision(Verdict.APPROVED, PERSON, NOON, expires=START.after(3_600))
 OTHER = replace(START, boot="another start", since_boot_ns=7)
 

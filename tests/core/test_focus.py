@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rootsd.core.focus import NO_FOCUS
+from rootsd.core.model import NO_FOCUS
 
 
 def test_a_change_is_for_sessions_that_begin_later() -> None:

@@ -5,20 +5,19 @@ from dataclasses import replace
 import pytest
 
 from rootsd.core.catalog import Catalog
-from rootsd.core.changes import Verb
-from rootsd.core.decide import doubt_about
+from rootsd.core.changes import ChangeVerb
+from rootsd.core.decide import InheritanceBlocker, inheritance_blocker
 from rootsd.core.errors import IdentityChanged
-from rootsd.core.grants import given
 from rootsd.core.inputs import (
     AddRule,
     Approve,
     ConfirmedWorktree,
     Deny,
+    ProjectGone,
+    ProjectObserved,
+    ProjectUnsafe,
     RemoveRule,
     Restore,
-    Sighted,
-    Unsafe,
-    Vanished,
 )
 from rootsd.core.model import (
     Access,
@@ -26,19 +25,18 @@ from rootsd.core.model import (
     ActorKind,
     Grant,
     Identity,
-    Incomplete,
+    IncompleteReason,
     Lapse,
     LapseReason,
+    ObservedState,
     Presence,
     Project,
     ProjectKind,
     Rule,
     Ruling,
-    Sighting,
     Verdict,
 )
-from rootsd.core.plan import plan
-from rootsd.core.worktrees import Doubt
+from rootsd.core.plan import derive_grants, plan
 from support.world import (
     AFTER_NS,
     ANN,
@@ -57,7 +55,7 @@ from support.world import (
 
 MAIN = b"/w/api"
 TREE = b"/v/api-fix"
-SEEN = Sighting(ProjectKind.GIT, identity(1), NOW)
+SEEN = ObservedState(ProjectKind.GIT, identity(1), NOW)
 ALLOW_ALL = AddRule(b"/", Verdict.APPROVED, ANN)
 ALLOW_W = AddRule(b"/w", Verdict.APPROVED, ANN)
 WAITING = Project(MAIN, "r7k2", SEEN)
@@ -66,7 +64,9 @@ WAITING = Project(MAIN, "r7k2", SEEN)
 def granted(project: Project) -> list[Project]:
     """What rule 1, which is for everything, gives to a catalogue of `project` alone."""
     rules = [Rule(1, b"/", Verdict.APPROVED, ANN, NOW)]
-    return list(given(Catalog.of([project], rules, PLACES, 2), [project.path, b"/else"], LATER))
+    return list(
+        derive_grants(Catalog.of([project], rules, PLACES, 2), [project.path, b"/else"], LATER)
+    )
 
 
 def test_a_rule_grants_what_it_covers_to_the_directory_that_is_seen() -> None:
@@ -89,7 +89,7 @@ def test_a_replacement_is_granted_again(reason: LapseReason) -> None:
     "project",
     [
         replace(WAITING, sighting=replace(SEEN, presence=Presence.MISSING)),
-        replace(WAITING, sighting=replace(SEEN, incomplete=Incomplete.NO_HEAD)),
+        replace(WAITING, sighting=replace(SEEN, incomplete=IncompleteReason.NO_HEAD)),
         replace(WAITING, sighting=replace(SEEN, hazard=LapseReason.EXPOSED)),
         replace(WAITING, sighting=replace(SEEN, identity=None)),
         replace(WAITING, sighting=replace(SEEN, identity=UNIDENTIFIABLE)),
@@ -116,7 +116,7 @@ def test_a_worktree_is_granted_with_its_main_checkout_and_lost_with_it() -> None
     assert (grant.actor.kind, grant.actor.detail) == (ActorKind.MAIN_CHECKOUT, "/w/api")
     assert after(catalog, Deny(MAIN, ANN)).roots == {}
     assert after(catalog, seen(MAIN, 9)).roots == {}
-    assert after(catalog, Unsafe(MAIN, LapseReason.EXPOSED)).roots == {}
+    assert after(catalog, ProjectUnsafe(MAIN, LapseReason.EXPOSED)).roots == {}
     assert after(catalog, Deny(TREE, ANN)).roots.keys() == {MAIN}
 
 
@@ -128,7 +128,7 @@ def test_while_nobody_can_say_of_which_checkout_a_worktree_is_it_is_not_granted_
     catalog = after(NOTHING_KNOWN, seen(MAIN), *([approval] if by == MAIN else []))
     catalog = after(catalog, seen(TREE, 2, MAIN), *([approval] if by == TREE else []))
     no_target = replace(tree(2), git_target=None)
-    lost = Sighted(TREE, ProjectKind.GIT, no_target, Incomplete.NO_GIT_DIR)
+    lost = ProjectObserved(TREE, ProjectKind.GIT, no_target, IncompleteReason.NO_GIT_DIR)
     cut_off = after(catalog, lost)
     assert cut_off.roots.keys() == {by}, "who approved the worktree itself approved its folder"
     replaced = after(cut_off, seen(MAIN, 9), Approve(MAIN, identity(9), ANN))
@@ -169,7 +169,7 @@ def test_new_grants_replace_old_ones_of_their_kind_only() -> None:
     catalog = after(catalog, seen(TREE, 2, MAIN), Deny(MAIN, ANN), ALLOW_ALL)
     kinds = [grant.actor.kind for grant in catalog.projects[TREE].ruling.grants]
     assert kinds == [ActorKind.MAIN_CHECKOUT, ActorKind.RULE]
-    assert after(catalog, Vanished(TREE), seen(TREE, 5, MAIN)).roots.keys() == {TREE}
+    assert after(catalog, ProjectGone(TREE), seen(TREE, 5, MAIN)).roots.keys() == {TREE}
 
 
 def test_what_was_read_only_stays_so_when_a_rule_grants_its_successor() -> None:
@@ -193,7 +193,7 @@ def _granted_by_0_1_0(born_ns: int) -> Catalog:
     catalog = after(NOTHING_KNOWN, seen(MAIN), Approve(MAIN, identity(1), ANN))
     known = replace(tree(2, born_ns), git_born_ns=None)
     grant = Grant(Actor(ActorKind.MAIN_CHECKOUT, "/w/api"), known, NOW)
-    sighting = Sighting(ProjectKind.GIT_WORKTREE, known, NOW, main_checkout=MAIN)
+    sighting = ObservedState(ProjectKind.GIT_WORKTREE, known, NOW, main_checkout=MAIN)
     old = Project(TREE, "t2", sighting, Ruling(grants=(grant,), name="fix"))
     return Catalog.of([*catalog.projects.values(), old], (), PLACES, 1)
 
@@ -202,11 +202,11 @@ def _granted_by_0_1_0(born_ns: int) -> Catalog:
 def test_what_0_1_0_granted_is_looked_at_before_it_counts(born_ns: int, told: set[bytes]) -> None:
     catalog = _granted_by_0_1_0(born_ns)
     assert catalog.roots.keys() == {MAIN}
-    looked = Sighted(TREE, ProjectKind.GIT_WORKTREE, tree(2, born_ns), main_checkout=MAIN)
+    looked = ProjectObserved(TREE, ProjectKind.GIT_WORKTREE, tree(2, born_ns), main_checkout=MAIN)
     catalog = after(catalog, looked)
     assert catalog.roots.keys() == told
-    doubt = doubt_about(catalog.projects[TREE], catalog.surroundings)
-    assert (doubt is Doubt.OLDER) is (TREE not in told)
+    doubt = inheritance_blocker(catalog.projects[TREE], catalog.surroundings)
+    assert (doubt is InheritanceBlocker.OLDER) is (TREE not in told)
     confirmed = ConfirmedWorktree(TREE, tree(2, born_ns))
     again = Approve(MAIN, identity(1), ANN, worktrees=(confirmed,))
     assert after(catalog, again).roots.keys() == {MAIN, TREE}
@@ -244,25 +244,25 @@ def test_undo_takes_back_the_worktrees_that_were_confirmed_with_the_approval() -
     undone = Restore(MAIN, both.projects[MAIN].ruling, before, ANN)
     made = plan(both, [undone], LATER)
     assert made.catalog.roots.keys() == {MAIN}
-    assert [change.verb for change in made.changes] == [Verb.UNDONE, Verb.WITHDRAWN]
+    assert [change.verb for change in made.changes] == [ChangeVerb.UNDONE, ChangeVerb.WITHDRAWN]
 
 
 @pytest.mark.parametrize(
     ("place", "doubt"),
     [
-        (b"/v", Doubt.PARENT),
-        (b"/w", Doubt.HOLDS_MAIN),
-        (b"/k/tree", Doubt.HOLDS_PROJECT),
+        (b"/v", InheritanceBlocker.PARENT),
+        (b"/w", InheritanceBlocker.HOLDS_MAIN),
+        (b"/k/tree", InheritanceBlocker.HOLDS_PROJECT),
     ],
 )
 def test_a_worktree_in_a_place_that_shows_more_does_not_inherit(
-    place: bytes, doubt: Doubt
+    place: bytes, doubt: InheritanceBlocker
 ) -> None:
     catalog = NOTHING_KNOWN.in_places(PLACES._replace(parents=(b"/v/src",)))
     catalog = after(catalog, seen(b"/k/tree/inner", 5), seen(MAIN))
     catalog = after(catalog, Approve(MAIN, identity(1), ANN), seen(place, 2, MAIN))
     assert catalog.roots.keys() == {MAIN}
-    assert doubt_about(catalog.projects[place], catalog.surroundings) is doubt
+    assert inheritance_blocker(catalog.projects[place], catalog.surroundings) is doubt
 
 
 def test_a_worktree_is_withdrawn_once_another_project_is_known_inside_of_it() -> None:
@@ -272,7 +272,7 @@ def test_a_worktree_is_withdrawn_once_another_project_is_known_inside_of_it() ->
     assert catalog.roots.keys() == {MAIN, TREE}
     inner = after(catalog, seen(TREE + b"/inner", 5))
     assert inner.roots.keys() == {MAIN}
-    assert after(inner, Vanished(TREE + b"/inner")).roots.keys() == {MAIN, TREE}
+    assert after(inner, ProjectGone(TREE + b"/inner")).roots.keys() == {MAIN, TREE}
     sibling = after(catalog, seen(TREE + b"/.claude/x", 5, MAIN))
     assert sibling.roots.keys() == {MAIN, TREE, TREE + b"/.claude/x"}
 
@@ -287,7 +287,9 @@ def test_a_worktree_is_withdrawn_once_another_project_is_known_inside_of_it() ->
 )
 def test_without_birth_times_a_worktree_waits(shown: Identity) -> None:
     catalog = after(NOTHING_KNOWN, seen(MAIN), Approve(MAIN, identity(1), ANN))
-    catalog = after(catalog, Sighted(TREE, ProjectKind.GIT_WORKTREE, shown, main_checkout=MAIN))
+    catalog = after(
+        catalog, ProjectObserved(TREE, ProjectKind.GIT_WORKTREE, shown, main_checkout=MAIN)
+    )
     assert catalog.roots.keys() == {MAIN}
-    doubt = doubt_about(catalog.projects[TREE], catalog.surroundings)
-    assert doubt is Doubt.NO_BIRTH_TIMES
+    doubt = inheritance_blocker(catalog.projects[TREE], catalog.surroundings)
+    assert doubt is InheritanceBlocker.NO_BIRTH_TIMES

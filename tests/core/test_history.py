@@ -10,33 +10,32 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rootsd.core.callers import Guard
 from rootsd.core.changes import (
     Attempt,
+    AuditRecord,
     Change,
+    ChangeVerb,
     GuardChange,
-    Note,
     ProjectChange,
     RuleChange,
-    Verb,
 )
-from rootsd.core.fields import BadRecord
+from rootsd.core.encoding import BadRecord, FocusRecord, ProjectRecord
+from rootsd.core.guard import Guard
 from rootsd.core.history import (
-    START,
+    CHAIN_START,
     BrokenChain,
-    Event,
-    Head,
-    Subject,
+    ChainHead,
+    EventSubject,
+    HistoryEvent,
     SubjectKind,
-    distrust,
     events_for,
     fold,
+    lapse_all_approvals,
     rule_number,
     rule_subject,
-    verified,
+    verify_chain,
 )
 from rootsd.core.model import UNDECIDED, Access, ActorKind, LapseReason, Rule, Ruling, Verdict
-from rootsd.core.records import Focused, RuledProject
 from support.decisions import (
     NOON,
     PERSON,
@@ -55,41 +54,43 @@ from support.decisions import (
     see,
 )
 
-NOTES: list[Note] = [GuardChange(Guard.OFF, PERSON), Attempt("approve \u2022", PERSON)]
+NOTES: list[AuditRecord] = [GuardChange(Guard.OFF, PERSON), Attempt("approve \u2022", PERSON)]
 
 
 @st.composite
-def histories(draw: st.DrawFn) -> list[Event]:
+def histories(draw: st.DrawFn) -> list[HistoryEvent]:
     """A few decisions about three projects and three rules, at least one of them."""
     changes: list[Change] = [decide(approved(0))]
     for number, ruling in draw(st.lists(st.tuples(st.integers(0, 2), rulings), max_size=4)):
         now = project(number, ruling)
-        changes.append(ProjectChange(now.path, None, now, draw(st.sampled_from(Verb)), PERSON))
+        changes.append(
+            ProjectChange(now.path, None, now, draw(st.sampled_from(ChangeVerb)), PERSON)
+        )
     changes += [
-        RuleChange(1, None, new, draw(st.sampled_from(Verb)), PERSON)
+        RuleChange(1, None, new, draw(st.sampled_from(ChangeVerb)), PERSON)
         for new in draw(st.lists(st.none() | rules, max_size=2))
     ]
-    notes: list[Note] = draw(st.lists(st.sampled_from(NOTES), max_size=2))
-    return events_for([*changes, *notes], NOON, START)
+    notes: list[AuditRecord] = draw(st.lists(st.sampled_from(NOTES), max_size=2))
+    return events_for([*changes, *notes], NOON, CHAIN_START)
 
 
 @given(histories())
-def test_a_history_verifies_and_ends_in_its_head(events: list[Event]) -> None:
-    assert fold(verified(events)).head == events[-1].head
+def test_a_history_verifies_and_ends_in_its_head(events: list[HistoryEvent]) -> None:
+    assert fold(verify_chain(events)).head == events[-1].head
     assert [event.seq for event in events] == list(range(1, len(events) + 1))
 
 
 @given(histories(), st.data())
-def test_a_flipped_bit_anywhere_is_found(events: list[Event], data: st.DataObject) -> None:
+def test_a_flipped_bit_anywhere_is_found(events: list[HistoryEvent], data: st.DataObject) -> None:
     position = data.draw(st.integers(0, len(events) - 1))
     event = events[position]
     field = data.draw(st.sampled_from(["seq", "at_ns", "actor", "body", "key", "prev", "hash"]))
     damaged = _flip(event, field, data)
     with pytest.raises(BrokenChain):
-        list(verified([*events[:position], damaged, *events[position + 1 :]]))
+        list(verify_chain([*events[:position], damaged, *events[position + 1 :]]))
 
 
-def _flip(event: Event, field: str, data: st.DataObject) -> Event:
+def _flip(event: HistoryEvent, field: str, data: st.DataObject) -> HistoryEvent:
     number_bit = 1 << data.draw(st.integers(0, 62))
     match field:
         case "seq":
@@ -103,7 +104,7 @@ def _flip(event: Event, field: str, data: st.DataObject) -> Event:
             return replace(event, body=body)
         case "key":
             key = _flipped(event.subject.key, data)
-            return replace(event, subject=Subject(event.subject.kind, key))
+            return replace(event, subject=EventSubject(event.subject.kind, key))
         case "prev":
             return replace(event, prev=_flipped(event.prev, data))
         case _:
@@ -123,40 +124,40 @@ def _flipped(value: bytes, data: st.DataObject) -> bytes:
 
 @given(histories(), st.data())
 def test_another_verb_or_kind_of_subject_is_found(
-    events: list[Event], data: st.DataObject
+    events: list[HistoryEvent], data: st.DataObject
 ) -> None:
     last = events[-1]
-    others = [verb for verb in Verb if verb is not last.verb]
+    others = [verb for verb in ChangeVerb if verb is not last.verb]
     with pytest.raises(BrokenChain):
-        list(verified([*events[:-1], replace(last, verb=data.draw(st.sampled_from(others)))]))
+        list(verify_chain([*events[:-1], replace(last, verb=data.draw(st.sampled_from(others)))]))
     kind = next(kind for kind in SubjectKind if kind is not last.subject.kind)
     with pytest.raises(BrokenChain):
-        list(verified([*events[:-1], replace(last, subject=replace(last.subject, kind=kind))]))
+        list(verify_chain([*events[:-1], replace(last, subject=replace(last.subject, kind=kind))]))
 
 
 @given(histories(), st.data())
 def test_a_missing_event_is_found_unless_it_is_the_end(
-    events: list[Event], data: st.DataObject
+    events: list[HistoryEvent], data: st.DataObject
 ) -> None:
     gone = data.draw(st.integers(0, len(events) - 1))
     rest = events[:gone] + events[gone + 1 :]
     if gone == len(events) - 1:
-        assert list(verified(rest)) == rest  # why there is an anchor
+        assert list(verify_chain(rest)) == rest  # why there is an anchor
     else:
         with pytest.raises(BrokenChain):
-            list(verified(rest))
+            list(verify_chain(rest))
 
 
 def test_what_comes_before_the_break_is_passed_on() -> None:
-    events = events_for([decide(approved(n)) for n in range(3)], NOON, START)
-    chain = verified([events[0], events[2]])
+    events = events_for([decide(approved(n)) for n in range(3)], NOON, CHAIN_START)
+    chain = verify_chain([events[0], events[2]])
     assert next(chain) == events[0]
     with pytest.raises(BrokenChain, match="event 3 does not follow from event 1"):
         next(chain)
 
 
 def test_the_hash_is_the_one_that_the_module_describes() -> None:
-    (event,) = events_for([decide(denied(4))], NOON, START)
+    (event,) = events_for([decide(denied(4))], NOON, CHAIN_START)
     text = json.dumps(
         [
             1,
@@ -174,24 +175,24 @@ def test_the_hash_is_the_one_that_the_module_describes() -> None:
 
 def test_only_decisions_are_events() -> None:
     seen, now = project(1), approved(1)
-    assert events_for([see(seen)], NOON, START) == []
-    assert events_for([forget(seen)], NOON, START) == []
-    events = events_for([see(seen), decide(now, seen), see(now, now)], NOON, START)
-    assert [event.verb for event in events] == [Verb.APPROVED]
+    assert events_for([see(seen)], NOON, CHAIN_START) == []
+    assert events_for([forget(seen)], NOON, CHAIN_START) == []
+    events = events_for([see(seen), decide(now, seen), see(now, now)], NOON, CHAIN_START)
+    assert [event.verb for event in events] == [ChangeVerb.APPROVED]
 
 
 def test_an_event_tells_who_when_and_what_came_of_it() -> None:
     now = approved(1)
-    (event,) = events_for([decide(now)], after(5), Head(41, b"h" * 32))
+    (event,) = events_for([decide(now)], after(5), ChainHead(41, b"h" * 32))
     assert (event.seq, event.prev, event.at) == (42, b"h" * 32, after(5))
     assert event.decided_by() == PERSON
-    assert event.subject == Subject(SubjectKind.PROJECT, now.path)
-    assert event.outcome() == RuledProject(now.id, now.sighting.kind, now.ruling)
+    assert event.subject == EventSubject(SubjectKind.PROJECT, now.path)
+    assert event.outcome() == ProjectRecord(now.id, now.sighting.kind, now.ruling)
 
 
 def test_an_event_about_a_rule_gives_the_rule_back() -> None:
     new = rule(12, Verdict.DENIED)
-    added, removed = events_for([add(new), remove(new)], NOON, START)
+    added, removed = events_for([add(new), remove(new)], NOON, CHAIN_START)
     assert added.outcome() == new
     assert removed.outcome() is None
 
@@ -207,10 +208,10 @@ def test_the_fold_is_the_last_event_of_each_subject() -> None:
         add(gone_rule),
         remove(gone_rule),
     ]
-    events = events_for(changes, NOON, START)
-    state = fold(verified(events))
+    events = events_for(changes, NOON, CHAIN_START)
+    state = fold(verify_chain(events))
     assert state.standing == {
-        Subject(SubjectKind.PROJECT, denied(1).path): events[2],
+        EventSubject(SubjectKind.PROJECT, denied(1).path): events[2],
         rule_subject(1): events[4],
     }
 
@@ -229,13 +230,13 @@ def test_distrust_takes_back_approvals_and_keeps_denials() -> None:
     ]
     accesses = {approved(1).path: Access.READ, granted(2).path: Access.READ_WRITE}
     givers = {approved(1).path: ActorKind.PERSON, granted(2).path: ActorKind.RULE}
-    events = events_for(changes, NOON, START)
-    taken_back = distrust(fold(events), after(60))
-    state = fold(verified([*events, *taken_back]))
+    events = events_for(changes, NOON, CHAIN_START)
+    taken_back = lapse_all_approvals(fold(events), after(60))
+    state = fold(verify_chain([*events, *taken_back]))
     outcomes = {subject.key: event.outcome() for subject, event in state.standing.items()}
     for name in (approved(1).path, granted(2).path):
         lapsed = outcomes[name]
-        assert isinstance(lapsed, RuledProject)
+        assert isinstance(lapsed, ProjectRecord)
         assert lapsed.ruling.decision is None
         assert lapsed.ruling.grants == ()
         assert lapsed.ruling.lapse is not None
@@ -243,7 +244,7 @@ def test_distrust_takes_back_approvals_and_keeps_denials() -> None:
         assert lapsed.ruling.lapse.by is givers[name]
         assert lapsed.ruling.name is not None
         assert lapsed.ruling.kept_access is accesses[name]
-    assert outcomes[denied(3).path] == RuledProject(
+    assert outcomes[denied(3).path] == ProjectRecord(
         "r3", denied(3).sighting.kind, denied(3).ruling
     )
     assert outcomes[b"1"] == rule(1, Verdict.PENDING)
@@ -253,22 +254,22 @@ def test_distrust_takes_back_approvals_and_keeps_denials() -> None:
 
 @given(histories())
 def test_after_distrust_nothing_is_approved_and_a_second_time_changes_nothing(
-    events: list[Event],
+    events: list[HistoryEvent],
 ) -> None:
-    state = fold([*events, *distrust(fold(events), NOON)])
+    state = fold([*events, *lapse_all_approvals(fold(events), NOON)])
     for event in state.standing.values():
         match event.outcome():
-            case RuledProject(ruling=ruling):
+            case ProjectRecord(ruling=ruling):
                 assert not _approves(ruling)
             case Rule(verdict=verdict):
                 assert verdict is not Verdict.APPROVED
             case Guard():
                 pytest.fail("who may decide is no longer known for sure")
-            case Focused():
+            case FocusRecord():
                 pass  # it only narrows
             case None:
                 pytest.fail("an event without an outcome does not stand")
-    assert distrust(state, NOON) == []
+    assert lapse_all_approvals(state, NOON) == []
 
 
 def _approves(ruling: Ruling) -> bool:
@@ -277,7 +278,7 @@ def _approves(ruling: Ruling) -> bool:
 
 
 def test_an_undecided_project_leaves_an_event_without_an_outcome() -> None:
-    (event,) = events_for([forget(approved(1), project(1))], NOON, START)
+    (event,) = events_for([forget(approved(1), project(1))], NOON, CHAIN_START)
     assert project(1).ruling == UNDECIDED
     assert event.body is None
 
@@ -285,4 +286,4 @@ def test_an_undecided_project_leaves_an_event_without_an_outcome() -> None:
 @pytest.mark.parametrize("key", [b"", b"x", b"-1", b"1.0", b"\xff", b"9" * 5000])
 def test_a_rule_whose_key_is_no_number_is_refused(key: bytes) -> None:
     with pytest.raises(BadRecord):
-        rule_number(Subject(SubjectKind.RULE, key))
+        rule_number(EventSubject(SubjectKind.RULE, key))

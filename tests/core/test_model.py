@@ -4,7 +4,7 @@ from dataclasses import FrozenInstanceError, replace
 
 import pytest
 
-from rootsd.core.model import GitEntry, Identity, Project, ProjectKind, Sighting
+from rootsd.core.model import GitEntry, Identity, ObservedState, Project, ProjectKind
 from support.world import NOW
 
 WHOLE = Identity(b"disk", 7, b"handle", 1234, 1000)
@@ -68,7 +68,7 @@ def test_an_approval_holds_only_while_git_data_is_where_it_was(
 
 
 def test_values_cannot_be_changed() -> None:
-    project = Project(b"/w/a", "r7k2", Sighting(ProjectKind.GIT, WHOLE, NOW))
+    project = Project(b"/w/a", "r7k2", ObservedState(ProjectKind.GIT, WHOLE, NOW))
     with pytest.raises(FrozenInstanceError):
         project.path = b"/w/b"  # type: ignore[misc]
     assert hash(project) == hash(replace(project))

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rootsd.core.labels import safe_label
-from rootsd.core.names import project_id, propose, told_apart
+from rootsd.core.names import disambiguate, project_id, propose_names
 from rootsd.core.paths import text_of
 
 parts = st.sampled_from([b"api", b"acme", b"beta", b"src", b"a", b"\xff", b"api-2"])
@@ -28,18 +28,18 @@ def test_names_are_unique_free_and_the_same_in_any_order(
 ) -> None:
     shuffled = sorted(forest)
     chance.shuffle(shuffled)
-    names = propose(shuffled, taken)
+    names = propose_names(shuffled, taken)
     assert names.keys() == forest
     assert len({*names.values()}) == len(forest)
     assert taken.isdisjoint(names.values())
-    assert names == propose(sorted(forest), taken)
+    assert names == propose_names(sorted(forest), taken)
 
 
 @given(forests, taken_names)
 def test_each_name_is_the_shortest_suffix_that_no_other_path_has(
     forest: set[bytes], taken: set[str]
 ) -> None:
-    for path, name in propose(forest, taken).items():
+    for path, name in propose_names(forest, taken).items():
         others = {suffix for other in forest - {path} for suffix in _suffixes(other)}
         free = [suffix for suffix in _suffixes(path) if suffix not in others | taken]
         # Where a whole path is the end of another one, nothing is left but the id.
@@ -47,16 +47,16 @@ def test_each_name_is_the_shortest_suffix_that_no_other_path_has(
 
 
 def test_the_folders_name_is_proposed_and_on_a_clash_what_tells_them_apart() -> None:
-    names = propose([b"/s/acme/api", b"/s/beta/api", b"/s/tool", b"/s/acme/lib/x"], {"tool"})
+    names = propose_names([b"/s/acme/api", b"/s/beta/api", b"/s/tool", b"/s/acme/lib/x"], {"tool"})
     assert sorted(names.values()) == ["acme/api", "beta/api", "s/tool", "x"]
 
 
 def test_a_path_that_has_no_free_suffix_gets_its_id() -> None:
-    assert propose([b"/api"], {"api"}, id_of=lambda _: "r7k2") == {b"/api": "api~r7k2"}
-    assert propose([b"/api"], {"api", "API~R7K2"}, id_of=lambda _: "r7k2") == {
+    assert propose_names([b"/api"], {"api"}, id_of=lambda _: "r7k2") == {b"/api": "api~r7k2"}
+    assert propose_names([b"/api"], {"api", "API~R7K2"}, id_of=lambda _: "r7k2") == {
         b"/api": "api~r7k2~r7k2"
     }
-    assert propose([b"/"]) == {b"/": "/"}
+    assert propose_names([b"/"]) == {b"/": "/"}
 
 
 @pytest.mark.parametrize(
@@ -69,8 +69,12 @@ def test_a_path_that_has_no_free_suffix_gets_its_id() -> None:
     ],
 )
 def test_a_uri_is_named_by_host_and_path(uri: bytes, name: str) -> None:
-    assert propose([uri, b"/src/v1", b"/src/b"]) == {uri: name, b"/src/v1": "v1", b"/src/b": "b"}
-    assert propose([uri], {name}) == {uri: f"{name}~{project_id(uri)}"}
+    assert propose_names([uri, b"/src/v1", b"/src/b"]) == {
+        uri: name,
+        b"/src/v1": "v1",
+        b"/src/b": "b",
+    }
+    assert propose_names([uri], {name}) == {uri: f"{name}~{project_id(uri)}"}
 
 
 ALIKE = (
@@ -96,15 +100,15 @@ def _as_seen(name: str) -> str:
 def test_names_that_look_alike_get_the_ids_of_their_projects(pair: tuple[str, str]) -> None:
     here = [b"/s/" + name.encode() for name in pair]
     ids = dict(zip(here, ("r7k2", "m9ab"), strict=True))
-    names = propose(here, id_of=ids.__getitem__)
+    names = propose_names(here, id_of=ids.__getitem__)
     assert [names[path][-5:] for path in here] == ["~r7k2", "~m9ab"]
     assert all(len(safe_label(name, limit=None)) <= 64 for name in names.values())
-    assert propose([b"/s/new"], {"NEW"}, id_of=lambda _: "abcd") == {b"/s/new": "s/new"}
+    assert propose_names([b"/s/new"], {"NEW"}, id_of=lambda _: "abcd") == {b"/s/new": "s/new"}
 
 
 def test_a_name_with_an_id_keeps_the_text_on_the_disk() -> None:
     here = [b"/" + name.encode() for name in ALIKE[0]]
-    assert [*propose(here, id_of=lambda _: "r7k2").values()] == [
+    assert [*propose_names(here, id_of=lambda _: "r7k2").values()] == [
         "cafe\u0301~r7k2", "café~r7k2~r7k2",
     ]  # fmt: skip
 
@@ -113,7 +117,7 @@ def test_a_name_with_an_id_keeps_the_text_on_the_disk() -> None:
 def test_no_two_projects_are_shown_by_names_that_look_the_same(
     forest: set[str], taken: set[str]
 ) -> None:
-    shown = propose([path.encode() for path in forest], taken)
+    shown = propose_names([path.encode() for path in forest], taken)
     seen = [_as_seen(name) for name in shown.values()]
     assert len({*seen}) == len(forest)
     assert {*seen}.isdisjoint(map(_as_seen, taken))
@@ -122,7 +126,7 @@ def test_no_two_projects_are_shown_by_names_that_look_the_same(
 @given(st.lists(st.tuples(alike_paths, words), max_size=8, unique_by=lambda pair: pair[0]))
 def test_stored_names_that_look_the_same_are_told_apart(stored: list[tuple[str, str]]) -> None:
     frozen = {path.encode(): name for path, name in stored}
-    apart = told_apart(frozen.items(), project_id)
+    apart = disambiguate(frozen.items(), project_id)
     shown = [apart.get(path, name) for path, name in frozen.items()]
     assert len({*map(_as_seen, shown)}) == len(frozen)
     alone = {path for path in frozen if path not in apart}
@@ -163,12 +167,12 @@ def test_no_id_is_given_twice_even_if_all_of_them_were_taken() -> None:
 
 def test_a_name_is_told_apart_from_projects_that_have_one() -> None:
     api, other = b"/s/acme/api", b"/s/beta/api"
-    assert propose([api], {"beta/api"}, others=[other]) == {api: "acme/api"}
-    assert propose([api], others=[b"/api"]) == {api: "acme/api"}
-    assert propose([b"/api"], others=[api]) == {b"/api": f"api~{project_id(b'/api')}"}
-    assert propose([api], others=[b"/s/acme/web"]) == {api: "api"}
+    assert propose_names([api], {"beta/api"}, others=[other]) == {api: "acme/api"}
+    assert propose_names([api], others=[b"/api"]) == {api: "acme/api"}
+    assert propose_names([b"/api"], others=[api]) == {b"/api": f"api~{project_id(b'/api')}"}
+    assert propose_names([api], others=[b"/s/acme/web"]) == {api: "api"}
 
 
 def test_a_reserved_name_is_for_the_path_that_had_it() -> None:
-    assert propose([b"/s/api"], reserved={"api": b"/s/api"}) == {b"/s/api": "api"}
-    assert propose([b"/s/api"], reserved={"api": b"/x/api"}) == {b"/s/api": "s/api"}
+    assert propose_names([b"/s/api"], reserved={"api": b"/s/api"}) == {b"/s/api": "api"}
+    assert propose_names([b"/s/api"], reserved={"api": b"/x/api"}) == {b"/s/api": "s/api"}

@@ -11,20 +11,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import rootsd
-from rootsd.core.parsing import MOST_DOTS, MOST_LEVELS, Unparsable, parse_json, parse_toml
+from rootsd.core.parsing import MAX_DOTS, MAX_LEVELS, Unparsable, parse_json, parse_toml
 
 DEEP = 100_000
 # They read messages: what the daemon and its helper tell each other, and MCP, where each error has
 # an answer of its own.
 MAY_PARSE = {
     "core/parsing.py",
-    "host/helper/callers.py",
-    "host/helper/describing.py",
-    "host/helper/showing.py",
-    "publish/eras.py",
-    "relay/modern.py",
+    "helper/questions.py",
+    "mcp/protocol.py",
+    "proxy/run/input_required.py",
     "wire/jsonrpc.py",
-    "wire/words.py",
+    "wire/mcp_messages.py",
 }
 
 
@@ -34,7 +32,7 @@ MAY_PARSE = {
         "[" * DEEP,
         '{"a":' * DEEP,
         "[" * DEEP + "]" * DEEP,
-        "[" * (MOST_LEVELS + 1) + "]" * (MOST_LEVELS + 1),
+        "[" * (MAX_LEVELS + 1) + "]" * (MAX_LEVELS + 1),
         "9" * DEEP,
         "1e999",
         "-1e999",
@@ -60,7 +58,7 @@ def test_json_that_is_hostile_or_damaged_is_one_error(text: str | bytes) -> None
         "a = " + "[" * 100 + "]" * 100,
         "a = " + "9" * DEEP,
         "a." * DEEP + "b = 1",
-        "a." * (MOST_DOTS - 1) + "b = 1",
+        "a." * (MAX_DOTS - 1) + "b = 1",
         "[" + "a." * DEEP + "b]",
         "a = {" + "b." * DEEP + "c = 1}",
         "a = 1979-99-99",

@@ -11,10 +11,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import run_state_machine_as_test
 
 from rootsd.core import catalog as catalog_module
-from rootsd.core import decide, grants, rules, step
+from rootsd.core import decide, rules, transition
+from rootsd.core import plan as core_plan
 from rootsd.core import plan as plan_module
 from rootsd.core.catalog import Catalog
-from rootsd.core.changes import ProjectChange, RuleChange, Verb
+from rootsd.core.changes import ChangeVerb, ProjectChange, RuleChange
+from rootsd.core.encoding import to_ns
 from rootsd.core.errors import (
     DeniedHere,
     IdentityChanged,
@@ -29,23 +31,15 @@ from rootsd.core.inputs import (
     Deny,
     Forget,
     Observation,
+    ProjectGone,
+    ProjectObserved,
+    ProjectUnreachable,
+    ProjectUnsafe,
     RemoveRule,
-    Sighted,
-    Unreachable,
-    Unsafe,
-    Vanished,
 )
-from rootsd.core.model import (
-    Access,
-    Identity,
-    LapseReason,
-    Project,
-    Rule,
-    Verdict,
-)
+from rootsd.core.model import Access, Identity, LapseReason, Project, Rule, Verdict
 from rootsd.core.paths import PathError
 from rootsd.core.plan import plan
-from rootsd.core.records import to_ns
 from support.machine import PATHS, Machine, mains, numbers, sighting
 from support.world import (
     ANN,
@@ -65,9 +59,9 @@ WORKTREE = SRC + b"/api-fix"
 
 observations: st.SearchStrategy[Observation] = st.one_of(
     st.builds(sighting, st.sampled_from(PATHS), numbers, mains, whole=st.booleans()),
-    st.builds(Vanished, st.sampled_from(PATHS)),
-    st.builds(Unreachable, st.sampled_from(PATHS)),
-    st.builds(Unsafe, st.sampled_from(PATHS), st.sampled_from(LapseReason)),
+    st.builds(ProjectGone, st.sampled_from(PATHS)),
+    st.builds(ProjectUnreachable, st.sampled_from(PATHS)),
+    st.builds(ProjectUnsafe, st.sampled_from(PATHS), st.sampled_from(LapseReason)),
 )
 
 
@@ -100,7 +94,7 @@ def _unlapsed(project: Project, _reason: object, _now: object) -> Project:
 
 
 def _no_deny_rule(all_rules: tuple[Rule, ...], path: bytes, verdict: Verdict) -> Rule | None:
-    return None if verdict is Verdict.DENIED else rules.speaking(all_rules, path, verdict)
+    return None if verdict is Verdict.DENIED else rules.first_match(all_rules, path, verdict)
 
 
 def _any_rule(*_: object) -> Rule:
@@ -111,10 +105,10 @@ def _any_rule(*_: object) -> Rule:
     ("where", "name", "broken"),
     [
         pytest.param(Identity, "same_as", lambda _self, _other: True, id="identity not compared"),
-        pytest.param(step, "_lapsed", _unlapsed, id="approvals kept when exposed"),
+        pytest.param(transition, "_lapsed", _unlapsed, id="approvals kept when exposed"),
         pytest.param(decide, "ancestors", _nothing_above, id="denial above not seen"),
         pytest.param(catalog_module, "ancestors", _nothing_above, id="denied inside not seen"),
-        pytest.param(decide, "speaking", _no_deny_rule, id="deny rules not read"),
+        pytest.param(decide, "first_match", _no_deny_rule, id="deny rules not read"),
         pytest.param(decide, "approving_rule", _any_rule, id="removed rules still count"),
         pytest.param(
             catalog_module,
@@ -122,14 +116,21 @@ def _any_rule(*_: object) -> Rule:
             lambda *_: to_ns(NOW),
             id="any checkout will do",
         ),
-        pytest.param(grants, "doubt_about", lambda *_: None, id="older worktrees inherit"),
         pytest.param(
-            plan_module, "reach", lambda touched, *_: set(touched), id="neighbours not judged"
+            core_plan, "inheritance_blocker", lambda *_: None, id="older worktrees inherit"
         ),
         pytest.param(
-            grants, "_can_be_granted", lambda *_: True, id="refused places granted by rule"
+            plan_module,
+            "affected_paths",
+            lambda touched, *_: set(touched),
+            id="neighbours not judged",
         ),
-        pytest.param(plan_module, "_merged", list, id="a second look changes something"),
+        pytest.param(
+            core_plan, "_can_be_granted", lambda *_: True, id="refused places granted by rule"
+        ),
+        pytest.param(
+            plan_module, "_coalesce_observations", list, id="a second look changes something"
+        ),
     ],
 )
 def test_a_broken_judge_is_caught(
@@ -156,7 +157,7 @@ def test_observations_alone_publish_nothing(
                 unique_by=lambda sighted: sighted.path),
        st.lists(st.sampled_from(PATHS)), st.sampled_from([b"/w/a", b"/w/b/*", b"/"]))  # fmt: skip
 def test_an_identical_second_scan_changes_nothing(
-    scan: list[Sighted], approved: list[bytes], pattern: bytes
+    scan: list[ProjectObserved], approved: list[bytes], pattern: bytes
 ) -> None:
     catalog = plan(NOTHING_KNOWN, [*scan, allow(pattern)], NOW).catalog
     for path in approved:
@@ -172,7 +173,7 @@ def test_approval_publishes_under_the_name_that_was_shown() -> None:
     made = plan(catalog, [approve(API)], NOW)
     assert [root.name for root in made.catalog.roots.values()] == ["src/api"]
     (change,) = made.changes
-    assert (change.verb, change.actor) == (Verb.APPROVED, ANN)
+    assert (change.verb, change.actor) == (ChangeVerb.APPROVED, ANN)
 
 
 def test_approving_what_was_denied_ends_the_denial_of_what_lies_below() -> None:
@@ -202,7 +203,7 @@ def test_a_name_that_was_given_up_in_the_same_batch_is_free() -> None:
 def test_ids_stay_and_a_project_seen_again_has_the_same() -> None:
     catalog = plan(NOTHING_KNOWN, [seen(API), seen(b"/srv/b", 2)], NOW).catalog
     first = catalog.projects[API].id
-    assert after(catalog, Vanished(API), seen(API)).projects[API].id == first
+    assert after(catalog, ProjectGone(API), seen(API)).projects[API].id == first
     assert len(catalog.ids) == 2
 
 
@@ -218,7 +219,7 @@ def test_a_uri_is_approved_without_an_identity() -> None:
     uri = b"https://api.example.com/v1"
     catalog = after(NOTHING_KNOWN, uri_seen(uri), Approve(uri, None, ANN))
     assert catalog.roots[uri].uri == "https://api.example.com/v1"
-    assert after(catalog, Vanished(uri), Unreachable(uri)).roots == catalog.roots
+    assert after(catalog, ProjectGone(uri), ProjectUnreachable(uri)).roots == catalog.roots
     assert after(catalog, Deny(uri, ANN)).roots == {}
 
 
@@ -231,7 +232,7 @@ def test_a_uri_is_approved_without_an_identity() -> None:
     ],
 )
 def test_approval_against_a_denial_is_refused_with_the_way_out(
-    obstacle: list[Sighted | Deny | AddRule], remedy: str
+    obstacle: list[ProjectObserved | Deny | AddRule], remedy: str
 ) -> None:
     catalog = after(NOTHING_KNOWN, seen(API), *obstacle)
     with pytest.raises(DeniedHere) as refused:
@@ -268,21 +269,21 @@ def test_a_rule_that_cannot_be_read_is_refused() -> None:
 def test_a_later_fact_in_the_batch_beats_the_approval() -> None:
     catalog = after(NOTHING_KNOWN, seen(API))
     made = plan(catalog, [approve(API), seen(API, 2)], NOW)
-    assert [change.verb for change in made.changes] == [Verb.APPROVED, Verb.LAPSED]
+    assert [change.verb for change in made.changes] == [ChangeVerb.APPROVED, ChangeVerb.LAPSED]
     assert made.catalog.roots == {}
-    gone = plan(catalog, [approve(API), Vanished(API), Forget(API, ANN)], NOW).catalog
+    gone = plan(catalog, [approve(API), ProjectGone(API), Forget(API, ANN)], NOW).catalog
     assert gone.projects == {}
 
 
 def test_a_look_that_takes_two_observations_is_one_change() -> None:
-    look: list[Observation] = [seen(API), Unsafe(API, LapseReason.EXPOSED)]
+    look: list[Observation] = [seen(API), ProjectUnsafe(API, LapseReason.EXPOSED)]
     first = plan(NOTHING_KNOWN, look, NOW)
     (change,) = first.changes
     assert isinstance(change, ProjectChange)
     assert change.before is None
     assert change.after == first.catalog.projects[API]
     assert plan(first.catalog, look, LATER).changes == ()
-    assert plan(NOTHING_KNOWN, [seen(API), Vanished(API)], NOW).catalog is NOTHING_KNOWN
+    assert plan(NOTHING_KNOWN, [seen(API), ProjectGone(API)], NOW).catalog is NOTHING_KNOWN
 
 
 def test_replaced_directory_is_refused_to_who_saw_the_old_one() -> None:
@@ -312,7 +313,7 @@ def _moved(*, then: Deny | None = None) -> Catalog:
         API, identity(1), ANN, name="shop", tags=("work",), access=Access.READ, origin="there"
     )
     catalog = after(NOTHING_KNOWN, seen(API), approval, *([then] if then else []))
-    return plan(catalog, [Vanished(API), seen(SRC + b"/new")], NOW).catalog
+    return plan(catalog, [ProjectGone(API), seen(SRC + b"/new")], NOW).catalog
 
 
 def test_a_project_that_was_moved_is_approved_as_what_it_was_before() -> None:
@@ -321,7 +322,7 @@ def test_a_project_that_was_moved_is_approved_as_what_it_was_before() -> None:
     assert (ruling.name, ruling.tags, ruling.access) == ("shop", ("work", "x"), Access.READ)
     assert ruling.origin == "there"
     assert API not in made.catalog.projects
-    assert [change.verb for change in made.changes] == [Verb.FORGOTTEN, Verb.APPROVED]
+    assert [change.verb for change in made.changes] == [ChangeVerb.FORGOTTEN, ChangeVerb.APPROVED]
 
 
 def test_a_project_that_was_moved_takes_the_name_and_origin_that_the_order_says() -> None:

@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 
 from rootsd.core.model import Rule, Verdict
 from rootsd.core.paths import PathError
-from rootsd.core.rules import checked_pattern, literal, matches, speaking
+from rootsd.core.rules import escape_pattern, first_match, matches, normalize_pattern
 from support.world import ANN, NOW
 
 
 def _speaks(pattern: str, path: str, verdict: Verdict = Verdict.APPROVED) -> bool:
-    rule = Rule(1, checked_pattern(pattern.encode()), verdict, ANN, NOW)
-    return speaking([rule], path.encode("utf-8", "surrogateescape"), verdict) is rule
+    rule = Rule(1, normalize_pattern(pattern.encode()), verdict, ANN, NOW)
+    return first_match([rule], path.encode("utf-8", "surrogateescape"), verdict) is rule
 
 
 @pytest.mark.parametrize(
@@ -61,20 +61,20 @@ def test_pattern_speaks_for(pattern: str, matched: list[str], not_matched: list[
 @pytest.mark.parametrize("pattern", ["", "src", "./src", "/src/../b", "/a\0b", "/src/[z-a]"])
 def test_a_pattern_that_cannot_be_read_is_refused(pattern: str) -> None:
     with pytest.raises(PathError):
-        checked_pattern(pattern.encode())
+        normalize_pattern(pattern.encode())
 
 
 def test_a_pattern_is_kept_in_its_normal_form() -> None:
-    assert checked_pattern(b"//src//*/") == b"/src/*"
+    assert normalize_pattern(b"//src//*/") == b"/src/*"
 
 
 def test_the_first_rule_with_the_verdict_speaks() -> None:
     patterns = [(b"/a", Verdict.DENIED), (b"/b", Verdict.APPROVED), (b"/", Verdict.APPROVED)]
     rules = [Rule(n, pattern, said, ANN, NOW) for n, (pattern, said) in enumerate(patterns)]
-    assert speaking(rules, b"/b/x", Verdict.APPROVED) == rules[1]
-    assert speaking(rules, b"/a/x", Verdict.APPROVED) == rules[2]
-    assert speaking(rules, b"/a/x", Verdict.DENIED) == rules[0]
-    assert speaking(rules, b"/b/x", Verdict.DENIED) is None
+    assert first_match(rules, b"/b/x", Verdict.APPROVED) == rules[1]
+    assert first_match(rules, b"/a/x", Verdict.APPROVED) == rules[2]
+    assert first_match(rules, b"/a/x", Verdict.DENIED) == rules[0]
+    assert first_match(rules, b"/b/x", Verdict.DENIED) is None
 
 
 def test_the_name_of_a_folder_cannot_make_matching_slow() -> None:
@@ -123,7 +123,7 @@ def test_any_depth_means_what_it_says(pattern: list[str], path: list[str]) -> No
     "path", [b"/a*", b"/a?b/[c]", b"/[", b"/]", b"/a[[]b", b"/**", b"/\xff[*"]
 )
 def test_a_literal_pattern_matches_its_path_alone(path: bytes) -> None:
-    pattern = checked_pattern(literal(path))
+    pattern = normalize_pattern(escape_pattern(path))
     assert matches(pattern, path)
     assert matches(pattern, path + b"/below")
     for other in (b"/", b"/ax", b"/a-b/c", b"/c", path + b"x", path.replace(b"*", b"x") + b"y"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rootsd.core.callers import Process
+from rootsd.core.guard import Process
 from rootsd.core.model import SessionKey
 from rootsd.core.session_keys import membership_of, process_of
 

@@ -19,7 +19,7 @@ import pytest
 from anyio import to_thread
 from mcp.shared.exceptions import MCPError
 
-from rootsd.core.absence import GRACE_S
+from rootsd.proxy.reconnect import GRACE_S
 from support.followers import (
     STOPPED,
     Follower,
@@ -155,13 +155,16 @@ async def test_no_client_notices_that_daemons_are_killed_and_replaced(
 
 def faulty(fault: str) -> tuple[str, ...]:
     """A bridge with a fault planted."""
-    program = "import sys; from rootsd.bridge import main, owed, session; "
-    program += "from rootsd.wire import words; "
+    program = "import sys; from rootsd.proxy.bridge import main, pending, session; "
+    program += "from rootsd.wire import mcp_messages; "
     return ("-c", f"{program}{fault}; sys.exit(main.main([]))")
 
 
-SILENT = "session.Session._news = lambda self: b''; words.news_of_stream = lambda _: iter(())"
-FORGETFUL = "owed.Entry.may_be_asked_again = False"
+SILENT = (
+    "session.BridgeSession._news = lambda self: b''; "
+    "mcp_messages.change_notifications = lambda _: iter(())"
+)
+FORGETFUL = "pending.PendingRequest.may_be_asked_again = False"
 
 
 async def test_a_bridge_that_keeps_news_to_itself_would_be_found(person: Person) -> None:

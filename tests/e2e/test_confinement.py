@@ -121,7 +121,7 @@ def test_a_refused_call_would_have_been_seen(tmp_path: Path) -> None:
     """The positive control."""
     (tmp_path / "state").mkdir()
     code = f"""
-from rootsd.host.confine import confine
+from rootsd.confine.daemon import confine
 confine([{bytes(tmp_path / "state")!r}])
 try:
     open({str(tmp_path / "elsewhere")!r}, "w")

@@ -14,7 +14,7 @@ from statistics import median
 import pytest
 
 from rootsd.core.errors import RootsdError
-from rootsd.host.ipc.connect import connect
+from rootsd.system.ipc.connect import connect
 from support import flood, naive_server
 from support.person import Person
 from support.sizes import Sizes

@@ -17,8 +17,8 @@ from anyio import to_thread
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters
 
-from rootsd.host.folders import run_folder
-from rootsd.host.ipc.connect import connect
+from rootsd.system.ipc.connect import connect
+from rootsd.system.runtime_dir import find_runtime_dir
 from support.desktop import desktop
 from support.person import HANG_GUARD, Person
 
@@ -93,7 +93,7 @@ async def test_a_wish_is_pending_at_once_and_the_waiting_call_is_answered_by_the
 
 
 def _shake_hands() -> socket.socket:
-    channel = connect(run_folder().mcp_socket)
+    channel = connect(find_runtime_dir().mcp_socket)
     channel.settimeout(HANG_GUARD)
     about = {"protocolVersion": "2025-06-18", "capabilities": {}}
     about["clientInfo"] = {"name": "greedy", "version": "1"}

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from rootsd.cli import client as control
-from rootsd.wire.deciding import Decide, DecisionVerb
+from rootsd.cli import control_client as control
+from rootsd.wire.decisions import DecideRequest, DecisionVerb
 from support.person import Person
 from support.relays import SCRIPTED, RelayClient, command, relay, started
 from support.sizes import Sizes
@@ -25,8 +25,8 @@ from support.until import until
 NAMES = tuple(f"p{number}" for number in range(5))
 # A relay that goes on while it does not know which roots there are, as all did once.
 RASH = (
-    "import sys; from rootsd.relay import main, session;"
-    " session.Session.doubt = lambda self: None; sys.exit(main.main(sys.argv[1:]))"
+    "import sys; from rootsd.proxy.run import main, session;"
+    " session.RunSession.doubt = lambda self: None; sys.exit(main.main(sys.argv[1:]))"
 )
 Start = Callable[[Person], AbstractContextManager[RelayClient]]
 
@@ -42,7 +42,7 @@ def person(tmp_path: Path) -> Iterator[Person]:
 
 
 def decide(verb: DecisionVerb, *names: str) -> None:
-    control.call(Decide(verb, "/", names))
+    control.call(DecideRequest(verb, "/", names))
 
 
 def look(client: RelayClient, folder: Path) -> None:

@@ -23,7 +23,7 @@ WRAPPED = hasty("/bin/sh", "-c", '"$@"; exit $?', "npx", *SCRIPTED, "--stubborn"
 CONFIGURED = hasty(*SCRIPTED, "--deaf", "--stubborn", "{roots}")
 # A relay whose servers have a keeper that keeps nothing.
 CARELESS = (
-    "import sys; from rootsd.relay import main, process; process._KEEPER = 'exec cat';"
+    "import sys; from rootsd.proxy.run import main, process; process._KEEPER = 'exec cat';"
     " sys.exit(main.main(sys.argv[1:]))"
 )
 ONE_S = 1.0

@@ -31,9 +31,9 @@ from mcp_types import (
     TextContent,
 )
 
-from rootsd.cli import client as control
+from rootsd.cli import control_client as control
 from rootsd.core.model import Access
-from rootsd.wire.deciding import Decide, DecisionVerb
+from rootsd.wire.decisions import DecideRequest, DecisionVerb
 from support.bridges import INITIALIZE, notice, request
 from support.person import Person
 from support.relays import command, started
@@ -77,8 +77,8 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Resident]:
 def person(house: Resident, monkeypatch: pytest.MonkeyPatch) -> Resident:
     """Has approved alpha and beta, and neither gamma nor delta."""
     monkeypatch.setenv("ROOTSD_DIR", house.environment()["ROOTSD_DIR"])  # `decide` looks there
-    control.call(Decide(DecisionVerb.FORGET, "/", ("gamma", "delta")))
-    control.call(Decide(DecisionVerb.APPROVE, "/", ("alpha", "beta")))
+    control.call(DecideRequest(DecisionVerb.FORGET, "/", ("gamma", "delta")))
+    control.call(DecideRequest(DecisionVerb.APPROVE, "/", ("alpha", "beta")))
     return house
 
 
@@ -130,7 +130,7 @@ async def client_of(
 
 async def decide(verb: DecisionVerb, name: str, access: Access = Access.READ_WRITE) -> None:
     """An order as the command line gives it, but for the start of a process."""
-    await to_thread.run_sync(control.call, Decide(verb, "/", (name,), access=access))
+    await to_thread.run_sync(control.call, DecideRequest(verb, "/", (name,), access=access))
 
 
 async def until_open(server: Server, client: Client, folder: Path) -> None:

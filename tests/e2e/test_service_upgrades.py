@@ -12,7 +12,7 @@ import pexpect
 import pytest
 
 import rootsd
-from rootsd.host.storage.migrate import BINDING_SINCE, MIGRATIONS
+from rootsd.state.store.schema import BINDING_SINCE, MIGRATIONS
 from support import pipx_like
 from support.bridges import INITIALIZE, Client, notice
 from support.user_manager import HANG_GUARD_S, HOME, UserManager

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from rootsd.host import lock
+from rootsd.system import lock
 from support import starts
 from support.person import Person
 from support.sizes import Sizes

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from rootsd import __version__
-from rootsd.publish.offers import TOOLS
+from rootsd.mcp.tools import TOOLS
 from support.bridges import bridge
 from support.publishing import FakeSource, root
 from support.serving import published

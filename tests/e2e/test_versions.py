@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from rootsd.host.folders import run_folder
-from rootsd.host.ipc.connect import connect
+from rootsd.system.ipc.connect import connect
+from rootsd.system.runtime_dir import find_runtime_dir
 from support.bridges import HANG_GUARD_S, Daemon, bridge, daemons, reply
 from support.publishing import FakeSource, root
 from support.serving import published
@@ -41,7 +41,7 @@ SOURCE = (root("/src/api"), root("/src/docs"), root("/src/web", tags=("work",)),
 @contextmanager
 def old_bridge(*lines: bytes) -> Iterator[list[dict[str, Any]]]:
     """What a daemon of today says to these lines."""
-    with published(FakeSource(*SOURCE)), connect(run_folder().mcp_socket) as connection:
+    with published(FakeSource(*SOURCE)), connect(find_runtime_dir().mcp_socket) as connection:
         connection.settimeout(HANG_GUARD_S)
         connection.sendall(b"".join(lines))
         connection.shutdown(socket.SHUT_WR)

@@ -5,12 +5,11 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from rootsd.app.sessions.history import history
-from rootsd.app.sessions.log import SessionLog
-from rootsd.app.sessions.registry import Session, Sessions
-from rootsd.core.model import Published
-from rootsd.host.storage.journal import Journal
-from rootsd.wire.sessions import SessionItem, ToldServer
+from rootsd.core.model import PublishedSet
+from rootsd.mcp.sessions.history import SessionLog, read_history
+from rootsd.mcp.sessions.registry import OpenSession, SessionRegistry
+from rootsd.state.store.rotating_log import RotatingLog
+from rootsd.wire.daemon import ReportedRootsItem, SessionItem
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
@@ -29,17 +28,17 @@ class Clock:
 class NoAccount:
     """Keeps nothing."""
 
-    def opened(self, session: Session) -> None: ...
+    def opened(self, session: OpenSession) -> None: ...
 
-    def named(self, session: Session) -> None: ...
+    def named(self, session: OpenSession) -> None: ...
 
-    def scoped(self, session: Session) -> None: ...
+    def scoped(self, session: OpenSession) -> None: ...
 
-    def given(self, session: Session, published: Published) -> None: ...
+    def given(self, session: OpenSession, published: PublishedSet) -> None: ...
 
-    def told(self, session: Session, told: ToldServer) -> None: ...
+    def told(self, session: OpenSession, told: ReportedRootsItem) -> None: ...
 
-    def closed(self, session: Session, end: str) -> None: ...
+    def closed(self, session: OpenSession, end: str) -> None: ...
 
 
 class Accounts:
@@ -53,10 +52,10 @@ class Accounts:
 
     def begin_daemon(self) -> None:
         """A daemon starts; whatever the one before had not written is lost."""
-        self.log = SessionLog(Journal(self.file, self._limit), "1.2.3", self.clock)
-        self.sessions = Sessions(self.log, self.clock)
+        self.log = SessionLog(RotatingLog(self.file, self._limit), "1.2.3", self.clock)
+        self.sessions = SessionRegistry(self.log, self.clock)
 
     def history(self, last: int = 50) -> list[SessionItem]:
         """What a person is shown, after everything was written."""
         self.log.write_now()
-        return history(Journal(self.file, self._limit).read, last)
+        return read_history(RotatingLog(self.file, self._limit).read, last)

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import IO, Any
 
-from rootsd.host.folders import run_folder
-from rootsd.host.ipc.sockets import listen
+from rootsd.system.ipc.listener import listen
+from rootsd.system.runtime_dir import find_runtime_dir
 
 HANG_GUARD_S = 30
 PING = b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n'
@@ -158,7 +158,7 @@ def daemons(*conversations: Converse) -> Iterator[None]:
     is over, that daemon is gone and the next one has taken its place."""
     failures: list[BaseException] = []
     with ExitStack() as stack:
-        listener = stack.enter_context(listen(run_folder().mcp_socket))
+        listener = stack.enter_context(listen(find_runtime_dir().mcp_socket))
         listener.socket.settimeout(HANG_GUARD_S)
 
         def serve() -> None:

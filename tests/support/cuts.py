@@ -18,12 +18,12 @@ from functools import cache
 from pathlib import Path
 
 from rootsd.core.errors import RootsdError
-from rootsd.core.history import START, Event, events_for
-from rootsd.host.storage.backup import backups
-from rootsd.host.storage.database import StoreDamaged, connect_frozen, explained
-from rootsd.host.storage.opening import DATABASE_NAME
-from rootsd.host.storage.recovery import check
-from rootsd.host.storage.store import Store
+from rootsd.core.history import CHAIN_START, HistoryEvent, events_for
+from rootsd.state.store.backup import list_backups
+from rootsd.state.store.database import StoreDamaged, connect_frozen, translate_errors
+from rootsd.state.store.opening import DATABASE_NAME
+from rootsd.state.store.recovery import check
+from rootsd.state.store.store import Store
 from support.decisions import NOON, numbered
 from support.disk import Folder, Found, cut, digest, now, read_in, write_out
 from support.elsewhere import elsewhere, read_identities, simulated, write_identities
@@ -119,7 +119,7 @@ def _make_history(state: Path) -> None:
         back_up(store, NOON)
 
 
-def damage(state: Path, event: Event) -> None:
+def damage(state: Path, event: HistoryEvent) -> None:
     """Change one byte of `event` in the database below `state`, where SQLite cannot see it."""
     database = state / DATABASE_NAME
     content = bytearray(database.read_bytes())
@@ -200,7 +200,7 @@ class Judge:
         try:
             with closing(Store.open(state, outside(state), lambda: NOON)) as store:
                 note, events = store.load().note, list(store.events())
-            for backup in backups(state):
+            for backup in list_backups(state):
                 self._check(backup)
         except (RootsdError, StoreDamaged):
             return Verdict.DAMAGED
@@ -209,12 +209,12 @@ class Judge:
     def _check(self, backup: Path) -> None:
         content = hashlib.blake2b(backup.read_bytes()).digest()
         if content not in self._whole_backups:
-            with explained(backup), closing(connect_frozen(backup)) as db:
+            with translate_errors(backup), closing(connect_frozen(backup)) as db:
                 check(db)
             self._whole_backups.add(content)
 
 
-def _verdict(moment: Moment, note: str, events: list[Event]) -> Verdict:
+def _verdict(moment: Moment, note: str, events: list[HistoryEvent]) -> Verdict:
     if len(events) < moment.acknowledged:
         return Verdict.LOST
     expected_note = not note or (moment.start.was_damaged and "lapsed" not in note)
@@ -224,11 +224,11 @@ def _verdict(moment: Moment, note: str, events: list[Event]) -> Verdict:
 
 
 @cache
-def _all_history(length: int) -> list[Event]:
-    return events_for([numbered(seq) for seq in range(1, length + 1)], NOON, START)
+def _all_history(length: int) -> list[HistoryEvent]:
+    return events_for([numbered(seq) for seq in range(1, length + 1)], NOON, CHAIN_START)
 
 
-def history(length: int) -> list[Event]:
+def history(length: int) -> list[HistoryEvent]:
     """The first decisions that a scribe makes."""
     known = _all_history(1 << length.bit_length())
     return known[:length]

@@ -12,12 +12,12 @@ from pathlib import Path
 HANG_GUARD = 60
 START = """
 import sys
-from rootsd.app.daemon import run
-from rootsd.host.helper.link import Absent
-from rootsd.host.places import find_places
+from rootsd.daemon.main import run
+from rootsd.helper.client import UnavailableHelper
+from rootsd.system.places import find_places
 
 def start(ready_fd):
-    sys.exit(run(find_places(), helper=Absent("a test"), ready_fd=ready_fd))
+    sys.exit(run(find_places(), helper=UnavailableHelper("a test"), ready_fd=ready_fd))
 
 """
 

@@ -10,9 +10,9 @@ from contextlib import closing
 from pathlib import Path
 
 from rootsd.core.model import Verdict
-from rootsd.host.storage.migrate import NewerStore
-from rootsd.host.storage.opening import DATABASE_NAME
-from rootsd.host.storage.store import Loaded
+from rootsd.state.store.opening import DATABASE_NAME
+from rootsd.state.store.schema import NewerStore
+from rootsd.state.store.store import StoredState
 from support.cuts import memory_folder
 from support.decisions import NOON, approved, decide, denied, project
 from support.elsewhere import elsewhere, one_file
@@ -79,7 +79,7 @@ def damage(seed: int, times: int, how: Damage) -> int:
     return unseen_by_sqlite
 
 
-def _make(folder: Path) -> tuple[bytes, Loaded]:
+def _make(folder: Path) -> tuple[bytes, StoredState]:
     """A database of which every page is in use, and what it holds."""
     with opened(folder) as store:
         for number in range(20):
@@ -100,7 +100,7 @@ def _sqlite_sees_nothing_wrong(database: Path) -> bool:
         return False
 
 
-def _assert_nothing_changed_unseen(loaded: Loaded, expected: Loaded) -> None:
+def _assert_nothing_changed_unseen(loaded: StoredState, expected: StoredState) -> None:
     known = by_path(expected)
     for one in loaded.projects:
         assert one.ruling == known[one.path].ruling or not is_approved(one)

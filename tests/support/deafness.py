@@ -6,18 +6,18 @@ from collections.abc import Callable
 from enum import StrEnum
 from functools import partial
 
-from rootsd.host.watch.events import (
-    Change,
-    Happening,
-    News,
-    Overflow,
-    Post,
-    Purpose,
-    Signal,
+from rootsd.watch.events import (
+    EventOverflow,
+    EventResolver,
+    FileEvent,
+    FileEventKind,
+    FileEvents,
+    PostResolver,
     Watcher,
-    overflowed,
+    WatchPurpose,
+    resolve_overflow,
 )
-from rootsd.host.watch.inotify import InotifyWatcher
+from rootsd.watch.inotify import InotifyWatcher
 
 # What is moved to tell that all before it was heard, see `support.steered`.
 _BARRIER = b"still-"
@@ -38,24 +38,24 @@ class Fault(StrEnum):
 class _DeafWatcher(InotifyWatcher):
     """Misses one sort of happening."""
 
-    def __init__(self, post: Post, deaf_to: Callable[[Happening], bool]) -> None:
-        def pass_on(signal: Signal) -> None:
+    def __init__(self, post: PostResolver, deaf_to: Callable[[FileEvent], bool]) -> None:
+        def pass_on(signal: EventResolver) -> None:
             post(partial(self._filtered, signal))
 
         super().__init__(pass_on)
         self._deaf_to = deaf_to
 
-    def _filtered(self, signal: Signal) -> News:
+    def _filtered(self, signal: EventResolver) -> FileEvents:
         return tuple(
-            told for told in signal() if isinstance(told, Overflow) or not self._deaf_to(told)
+            told for told in signal() if isinstance(told, EventOverflow) or not self._deaf_to(told)
         )
 
 
-def _is_chmod(told: Happening) -> bool:
-    return told.purpose is Purpose.FRONTIER and told.change is Change.ALTERED
+def _is_chmod(told: FileEvent) -> bool:
+    return told.purpose is WatchPurpose.FRONTIER and told.change is FileEventKind.ALTERED
 
 
-def watcher_with(fault: Fault) -> Callable[[Post], Watcher]:
+def watcher_with(fault: Fault) -> Callable[[PostResolver], Watcher]:
     """Makes the watcher of this system, with a fault in its hearing."""
     match fault:
         case Fault.DEAF_TO_MOVES:
@@ -65,11 +65,11 @@ def watcher_with(fault: Fault) -> Callable[[Post], Watcher]:
         case Fault.DEAF_TO_CHMOD:
             return lambda post: _DeafWatcher(post, _is_chmod)
         case Fault.NO_GUARDS:
-            guards = (Purpose.ROOT, Purpose.ABOVE)
+            guards = (WatchPurpose.ROOT, WatchPurpose.ABOVE)
             return lambda post: _DeafWatcher(post, lambda told: told.purpose in guards)
         case Fault.NO_OVERFLOW:
             return lambda post: InotifyWatcher(
-                lambda signal: None if signal is overflowed else post(signal)
+                lambda signal: None if signal is resolve_overflow else post(signal)
             )
         case Fault.NONE | Fault.NO_MOUNTS | Fault.TRUSTS_THE_INDEX:
             return InotifyWatcher

@@ -7,7 +7,8 @@ from datetime import UTC, datetime, timedelta
 
 from hypothesis import strategies as st
 
-from rootsd.core.changes import Change, ProjectChange, RuleChange, Verb
+from rootsd.core.changes import Change, ChangeVerb, ProjectChange, RuleChange
+from rootsd.core.encoding import to_ns
 from rootsd.core.model import (
     UNDECIDED,
     Access,
@@ -18,18 +19,17 @@ from rootsd.core.model import (
     GitEntry,
     Grant,
     Identity,
-    Incomplete,
+    IncompleteReason,
     Lapse,
     LapseReason,
+    ObservedState,
     Presence,
     Project,
     ProjectKind,
     Rule,
     Ruling,
-    Sighting,
     Verdict,
 )
-from rootsd.core.records import to_ns
 
 NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
 PERSON = Actor(ActorKind.PERSON, "pts/3")
@@ -58,13 +58,13 @@ identities = st.builds(
 )
 sinces = st.none() | st.integers(0, 2**63 - 1)
 sightings = st.builds(
-    Sighting,
+    ObservedState,
     kind=st.sampled_from(ProjectKind),
     identity=st.none() | identities,
     first_seen=moments,
     presence=st.sampled_from(Presence),
     absent_since=st.none() | moments,
-    incomplete=st.none() | st.sampled_from(Incomplete),
+    incomplete=st.none() | st.sampled_from(IncompleteReason),
     main_checkout=st.none() | st.binary(max_size=16),
     named=st.booleans(),
 )
@@ -118,7 +118,7 @@ def identity(number: int) -> Identity:
 
 def project(number: int, ruling: Ruling = UNDECIDED) -> Project:
     """Project `number`, present, with `ruling`."""
-    sighting = Sighting(ProjectKind.GIT, identity(number), NOON)
+    sighting = ObservedState(ProjectKind.GIT, identity(number), NOON)
     return Project(b"/home/ann/src/p%d" % number, f"r{number}", sighting, ruling)
 
 
@@ -134,7 +134,9 @@ def worktree(number: int, main: int) -> Project:
         git_target=entry,
         git_born_ns=born,
     )
-    sighting = Sighting(ProjectKind.GIT_WORKTREE, whole, NOON, main_checkout=project(main).path)
+    sighting = ObservedState(
+        ProjectKind.GIT_WORKTREE, whole, NOON, main_checkout=project(main).path
+    )
     by_main = Grant(Actor(ActorKind.MAIN_CHECKOUT), whole, NOON, to_ns(NOON))
     ruling = Ruling(grants=(by_main,), name=f"p{number}")
     return replace(project(number, ruling), sighting=sighting)
@@ -165,28 +167,32 @@ def rule(number: int, verdict: Verdict) -> Rule:
 def decide(now: Project, before: Project | None = None) -> Change:
     """A person's order made `now` of `before`."""
     decision = now.ruling.decision
-    verb = Verb.DENIED if decision and decision.verdict is Verdict.DENIED else Verb.APPROVED
+    verb = (
+        ChangeVerb.DENIED
+        if decision and decision.verdict is Verdict.DENIED
+        else ChangeVerb.APPROVED
+    )
     return ProjectChange(now.path, before, now, verb, PERSON)
 
 
 def see(now: Project, before: Project | None = None) -> Change:
     """A scan made `now` of `before`."""
-    return ProjectChange(now.path, before, now, Verb.OBSERVED)
+    return ProjectChange(now.path, before, now, ChangeVerb.OBSERVED)
 
 
 def forget(before: Project, now: Project | None = None) -> Change:
     """A person had `before` forgotten; `now` is what is left of it."""
-    return ProjectChange(before.path, before, now, Verb.FORGOTTEN, PERSON)
+    return ProjectChange(before.path, before, now, ChangeVerb.FORGOTTEN, PERSON)
 
 
 def add(new: Rule) -> Change:
     """A person added a rule."""
-    return RuleChange(new.number, None, new, Verb.RULE_ADDED, PERSON)
+    return RuleChange(new.number, None, new, ChangeVerb.RULE_ADDED, PERSON)
 
 
 def remove(old: Rule) -> Change:
     """A person took a rule back."""
-    return RuleChange(old.number, old, None, Verb.RULE_REMOVED, PERSON)
+    return RuleChange(old.number, old, None, ChangeVerb.RULE_REMOVED, PERSON)
 
 
 def decided(number: int) -> Project:

@@ -9,24 +9,28 @@ from typing import Any
 
 import anyio
 
-from rootsd.app.control.desk import Desk, Means
-from rootsd.app.control.register import Call, ProgressSink
-from rootsd.app.control.scans import ScanCost
-from rootsd.app.deciding.chronicle import Chronicle
-from rootsd.app.noticing import Noticing
-from rootsd.app.sessions.asking import Wish
+from rootsd.control.dispatch import ControlServices, Dispatcher
+from rootsd.control.handlers.audit_log import AuditLogHandlers
+from rootsd.control.handlers.scan import ScanStats
+from rootsd.control.routes import ProgressSink, RequestContext
 from rootsd.core.catalog import Catalog
 from rootsd.core.errors import NotPresent
-from rootsd.core.history import START, Event, events_for
-from rootsd.core.inputs import Observation, Sighted
-from rootsd.core.model import Actor, Project, ProjectKind, Rule
-from rootsd.core.parents import Parent
+from rootsd.core.history import CHAIN_START, HistoryEvent, events_for
+from rootsd.core.inputs import Observation, ProjectObserved
+from rootsd.core.model import Actor, Parent, Project, ProjectKind, Rule
 from rootsd.core.paths import bytes_of, contains
-from rootsd.wire.deciding import Decide, DecisionVerb
-from rootsd.wire.request import Request
-from rootsd.wire.running import ConfigStatus, DaemonStatus, ParentStatus, SessionStatus
-from rootsd.wire.scans import Progress
-from rootsd.wire.sessions import SessionItem
+from rootsd.daemon.notifier import PendingNotifier
+from rootsd.mcp.sessions.requests import RootRequest
+from rootsd.wire.daemon import (
+    ConfigStatus,
+    DaemonStatus,
+    ParentStatus,
+    ScanProgressItem,
+    SessionItem,
+    SessionStatus,
+)
+from rootsd.wire.decisions import DecideRequest, DecisionVerb
+from rootsd.wire.request import ControlRequest
 from support.decisions import NOON, PERSON
 from support.fakes import HANG_GUARD, SOURCES, FakeSaver, World
 from support.street import Street
@@ -84,22 +88,22 @@ class FakeSurveyor:
     def degraded(self) -> list[str]:
         return self.troubles
 
-    async def scan(self, parent: bytes | None, progress: ProgressSink | None) -> ScanCost:
+    async def scan(self, parent: bytes | None, progress: ProgressSink | None) -> ScanStats:
         self.scanned.append(parent)
         if progress is not None:
-            progress(Progress(folders=1, projects=len(self.finds), parent="/home/ann/src"))
+            progress(ScanProgressItem(folders=1, projects=len(self.finds), parent="/home/ann/src"))
         await self._world.ledger.observe(self.finds)
-        return ScanCost(folders=7, seconds=0.12345, being_made=self.being_made)
+        return ScanStats(folders=7, seconds=0.12345, being_made=self.being_made)
 
     async def propose(self, path: bytes) -> None:
         self.proposed.append(path)
         await self._world.ledger.observe([await self.foresee(path)])
 
-    async def foresee(self, path: bytes) -> Sighted:
+    async def foresee(self, path: bytes) -> ProjectObserved:
         there = self._world.disk.folders.get(path)
         if there is None:
             raise NotPresent("there is no such folder", "rootsd ls")
-        return Sighted(path, ProjectKind.GIT, there)
+        return ProjectObserved(path, ProjectKind.GIT, there)
 
     async def follow(self, mains: Sequence[bytes]) -> None:
         self.followed += mains
@@ -163,7 +167,7 @@ class NoWishes:
     """Nobody asks for anything, unless a test puts a note there."""
 
     def __init__(self) -> None:
-        self.heard: Callable[[Wish], None] = lambda wish: None
+        self.heard: Callable[[RootRequest], None] = lambda wish: None
         self.notes: dict[bytes, str] = {}
 
     def note_on(self, path: bytes) -> str | None:
@@ -173,19 +177,19 @@ class NoWishes:
 class FakeArchive:
     """What the saver was given, behind what `first` gives; a second between two batches."""
 
-    def __init__(self, saver: FakeSaver, first: Callable[[], Sequence[Event]]) -> None:
+    def __init__(self, saver: FakeSaver, first: Callable[[], Sequence[HistoryEvent]]) -> None:
         self._saver = saver
         self._first = first
 
-    def events(self, after: int = 0, limit: int | None = None) -> list[Event]:
+    def events(self, after: int = 0, limit: int | None = None) -> list[HistoryEvent]:
         whole = [*self._first()]
         for number, batch in enumerate(self._saver.batches):
-            head = whole[-1].head if whole else START
+            head = whole[-1].head if whole else CHAIN_START
             whole += events_for(batch, NOON + timedelta(seconds=number), head)
         later = [event for event in whole if event.seq > after]
         return later if limit is None else later[:limit]
 
-    def last_events(self, count: int) -> list[Event]:
+    def last_events(self, count: int) -> list[HistoryEvent]:
         return self.events()[-count:]
 
 
@@ -196,28 +200,28 @@ class Office:
         self.world = World(*projects, rules=rules)
         self.surveyor = FakeSurveyor(self.world)
         self.host = FakeHost()
-        self.events: list[Event] = []
+        self.events: list[HistoryEvent] = []
         self.street = Street()
         self.gate = self.street.gate(self.world.ledger.note)
         archive = FakeArchive(self.world.saver, lambda: self.events)
-        self.means = Means(
+        self.means = ControlServices(
             self.world.ledger,
             self.surveyor,
             self.host,
-            Chronicle(self.world.ledger, self.gate, archive),
-            Noticing(self.world.ledger, NoWishes(), clock=lambda: 0.0),
+            AuditLogHandlers(self.world.ledger, self.gate, archive),
+            PendingNotifier(self.world.ledger, NoWishes(), clock=lambda: 0.0),
             real_path=real_path,
         )
 
     @property
-    def desk(self) -> Desk:
+    def desk(self) -> Dispatcher:
         """The desk, with the means as they are."""
-        return Desk(self.means)
+        return Dispatcher(self.means)
 
-    async def ask(self, request: Request) -> dict[str, Any]:
+    async def ask(self, request: ControlRequest) -> dict[str, Any]:
         """The answer of the desk."""
         with anyio.fail_after(HANG_GUARD):
-            return await self.desk.answer(request, Call(PERSON))
+            return await self.desk.answer(request, RequestContext(PERSON))
 
     async def decide(
         self,
@@ -227,7 +231,7 @@ class Office:
         **more: Any,  # noqa: ANN401 - whatever else a Decide takes
     ) -> dict[str, Any]:
         """The answer to an order."""
-        return await self.ask(Decide(verb, cwd, refs, **more))
+        return await self.ask(DecideRequest(verb, cwd, refs, **more))
 
 
 def names(items: Sequence[Mapping[str, Any]]) -> list[str]:

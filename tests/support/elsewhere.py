@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from rootsd.host.storage import binding
-from rootsd.host.storage.binding import FileIdentity
+from rootsd.state.store import anchors
+from rootsd.state.store.anchors import FileIdentity
 
 Identify = Callable[[Path], FileIdentity | None]
 _SECOND_NAME = "head"
@@ -27,16 +27,16 @@ def elsewhere(identify: Identify) -> Iterator[None]:
     identity of a database file."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            "rootsd.host.storage.anchor.second_anchor_file", lambda _, out: out / _SECOND_NAME
+            "rootsd.state.store.anchors.second_anchor_file", lambda _, out: out / _SECOND_NAME
         )
         for module in ("opening", "recovery"):
-            patch.setattr(f"rootsd.host.storage.{module}.identify", identify)
+            patch.setattr(f"rootsd.state.store.{module}.identify", identify)
         yield
 
 
 def one_file(file: Path) -> FileIdentity | None:
     """Return the same identity for every file, after asking the system for the real one."""
-    binding.identify(file)
+    anchors.identify(file)
     return FileIdentity(1, 1, None)
 
 

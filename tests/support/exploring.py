@@ -9,13 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from rootsd.app.discovery.explorer import Explorer
-from rootsd.core.inputs import Observation, Sighted, Unreachable, Vanished
-from rootsd.core.model import ProjectKind
-from rootsd.core.parents import Parent
-from rootsd.host.disk.safety import Surroundings
-from rootsd.host.watch.events import Watcher
-from rootsd.host.watch.polling import PollingWatcher
+from rootsd.core.inputs import Observation, ProjectGone, ProjectObserved, ProjectUnreachable
+from rootsd.core.model import Parent, ProjectKind
+from rootsd.discovery.engine import DiscoveryEngine
+from rootsd.disk.safety import FolderSafety
+from rootsd.watch.events import Watcher
+from rootsd.watch.polling import PollingWatcher
 from support.repos import raw
 from support.watching import Clock, PumpedInotify
 
@@ -39,10 +38,10 @@ class World:
         self.pumped.watcher.stop()
         self.explorer.close()
 
-    def explorer_on(self, watcher: Watcher) -> Explorer:
+    def explorer_on(self, watcher: Watcher) -> DiscoveryEngine:
         """Another explorer of the same parents, looked through; whoever asks for it closes it."""
-        surroundings = Surroundings(os.getuid())
-        explorer = Explorer(watcher, surroundings, lambda _folders: frozenset(), self.clock)
+        surroundings = FolderSafety(os.getuid())
+        explorer = DiscoveryEngine(watcher, surroundings, lambda _folders: frozenset(), self.clock)
         for territory in explorer.set_parents(self.parents):
             explorer.explore(territory)
         return explorer
@@ -62,11 +61,11 @@ class World:
 
     def live(self) -> dict[str, ProjectKind]:
         """What is there, by what was told."""
-        live: dict[bytes, Sighted] = {}
+        live: dict[bytes, ProjectObserved] = {}
         for observation in self.told:
-            if isinstance(observation, Sighted):
+            if isinstance(observation, ProjectObserved):
                 live[observation.path] = observation
-            elif isinstance(observation, Vanished | Unreachable):
+            elif isinstance(observation, ProjectGone | ProjectUnreachable):
                 live.pop(observation.path, None)
         return {self.name(p): s.kind for p, s in live.items() if s.incomplete is None}
 
@@ -83,7 +82,9 @@ class World:
         """What a new explorer finds."""
         with closing(self.explorer_on(PollingWatcher())) as explorer:
             run_down(explorer, self.clock)
-            sighted = [o for o in explorer.take() if isinstance(o, Sighted) and not o.incomplete]
+            sighted = [
+                o for o in explorer.take() if isinstance(o, ProjectObserved) and not o.incomplete
+            ]
         return {self.name(seen.path): seen.kind for seen in sighted}
 
     def name(self, path: bytes) -> str:
@@ -112,7 +113,7 @@ def world(open_world: OpenWorld) -> World:
     return open_world()
 
 
-def run_down(explorer: Explorer, clock: Clock) -> bool:
+def run_down(explorer: DiscoveryEngine, clock: Clock) -> bool:
     """Look at what was put off, and let the time pass that candidates wait for; whether there was
     nothing of either."""
     waited = explorer.is_behind()

@@ -14,22 +14,28 @@ from datetime import datetime, timedelta
 import anyio
 from anyio import from_thread
 
-from rootsd.app.deciding.expiries import Expiries
-from rootsd.app.deciding.ledger import Ledger
 from rootsd.core.catalog import Catalog
 from rootsd.core.changes import (
     Attempt,
+    AuditRecord,
     Change,
     FocusChange,
     GuardChange,
-    Note,
     ParentChange,
     ProjectChange,
     RuleChange,
 )
 from rootsd.core.errors import RootsdError
-from rootsd.core.expiry import Moment
-from rootsd.core.inputs import AddRule, Approve, Deny, Forget, Observation, Sighted, Vanished
+from rootsd.core.expiry import ClockReading
+from rootsd.core.inputs import (
+    AddRule,
+    Approve,
+    Deny,
+    Forget,
+    Observation,
+    ProjectGone,
+    ProjectObserved,
+)
 from rootsd.core.model import (
     Identity,
     Lapse,
@@ -43,6 +49,8 @@ from rootsd.core.model import (
     Verdict,
 )
 from rootsd.core.paths import RefusedPlaces
+from rootsd.state.expiry import ExpiryTracker
+from rootsd.state.ledger import Ledger
 from support.decisions import NOON as NOON  # noqa: PLC0414 - handed on to the tests
 from support.decisions import PERSON, identity, project
 
@@ -62,14 +70,14 @@ class FakeSaver:
     def __init__(self, projects: Sequence[Project] = (), rules: Sequence[Rule] = ()) -> None:
         self.projects = {p.path: p for p in projects}
         self.rules = {rule.number: rule for rule in rules}
-        self.batches: list[tuple[Change | Note, ...]] = []
+        self.batches: list[tuple[Change | AuditRecord, ...]] = []
         self.refusing = False
         self.look_around: Callable[[], None] = lambda: None
         self._may_go_on = threading.Event()
         self._may_go_on.set()
         self._busy = anyio.Event()
 
-    def append(self, changes: Sequence[Change | Note], at: datetime) -> None:
+    def append(self, changes: Sequence[Change | AuditRecord], at: datetime) -> None:
         from_thread.run_sync(self._enter)
         assert self._may_go_on.wait(HANG_GUARD), "nobody let the saver go on"
         if self.refusing:
@@ -79,7 +87,7 @@ class FakeSaver:
         for change in changes:
             self._take_in(change)
 
-    def _take_in(self, change: Change | Note) -> None:
+    def _take_in(self, change: Change | AuditRecord) -> None:
         match change:
             case ProjectChange(path=path, after=after):
                 self.projects.pop(path, None)
@@ -129,9 +137,9 @@ class FakeVerifier:
         for path, approved in roots.items():
             now = approved if self.is_trusting else self.folders.get(path)
             if now is None:
-                observations.append(Vanished(path))
+                observations.append(ProjectGone(path))
             elif not approved.same_as(now):
-                observations.append(Sighted(path, ProjectKind.GIT, now))
+                observations.append(ProjectObserved(path, ProjectKind.GIT, now))
         return observations
 
 
@@ -145,8 +153,8 @@ class FakeClock:
         self.alarm: int | None = None
         self._changed = anyio.Event()
 
-    def now(self) -> Moment:
-        return Moment(self.wall, self.boot, self.since_boot_ns)
+    def now(self) -> ClockReading:
+        return ClockReading(self.wall, self.boot, self.since_boot_ns)
 
     def set(self, since_boot_ns: int | None) -> None:
         self.alarm = since_boot_ns
@@ -173,10 +181,10 @@ class FakeClock:
         self._changed = anyio.Event()
 
 
-def no_expiries() -> Expiries:
+def no_expiries() -> ExpiryTracker:
     """For a ledger in which no approval has an end."""
     clock = FakeClock()
-    return Expiries(clock.now, clock)
+    return ExpiryTracker(clock.now, clock)
 
 
 class World:
@@ -192,7 +200,7 @@ class World:
             catalog,
             self.saver,
             self.disk,
-            expiries=Expiries(self.clock.now, self.clock),
+            expiries=ExpiryTracker(self.clock.now, self.clock),
             now=lambda: NOON,
         )
 
@@ -226,9 +234,9 @@ def at(where: bytes, known: Project) -> Project:
     return replace(known, path=where)
 
 
-def sight(number: int, *, now: int | None = None) -> Sighted:
+def sight(number: int, *, now: int | None = None) -> ProjectObserved:
     """Project `number` is seen; `now` is the number of the directory that lies there."""
-    return Sighted(path(number), ProjectKind.GIT, identity(number if now is None else now))
+    return ProjectObserved(path(number), ProjectKind.GIT, identity(number if now is None else now))
 
 
 def approve(number: int, *, name: str | None = None) -> Approve:

@@ -24,7 +24,7 @@ from typing import NoReturn
 
 from rootsd.core.changes import Change
 from rootsd.core.errors import RootsdError
-from rootsd.host.storage.store import Store
+from rootsd.state.store.store import Store
 from support.decisions import NOON, numbered
 from support.elsewhere import elsewhere, one_file
 from support.stores import back_up, outside, small_reserve

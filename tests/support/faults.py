@@ -17,11 +17,11 @@ from enum import Enum, StrEnum, auto
 from pathlib import Path
 
 from rootsd.core.errors import RootsdError
-from rootsd.core.history import Head, events_for
+from rootsd.core.history import ChainHead, events_for
 from rootsd.core.model import Project
-from rootsd.host.storage.database import StoreDamaged, transaction
-from rootsd.host.storage.rows import write_events
-from rootsd.host.storage.store import Store
+from rootsd.state.store.database import StoreDamaged, transaction
+from rootsd.state.store.rows import write_events
+from rootsd.state.store.store import Store
 from support.cuts import damage, memory_folder, python_environment
 from support.decisions import NOON, decided, numbered
 from support.elsewhere import elsewhere, one_file
@@ -201,7 +201,7 @@ def make_start(start: Start, state: Path) -> None:
         damage(state, events[len(events) // 2])
 
 
-def _copy_amid_transaction(store: Store, head: Head, state: Path, copy: Path) -> None:
+def _copy_amid_transaction(store: Store, head: ChainHead, state: Path, copy: Path) -> None:
     store._db.execute("PRAGMA cache_size = 5")  # more changes than this go to the disk at once
     with transaction(store._db):
         changes = [numbered(number) for number in _UNCOMMITTED]

@@ -22,7 +22,7 @@ from mcp.client.session import IncomingMessage
 from mcp.client.stdio import StdioServerParameters
 from mcp.shared.exceptions import MCPError
 
-from rootsd.wire.lines import LineReader
+from rootsd.wire.jsonrpc import LineReader
 from support.bridges import INITIALIZE, META_2026, Message, notice, request
 from support.listed import listed
 

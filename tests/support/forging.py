@@ -14,14 +14,14 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from rootsd.core.catalog import Catalog
+from rootsd.core.decide import CREATION_WINDOW_NS
 from rootsd.core.inputs import Approve, ConfirmedWorktree, Deny, Input
 from rootsd.core.model import Actor, ActorKind, Project
 from rootsd.core.paths import RefusedPlaces
 from rootsd.core.plan import plan
-from rootsd.core.worktrees import TOGETHER_NS
-from rootsd.host.disk.birth import born_ns
-from rootsd.host.disk.safety import Surroundings
-from rootsd.host.disk.verify import RootVerifier
+from rootsd.disk.reader import birth_time_ns
+from rootsd.disk.safety import FolderSafety
+from rootsd.vcs.verify import RootVerifier
 from support.exploring import World
 from support.repos import git, make_repository, raw
 from support.until import until
@@ -38,11 +38,11 @@ class OldFolders:
         self._free = [place / f"old-{number}" for number in range(count)]
         for folder in self._free:
             folder.mkdir()
-        self._newest = born_ns(raw(self._free[-1])) or 0
+        self._newest = birth_time_ns(raw(self._free[-1])) or 0
 
     def move(self, to: Path) -> Path:
         """Give one of them another place; return that."""
-        until(lambda: time.time_ns() > self._newest + TOGETHER_NS + 10**8)
+        until(lambda: time.time_ns() > self._newest + CREATION_WINDOW_NS + 10**8)
         return self._free.pop().rename(to)
 
 
@@ -53,7 +53,7 @@ class Village:
         self.world = world
         self.old = old
         self.src = world.top
-        self._verifier = RootVerifier(Surroundings(os.getuid()))
+        self._verifier = RootVerifier(FolderSafety(os.getuid()))
         parents = tuple(parent.path for parent in world.parents)
         places = RefusedPlaces(b"/home/nobody", parents=parents)
         self.catalog = Catalog.of((), (), places, 1)

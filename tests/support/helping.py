@@ -12,44 +12,46 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from rootsd.host.helper.duties import Duty, Reach, Terms
-from rootsd.host.helper.link import Link
+from rootsd.helper.client import HelperLink
+from rootsd.helper.protocol import HelperTask, TaskSpec, WorkerAccess
 
-ASKED = Duty.AT_WORK
+ASKED = HelperTask.AT_WORK
 SECONDS = 60.0
 _SERVE = """
 import socket, sys
 from functools import partial
-from rootsd.host.helper.duties import Duty, Reach, Terms
-from rootsd.host.helper.keeper import keep
-from rootsd.host.helper.server import serve
+from rootsd.helper.protocol import HelperTask
+from rootsd.helper.protocol import WorkerAccess
+from rootsd.helper.protocol import TaskSpec
+from rootsd.helper.server import supervise
+from rootsd.helper.server import serve
 fd, module, reach, at_once, memory, awaited, *pauses = sys.argv[1:]
-terms = Terms(module, Reach[reach], int(at_once), int(memory), awaited == "True")
-helper = partial(serve, terms={Duty.AT_WORK: terms})
-keep(socket.socket(fileno=int(fd)), helper, [float(pause) for pause in pauses])
+terms = TaskSpec(module, WorkerAccess[reach], int(at_once), int(memory), awaited == "True")
+helper = partial(serve, terms={HelperTask.AT_WORK: terms})
+supervise(socket.socket(fileno=int(fd)), helper, [float(pause) for pause in pauses])
 """
 _SERVE_ALL = """
 import socket, sys
-from rootsd.host.helper.keeper import keep
-keep(socket.socket(fileno=int(sys.argv[1])))
+from rootsd.helper.server import supervise
+supervise(socket.socket(fileno=int(sys.argv[1])))
 """
 
 
 def terms_of_tests(
     *,
-    reach: Reach = Reach.PROCESSES,
+    reach: WorkerAccess = WorkerAccess.PROCESSES,
     at_once: int = 2,
     memory: int = 64 << 20,
     awaited: bool = False,
-) -> Terms:
+) -> TaskSpec:
     """Workers that do what they are asked, see `support.answering`."""
-    return Terms("support.answering", reach, at_once, memory, awaited)
+    return TaskSpec("support.answering:answer", reach, at_once, memory, awaited)
 
 
 class Kept(NamedTuple):
     """A helper, and the process that keeps it."""
 
-    link: Link
+    link: HelperLink
     keeper: int
 
     def helper_pid(self) -> int:
@@ -70,22 +72,22 @@ def _first_child(pid: int) -> int:
 
 
 @contextmanager
-def helper_on(terms: Terms) -> Iterator[Link]:
+def helper_on(terms: TaskSpec) -> Iterator[HelperLink]:
     """A helper that knows one duty, `ASKED`, on these terms."""
     with kept_helper(terms) as kept:
         yield kept.link
 
 
 @contextmanager
-def kept_helper(terms: Terms, *pauses_s: float) -> Iterator[Kept]:
+def kept_helper(terms: TaskSpec, *pauses_s: float) -> Iterator[Kept]:
     """The same, with its keeper, which makes these pauses before it starts another."""
-    words = (terms.module, terms.reach.name, terms.at_once, terms.memory, terms.awaited)
+    words = (terms.function, terms.reach.name, terms.at_once, terms.memory, terms.awaited)
     with _helper(_SERVE, *map(str, words), *map(str, pauses_s or (0.0,))) as kept:
         yield kept
 
 
 @contextmanager
-def real_helper() -> Iterator[Link]:
+def real_helper() -> Iterator[HelperLink]:
     """A helper as the daemon has it, with all duties."""
     with _helper(_SERVE_ALL) as kept:
         yield kept.link
@@ -100,7 +102,7 @@ def _helper(program: str, *words: str) -> Iterator[Kept]:
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     )
     theirs.close()
-    link = Link(ours, process.pid)
+    link = HelperLink(ours, process.pid)
     try:
         yield Kept(link, process.pid)
     finally:

@@ -18,8 +18,6 @@ from typing import Any, NoReturn
 
 import anyio
 
-from rootsd.app.deciding.ledger import Ledger
-from rootsd.app.sessions.patience import Looker, Patience
 from rootsd.core.catalog import Catalog
 from rootsd.core.errors import RootsdError
 from rootsd.core.inputs import (
@@ -29,15 +27,17 @@ from rootsd.core.inputs import (
     Deny,
     Observation,
     Order,
+    ProjectObserved,
     RemoveRule,
-    Sighted,
 )
 from rootsd.core.model import Identity, ProjectKind, Verdict
 from rootsd.core.paths import RefusedPlaces, bytes_of, text_of
-from rootsd.host.disk.probe import probe
-from rootsd.host.disk.safety import Surroundings
-from rootsd.host.disk.verify import RootVerifier
-from rootsd.host.storage.store import Store
+from rootsd.disk.safety import FolderSafety
+from rootsd.state.ledger import Ledger
+from rootsd.state.store.store import Store
+from rootsd.state.timeout_verifier import BlockingVerifier, TimeoutVerifier
+from rootsd.vcs.probe import probe
+from rootsd.vcs.verify import RootVerifier
 from support.decisions import NOON, PERSON
 from support.fakes import no_expiries
 from support.stores import outside
@@ -60,7 +60,7 @@ class _Trusting:
     looks = 0
 
     def verify(self, roots: Mapping[bytes, Identity]) -> list[Observation]:
-        return [seen for path in roots if not isinstance(seen := look(path), Sighted)]
+        return [seen for path in roots if not isinstance(seen := look(path), ProjectObserved)]
 
     def verify_more(self, roots: Mapping[bytes, Identity]) -> list[Observation]:
         return self.verify(roots)
@@ -70,7 +70,7 @@ def look(path: bytes) -> Observation:
     """What a program sees that knows folders by their path."""
     if not os.path.isdir(path):
         return probe(path)
-    return Sighted(path, ProjectKind.GIT, Identity(b"", 1, path, None, 0))
+    return ProjectObserved(path, ProjectKind.GIT, Identity(b"", 1, path, None, 0))
 
 
 @dataclass
@@ -135,13 +135,13 @@ class Keeper:
             catalog = Catalog.of(
                 loaded.projects, loaded.rules, RefusedPlaces(b"/nobody"), loaded.next_rule
             )
-            surroundings = Surroundings(os.getuid())
+            surroundings = FolderSafety(os.getuid())
             is_own = self.memory is Memory.IDENTITY
 
-            def looker() -> Looker:
+            def looker() -> BlockingVerifier:
                 return RootVerifier(surroundings) if is_own else _Trusting()
 
-            verifier = Patience(looker, tuple, lambda _paths: None)
+            verifier = TimeoutVerifier(looker, tuple, lambda _paths: None)
             expiries = no_expiries()
             ledger = Ledger(catalog, store, verifier, expiries=expiries, now=lambda: NOON)
             see = probe if is_own else look

@@ -15,8 +15,8 @@ from enum import StrEnum
 
 import psutil
 
-from rootsd.cli import client as control
-from rootsd.wire.running import StatusQuery
+from rootsd.cli import control_client as control
+from rootsd.wire.daemon import StatusQuery
 from support.bridges import HANG_GUARD_S, INITIALIZE, notice, request
 from support.left_behind import processes_with
 from support.relays import RelayClient, started

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
-from rootsd.host.storage.store import Store
+from rootsd.state.store.store import Store
 from support.cuts import history, memory_folder
 from support.decisions import NOON, numbered
 from support.faultable import Diligence

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from rootsd.core.catalog import Catalog
-from rootsd.core.changes import Change, ProjectChange, Verb
+from rootsd.core.changes import Change, ChangeVerb, ProjectChange
 from rootsd.core.errors import OrderRefused
 from rootsd.core.inputs import (
     AddRule,
@@ -17,24 +17,24 @@ from rootsd.core.inputs import (
     Deny,
     Forget,
     Input,
+    ProjectGone,
+    ProjectObserved,
+    ProjectUnreachable,
+    ProjectUnsafe,
     RemoveRule,
     Restore,
     Retag,
-    Sighted,
-    Unreachable,
-    Unsafe,
-    Vanished,
 )
 from rootsd.core.model import (
     UNDECIDED,
-    Incomplete,
+    IncompleteReason,
     LapseReason,
     Presence,
     Project,
     ProjectKind,
     Verdict,
 )
-from rootsd.core.paths import checked
+from rootsd.core.paths import normalize_path
 from rootsd.core.plan import plan
 from support.permitted import YOUNG, Folder, Permitted, within
 from support.world import (
@@ -86,10 +86,10 @@ patterns = st.sampled_from(sorted(COVERED))
 mains = st.sampled_from((None, *MAINS, *WORKTREES[:1]))
 
 
-def sighting(path: bytes, number: int, main: bytes | None, *, whole: bool) -> Sighted:
+def sighting(path: bytes, number: int, main: bytes | None, *, whole: bool) -> ProjectObserved:
     """Directory `number` at `path`; 0 is one that nothing tells from another."""
     if path == URI:
-        return Sighted(URI, ProjectKind.URI, None)
+        return ProjectObserved(URI, ProjectKind.URI, None)
     kind = ProjectKind.GIT if main is None else ProjectKind.GIT_WORKTREE
     if number == 0:
         shown = UNIDENTIFIABLE
@@ -97,7 +97,9 @@ def sighting(path: bytes, number: int, main: bytes | None, *, whole: bool) -> Si
         shown = identity(number)
     else:
         shown = tree(number, AFTER_NS if number == YOUNG else BEFORE_NS)
-    return Sighted(path, kind, shown, None if whole else Incomplete.INTERRUPTED, main)
+    return ProjectObserved(
+        path, kind, shown, None if whole else IncompleteReason.INTERRUPTED, main
+    )
 
 
 class Machine(RuleBasedStateMachine):
@@ -122,7 +124,7 @@ class Machine(RuleBasedStateMachine):
         if len(inputs) == 1 and isinstance(inputs[0], Approve | Deny | Forget):
             self.remember(inputs[0].path, made.changes)
         for change in made.changes:
-            if isinstance(change, ProjectChange) and change.verb is Verb.FORGOTTEN:
+            if isinstance(change, ProjectChange) and change.verb is ChangeVerb.FORGOTTEN:
                 self.follow(change.path, inputs)
         return True
 
@@ -168,19 +170,19 @@ class Machine(RuleBasedStateMachine):
 
     @rule(path=anywhere)
     def vanish(self, path: bytes) -> None:
-        assert self.take(Vanished(path))
+        assert self.take(ProjectGone(path))
         if path in self.permitted.folders and path != URI:
             self.permitted.lose(path, proven=True)
 
     @rule(path=anywhere)
     def unmount(self, path: bytes) -> None:
-        assert self.take(Unreachable(path))
+        assert self.take(ProjectUnreachable(path))
         if path in self.permitted.folders and path != URI:
             self.permitted.lose(path, proven=False)
 
     @rule(path=anywhere, reason=st.sampled_from(HAZARDS))
     def expose(self, path: bytes, reason: LapseReason) -> None:
-        assert self.take(Unsafe(path, reason))
+        assert self.take(ProjectUnsafe(path, reason))
         if path in self.permitted.folders:
             self.permitted.endanger(path)
 
@@ -228,7 +230,7 @@ class Machine(RuleBasedStateMachine):
     def add_rule(self, pattern: bytes, verdict: Verdict) -> None:
         number = self.catalog.next_rule
         assert self.take(AddRule(pattern, verdict, ANN))
-        self.permitted.rules[number] = (checked(pattern), verdict is Verdict.APPROVED)
+        self.permitted.rules[number] = (normalize_path(pattern), verdict is Verdict.APPROVED)
 
     @precondition(lambda self: self.catalog.rules)
     @rule(data=st.data())
@@ -288,11 +290,13 @@ def _as_seen(project: Project) -> tuple[Input, ...]:
     seen = project.sighting
     match seen.presence:
         case Presence.MISSING:
-            return (Vanished(project.path),)
+            return (ProjectGone(project.path),)
         case Presence.SUSPENDED:
-            return (Unreachable(project.path),)
+            return (ProjectUnreachable(project.path),)
         case Presence.PRESENT:
-            sighted = Sighted(
+            sighted = ProjectObserved(
                 project.path, seen.kind, seen.identity, seen.incomplete, seen.main_checkout
             )
-            return (sighted, Unsafe(project.path, seen.hazard)) if seen.hazard else (sighted,)
+            return (
+                (sighted, ProjectUnsafe(project.path, seen.hazard)) if seen.hazard else (sighted,)
+            )

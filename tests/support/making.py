@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from pathlib import Path
 
-from rootsd.app.discovery.candidate import Arrival, Settled
-from rootsd.app.discovery.candidates import Candidates
 from rootsd.core.model import ProjectKind
-from rootsd.host.watch.events import Change, Happening, Purpose
+from rootsd.discovery.candidates import Arrival, CandidateResult, Candidates
+from rootsd.watch.events import FileEvent, FileEventKind, WatchPurpose
 from support.repos import raw
 from support.watching import Clock, RememberingWatcher
 
@@ -31,13 +30,13 @@ class Making:
         self.looks.append(frozenset(folders))
         return self.looks[-1] if self.busy else frozenset()
 
-    def consider(self, path: Path, kind: ProjectKind, arrival: Arrival) -> Settled | None:
+    def consider(self, path: Path, kind: ProjectKind, arrival: Arrival) -> CandidateResult | None:
         return self.candidates.consider(raw(path), kind, arrival)
 
     def happen(
-        self, folder: Path, name: str, change: Change, moved: bool = False
-    ) -> list[Settled]:
-        at_work = Happening(raw(folder), name.encode(), change, Purpose.AT_WORK, moved)
+        self, folder: Path, name: str, change: FileEventKind, moved: bool = False
+    ) -> list[CandidateResult]:
+        at_work = FileEvent(raw(folder), name.encode(), change, WatchPurpose.AT_WORK, moved)
         return self.candidates.happened(at_work) + self.candidates.due()
 
     def watches(self) -> int:
@@ -45,7 +44,7 @@ class Making:
         self.candidates.tidy()
         return self.watcher.count()
 
-    def wait(self, seconds: float) -> list[Settled]:
+    def wait(self, seconds: float) -> list[CandidateResult]:
         """Let time pass, looking whenever the candidates want to."""
         end, settled = self.clock.now + seconds, []
         while (due := self.candidates.next_due()) is not None and due <= end:

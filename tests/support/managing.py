@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from rootsd.host.service.manager import QUESTIONS, Finished
+from rootsd.service.manager import QUERY_VERBS, ProgramResult
 
 
 class Recorder:
@@ -16,17 +16,17 @@ class Recorder:
 
     def __init__(self) -> None:
         self.told: list[str] = []
-        self.answers: dict[str, Finished] = {}
+        self.answers: dict[str, ProgramResult] = {}
         self.refuses: Callable[[str], bool] = lambda line: False
 
-    def __call__(self, words: Sequence[str]) -> Finished:
+    def __call__(self, words: Sequence[str]) -> ProgramResult:
         line = " ".join(words)
         self.told.append(line)
         if self.refuses(line):
-            return Finished(1, "", "refused")
+            return ProgramResult(1, "", "refused")
         fitting = [start for start in self.answers if line.startswith(start)]
-        return self.answers[max(fitting, key=len)] if fitting else Finished(0)
+        return self.answers[max(fitting, key=len)] if fitting else ProgramResult(0)
 
     def orders(self) -> list[str]:
         """What was told and is no question."""
-        return [line for line in self.told if QUESTIONS.isdisjoint(line.split())]
+        return [line for line in self.told if QUERY_VERBS.isdisjoint(line.split())]

@@ -15,8 +15,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from rootsd.host import landlock
-from rootsd.host.storage.binding import identify
+from rootsd.confine import landlock
+from rootsd.state.store.anchors import identify
 from support.groups import can_make_groups
 
 TOP = Path(__file__).parent.parent.parent

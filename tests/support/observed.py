@@ -6,8 +6,8 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
-from rootsd.app.discovery.status import DiscoveryStatus
-from rootsd.core.inputs import Observation, Sighted, Unreachable, Vanished
+from rootsd.core.inputs import Observation, ProjectGone, ProjectObserved, ProjectUnreachable
+from rootsd.discovery.status import DiscoveryStatus
 
 # Only a hang lasts as long; no test is slower or faster by it.
 HANG_S = 30.0
@@ -39,13 +39,13 @@ class Observed:
             if not self._changed.wait_for(holds, HANG_S):
                 raise AssertionError(f"never came: {self.all} {self.status}")
 
-    def live(self) -> dict[bytes, Sighted]:
+    def live(self) -> dict[bytes, ProjectObserved]:
         """What is there, by what was reported: the newest word on each path."""
-        live: dict[bytes, Sighted] = {}
+        live: dict[bytes, ProjectObserved] = {}
         for observation in self.all:
-            if isinstance(observation, Sighted):
+            if isinstance(observation, ProjectObserved):
                 live[observation.path] = observation
-            elif isinstance(observation, Vanished | Unreachable):
+            elif isinstance(observation, ProjectGone | ProjectUnreachable):
                 live.pop(observation.path, None)
         return live
 
@@ -55,9 +55,9 @@ class Observed:
             lambda: {p for p, seen in self.live().items() if not seen.incomplete} == set(paths)
         )
 
-    def sightings_of(self, path: bytes) -> list[Sighted]:
+    def sightings_of(self, path: bytes) -> list[ProjectObserved]:
         """Every time that `path` was seen."""
-        return [o for o in self.all if isinstance(o, Sighted) and o.path == path]
+        return [o for o in self.all if isinstance(o, ProjectObserved) and o.path == path]
 
 
 class Proposals(Observed):
@@ -71,6 +71,6 @@ class Proposals(Observed):
     def report(self, observations: Sequence[Observation]) -> None:
         now = self._clock()
         for seen in observations:
-            if isinstance(seen, Sighted) and seen.incomplete is None:
+            if isinstance(seen, ProjectObserved) and seen.incomplete is None:
                 self.whole_at.setdefault(seen.path, now)
         super().report(observations)

@@ -14,7 +14,7 @@ import uvicorn
 # Started as a program: the folder of the tests is not on the path.
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from rootsd.publish.server import build_server
+from rootsd.mcp.server import build_server
 from support.publishing import FakeSource, root
 
 

@@ -15,14 +15,14 @@ import time
 from collections.abc import Sequence
 from enum import StrEnum
 
-from rootsd.app.discovery.service import Discovery
-from rootsd.core.inputs import Observation, Sighted
-from rootsd.core.parents import Parent
-from rootsd.host.disk.probe import probe
-from rootsd.host.landlock import READ, Right, Ruleset
-from rootsd.host.vcs.copies import what_lacks
-from rootsd.host.vcs.gitdir import locate
-from rootsd.host.vcs.look import Look
+from rootsd.confine.landlock import READ, Right, Ruleset
+from rootsd.core.inputs import Observation, ProjectObserved
+from rootsd.core.model import Parent
+from rootsd.discovery.service import Discovery
+from rootsd.vcs.copies import missing_content
+from rootsd.vcs.folder import OpenProject
+from rootsd.vcs.git.repository import find_git_dirs
+from rootsd.vcs.probe import probe
 
 HANG_GUARD = 60
 ENOUGH = 250  # of the projects that discovery tells of in the end
@@ -84,7 +84,7 @@ def _discover(parent: bytes) -> dict[bytes, str]:
 
 
 def _in_words(one: Observation) -> str:
-    if isinstance(one, Sighted):
+    if isinstance(one, ProjectObserved):
         return f"{one.kind} {one.incomplete} {one.main_checkout!r}"
     return type(one).__name__
 
@@ -107,9 +107,9 @@ def main() -> None:
         path = parent + b"/" + name
         start = time.perf_counter()
         told[path] = _in_words(probe(path))
-        if (place := locate(path)) is not None:
-            with Look(path) as look:
-                told[path] += f" {what_lacks(look, place.kind)}"
+        if (place := find_git_dirs(path)) is not None:
+            with OpenProject(path) as look:
+                told[path] += f" {missing_content(look, place.kind)}"
         slowest = max(slowest, time.perf_counter() - start)
     grown = _memory_kib() - before
     discovered = _discover(parent)

@@ -16,12 +16,18 @@ from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
 
 from rootsd.core.errors import Busy
-from rootsd.core.focus import Focus
-from rootsd.core.model import Access, ProjectKind, Published, Root, SessionKey
+from rootsd.core.model import Access, Focus, ProjectKind, PublishedRoot, PublishedSet, SessionKey
 from rootsd.core.paths import contains
-from rootsd.core.scope import NO_START, Scope, Start, holding
-from rootsd.publish.session import DEFAULT_LIMITS, End, Limits, Turn, at_once, serve_session
-from rootsd.wire.lines import LineReader
+from rootsd.core.scope import NO_SESSION_START, Scope, SessionStart, root_containing
+from rootsd.mcp.connection import (
+    DEFAULT_PEER_LIMITS,
+    AwaitTurn,
+    DisconnectReason,
+    PeerLimits,
+    no_wait,
+    serve_session,
+)
+from rootsd.wire.jsonrpc import LineReader
 
 HANG_GUARD_S = 10
 TAKEN_AT_ONCE = 16 * 1024
@@ -34,12 +40,12 @@ META_2026: Mapping[str, Any] = {
 
 def root(
     path: str, *, name: str = "", kind: ProjectKind = ProjectKind.GIT, tags: tuple[str, ...] = ()
-) -> Root:
+) -> PublishedRoot:
     """A root at `path`; called like its folder unless it is given a name."""
     if kind is ProjectKind.URI:
-        return Root(path.encode(), name, kind, Access.READ_WRITE, tags)
+        return PublishedRoot(path.encode(), name, kind, Access.READ_WRITE, tags)
     label = name or path.rpartition("/")[2]
-    return Root(path.encode(), label, kind, Access.READ_WRITE, tags)
+    return PublishedRoot(path.encode(), label, kind, Access.READ_WRITE, tags)
 
 
 class FakeAsked:
@@ -63,8 +69,8 @@ class FakeAsked:
 class FakeSource:
     """A RootsSource whose set is whatever was published last."""
 
-    def __init__(self, *roots: Root) -> None:
-        self._published = Published(1, roots)
+    def __init__(self, *roots: PublishedRoot) -> None:
+        self._published = PublishedSet(1, roots)
         self._changed = anyio.Event()
         self.error: Exception | None = None
         self.links: dict[bytes, bytes] = {}
@@ -77,24 +83,24 @@ class FakeSource:
     def revision(self) -> int:
         return self._published.revision
 
-    def publish(self, *roots: Root) -> None:
+    def publish(self, *roots: PublishedRoot) -> None:
         """Replace the set, and wake everybody who waits."""
-        self._published = Published(self._published.revision + 1, roots, self._published.focus)
+        self._published = PublishedSet(self._published.revision + 1, roots, self._published.focus)
         self._changed.set()
         self._changed = anyio.Event()
 
     def refocus(self, focus: Focus) -> None:
         """The same set under another focus."""
-        self._published = Published(self._published.revision + 1, self._published.roots, focus)
+        self._published = PublishedSet(self._published.revision + 1, self._published.roots, focus)
         self._changed.set()
         self._changed = anyio.Event()
 
-    async def current(self) -> Published:
+    async def current(self) -> PublishedSet:
         if self.error:
             raise self.error
         return self._published
 
-    async def wait_past(self, revision: int) -> Published:
+    async def wait_past(self, revision: int) -> PublishedSet:
         while self._published.revision <= revision:
             await self._changed.wait()
         return self._published
@@ -117,12 +123,12 @@ class FakeSource:
                 return target + whole.removeprefix(link)
         return whole
 
-    async def starting_in(self, folder: bytes) -> Start:
+    async def starting_in(self, folder: bytes) -> SessionStart:
         """The innermost root is the anchor, or else one of the `projects`."""
-        root = holding(self._published, folder)
+        root = root_containing(self._published, folder)
         known = [path for path in self.projects if contains(path, folder)]
         newest = max((each.approval for each in self._published.roots), default=0)
-        return Start(root.path if root else max(known, default=None), newest)
+        return SessionStart(root.path if root else max(known, default=None), newest)
 
 
 def byte_pipe(capacity: float = math.inf) -> tuple[ByteStream, ByteStream]:
@@ -170,7 +176,7 @@ class Notes:
     def __init__(self) -> None:
         self.names: list[str] = []
         self.scopes: list[Scope] = []
-        self.sets: list[Published] = []
+        self.sets: list[PublishedSet] = []
         self.passed_on: list[tuple[int, tuple[str, ...]]] = []
 
     def named(self, name: str) -> None:
@@ -182,7 +188,7 @@ class Notes:
     def told(self, roots: int, names: tuple[str, ...]) -> None:
         self.passed_on.append((roots, names))
 
-    def given(self, published: Published) -> None:
+    def given(self, published: PublishedSet) -> None:
         self.sets.append(published)
 
 
@@ -192,7 +198,7 @@ class Peer:
     def __init__(self, stream: ByteStream) -> None:
         self.stream = stream
         self._lines = LineReader(1 << 30)
-        self.end: End | None = None
+        self.end: DisconnectReason | None = None
         self.seen = Notes()
         self.was_heard = False
 
@@ -239,7 +245,7 @@ class Peer:
         await self.say("notifications/initialized")
         return answer
 
-    async def hears_end(self) -> End:
+    async def hears_end(self) -> DisconnectReason:
         """Wait until the session is over; returns how it ended."""
         with anyio.fail_after(HANG_GUARD_S):
             try:
@@ -256,10 +262,10 @@ class Peer:
 async def connected(
     source: FakeSource,
     *,
-    turn: Turn = at_once,
-    limits: Limits = DEFAULT_LIMITS,
+    turn: AwaitTurn = no_wait,
+    limits: PeerLimits = DEFAULT_PEER_LIMITS,
     capacity: float = math.inf,
-    start: Start = NO_START,
+    start: SessionStart = NO_SESSION_START,
 ) -> AsyncIterator[Peer]:
     """A client connected to a session over `source`."""
     mine, theirs = byte_pipe(capacity)

@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 import pytest
 
-from rootsd.host.disk import opened
-from rootsd.host.disk.reader import open_folder
+from rootsd.disk import reader
+from rootsd.disk.reader import open_folder
 
 
 def refuse_to_open(monkeypatch: pytest.MonkeyPatch, chosen: Callable[[bytes], bool]) -> None:
@@ -20,4 +20,4 @@ def refuse_to_open(monkeypatch: pytest.MonkeyPatch, chosen: Callable[[bytes], bo
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
         return open_folder(path, dir_fd)
 
-    monkeypatch.setattr(opened, "open_folder", open_some)
+    monkeypatch.setattr(reader, "open_folder", open_some)

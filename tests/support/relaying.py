@@ -7,21 +7,25 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rootsd.relay.arguments import Command, Launch
-from rootsd.relay.barrier import Barrier, Habit
-from rootsd.relay.following import Told
-from rootsd.relay.modern import Seal
-from rootsd.relay.narrowing import Access, ClientRoots, Narrowing
-from rootsd.relay.outbox import Outbox
-from rootsd.relay.renewal import Renewal
-from rootsd.relay.roots import Folder
-from rootsd.relay.session import Session
-from rootsd.relay.supply import Supply
+from rootsd.proxy.run.command import LaunchSpec, ServerCommand
+from rootsd.proxy.run.input_required import StateSigner
+from rootsd.proxy.run.outbox import Outbox
+from rootsd.proxy.run.readiness import ReadinessGate, ServerProfile
+from rootsd.proxy.run.restart import RestartPolicy
+from rootsd.proxy.run.roots import (
+    AccessPolicy,
+    ClientRootsPolicy,
+    RootFolder,
+    RootsFilter,
+    RootsProvider,
+)
+from rootsd.proxy.run.session import RunSession
+from rootsd.proxy.run.subscription import RootsUpdate
 from support.bridges import META_2026, Message, notice, reply, request
 
 NOWHERE = b"/run/nowhere"
 API, WEB, DOCS = (
-    Folder(path, path[5:].decode()) for path in (b"/src/api", b"/src/web", b"/src/docs")
+    RootFolder(path, path[5:].decode()) for path in (b"/src/api", b"/src/web", b"/src/docs")
 )
 
 
@@ -46,27 +50,29 @@ class Desk:
 
     def __init__(
         self,
-        *approved: Folder,
+        *approved: RootFolder,
         words: Sequence[str] = ("server",),
-        use: ClientRoots = ClientRoots.AUTO,
-        access: Access = Access.WRITABLE,
+        use: ClientRootsPolicy = ClientRootsPolicy.AUTO,
+        access: AccessPolicy = AccessPolicy.WRITABLE,
         here: bytes | None = None,
-        habit: Habit = Habit.UNKNOWN,
+        habit: ServerProfile = ServerProfile.UNKNOWN,
         disk: FakeDisk | None = None,
         nowhere: bytes | None = NOWHERE,
     ) -> None:
         self.now = 100.0
         self.out = Outbox()
-        self.barrier = Barrier(habit)
+        self.barrier = ReadinessGate(habit)
         self.approved = approved
         self.is_daemon_there = True
         self.is_at_work = False
         self.disk = disk or FakeDisk()
-        command = Command(words, (), NOWHERE.decode())
-        supply = Supply(Narrowing(use, access, here), self.out, self.disk, nowhere)
-        self.session = Session(supply, Renewal(command), self.barrier, self.out, Seal(b"a test"))
-        self.session.told(Told(approved, 0), self.now)
-        self.launch: Launch = self.session.start()
+        command = ServerCommand(words, (), NOWHERE.decode())
+        supply = RootsProvider(RootsFilter(use, access, here), self.out, self.disk, nowhere)
+        self.session = RunSession(
+            supply, RestartPolicy(command), self.barrier, self.out, StateSigner(b"a test")
+        )
+        self.session.told(RootsUpdate(approved, 0), self.now)
+        self.launch: LaunchSpec = self.session.start()
         self.session.started(self.now, lambda: self.is_at_work)
 
     def client(self, *lines: bytes) -> None:
@@ -81,10 +87,10 @@ class Desk:
             self.session.from_server(line.removesuffix(b"\n"), self.now)
         self._ask_daemon()
 
-    def approve(self, *approved: Folder) -> None:
+    def approve(self, *approved: RootFolder) -> None:
         """The daemon tells that these are the roots now."""
         self.approved = approved
-        self.session.told(Told(approved, 0), self.now)
+        self.session.told(RootsUpdate(approved, 0), self.now)
         self._ask_daemon()
 
     def announce(self) -> None:
@@ -102,7 +108,7 @@ class Desk:
             assert self.session.deadline != before, "what was due is still due"
         self.now = until
 
-    def another(self) -> Launch:
+    def another(self) -> LaunchSpec:
         """End the server and start the one that the session wants."""
         assert self.out.wants_another, "it wants no other server"
         self.out.wants_another = False
@@ -156,7 +162,7 @@ class Desk:
     def _ask_daemon(self) -> None:
         while self.out.questions and self.is_daemon_there:
             self.out.questions -= 1
-            self.session.told(Told(self.approved, 1), self.now)
+            self.session.told(RootsUpdate(self.approved, 1), self.now)
 
 
 def messages(data: bytes) -> list[Message]:

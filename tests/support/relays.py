@@ -22,8 +22,9 @@ def command(*server: str, flags: tuple[str, ...] = ()) -> list[str]:
 
 # A relay whose patience with servers that do not end is short.
 _HASTY = (
-    "from rootsd.relay import main, pump; import sys; pump._GONE_S = 0.05; pump._IDLE_S = 0.1; "
-    "pump._LAG_S = pump._OWED_S = 0.5; "
+    "from rootsd.proxy.run import loop, main; import sys; "
+    "loop._GONE_S = 0.05; loop._IDLE_S = 0.1; "
+    "loop._LAG_S = loop._OWED_S = 0.5; "
     "sys.exit(main.main(sys.argv[1:]))"
 )
 

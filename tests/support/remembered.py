@@ -12,7 +12,7 @@ from functools import lru_cache
 
 import pytest
 
-from rootsd.core.records import decode_project, decode_sighting
+from rootsd.core.encoding import decode_project, decode_sighting
 
 _TEXTS = 1 << 14
 
@@ -23,5 +23,5 @@ def remembered() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("rootsd.core.history.decode_project", lru_cache(_TEXTS)(decode_project))
         sightings = lru_cache(_TEXTS)(decode_sighting)
-        patch.setattr("rootsd.host.storage.rows.decode_sighting", sightings)
+        patch.setattr("rootsd.state.store.rows.decode_sighting", sightings)
         yield

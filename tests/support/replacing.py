@@ -19,18 +19,17 @@ from pathlib import Path
 
 import anyio
 
-from rootsd.app.deciding.ledger import Ledger
-from rootsd.app.deciding.verifier import Verifier
-from rootsd.app.sessions.patience import Patience
 from rootsd.core.catalog import Catalog
-from rootsd.core.changes import Change, Note
-from rootsd.core.inputs import Approve, Deny, Forget, Observation, Sighted, Vanished
+from rootsd.core.changes import AuditRecord, Change
+from rootsd.core.inputs import Approve, Deny, Forget, Observation, ProjectGone, ProjectObserved
 from rootsd.core.model import Identity, Verdict
 from rootsd.core.paths import RefusedPlaces
-from rootsd.host.disk.identity import identify
-from rootsd.host.disk.probe import probe
-from rootsd.host.disk.safety import Surroundings
-from rootsd.host.disk.verify import RootVerifier
+from rootsd.disk.identity import identify
+from rootsd.disk.safety import FolderSafety
+from rootsd.state.ledger import Ledger, Verifier
+from rootsd.state.timeout_verifier import TimeoutVerifier
+from rootsd.vcs.probe import probe
+from rootsd.vcs.verify import RootVerifier
 from support.decisions import NOON, PERSON
 from support.fakes import no_expiries
 from support.repos import fake_repository, raw
@@ -82,7 +81,7 @@ class _ByInode:
             try:
                 found = os.stat(path)
             except OSError:
-                observations.append(Vanished(path))
+                observations.append(ProjectGone(path))
                 continue
             now = (found.st_dev, found.st_ino)
             if self._seen.setdefault(path, now) != now:
@@ -93,7 +92,7 @@ class _ByInode:
 class _KeepsNothing:
     """Only what is in memory matters here."""
 
-    def append(self, changes: Sequence[Change | Note], at: datetime) -> None:
+    def append(self, changes: Sequence[Change | AuditRecord], at: datetime) -> None:
         """Keep nothing."""
 
 
@@ -159,7 +158,7 @@ async def _kept(top: Path, way: Way, rounds: int, make: Callable[[], Verifier]) 
         )
         victim.prepare()
         seen = probe(path)
-        assert isinstance(seen, Sighted), seen
+        assert isinstance(seen, ProjectObserved), seen
         await ledger.observe([seen])
         await ledger.obey([Approve(path, seen.identity, PERSON)])
         roots = (await ledger.current()).roots
@@ -176,11 +175,13 @@ async def _kept(top: Path, way: Way, rounds: int, make: Callable[[], Verifier]) 
 async def _is_kept_when_seen(ledger: Ledger, path: bytes, approved: Identity) -> bool:
     """Whether discovery, which looks there next, finds an approval for what lies there now."""
     seen = probe(path)
-    assert not (isinstance(seen, Sighted) and seen.identity == approved), "it was not replaced"
+    assert not (isinstance(seen, ProjectObserved) and seen.identity == approved), (
+        "it was not replaced"
+    )
     await ledger.observe([seen])
     if ledger.catalog.roots:
         return True
-    is_there = isinstance(seen, Sighted)
+    is_there = isinstance(seen, ProjectObserved)
     return is_there and ledger.catalog.judgements[path].verdict is Verdict.APPROVED
 
 
@@ -216,11 +217,11 @@ def main() -> None:
     """See the module's text."""
     kind, rounds, memory = FileSystem(sys.argv[1]), int(sys.argv[2]), Memory(sys.argv[3])
     top = _mount(kind)
-    surroundings = Surroundings(os.getuid())
+    surroundings = FolderSafety(os.getuid())
     look = _ByInode if memory is Memory.INODE else lambda: RootVerifier(surroundings)
 
     def make() -> Verifier:
-        return Patience(look, tuple, lambda _paths: None)
+        return TimeoutVerifier(look, tuple, lambda _paths: None)
 
     kept = {way: anyio.run(_kept, top, way, rounds, make) for way in Way}
     print(json.dumps(kept))  # noqa: T201 - this is what the test reads

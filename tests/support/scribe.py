@@ -17,13 +17,12 @@ from pathlib import Path
 
 import pytest
 
-from rootsd.core.history import Event
-from rootsd.host.storage import database
-from rootsd.host.storage.anchor import Anchors
-from rootsd.host.storage.binding import FileIdentity
-from rootsd.host.storage.database import Database
-from rootsd.host.storage.rows import write_events
-from rootsd.host.storage.store import Store
+from rootsd.core.history import HistoryEvent
+from rootsd.state.store import database
+from rootsd.state.store.anchors import AnchorPair, FileIdentity
+from rootsd.state.store.database import Database
+from rootsd.state.store.rows import write_events
+from rootsd.state.store.store import Store
 from support.decisions import NOON, after, numbered, project, see
 from support.elsewhere import elsewhere, simulated
 from support.recording import IDENTITY_MARK, MARKS_NAME
@@ -66,20 +65,20 @@ def careless(mode: Mode) -> Iterator[None]:
 
 def _anchor_early(patch: pytest.MonkeyPatch) -> None:
     """Have the anchors written before the commit, so that a cut leaves them ahead of the chain."""
-    in_use: list[Anchors] = []
-    open_anchors = Anchors.open
+    in_use: list[AnchorPair] = []
+    open_anchors = AnchorPair.open
 
-    def opened(folder: Path, outside: Path) -> Anchors:
+    def opened(folder: Path, outside: Path) -> AnchorPair:
         in_use.append(open_anchors(folder, outside))
         return in_use[-1]
 
-    def written(db: Database, events: Sequence[Event]) -> None:
+    def written(db: Database, events: Sequence[HistoryEvent]) -> None:
         write_events(db, events)
         if events:
             in_use[-1].write(events[-1].head)
 
-    patch.setattr(Anchors, "open", opened)
-    patch.setattr("rootsd.host.storage.store.write_events", written)
+    patch.setattr(AnchorPair, "open", opened)
+    patch.setattr("rootsd.state.store.store.write_events", written)
 
 
 def decide_at_length(top: Path, marks: int) -> None:

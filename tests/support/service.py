@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from rootsd import __version__
-from rootsd.host import folders
-from rootsd.host.folders import RunFolder
-from rootsd.host.service import manager, supervisor
-from rootsd.host.service.launchd import Launchd
-from rootsd.host.service.manager import Finished, Run, Supervisor
-from rootsd.host.service.systemd import Systemd
+from rootsd.service import detect, manager
+from rootsd.service.launchd import Launchd
+from rootsd.service.manager import ProgramResult, RunProgram, ServiceManager
+from rootsd.service.systemd import Systemd
+from rootsd.system import runtime_dir
+from rootsd.system.runtime_dir import RuntimeDir
 from support.fake_daemon import FakeDaemon, a_status
 from support.managing import Recorder
 
@@ -34,20 +34,20 @@ class Desktop:
         self.agents = home / "Library/LaunchAgents"
         self.state = home / ".local/state/rootsd"
         self.recorder = Recorder()
-        self.recorder.answers["systemctl --user is-active"] = Finished(3)
+        self.recorder.answers["systemctl --user is-active"] = ProgramResult(3)
         monkeypatch.delenv("ROOTSD_DIR")
         monkeypatch.setenv("HOME", str(home))
         monkeypatch.setattr(manager, "USER_RUNTIME", home / "user")
         monkeypatch.setattr(manager, "run_program", self.recorder)
         (home / "user" / str(os.getuid()) / "systemd").mkdir(parents=True)
-        run = RunFolder(bytes(home / "run"))
-        monkeypatch.setattr(folders, "run_folders", lambda: (run,))
-        self._managing: Supervisor = Systemd(home, "", self.recorder)
+        run = RuntimeDir(bytes(home / "run"))
+        monkeypatch.setattr(runtime_dir, "find_runtime_dirs", lambda: (run,))
+        self._managing: ServiceManager = Systemd(home, "", self.recorder)
         self.stopped: list[object] = []
         monkeypatch.setattr("rootsd.cli.lifecycle.stop", self.stopped.append)
-        monkeypatch.setattr(supervisor, "here", self._here)
+        monkeypatch.setattr(detect, "local_service_manager", self._here)
 
-    def _here(self, environment: object, run: Run | None = None) -> Supervisor:
+    def _here(self, environment: object, run: RunProgram | None = None) -> ServiceManager:
         if run is not None:  # a rehearsal
             return Systemd(self.home, "", run)
         return self._managing
@@ -58,9 +58,9 @@ class Desktop:
 
     def service_runs(self, active: str = "active", pid: int = PID) -> None:
         """What systemctl tells of the service from now on."""
-        self.recorder.answers["systemctl --user is-active"] = Finished(0)
+        self.recorder.answers["systemctl --user is-active"] = ProgramResult(0)
         shown = f"ActiveState={active}\nUnitFileState=enabled\nMainPID={pid}\nResult=success\n"
-        self.recorder.answers["systemctl --user show rootsd.service"] = Finished(0, shown)
+        self.recorder.answers["systemctl --user show rootsd.service"] = ProgramResult(0, shown)
 
     @contextmanager
     def daemon(self, version: str = __version__, pid: int = PID) -> Iterator[FakeDaemon]:

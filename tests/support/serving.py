@@ -8,10 +8,10 @@ from typing import Any
 
 from anyio.from_thread import start_blocking_portal
 
-from rootsd.host.folders import run_folder
-from rootsd.host.ipc.accept import Acceptor, Heard
-from rootsd.host.ipc.sockets import listen
-from rootsd.publish.session import serve_session
+from rootsd.mcp.connection import serve_session
+from rootsd.system.ipc.acceptor import Acceptor, MarkActive
+from rootsd.system.ipc.listener import listen
+from rootsd.system.runtime_dir import find_runtime_dir
 from support.publishing import FakeSource, Notes
 
 
@@ -30,11 +30,11 @@ class Published:
 def published(source: FakeSource) -> Iterator[Published]:
     """Serve `source` where clients look."""
 
-    async def handle(stream: Any, _: object, heard: Heard) -> None:  # noqa: ANN401
+    async def handle(stream: Any, _: object, heard: MarkActive) -> None:  # noqa: ANN401
         heard()
         await serve_session(stream, source, witness=Notes())
 
-    with start_blocking_portal() as portal, listen(run_folder().mcp_socket) as listener:
+    with start_blocking_portal() as portal, listen(find_runtime_dir().mcp_socket) as listener:
         serving = portal.start_task_soon(Acceptor(listener.socket, handle).serve)
         try:
             yield Published(source, portal.call)

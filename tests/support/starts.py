@@ -13,15 +13,15 @@ import signal
 import sys
 from typing import NoReturn
 
-from rootsd.app import daemon
 from rootsd.core.errors import RootsdError
-from rootsd.host.folders import run_folder
-from rootsd.host.helper.link import Absent
-from rootsd.host.ipc.connect import connect
-from rootsd.host.ipc.rpc import ask
-from rootsd.host.places import find_places
+from rootsd.daemon import main as daemon
+from rootsd.helper.client import UnavailableHelper
+from rootsd.system.ipc.connect import connect
+from rootsd.system.ipc.rpc import ask
+from rootsd.system.places import find_places
+from rootsd.system.runtime_dir import find_runtime_dir
 
-_HELPER = Absent("a test")
+_HELPER = UnavailableHelper("a test")
 HANG_GUARD_S = 120
 
 
@@ -41,7 +41,7 @@ def _start(go: int, says: int) -> NoReturn:
 
 def _served() -> int:
     """The process that answers on the control socket."""
-    with connect(run_folder().control_socket) as channel:
+    with connect(find_runtime_dir().control_socket) as channel:
         channel.settimeout(HANG_GUARD_S)
         pid: int = ask(channel, "status", {})["daemon"]["pid"]
         return pid

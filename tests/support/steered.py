@@ -24,28 +24,28 @@ from pathlib import Path
 from typing import TypeVar
 from unittest.mock import patch
 
-from rootsd.app.discovery import territory
-from rootsd.app.discovery.service import Discovery, Senses
 from rootsd.core.catalog import Catalog
 from rootsd.core.inputs import Observation
 from rootsd.core.model import (
     Identity,
-    Incomplete,
+    IncompleteReason,
     LapseReason,
+    NestedPolicy,
+    ObservedState,
+    Parent,
     Presence,
     Project,
     ProjectKind,
-    Sighting,
 )
-from rootsd.core.parents import Nested, Parent
 from rootsd.core.paths import RefusedPlaces, ancestors
 from rootsd.core.plan import plan
-from rootsd.host.disk.identity import identify
-from rootsd.host.disk.markers import SKIPPED, SKIPPED_BESIDE_A_PROJECT_FILE
-from rootsd.host.disk.mounts import mount_points, mounts
-from rootsd.host.disk.mounttable import MountWatch
-from rootsd.host.watch.events import Post, Watcher
-from rootsd.host.watch.polling import PollingWatcher
+from rootsd.discovery import parent_tree
+from rootsd.discovery.service import Discovery, DiscoveryDependencies
+from rootsd.disk.identity import identify
+from rootsd.disk.markers import SKIPPED_BESIDE_A_PROJECT_FILE, SKIPPED_NAMES
+from rootsd.disk.mounts import MountWatch, list_mounts, mount_points
+from rootsd.watch.events import PostResolver, Watcher
+from rootsd.watch.polling import PollingWatcher
 from support.deafness import Fault, watcher_with
 
 # How long a difference may last before it is one; all that is well is no slower by it. A machine
@@ -59,7 +59,7 @@ _PATIENCE_WITH_A_FAULT_S = 4.0
 _A_WHILE_S = 6.0
 _NEVER_S = 1e7
 _REMEMBERED = 10_000
-_BROKEN_OFF = Incomplete.NOT_CHECKED_OUT
+_BROKEN_OFF = IncompleteReason.NOT_CHECKED_OUT
 _NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 T = TypeVar("T")
@@ -94,7 +94,7 @@ class Known:
         with self.changed:
             return [repr(told) for told in self._heard if told.path == path]
 
-    def live(self) -> dict[bytes, Sighting]:
+    def live(self) -> dict[bytes, ObservedState]:
         projects = self.projects().values()
         return {p.path: p.sighting for p in projects if p.sighting.presence is Presence.PRESENT}
 
@@ -118,13 +118,13 @@ class Steered(Discovery):
 
     def __init__(
         self,
-        watcher: Callable[[Post], Watcher],
+        watcher: Callable[[PostResolver], Watcher],
         known: Known | None = None,
         index: Path | None = None,
     ) -> None:
         self.known = known or Known()
         self._time = Time()
-        senses = Senses(watcher=watcher, monotonic=self._time)
+        senses = DiscoveryDependencies(watcher=watcher, monotonic=self._time)
         super().__init__(
             report=self.known.report,
             on_status=lambda _status: None,
@@ -190,7 +190,7 @@ class Comparison:
             except OSError as error:
                 yield str(error)
 
-    def _fresh(self) -> dict[bytes, Sighting]:
+    def _fresh(self) -> dict[bytes, ObservedState]:
         fresh = Steered(lambda _post: PollingWatcher())
         fresh.start(self.parents, {})
         fresh.scan(None).result(_HANG_S)
@@ -200,7 +200,7 @@ class Comparison:
 
     def _compare(self, *, swept: bool) -> Iterator[tuple[bytes, str]]:
         live, fresh = self.discovery.known.live(), self._fresh()
-        points = mount_points(mounts())
+        points = mount_points(list_mounts())
         for path in sorted(fresh.keys() - live.keys()):
             yield path, f"missed {fresh[path]}"
         for path in sorted(fresh.keys() & live.keys()):
@@ -214,7 +214,7 @@ class Comparison:
             elif swept and (how := _not_there(path, live[path])) is not None:
                 yield path, f"after a sweep still knows it: {how}"
 
-    def _difference(self, live: Sighting, fresh: Sighting) -> str | None:
+    def _difference(self, live: ObservedState, fresh: ObservedState) -> str | None:
         is_whole = live.incomplete is None
         if is_whole and live.identity in self.whole and fresh.incomplete is _BROKEN_OFF:
             fresh = replace(fresh, incomplete=None)
@@ -224,7 +224,7 @@ class Comparison:
         return how
 
     def _is_covered(
-        self, path: bytes, fresh: dict[bytes, Sighting], points: frozenset[bytes]
+        self, path: bytes, fresh: dict[bytes, ObservedState], points: frozenset[bytes]
     ) -> bool:
         """Whether a scan does not come there though what was known there stays known."""
         tops = {parent.path for parent in self.parents}
@@ -233,7 +233,7 @@ class Comparison:
             if above in tops:
                 return above == path or not os.access(above, os.R_OK)
             name = os.path.basename(above)
-            if name in SKIPPED | SKIPPED_BESIDE_A_PROJECT_FILE or above in points:
+            if name in SKIPPED_NAMES | SKIPPED_BESIDE_A_PROJECT_FILE or above in points:
                 return True
             if above != path and (above in fresh or not os.access(above, os.R_OK)):
                 return True
@@ -243,7 +243,7 @@ class Comparison:
         return False
 
 
-def _unlike(live: Sighting, fresh: Sighting) -> str | None:
+def _unlike(live: ObservedState, fresh: ObservedState) -> str | None:
     if live.identity is None or not live.identity.same_as(fresh.identity):  # type: ignore[arg-type]
         return "another folder by now"
     if live.kind is not fresh.kind or live.main_checkout != fresh.main_checkout:
@@ -253,13 +253,13 @@ def _unlike(live: Sighting, fresh: Sighting) -> str | None:
     return None if live.hazard is fresh.hazard else f"{live.hazard}, not {fresh.hazard}"
 
 
-def _leads_elsewhere(path: bytes, live: Sighting) -> bool:
+def _leads_elsewhere(path: bytes, live: ObservedState) -> bool:
     """Whether a link on the way does, and that is known: it is neither proposed nor published."""
     is_known = live.hazard is LapseReason.RETARGETED
     return is_known and any(map(os.path.islink, ancestors(path)))
 
 
-def _not_there(path: bytes, live: Sighting) -> str | None:
+def _not_there(path: bytes, live: ObservedState) -> str | None:
     try:
         same = live.identity is not None and live.identity.same_as(identify(path))
     except OSError as error:
@@ -282,7 +282,7 @@ class Lives:
         if self.fault is Fault.NO_MOUNTS:
             discovery.deaf_to_mounts()
         if self.fault is Fault.TRUSTS_THE_INDEX:
-            patch.object(territory, "changed", return_value=[]).start()
+            patch.object(parent_tree, "changed_folders", return_value=[]).start()
         discovery.start(self.parents, self.known.projects())
         patience_s = PATIENCE_S if self.fault is Fault.NONE else _PATIENCE_WITH_A_FAULT_S
         return Comparison(discovery, self.parents, patience_s, self.whole)
@@ -290,7 +290,7 @@ class Lives:
 
 def main() -> None:
     parents = [
-        Parent(os.fsencode(path), depth=3, nested=Nested(nested))
+        Parent(os.fsencode(path), depth=3, nested=NestedPolicy(nested))
         for path, nested in json.loads(sys.stdin.readline())
     ]
     lives = Lives(parents, Fault(sys.argv[1]), Path(sys.argv[2]))

@@ -8,15 +8,15 @@ from contextlib import closing, contextmanager
 from datetime import datetime
 from pathlib import Path
 
-from rootsd.core.changes import Change, Note, ProjectChange
-from rootsd.core.history import START, Event, events_for
+from rootsd.core.changes import AuditRecord, Change, ProjectChange
+from rootsd.core.history import CHAIN_START, HistoryEvent, events_for
 from rootsd.core.model import Project, Verdict
-from rootsd.host.storage import migrate
-from rootsd.host.storage.anchor import Anchor
-from rootsd.host.storage.database import connect, transaction
-from rootsd.host.storage.opening import DATABASE_NAME
-from rootsd.host.storage.rows import read_head, write_events, write_sighting
-from rootsd.host.storage.store import Loaded, Store
+from rootsd.state.store import schema
+from rootsd.state.store.anchors import FirstAnchor
+from rootsd.state.store.database import connect, transaction
+from rootsd.state.store.opening import DATABASE_NAME
+from rootsd.state.store.rows import read_head, write_events, write_sighting
+from rootsd.state.store.store import Store, StoredState
 from support.decisions import (
     NOON,
     add,
@@ -57,19 +57,19 @@ def opened(folder: Path) -> Iterator[Store]:
 @contextmanager
 def small_reserve() -> Iterator[None]:
     """Have stores made meanwhile with a reserve that is soon used up and filled again."""
-    sizes = migrate.RESERVE_BYTES, migrate.LEAST_RESERVE_BYTES, migrate.JOURNAL_BYTES
-    migrate.RESERVE_BYTES, migrate.LEAST_RESERVE_BYTES, migrate.JOURNAL_BYTES = SMALL_RESERVE
+    sizes = schema.RESERVE_BYTES, schema.LEAST_RESERVE_BYTES, schema.JOURNAL_BYTES
+    schema.RESERVE_BYTES, schema.LEAST_RESERVE_BYTES, schema.JOURNAL_BYTES = SMALL_RESERVE
     try:
         yield
     finally:
-        migrate.RESERVE_BYTES, migrate.LEAST_RESERVE_BYTES, migrate.JOURNAL_BYTES = sizes
+        schema.RESERVE_BYTES, schema.LEAST_RESERVE_BYTES, schema.JOURNAL_BYTES = sizes
 
 
-def database_of(file: Path, events: Sequence[Event], *, sightings: int = 0) -> Path:
+def database_of(file: Path, events: Sequence[HistoryEvent], *, sightings: int = 0) -> Path:
     """A database without the store around it: such a history, and so many projects seen."""
     file.touch()
     with closing(connect(file)) as db:
-        migrate.migrate(db, back_up=lambda: None)
+        schema.migrate(db, back_up=lambda: None)
         with transaction(db):
             write_events(db, events)
             for one in map(project, range(sightings)):
@@ -77,24 +77,24 @@ def database_of(file: Path, events: Sequence[Event], *, sightings: int = 0) -> P
     return file
 
 
-def make_version_0_1_0(folder: Path, changes: Sequence[Change | Note]) -> None:
+def make_version_0_1_0(folder: Path, changes: Sequence[Change | AuditRecord]) -> None:
     """Make the state folder that version 0.1.0 leaves behind after `changes`."""
     folder.mkdir(mode=0o700, parents=True)
     file = folder / DATABASE_NAME
     file.touch(mode=0o600)
     with closing(connect(file)) as db:
-        migrate.migrate(db, lambda: None, migrate.MIGRATIONS[: migrate.BINDING_SINCE - 1])
+        schema.migrate(db, lambda: None, schema.MIGRATIONS[: schema.BINDING_SINCE - 1])
         with transaction(db):
-            write_events(db, events_for(changes, NOON, START))
+            write_events(db, events_for(changes, NOON, CHAIN_START))
             for change in changes:
                 if isinstance(change, ProjectChange) and (one := change.after):
                     write_sighting(db, one.path, one.id, one.sighting)
         head = read_head(db)
-    with closing(Anchor.open(folder)) as anchor:
+    with closing(FirstAnchor.open(folder)) as anchor:
         anchor.write(head)
 
 
-def append(folder: Path, *changes: Change | Note) -> int | None:
+def append(folder: Path, *changes: Change | AuditRecord) -> int | None:
     """Open, append at noon, close."""
     with opened(folder) as store:
         return store.append(changes, NOON)
@@ -107,13 +107,13 @@ def back_up(store: Store, at: datetime) -> Path:
     return store.finish_backup(head, at)
 
 
-def load(folder: Path) -> Loaded:
+def load(folder: Path) -> StoredState:
     """Open, load, close."""
     with opened(folder) as store:
         return store.load()
 
 
-def by_path(loaded: Loaded) -> dict[bytes, Project]:
+def by_path(loaded: StoredState) -> dict[bytes, Project]:
     """The projects that were loaded, by path."""
     return {one.path: one for one in loaded.projects}
 

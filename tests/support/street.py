@@ -6,12 +6,11 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from rootsd.app.control.gate import Gate
-from rootsd.app.control.refusals import Records, Refusals
-from rootsd.core.callers import Completeness, Guard, Holder, Lineage, Process
-from rootsd.core.changes import Note
+from rootsd.control.guard import AgentActivity, CommandGuard, CommandSummary
+from rootsd.core.changes import AuditRecord
 from rootsd.core.errors import CallerRefused
-from rootsd.host.helper.callers import Sighting
+from rootsd.core.guard import Guard, Lineage, LineageCompleteness, Process, TerminalHolder
+from rootsd.helper.questions import ProcessReport
 from support.decisions import NOON
 
 INIT = 1
@@ -26,7 +25,7 @@ def process(pid: int, parent: int, name: str, *arguments: str, **more: object) -
     return replace(made, **more)  # type: ignore[arg-type]
 
 
-class Unwritten(Refusals):
+class Unwritten(CommandSummary):
     """Forgotten with the daemon."""
 
     def _read(self) -> None:
@@ -58,8 +57,8 @@ class Street:
         self.processes = {each.pid: each for each in processes}
         self.connected: set[int] = set()
         self.blind = False
-        self.seen_as: dict[int, Completeness] = {}
-        self.holders: dict[int, tuple[Holder, ...]] = {}
+        self.seen_as: dict[int, LineageCompleteness] = {}
+        self.holders: dict[int, tuple[TerminalHolder, ...]] = {}
         self.looks: list[list[int]] = []
         self.shown: list[str] = []
         self.dark = False
@@ -77,16 +76,16 @@ class Street:
 
     async def look(
         self, callers: Sequence[int], others: Sequence[int], markers: Collection[str]
-    ) -> Sighting | None:
+    ) -> ProcessReport | None:
         pids = sorted({*callers, *others})
         self.looks.append(pids)
         if self.blind:
             return None
         lineages = {
-            pid: Lineage(self.lineage(pid), self.seen_as.get(pid, Completeness.COMPLETE))
+            pid: Lineage(self.lineage(pid), self.seen_as.get(pid, LineageCompleteness.COMPLETE))
             for pid in pids
         }
-        return Sighting(lineages, self.holders)
+        return ProcessReport(lineages, self.holders)
 
     async def show(self, caller: Process, text: str) -> str:
         if self.dark:
@@ -98,14 +97,16 @@ class Street:
         """The word that was shown last."""
         return self.shown[-1].rpartition("Type ")[2].split()[0]
 
-    def gate(self, note: Callable[[Note], Awaitable[None]], guard: Guard = Guard.AGENTS) -> Gate:
+    def gate(
+        self, note: Callable[[AuditRecord], Awaitable[None]], guard: Guard = Guard.AGENTS
+    ) -> CommandGuard:
         """A gate at which these processes are seen."""
-        return Gate(
+        return CommandGuard(
             guard,
             view=self,
             note=note,
             connected=lambda: self.connected,
             clock=lambda: self.seconds,
             now=lambda: NOON,
-            records=Records(Unwritten(Path()), Unwritten(Path())),
+            records=AgentActivity(Unwritten(Path()), Unwritten(Path())),
         )

@@ -16,14 +16,13 @@ from enum import StrEnum
 from pathlib import Path
 from typing import NoReturn
 
-from rootsd.core.inputs import Sighted
-from rootsd.core.model import Identity, Incomplete, ProjectKind
-from rootsd.core.parents import Nested
-from rootsd.host.disk.identity import identify
-from rootsd.host.disk.markers import Rules
-from rootsd.host.disk.probe import probe
-from rootsd.host.disk.reader import names_in, read_small
-from rootsd.host.disk.walk import Place, Walker
+from rootsd.core.inputs import ProjectObserved
+from rootsd.core.model import Identity, IncompleteReason, NestedPolicy, ProjectKind
+from rootsd.disk.identity import identify
+from rootsd.disk.markers import WalkRules
+from rootsd.disk.reader import list_names, read_small
+from rootsd.disk.walk import Walker, WalkFolder
+from rootsd.vcs.probe import probe
 from support.repos import fake_repository, raw
 
 _AT_FDCWD = -100
@@ -88,7 +87,7 @@ class Scene:
                 return lambda: read_small(file, 64) is not None
             case Reading.NAMES:
                 folder = raw(self.project)
-                return lambda: b"secret" in names_in(folder)
+                return lambda: b"secret" in list_names(folder)
             case Reading.CHECKED:
                 return self._look_as_most_do
             case Reading.WALK:
@@ -104,15 +103,15 @@ class Scene:
 
     def _is_outside(self, path: bytes) -> bool:
         seen = probe(path)
-        return isinstance(seen, Sighted) and (
+        return isinstance(seen, ProjectObserved) and (
             seen.kind not in (ProjectKind.GIT, ProjectKind.PROJECT)
             or not _same(seen.identity, self._identity)
-            or seen.incomplete is Incomplete.NOT_CHECKED_OUT
+            or seen.incomplete is IncompleteReason.NOT_CHECKED_OUT
         )
 
     def _walk(self) -> bool:
-        walker = Walker(Rules(depth=3, nested=Nested.NONE))
-        scan = walker.walk(Place(raw(self.parent), 3, top=True))
+        walker = Walker(WalkRules(depth=3, nested=NestedPolicy.NONE))
+        scan = walker.walk(WalkFolder(raw(self.parent), 3, top=True))
         found = [listing.place.path for listing in scan.listings if listing.kind is not None]
         return any(self._is_outside(path) for path in found)
 

@@ -31,7 +31,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from rootsd.host.storage.opening import DATABASE_NAME
+from rootsd.state.store.opening import DATABASE_NAME
 from support.keeper import Keeper, Memory, State
 from support.promise import LINK, Promise
 from support.repos import fake_repository

@@ -14,13 +14,17 @@ from support.subjects import run_python
 _BEGIN = """
 import os, shutil, signal, subprocess, sys, threading
 from pathlib import Path
-from rootsd.app.discovery.service import Discovery, Senses
-from rootsd.app.discovery.status import ParentState
-from rootsd.core.inputs import Sighted, Unreachable, Vanished
-from rootsd.core.model import Incomplete
-from rootsd.core.parents import Coverage, Parent
-from rootsd.host.disk import walk
-from rootsd.host.watch import polling
+from rootsd.discovery.service import Discovery
+from rootsd.discovery.service import DiscoveryDependencies
+from rootsd.discovery.status import ParentState
+from rootsd.core.inputs import ProjectObserved
+from rootsd.core.inputs import ProjectUnreachable
+from rootsd.core.inputs import ProjectGone
+from rootsd.core.model import IncompleteReason
+from rootsd.core.model import ScanCoverage
+from rootsd.core.model import Parent
+from rootsd.disk import walk
+from rootsd.watch import polling
 from support.observed import HANG_S, Observed
 from support.repos import fake_repository, raw
 from support.until import until
@@ -29,7 +33,7 @@ top = Path(sys.argv[1])
 observed = Observed()
 
 def start(*parents, **senses):
-    senses = Senses(**senses)
+    senses = DiscoveryDependencies(**senses)
     discovery = Discovery(
         report=observed.report, on_status=observed.on_status, senses=senses
     )

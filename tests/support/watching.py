@@ -6,9 +6,9 @@ import itertools
 import queue
 from pathlib import Path
 
-from rootsd.host.disk.markers import ProjectFiles
-from rootsd.host.watch.events import Happening, Overflow, Purpose, Signal, Watched
-from rootsd.host.watch.inotify import InotifyWatcher
+from rootsd.disk.markers import ProjectFiles
+from rootsd.watch.events import EventOverflow, EventResolver, FileEvent, WatchOutcome, WatchPurpose
+from rootsd.watch.inotify import InotifyWatcher
 from support.observed import HANG_S
 from support.repos import raw
 
@@ -28,20 +28,20 @@ class RememberingWatcher:
     """A `Watcher` that takes up to `budget` watches and hears nothing."""
 
     def __init__(self, budget: int = 1_000_000) -> None:
-        self.watched: set[tuple[bytes, Purpose]] = set()
+        self.watched: set[tuple[bytes, WatchPurpose]] = set()
         self.budget = budget
 
     def start(self) -> None:
         """Nothing to start."""
 
-    def watch(self, folder: bytes, purpose: Purpose) -> Watched:
+    def watch(self, folder: bytes, purpose: WatchPurpose) -> WatchOutcome:
         """Remember it."""
         if len(self.watched) >= self.budget:
-            return Watched.LIMIT
+            return WatchOutcome.LIMIT
         self.watched.add((folder, purpose))
-        return Watched.YES
+        return WatchOutcome.YES
 
-    def unwatch(self, folder: bytes, purpose: Purpose) -> None:
+    def unwatch(self, folder: bytes, purpose: WatchPurpose) -> None:
         """Forget it."""
         self.watched.discard((folder, purpose))
 
@@ -55,7 +55,7 @@ class RememberingWatcher:
     def stop(self) -> None:
         """Nothing to stop."""
 
-    def folders(self, purpose: Purpose) -> set[bytes]:
+    def folders(self, purpose: WatchPurpose) -> set[bytes]:
         """What is watched for a purpose."""
         return {folder for folder, its in self.watched if its is purpose}
 
@@ -71,19 +71,19 @@ class PumpedInotify:
         barrier.mkdir()
         self._barrier = barrier
         self._turn = itertools.count()
-        self._queue: queue.SimpleQueue[Signal] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[EventResolver] = queue.SimpleQueue()
         self.watcher = InotifyWatcher(self._queue.put)
-        self.watcher.watch(raw(barrier), Purpose.FRONTIER)
+        self.watcher.watch(raw(barrier), WatchPurpose.FRONTIER)
         self.watcher.start()
 
-    def pump(self) -> list[Happening | Overflow]:
+    def pump(self) -> list[FileEvent | EventOverflow]:
         """What happened since the last call."""
         last = self._barrier / str(next(self._turn))
         last.mkdir()
-        told: list[Happening | Overflow] = []
+        told: list[FileEvent | EventOverflow] = []
         while True:
             for item in self._queue.get(timeout=HANG_S)():
-                if not isinstance(item, Happening) or item.folder != raw(self._barrier):
+                if not isinstance(item, FileEvent) or item.folder != raw(self._barrier):
                     told.append(item)
                 elif item.name == raw(last).rpartition(b"/")[2]:
                     return told

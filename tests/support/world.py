@@ -5,11 +5,11 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from rootsd.core.catalog import Catalog
-from rootsd.core.inputs import Input, Sighted
+from rootsd.core.encoding import to_ns
+from rootsd.core.inputs import Input, ProjectObserved
 from rootsd.core.model import Actor, ActorKind, GitEntry, Identity, ProjectKind
 from rootsd.core.paths import RefusedPlaces
 from rootsd.core.plan import plan
-from rootsd.core.records import to_ns
 
 NOW = datetime(2026, 5, 6, 7, tzinfo=UTC)
 LATER = datetime(2026, 5, 7, 8, tzinfo=UTC)
@@ -35,16 +35,16 @@ def tree(number: int, born_ns: int = AFTER_NS) -> Identity:
     )
 
 
-def seen(path: bytes, number: int = 1, main: bytes | None = None) -> Sighted:
+def seen(path: bytes, number: int = 1, main: bytes | None = None) -> ProjectObserved:
     """Directory `number` lies at `path`, a worktree of `main` where that is given."""
     if main is None:
-        return Sighted(path, ProjectKind.GIT, identity(number))
-    return Sighted(path, ProjectKind.GIT_WORKTREE, tree(number), main_checkout=main)
+        return ProjectObserved(path, ProjectKind.GIT, identity(number))
+    return ProjectObserved(path, ProjectKind.GIT_WORKTREE, tree(number), main_checkout=main)
 
 
-def uri_seen(uri: bytes) -> Sighted:
+def uri_seen(uri: bytes) -> ProjectObserved:
     """A person added `uri` by hand."""
-    return Sighted(uri, ProjectKind.URI, None)
+    return ProjectObserved(uri, ProjectKind.URI, None)
 
 
 def after(catalog: Catalog, *inputs: Input) -> Catalog:

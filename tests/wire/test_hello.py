@@ -9,17 +9,17 @@ from hypothesis import strategies as st
 from rootsd.wire.hello import (
     BadHello,
     Hello,
-    Scope,
+    ReportedRoots,
+    RequestedScope,
+    ResumeState,
     ScopeRefused,
-    Start,
-    Told,
-    decode,
-    decode_told,
-    encode,
-    encode_told,
-    resumed,
-    scope_of,
-    welcome,
+    decode_hello,
+    decode_reported_roots,
+    encode_hello,
+    encode_reported_roots,
+    hello_result,
+    parse_scope,
+    resume_hello,
 )
 from rootsd.wire.jsonrpc import Params
 
@@ -29,30 +29,30 @@ HELLOS = st.builds(
     st.integers(1, 9),
     st.text(max_size=128),
     st.builds(
-        Scope,
+        RequestedScope,
         TEXTS,
         TEXTS,
         st.none() | st.text(),
         st.booleans(),
         st.none() | st.text(),
-        st.none() | st.builds(Start, st.none() | st.text(), st.integers(0)),
+        st.none() | st.builds(ResumeState, st.none() | st.text(), st.integers(0)),
     ),
 )
 
 
 @given(HELLOS)
 def test_a_hello_arrives_as_it_was_sent(hello: Hello) -> None:
-    request = encode(hello, "id")
+    request = encode_hello(hello, "id")
     assert (request.id, request.method) == ("id", "rootsd/hello")
-    assert decode(request.params) == hello
+    assert decode_hello(request.params) == hello
 
 
 def test_a_hello_with_nothing_to_say_is_a_version() -> None:
-    assert encode(Hello(), 0).params == {"version": 1}
+    assert encode_hello(Hello(), 0).params == {"version": 1}
 
 
 def test_a_client_name_is_cut_to_a_length() -> None:
-    assert len(decode({"version": 1, "client": "x" * 1000}).client) == 128
+    assert len(decode_hello({"version": 1, "client": "x" * 1000}).client) == 128
 
 
 @pytest.mark.parametrize(
@@ -75,25 +75,25 @@ def test_a_client_name_is_cut_to_a_length() -> None:
 )
 def test_a_hello_that_is_not_understood_in_full_is_refused(params: Params) -> None:
     with pytest.raises(BadHello):
-        decode(params)
+        decode_hello(params)
 
 
 def test_words_become_a_scope() -> None:
     words = ["api", "tag:work", "cwd", "a/tag:b", "tag:x:y"]
-    assert scope_of(words, lambda: "/here", any_uri=True) == Scope(
+    assert parse_scope(words, lambda: "/here", any_uri=True) == RequestedScope(
         ("api", "a/tag:b"), ("work", "x:y"), "/here", any_uri=True
     )
-    assert scope_of([], lambda: "/here", any_uri=False) == Scope()
+    assert parse_scope([], lambda: "/here", any_uri=False) == RequestedScope()
 
 
 def test_a_tag_without_a_name_is_no_word() -> None:
     with pytest.raises(ValueError, match="tag:"):
-        scope_of(["tag:"], lambda: "/", any_uri=False)
+        parse_scope(["tag:"], lambda: "/", any_uri=False)
 
 
 def test_what_a_relay_tells_of_its_server_is_bounded() -> None:
     names = tuple(str(n) * 200 for n in range(100))
-    told = decode_told(encode_told(Told(100, names)).params)
+    told = decode_reported_roots(encode_reported_roots(ReportedRoots(100, names)).params)
     assert told is not None
     assert (told.roots, len(told.names), len(told.names[0])) == (100, 20, 128)
 
@@ -104,17 +104,17 @@ def test_what_a_relay_tells_of_its_server_is_bounded() -> None:
      {"roots": 1, "names": [1]}, {"roots": "1", "names": []}],
 )  # fmt: skip
 def test_what_it_tells_and_is_not_in_order_is_nothing(params: Params) -> None:
-    assert decode_told(params) is None
+    assert decode_reported_roots(params) is None
 
 
 @given(st.none() | st.text(), st.integers(0))
 def test_a_session_goes_on_as_it_began(anchor: str | None, approvals: int) -> None:
-    begun = Hello(scope=Scope(workspace="/src/api"))
-    start = Start(anchor, approvals)
-    again = resumed(begun, welcome("0.2.0", start))
-    assert again.scope == Scope(workspace="/src/api", start=start)
-    assert decode(encode(again, 0).params) == again
-    assert resumed(again, {"version": 1}) == again, "an older daemon tells no beginning"
+    begun = Hello(scope=RequestedScope(workspace="/src/api"))
+    start = ResumeState(anchor, approvals)
+    again = resume_hello(begun, hello_result("0.2.0", start))
+    assert again.scope == RequestedScope(workspace="/src/api", start=start)
+    assert decode_hello(encode_hello(again, 0).params) == again
+    assert resume_hello(again, {"version": 1}) == again, "an older daemon tells no beginning"
 
 
 @pytest.mark.parametrize(
@@ -122,6 +122,6 @@ def test_a_session_goes_on_as_it_began(anchor: str | None, approvals: int) -> No
 )
 def test_a_beginning_that_cannot_be_read_is_refused(start: object) -> None:
     with pytest.raises(ScopeRefused):
-        resumed(Hello(scope=Scope(workspace="/src")), {"start": start})
+        resume_hello(Hello(scope=RequestedScope(workspace="/src")), {"start": start})
     with pytest.raises(BadHello):
-        decode({"version": 1, "workspace": "/src", "start": start})
+        decode_hello({"version": 1, "workspace": "/src", "start": start})

@@ -10,15 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rootsd.wire.jsonrpc import (
-    DEEPEST,
-    LARGEST_ID,
+    MAX_ID,
+    MAX_NESTING,
     Batch,
-    Fault,
+    ErrorResponse,
     Malformed,
     Message,
-    Notice,
-    Reply,
+    Notification,
     Request,
+    Response,
     encode,
     parse,
     parse_strict,
@@ -34,9 +34,9 @@ IDS = st.integers() | st.text()
 PARAMS = st.none() | st.dictionaries(st.text(), VALUES) | st.lists(VALUES)
 MESSAGES: st.SearchStrategy[Message] = st.one_of(
     st.builds(Request, IDS, st.text(), PARAMS),
-    st.builds(Notice, st.text(), PARAMS),
-    st.builds(Reply, IDS, VALUES),
-    st.builds(Fault, IDS | st.none(), st.integers(), st.text(), VALUES),
+    st.builds(Notification, st.text(), PARAMS),
+    st.builds(Response, IDS, VALUES),
+    st.builds(ErrorResponse, IDS | st.none(), st.integers(), st.text(), VALUES),
 )
 
 
@@ -50,7 +50,9 @@ def test_what_is_encoded_is_parsed_back_to_the_same(message: Message) -> None:
 
 @given(st.binary() | VALUES.map(lambda value: json.dumps(value).encode()))
 def test_anything_at_all_is_parsed_to_a_value(line: bytes) -> None:
-    assert isinstance(parse(line), Request | Notice | Reply | Fault | Batch | Malformed)
+    assert isinstance(
+        parse(line), Request | Notification | Response | ErrorResponse | Batch | Malformed
+    )
 
 
 def test_ids_keep_their_type() -> None:
@@ -62,14 +64,14 @@ def test_ids_keep_their_type() -> None:
 
 def test_a_request_with_id_zero_is_no_notice() -> None:
     assert parse(b'{"method":"m","jsonrpc":"2.0","id":0}') == Request(0, "m", None)
-    assert parse(b'{"method":"m","jsonrpc":"2.0"}') == Notice("m", None)
+    assert parse(b'{"method":"m","jsonrpc":"2.0"}') == Notification("m", None)
 
 
 def test_a_batch_holds_what_is_wrong_beside_what_is_right() -> None:
     batch = parse(b'[{"jsonrpc":"2.0","id":1,"method":"m"},[],{"jsonrpc":"2.0","method":"n"}]')
     assert isinstance(batch, Batch)
     request, wrong, notice = batch.members
-    assert (request, notice) == (Request(1, "m"), Notice("n"))
+    assert (request, notice) == (Request(1, "m"), Notification("n"))
     assert isinstance(wrong, Malformed)
 
 
@@ -109,7 +111,7 @@ def test_json_that_is_no_message_is_an_invalid_request(text: bytes, id_: object)
 
 
 def test_a_fault_without_data_says_nothing_of_data() -> None:
-    assert json.loads(encode(Fault(None, -1, "m"))) == {
+    assert json.loads(encode(ErrorResponse(None, -1, "m"))) == {
         "jsonrpc": "2.0",
         "id": None,
         "error": {"code": -1, "message": "m"},
@@ -128,16 +130,19 @@ def test_what_is_read_strictly_is_read_the_same_otherwise(message: Message) -> N
 
 @given(st.binary() | VALUES.map(lambda value: json.dumps(value).encode()))
 def test_anything_at_all_is_read_strictly_to_a_value(line: bytes) -> None:
-    assert isinstance(parse_strict(line), Request | Notice | Reply | Fault | Batch | Malformed)
+    assert isinstance(
+        parse_strict(line), Request | Notification | Response | ErrorResponse | Batch | Malformed
+    )
 
 
 @pytest.mark.parametrize(
     "line",
     [
-        b' { "jsonrpc":"2.0", "id":%d,\t"method":"m","params":{"a":1e400} } \r' % LARGEST_ID,
+        b' { "jsonrpc":"2.0", "id":%d,\t"method":"m","params":{"a":1e400} } \r' % MAX_ID,
         b'{"jsonrpc":"2.0","id":"\\ud83d\\ude00","method":"m","params":null}',
         b'{"jsonrpc":"2.0","id":1,"result":"\\ud800","other":{"id":1}}',
-        b'{"jsonrpc":"2.0","id":1,"result":%s1%s}' % (b"[" * (DEEPEST - 1), b"]" * (DEEPEST - 1)),
+        b'{"jsonrpc":"2.0","id":1,"result":%s1%s}'
+        % (b"[" * (MAX_NESTING - 1), b"]" * (MAX_NESTING - 1)),
         b'{"jsonrpc":"2.0","id":1,"result":[%s]}' % b",".join([b'{"[[":[{}]}'] * 500),
         b'{"jsonrpc":"2.0","id":1,"result":[%s,"%s"]}' % (b"9" * 1000, b"9" * 5000),
         b'{"jsonrpc":"2.0","error":{"code":1,"message":"m"}}',
@@ -158,7 +163,7 @@ CALL = b'{"jsonrpc":"2.0","id":7,"method":"m","params":{}}'
         (b'"id":7', b'"id":null', None),
         (b'"id":7', b'"id":{}', None),
         (b'"id":7', b'"id":true', None),
-        (b'"id":7', b'"id":%d' % (LARGEST_ID + 1), None),
+        (b'"id":7', b'"id":%d' % (MAX_ID + 1), None),
         (b'"id":7', b'"id":"\\udfff"', None),
         (b'"id":7', b'"id":6,"id":7', 7),
         (b'"id":7', b'"id":7,"ID":8', 7),
@@ -177,7 +182,7 @@ CALL = b'{"jsonrpc":"2.0","id":7,"method":"m","params":{}}'
         (b"{}", b'{"a":NaN}', 7),
         (b"{}", b'{"a":"\xff"}', 7),
         (b"{}", b'{"a":\r1}', 7),
-        (b"{}", b'{"a":%s}' % (b"[" * DEEPEST + b"]" * DEEPEST), 7),
+        (b"{}", b'{"a":%s}' % (b"[" * MAX_NESTING + b"]" * MAX_NESTING), 7),
         (b"{}", b"[" * 100_000, None),
         (b"{}", b"{", None),
     ],

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rootsd.wire.lines import LineReader, LineTooLong
+from rootsd.wire.jsonrpc import LineReader, LineTooLong
 
 
 def popped(reader: LineReader) -> list[bytes]:

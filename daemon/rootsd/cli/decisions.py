@@ -1,4 +1,4 @@
-"""What all orders on projects have in common: one is sent, and its effect is told."""
+"""Send an order about projects and print its effect."""
 
 from __future__ import annotations
 
@@ -7,69 +7,68 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from rootsd.cli.columns import (
+from rootsd.cli.formatting import (
     NAME,
     NOTE,
     PATH,
     PROJECT_COLUMNS,
     VERDICT,
-    extent_of,
-    home_short,
+    coverage_of,
     path_of,
     pattern_of,
+    shorten_home,
 )
-from rootsd.cli.render import Answer, Column
-from rootsd.cli.session import Session
+from rootsd.cli.invocation import Invocation
+from rootsd.cli.render import Column, CommandResult
 from rootsd.core.labels import safe_label
-from rootsd.wire.deciding import Decide, DecisionVerb, Effect
-from rootsd.wire.naming import Renaming, Tagging
+from rootsd.wire.decisions import ApplyMode, DecideRequest, DecisionVerb, RenameRequest, TagRequest
 from rootsd.wire.projects import Selection
 
-ProjectOrder = Decide | Renaming | Tagging
+ProjectOrder = DecideRequest | RenameRequest | TagRequest
 
-UNCHANGED = "This would be so; nothing was changed."
+DRY_RUN_NOTICE = "This would be so; nothing was changed."
 
 # A sentence each, not a table: no titles.
-_TOLD = tuple(replace(column, title="") for column in (VERDICT, NAME, PATH))
-_TOLD_NAMED = tuple(replace(column, title="") for column in (NAME, PATH, NOTE))
+_DECISION_COLUMNS = tuple(replace(column, title="") for column in (VERDICT, NAME, PATH))
+_NAMING_COLUMNS = tuple(replace(column, title="") for column in (NAME, PATH, NOTE))
 # Keys of the answer that are not there in each one.
-_MORE = ("rules", "worktrees", "published", "executed", "renewed")
-_SO_ALREADY = {
+_OPTIONAL_KEYS = ("rules", "worktrees", "published", "executed", "renewed")
+_ALREADY = {
     DecisionVerb.APPROVE: "approved already",
     DecisionVerb.DENY: "denied already",
     DecisionVerb.FORGET: "undecided already",
 }
 
 
-def effect_of(*, dry_run: bool) -> Effect:
+def effect_of(*, dry_run: bool) -> ApplyMode:
     """What `--dry-run` says."""
-    return Effect.DRY_RUN if dry_run else Effect.APPLY
+    return ApplyMode.DRY_RUN if dry_run else ApplyMode.APPLY
 
 
-def decide(session: Session, order: ProjectOrder) -> None:
+def send_and_print(session: Invocation, order: ProjectOrder) -> None:
     """Send the order and print the projects as they are now."""
-    tell(session, order, send(session, order))
+    print_result(session, order, send(session, order))
 
 
-def send(session: Session, order: ProjectOrder) -> dict[str, Any]:
+def send(session: Invocation, order: ProjectOrder) -> dict[str, Any]:
     """Return the daemon's answer to an order. Raises RootsdError."""
     return session.call(order)
 
 
-def tell(session: Session, order: ProjectOrder, decided: Mapping[str, Any]) -> None:
+def print_result(session: Invocation, order: ProjectOrder, decided: Mapping[str, Any]) -> None:
     """Print what an order did, or would do."""
     output = session.output
-    is_rehearsal = order.effect is Effect.DRY_RUN
+    is_rehearsal = order.effect is ApplyMode.DRY_RUN
     rules = decided.get("rules", [])
     extra = {"unchanged": decided["unchanged"], "dry_run": is_rehearsal}
-    extra |= {key: decided[key] for key in _MORE if decided.get(key)}
-    answer = Answer(decided["items"], decided["revision"], decided["warnings"], extra)
+    extra |= {key: decided[key] for key in _OPTIONAL_KEYS if decided.get(key)}
+    answer = CommandResult(decided["items"], decided["revision"], decided["warnings"], extra)
     output.show(answer, _columns(order) if output.on_terminal else PROJECT_COLUMNS)
     for name in _renewed(decided):
         output.say(f"{name}: approved again, for sessions that run now")
     for item in decided["unchanged"]:
-        output.say(f"{safe_label(item['name'])}: {_so_already(order)}")
-        for remedy in _off_the_list(order, item):
+        output.say(f"{safe_label(item['name'])}: {_already_message(order)}")
+        for remedy in _removal_hints(order, item):
             output.say(f"  {remedy}")
     for item in (*decided["items"], *decided["unchanged"]):
         if (session := item.get("session")) is not None and item["verdict"] == "approved":
@@ -78,13 +77,13 @@ def tell(session: Session, order: ProjectOrder, decided: Mapping[str, Any]) -> N
             output.say(f"{given} To grant more: rootsd approve {name} --always --write")
     for rule in rules:
         pattern = safe_label(pattern_of(rule), limit=None)
-        output.say(f"Rule {rule['number']} approves again: {pattern}. {extent_of(rule)}")
+        output.say(f"Rule {rule['number']} approves again: {pattern}. {coverage_of(rule)}")
     for line in _others_published(decided):
         output.say(line)
     if not decided["items"] and not decided["unchanged"] and not rules:
         output.say("Done; what is gone from the disk is no longer listed.")
     if is_rehearsal:
-        output.say(UNCHANGED)
+        output.say(DRY_RUN_NOTICE)
 
 
 def _renewed(decided: Mapping[str, Any]) -> Iterator[str]:
@@ -99,10 +98,10 @@ def _others_published(decided: Mapping[str, Any]) -> Iterator[str]:
     named = {path_of(item) for item in (*decided["items"], *decided["unchanged"])}
     for path in decided.get("published", ()):
         if path not in named:
-            yield f"Clients see this folder, too: {home_short(path)}"
+            yield f"Clients see this folder, too: {shorten_home(path)}"
     older: dict[str, list[str]] = {}
     for tree in decided.get("worktrees", ()):
-        where = home_short(path_of(tree))
+        where = shorten_home(path_of(tree))
         if tree["confirmable"]:
             older.setdefault(tree["main"], []).append(where)
         elif not tree["published"]:
@@ -117,9 +116,9 @@ def _how_to_publish(main: str) -> str:
     return f"rootsd approve {shlex.quote(main)} --worktrees"
 
 
-def _off_the_list(order: ProjectOrder, item: Mapping[str, Any]) -> Iterator[str]:
+def _removal_hints(order: ProjectOrder, item: Mapping[str, Any]) -> Iterator[str]:
     """Yield what takes an undecided project off the list, if `order` was to forget it by name."""
-    if not isinstance(order, Decide) or order.verb is not DecisionVerb.FORGET:
+    if not isinstance(order, DecideRequest) or order.verb is not DecisionVerb.FORGET:
         return
     if order.select is not Selection.NAMED:
         return
@@ -129,14 +128,14 @@ def _off_the_list(order: ProjectOrder, item: Mapping[str, Any]) -> Iterator[str]
 
 
 def _columns(order: ProjectOrder) -> tuple[Column, ...]:
-    return _TOLD if isinstance(order, Decide) else _TOLD_NAMED
+    return _DECISION_COLUMNS if isinstance(order, DecideRequest) else _NAMING_COLUMNS
 
 
-def _so_already(order: ProjectOrder) -> str:
+def _already_message(order: ProjectOrder) -> str:
     match order:
-        case Decide(verb=verb):
-            return _SO_ALREADY[verb]
-        case Renaming():
+        case DecideRequest(verb=verb):
+            return _ALREADY[verb]
+        case RenameRequest():
             return "called so already"
-        case Tagging():
+        case TagRequest():
             return "tagged so already"

@@ -1,12 +1,12 @@
-"""The global flags, which may stand before or after the verb, and commands that know them."""
+"""Define the global flags, and the click command classes that accept them anywhere."""
 
 from __future__ import annotations
 
 import click
 
-from rootsd.cli.session import Session
+from rootsd.cli.invocation import Invocation
 
-pass_session = click.make_pass_decorator(Session)
+pass_invocation = click.make_pass_decorator(Invocation)
 
 _GLOBAL = (
     ("--json", "json", "print one JSON object of the schema rootsd/1"),
@@ -17,7 +17,7 @@ _GLOBAL = (
 )
 
 
-class Command(click.Command):
+class VerbCommand(click.Command):
     """A verb: takes the global flags too, and shows the lines of its epilog as examples."""
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
@@ -26,7 +26,7 @@ class Command(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Note which verb this is, so that even a usage error can tell."""
-        _note_command(ctx)
+        _store_command_words(ctx)
         return super().parse_args(ctx, args)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -37,7 +37,7 @@ class Command(click.Command):
         formatter.write_text(f"Global flags: --json -q -v --no-color --no-input, see {root} -h")
 
 
-class Group(click.Group):
+class VerbGroup(click.Group):
     """A verb with verbs of its own, such as `parent`."""
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
@@ -46,7 +46,7 @@ class Group(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Note which verb this is; the inner verb will note itself."""
-        _note_command(ctx)
+        _store_command_words(ctx)
         return super().parse_args(ctx, args)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -78,7 +78,7 @@ def write_examples(examples: str | None, formatter: click.HelpFormatter) -> None
                 formatter.write(f"{'':{formatter.current_indent}}{example}\n")
 
 
-def _note_command(ctx: click.Context) -> None:
+def _store_command_words(ctx: click.Context) -> None:
     """Tell the session the words of the verb: `parent add`."""
     ctx.obj.command = ctx.command_path.partition(" ")[2]
 

@@ -1,4 +1,4 @@
-"""How text fits a terminal: widths, wrapping, and tables. Pure; the text is safe to show already.
+"""Fit text to a terminal: measure widths, wrap text, and lay out tables. No I/O.
 
 Nothing is cut off. Text wraps between words. A path that is longer than a line breaks after a
 slash, so that each name in it stays whole. A name that is longer than a line stays whole too: the
@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import Enum, auto
 
 GAP = "  "
-LEAST_ROOM = 20
+MIN_WRAP_WIDTH = 20
 """The least columns that wrapped text beside a label has; else it begins below the label."""
 _WIDEST_SHARE = 3  # a cell that takes more than this part of a narrow line makes its row flow
 _WIDEST_INDENT = 8
@@ -29,7 +29,7 @@ _BEHIND_A_MARK = re.compile(r"[^-_. ]*[-_. ]+|[^-_. ]+")
 Paint = Callable[[int, str], str]
 
 
-class Fit(Enum):
+class ColumnFit(Enum):
     """What a column does in a table that is too wide."""
 
     LINE = auto()
@@ -48,7 +48,7 @@ def width(text: str) -> int:
     return sum(map(_width_of_char, text))
 
 
-def wrapped(text: str, room: int) -> list[str]:
+def wrap(text: str, room: int) -> list[str]:
     """Return `text` as lines of at most `room` columns, broken between words and inside paths.
 
     A piece that no line can hold has a line of its own.
@@ -74,7 +74,7 @@ def wrapped(text: str, room: int) -> list[str]:
     return [line for line in lines if line]
 
 
-def hanging(label: str, text: str, room: int) -> list[str]:
+def hanging_indent(label: str, text: str, room: int) -> list[str]:
     """Return `label` and `text` as lines of `room` columns, the text indented by the label.
 
     In a narrow terminal the text begins below the label.
@@ -82,16 +82,16 @@ def hanging(label: str, text: str, room: int) -> list[str]:
     indent = width(label)
     if width(text) <= room - indent:
         return [(label + text).rstrip()]
-    if room - indent >= LEAST_ROOM:
-        first, *rest = wrapped(text, room - indent)
+    if room - indent >= MIN_WRAP_WIDTH:
+        first, *rest = wrap(text, room - indent)
         return [label + first, *(" " * indent + line for line in rest)]
-    below = wrapped(text, room - _NARROW_INDENT)
+    below = wrap(text, room - _NARROW_INDENT)
     return [label.rstrip(), *(" " * _NARROW_INDENT + line for line in below)]
 
 
 def table(
     titles: Sequence[str],
-    fits: Sequence[Fit],
+    fits: Sequence[ColumnFit],
     rows: Sequence[Sequence[str]],
     room: int,
     paint: Paint,
@@ -104,7 +104,7 @@ def table(
     shown = [
         column
         for column, fit in enumerate(fits)
-        if fit is not Fit.NOTE or any(row[column] for row in rows)
+        if fit is not ColumnFit.NOTE or any(row[column] for row in rows)
     ]
     whole = [max(width(cells[c]) for cells in (titles, *rows)) for c in range(len(titles))]
     if sum(whole[c] for c in shown) + len(GAP) * (len(shown) - 1) <= room:
@@ -118,14 +118,14 @@ def table(
 
 def _narrow(
     titles: Sequence[str],
-    fits: Sequence[Fit],
+    fits: Sequence[ColumnFit],
     rows: Sequence[Sequence[str]],
     room: int,
     paint: Paint,
 ) -> Iterator[str]:
-    line = [column for column, fit in enumerate(fits) if fit is Fit.LINE]
-    paths = [column for column, fit in enumerate(fits) if fit is Fit.PATH]
-    notes = [column for column, fit in enumerate(fits) if fit is Fit.NOTE]
+    line = [column for column, fit in enumerate(fits) if fit is ColumnFit.LINE]
+    paths = [column for column, fit in enumerate(fits) if fit is ColumnFit.PATH]
+    notes = [column for column, fit in enumerate(fits) if fit is ColumnFit.NOTE]
     widths = _aligned_widths(titles, line, rows, room)
     indent = _NARROW_INDENT
     if line and widths.get(line[0], _WIDEST_INDENT) + len(GAP) <= _WIDEST_INDENT:
@@ -146,7 +146,7 @@ def _narrow(
                 yield _row(row, line, widths, paint)
         start = indent if line else 0
         for text in below:
-            yield from (" " * start + part for part in wrapped(text, room - start))
+            yield from (" " * start + part for part in wrap(text, room - start))
 
 
 def _header(
@@ -160,7 +160,7 @@ def _header(
     if widths and aligned + len(GAP) * (len(columns) - 1) <= room:
         yield _row(titles, columns, widths, lambda _, title: paint(-1, title))
         return
-    for part in wrapped(GAP.join(titles[column] for column in columns), room):
+    for part in wrap(GAP.join(titles[column] for column in columns), room):
         yield paint(-1, part)
 
 
@@ -207,7 +207,7 @@ def _flowing(
             painted, taken = " " * indent, indent
         elif taken:
             painted, taken = painted + GAP, taken + len(GAP)
-        *full, last = wrapped(cell, room - taken) if taken <= indent else [cell]
+        *full, last = wrap(cell, room - taken) if taken <= indent else [cell]
         for part in full:
             yield painted + paint(column, part)
             painted, taken = " " * indent, indent

@@ -1,4 +1,4 @@
-"""Make the daemon run, and make it stop."""
+"""Start and stop the daemon, and wait until it is ready or gone."""
 
 from __future__ import annotations
 
@@ -9,82 +9,87 @@ import time
 from contextlib import suppress
 
 from rootsd import __version__
-from rootsd.cli import client
-from rootsd.cli.session import Session
+from rootsd.cli import control_client
+from rootsd.cli.invocation import Invocation
 from rootsd.core.errors import Busy, DaemonUnreachable, RootsdError
 from rootsd.core.labels import safe_label
-from rootsd.host.ipc import rpc
-from rootsd.host.service import record, starter, supervisor
-from rootsd.wire.running import Announcement, Reload, StatusQuery, Stop
+from rootsd.service import detect, launcher, start_record
+from rootsd.system.ipc import rpc
+from rootsd.wire.daemon import AnnounceRequest, ReloadRequest, StatusQuery, StopRequest
 
-_LOOK_AGAIN_S = 0.05
+_POLL_INTERVAL_S = 0.05
 
 
-def make_run(session: Session) -> None:
+def ensure_running(session: Invocation) -> None:
     """Have a daemon of this version run, with the configuration as it is. Raises RootsdError."""
-    _settle_places(session)
-    recipe = record.recipe_here(session.places.log)
-    record.remember(recipe)
-    if _goes_on(session):
+    _report_changed_places(session)
+    recipe = start_record.make_start_record(session.places.log)
+    start_record.save_start_record(recipe)
+    if _keep_running_daemon(session):
         return
-    if service := supervisor.installed(os.environ):
+    if service := detect.installed_service(os.environ):
         service.start()
-        await_daemon()
-        session.call(Reload())  # a bridge may have woken it before the configuration was written
+        wait_until_ready()
+        session.call(
+            ReloadRequest()
+        )  # a bridge may have woken it before the configuration was written
         session.output.say("The daemon runs as a service now.")
         return
-    if starter.have_run(lambda: recipe, client.is_running) is starter.Found.RUNNING:
-        session.call(Reload())  # a bridge has started it meanwhile
+    if (
+        launcher.start_unless_running(lambda: recipe, control_client.is_running)
+        is launcher.StartResult.RUNNING
+    ):
+        session.call(ReloadRequest())  # a bridge has started it meanwhile
     session.output.say("The daemon runs in the background now.")
 
 
-def reload_if_running(session: Session, command: str = "") -> bool:
+def reload_if_running(session: Invocation, command: str = "") -> bool:
     """Have a running daemon read the configuration, which `command` changed, again.
 
     Return whether a daemon runs.
     """
     try:
-        session.call(Reload(command))
+        session.call(ReloadRequest(command))
     except DaemonUnreachable:
         return False
     return True
 
 
-def await_daemon(patience: float = starter.PATIENCE) -> None:
+def wait_until_ready(patience: float = launcher.START_TIMEOUT_S) -> None:
     """Return when a daemon takes connections. systemd has waited for that already; launchd starts
     a program and tells no more. Raises StartFailed."""
     deadline = time.monotonic() + patience
-    while not client.is_running():
+    while not control_client.is_running():
         if time.monotonic() > deadline:
-            raise starter.StartFailed(
+            raise launcher.StartFailed(
                 f"the daemon is not ready after {patience:.0f} s", "rootsd service logs"
             )
-        select.select((), (), (), _LOOK_AGAIN_S)
+        select.select((), (), (), _POLL_INTERVAL_S)
 
 
-def end(session: Session) -> int | None:
+def shut_down(session: Invocation) -> int | None:
     """Stop the daemon and what would start it again; its process id, None where none ran.
 
     Raises RootsdError.
     """
     pid = None
-    if service := supervisor.installed(os.environ):
+    if service := detect.installed_service(os.environ):
         pid = service.state().pid
         with suppress(RootsdError):  # an older daemon, or none
-            session.call(Announcement("down"))
+            session.call(AnnounceRequest("down"))
         service.stop()
     return stop(session) or pid
 
 
-def stop(session: Session) -> int | None:
+def stop(session: Invocation) -> int | None:
     """End the daemon and wait until it is gone; its process id, None where none ran.
 
     Raises Busy where it does not end.
     """
     try:
         pid: int = session.call(StatusQuery())["daemon"]["pid"]
-        with starter.Departure(pid) as departure:
-            session.call(Stop())
+        with launcher.ExitWaiter(pid) as departure:
+            session.call(StopRequest())
             if not departure.wait():
                 raise Busy(f"the daemon (pid {pid}) does not end", f"kill {pid}")
     except DaemonUnreachable:
@@ -92,41 +97,41 @@ def stop(session: Session) -> int | None:
     return pid
 
 
-def _settle_places(session: Session) -> None:
+def _report_changed_places(session: Invocation) -> None:
     """Say where the places are not what this shell would have them be, or will be others from now
     on. Raises OtherPlaces where they cannot become so."""
-    if told := record.other_places():
-        if supervisor.installed(os.environ):
-            raise record.OtherPlaces(told, "rootsd service install, to have it as here")
-        record.ensure_same_places()
+    if told := start_record.describe_place_changes():
+        if detect.installed_service(os.environ):
+            raise start_record.PlacesMismatch(told, "rootsd service install, to have it as here")
+        start_record.ensure_same_places()
         session.output.warn([f"{told}; from now on it is as here"])
-    for name, value in record.remembered_places().items():
+    for name, value in start_record.recorded_places().items():
         if not os.environ.get(name):
             shown = safe_label(value, limit=None)
             session.output.say(f"As at the last start, {name} is {shown}.")
 
 
-def _goes_on(session: Session) -> bool:
+def _keep_running_daemon(session: Invocation) -> bool:
     """Whether a daemon runs and stays; it has read the configuration again then."""
-    if not client.is_running():
+    if not control_client.is_running():
         return False
     try:
-        if not _is_to_be_replaced(session):
-            session.call(Reload())
+        if not _should_replace(session):
+            session.call(ReloadRequest())
             return True
-    except rpc.Absent:  # killed while it was asked
+    except rpc.DaemonGone:  # killed while it was asked
         return False
     stop(session)
     return False
 
 
-def _is_to_be_replaced(session: Session) -> bool:
+def _should_replace(session: Invocation) -> bool:
     """Whether the daemon that runs is older than this command, and a person does not object."""
     version = session.call(StatusQuery())["daemon"]["version"]
     if version == __version__:
         return False
     shown = safe_label(version)
-    if _numbers(version) > _numbers(__version__):
+    if _release_numbers(version) > _release_numbers(__version__):
         session.output.warn(
             [f"the daemon is of version {shown}, newer than this command; it goes on"]
         )
@@ -145,7 +150,7 @@ def _confirmed(version: str) -> bool:
     return click.confirm(question, default=True, err=True)
 
 
-def _numbers(version: str) -> tuple[int, ...]:
+def _release_numbers(version: str) -> tuple[int, ...]:
     """The release numbers of a version, for comparing; none where it has no such form."""
     release = version.partition("+")[0].split(".")
     return tuple(int(part) for part in release if part.isdecimal())

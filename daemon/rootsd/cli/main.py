@@ -1,8 +1,14 @@
-"""The command `rootsd`: a table of verbs, each loaded when it is used."""
+"""Define the command `rootsd`: a table of verbs; each verb's module loads when it is used.
+
+A line on the terminal about what is new, after a command that was about something else.
+
+The command `rootsd`: a table of verbs, each loaded when it is used.
+"""
 
 from __future__ import annotations
 
 import difflib
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
@@ -12,19 +18,43 @@ from typing import TYPE_CHECKING
 import click
 
 from rootsd import __version__
-from rootsd.cli import boundary, reference
+from rootsd.cli import error_handler, help_text
 from rootsd.cli.flags import global_options, write_examples
-from rootsd.cli.noticing import tell_news
-from rootsd.cli.session import Session
-from rootsd.core.errors import ErrorCode
-from rootsd.core.exits import Exit
+from rootsd.cli.invocation import Invocation
+from rootsd.core.errors import ErrorCode, Exit, RootsdError
+from rootsd.core.labels import safe_label
+from rootsd.wire.daemon import NewProposalsQuery
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 
+# These show what waits, so that it is no news afterwards.
+_VERBS_THAT_SHOW_NEWS = frozenset(("pending", "review", "status", "up", "scan"))
+
+
+def print_news(session: Invocation) -> None:
+    """Say in a line each what came since a person looked; where nobody looks on, nothing is asked.
+
+    A daemon that does not answer, or not this, has no news.
+    """
+    if not session.has_called or not session.output.talks or not sys.stderr.isatty():
+        return
+    try:
+        news = session.call(NewProposalsQuery())
+    except RootsdError:
+        return
+    if session.command.partition(" ")[0] in _VERBS_THAT_SHOW_NEWS:
+        return
+    for wanted in news["wanted"]:
+        session.output.say(f"{safe_label(wanted['note'], limit=None)}: rootsd show {wanted['id']}")
+    if count := news["new"]:
+        what = "1 new project waits" if count == 1 else f"{count} new projects wait"
+        session.output.say(f"{what} for your decision: rootsd pending")
+
+
 @dataclass(frozen=True, slots=True)
-class Verb:
+class VerbSummary:
     """A row of the table: the section of the help, and the line that stands there."""
 
     section: str
@@ -33,50 +63,52 @@ class Verb:
 
 SET_UP, DECIDE, LOOK, PROGRAMS = "Set up", "Decide", "Look", "For programs"
 
-VERBS: Mapping[str, Verb] = {
-    "up": Verb(SET_UP, "watch folders, make the daemon run, show what is there"),
-    "down": Verb(SET_UP, "stop the daemon until the next up"),
-    "service": Verb(SET_UP, "have systemd or launchd run the daemon"),
-    "parent": Verb(SET_UP, "the folders in which projects are found"),
-    "config": Verb(SET_UP, "show, check and edit config.toml"),
-    "doctor": Verb(SET_UP, "look for what keeps rootsd from working, and mend it"),
-    "scan": Verb(SET_UP, "look through the parents now"),
-    "pending": Verb(DECIDE, "what waits for your decision"),
-    "review": Verb(DECIDE, "decide about what waits, one after the other"),
-    "approve": Verb(DECIDE, "publish projects to MCP clients"),
-    "deny": Verb(DECIDE, "never publish projects, and take them back"),
-    "forget": Verb(DECIDE, "back to undecided"),
-    "undo": Verb(DECIDE, "take your newest order back, or one line of the log"),
-    "prune": Verb(DECIDE, "forget what was decided about folders that are gone"),
-    "export": Verb(DECIDE, "print what was decided, for import elsewhere"),
-    "import": Verb(DECIDE, "propose what an export names"),
-    "rename": Verb(DECIDE, "call a project by another name"),
-    "tag": Verb(DECIDE, "tag projects, or take tags away"),
-    "focus": Verb(DECIDE, "narrow MCP sessions to a tag"),
-    "add": Verb(DECIDE, "propose a folder or a URI by hand"),
-    "rule": Verb(DECIDE, "approve or deny what comes to lie below a path"),
-    "guard": Verb(DECIDE, "who may decide"),
-    "status": Verb(LOOK, "daemon, parents, counts, connections"),
-    "ls": Verb(LOOK, "list projects"),
-    "show": Verb(LOOK, "all that a decision on a project should rest on"),
-    "log": Verb(LOOK, "what was decided, and which orders were refused"),
-    "sessions": Verb(LOOK, "which MCP clients connect, and what each was given"),
-    "check": Verb(LOOK, "where a path stands, told by the exit status"),
-    "why": Verb(LOOK, "what speaks for and against a path, and what decides"),
-    "version": Verb(LOOK, "version of this command and of the daemon"),
-    "help": Verb(LOOK, "explain rootsd, or one verb"),
-    "completion": Verb(PROGRAMS, "have bash, zsh or fish complete verbs, flags and projects"),
-    "bridge": Verb(PROGRAMS, "connect an MCP client: the command for its configuration"),
-    "run": Verb(PROGRAMS, "run any MCP server inside the approved set"),
-    "daemon": Verb(PROGRAMS, "run the daemon in the foreground"),
+VERBS: Mapping[str, VerbSummary] = {
+    "up": VerbSummary(SET_UP, "watch folders, make the daemon run, show what is there"),
+    "down": VerbSummary(SET_UP, "stop the daemon until the next up"),
+    "service": VerbSummary(SET_UP, "have systemd or launchd run the daemon"),
+    "parent": VerbSummary(SET_UP, "the folders in which projects are found"),
+    "config": VerbSummary(SET_UP, "show, check and edit config.toml"),
+    "doctor": VerbSummary(SET_UP, "look for what keeps rootsd from working, and mend it"),
+    "scan": VerbSummary(SET_UP, "look through the parents now"),
+    "pending": VerbSummary(DECIDE, "what waits for your decision"),
+    "review": VerbSummary(DECIDE, "decide about what waits, one after the other"),
+    "approve": VerbSummary(DECIDE, "publish projects to MCP clients"),
+    "deny": VerbSummary(DECIDE, "never publish projects, and take them back"),
+    "forget": VerbSummary(DECIDE, "back to undecided"),
+    "undo": VerbSummary(DECIDE, "take your newest order back, or one line of the log"),
+    "prune": VerbSummary(DECIDE, "forget what was decided about folders that are gone"),
+    "export": VerbSummary(DECIDE, "print what was decided, for import elsewhere"),
+    "import": VerbSummary(DECIDE, "propose what an export names"),
+    "rename": VerbSummary(DECIDE, "call a project by another name"),
+    "tag": VerbSummary(DECIDE, "tag projects, or take tags away"),
+    "focus": VerbSummary(DECIDE, "narrow MCP sessions to a tag"),
+    "add": VerbSummary(DECIDE, "propose a folder or a URI by hand"),
+    "rule": VerbSummary(DECIDE, "approve or deny what comes to lie below a path"),
+    "guard": VerbSummary(DECIDE, "who may decide"),
+    "status": VerbSummary(LOOK, "daemon, parents, counts, connections"),
+    "ls": VerbSummary(LOOK, "list projects"),
+    "show": VerbSummary(LOOK, "all that a decision on a project should rest on"),
+    "log": VerbSummary(LOOK, "what was decided, and which orders were refused"),
+    "sessions": VerbSummary(LOOK, "which MCP clients connect, and what each was given"),
+    "check": VerbSummary(LOOK, "where a path stands, told by the exit status"),
+    "why": VerbSummary(LOOK, "what speaks for and against a path, and what decides"),
+    "version": VerbSummary(LOOK, "version of this command and of the daemon"),
+    "help": VerbSummary(LOOK, "explain rootsd, or one verb"),
+    "completion": VerbSummary(
+        PROGRAMS, "have bash, zsh or fish complete verbs, flags and projects"
+    ),
+    "bridge": VerbSummary(PROGRAMS, "connect an MCP client: the command for its configuration"),
+    "run": VerbSummary(PROGRAMS, "run any MCP server inside the approved set"),
+    "daemon": VerbSummary(PROGRAMS, "run the daemon in the foreground"),
 }
 ALIASES = {"allow": "approve", "block": "deny", "revoke": "deny"}
 
 SUMMARY = "Find project folders, decide about each once, publish the approved to MCP clients."
-_EXAMPLES = "\n".join(f"{line:<30} {what}" for line, what in reference.EXAMPLES.items())
+_EXAMPLES = "\n".join(f"{line:<30} {what}" for line, what in help_text.EXAMPLES.items())
 
 
-class Verbs(click.Group):
+class RootGroup(click.Group):
     """The group of all verbs. Its help is printed from the table, without loading any."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -130,11 +162,11 @@ class Verbs(click.Group):
         del ctx
         write_examples(_EXAMPLES, formatter)
         formatter.write_paragraph()
-        formatter.write_text(reference.statuses_in_a_line())
+        formatter.write_text(help_text.exit_status_summary())
 
 
 @click.pass_context
-def _status_where_no_verb(ctx: click.Context) -> int | None:
+def _run_status_by_default(ctx: click.Context) -> int | None:
     status = root.get_command(ctx, "status")
     if ctx.invoked_subcommand is not None or status is None:
         return None
@@ -148,7 +180,7 @@ def _print_version(ctx: click.Context, _: click.Parameter, is_asked: bool) -> No
         ctx.exit()
 
 
-root = Verbs(
+root = RootGroup(
     "rootsd",
     params=[
         *global_options(hidden=False),
@@ -162,7 +194,7 @@ root = Verbs(
         ),
     ],
     help=SUMMARY,
-    callback=_status_where_no_verb,
+    callback=_run_status_by_default,
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
@@ -170,17 +202,17 @@ root = Verbs(
 
 def main(arguments: list[str]) -> int:
     """Run the command line on `arguments` (without the program's name); the exit status."""
-    session = Session()
+    session = Invocation()
     # Before any parsing, so that a usage error is an object too.
     session.flags.json = "--json" in arguments[: (*arguments, "--").index("--")]
-    return boundary.guarded(session, lambda: _run(session, arguments))
+    return error_handler.run_with_error_handler(session, lambda: _run(session, arguments))
 
 
-def _run(session: Session, arguments: list[str]) -> int:
+def _run(session: Invocation, arguments: list[str]) -> int:
     try:
         with root.make_context("rootsd", list(arguments), obj=session) as context:
             status = root.invoke(context)
-            tell_news(session)
+            print_news(session)
             return status if isinstance(status, int) else 0
     except click.ClickException as error:
         session.output.error(ErrorCode.USAGE.value, error.format_message(), _help_for(error))

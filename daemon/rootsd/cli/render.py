@@ -1,4 +1,8 @@
-"""What is printed: a table on a terminal, tab-separated lines on a pipe, one object with --json.
+"""Print results: a table on a terminal, tab-separated lines in a pipe, JSON with --json.
+
+How a run of the command line talks: what the global flags said.
+
+What is printed: a table on a terminal, tab-separated lines on a pipe, one object with --json.
 
 Text that a project's author could choose goes through `safe_label`, so that no name can break a
 line, a field or a terminal. A program gets paths exactly, and no cell is cut for it. Standard
@@ -15,9 +19,20 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TextIO
 
-from rootsd.cli.layout import Fit, hanging, table, width, wrapped
-from rootsd.cli.manner import Flags
+from rootsd.cli.layout import ColumnFit, hanging_indent, table, width, wrap
 from rootsd.core.labels import safe_label, safe_text
+
+
+@dataclass(slots=True)
+class Flags:
+    """What the global flags say; filled in while the words are parsed, wherever they stand."""
+
+    json: bool = False
+    quiet: bool = False
+    verbose: bool = False
+    no_color: bool = False
+    no_input: bool = False
+
 
 SCHEMA = "rootsd/1"
 _FALLBACK = 80
@@ -45,7 +60,7 @@ class Column:
     cell: Callable[[Mapping[str, Any]], str]
     short: Callable[[Mapping[str, Any]], str] | None = None
     limit: int | None = None
-    fit: Fit = Fit.LINE
+    fit: ColumnFit = ColumnFit.LINE
     style: Mapping[str, str] = field(default_factory=dict)
     exact: Callable[[str], str] = whole_label
 
@@ -59,7 +74,7 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class CommandResult:
     """What a command found, in the words of `rootsd/1`; `extra` are fields beside the items."""
 
     items: Sequence[Mapping[str, Any]] = ()
@@ -90,7 +105,7 @@ class Output:
         """Whether a person reads standard output."""
         return not self._flags.json and sys.stdout.isatty()
 
-    def show(self, answer: Answer, columns: Sequence[Column]) -> None:
+    def show(self, answer: CommandResult, columns: Sequence[Column]) -> None:
         """The items as a table, lines or JSON; the warnings with them."""
         if self._flags.json:
             self.object(answer)
@@ -106,7 +121,7 @@ class Output:
             self._table(rows, columns)
         self.warn(answer.warnings)
 
-    def object(self, answer: Answer) -> None:
+    def object(self, answer: CommandResult) -> None:
         """The one JSON object, all ASCII: a terminal cannot be deceived by it either."""
         whole = {
             "schema": SCHEMA,
@@ -126,10 +141,10 @@ class Output:
                 error["choices"] = list(choices)
             self.line(json.dumps({"schema": SCHEMA, "command": self._command, "error": error}))
             return
-        for line in _lines(f"error: {message}"):
-            _tell(line)
+        for line in _message_lines(f"error: {message}"):
+            _print_message(line)
         for choice in choices:
-            _tell(f"{_INDENT}{safe_label(choice, limit=None)}")
+            _print_message(f"{_INDENT}{safe_label(choice, limit=None)}")
         if remedy:
             sys.stderr.write(f"{_INDENT}try: {safe_text(remedy)}\n")  # whole: it is to be copied
 
@@ -148,27 +163,27 @@ class Output:
     def labelled(self, label: str, text: str) -> None:
         """Write a label and safe text as data; on a terminal the text wraps beside the label."""
         if self.on_terminal:
-            for line in hanging(label, text, room_of(sys.stdout)):
+            for line in hanging_indent(label, text, terminal_width(sys.stdout)):
                 self.line(line)
         else:
             self.line(label + text)
 
     def whole(self, indent: int, text: str) -> None:
         """Write safe text that a person copies: never wrapped, indented where that leaves room."""
-        is_wide = self.on_terminal and indent + width(text) > room_of(sys.stdout)
+        is_wide = self.on_terminal and indent + width(text) > terminal_width(sys.stdout)
         self.line((_INDENT if is_wide else " " * indent) + text)
 
     def say(self, text: str) -> None:
         """Talk on stderr, one line; nothing with -q or --json."""
         if self.talks:
-            _tell(safe_text(text))
+            _print_message(safe_text(text))
 
     def warn(self, warnings: Sequence[str]) -> None:
         """Warnings on stderr, also with -q; with --json they are in the object."""
         if not self._flags.json:
             for warning in warnings:
-                for line in _lines(f"warning: {warning}"):
-                    _tell(line)
+                for line in _message_lines(f"warning: {warning}"):
+                    _print_message(line)
 
     def _table(self, rows: Sequence[Sequence[str]], columns: Sequence[Column]) -> None:
         titles = [column.title for column in columns]
@@ -184,28 +199,28 @@ class Output:
             return text if is_plain or style is None else f"\x1b[{_STYLES[style]}m{text}\x1b[0m"
 
         sys.stdout.writelines(
-            f"{line}\n" for line in table(titles, fits, rows, room_of(sys.stdout), paint)
+            f"{line}\n" for line in table(titles, fits, rows, terminal_width(sys.stdout), paint)
         )
 
 
-def _lines(message: str) -> list[str]:
+def _message_lines(message: str) -> list[str]:
     """Return the lines of a message of our own, each made safe; later lines are indented."""
     first, *rest = message.rstrip("\n").split("\n")
     return [safe_text(first), *(_INDENT + safe_text(line) for line in rest)]
 
 
-def _tell(line: str) -> None:
+def _print_message(line: str) -> None:
     """Write a safe line on stderr; on a terminal it wraps, and the rest of it is indented."""
     if sys.stderr.isatty():
-        room = room_of(sys.stderr)
+        room = terminal_width(sys.stderr)
         if width(line) > room:
-            first, *rest = wrapped(line.lstrip(" "), room - 2 * len(_INDENT))
+            first, *rest = wrap(line.lstrip(" "), room - 2 * len(_INDENT))
             start = line[: len(line) - len(line.lstrip(" "))]
             line = "\n".join((start + first, *(f"{start}{_INDENT}{each}" for each in rest)))
     sys.stderr.write(line + "\n")
 
 
-def room_of(stream: TextIO) -> int:
+def terminal_width(stream: TextIO) -> int:
     """Return the columns of the terminal that `stream` is; COLUMNS, if set, takes precedence."""
     told = os.environ.get("COLUMNS", "")
     if told.isdecimal() and int(told) > 0:

@@ -1,8 +1,32 @@
-"""The answer to a challenge: a word that a person types on the controlling terminal."""
+"""Talk to a person on a terminal: read keys, lines, and the challenge word; draw progress.
+
+The answer to a challenge: a word that a person types on the controlling terminal.
+
+Single keys from the terminal that a command runs on: one word of a person at a time.
+
+Where the terminal can tell keys as they are pressed no Enter is needed; else a line is read. What
+was typed before the question is dropped, and so is what comes as a burst: a paste, or the bytes of
+an arrow key, is no answer to a question that nobody has read.
+
+One line of progress on a terminal's standard error, redrawn in place and gone at the end.
+"""
 
 from __future__ import annotations
 
 import os
+import sys
+import termios
+import time
+import tty
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Self, TextIO
+
+from rootsd.cli.formatting import shorten_home
+from rootsd.cli.render import Flags
+from rootsd.core.labels import safe_label
+from rootsd.wire.daemon import ScanProgressItem
 
 _TERMINAL = "/dev/tty"
 
@@ -18,3 +42,118 @@ def typed_word() -> str | None:
         return None
     with os.fdopen(fd, "rb", buffering=0) as terminal:
         return terminal.readline().decode("utf-8", "replace").strip()
+
+
+_MAX_KEY_BYTES = 1024
+_CTRL_D = "\x04"  # ^D
+
+
+class Keyboard:
+    """The keys of standard input; questions go to standard error."""
+
+    def is_there(self) -> bool:
+        """Whether a person can be asked: both are a terminal."""
+        return sys.stdin.isatty() and sys.stderr.isatty()
+
+    def press(self, question: str) -> str:
+        """The one key that is pressed, or what was typed in a line; `q` at the end of input, `?`
+        for a burst of bytes."""
+        if os.environ.get("TERM") == "dumb":
+            return self._line(question)
+        fd = sys.stdin.fileno()
+        try:
+            # Before the question: what is typed once it can be read counts.
+            with _unbuffered_keys(fd):
+                _print_prompt(question)
+                pressed = os.read(fd, _MAX_KEY_BYTES)
+        except termios.error:
+            return self._line(question)
+        text = pressed.decode("utf-8", "replace")
+        if not pressed or text == _CTRL_D:
+            text = "q"
+        elif len(text) != 1:
+            text = "?"
+        _print_prompt(f"{text}\n" if text.isprintable() else "\n")
+        return text
+
+    def line(self, question: str) -> str:
+        """A line that is typed; empty where there is none."""
+        termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
+        _print_prompt(question)
+        return sys.stdin.readline().strip()
+
+    def _line(self, question: str) -> str:
+        _print_prompt(question)
+        typed = sys.stdin.readline()
+        return typed.strip() if typed else "q"
+
+
+def _print_prompt(text: str) -> None:
+    sys.stderr.write(text)
+    sys.stderr.flush()
+
+
+@contextmanager
+def _unbuffered_keys(fd: int) -> Iterator[None]:
+    """Keys come as they are pressed; ^C goes on to interrupt. What was typed before is dropped."""
+    before = termios.tcgetattr(fd)
+    tty.setcbreak(fd, termios.TCSAFLUSH)
+    try:
+        yield
+    finally:
+        termios.tcsetattr(fd, termios.TCSADRAIN, before)
+
+
+REDRAW_SECONDS = 0.1
+_CLEAR = "\r\x1b[K"
+
+
+class ProgressLine:
+    """Shows each notice it is given, but not more often than a person can read.
+
+    With `stream` None nothing is shown: no terminal, a dumb one, or -q or --json.
+    """
+
+    def __init__(
+        self, stream: TextIO | None, width: int = 80, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._stream = stream
+        self._width = width
+        self._clock = clock
+        self._drawn_at: float | None = None
+
+    @classmethod
+    def for_flags(cls, flags: Flags) -> ProgressLine:
+        """A line on stderr where a person looks at it and did not ask for quiet."""
+        wanted = not flags.quiet and not flags.json and os.environ.get("TERM") != "dumb"
+        if not wanted or not sys.stderr.isatty():
+            return cls(None)
+        return cls(sys.stderr, os.get_terminal_size(sys.stderr.fileno()).columns or 80)
+
+    def show(self, notice: ScanProgressItem) -> None:
+        """Draw the notice, unless the line was drawn a moment ago."""
+        now = self._clock()
+        if self._stream is None or (
+            self._drawn_at is not None and now - self._drawn_at < REDRAW_SECONDS
+        ):
+            return
+        self._drawn_at = now
+        counts = f"scanning: {notice['projects']:,} projects in {notice['folders']:,} folders"
+        room = self._width - len(counts) - 3
+        parent = safe_label(shorten_home(notice["parent"]), limit=max(room, 2))
+        text = f"{counts}  {parent}" if room > len(parent) // 2 else counts
+        self._stream.write(_CLEAR + text[: self._width - 1])
+        self._stream.flush()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._stream is not None and self._drawn_at is not None:
+            self._stream.write(_CLEAR)
+            self._stream.flush()

@@ -1,10 +1,17 @@
-"""All projects and rules at one moment, each judged; immutable, replaced whole by `plan`."""
+"""All projects and rules at one moment with their verdicts. Immutable; `plan` replaces it as a
+whole.
+
+All projects and rules at one moment, each judged; immutable, replaced whole by `plan`.
+
+How far a change reaches: whose judgement may be another one after it, and on whom one rests.
+"""
 
 from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
 from operator import attrgetter
@@ -12,15 +19,15 @@ from types import MappingProxyType
 
 from rootsd.core import names
 from rootsd.core.decide import (
-    Ground,
-    Judgement,
-    Surroundings,
+    DecisionContext,
+    Judgment,
+    VerdictReason,
+    approved_since_ns,
+    denial_of,
     is_denied_by_person,
     is_published,
     judge,
     root_of,
-    since_of,
-    why_denied,
 )
 from rootsd.core.model import (
     UNDECIDED,
@@ -29,13 +36,13 @@ from rootsd.core.model import (
     Presence,
     Project,
     ProjectKind,
-    Root,
+    PublishedRoot,
     Rule,
     SessionKey,
     Verdict,
 )
 from rootsd.core.paths import RefusedPlaces, ancestors, contains, is_utf8
-from rootsd.core.step import ALL_ALIKE, is_told_apart
+from rootsd.core.transition import NO_STABLE_IDENTITY, has_stable_identity
 
 _Inode = tuple[bytes, int, int]
 _BY_NAME = attrgetter("name")
@@ -60,8 +67,8 @@ class Catalog:
     rules: tuple[Rule, ...]
     places: RefusedPlaces
     next_rule: int = 1
-    judgements: Mapping[bytes, Judgement] = field(default_factory=dict)
-    roots: Mapping[bytes, Root] = field(default_factory=dict)
+    judgements: Mapping[bytes, Judgment] = field(default_factory=dict)
+    roots: Mapping[bytes, PublishedRoot] = field(default_factory=dict)
     identities: Mapping[bytes, Identity] = field(default_factory=dict)
     denied: frozenset[bytes] = frozenset()
     approvals: int = field(default=0, compare=False)
@@ -87,8 +94,8 @@ class Catalog:
         """This catalogue with `paths` judged anew and all others as they were in `before`."""
         anew = dict.fromkeys((*paths, *_differing(before._told_apart, self._told_apart)))
         affected = [project for path in anew if (project := self.projects.get(path)) is not None]
-        denied = _denied(self.rules, self.projects, before.denied.difference(anew), affected)
-        around = _surroundings(self.rules, self.projects, self.places, denied)
+        denied = _denied_paths(self.rules, self.projects, before.denied.difference(anew), affected)
+        around = _context(self.rules, self.projects, self.places, denied)
         judgements, roots = dict(before.judgements), dict(before.roots)
         identities = dict(before.identities)
         for path in anew:
@@ -160,7 +167,7 @@ class Catalog:
         known = before.__dict__.get("in_order")
         if known is None or len(anew) > _FEW:
             return
-        kept: list[Root] = list(known)
+        kept: list[PublishedRoot] = list(known)
         for path in anew:
             if (root := before.roots.get(path)) is not None:
                 at = bisect_left(kept, root.name, key=_BY_NAME)
@@ -173,12 +180,12 @@ class Catalog:
         self.__dict__["in_order"] = tuple(kept)
 
     @cached_property
-    def surroundings(self) -> Surroundings:
+    def surroundings(self) -> DecisionContext:
         """What every judgement in this catalogue looks at."""
-        return _surroundings(self.rules, self.projects, self.places, self.denied)
+        return _context(self.rules, self.projects, self.places, self.denied)
 
     @cached_property
-    def in_order(self) -> tuple[Root, ...]:
+    def in_order(self) -> tuple[PublishedRoot, ...]:
         """The roots in the order of their names, as they are published."""
         return tuple(sorted(self.roots.values(), key=_BY_NAME))
 
@@ -232,7 +239,7 @@ class Catalog:
     def frozen_looks(self) -> Mapping[str, bytes]:
         """Look of a name -> path, of the projects whose name was frozen: see `names.look_of`."""
         return {
-            names.look_of(name): project.path
+            names.comparison_key(name): project.path
             for project in self.projects.values()
             for name in (project.ruling.name, self._frozen_name_of(project))
             if name is not None
@@ -242,7 +249,7 @@ class Catalog:
     def _told_apart(self) -> Mapping[bytes, str]:
         """Path -> name, of the projects whose stored names look the same; mostly empty."""
         stored = ((p.path, n) for p in self.projects.values() if (n := p.ruling.name) is not None)
-        return names.told_apart(stored, self._id_of)
+        return names.disambiguate(stored, self._id_of)
 
     def _id_of(self, path: bytes) -> str:
         return self.projects[path].id
@@ -255,7 +262,7 @@ class Catalog:
         """Path -> the name proposed for it, for the projects without a frozen one."""
         unnamed = (p.path for p in self.projects.values() if p.ruling.name is None)
         stored = (p.path for p in self.projects.values() if p.ruling.name is not None)
-        return names.propose(
+        return names.propose_names(
             unnamed,
             self.frozen_looks,
             others=stored,
@@ -314,7 +321,7 @@ class Catalog:
 
     def since(self, project: Project) -> int | None:
         """Return since when `project` is approved without a break; see `decide.since_of`."""
-        return since_of(project, self.judgements[project.path], self.surroundings)
+        return approved_since_ns(project, self.judgements[project.path], self.surroundings)
 
     def below(self, folder: bytes) -> Iterable[Project]:
         """The projects at or below `folder`."""
@@ -346,8 +353,8 @@ class Catalog:
             return None
         if not is_utf8(project.path):
             return "its path is not UTF-8"
-        if not is_told_apart(project.sighting.identity):
-            return ALL_ALIKE
+        if not has_stable_identity(project.sighting.identity):
+            return NO_STABLE_IDENTITY
         return self.places.why_no_root(project.path)
 
     def is_waiting(self, project: Project) -> bool:
@@ -361,7 +368,7 @@ class Catalog:
     def _is_open(self, project: Project) -> bool:
         judgement = self.judgements[project.path]
         return (
-            judgement.ground in (Ground.UNDECIDED, Ground.LAPSED)
+            judgement.ground in (VerdictReason.UNDECIDED, VerdictReason.LAPSED)
             and project.sighting.absent_since is None
             and project.sighting.incomplete is None
             and project.sighting.hazard is None
@@ -409,7 +416,7 @@ def _are_alike(
     return (before and trait(before)) == (after and trait(after))
 
 
-def _denied(
+def _denied_paths(
     rules: tuple[Rule, ...],
     projects: Mapping[bytes, Project],
     known: frozenset[bytes],
@@ -418,23 +425,23 @@ def _denied(
     """The projects that a denial stands on: `known`, and those of `affected` that have one."""
     by_person = (project.path for project in affected if is_denied_by_person(project))
     folders = _folders_denied_by_person(projects, known.union(by_person))
-    around = Surroundings(rules, folders, frozenset(), lambda _: None)
-    return known.union(p.path for p in affected if why_denied(p, around) is not None)
+    around = DecisionContext(rules, folders, frozenset(), lambda _: None)
+    return known.union(p.path for p in affected if denial_of(p, around) is not None)
 
 
-def _surroundings(
+def _context(
     rules: tuple[Rule, ...],
     projects: Mapping[bytes, Project],
     places: RefusedPlaces,
     denied: frozenset[bytes],
-) -> Surroundings:
+) -> DecisionContext:
     """What to judge by, where `denied` are all projects that a denial stands on.
 
     Nothing in it refers to a catalogue: a cycle would keep each replaced catalogue in memory
     until the garbage collector comes by.
     """
     holding = (f for path in denied if path.startswith(b"/") for f in ancestors(path))
-    around = Surroundings(
+    around = DecisionContext(
         rules,
         _folders_denied_by_person(projects, denied),
         frozenset(holding),
@@ -468,13 +475,13 @@ def _folders_denied_by_person(
 
 
 def _approved_since(
-    projects: Mapping[bytes, Project], around: Surroundings, path: bytes
+    projects: Mapping[bytes, Project], around: DecisionContext, path: bytes
 ) -> int | None:
     """Return since when the main checkout at `path` is approved itself, or None if it is not."""
     project = projects.get(path)
     if project is None or project.sighting.main_checkout is not None:
         return None
-    return since_of(project, judge(project, around), around)
+    return approved_since_ns(project, judge(project, around), around)
 
 
 def _is_undecided(project: Project) -> bool:
@@ -486,3 +493,45 @@ def _is_undecided(project: Project) -> bool:
 def _inode_of(identity: Identity) -> _Inode:
     """What two identities have in common where they are the same, and others may."""
     return identity.filesystem, identity.inode, identity.owner
+
+
+# Up to here it is quicker to compare each path with each folder than to go through its ancestors.
+_FEW_FOLDERS = 16
+
+
+def affected_paths(
+    touched: Iterable[bytes], overruled: AbstractSet[bytes], catalog: Catalog
+) -> AbstractSet[bytes]:
+    """The projects whose judgement may change with `touched`, of which `overruled` were denied
+    or forgotten.
+
+    That is: themselves, what holds them (withheld when they are denied), what lies below the
+    overruled ones, and the worktrees of all.
+    """
+    near = {*touched, *(project.path for project in catalog.over(touched))}
+    if overruled:
+        near.update(_below(overruled, catalog.projects))
+    linked = catalog.linked
+    return near.union(*(linked[path] for path in linked.keys() & near))
+
+
+def identities_behind(path: bytes, catalog: Catalog) -> Mapping[bytes, Identity]:
+    """The published folders, with their approved identities, by which it is settled what `path` is
+    to clients: those at or above it, and for worktrees their main checkouts."""
+    holding = [p for p in catalog.over((path,)) if p.path in catalog.roots]
+    mains = (p.sighting.main_checkout for p in holding)
+    settling = {*(p.path for p in holding), *(main for main in mains if main is not None)}
+    identities = catalog.identities
+    return {at: identities[at] for at in settling if at in identities}
+
+
+def _below(folders: AbstractSet[bytes], paths: Iterable[bytes]) -> Iterable[bytes]:
+    """Those of the paths that lie below one of the folders."""
+    if len(folders) > _FEW_FOLDERS:
+        return (path for path in paths if not folders.isdisjoint(_folders_above(path)))
+    starts = tuple(folder + b"/" for folder in folders if folder.startswith(b"/"))
+    return (path for path in paths if path.startswith(starts))
+
+
+def _folders_above(path: bytes) -> Iterable[bytes]:
+    return ancestors(path) if path.startswith(b"/") else ()

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from rootsd.core.callers import Guard
+from rootsd.core.guard import Guard
 from rootsd.core.model import UNDECIDED, Actor, Project, Rule
 
 
-class Verb(StrEnum):
+class ChangeVerb(StrEnum):
     """What happened, as the history tells it. `OBSERVED` alone leaves no event behind."""
 
     OBSERVED = "observed"
@@ -39,7 +39,7 @@ class ProjectChange:
     path: bytes
     before: Project | None
     after: Project | None
-    verb: Verb
+    verb: ChangeVerb
     actor: Actor | None = None
 
     @property
@@ -57,7 +57,7 @@ class RuleChange:
     number: int
     before: Rule | None
     after: Rule | None
-    verb: Verb
+    verb: ChangeVerb
     actor: Actor
 
 
@@ -67,7 +67,7 @@ class GuardChange:
 
     after: Guard
     actor: Actor
-    verb: Verb = Verb.GUARD_SET
+    verb: ChangeVerb = ChangeVerb.GUARD_SET
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class FocusChange:
 
     after: str | None
     actor: Actor
-    verb: Verb = Verb.FOCUS_SET
+    verb: ChangeVerb = ChangeVerb.FOCUS_SET
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class Attempt:
 
     what: str
     actor: Actor
-    verb: Verb = Verb.REFUSED
+    verb: ChangeVerb = ChangeVerb.REFUSED
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,11 +100,11 @@ class ParentChange:
     """
 
     path: bytes
-    verb: Verb
+    verb: ChangeVerb
     actor: Actor | None
 
 
 Change = ProjectChange | RuleChange
 """What changes the catalogue."""
-Note = GuardChange | FocusChange | ParentChange | Attempt
+AuditRecord = GuardChange | FocusChange | ParentChange | Attempt
 """What the history tells, too, and no catalogue holds."""

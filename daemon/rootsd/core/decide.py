@@ -1,4 +1,21 @@
-"""The one decision function, and the one predicate for what is published.
+"""Decide the verdict on a project, whether it is published, and which worktrees inherit an
+approval.
+
+When a linked worktree inherits the approval of its main checkout.
+
+Anybody can write a `.git` file that names an approved repository, and an archive can hold the
+link back as well. Two things cannot be forged by a file: the birth time of a folder, and the
+moment at which a person approved. A worktree inherits only if all of these hold:
+
+* The repository links back to it. `rootsd.vcs.git.repository` checks that.
+* `git worktree add` made it: the folder, its `.git` file, and its entry in the repository were
+  born within two seconds.
+* It is not a parent, and it holds no parent, no main checkout and no other known project. It may
+  hold worktrees that inherit from the same main checkout: they are published anyway.
+* Neither its `.git` file nor its entry was replaced since the last grant.
+* Its entry was born after the approval, or the person saw the folder and confirmed it.
+
+The one decision function, and the one predicate for what is published.
 
 `judge` says what the verdict on a project is and on what ground, with the rest of the catalogue
 as its surroundings; `voices` what else speaks for or against it. `is_published` answers "may
@@ -6,35 +23,74 @@ clients see this?" for everyone who asks.
 
 Precedence, the same at every depth: a person's denial, of the folder or of one above it; a deny
 rule; a person's approval whose identity holds; an approve rule; the main checkout of a linked
-worktree (`rootsd.core.worktrees`); else pending. What holds a denied project is withheld, since a
+worktree (`rootsd.core.decide`); else pending. What holds a denied project is withheld, since a
 root includes what lies below it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from rootsd.core.encoding import to_ns
 from rootsd.core.model import (
     ActorKind,
     Identity,
     LapseReason,
+    ObservedState,
     Presence,
     Project,
     ProjectKind,
-    Root,
+    PublishedRoot,
     Rule,
-    Sighting,
     Verdict,
 )
 from rootsd.core.paths import ancestors, contains, is_utf8, text_of
-from rootsd.core.records import to_ns
-from rootsd.core.rules import speaking
-from rootsd.core.worktrees import Doubt, doubt_about_birth, doubt_about_place, entry_born_ns
+from rootsd.core.rules import first_match
+
+CREATION_WINDOW_NS = 2 * 10**9
 
 
-class Ground(StrEnum):
+class InheritanceBlocker(StrEnum):
+    """Why a worktree of an approved main checkout does not inherit the approval."""
+
+    NO_BIRTH_TIMES = "its file system does not record when files were created"
+    BORN_APART = "its folder, its .git file and its entry in git were not created together"
+    REPLACED = "its .git file or its entry in git was replaced"
+    PARENT = "it is a parent, or holds one"
+    HOLDS_MAIN = "it holds its main checkout"
+    HOLDS_PROJECT = "it holds another project"
+    OLDER = "it existed before its main checkout was approved"
+
+
+def entry_born_ns(identity: Identity | None) -> int | None:
+    """Return when the repository got its entry for a worktree, or None if nothing tells."""
+    target = identity.git_target if identity is not None else None
+    return target.born_ns if target is not None else None
+
+
+def creation_blocker(identity: Identity | None) -> InheritanceBlocker | None:
+    """Return why a folder may not have been made by `git worktree add`, or None if it was."""
+    if identity is None:
+        return InheritanceBlocker.NO_BIRTH_TIMES
+    births = [identity.born_ns, identity.git_born_ns, entry_born_ns(identity)]
+    known = [born for born in births if born is not None]
+    if len(known) < len(births):
+        return InheritanceBlocker.NO_BIRTH_TIMES
+    return InheritanceBlocker.BORN_APART if max(known) - min(known) > CREATION_WINDOW_NS else None
+
+
+def location_blocker(
+    path: bytes, main: bytes, parents: Iterable[bytes]
+) -> InheritanceBlocker | None:
+    """Return why a folder at `path` would show more than a worktree of `main`, or None."""
+    if any(contains(path, parent) for parent in parents):
+        return InheritanceBlocker.PARENT
+    return InheritanceBlocker.HOLDS_MAIN if contains(path, main) else None
+
+
+class VerdictReason(StrEnum):
     """Why a verdict is what it is."""
 
     DENIED = "denied"
@@ -49,17 +105,17 @@ class Ground(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class Judgment:
     """The verdict on a project, its ground, and what spoke: another folder or a rule's number.
     `by` is None where what was decided about the project itself did, or nothing."""
 
     verdict: Verdict
-    ground: Ground
+    ground: VerdictReason
     by: bytes | int | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class DecisionContext:
     """What `judge` needs to know besides the project itself.
 
     `denied` are the folders that a person denied; `holding_denied` the folders above any project
@@ -77,45 +133,45 @@ class Surroundings:
 
 
 # Thousands of projects have one of these: 64 bytes each.
-_APPROVED = Judgement(Verdict.APPROVED, Ground.APPROVED)
-_DENIED = Judgement(Verdict.DENIED, Ground.DENIED)
-_PENDING = Judgement(Verdict.PENDING, Ground.UNDECIDED)
-_LAPSED = Judgement(Verdict.PENDING, Ground.LAPSED)
+_APPROVED = Judgment(Verdict.APPROVED, VerdictReason.APPROVED)
+_DENIED = Judgment(Verdict.DENIED, VerdictReason.DENIED)
+_PENDING = Judgment(Verdict.PENDING, VerdictReason.UNDECIDED)
+_LAPSED = Judgment(Verdict.PENDING, VerdictReason.LAPSED)
 
 
-def judge(project: Project, around: Surroundings) -> Judgement:
+def judge(project: Project, around: DecisionContext) -> Judgment:
     """The verdict on `project` as things stand."""
-    return next(voices(project, around))
+    return next(judgments_by_precedence(project, around))
 
 
-def why_denied(project: Project, around: Surroundings) -> Judgement | None:
+def denial_of(project: Project, around: DecisionContext) -> Judgment | None:
     """The denial that stands on `project`, if one does."""
     return next(_denials(project, around), None)
 
 
-def voices(project: Project, around: Surroundings) -> Iterator[Judgement]:
+def judgments_by_precedence(project: Project, around: DecisionContext) -> Iterator[Judgment]:
     """Everything that speaks for or against `project`, by precedence: the first is the verdict."""
     yield from _denials(project, around)
     is_withheld = project.path in around.holding_denied
     for approval in _approvals(project, around):
         if is_withheld:
             is_withheld = False
-            yield Judgement(Verdict.PENDING, Ground.HOLDS_DENIED)
+            yield Judgment(Verdict.PENDING, VerdictReason.HOLDS_DENIED)
         yield approval
     yield _LAPSED if project.ruling.lapse else _PENDING
 
 
-def _denials(project: Project, around: Surroundings) -> Iterator[Judgement]:
+def _denials(project: Project, around: DecisionContext) -> Iterator[Judgment]:
     if is_denied_by_person(project):
         yield _DENIED
     if around.denied and project.sighting.kind is not ProjectKind.URI:
         for folder in ancestors(project.path):
             if folder in around.denied:
-                yield Judgement(Verdict.DENIED, Ground.DENIED_ABOVE, folder)
+                yield Judgment(Verdict.DENIED, VerdictReason.DENIED_ABOVE, folder)
                 break  # the nearest, which is the one to take back
-    rule = speaking(around.rules, project.path, Verdict.DENIED)
+    rule = first_match(around.rules, project.path, Verdict.DENIED)
     if rule is not None:
-        yield Judgement(Verdict.DENIED, Ground.DENY_RULE, rule.number)
+        yield Judgment(Verdict.DENIED, VerdictReason.DENY_RULE, rule.number)
 
 
 def is_denied_by_person(project: Project) -> bool:
@@ -124,7 +180,7 @@ def is_denied_by_person(project: Project) -> bool:
     return decision is not None and decision.verdict is Verdict.DENIED
 
 
-def _approvals(project: Project, around: Surroundings) -> Iterator[Judgement]:
+def _approvals(project: Project, around: DecisionContext) -> Iterator[Judgment]:
     ruling, seen = project.ruling, project.sighting
     decision = ruling.decision
     if (
@@ -135,12 +191,12 @@ def _approvals(project: Project, around: Surroundings) -> Iterator[Judgement]:
         yield _APPROVED
     givers = {grant.actor.kind for grant in ruling.grants if _holds(grant.identity, seen)}
     if ActorKind.RULE in givers and (rule := approving_rule(project, around)) is not None:
-        yield Judgement(Verdict.APPROVED, Ground.APPROVE_RULE, rule.number)
+        yield Judgment(Verdict.APPROVED, VerdictReason.APPROVE_RULE, rule.number)
     if ActorKind.MAIN_CHECKOUT in givers and _inherits(project, around):
-        yield Judgement(Verdict.APPROVED, Ground.MAIN_CHECKOUT, seen.main_checkout)
+        yield Judgment(Verdict.APPROVED, VerdictReason.MAIN_CHECKOUT, seen.main_checkout)
 
 
-def _inherits(project: Project, around: Surroundings) -> bool:
+def _inherits(project: Project, around: DecisionContext) -> bool:
     """Return whether a grant as a worktree still counts."""
     seen = project.sighting
     main = seen.main_checkout
@@ -154,11 +210,11 @@ def _inherits(project: Project, around: Surroundings) -> bool:
             and grant.identity.keeps_git_file(seen.identity)
             for grant in project.ruling.grants
         )
-        and _lasting_doubt(project, around) is None
+        and _permanent_blocker(project, around) is None
     )
 
 
-def doubt_about(project: Project, around: Surroundings) -> Doubt | None:
+def inheritance_blocker(project: Project, around: DecisionContext) -> InheritanceBlocker | None:
     """Return why `project`, a worktree, gets no grant from its approved main checkout.
 
     None also if it is no worktree, or if its main checkout is not approved: then there is no
@@ -168,54 +224,59 @@ def doubt_about(project: Project, around: Surroundings) -> Doubt | None:
     since = around.approved_since(main) if main is not None else None
     if since is None:
         return None
-    if (doubt := _lasting_doubt(project, around)) is not None:
+    if (doubt := _permanent_blocker(project, around)) is not None:
         return doubt
     lapse = project.ruling.lapse
     if lapse is not None and lapse.reason is LapseReason.RETARGETED:
-        return Doubt.REPLACED
+        return InheritanceBlocker.REPLACED
     born = entry_born_ns(project.sighting.identity)
-    return Doubt.OLDER if born is None or born <= since else None
+    return InheritanceBlocker.OLDER if born is None or born <= since else None
 
 
-def doubt_about_sweep(project: Project, around: Surroundings) -> Doubt | None:
+def bulk_approval_blocker(project: Project, around: DecisionContext) -> InheritanceBlocker | None:
     """Return why an approval that does not name `project` leaves it out, or None.
 
     A forged `.git` file can make a folder look like a worktree. A person who names the folder can
     approve it all the same. `Doubt.OLDER` does not count here.
     """
     if any(contains(project.path, parent) for parent in around.parents):
-        return Doubt.PARENT
+        return InheritanceBlocker.PARENT
     if project.sighting.main_checkout is None:
         return None
     lapse = project.ruling.lapse
     if lapse is not None and lapse.reason is LapseReason.RETARGETED:
-        return Doubt.REPLACED
-    return _lasting_doubt(project, around)
+        return InheritanceBlocker.REPLACED
+    return _permanent_blocker(project, around)
 
 
-def _lasting_doubt(project: Project, around: Surroundings) -> Doubt | None:
+def _permanent_blocker(project: Project, around: DecisionContext) -> InheritanceBlocker | None:
     """Return the doubt about a worktree that no confirmation removes."""
     seen = project.sighting
     main = seen.main_checkout or b""
-    doubt = doubt_about_birth(seen.identity)
-    doubt = doubt or doubt_about_place(project.path, main, around.parents)
+    doubt = creation_blocker(seen.identity)
+    doubt = doubt or location_blocker(project.path, main, around.parents)
     if doubt is None and not all(
         _is_harmless(p, main, around) for p in around.inside(project.path)
     ):
-        doubt = Doubt.HOLDS_PROJECT
+        doubt = InheritanceBlocker.HOLDS_PROJECT
     return doubt
 
 
-def _is_harmless(inner: Project, main: bytes, around: Surroundings) -> bool:
+def _is_harmless(inner: Project, main: bytes, around: DecisionContext) -> bool:
     """Return whether a worktree of `main` that holds `inner` shows nothing but its own files."""
     if inner.sighting.presence is Presence.MISSING:
         return True
     if inner.sighting.main_checkout != main:
         return False
-    return doubt_about(inner, around) is None or judge(inner, around).verdict is Verdict.APPROVED
+    return (
+        inheritance_blocker(inner, around) is None
+        or judge(inner, around).verdict is Verdict.APPROVED
+    )
 
 
-def since_of(project: Project, judgement: Judgement, around: Surroundings) -> int | None:
+def approved_since_ns(
+    project: Project, judgement: Judgment, around: DecisionContext
+) -> int | None:
     """Return since when `project` is approved without a break, in nanoseconds since the epoch.
 
     None if it is not approved for all sessions, or only as a worktree. The number also names the
@@ -223,9 +284,9 @@ def since_of(project: Project, judgement: Judgement, around: Surroundings) -> in
     """
     ruling = project.ruling
     match judgement.ground:
-        case Ground.APPROVED if (decision := ruling.decision) and decision.session is None:
+        case VerdictReason.APPROVED if (decision := ruling.decision) and decision.session is None:
             return to_ns(decision.at) if decision.since_ns is None else decision.since_ns
-        case Ground.APPROVE_RULE if (rule := approving_rule(project, around)) is not None:
+        case VerdictReason.APPROVE_RULE if (rule := approving_rule(project, around)) is not None:
             grants = (g for g in ruling.grants if g.actor.kind is ActorKind.RULE)
             grant = next(grants)
             given = to_ns(grant.at) if grant.since_ns is None else grant.since_ns
@@ -234,19 +295,19 @@ def since_of(project: Project, judgement: Judgement, around: Surroundings) -> in
             return None
 
 
-def approving_rule(project: Project, around: Surroundings) -> Rule | None:
+def approving_rule(project: Project, around: DecisionContext) -> Rule | None:
     """The approve rule that covers `project`, if one does."""
-    return speaking(around.rules, project.path, Verdict.APPROVED)
+    return first_match(around.rules, project.path, Verdict.APPROVED)
 
 
-def _holds(approved: Identity | None, sighting: Sighting) -> bool:
+def _holds(approved: Identity | None, sighting: ObservedState) -> bool:
     if sighting.kind is ProjectKind.URI:
         return True
     seen = sighting.identity
     return approved is not None and seen is not None and approved.holds_for(seen)
 
 
-def is_published(project: Project, judgement: Judgement) -> bool:
+def is_published(project: Project, judgement: Judgment) -> bool:
     """Whether clients may be told of `project`: approved, there, safe, and readable."""
     return (
         judgement.verdict is Verdict.APPROVED
@@ -256,11 +317,11 @@ def is_published(project: Project, judgement: Judgement) -> bool:
     )
 
 
-def root_of(project: Project, name: str | None = None) -> Root:
+def root_of(project: Project, name: str | None = None) -> PublishedRoot:
     """Return a published project as clients see it: under `name`, else its frozen name."""
     ruling, decision = project.ruling, project.ruling.decision
     session = None if decision is None else decision.session
-    return Root(
+    return PublishedRoot(
         path=project.path,
         name=name or ruling.name or text_of(project.path),
         kind=project.sighting.kind,

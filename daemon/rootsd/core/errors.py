@@ -1,12 +1,16 @@
-"""Errors that a caller can act on: a code, a sentence, and the command to type next.
+"""Expected errors with a code, a message and a remedy, and the exit status for each code.
+
+Errors that a caller can act on: a code, a sentence, and the command to type next.
 
 `RootsdError` is what is expected to go wrong; anything else is a bug and ends the process.
+
+The exit statuses, one for each way a command can end; from 64 to 78 those of sysexits(3).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from enum import StrEnum
+from enum import IntEnum, StrEnum
 
 
 class ErrorCode(StrEnum):
@@ -109,3 +113,26 @@ class Busy(RootsdError):
     """Somebody else holds what is needed; the same call may succeed later."""
 
     code = ErrorCode.BUSY
+
+
+class Exit(IntEnum):
+    """What `$?` says. The members up to BAD_CONFIG bear the names of the error codes."""
+
+    OK = 0
+    FAILED = 1
+    USAGE = 2
+    PENDING = 3
+    DENIED = 4
+    NOTHING_MATCHED = 5
+    AMBIGUOUS = 6
+    REFUSED = 7
+    UNREACHABLE = 69
+    BUSY = 75
+    BAD_CONFIG = 78
+    INTERRUPTED = 130  # 128 + SIGINT, as shells have it
+    BROKEN_PIPE = 141  # 128 + SIGPIPE
+
+
+def exit_of(code: ErrorCode) -> Exit:
+    """The status that a command ends with after an error of this code."""
+    return Exit[code.name]

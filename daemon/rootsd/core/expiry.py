@@ -16,7 +16,7 @@ _NS = 10**9
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class ClockReading:
     """Now, by both clocks. `boot` names this start of the machine; empty where none is known."""
 
     wall: datetime
@@ -29,19 +29,19 @@ class Moment:
         return Expiry(end, self.boot, self.since_boot_ns + seconds * _NS)
 
 
-def due_ns(decision: Decision, now: Moment) -> int | None:
+def due_ns(decision: Decision, now: ClockReading) -> int | None:
     """When the approval ends, in nanoseconds after this start of the machine; None for never."""
     expires = decision.expires
     return None if expires is None else _due_ns(expires, decision.at, now)
 
 
-def has_ended(lapse: Lapse, now: Moment) -> bool:
+def has_ended(lapse: Lapse, now: ClockReading) -> bool:
     """Whether the approval that lapsed would have ended by now."""
     expires = lapse.expires
     return expires is not None and _due_ns(expires, lapse.at, now) <= now.since_boot_ns
 
 
-def _due_ns(expires: Expiry, earlier: datetime, now: Moment) -> int:
+def _due_ns(expires: Expiry, earlier: datetime, now: ClockReading) -> int:
     """`earlier` is a moment that is past."""
     if expires.boot and expires.boot == now.boot:
         return expires.since_boot_ns

@@ -19,32 +19,21 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 
-from rootsd.core.callers import Guard
 from rootsd.core.changes import (
     Attempt,
+    AuditRecord,
     Change,
+    ChangeVerb,
     FocusChange,
     GuardChange,
-    Note,
     ParentChange,
     ProjectChange,
     RuleChange,
-    Verb,
 )
-from rootsd.core.fields import BadRecord
-from rootsd.core.model import (
-    UNDECIDED,
-    Actor,
-    ActorKind,
-    LapseReason,
-    Project,
-    Rule,
-    Ruling,
-    Verdict,
-)
-from rootsd.core.records import (
-    Focused,
-    RuledProject,
+from rootsd.core.encoding import (
+    BadRecord,
+    FocusRecord,
+    ProjectRecord,
     decode_actor,
     decode_focus,
     decode_guard,
@@ -58,7 +47,18 @@ from rootsd.core.records import (
     from_ns,
     to_ns,
 )
-from rootsd.core.step import lapse_of
+from rootsd.core.guard import Guard
+from rootsd.core.model import (
+    UNDECIDED,
+    Actor,
+    ActorKind,
+    LapseReason,
+    Project,
+    Rule,
+    Ruling,
+    Verdict,
+)
+from rootsd.core.transition import make_lapse
 
 
 class BrokenChain(Exception):
@@ -76,7 +76,7 @@ class SubjectKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class EventSubject:
     """What an event is about: a project by its path, a rule by its number in decimal digits, a
     setting by its name. An attempt, by what it was, and a parent, by its path, have no outcome."""
 
@@ -85,29 +85,29 @@ class Subject:
 
 
 @dataclass(frozen=True, slots=True)
-class Head:
+class ChainHead:
     """Where a chain ends: the last event's sequence number and hash."""
 
     seq: int
     hash: bytes
 
 
-START = Head(0, bytes(32))
-GUARD = Subject(SubjectKind.SETTING, b"guard")
-FOCUS = Subject(SubjectKind.SETTING, b"focus")
-MAX_DIGITS = 18
+CHAIN_START = ChainHead(0, bytes(32))
+GUARD_SUBJECT = EventSubject(SubjectKind.SETTING, b"guard")
+FOCUS_SUBJECT = EventSubject(SubjectKind.SETTING, b"focus")
+MAX_RULE_DIGITS = 18
 _to_json = json.JSONEncoder(separators=(",", ":")).encode
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
-    """One decision. `actor` and `body` are canonical JSON texts; see `rootsd.core.records`."""
+class HistoryEvent:
+    """One decision. `actor` and `body` are canonical JSON texts; see `rootsd.core.encoding`."""
 
     seq: int
     at_ns: int
     actor: str
-    verb: Verb
-    subject: Subject
+    verb: ChangeVerb
+    subject: EventSubject
     body: str | None
     prev: bytes
     hash: bytes
@@ -118,15 +118,15 @@ class Event:
         return from_ns(self.at_ns)
 
     @property
-    def head(self) -> Head:
+    def head(self) -> ChainHead:
         """The end of a chain whose last event this is."""
-        return Head(self.seq, self.hash)
+        return ChainHead(self.seq, self.hash)
 
     def decided_by(self) -> Actor | None:
         """Who ordered it; None for what the daemon saw, as a lapse. Raises BadRecord."""
         return decode_actor(self.actor)
 
-    def outcome(self) -> RuledProject | Rule | Guard | Focused | None:
+    def outcome(self) -> ProjectRecord | Rule | Guard | FocusRecord | None:
         """What was decided about the subject from then on. Raises BadRecord."""
         if self.body is None:
             return None
@@ -135,7 +135,7 @@ class Event:
                 return decode_project(self.body)
             case SubjectKind.RULE:
                 return decode_rule(rule_number(self.subject), self.body)
-            case SubjectKind.SETTING if self.subject == FOCUS:
+            case SubjectKind.SETTING if self.subject == FOCUS_SUBJECT:
                 return decode_focus(self.body)
             case SubjectKind.SETTING:
                 return decode_guard(self.body)
@@ -144,31 +144,35 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
-class Fold:
+class HistoryState:
     """What a history comes to: its end, and the last event of each subject with an outcome."""
 
-    head: Head
-    standing: dict[Subject, Event]
+    head: ChainHead
+    standing: dict[EventSubject, HistoryEvent]
 
 
-def rule_subject(number: int) -> Subject:
+def rule_subject(number: int) -> EventSubject:
     """The subject of the events about rule `number`."""
-    return Subject(SubjectKind.RULE, b"%d" % number)
+    return EventSubject(SubjectKind.RULE, b"%d" % number)
 
 
-def rule_number(subject: Subject) -> int:
+def rule_number(subject: EventSubject) -> int:
     """The number of the rule that `subject` is; raises BadRecord."""
-    if not subject.key.isdigit() or len(subject.key) > MAX_DIGITS:
+    if not subject.key.isdigit() or len(subject.key) > MAX_RULE_DIGITS:
         raise BadRecord("the key of a rule is not a number")
     return int(subject.key)
 
 
-def events_for(changes: Iterable[Change | Note], at: datetime, head: Head) -> list[Event]:
+def events_for(
+    changes: Iterable[Change | AuditRecord], at: datetime, head: ChainHead
+) -> list[HistoryEvent]:
     """The events that record the decisions among `changes`, chained to `head`."""
-    return _chained([draft for change in changes for draft in _drafts(change)], at, head)
+    return _chained([draft for change in changes for draft in _unsealed_events(change)], at, head)
 
 
-def verified(events: Iterable[Event], head: Head = START) -> Iterator[Event]:
+def verify_chain(
+    events: Iterable[HistoryEvent], head: ChainHead = CHAIN_START
+) -> Iterator[HistoryEvent]:
     """Pass on `events` while each follows from the one before; raises BrokenChain at the first
     that does not. Nothing is verified that is not consumed."""
     for event in events:
@@ -178,73 +182,73 @@ def verified(events: Iterable[Event], head: Head = START) -> Iterator[Event]:
         head = event.head
 
 
-def fold(events: Iterable[Event]) -> Fold:
+def fold(events: Iterable[HistoryEvent]) -> HistoryState:
     """What `events`, a whole history from its start, come to."""
-    head = START
-    standing: dict[Subject, Event] = {}
+    head = CHAIN_START
+    standing: dict[EventSubject, HistoryEvent] = {}
     for event in events:
         head = event.head
         if event.body is None:
             standing.pop(event.subject, None)
         else:
             standing[event.subject] = event
-    return Fold(head, standing)
+    return HistoryState(head, standing)
 
 
-def distrust(state: Fold, at: datetime) -> list[Event]:
+def lapse_all_approvals(state: HistoryState, at: datetime) -> list[HistoryEvent]:
     """The events that take back every approval, for a history whose end may be lost: a decision
     in the lost part may have taken any of them back.
 
     Approvals, grants and approve rules lapse, denials and deny rules stay; the guard is the usual
     one again.
     """
-    drafts: list[_Draft] = []
+    drafts: list[_UnsealedEvent] = []
     for subject, last in state.standing.items():
         match last.outcome():
-            case RuledProject() as project:
+            case ProjectRecord() as project:
                 ruling = _without_approval(project.ruling, at)
                 if ruling != project.ruling:
                     body = encode_project(replace(project, ruling=ruling))
-                    drafts.append(_Draft(None, Verb.LAPSED, subject, body))
+                    drafts.append(_UnsealedEvent(None, ChangeVerb.LAPSED, subject, body))
             case Rule(verdict=Verdict.APPROVED) as rule:
                 body = encode_rule(replace(rule, verdict=Verdict.PENDING))
-                drafts.append(_Draft(None, Verb.LAPSED, subject, body))
+                drafts.append(_UnsealedEvent(None, ChangeVerb.LAPSED, subject, body))
             case Guard():
-                drafts.append(_Draft(None, Verb.GUARD_SET, subject, None))
+                drafts.append(_UnsealedEvent(None, ChangeVerb.GUARD_SET, subject, None))
             case _:
                 pass
     return _chained(drafts, at, state.head)
 
 
 @dataclass(frozen=True, slots=True)
-class _Draft:
+class _UnsealedEvent:
     """What an event will say, before it has a place in the chain."""
 
     actor: Actor | None
-    verb: Verb
-    subject: Subject
+    verb: ChangeVerb
+    subject: EventSubject
     body: str | None
 
 
-def _drafts(change: Change | Note) -> Iterator[_Draft]:
+def _unsealed_events(change: Change | AuditRecord) -> Iterator[_UnsealedEvent]:
     match change:
         case RuleChange(number=number, after=after):
             body = encode_rule(after) if after else None
-            yield _Draft(change.actor, change.verb, rule_subject(number), body)
+            yield _UnsealedEvent(change.actor, change.verb, rule_subject(number), body)
         case GuardChange(after=guard):
-            yield _Draft(change.actor, change.verb, GUARD, encode_guard(guard))
+            yield _UnsealedEvent(change.actor, change.verb, GUARD_SUBJECT, encode_guard(guard))
         case FocusChange(after=tag):
-            body = encode_focus(Focused(tag)) if tag is not None else None
-            yield _Draft(change.actor, change.verb, FOCUS, body)
+            body = encode_focus(FocusRecord(tag)) if tag is not None else None
+            yield _UnsealedEvent(change.actor, change.verb, FOCUS_SUBJECT, body)
         case Attempt(what=what):
-            subject = Subject(SubjectKind.ATTEMPT, what.encode("utf-8", "surrogateescape"))
-            yield _Draft(change.actor, change.verb, subject, None)
+            subject = EventSubject(SubjectKind.ATTEMPT, what.encode("utf-8", "surrogateescape"))
+            yield _UnsealedEvent(change.actor, change.verb, subject, None)
         case ParentChange(path=path):
-            subject = Subject(SubjectKind.PARENT, path)
-            yield _Draft(change.actor, change.verb, subject, None)
+            subject = EventSubject(SubjectKind.PARENT, path)
+            yield _UnsealedEvent(change.actor, change.verb, subject, None)
         case ProjectChange() if change.is_decision:
-            subject = Subject(SubjectKind.PROJECT, change.path)
-            yield _Draft(change.actor, change.verb, subject, _project_body(change.after))
+            subject = EventSubject(SubjectKind.PROJECT, change.path)
+            yield _UnsealedEvent(change.actor, change.verb, subject, _project_body(change.after))
         case ProjectChange():
             return
 
@@ -252,7 +256,7 @@ def _drafts(change: Change | Note) -> Iterator[_Draft]:
 def _project_body(project: Project | None) -> str | None:
     if project is None or project.ruling == UNDECIDED:
         return None
-    return encode_project(RuledProject(project.id, project.sighting.kind, project.ruling))
+    return encode_project(ProjectRecord(project.id, project.sighting.kind, project.ruling))
 
 
 def _without_approval(ruling: Ruling, at: datetime) -> Ruling:
@@ -261,7 +265,7 @@ def _without_approval(ruling: Ruling, at: datetime) -> Ruling:
     if not approved and not ruling.grants:
         return ruling
     by = ActorKind.PERSON if approved else ruling.grants[-1].actor.kind
-    lapse = lapse_of(decision, LapseReason.STORE_RESTORED, at, by)
+    lapse = make_lapse(decision, LapseReason.STORE_RESTORED, at, by)
     return replace(
         ruling,
         decision=None if approved else decision,
@@ -271,19 +275,21 @@ def _without_approval(ruling: Ruling, at: datetime) -> Ruling:
     )
 
 
-def _chained(drafts: Iterable[_Draft], at: datetime, head: Head) -> list[Event]:
-    events: list[Event] = []
+def _chained(
+    drafts: Iterable[_UnsealedEvent], at: datetime, head: ChainHead
+) -> list[HistoryEvent]:
+    events: list[HistoryEvent] = []
     for draft in drafts:
         actor = encode_actor(draft.actor)
         content = (head.seq + 1, to_ns(at), actor, draft.verb, draft.subject, draft.body)
-        unsealed = Event(*content, prev=head.hash, hash=b"")
+        unsealed = HistoryEvent(*content, prev=head.hash, hash=b"")
         event = replace(unsealed, hash=_digest(unsealed))
         events.append(event)
         head = event.head
     return events
 
 
-def _digest(event: Event) -> bytes:
+def _digest(event: HistoryEvent) -> bytes:
     content = (
         event.seq,
         event.at_ns,

@@ -12,7 +12,7 @@ from rootsd.core.model import (
     Actor,
     Expiry,
     Identity,
-    Incomplete,
+    IncompleteReason,
     LapseReason,
     ProjectKind,
     Rule,
@@ -23,7 +23,7 @@ from rootsd.core.model import (
 
 
 @dataclass(frozen=True, slots=True)
-class Sighted:
+class ProjectObserved:
     """A project lies at `path`; `incomplete` says why it is not whole (yet), `named` that a person
     called it one, marker or not.
 
@@ -34,14 +34,14 @@ class Sighted:
     path: bytes
     kind: ProjectKind
     identity: Identity | None
-    incomplete: Incomplete | None = None
+    incomplete: IncompleteReason | None = None
     main_checkout: bytes | None = None
     named: bool = False
     proposed: bool = True
 
 
 @dataclass(frozen=True, slots=True)
-class Vanished:
+class ProjectGone:
     """No project lies at `path` any more: proven absent, not merely unseen.
 
     `lapse` is set where something else took its place, such as a link: then no approval waits
@@ -53,14 +53,14 @@ class Vanished:
 
 
 @dataclass(frozen=True, slots=True)
-class Unreachable:
+class ProjectUnreachable:
     """Nothing can be said about `path`: unmounted, permission lost, I/O error."""
 
     path: bytes
 
 
 @dataclass(frozen=True, slots=True)
-class Unsafe:
+class ProjectUnsafe:
     """What lies at `path` may not be published any more, e.g. others can write an ancestor."""
 
     path: bytes
@@ -68,7 +68,7 @@ class Unsafe:
 
 
 @dataclass(frozen=True, slots=True)
-class Expired:
+class ApprovalExpired:
     """The time of the approval of `path` that was to last until `expires` is over."""
 
     path: bytes
@@ -76,15 +76,15 @@ class Expired:
 
 
 @dataclass(frozen=True, slots=True)
-class SessionOver:
+class SessionEnded:
     """The session `session` is over, for which alone `path` was approved."""
 
     path: bytes
     session: SessionKey
 
 
-Observation = Sighted | Vanished | Unreachable | Unsafe
-Fact = Observation | Expired | SessionOver
+Observation = ProjectObserved | ProjectGone | ProjectUnreachable | ProjectUnsafe
+Fact = Observation | ApprovalExpired | SessionEnded
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,8 +213,8 @@ class RestoreRule:
     actor: Actor
 
 
-Verdicts = Approve | Reinstate | Deny | Forget
-ProjectOrder = Verdicts | Rename | Retag | Restore
+VerdictOrder = Approve | Reinstate | Deny | Forget
+ProjectOrder = VerdictOrder | Rename | Retag | Restore
 RuleOrder = AddRule | RemoveRule | ApproveRule | RestoreRule
 Order = ProjectOrder | RuleOrder
 Input = Fact | Order

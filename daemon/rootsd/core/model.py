@@ -1,10 +1,19 @@
-"""The vocabulary of the program: projects, what was seen of them, what was decided about them.
+"""The domain model: projects, what the disk shows of them, what was decided, and parents.
+
+The focus: the tag that MCP sessions without a scope of their own are narrowed to.
+
+It is set for the sessions that begin from then on, or for those that run, too. So what holds for
+one session follows from the focus as it was when that began, and as it is.
+
+The vocabulary of the program: projects, what was seen of them, what was decided about them.
 
 A project has two independent halves. Its `Sighting` is what the disk shows; only observations
 change it. Its `Ruling` is what was decided; only orders widen it, and an observation can at most
 take an approval away (a *lapse*). Whether a project is published follows from both halves and
 from its surroundings, in one place: `rootsd.core.decide`. Paths are bytes, absolute and canonical;
 times are aware datetimes in UTC.
+
+The folders that the user configured: what is looked for in one, and how much of it was seen.
 """
 
 from __future__ import annotations
@@ -13,8 +22,33 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from rootsd.core.focus import NO_FOCUS, Focus
 from rootsd.core.paths import text_of, to_uri
+
+
+@dataclass(frozen=True, slots=True)
+class Focus:
+    """`tag` holds for sessions that begin now, None for no tag. `number` counts the changes;
+    sessions that began before change `swept` follow `swept_tag`, whatever held at their start."""
+
+    tag: str | None = None
+    number: int = 0
+    swept: int = 0
+    swept_tag: str | None = None
+
+    def changed(self, tag: str | None) -> Focus:
+        """This focus on `tag`; sessions that run are left as they are."""
+        return Focus(tag, self.number + 1, self.swept, self.swept_tag)
+
+    def swept_to(self, tag: str | None) -> Focus:
+        """This focus on `tag`, for all sessions."""
+        return Focus(tag, self.number + 1, self.number + 1, tag)
+
+    def tag_for(self, start: Focus) -> str | None:
+        """The tag that a session is narrowed to that began when the focus was `start`."""
+        return self.swept_tag if self.swept > start.number else start.tag
+
+
+NO_FOCUS = Focus()
 
 
 class ProjectKind(StrEnum):
@@ -59,12 +93,12 @@ class Access(StrEnum):
     READ = "read"
 
 
-def narrower(one: Access, other: Access) -> Access:
+def stricter_access(one: Access, other: Access) -> Access:
     """The one that asks clients for more restraint."""
     return Access.READ if Access.READ in (one, other) else Access.READ_WRITE
 
 
-class Incomplete(StrEnum):
+class IncompleteReason(StrEnum):
     """Why a repository is listed but not proposed: it was never finished."""
 
     INTERRUPTED = "interrupted"
@@ -178,7 +212,7 @@ class Identity:
 
 
 @dataclass(frozen=True, slots=True)
-class Sighting:
+class ObservedState:
     """What the disk showed of a project when it was last looked at.
 
     There is no "last seen": it would change, and rewrite, every project on every scan.
@@ -192,7 +226,7 @@ class Sighting:
     first_seen: datetime
     presence: Presence = Presence.PRESENT
     absent_since: datetime | None = None
-    incomplete: Incomplete | None = None
+    incomplete: IncompleteReason | None = None
     main_checkout: bytes | None = None
     hazard: LapseReason | None = None
     named: bool = False
@@ -320,7 +354,7 @@ class Project:
 
     path: bytes
     id: str
-    sighting: Sighting
+    sighting: ObservedState
     ruling: Ruling = UNDECIDED
 
 
@@ -337,7 +371,7 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
-class Root:
+class PublishedRoot:
     """A published project, as every client sees it; knows nothing of MCP.
 
     `main_checkout` is set for a linked git worktree. `approval` is the number of the approval by
@@ -361,10 +395,42 @@ class Root:
 
 
 @dataclass(frozen=True, slots=True)
-class Published:
+class PublishedSet:
     """The published set at one revision; replaced whole, never edited. Roots are in name order.
     `focus` takes no root out of the set, but out of what sessions without a scope see of it."""
 
     revision: int
-    roots: tuple[Root, ...]
+    roots: tuple[PublishedRoot, ...]
     focus: Focus = NO_FOCUS
+
+
+class NestedPolicy(StrEnum):
+    """What is proposed below a project: nothing, repositories, or these and workspace members."""
+
+    NONE = "none"
+    VCS = "vcs"
+    MEMBERS = "members"
+
+
+@dataclass(frozen=True, slots=True)
+class Parent:
+    """A folder that the user configured; its inside is discovered and watched.
+
+    `depth` is how many levels below the parent a project may lie; `skip` are names or globs that
+    are never entered, besides the built-in ones. `project_files` are names and `*.ENDING`s that
+    make a folder a project, too; with a `!` before them they do not.
+    """
+
+    path: bytes
+    depth: int = 4
+    skip: tuple[bytes, ...] = ()
+    nested: NestedPolicy = NestedPolicy.NONE
+    project_files: tuple[bytes, ...] = ()
+
+
+class ScanCoverage(StrEnum):
+    """How much of a parent a scan could read."""
+
+    FULL = "full"
+    PARTIAL = "partial"
+    NONE = "none"

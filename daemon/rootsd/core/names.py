@@ -23,10 +23,10 @@ from rootsd.core.paths import text_of
 _ID_ALPHABET = "abcdefghjkmnpqrstvwxyz0123456789"
 _ID_LENGTH = 4
 _MOST_LETTERS = 39
-BEFORE_ID = "~"
+ID_SEPARATOR = "~"
 
 
-def look_of(name: str) -> str:
+def comparison_key(name: str) -> str:
     """Return the text that all names share that a reader cannot tell from `name`."""
     label = safe_label(name)
     if label.isascii():
@@ -41,17 +41,17 @@ def with_id(name: str, project_id: str, is_free: Callable[[str], bool]) -> str:
 
     The name is cut so that a label shows the id.
     """
-    end = BEFORE_ID + project_id
+    end = ID_SEPARATOR + project_id
     while True:
         stem = name
         while len(safe_label(stem + end, limit=None)) > LABEL_LIMIT and stem:
             stem = stem[:-1]
-        if is_free(look_of(stem + end)):
+        if is_free(comparison_key(stem + end)):
             return stem + end
-        end += BEFORE_ID + project_id
+        end += ID_SEPARATOR + project_id
 
 
-def told_apart(
+def disambiguate(
     frozen: Iterable[tuple[bytes, str]], id_of: Callable[[bytes], str]
 ) -> Mapping[bytes, str]:
     """Return path -> name with an id, for the projects whose frozen names look the same.
@@ -60,17 +60,17 @@ def told_apart(
     """
     groups: dict[str, list[tuple[bytes, str]]] = defaultdict(list)
     for path, name in frozen:
-        groups[look_of(name)].append((path, name))
+        groups[comparison_key(name)].append((path, name))
     apart: dict[bytes, str] = {}
     looks = {*groups}
     for group in groups.values():
         for path, name in sorted(group) if len(group) > 1 else ():
             apart[path] = with_id(name, id_of(path), lambda look: look not in looks)
-            looks.add(look_of(apart[path]))
+            looks.add(comparison_key(apart[path]))
     return apart
 
 
-def propose(
+def propose_names(
     paths: Iterable[bytes],
     taken: Collection[str] = (),
     *,
@@ -87,10 +87,10 @@ def propose(
     project, which `id_of` returns (by default its shortest id).
     """
     names: dict[bytes, str] = {}
-    looks = {look_of(name) for name in taken}
+    looks = {comparison_key(name) for name in taken}
     remembered: dict[str, bytes | None] = {}
     for name, path in reserved.items():
-        look = look_of(name)
+        look = comparison_key(name)
         remembered[look] = path if remembered.get(look, path) == path else None
 
     def is_free(look: str, path: bytes) -> bool:
@@ -98,9 +98,9 @@ def propose(
 
     clashing = {path: _parts(path) for path in paths}
     wanted = frozenset(clashing)
-    ends = {look_of(text_of(parts[-1])) for parts in clashing.values()}
+    ends = {comparison_key(text_of(parts[-1])) for parts in clashing.values()}
     for path in others:
-        if path not in wanted and look_of(text_of(path.rpartition(b"/")[2])) in ends:
+        if path not in wanted and comparison_key(text_of(path.rpartition(b"/")[2])) in ends:
             clashing[path] = _parts(path)
     exhausted: list[bytes] = []
     length = 1
@@ -119,7 +119,7 @@ def propose(
     for path in sorted(exhausted):
         last = _suffix(_parts(path), 1)
         names[path] = with_id(last, (id_of or project_id)(path), partial(is_free, path=path))
-        looks.add(look_of(names[path]))
+        looks.add(comparison_key(names[path]))
     return names
 
 
@@ -133,7 +133,7 @@ def _by_suffix(
     """Return the paths by the look of their last `length` components, if one is `wanted`."""
     groups: dict[str, list[bytes]] = defaultdict(list)
     for path, parts in clashing.items():
-        groups[look_of(_suffix(parts, length))].append(path)
+        groups[comparison_key(_suffix(parts, length))].append(path)
     return {name: group for name, group in groups.items() if any(p in wanted for p in group)}
 
 

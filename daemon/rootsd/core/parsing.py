@@ -14,9 +14,9 @@ TYPE_CHECKING = False  # importing typing would cost a seventh of a run of `root
 if TYPE_CHECKING:
     from typing import Any, NoReturn
 
-MOST_LEVELS = 64
+MAX_LEVELS = 64
 # A dotted key of TOML takes time that grows with the square of its dots.
-MOST_DOTS = 250
+MAX_DOTS = 250
 _TOO_DEEP = "it is nested too deeply"
 
 
@@ -36,7 +36,7 @@ def parse_json(text: str | bytes) -> Any:  # noqa: ANN401 - as json.loads
         raise Unparsable("it is not UTF-8") from error
     except ValueError as error:
         raise Unparsable(f"it is not JSON: {error}") from error
-    if _brackets(text) > MOST_LEVELS:
+    if _brackets(text) > MAX_LEVELS:
         _check_levels(value)
     return value
 
@@ -49,8 +49,8 @@ def parse_toml(text: str) -> dict[str, Any]:
     import tomllib  # noqa: PLC0415  # the lean programs read no TOML
 
     for number, line in enumerate(text.split("\n"), 1):
-        if line.count(".") > MOST_DOTS:
-            raise Unparsable(f"line {number} has more than {MOST_DOTS} dots")
+        if line.count(".") > MAX_DOTS:
+            raise Unparsable(f"line {number} has more than {MAX_DOTS} dots")
     try:
         tables = tomllib.loads(text)
     except RecursionError as error:
@@ -85,7 +85,7 @@ def _number(text: str) -> float:
 def _check_levels(value: object) -> None:
     """Raise Unparsable if `value` has more than MOST_LEVELS levels."""
     level = [value]
-    for _ in range(MOST_LEVELS):
+    for _ in range(MAX_LEVELS):
         level = [
             inner
             for outer in level

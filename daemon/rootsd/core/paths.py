@@ -40,7 +40,7 @@ class PathError(ValueError):
     """Bytes that are no absolute, normal path: relative, NUL, `.` or `..` as a component."""
 
 
-def checked(path: bytes) -> bytes:
+def normalize_path(path: bytes) -> bytes:
     """Return `path` without trailing or doubled slashes.
 
     `..` is refused and never resolved: with symlinks in the path the text does not tell where

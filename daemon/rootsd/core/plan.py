@@ -1,33 +1,52 @@
-"""From inputs to a new catalogue and the list of changes: decides, and does nothing.
+"""Plan a change: from observations and orders to a new catalog, its changes, and the grants that
+follow.
 
-Rules and approved main checkouts speak here too: see `rootsd.core.grants`.
+Approvals that no person typed: a rule, or an approved main checkout, speaks for a project.
+
+Each becomes a grant, bound to the identity seen, so that it is a row of the history, and so that
+another directory in the same place needs another grant.
+
+From inputs to a new catalogue and the list of changes: decides, and does nothing.
+
+Rules and approved main checkouts speak here too: see `rootsd.core.plan`.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import assert_never
 
 from rootsd.core import names
-from rootsd.core.catalog import Catalog
-from rootsd.core.changes import Change, ProjectChange, Verb
-from rootsd.core.decide import Ground, is_denied_by_person
+from rootsd.core.catalog import Catalog, affected_paths
+from rootsd.core.changes import Change, ChangeVerb, ProjectChange
+from rootsd.core.decide import (
+    InheritanceBlocker,
+    VerdictReason,
+    approving_rule,
+    entry_born_ns,
+    inheritance_blocker,
+    is_denied_by_person,
+)
+from rootsd.core.encoding import to_ns
 from rootsd.core.errors import DeniedHere, IdentityChanged, NameTaken, RefusedPlace
-from rootsd.core.grants import given, since_now
 from rootsd.core.inputs import (
     AddRule,
+    ApprovalExpired,
     Approve,
     ApproveRule,
     ConfirmedWorktree,
     Deny,
-    Expired,
     Fact,
     Forget,
     Input,
+    ProjectGone,
+    ProjectObserved,
     ProjectOrder,
+    ProjectUnreachable,
+    ProjectUnsafe,
     Reinstate,
     RemoveRule,
     Rename,
@@ -35,11 +54,7 @@ from rootsd.core.inputs import (
     RestoreRule,
     Retag,
     RuleOrder,
-    SessionOver,
-    Sighted,
-    Unreachable,
-    Unsafe,
-    Vanished,
+    SessionEnded,
 )
 from rootsd.core.labels import safe_label
 from rootsd.core.model import (
@@ -47,19 +62,98 @@ from rootsd.core.model import (
     ActorKind,
     Expiry,
     Grant,
+    LapseReason,
+    Presence,
     Project,
     ProjectKind,
     Ruling,
     Verdict,
-    narrower,
+    stricter_access,
 )
 from rootsd.core.paths import is_utf8
-from rootsd.core.reach import reach
-from rootsd.core.rulebook import after_change, rule_change
-from rootsd.core.step import step
+from rootsd.core.rules import apply_rule_change, rule_change
+from rootsd.core.transition import apply_input
+
+
+def derive_grants(
+    judged: Catalog,
+    paths: Iterable[bytes],
+    now: datetime,
+    confirmed: Container[bytes] = frozenset(),
+) -> Iterator[Project]:
+    """Yield each pending project at `paths` that something speaks for, with its grant.
+
+    `confirmed` are the worktrees that a person was shown and confirmed.
+    """
+    for path in sorted(paths):
+        project = judged.projects.get(path)
+        if project is not None and _can_be_granted(project, judged):
+            grant = _grant_for(project, judged, now, is_confirmed=path in confirmed)
+            if grant is not None:
+                yield _with_grant(project, grant, judged.name_of(project))
+
+
+def approval_start_ns(trees: Iterable[Project | None], now: datetime) -> int | None:
+    """Return the `since_ns` of an approval that is given `now` to the main checkout of `trees`.
+
+    It is None for `now` itself. If one of the known worktrees was born later than that, it is the
+    birth of the newest: all that exist are then older than the approval, even if the clock that
+    stamps files is ahead of ours, on a server or because ours was set back.
+    """
+    births = (entry_born_ns(tree.sighting.identity) for tree in trees if tree is not None)
+    newest = max((born for born in births if born is not None), default=0)
+    return newest if newest > to_ns(now) else None
+
+
+def _can_be_granted(project: Project, judged: Catalog) -> bool:
+    seen = project.sighting
+    return (
+        judged.judgements[project.path].ground in (VerdictReason.UNDECIDED, VerdictReason.LAPSED)
+        and seen.presence is Presence.PRESENT
+        and seen.incomplete is None
+        and seen.hazard is None
+        and seen.identity is not None
+        and seen.identity.same_as(seen.identity)  # else the grant would not hold
+        and not _may_have_been_revoked(project)
+        and judged.places.why_no_root(project.path) is None
+    )
+
+
+def _may_have_been_revoked(project: Project) -> bool:
+    """A store that lost its end may have lost a denial: only a person brings such a root back."""
+    lapse = project.ruling.lapse
+    return lapse is not None and lapse.reason is LapseReason.STORE_RESTORED
+
+
+def _grant_for(
+    project: Project, judged: Catalog, now: datetime, *, is_confirmed: bool
+) -> Grant | None:
+    identity = project.sighting.identity
+    assert identity is not None, "_can_be_granted looked"
+    around = judged.surroundings
+    if rule := approving_rule(project, around):
+        actor = Actor(ActorKind.RULE, str(rule.number))
+        trees = (judged.projects[path] for path in judged.linked.get(project.path, ()))
+        return Grant(actor, identity, now, approval_start_ns(trees, now))
+    main = project.sighting.main_checkout
+    since_ns = around.approved_since(main) if main is not None else None
+    if main is None or since_ns is None:
+        return None
+    doubt = inheritance_blocker(project, around)
+    if doubt is None or (doubt is InheritanceBlocker.OLDER and is_confirmed):
+        actor = Actor(ActorKind.MAIN_CHECKOUT, safe_label(main, limit=None))
+        return Grant(actor, identity, now, since_ns)
+    return None
+
+
+def _with_grant(project: Project, grant: Grant, name: str) -> Project:
+    ruling = project.ruling
+    kept = tuple(each for each in ruling.grants if each.actor.kind is not grant.actor.kind)
+    return replace(project, ruling=replace(ruling, grants=(*kept, grant), lapse=None, name=name))
+
 
 # The second is for the worktrees of main checkouts that the first approved; they do not chain.
-_ROUNDS_OF_GRANTS = 2
+_GRANT_PASSES = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +167,11 @@ class Plan:
 def plan(catalog: Catalog, inputs: Iterable[Input], now: datetime) -> Plan:
     """The catalogue after `inputs`. Raises OrderRefused; then nothing of `inputs` counts."""
     inputs = tuple(inputs)
-    draft = _Draft(catalog, now)
+    draft = _PlanBuilder(catalog, now)
     for event in inputs:
         draft.take(event)
     made = draft.finished()
-    if forsaken := _forsaken(made.catalog, inputs):
+    if forsaken := _unsupported_reinstatements(made.catalog, inputs):
         again = (
             forsaken.get(event.path, event) if isinstance(event, Reinstate) else event
             for event in inputs
@@ -86,7 +180,7 @@ def plan(catalog: Catalog, inputs: Iterable[Input], now: datetime) -> Plan:
     return made
 
 
-class _Draft:
+class _PlanBuilder:
     """A catalogue in the making: a private copy, what was touched, and the changes so far."""
 
     def __init__(self, catalog: Catalog, now: datetime) -> None:
@@ -108,8 +202,15 @@ class _Draft:
 
     def take(self, event: Input) -> None:
         match event:
-            case Sighted() | Vanished() | Unreachable() | Unsafe() | Expired() | SessionOver():
-                self._step(event, Verb.OBSERVED, None)
+            case (
+                ProjectObserved()
+                | ProjectGone()
+                | ProjectUnreachable()
+                | ProjectUnsafe()
+                | ApprovalExpired()
+                | SessionEnded()
+            ):
+                self._step(event, ChangeVerb.OBSERVED, None)
             case AddRule() | RemoveRule() | ApproveRule() | RestoreRule():
                 self._change_rule(event)
             case _:
@@ -122,36 +223,36 @@ class _Draft:
             case Reinstate():
                 self._check_approvable(event.path)
                 self._confirmed.add(event.path)
-                self._step(event, Verb.APPROVED, event.actor)
+                self._step(event, ChangeVerb.APPROVED, event.actor)
             case Deny():
-                self._step(event, Verb.DENIED, event.actor)
+                self._step(event, ChangeVerb.DENIED, event.actor)
                 self._overrule(event.path)
             case Forget():
-                self._step(event, Verb.FORGOTTEN, event.actor)
+                self._step(event, ChangeVerb.FORGOTTEN, event.actor)
                 self._overrule(event.path)
             case Rename():
                 self._check_free(event.name, event.path)
-                self._step(event, Verb.RENAMED, event.actor)
+                self._step(event, ChangeVerb.RENAMED, event.actor)
             case Retag():
-                self._step(event, Verb.TAGGED, event.actor)
+                self._step(event, ChangeVerb.TAGGED, event.actor)
             case Restore():
                 self._restore(event)
             case _:
                 assert_never(event)
 
     def finished(self) -> Plan:
-        self._changes = _merged(self._changes)
+        self._changes = _coalesce_observations(self._changes)
         if not self._changes:
             return Plan(self._old, ())
         judged = self._judged()
-        for _ in range(_ROUNDS_OF_GRANTS):
+        for _ in range(_GRANT_PASSES):
             affected = self._affected(judged)
-            granted = tuple(given(judged, affected, self._now, self._confirmed))
+            granted = tuple(derive_grants(judged, affected, self._now, self._confirmed))
             if not granted:
                 break
             for project in granted:
                 actor = project.ruling.grants[-1].actor
-                self._put(project.path, project, Verb.GRANTED, actor)
+                self._put(project.path, project, ChangeVerb.GRANTED, actor)
             judged = self._judged()
         for path in self._approvals:
             _check_took_effect(judged, path)
@@ -162,27 +263,29 @@ class _Draft:
         self._overruled.add(path)
         self._approvals.pop(path, None)
 
-    def _step(self, event: Fact | ProjectOrder, verb: Verb, actor: Actor | None) -> None:
+    def _step(self, event: Fact | ProjectOrder, verb: ChangeVerb, actor: Actor | None) -> None:
         before = self._projects.get(event.path)
-        is_new = before is None and isinstance(event, Sighted)
+        is_new = before is None and isinstance(event, ProjectObserved)
         new_id = self._id_for(event.path) if is_new else ""
-        after = step(before, event, new_id, self._now)
+        after = apply_input(before, event, new_id, self._now)
         if after is before:
             return
         lapsed = (
-            verb is Verb.OBSERVED
+            verb is ChangeVerb.OBSERVED
             and before is not None
             and after is not None
             and before.ruling != after.ruling
         )
-        self._put(event.path, after, Verb.LAPSED if lapsed else verb, actor)
+        self._put(event.path, after, ChangeVerb.LAPSED if lapsed else verb, actor)
 
     def _id_for(self, path: bytes) -> str:
         new_id = names.project_id(path, self._new_ids, self._old.ids)
         self._new_ids[new_id] = path
         return new_id
 
-    def _put(self, path: bytes, after: Project | None, verb: Verb, actor: Actor | None) -> None:
+    def _put(
+        self, path: bytes, after: Project | None, verb: ChangeVerb, actor: Actor | None
+    ) -> None:
         before = self._projects.get(path)
         if before == after:
             return
@@ -191,7 +294,7 @@ class _Draft:
         else:
             self._projects[path] = after
             if after.ruling.name is not None:
-                self._new_names[names.look_of(after.ruling.name)] = path
+                self._new_names[names.comparison_key(after.ruling.name)] = path
             if after.sighting.main_checkout is not None:
                 self._new_trees[after.sighting.main_checkout].add(path)
         self._touched[path] = None
@@ -203,7 +306,9 @@ class _Draft:
         for each in order.worktrees:
             self._confirm(order.path, each)
         order = replace(order, since_ns=self._since(order.path))
-        self._step(self._numbered(self._named(self._as_before(order))), Verb.APPROVED, order.actor)
+        self._step(
+            self._numbered(self._named(self._as_before(order))), ChangeVerb.APPROVED, order.actor
+        )
         if before is not None and is_denied_by_person(before):
             self._overrule(order.path)  # what lies below is not denied any more
         self._approvals[order.path] = None
@@ -237,7 +342,7 @@ class _Draft:
             if since is not None:
                 return since
         trees = {*self._old.linked.get(path, ()), *self._new_trees[path]}
-        return since_now(map(self._projects.get, trees), self._now)
+        return approval_start_ns(map(self._projects.get, trees), self._now)
 
     def _as_before(self, order: Approve) -> Approve:
         """The order with what the project was where it was moved from; nothing remains there."""
@@ -247,13 +352,13 @@ class _Draft:
             return order
         if self._projects.get(before.path) is not before:
             return order
-        self._step(Forget(before.path, order.actor), Verb.FORGOTTEN, order.actor)
+        self._step(Forget(before.path, order.actor), ChangeVerb.FORGOTTEN, order.actor)
         ruling = before.ruling
         return replace(
             order,
             name=order.name or ruling.name,
             tags=(*order.tags, *ruling.tags),
-            access=narrower(order.access, ruling.access),
+            access=stricter_access(order.access, ruling.access),
             expires=order.expires or _end_of(ruling),
             origin=order.origin or ruling.origin,
         )
@@ -265,7 +370,7 @@ class _Draft:
         is_approval = decision is not None and decision.verdict is Verdict.APPROVED
         if is_approval:
             self._check_approvable(order.path)
-        self._step(order, Verb.UNDONE, order.actor)
+        self._step(order, ChangeVerb.UNDONE, order.actor)
         self._withdraw_worktrees(order)
         self._overrule(order.path)
         if is_approval:
@@ -282,7 +387,7 @@ class _Draft:
                 if tree is not None and _is_inherited(grant) and grant.at == undone.at:
                     kept = tuple(each for each in tree.ruling.grants if each is not grant)
                     without = replace(tree, ruling=replace(tree.ruling, grants=kept))
-                    self._put(path, without, Verb.WITHDRAWN, grant.actor)
+                    self._put(path, without, ChangeVerb.WITHDRAWN, grant.actor)
 
     def _check_approvable(self, path: bytes) -> None:
         project = self._projects.get(path)
@@ -322,7 +427,7 @@ class _Draft:
 
     def _holder(self, name: str) -> bytes | None:
         """Return the project whose frozen name looks like `name`, or None."""
-        look = names.look_of(name)
+        look = names.comparison_key(name)
         for path in (self._new_names.get(look), self._old.frozen_looks.get(look)):
             project = self._projects.get(path) if path is not None else None
             frozen = project.ruling.name if project is not None else None
@@ -333,7 +438,7 @@ class _Draft:
     def _looks_of(self, path: bytes | None, frozen: str) -> Sequence[str]:
         before = self._old.projects.get(path) if path is not None else None
         shown = self._old.name_of(before) if before and before.ruling.name == frozen else frozen
-        return names.look_of(frozen), names.look_of(shown)
+        return names.comparison_key(frozen), names.comparison_key(shown)
 
     def _proposal(self, path: bytes) -> str:
         """The name that the person saw, unless a name frozen meanwhile took it."""
@@ -344,7 +449,7 @@ class _Draft:
             p.ruling.name: p.path for p in self._projects.values() if p.ruling.name is not None
         }
         unnamed = (p.path for p in self._projects.values() if p.ruling.name is None)
-        proposed = names.propose(
+        proposed = names.propose_names(
             unnamed,
             named,
             others=named.values(),
@@ -355,7 +460,7 @@ class _Draft:
 
     def _change_rule(self, order: RuleOrder) -> None:
         change = rule_change(self._rules, order, self._next_rule, self._now)
-        self._rules = after_change(self._rules, change)
+        self._rules = apply_rule_change(self._rules, change)
         self._next_rule = max(self._next_rule, change.number + 1)
         self._touches_all = True
         self._changes.append(change)
@@ -370,7 +475,7 @@ class _Draft:
         """The projects whose judgement may have become another."""
         if self._touches_all:
             return catalog.projects
-        return reach(self._touched, self._overruled, catalog)
+        return affected_paths(self._touched, self._overruled, catalog)
 
 
 def _is_inherited(grant: Grant) -> bool:
@@ -383,16 +488,19 @@ def _end_of(ruling: Ruling) -> Expiry | None:
     return given.expires if given is not None else None
 
 
-def _forsaken(after: Catalog, inputs: Iterable[Input]) -> Mapping[bytes, Approve]:
+def _unsupported_reinstatements(
+    after: Catalog, inputs: Iterable[Input]
+) -> Mapping[bytes, Approve]:
     """The approvals of those that were reinstated and nothing spoke for."""
     return {
         event.path: event.approval
         for event in inputs
-        if isinstance(event, Reinstate) and after.judgements[event.path].ground is Ground.UNDECIDED
+        if isinstance(event, Reinstate)
+        and after.judgements[event.path].ground is VerdictReason.UNDECIDED
     }
 
 
-def _merged(changes: Iterable[Change]) -> list[Change]:
+def _coalesce_observations(changes: Iterable[Change]) -> list[Change]:
     """Successive observations of one project as one; those that come to nothing are left out.
 
     One look may take several observations, and to look again must not change anything.
@@ -402,7 +510,7 @@ def _merged(changes: Iterable[Change]) -> list[Change]:
     for change in changes:
         if isinstance(change, ProjectChange):
             earlier = observed.pop(change.path, None)
-            if change.verb is Verb.OBSERVED:
+            if change.verb is ChangeVerb.OBSERVED:
                 observed[change.path] = earlier or (len(merged), change.before)
                 if earlier is not None:
                     at, before = earlier
@@ -416,7 +524,7 @@ def _check_took_effect(judged: Catalog, path: bytes) -> None:
     """An approval under a denial would be accepted and then do nothing: it is refused instead."""
     judgement = judged.judgements[path]
     shown = safe_label(path, limit=None)
-    if judgement.ground is Ground.HOLDS_DENIED:
+    if judgement.ground is VerdictReason.HOLDS_DENIED:
         inner = next(p for p in judged.below(path) if judged.is_denied(p))
         inner_shown = safe_label(inner.path, limit=None)
         raise DeniedHere(

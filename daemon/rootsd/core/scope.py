@@ -15,11 +15,11 @@ from dataclasses import dataclass, replace
 from enum import Enum, StrEnum, auto
 
 from rootsd.core.catalog import Catalog
-from rootsd.core.model import ProjectKind, Published, Root
+from rootsd.core.model import ProjectKind, PublishedRoot, PublishedSet
 from rootsd.core.paths import ancestors, contains
 
 
-class Uris(Enum):
+class UriFilter(Enum):
     """Which URIs a connection takes in `roots/list`: every revision of MCP says `file://` alone,
     and a client may ask for the others all the same."""
 
@@ -27,7 +27,7 @@ class Uris(Enum):
     ANY = auto()
 
 
-class Extent(StrEnum):
+class ScopeExtent(StrEnum):
     """How much of the set a working directory stands for."""
 
     ROOT = "root"
@@ -37,7 +37,7 @@ class Extent(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Start:
+class SessionStart:
     """What a session needs to know later about its beginning.
 
     `anchor` is the project that held the working directory: the innermost root, or else the
@@ -49,7 +49,7 @@ class Start:
     approvals: int = 0
 
 
-NO_START = Start()
+NO_SESSION_START = SessionStart()
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +65,9 @@ class Scope:
     names: frozenset[str] = frozenset()
     tags: frozenset[str] = frozenset()
     folder: bytes | None = None
-    uris: Uris = Uris.FILE
-    extent: Extent = Extent.ROOT
-    start: Start = NO_START
+    uris: UriFilter = UriFilter.FILE
+    extent: ScopeExtent = ScopeExtent.ROOT
+    start: SessionStart = NO_SESSION_START
     sessions: frozenset[str] = frozenset()
 
     @property
@@ -81,13 +81,13 @@ class Scope:
         the session gets the whole set."""
         if self.folder is None:
             return False
-        return self.extent is Extent.ROOT or self.start.anchor is not None
+        return self.extent is ScopeExtent.ROOT or self.start.anchor is not None
 
 
-EVERYTHING = Scope()
+FULL_SCOPE = Scope()
 
 
-def starting_in(catalog: Catalog, folder: bytes) -> Start:
+def session_start_in(catalog: Catalog, folder: bytes) -> SessionStart:
     """Return the start of a session that begins now, with its working directory in `folder`
     (canonical). A project in a place that can never be a root holds nothing."""
     above = [folder, *ancestors(folder)]
@@ -95,10 +95,10 @@ def starting_in(catalog: Catalog, folder: bytes) -> Start:
     root = next((path for path in roots if catalog.roots[path].session is None), None)
     known = (path for path in above if path in catalog.projects)
     anchor = root or next((p for p in known if catalog.places.why_no_root(p) is None), None)
-    return Start(anchor, catalog.approvals)
+    return SessionStart(anchor, catalog.approvals)
 
 
-def narrow(published: Published, scope: Scope) -> Published:
+def apply_scope(published: PublishedSet, scope: Scope) -> PublishedSet:
     """Return the roots of `published` that fit `scope`, in their order, at the same revision."""
     published = _unbound(published, scope.sessions)
     if scope.takes_all:
@@ -109,23 +109,23 @@ def narrow(published: Published, scope: Scope) -> Published:
         for root in published.roots
         if root.path in here or root.name in scope.names or not scope.tags.isdisjoint(root.tags)
     )
-    return Published(published.revision, roots, published.focus)
+    return PublishedSet(published.revision, roots, published.focus)
 
 
-def bound_sessions(published: Published) -> frozenset[str]:
+def bound_sessions(published: PublishedSet) -> frozenset[str]:
     """Return the ids of the sessions for which alone a root is approved."""
     return frozenset(root.session for root in published.roots if root.session is not None)
 
 
-def _unbound(published: Published, sessions: frozenset[str]) -> Published:
+def _unbound(published: PublishedSet, sessions: frozenset[str]) -> PublishedSet:
     """Return `published` without the roots of other sessions."""
     if bound_sessions(published) <= sessions:
         return published
     roots = (r for r in published.roots if r.session is None or r.session in sessions)
-    return Published(published.revision, tuple(roots), published.focus)
+    return PublishedSet(published.revision, tuple(roots), published.focus)
 
 
-def workspace(published: Published, scope: Scope) -> frozenset[bytes]:
+def workspace(published: PublishedSet, scope: Scope) -> frozenset[bytes]:
     """Return the paths of the roots in the workspace of a session with `scope`: all roots where
     the session has no workspace of its own."""
     if scope.folder is None or scope.start.anchor is None:
@@ -133,7 +133,7 @@ def workspace(published: Published, scope: Scope) -> frozenset[bytes]:
     return _workspace(published, scope.start.anchor, scope.start.approvals)
 
 
-def begun_in(published: Published, start: Start) -> frozenset[bytes]:
+def workspace_at_start(published: PublishedSet, start: SessionStart) -> frozenset[bytes]:
     """Return the paths of the roots in the workspace of a session that began so; none where it
     has no workspace."""
     if start.anchor is None:
@@ -141,7 +141,7 @@ def begun_in(published: Published, start: Start) -> frozenset[bytes]:
     return _workspace(published, start.anchor, start.approvals)
 
 
-def _standing_for(published: Published, scope: Scope) -> frozenset[bytes]:
+def _standing_for(published: PublishedSet, scope: Scope) -> frozenset[bytes]:
     """Return the paths of the roots that the working directory of `scope` stands for."""
     anchor, folder = scope.start.anchor, scope.folder
     assert folder is not None, "asked only for a scope with a folder"
@@ -150,12 +150,12 @@ def _standing_for(published: Published, scope: Scope) -> frozenset[bytes]:
         # removed, the set does not grow.
         around = [root.path for root in _around(published, folder)]
         return frozenset(around[:1])
-    if scope.extent is Extent.ROOT:
+    if scope.extent is ScopeExtent.ROOT:
         return frozenset(root.path for root in published.roots if root.path == anchor)
     return _workspace(published, anchor, scope.start.approvals)
 
 
-def _workspace(published: Published, anchor: bytes, approvals: int) -> frozenset[bytes]:
+def _workspace(published: PublishedSet, anchor: bytes, approvals: int) -> frozenset[bytes]:
     root = next((root for root in published.roots if root.path == anchor), None)
     tags = frozenset(root.tags) if root else frozenset[str]()
     return frozenset(
@@ -169,7 +169,7 @@ def _workspace(published: Published, anchor: bytes, approvals: int) -> frozenset
     )
 
 
-def focused(scope: Scope, tag: str | None) -> Scope:
+def apply_focus(scope: Scope, tag: str | None) -> Scope:
     """Return what a connection with `scope` sees while the focus is on `tag`. A connection that
     asked for a part of the set sees that part."""
     if tag is None or not scope.takes_all:
@@ -177,22 +177,22 @@ def focused(scope: Scope, tag: str | None) -> Scope:
     return replace(scope, tags=frozenset((tag,)))
 
 
-def holding(published: Published, path: bytes) -> Root | None:
+def root_containing(published: PublishedSet, path: bytes) -> PublishedRoot | None:
     """Return the innermost root that is `path` or holds it; `path` is canonical."""
     return next(reversed(_around(published, path)), None)
 
 
-def _around(published: Published, path: bytes) -> list[Root]:
+def _around(published: PublishedSet, path: bytes) -> list[PublishedRoot]:
     """Return the roots that are `path` or hold it, the outermost first."""
     around = [root for root in published.roots if is_folder(root) and contains(root.path, path)]
     return sorted(around, key=lambda root: len(root.path))
 
 
-def is_folder(root: Root) -> bool:
+def is_folder(root: PublishedRoot) -> bool:
     """Return whether the root is a folder, so that its URI is a `file://` one."""
     return root.kind is not ProjectKind.URI
 
 
-def mcp_roots(published: Published, uris: Uris) -> tuple[Root, ...]:
+def listed_roots(published: PublishedSet, uris: UriFilter) -> tuple[PublishedRoot, ...]:
     """Return the roots that `roots/list` and `roots://approved` show."""
-    return published.roots if uris is Uris.ANY else tuple(filter(is_folder, published.roots))
+    return published.roots if uris is UriFilter.ANY else tuple(filter(is_folder, published.roots))

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rootsd.core.callers import Process, Processes, hosts_in, told
+from rootsd.core.guard import Process, ProcessChain, describe_process, mcp_hosts_in
 from rootsd.core.model import SessionKey
 
 _PROCESS, _CONNECTION = "process", "connection"
 
 
 @dataclass(frozen=True, slots=True)
-class Membership:
+class SessionMembership:
     """The sessions that one connection belongs to: its own `key`, and the `ids` of the keys of all
     processes above it. What is approved for one of these is published to it. `folder` is the
     working directory of the process that holds the connection; empty where it is not known."""
@@ -26,22 +26,24 @@ class Membership:
     folder: bytes = b""
 
 
-NOBODY = Membership(SessionKey("", "nobody"), frozenset())
+NO_MEMBERSHIP = SessionMembership(SessionKey("", "nobody"), frozenset())
 
 
-def membership_of(lineage: Processes, boot: str, connection: str) -> Membership:
+def membership_of(lineage: ProcessChain, boot: str, connection: str) -> SessionMembership:
     """Return the membership of the connection that the first process of `lineage` holds.
 
     `boot` names this start of the machine. Where either is not known, the session is the
     connection itself, which is called `connection`.
     """
-    hosts = tuple(hosts_in(lineage))
+    hosts = tuple(mcp_hosts_in(lineage))
     folder = lineage[0].folder if lineage else b""
     if not hosts or not boot:
         key = SessionKey(f"{_CONNECTION}:{connection}", "a program that cannot be seen")
-        return Membership(key, frozenset((key.id,)), folder)
+        return SessionMembership(key, frozenset((key.id,)), folder)
     ids = frozenset(_id_of(process, boot) for process in lineage)
-    return Membership(SessionKey(_id_of(hosts[-1], boot), told(hosts[-1])), ids, folder)
+    return SessionMembership(
+        SessionKey(_id_of(hosts[-1], boot), describe_process(hosts[-1])), ids, folder
+    )
 
 
 def process_of(key: SessionKey, boot: str) -> tuple[int, int] | None:

@@ -1,6 +1,13 @@
-"""URIs that a person adds by hand: roots that are no folders, such as `https://api.example.com/v1`.
+"""Validate URIs that a person adds as roots, and remove credentials from repository URLs.
+
+URIs that a person adds by hand: roots that are no folders, such as `https://api.example.com/v1`.
 
 They reach clients and models as they stand, so only one plain form is taken (RFC 3986).
+
+Addresses of repositories, without what nobody may see.
+
+An address is text that its author chose, and may hold a password or a token: before the host, or
+in the query. It is shown, and never a ground for a decision.
 """
 
 from __future__ import annotations
@@ -27,12 +34,12 @@ class UriError(ValueError):
     """What cannot be a root by its URI; the message says why."""
 
 
-def looks_like_a_uri(text: str) -> bool:
+def looks_like_uri(text: str) -> bool:
     """Whether a person who typed this meant a URI and no path."""
     return re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", text, re.ASCII) is not None
 
 
-def checked_uri(text: str) -> str:
+def normalize_uri(text: str) -> str:
     """The URI with its scheme and host in small letters. Raises UriError."""
     if len(text) > _LONGEST:
         raise UriError(f"it is longer than {_LONGEST} characters")
@@ -57,3 +64,33 @@ def _with_small_host(origin: str) -> str:
     scheme, _, authority = origin.partition("//")
     user, at, host = authority.rpartition("@")
     return f"{scheme.lower()}//{user}{at}{host.lower()}"
+
+
+_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(?:([^/?#]*)@)?([^?#]*)", re.DOTALL)
+_SCP = re.compile(r"(?:([^/@:]*)(?::[^/@]*)?@)?([^/@:]+):(?!//)([^?#]*)", re.DOTALL)
+_USER_IS_PLAIN = frozenset({"ssh", "git+ssh", "ssh+git", "svn+ssh"})
+
+
+def without_credentials(address: str) -> str:
+    """The address without user and password, query and fragment; with ssh the user stays.
+
+    What a token in the place of a user looks like is not to be told from a user, so that only
+    ssh, where the user is part of the place, keeps it.
+    """
+    # What stood before a query may end in a blank of its own.
+    return _bare(address.strip()).rstrip()
+
+
+def _bare(address: str) -> str:
+    if (url := _URL.fullmatch(address.partition("?")[0].partition("#")[0])) is not None:
+        scheme, user, rest = url[1], url[2] or "", url[3]
+        name = user.partition(":")[0] if scheme.lower() in _USER_IS_PLAIN else ""
+        # A second `@` before the path: all up to it is what a sloppy reader takes for the user.
+        host, slash, path = rest.partition("/")
+        host = host.rpartition("@")[2]
+        return f"{scheme}://{name + '@' if name else ''}{host}{slash}{path}"
+    if "://" not in address and (place := _SCP.fullmatch(address)) is not None:
+        return f"{place[1] + '@' if place[1] else ''}{place[2]}:{place[3]}"
+    if "@" in address and "://" in address:
+        return address.partition("://")[0] + "://" + address.rpartition("@")[2]
+    return address.partition("?")[0].partition("#")[0]

@@ -16,23 +16,23 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from rootsd.core.errors import ErrorCode, RootsdError
-from rootsd.wire.jsonrpc import METHOD_NOT_FOUND, Fault, Id, Notice, Params, Request
+from rootsd.wire.jsonrpc import METHOD_NOT_FOUND, ErrorResponse, Id, Notification, Params, Request
 
-METHOD = "rootsd/hello"
-TOLD = "rootsd/told"
+HELLO_METHOD = "rootsd/hello"
+REPORTED_ROOTS_METHOD = "rootsd/told"
 """The notice by which a relay says what its server was told: it may be less than it was given."""
-PROPOSED = "rootsd/proposed"
+PROPOSED_FOLDER_METHOD = "rootsd/proposed"
 """The notice by which a relay makes known a folder that its client has open and that is not
 approved. It is no request: no session waits for an answer."""
-VERSION = 1
+HELLO_VERSION = 1
 
 _CLIENT_LIMIT = 128
-_MOST_TOLD = 20
+_MAX_REPORTED_NAMES = 20
 _TAG, _CWD = "tag:", "cwd"
 _FIELDS = frozenset({"version", "client", "only", "tags", "cwd", "workspace", "start", "any_uri"})
 
 
-class Start(NamedTuple):
+class ResumeState(NamedTuple):
     """The beginning of a session, as the daemon told it: the project that held the working
     directory (absolute, None for none), and the number of the newest approval then."""
 
@@ -40,7 +40,7 @@ class Start(NamedTuple):
     approvals: int = 0
 
 
-class Scope(NamedTuple):
+class RequestedScope(NamedTuple):
     """Which part of the published set a connection asks for.
 
     A root fits that bears one of the names or one of the tags, that held the folder `cwd`
@@ -54,7 +54,7 @@ class Scope(NamedTuple):
     cwd: str | None = None
     any_uri: bool = False
     workspace: str | None = None
-    start: Start | None = None
+    start: ResumeState | None = None
 
     @property
     def narrows(self) -> bool:
@@ -66,9 +66,9 @@ class Scope(NamedTuple):
 class Hello(NamedTuple):
     """Who connects and what for. `client` is what a person calls that program; may be empty."""
 
-    version: int = VERSION
+    version: int = HELLO_VERSION
     client: str = ""
-    scope: Scope = Scope()
+    scope: RequestedScope = RequestedScope()
 
 
 class BadHello(ValueError):
@@ -81,9 +81,9 @@ class ScopeRefused(RootsdError):
     code = ErrorCode.REFUSED
 
 
-def scope_of(
+def parse_scope(
     words: Iterable[str], working_directory: Callable[[], str], *, any_uri: bool
-) -> Scope:
+) -> RequestedScope:
     """The scope that `words` ask for: `cwd`, `tag:T`, or else the name of a root, as after
     `rootsd bridge --only`. Raises ValueError, and what `working_directory` raises."""
     names, tags, cwd = [], [], None
@@ -97,10 +97,10 @@ def scope_of(
             tags.append(tag)
         else:
             raise ValueError(f"{_TAG} needs the name of a tag")
-    return Scope(tuple(names), tuple(tags), cwd, any_uri)
+    return RequestedScope(tuple(names), tuple(tags), cwd, any_uri)
 
 
-def encode(hello: Hello, id_: Id) -> Request:
+def encode_hello(hello: Hello, id_: Id) -> Request:
     """The request that carries `hello`; what is empty is left out."""
     params: dict[str, Any] = {"version": hello.version}
     if hello.client:
@@ -117,19 +117,19 @@ def encode(hello: Hello, id_: Id) -> Request:
         params["start"] = hello.scope.start._asdict()
     if hello.scope.any_uri:
         params["any_uri"] = True
-    return Request(id_, METHOD, params)
+    return Request(id_, HELLO_METHOD, params)
 
 
-def welcome(rootsd: str, start: Start | None) -> dict[str, Any]:
+def hello_result(rootsd: str, start: ResumeState | None) -> dict[str, Any]:
     """Return the result that answers a hello: the versions of this protocol and of `rootsd`, and
     how the session began, if it has a working directory."""
-    result: dict[str, Any] = {"version": VERSION, "rootsd": rootsd}
+    result: dict[str, Any] = {"version": HELLO_VERSION, "rootsd": rootsd}
     if start is not None:
         result["start"] = start._asdict()
     return result
 
 
-def resumed(hello: Hello, result: object) -> Hello:
+def resume_hello(hello: Hello, result: object) -> Hello:
     """Return the hello for the next connection, after the daemon has answered with `result`.
 
     Raises ScopeRefused where the answer cannot be used: a session that began anew could see more.
@@ -147,25 +147,25 @@ def resumed(hello: Hello, result: object) -> Hello:
             return hello
 
 
-class Told(NamedTuple):
+class ReportedRoots(NamedTuple):
     """How many roots a relay has told its server of, and the names of the first of them."""
 
     roots: int
     names: tuple[str, ...] = ()
 
 
-def encode_told(told: Told) -> Notice:
+def encode_reported_roots(told: ReportedRoots) -> Notification:
     """The notice of it; bounded, as the daemon reads no long lines."""
-    names = [name[:_CLIENT_LIMIT] for name in told.names[:_MOST_TOLD]]
-    return Notice(TOLD, {"roots": told.roots, "names": names})
+    names = [name[:_CLIENT_LIMIT] for name in told.names[:_MAX_REPORTED_NAMES]]
+    return Notification(REPORTED_ROOTS_METHOD, {"roots": told.roots, "names": names})
 
 
-def encode_proposed(path: str, reason: str) -> Notice:
+def encode_proposed_folder(path: str, reason: str) -> Notification:
     """Return the notice of a folder, with the reason for the user."""
-    return Notice(PROPOSED, {"path": path, "reason": reason})
+    return Notification(PROPOSED_FOLDER_METHOD, {"path": path, "reason": reason})
 
 
-def decode_told(params: Params) -> Told | None:
+def decode_reported_roots(params: Params) -> ReportedRoots | None:
     """What such a notice says; None where it is not in order."""
     match params:
         case {"roots": int() as roots, "names": list() as names} if (
@@ -173,12 +173,12 @@ def decode_told(params: Params) -> Told | None:
             and roots >= len(names)
             and all(isinstance(name, str) for name in names)
         ):
-            return Told(roots, tuple(names[:_MOST_TOLD]))
+            return ReportedRoots(roots, tuple(names[:_MAX_REPORTED_NAMES]))
         case _:
             return None
 
 
-def decode(params: Params) -> Hello:
+def decode_hello(params: Params) -> Hello:
     """The hello in the parameters of a request. Raises BadHello."""
     if not isinstance(params, dict):
         raise BadHello("a hello has named parameters")
@@ -190,7 +190,7 @@ def decode(params: Params) -> Hello:
     any_uri = params.get("any_uri", False)
     if not isinstance(any_uri, bool):
         raise BadHello("any_uri is true or false")
-    scope = Scope(
+    scope = RequestedScope(
         _texts(params, "only"),
         _texts(params, "tags"),
         _text(params, "cwd"),
@@ -201,7 +201,7 @@ def decode(params: Params) -> Hello:
     return Hello(version, (_text(params, "client") or "")[:_CLIENT_LIMIT], scope)
 
 
-def refusal(fault: Fault) -> ScopeRefused:
+def scope_refusal(fault: ErrorResponse) -> ScopeRefused:
     """The error that stands for a daemon's `fault` in answer to a hello that narrows."""
     reason = fault.message
     match fault.data:
@@ -214,12 +214,12 @@ def refusal(fault: Fault) -> ScopeRefused:
     return ScopeRefused(f"the daemon cannot narrow this session: {reason}", "rootsd up")
 
 
-def _start_in(start: object) -> Start:
+def _start_in(start: object) -> ResumeState:
     match start:
         case {"anchor": None | str() as anchor, "approvals": int() as approvals} if (
             not isinstance(approvals, bool) and approvals >= 0
         ):
-            return Start(anchor, approvals)
+            return ResumeState(anchor, approvals)
         case _:
             raise BadHello("start is a beginning that a daemon told")
 

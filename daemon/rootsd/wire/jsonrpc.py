@@ -1,4 +1,6 @@
-"""JSON-RPC 2.0 messages: text in, `Request`, `Notice`, `Reply`, `Fault` or `Batch` out, and back.
+"""JSON-RPC 2.0: parse and encode messages, split lines, and edit one member of a message in place.
+
+JSON-RPC 2.0 messages: text in, `Request`, `Notice`, `Reply`, `Fault` or `Batch` out, and back.
 
 Ids keep their type: 0, "0" and "" are three different ids, and all of them are legal. Nothing
 here knows a method's name. Text that is no message becomes `Malformed`, a value like the others.
@@ -11,13 +13,24 @@ huge numbers and deep nesting; RFC 7493 (I-JSON) and `parse_strict` refuse them.
 
 The messages are named tuples because the lean programs import this module: `dataclasses` would
 cost them 6 ms at every start.
+
+Newline frames: bytes in, whole lines out, with a limit on the length of one line.
+
+This is the framing of MCP's stdio transport (a line holds one message and no newline inside),
+which `mcp.sock` and `control.sock` share.
+
+Small changes to JSON text that leave every other character as it was. Pure.
+
+Numbers, escapes, spaces and the order of members are the sender's: parsing and printing would
+change `1e400`, `1.10` or half a surrogate pair. All functions take text that `json.loads` takes,
+and look through it as that does: of members with one key, the last one counts.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
 from typing import Any, NamedTuple
 
@@ -27,11 +40,11 @@ METHOD_NOT_FOUND = -32601
 INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603
 
-LARGEST_ID = (1 << 53) - 1
+MAX_ID = (1 << 53) - 1
 """The largest integer that a reader with 64-bit floats keeps (RFC 7493, section 2.2)."""
-DEEPEST = 128
+MAX_NESTING = 128
 """How many arrays and objects may lie in one another in a line that is read strictly."""
-LONGEST_NUMBER = 1_000
+MAX_NUMBER_LENGTH = 1_000
 """How many characters a number may have there."""
 
 _encoded = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
@@ -48,21 +61,21 @@ class Request(NamedTuple):
     params: Params = None
 
 
-class Notice(NamedTuple):
+class Notification(NamedTuple):
     """A call that wants none (JSON-RPC's "notification")."""
 
     method: str
     params: Params = None
 
 
-class Reply(NamedTuple):
+class Response(NamedTuple):
     """The result of the request with this id."""
 
     id: Id
     result: Any
 
 
-class Fault(NamedTuple):
+class ErrorResponse(NamedTuple):
     """The error that answers a request; the id is None where it could not be read."""
 
     id: Id | None
@@ -74,7 +87,7 @@ class Fault(NamedTuple):
 class Malformed(NamedTuple):
     """Text that is no message."""
 
-    fault: Fault
+    fault: ErrorResponse
     """The error to answer; its id is None where the text has no id that can be used."""
     is_call: bool = False
     """Whether the text names a method, so that its id is the sender's own."""
@@ -86,7 +99,7 @@ class Batch(NamedTuple):
     members: tuple[Message | Malformed, ...]
 
 
-Message = Request | Notice | Reply | Fault
+Message = Request | Notification | Response | ErrorResponse
 
 
 def parse(line: bytes) -> Message | Batch | Malformed:
@@ -94,9 +107,9 @@ def parse(line: bytes) -> Message | Batch | Malformed:
     try:
         value = json.loads(line.decode(), parse_constant=_refuse_constant)
     except ValueError:  # UnicodeDecodeError and JSONDecodeError among them
-        return Malformed(Fault(None, PARSE_ERROR, "this line is not JSON in UTF-8"))
+        return Malformed(ErrorResponse(None, PARSE_ERROR, "this line is not JSON in UTF-8"))
     except RecursionError:
-        return Malformed(Fault(None, PARSE_ERROR, "the JSON is nested too deeply"))
+        return Malformed(ErrorResponse(None, PARSE_ERROR, "the JSON is nested too deeply"))
     if not isinstance(value, list):
         return _message(value)
     if not value:
@@ -114,9 +127,9 @@ def parse_strict(line: bytes) -> Message | Batch | Malformed:
     try:
         value = _strict_value(line)
     except _AmbiguousError as error:
-        return _unread(line, str(error))
+        return _rejected(line, str(error))
     except ValueError:  # UnicodeDecodeError and JSONDecodeError among them
-        return _unread(line, "this line is not JSON in UTF-8")
+        return _rejected(line, "this line is not JSON in UTF-8")
     if not isinstance(value, list):
         return _strict_message(value)
     if not value:
@@ -132,13 +145,13 @@ def encode(message: Message) -> bytes:
             body |= {"id": id_, "method": method}
             if params is not None:
                 body["params"] = params
-        case Notice(method, params):
+        case Notification(method, params):
             body["method"] = method
             if params is not None:
                 body["params"] = params
-        case Reply(id_, result):
+        case Response(id_, result):
             body |= {"id": id_, "result": result}
-        case Fault(id_, code, text, data):
+        case ErrorResponse(id_, code, text, data):
             error = {"code": code, "message": text}
             body |= {"id": id_, "error": error if data is None else error | {"data": data}}
     return _encoded(body).encode() + b"\n"
@@ -158,7 +171,7 @@ _STRING = re.compile(rb'"(?:[^"\\]|\\.)*"')
 _NOT_BRACKETS = bytes(sorted(set(range(256)) - set(b"[]{}")))
 _STEPS = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")  # up and down, as signed bytes
 _ALL_DIGITS_ALIKE = bytes.maketrans(b"123456789", b"000000000")
-_LONG_DIGITS = b"0" * (LONGEST_NUMBER // 3)  # each part of a number is a run of digits
+_LONG_DIGITS = b"0" * (MAX_NUMBER_LENGTH // 3)  # each part of a number is a run of digits
 
 
 def _strict_value(line: bytes) -> Any:  # noqa: ANN401
@@ -168,28 +181,30 @@ def _strict_value(line: bytes) -> Any:  # noqa: ANN401
     text = line.decode()
     if _is_deep(line):
         raise _AmbiguousError("the JSON is nested too deeply")
-    is_long = len(line) > LONGEST_NUMBER and _LONG_DIGITS in line.translate(_ALL_DIGITS_ALIKE)
+    is_long = len(line) > MAX_NUMBER_LENGTH and _LONG_DIGITS in line.translate(_ALL_DIGITS_ALIKE)
     return (_NUMBER_READER if is_long else _READER).decode(text)
 
 
-def _unread(line: bytes, why: str) -> Malformed:
+def _rejected(line: bytes, why: str) -> Malformed:
     """Return why a line is refused, with the id that a forgiving reader finds in it."""
     try:
         value = json.loads(line.decode(errors="replace"))
     except (ValueError, RecursionError):
         value = None
     if not isinstance(value, dict):
-        return Malformed(Fault(None, PARSE_ERROR, why))
+        return Malformed(ErrorResponse(None, PARSE_ERROR, why))
     id_ = value.get("id")
     is_usable = isinstance(id_, int | str) and not isinstance(id_, bool) and _is_exact(id_)
-    return Malformed(Fault(id_ if is_usable else None, PARSE_ERROR, why), "method" in value)
+    return Malformed(
+        ErrorResponse(id_ if is_usable else None, PARSE_ERROR, why), "method" in value
+    )
 
 
 def _is_deep(line: bytes) -> bool:
-    if line.count(b"[") + line.count(b"{") <= DEEPEST:
+    if line.count(b"[") + line.count(b"{") <= MAX_NESTING:
         return False
     brackets = _STRING.sub(b"", line).translate(_STEPS, _NOT_BRACKETS)
-    return max(accumulate(memoryview(brackets).cast("b")), default=0) > DEEPEST
+    return max(accumulate(memoryview(brackets).cast("b")), default=0) > MAX_NESTING
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -201,7 +216,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _bounded(read: Callable[[str], Any]) -> Callable[[str], Any]:
     def read_bounded(digits: str) -> Any:  # noqa: ANN401
-        if len(digits) > LONGEST_NUMBER:
+        if len(digits) > MAX_NUMBER_LENGTH:
             raise _AmbiguousError("a number is too long")
         return read(digits)
 
@@ -215,8 +230,8 @@ def _strict_message(value: object) -> Message | Malformed:
     why = _why_ambiguous(value, found)
     if not why:
         return found
-    id_ = found.id if not isinstance(found, Notice) and _is_exact(found.id) else None
-    return Malformed(Fault(id_, INVALID_REQUEST, why), is_call="method" in value)
+    id_ = found.id if not isinstance(found, Notification) and _is_exact(found.id) else None
+    return Malformed(ErrorResponse(id_, INVALID_REQUEST, why), is_call="method" in value)
 
 
 def _why_ambiguous(value: dict[str, Any], found: Message) -> str:
@@ -225,13 +240,13 @@ def _why_ambiguous(value: dict[str, Any], found: Message) -> str:
         # Some readers compare names without regard to case.
         if name not in _RESERVED and name.casefold() in _RESERVED:
             return f"the member {name!a} differs from a reserved one by case alone"
-    if not isinstance(found, Notice) and not _is_exact(found.id):
+    if not isinstance(found, Notification) and not _is_exact(found.id):
         return "the id is an integer beyond 53 bits, or holds half a surrogate pair"
-    if isinstance(found, Request | Notice):
+    if isinstance(found, Request | Notification):
         return _why_ambiguous_call(value, found)
     if "result" in value and "error" in value:
         return "the answer has a result and an error"
-    if isinstance(found, Fault):
+    if isinstance(found, ErrorResponse):
         if value.get("id") != found.id:
             return "the id is no string and no integer"
         if isinstance(found.code, bool):
@@ -239,7 +254,7 @@ def _why_ambiguous(value: dict[str, Any], found: Message) -> str:
     return ""
 
 
-def _why_ambiguous_call(value: dict[str, Any], found: Request | Notice) -> str:
+def _why_ambiguous_call(value: dict[str, Any], found: Request | Notification) -> str:
     if isinstance(found.params, list):
         return "params are an object"
     if "result" in value or "error" in value:
@@ -250,7 +265,7 @@ def _why_ambiguous_call(value: dict[str, Any], found: Request | Notice) -> str:
 def _is_exact(id_: Id | None) -> bool:
     if isinstance(id_, str):
         return _is_text(id_)
-    return id_ is None or abs(id_) <= LARGEST_ID
+    return id_ is None or abs(id_) <= MAX_ID
 
 
 def _is_text(text: str) -> bool:
@@ -271,43 +286,43 @@ def _message(value: object) -> Message | Malformed:
         id_ = None
     if value.get("jsonrpc") != "2.0":
         reason = 'the message lacks "jsonrpc": "2.0"'
-        return Malformed(Fault(id_, INVALID_REQUEST, reason), is_call="method" in value)
+        return Malformed(ErrorResponse(id_, INVALID_REQUEST, reason), is_call="method" in value)
     if "method" in value:
         return _call(value, id_)
     if "result" in value and "error" not in value:
         if id_ is None:
             return _invalid(None, "a result needs the id of its request")
-        return Reply(id_, value["result"])
-    return _fault(value, id_)
+        return Response(id_, value["result"])
+    return _error_response(value, id_)
 
 
 def _call(value: dict[str, Any], id_: Id | None) -> Message | Malformed:
     method, params = value["method"], value.get("params")
     if not isinstance(method, str):
-        return _no_call(id_, "the method is a string")
+        return _invalid_call(id_, "the method is a string")
     if params is not None and not isinstance(params, dict | list):
-        return _no_call(id_, "params are an object or an array")
+        return _invalid_call(id_, "params are an object or an array")
     if "id" not in value:
-        return Notice(method, params)
+        return Notification(method, params)
     if id_ is None:
-        return _no_call(None, "the id of a request is a string or an integer")
+        return _invalid_call(None, "the id of a request is a string or an integer")
     return Request(id_, method, params)
 
 
-def _fault(value: dict[str, Any], id_: Id | None) -> Message | Malformed:
+def _error_response(value: dict[str, Any], id_: Id | None) -> Message | Malformed:
     match value:
         case {"error": {"code": int() as code, "message": str() as text, **more}}:
-            return Fault(id_, code, text, more.get("data"))
+            return ErrorResponse(id_, code, text, more.get("data"))
         case _:
             return _invalid(id_, "the message is neither a request nor an answer")
 
 
 def _invalid(id_: Id | None, reason: str) -> Malformed:
-    return Malformed(Fault(id_, INVALID_REQUEST, reason))
+    return Malformed(ErrorResponse(id_, INVALID_REQUEST, reason))
 
 
-def _no_call(id_: Id | None, reason: str) -> Malformed:
-    return Malformed(Fault(id_, INVALID_REQUEST, reason), is_call=True)
+def _invalid_call(id_: Id | None, reason: str) -> Malformed:
+    return Malformed(ErrorResponse(id_, INVALID_REQUEST, reason), is_call=True)
 
 
 _READER = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_refuse_constant)
@@ -317,3 +332,128 @@ _NUMBER_READER = json.JSONDecoder(
     parse_int=_bounded(int),
     parse_float=_bounded(float),
 )
+
+
+MAX_REQUEST_BYTES = 64 * 1024
+"""The longest line that the daemon reads, in bytes. Its answers may be longer."""
+
+
+class LineTooLong(Exception):
+    """A line passed the limit before it ended. What follows cannot be trusted to be a frame."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(f"the line is longer than {limit} bytes")
+        self.limit = limit
+
+
+class LineReader:
+    """Collects bytes and gives lines back one at a time, without their newline."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._buffer = bytearray()
+        self._searched = 0  # no newline lies before this offset: each byte is looked at once
+
+    def feed(self, data: bytes) -> None:
+        """Take bytes in, split anywhere."""
+        self._buffer += data
+
+    def pop(self) -> bytes | None:
+        """The next whole line; None where more bytes are needed. Raises LineTooLong."""
+        end = self._buffer.find(b"\n", self._searched)
+        if end > self._limit or (end < 0 and len(self._buffer) > self._limit):
+            raise LineTooLong(self._limit)
+        if end < 0:
+            self._searched = len(self._buffer)
+            return None
+        line = bytes(self._buffer[:end])
+        del self._buffer[: end + 1]
+        self._searched = 0
+        return line
+
+    def rest(self) -> bytes:
+        """What came after the last newline, for the end of the stream; empties the reader."""
+        rest = bytes(self._buffer)
+        self._buffer.clear()
+        self._searched = 0
+        return rest
+
+
+_SPACE = re.compile(r"[ \t\n\r]*")
+_RAW_DECODER = json.JSONDecoder()
+
+
+class _Member(NamedTuple):
+    """Where a member of an object lies: from its key's quote, through its value, to its end."""
+
+    key: str
+    start: int
+    value: int
+    end: int
+
+
+def set_member(text: str, path: Sequence[str], value: str) -> str:
+    """The text with the JSON `value` at `path`, a way of keys. Raises KeyError where what is to
+    hold it is missing, and is no object."""
+    *way, key = path
+    holder = _object_at(text, way)
+    found = None
+    for member in _members(text, holder):
+        found = member if member.key == key else found
+    if found is not None:
+        return text[: found.value] + value + text[found.end :]
+    inside = holder + 1
+    comma = "" if text[_skip(text, inside)] == "}" else ","
+    return f"{text[:inside]}{json.dumps(key)}:{value}{comma}{text[inside:]}"
+
+
+def remove_member(text: str, path: Sequence[str]) -> str:
+    """The text without the member at `path`. Raises KeyError where nothing could hold it."""
+    *way, key = path
+    holder = _object_at(text, way)
+    kept = [text[m.start : m.end] for m in _members(text, holder) if m.key != key]
+    _, end = _RAW_DECODER.raw_decode(text, holder)
+    return f"{text[:holder]}{{{','.join(kept)}}}{text[end:]}"
+
+
+def element_spans(text: str) -> list[tuple[int, int]]:
+    """Where the elements of an array begin and end."""
+    found = []
+    at = _skip(text, _skip(text, 0) + 1)
+    while text[at] != "]":
+        _, end = _RAW_DECODER.raw_decode(text, at)
+        found.append((at, end))
+        at = _skip(text, end)
+        if text[at] == ",":
+            at = _skip(text, at + 1)
+    return found
+
+
+def _object_at(text: str, way: Sequence[str]) -> int:
+    at = _skip(text, 0)
+    for key in way:
+        values = [m.value for m in _members(text, at) if m.key == key]
+        if not values:
+            raise KeyError(key)
+        at = values[-1]
+        if text[at] != "{":
+            raise KeyError(key)
+    return at
+
+
+def _members(text: str, at: int) -> Iterator[_Member]:
+    at = _skip(text, at + 1)
+    while text[at] != "}":
+        key, end = _RAW_DECODER.raw_decode(text, at)
+        value = _skip(text, _skip(text, end) + 1)
+        _, end = _RAW_DECODER.raw_decode(text, value)
+        yield _Member(key, at, value, end)
+        at = _skip(text, end)
+        if text[at] == ",":
+            at = _skip(text, at + 1)
+
+
+def _skip(text: str, at: int) -> int:
+    found = _SPACE.match(text, at)
+    assert found is not None
+    return found.end()

@@ -31,6 +31,6 @@ def test_the_words_are_handed_on(
         seen.append(arguments)
         return 69
 
-    monkeypatch.setattr("rootsd.bridge.main.main", pump)
+    monkeypatch.setattr("rootsd.proxy.bridge.main.main", pump)
     assert shell.run("--json", "bridge", *words).status == 69
     assert seen == [list(words)]

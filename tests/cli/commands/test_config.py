@@ -11,7 +11,7 @@ import pexpect
 import pytest
 
 from rootsd.core.errors import ErrorCode
-from rootsd.host.config import read_config
+from rootsd.system.config import read_config
 from support.fake_daemon import FakeDaemon, Objection, a_status
 from support.terminal import HANG_GUARD, Shell
 

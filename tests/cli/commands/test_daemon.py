@@ -11,15 +11,15 @@ from pathlib import Path
 import pytest
 
 from rootsd.core.errors import Busy
-from rootsd.host.helper.link import Absent, Helper
-from rootsd.host.places import Places
+from rootsd.helper.client import Helper, UnavailableHelper
+from rootsd.system.places import Places
 from support.terminal import HANG_GUARD, Shell
 
 
 @pytest.fixture(autouse=True)
 def no_fork(monkeypatch: pytest.MonkeyPatch) -> None:
     """pytest itself is not to be forked."""
-    monkeypatch.setattr("rootsd.host.helper.link.start_helper", lambda: Absent("a test"))
+    monkeypatch.setattr("rootsd.helper.client.start_helper", lambda: UnavailableHelper("a test"))
 
 
 def test_it_runs_the_daemon_with_the_places_of_this_environment(
@@ -31,7 +31,7 @@ def test_it_runs_the_daemon_with_the_places_of_this_environment(
         seen.append((places.config, ready_fd))
         return 0
 
-    monkeypatch.setattr("rootsd.app.daemon.run", run)
+    monkeypatch.setattr("rootsd.daemon.main.run", run)
     assert shell.run("daemon").status == 0
     assert shell.run("daemon", "--ready-fd", "9").status == 0
     assert seen == [(bytes(rootsd_dir / "config"), None), (bytes(rootsd_dir / "config"), 9)]
@@ -43,7 +43,7 @@ def test_an_error_goes_to_whoever_waits_and_to_the_log(
     def run(places: Places, *, helper: Helper, ready_fd: int | None) -> int:
         raise Busy("another rootsd is at work", "rootsd status")
 
-    monkeypatch.setattr("rootsd.app.daemon.run", run)
+    monkeypatch.setattr("rootsd.daemon.main.run", run)
     read, write = os.pipe()
     done = shell.run("daemon", "--ready-fd", str(write))
     with os.fdopen(read, "rb") as told:
@@ -60,7 +60,7 @@ def test_detached_it_goes_on_as_the_child_of_nobody() -> None:
     """What waits is the pipe: the first process ends at once, the second one writes."""
     program = (
         "import os, sys\n"
-        "from rootsd.app import daemon\n"
+        "from rootsd.daemon import main as daemon\n"
         "from rootsd.cli import main\n"
         "first = os.getpid()\n"
         "def run(places, *, helper, ready_fd):\n"

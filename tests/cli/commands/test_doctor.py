@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from rootsd.cli import examining
-from rootsd.cli.examining import Case
-from rootsd.core.diagnosis import Diagnosis, error, ok, warning
+from rootsd.cli import doctor
+from rootsd.cli.doctor import DoctorCheck
+from rootsd.core.doctor import DoctorFinding, error, ok, warning
 from rootsd.core.errors import ErrorCode, RootsdError
 from support.fake_daemon import FakeDaemon, Objection, a_status
 from support.terminal import Shell
@@ -20,10 +20,10 @@ INSIDE = {
 
 
 @pytest.fixture
-def seen(monkeypatch: pytest.MonkeyPatch) -> list[Case]:
+def seen(monkeypatch: pytest.MonkeyPatch) -> list[DoctorCheck]:
     """What the command itself sees."""
-    seen = [Case(ok("disk", "room"))]
-    monkeypatch.setattr(examining, "cases", lambda session: iter(seen))
+    seen = [DoctorCheck(ok("disk", "room"))]
+    monkeypatch.setattr(doctor, "run_checks", lambda session: iter(seen))
     return seen
 
 
@@ -38,7 +38,7 @@ def rows(text: str) -> list[list[str]]:
     return [line.split("\t") for line in text.splitlines()]
 
 
-def test_all_is_well(shell: Shell, seen: list[Case], inside: FakeDaemon) -> None:
+def test_all_is_well(shell: Shell, seen: list[DoctorCheck], inside: FakeDaemon) -> None:
     done = shell.run("doctor")
     assert (done.status, done.err) == (0, "All is as it should be.\n")
     assert rows(done.out) == [
@@ -54,9 +54,14 @@ def test_all_is_well(shell: Shell, seen: list[Case], inside: FakeDaemon) -> None
     ],
 )
 def test_the_exit_status_is_1_where_something_is_broken(
-    shell: Shell, seen: list[Case], inside: FakeDaemon, found: Diagnosis, status: int, summary: str
+    shell: Shell,
+    seen: list[DoctorCheck],
+    inside: FakeDaemon,
+    found: DoctorFinding,
+    status: int,
+    summary: str,
 ) -> None:
-    seen[:] = [Case(found)]
+    seen[:] = [DoctorCheck(found)]
     done = shell.run("doctor")
     assert done.status == status
     assert done.err.startswith(summary)
@@ -67,7 +72,7 @@ def test_the_exit_status_is_1_where_something_is_broken(
 
 
 def test_json_holds_every_finding_and_what_was_fixed(
-    shell: Shell, seen: list[Case], inside: FakeDaemon
+    shell: Shell, seen: list[DoctorCheck], inside: FakeDaemon
 ) -> None:
     told = json.loads(shell.run("doctor", "--json").out)
     assert [item["topic"] for item in told["items"]] == ["disk", "clock"]
@@ -75,9 +80,11 @@ def test_json_holds_every_finding_and_what_was_fixed(
 
 
 def test_a_finding_and_its_remedy_have_lines_of_their_own_on_a_terminal(
-    shell: Shell, seen: list[Case], inside: FakeDaemon
+    shell: Shell, seen: list[DoctorCheck], inside: FakeDaemon
 ) -> None:
-    seen[:] = [Case(error("service", "no manager:\n  its bus is gone", "loginctl\n  enable x"))]
+    seen[:] = [
+        DoctorCheck(error("service", "no manager:\n  its bus is gone", "loginctl\n  enable x"))
+    ]
     shown = shell.run_on_terminal("doctor").out.splitlines()
     assert shown[:2] == [
         "error    service        no manager: its bus is gone",
@@ -88,20 +95,20 @@ def test_a_finding_and_its_remedy_have_lines_of_their_own_on_a_terminal(
 
 
 def test_a_remedy_that_is_too_long_is_not_wrapped(
-    shell: Shell, seen: list[Case], inside: FakeDaemon
+    shell: Shell, seen: list[DoctorCheck], inside: FakeDaemon
 ) -> None:
     remedy = "echo " + "x" * 70
-    seen[:] = [Case(error("disk", "full", remedy))]
+    seen[:] = [DoctorCheck(error("disk", "full", remedy))]
     assert f"  → {remedy}" in shell.run_on_terminal("doctor", columns=80).out.splitlines()
 
 
 def test_a_cure_that_fails_says_so_in_readable_lines(
-    shell: Shell, seen: list[Case], inside: FakeDaemon
+    shell: Shell, seen: list[DoctorCheck], inside: FakeDaemon
 ) -> None:
     def cure() -> None:
         raise RootsdError("it ended at once\nno space left")
 
-    seen[:] = [Case(error("daemon", "it is\ngone", "rootsd up"), cure)]
+    seen[:] = [DoctorCheck(error("daemon", "it is\ngone", "rootsd up"), cure)]
     assert shell.run("doctor", "--fix").err.splitlines()[:2] == [
         "warning: it is gone: it ended at once",
         "  no space left",
@@ -121,14 +128,17 @@ def test_on_a_terminal_the_remedy_stands_below_the_finding(
     "trouble", [None, RootsdError("no"), OSError(1, "not permitted")], ids=["done", "no", "os"]
 )
 def test_fix_does_what_can_be_done_and_says_what_cannot(
-    shell: Shell, seen: list[Case], inside: FakeDaemon, trouble: Exception | None
+    shell: Shell, seen: list[DoctorCheck], inside: FakeDaemon, trouble: Exception | None
 ) -> None:
     def cure() -> None:
         if trouble is not None:
             raise trouble
-        seen[:] = [Case(ok("state", "closed"))]
+        seen[:] = [DoctorCheck(ok("state", "closed"))]
 
-    seen[:] = [Case(error("state", "open", "chmod"), cure), Case(warning("clock", "odd", "x"))]
+    seen[:] = [
+        DoctorCheck(error("state", "open", "chmod"), cure),
+        DoctorCheck(warning("clock", "odd", "x")),
+    ]
     assert shell.run("doctor").status == 1
     done = shell.run("doctor", "--fix")
     assert done.status == (0 if trouble is None else 1)
@@ -136,11 +146,13 @@ def test_fix_does_what_can_be_done_and_says_what_cannot(
     assert ("warning: open" in done.err) == (trouble is not None)
 
 
-def test_what_is_well_is_not_fixed(shell: Shell, seen: list[Case], inside: FakeDaemon) -> None:
+def test_what_is_well_is_not_fixed(
+    shell: Shell, seen: list[DoctorCheck], inside: FakeDaemon
+) -> None:
     def cure() -> None:
         raise AssertionError
 
-    seen[:] = [Case(ok("state", "closed"), cure)]
+    seen[:] = [DoctorCheck(ok("state", "closed"), cure)]
     assert shell.run("doctor", "--fix").status == 0
 
 
@@ -153,14 +165,14 @@ def test_without_a_daemon_the_outside_is_told(shell: Shell, home: Path) -> None:
 
 
 def test_an_older_daemon_does_not_examine_itself(
-    shell: Shell, seen: list[Case], daemon: FakeDaemon
+    shell: Shell, seen: list[DoctorCheck], daemon: FakeDaemon
 ) -> None:
     daemon.answers["examine"] = Objection(ErrorCode.USAGE, "this daemon does not know the request")
     assert rows(shell.run("doctor").out) == [["ok", "disk", "room", "", "command"]]
 
 
 def test_a_daemon_that_fails_to_is_an_error(
-    shell: Shell, seen: list[Case], daemon: FakeDaemon
+    shell: Shell, seen: list[DoctorCheck], daemon: FakeDaemon
 ) -> None:
     daemon.answers["examine"] = Objection(ErrorCode.BUSY, "busy", "rootsd doctor")
     done = shell.run("doctor")

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from rootsd.core.errors import DaemonUnreachable
-from rootsd.host.service import record
+from rootsd.service import start_record
 from support.fake_daemon import FakeDaemon, a_status
 from support.terminal import Shell
 
@@ -22,7 +22,7 @@ def process(daemon: FakeDaemon) -> Iterator[subprocess.Popen[bytes]]:
 
         def stop(_: object) -> dict[str, object]:
             with pytest.raises(DaemonUnreachable, match="stopped by rootsd down"):
-                record.recall()  # no bridge may start another one from now on
+                start_record.load_start_record()  # no bridge may start another one from now on
             child.kill()
             return {}
 
@@ -47,8 +47,8 @@ def test_json_names_the_process(process: subprocess.Popen[bytes], shell: Shell) 
 
 
 def test_where_none_runs_it_says_so_and_keeps_bridges_from_starting_one(shell: Shell) -> None:
-    record.remember(record.recipe_here(b"/logs"))
+    start_record.save_start_record(start_record.make_start_record(b"/logs"))
     done = shell.run("down")
     assert (done.status, done.err) == (0, "The daemon was not running.\n")
     with pytest.raises(DaemonUnreachable, match="stopped by rootsd down"):
-        record.recall()
+        start_record.load_start_record()

@@ -7,9 +7,9 @@ import json
 import pytest
 
 from rootsd import __version__
-from rootsd.cli.completing import candidates
+from rootsd.cli.completion import complete_words
+from rootsd.cli.invocation import Invocation
 from rootsd.cli.main import root
-from rootsd.cli.session import Session
 from support.terminal import Shell
 
 
@@ -36,7 +36,7 @@ def test_the_version_needs_no_daemon(shell: Shell, flag: str) -> None:
 
 def test_verbs_are_completed() -> None:
     def offered(*words: str) -> set[str]:
-        return {word for _, word, _ in candidates(root, ("help", *words), Session())}
+        return {word for _, word, _ in complete_words(root, ("help", *words), Invocation())}
 
     assert {"parent", "pending"} <= offered("p")
     assert offered("parent", "") == {"add", "ls", "rm", "set"}

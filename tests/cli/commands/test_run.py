@@ -44,6 +44,6 @@ def test_the_words_are_handed_on(
         seen.append(arguments)
         return 3
 
-    monkeypatch.setattr("rootsd.relay.main.main", pump)
+    monkeypatch.setattr("rootsd.proxy.run.main.main", pump)
     assert shell.run("--no-color", "run", *words).status == 3
     assert seen == [list(told)]

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from rootsd.cli import units
-from rootsd.host.service import record
-from rootsd.host.service.manager import Finished
+from rootsd.service import start_record, unit_files
+from rootsd.service.manager import ProgramResult
 from support.service import PID, Desktop
 from support.terminal import Shell
 
@@ -41,7 +40,7 @@ def test_install_ends_with_the_status(desktop: Desktop, shell: Shell) -> None:
 def test_a_rehearsal_tells_all_and_does_nothing(desktop: Desktop, shell: Shell) -> None:
     done = shell.run("service", "install", "--strict", "--dry-run")
     written = [line for line in done.out.splitlines() if line.startswith("write ")]
-    assert len(written) == len(units.PLAIN) + 1
+    assert len(written) == len(unit_files.BASE_UNITS) + 1
     assert "run systemctl --user daemon-reload\n" in done.out
     assert "rootsd-control.socket\n" in done.out
     assert (desktop.recorder.orders(), desktop.units.exists()) == ([], False)
@@ -50,7 +49,9 @@ def test_a_rehearsal_tells_all_and_does_nothing(desktop: Desktop, shell: Shell) 
 
 
 def test_a_rehearsal_asks_where_the_units_would_lie(desktop: Desktop, shell: Shell) -> None:
-    looked_at = Finished(0, "/conf/systemd/user.control /conf/systemd/user /etc/systemd/user\n")
+    looked_at = ProgramResult(
+        0, "/conf/systemd/user.control /conf/systemd/user /etc/systemd/user\n"
+    )
     desktop.recorder.answers["systemctl --user show --property=UnitPath"] = looked_at
     out = shell.run("service", "install", "--dry-run").out
     assert "write /conf/systemd/user/rootsd.service\n" in out
@@ -68,7 +69,9 @@ def test_print_shows_what_install_writes(desktop: Desktop, shell: Shell) -> None
     files = json.loads(shell.run("service", "print", "--json").out)["files"]
     with desktop.daemon():
         shell.run("service", "install")
-    assert [file["path"] for file in files] == [str(desktop.units / name) for name in units.PLAIN]
+    assert [file["path"] for file in files] == [
+        str(desktop.units / name) for name in unit_files.BASE_UNITS
+    ]
     for file in files:
         assert Path(file["path"]).read_text() == file["text"]
         assert f"# {file['path']}\n{file['text']}" in printed.out
@@ -77,7 +80,7 @@ def test_print_shows_what_install_writes(desktop: Desktop, shell: Shell) -> None
 def test_without_a_user_manager_print_works_and_install_says_what_to_do(
     desktop: Desktop, shell: Shell
 ) -> None:
-    desktop.recorder.answers["systemctl"] = Finished(1, "", "Failed to connect to bus")
+    desktop.recorder.answers["systemctl"] = ProgramResult(1, "", "Failed to connect to bus")
     assert shell.run("service", "print").status == 0
     done = shell.run("service", "install")
     assert done.status == 1
@@ -173,4 +176,4 @@ def test_down_stops_the_service_and_its_sockets(installed: Desktop, shell: Shell
     assert installed.recorder.orders() == [
         "systemctl --user stop rootsd.socket rootsd-control.socket rootsd.service"
     ]
-    assert (record.start_folder() / record.STOPPED_NAME).exists()
+    assert (start_record.start_folder() / start_record.STOPPED_NAME).exists()

@@ -12,10 +12,10 @@ import pytest
 
 from rootsd import __version__
 from rootsd.core.errors import ErrorCode
-from rootsd.host.helper.link import Absent, Helper
-from rootsd.host.places import Places
-from rootsd.host.service import record, starter
-from rootsd.host.service.starter import StartFailed
+from rootsd.helper.client import Helper, UnavailableHelper
+from rootsd.service import launcher, start_record
+from rootsd.service.launcher import StartFailed
+from rootsd.system.places import Places
 from support.fake_daemon import FakeDaemon, a_scan, a_status
 from support.terminal import HANG_GUARD, Shell
 
@@ -100,7 +100,7 @@ def test_with_nothing_to_decide_it_says_what_comes_next(
 def test_without_any_parent_it_asks_for_one_and_starts_nothing(
     shell: Shell, monkeypatch: pytest.MonkeyPatch, home: Path
 ) -> None:
-    monkeypatch.setattr(starter, "launch", None)
+    monkeypatch.setattr(launcher, "launch", None)
     done = shell.run("up")
     assert (done.status, done.out) == (2, "")
     assert done.err.endswith("  try: rootsd up ~/src\n")
@@ -122,7 +122,7 @@ def test_one_bad_parent_and_nothing_is_written(
 def test_a_damaged_configuration_is_78_and_nothing_is_started(
     shell: Shell, src: Path, rootsd_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(starter, "launch", None)
+    monkeypatch.setattr(launcher, "launch", None)
     config(rootsd_dir).parent.mkdir(parents=True)
     config(rootsd_dir).write_text("[[parent]]\npaht = '/x'\n")
     for words in (("up",), ("up", str(src))):
@@ -138,7 +138,7 @@ def test_a_daemon_that_does_not_come_up_is_an_error_with_its_words(
     def fail(_: object) -> None:
         raise StartFailed("it ended\nno space left", "tail x", ErrorCode.FAILED)
 
-    monkeypatch.setattr(starter, "launch", fail)
+    monkeypatch.setattr(launcher, "launch", fail)
     done = shell.run("up", "-q", str(src))
     assert (done.status, done.out) == (1, "")
     assert done.err == "error: it ended\n  no space left\n  try: tail x\n"
@@ -153,13 +153,15 @@ def test_in_the_foreground_it_is_the_daemon_itself(
         seen.append(ready_fd)
         return 0
 
-    record.forbid()
-    monkeypatch.setattr("rootsd.host.helper.link.start_helper", lambda: Absent("a test"))
-    monkeypatch.setattr("rootsd.app.daemon.run", run)
+    start_record.mark_stopped()
+    monkeypatch.setattr("rootsd.helper.client.start_helper", lambda: UnavailableHelper("a test"))
+    monkeypatch.setattr("rootsd.daemon.main.run", run)
     done = shell.run("up", "--foreground", str(src))
     assert (done.status, seen) == (0, [None])
     assert "runs here until Ctrl-C" in done.err
-    assert record.recall() == record.recipe_here(bytes(rootsd_dir / "state" / "log"))
+    assert start_record.load_start_record() == start_record.make_start_record(
+        bytes(rootsd_dir / "state" / "log")
+    )
 
 
 def test_a_rehearsal_writes_nothing_and_starts_nothing(

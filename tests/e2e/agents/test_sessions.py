@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from rootsd.core.agents import KNOWN_AGENTS
-from rootsd.core.callers import Process, is_agent
+from rootsd.core.guard import Process, is_agent
 from support import surroundings
 from support.agent_programs import FIVE, OTHERS, AgentProgram
 from support.agent_world import AgentWorld

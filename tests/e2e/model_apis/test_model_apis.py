@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from rootsd.publish.offers import TOOLS
+from rootsd.mcp.tools import TOOLS
 from support.needs import TOP
 
 CONVERT = Path(__file__).parent / "convert.py"

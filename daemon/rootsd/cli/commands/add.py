@@ -4,41 +4,41 @@ from __future__ import annotations
 
 import click
 
-from rootsd.cli import completing
-from rootsd.cli.columns import PROJECT_COLUMNS
-from rootsd.cli.decisions import UNCHANGED, effect_of
-from rootsd.cli.flags import Command, pass_session
-from rootsd.cli.render import Answer
-from rootsd.cli.session import Session
+from rootsd.cli import completion
+from rootsd.cli.decisions import DRY_RUN_NOTICE, effect_of
+from rootsd.cli.flags import VerbCommand, pass_invocation
+from rootsd.cli.formatting import PROJECT_COLUMNS
+from rootsd.cli.invocation import Invocation
+from rootsd.cli.render import CommandResult
 from rootsd.core.labels import safe_label
-from rootsd.wire.adding import Addition
+from rootsd.wire.decisions import AddRequest
 
 
 @click.command(
     "add",
-    cls=Command,
+    cls=VerbCommand,
     epilog="rootsd add ~/notes --name notes\nrootsd add https://api.example.com/v1",
 )
-@click.argument("what", metavar="PATH|URI", shell_complete=completing.folders)
+@click.argument("what", metavar="PATH|URI", shell_complete=completion.folders)
 @click.option("--name", metavar="NAME", help="call it so")
 @click.option("--dry-run", is_flag=True, help="only show what would be proposed")
-@pass_session
-def command(session: Session, *, what: str, name: str | None, dry_run: bool) -> None:
+@pass_invocation
+def command(session: Invocation, *, what: str, name: str | None, dry_run: bool) -> None:
     """Propose a folder that no scan finds, or a URI; it waits for your decision.
 
     A URI is no folder: clients see it in tools and resources, and among MCP's roots, which have to
     be files, only where their bridge was started with --any-uri. forget takes it away again.
     """
-    added = session.call(Addition(what, session.cwd, name, effect_of(dry_run=dry_run)))
+    added = session.call(AddRequest(what, session.cwd, name, effect_of(dry_run=dry_run)))
     output = session.output
     extra = {"is_new": added["is_new"], "dry_run": dry_run}
-    answer = Answer(added["items"], added["revision"], added["warnings"], extra)
+    answer = CommandResult(added["items"], added["revision"], added["warnings"], extra)
     output.show(answer, PROJECT_COLUMNS)
     (item,) = added["items"]
     shown = safe_label(item["name"])
     if not added["is_new"]:
         output.say(f"{shown} is known already: it is {item['verdict']}.")
     if dry_run:
-        output.say(UNCHANGED)
+        output.say(DRY_RUN_NOTICE)
     elif item["verdict"] == "pending":
         output.say(f"It waits for your decision: rootsd approve {item['id']}")

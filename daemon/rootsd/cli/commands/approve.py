@@ -1,26 +1,59 @@
-"""`rootsd approve`."""
+"""`rootsd approve`: publish projects to MCP clients.
+
+How long something lasts, as people type it: `8h`, `90m`, `1h30m`, `2d`.
+
+`rootsd approve`.
+"""
 
 from __future__ import annotations
 
+import re
+
 import click
 
-from rootsd.cli import completing
-from rootsd.cli.confirming import Confirmation, Key, Older, approve
+from rootsd.cli import completion
+from rootsd.cli.confirm import Confirmation, ExistingWorktrees, KeyPolicy, confirm_and_send
 from rootsd.cli.decisions import effect_of
-from rootsd.cli.durations import Duration
-from rootsd.cli.flags import Command, pass_session
-from rootsd.cli.keys import Keyboard
-from rootsd.cli.session import Session
+from rootsd.cli.flags import VerbCommand, pass_invocation
+from rootsd.cli.invocation import Invocation
+from rootsd.cli.terminal import Keyboard
 from rootsd.core.model import Access
-from rootsd.wire.deciding import Decide, DecisionVerb, Span
+from rootsd.wire.decisions import MAX_APPROVAL_S, ApprovalScope, DecideRequest, DecisionVerb
 from rootsd.wire.projects import Selection
 
-_WAITING = completing.projects(Selection.WAITING)
+_SECONDS_PER_UNIT = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 7 * 86_400}
+_DURATION = re.compile(r"(?:[0-9]{1,9}[smhdw]){1,5}", re.ASCII)
+_DURATION_PART = re.compile(r"([0-9]+)([smhdw])", re.ASCII)
+
+
+class Duration(click.ParamType[int]):
+    """Turns what was typed into seconds."""
+
+    name = "duration"
+
+    def convert(
+        self, value: str | int, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int:
+        """The seconds; a usage error where it is no duration, or none that makes sense."""
+        if isinstance(value, int):
+            return value
+        typed = value.strip().lower()
+        if not _DURATION.fullmatch(typed):
+            self.fail(f"{value!r} is no duration such as 8h, 90m, 1h30m or 2d", param, ctx)
+        seconds = sum(
+            int(count) * _SECONDS_PER_UNIT[unit] for count, unit in _DURATION_PART.findall(typed)
+        )
+        if not 0 < seconds <= MAX_APPROVAL_S:
+            self.fail(f"{value!r} is not between a second and ten years", param, ctx)
+        return seconds
+
+
+_complete_pending = completion.projects(Selection.WAITING)
 
 
 @click.command(
     "approve",
-    cls=Command,
+    cls=VerbCommand,
     epilog=(
         "rootsd approve acme/api\n"
         "rootsd approve . --as api --tag work\n"
@@ -30,14 +63,14 @@ _WAITING = completing.projects(Selection.WAITING)
         "rootsd approve --lapsed --all"
     ),
 )
-@click.argument("refs", nargs=-1, metavar="REF...", shell_complete=_WAITING)
+@click.argument("refs", nargs=-1, metavar="REF...", shell_complete=_complete_pending)
 @click.option("--as", "name", metavar="NAME", help="publish it under this name")
 @click.option(
     "--tag",
     "tags",
     multiple=True,
     metavar="TAG",
-    shell_complete=completing.tags,
+    shell_complete=completion.tags,
     help="tag it; may be repeated",
 )
 @click.option("--for", "lasts", type=Duration(), metavar="8h", help="end the approval after that")
@@ -59,7 +92,7 @@ _WAITING = completing.projects(Selection.WAITING)
 @click.option(
     "--under",
     metavar="PATH",
-    shell_complete=completing.folders,
+    shell_complete=completion.folders,
     help="of these, only what lies below this folder",
 )
 @click.option(
@@ -69,9 +102,9 @@ _WAITING = completing.projects(Selection.WAITING)
 )
 @click.option("--yes", is_flag=True, help="ask for no key")
 @click.option("--dry-run", is_flag=True, help="only show what would be published")
-@pass_session
+@pass_invocation
 def command(  # noqa: PLR0913 - one for each flag
-    session: Session,
+    session: Invocation,
     *,
     refs: tuple[str, ...],
     name: str | None,
@@ -111,7 +144,7 @@ def command(  # noqa: PLR0913 - one for each flag
     if name is not None and (sweeping or len(refs) != 1):
         raise click.UsageError("--as goes with exactly one project")
     select = Selection.LAPSED if lapsed else Selection.WAITING if sweeping else Selection.NAMED
-    order = Decide(
+    order = DecideRequest(
         DecisionVerb.APPROVE,
         cwd=session.cwd,
         refs=refs,
@@ -126,10 +159,10 @@ def command(  # noqa: PLR0913 - one for each flag
     )
     confirmation = Confirmation(
         Keyboard(),
-        Older.PUBLISH if worktrees else Older.ASK,
-        Key.NEVER if yes else Key.IF_THERE,
+        ExistingWorktrees.PUBLISH if worktrees else ExistingWorktrees.ASK,
+        KeyPolicy.NEVER if yes else KeyPolicy.IF_THERE,
     )
-    return approve(session, order, confirmation)
+    return confirm_and_send(session, order, confirmation)
 
 
 def _access(*, read_only: bool, write: bool) -> Access | None:
@@ -141,10 +174,10 @@ def _access(*, read_only: bool, write: bool) -> Access | None:
     return Access.READ_WRITE if write else None
 
 
-def _span(*, for_session: bool, always: bool, lasts: int | None) -> Span:
+def _span(*, for_session: bool, always: bool, lasts: int | None) -> ApprovalScope:
     """Return for whom the approval holds, by the flags. Raises UsageError."""
     if for_session and (always or lasts is not None):
         raise click.UsageError("--session goes neither with --always nor with --for")
     if for_session:
-        return Span.SESSION
-    return Span.ALWAYS if always else Span.USUAL
+        return ApprovalScope.SESSION
+    return ApprovalScope.ALWAYS if always else ApprovalScope.USUAL

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import click
 
-from rootsd.cli import completing
-from rootsd.cli.flags import Command
+from rootsd.cli import completion
+from rootsd.cli.flags import VerbCommand
 
 
 @click.command(
     "bridge",
-    cls=Command,
+    cls=VerbCommand,
     epilog=(
         'claude mcp add rootsd -- "$(command -v rootsd)" bridge\n'
         'codex mcp add rootsd -- "$(command -v rootsd)" bridge\n'
@@ -21,7 +21,7 @@ from rootsd.cli.flags import Command
     "--only",
     multiple=True,
     metavar="NAME|tag:T|cwd",
-    shell_complete=completing.scopes,
+    shell_complete=completion.scopes,
     help="publish only these roots: by name, by tag, or the one that holds the working directory",
 )
 @click.option("--client", metavar="NAME", help="what rootsd status calls this client")
@@ -33,7 +33,7 @@ def command(only: tuple[str, ...], client: str | None, *, any_uri: bool) -> int:
     rootsd doctor tells. It starts the daemon if it
     is down, unless you stopped it with `rootsd down`, and reconnects when the daemon restarts.
     """
-    from rootsd.bridge import main as bridge
+    from rootsd.proxy.bridge import main as bridge
 
     words = [word for name in only for word in ("--only", name)]
     words += ["--client", client] if client else []

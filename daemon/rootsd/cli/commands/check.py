@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import click
 
-from rootsd.check import absolute, status_of
-from rootsd.cli import completing
-from rootsd.cli.flags import Command, pass_session
-from rootsd.cli.render import Answer
-from rootsd.cli.session import Session
-from rootsd.wire.standing import CheckQuery
+from rootsd.check import absolute_path, status_of
+from rootsd.cli import completion
+from rootsd.cli.flags import VerbCommand, pass_invocation
+from rootsd.cli.invocation import Invocation
+from rootsd.cli.render import CommandResult
+from rootsd.wire.projects import CheckQuery
 
 
 @click.command(
     "check",
-    cls=Command,
+    cls=VerbCommand,
     epilog="rootsd check . && echo inside\nrootsd check --write ~/src/api/main.py",
 )
-@click.argument("path", shell_complete=completing.files)
+@click.argument("path", shell_complete=completion.files)
 @click.option("--write", is_flag=True, help="a root that is to be read only counts as denied")
-@pass_session
-def command(session: Session, *, path: str, write: bool) -> int:
+@pass_invocation
+def command(session: Invocation, *, path: str, write: bool) -> int:
     """Tell by the exit status whether a path lies in a published root, or a URI is one.
 
     \b
@@ -32,8 +32,8 @@ def command(session: Session, *, path: str, write: bool) -> int:
 
     Prints nothing, except with --json.
     """
-    whole = absolute(path)
+    whole = absolute_path(path)
     checked = session.call(CheckQuery(whole))
     if session.output.is_json:
-        session.output.object(Answer([{"path": whole, **checked}]))
+        session.output.object(CommandResult([{"path": whole, **checked}]))
     return status_of(checked, write=write)

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import click
 
-from rootsd.cli.flags import Command, pass_session
-from rootsd.cli.render import Answer
-from rootsd.cli.session import Session
+from rootsd.cli.flags import VerbCommand, pass_invocation
+from rootsd.cli.invocation import Invocation
+from rootsd.cli.render import CommandResult
 
 # The names under which the shells look for them; the files of the checkout are what is shipped.
 SCRIPTS = {"bash": "rootsd.bash", "zsh": "_rootsd", "fish": "rootsd.fish"}
@@ -16,7 +16,7 @@ SCRIPTS = {"bash": "rootsd.bash", "zsh": "_rootsd", "fish": "rootsd.fish"}
 
 @click.command(
     "completion",
-    cls=Command,
+    cls=VerbCommand,
     epilog=(
         'eval "$(rootsd completion bash)"              # in ~/.bashrc\n'
         'eval "$(rootsd completion zsh)"               # in ~/.zshrc, below compinit\n'
@@ -26,8 +26,8 @@ SCRIPTS = {"bash": "rootsd.bash", "zsh": "_rootsd", "fish": "rootsd.fish"}
 )
 @click.argument("shell", type=click.Choice(list(SCRIPTS)))
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[-- WORD...]")
-@pass_session
-def command(session: Session, *, shell: str, words: tuple[str, ...]) -> None:
+@pass_invocation
+def command(session: Invocation, *, shell: str, words: tuple[str, ...]) -> None:
     """Print what has a shell complete verbs, flags and projects.
 
     With words, print what could stand for the last of them: kind (plain, dir, file), word,
@@ -36,25 +36,25 @@ def command(session: Session, *, shell: str, words: tuple[str, ...]) -> None:
     """
     output = session.output
     if not words:
-        script = script_of(shell)
+        script = completion_script(shell)
         if output.is_json:
-            output.object(Answer(extra={"script": script}))
+            output.object(CommandResult(extra={"script": script}))
         else:
             output.text(script)
         return
-    from rootsd.cli import completing
+    from rootsd.cli import completion
     from rootsd.cli.main import root
 
-    found = completing.candidates(root, words, Session())
+    found = completion.complete_words(root, words, Invocation())
     if output.is_json:
         items = [{"kind": kind, "word": word, "help": help_} for kind, word, help_ in found]
-        output.object(Answer(items))
+        output.object(CommandResult(items))
     else:
         output.rows(found)
 
 
-def script_of(shell: str) -> str:
+def completion_script(shell: str) -> str:
     """The script for that shell."""
-    from rootsd.cli.units import templates
+    from rootsd.service.unit_files import templates_folder
 
-    return Path(templates(), "completions", SCRIPTS[shell]).read_text(encoding="utf-8")
+    return Path(templates_folder(), "completions", SCRIPTS[shell]).read_text(encoding="utf-8")

@@ -10,14 +10,14 @@ from typing import Any
 
 import click
 
-from rootsd.cli.columns import age, home_short
-from rootsd.cli.flags import Command, Group, pass_session
-from rootsd.cli.render import Answer, Column
-from rootsd.cli.session import Session
+from rootsd.cli.flags import VerbCommand, VerbGroup, pass_invocation
+from rootsd.cli.formatting import age, shorten_home
+from rootsd.cli.invocation import Invocation
+from rootsd.cli.render import Column, CommandResult
 from rootsd.core.errors import BadConfig, DaemonUnreachable, RootsdError
 from rootsd.core.labels import safe_label
 from rootsd.core.paths import text_of
-from rootsd.wire.running import Reload, StatusQuery
+from rootsd.wire.daemon import ReloadRequest, StatusQuery
 
 _REJECTED = b".rejected"
 _COLUMNS = (
@@ -29,7 +29,7 @@ _COLUMNS = (
 
 @click.group(
     "config",
-    cls=Group,
+    cls=VerbGroup,
     invoke_without_command=True,
     epilog="rootsd config\nrootsd config check\nrootsd config edit",
 )
@@ -43,9 +43,9 @@ def command(ctx: click.Context) -> None:
         ctx.invoke(show)
 
 
-@command.command("path", cls=Command, epilog="rootsd config path")
-@pass_session
-def path(session: Session) -> None:
+@command.command("path", cls=VerbCommand, epilog="rootsd config path")
+@pass_invocation
+def path(session: Invocation) -> None:
     """Print the path of the configuration file, even if there is none yet.
 
     With --json, also print the folders of decisions, logs and the second anchor.
@@ -55,36 +55,36 @@ def path(session: Session) -> None:
     if session.output.is_json:
         kept = {"state": places.state, "data": places.data, "log": places.log}
         folders = {name: text_of(folder) for name, folder in kept.items()}
-        session.output.object(Answer(extra={"file": file, "folders": folders}))
+        session.output.object(CommandResult(extra={"file": file, "folders": folders}))
     else:
         session.output.line(safe_label(file, limit=None))
 
 
-@command.command("show", cls=Command, epilog="rootsd config show --json")
-@pass_session
-def show(session: Session) -> None:
+@command.command("show", cls=VerbCommand, epilog="rootsd config show --json")
+@pass_invocation
+def show(session: Invocation) -> None:
     """Print every key with its value, and whether the file sets it or it is the default."""
     rows = list(_rows(session))
     file = text_of(session.places.config_file)
-    session.output.show(Answer(rows, extra={"file": file}), _COLUMNS)
+    session.output.show(CommandResult(rows, extra={"file": file}), _COLUMNS)
 
 
-@command.command("check", cls=Command, epilog="rootsd config check")
-@pass_session
-def check(session: Session) -> None:
+@command.command("check", cls=VerbCommand, epilog="rootsd config check")
+@pass_invocation
+def check(session: Invocation) -> None:
     """Say whether the configuration can be used, and whether the daemon uses it.
 
     What is wrong is named by file, line and key; the exit status is 78 then.
     """
-    from rootsd.host.config import read_config
+    from rootsd.system.config import read_config
 
     config = read_config(session.places.config_file)
-    in_force = _in_force(session)
+    in_force = _active_config(session)
     is_taken_over = in_force is not None and in_force["checksum"] == config.checksum
     output = session.output
     if output.is_json:
         extra = {"file": text_of(session.places.config_file), "in_force": in_force}
-        output.object(Answer(extra={**extra, "taken_over": is_taken_over}))
+        output.object(CommandResult(extra={**extra, "taken_over": is_taken_over}))
         return
     many = len(config.parents)
     output.line(f"ok: {many} parent{'' if many == 1 else 's'}")
@@ -96,15 +96,17 @@ def check(session: Session) -> None:
         output.warn(["the daemon does not use it yet: rootsd up has it read again"])
 
 
-@command.command("edit", cls=Command, epilog="rootsd config edit\nEDITOR=nano rootsd config edit")
-@pass_session
-def edit(session: Session) -> None:
+@command.command(
+    "edit", cls=VerbCommand, epilog="rootsd config edit\nEDITOR=nano rootsd config edit"
+)
+@pass_invocation
+def edit(session: Invocation) -> None:
     """Open the configuration in your editor, and take it over if it can be used.
 
     The editor is what VISUAL or EDITOR names. What cannot be used is not written over what can;
     it is kept beside it, in config.toml.rejected.
     """
-    from rootsd.cli import configfile
+    from rootsd.cli import config_edit
 
     file = session.config_to_edit
     if session.flags.no_input or not (_has_terminal() or _editor()):
@@ -112,20 +114,20 @@ def edit(session: Session) -> None:
         raise RootsdError(
             "there is no terminal to edit on", f"edit {shown}, then rootsd config check"
         )
-    old = configfile.text_in(file)
+    old = config_edit.read_text(file)
     new = _edited(session, old)
     if new is None:
         session.output.say("Nothing was changed.")
         return
-    configfile.replaced(file, old, new)
-    _tell(session)
+    config_edit.replace_text(file, old, new)
+    _print_reload(session)
 
 
-def _edited(session: Session, old: str) -> str | None:
+def _edited(session: Invocation, old: str) -> str | None:
     """What a person makes of the text; None where it is the same. Raises BadConfig for what cannot
     be used, and is kept aside."""
-    from rootsd.cli import configfile
-    from rootsd.host.config import parse_config
+    from rootsd.cli import config_edit
+    from rootsd.system.config import parse_config
 
     file, text = session.places.config_file, old
     while True:
@@ -138,28 +140,28 @@ def _edited(session: Session, old: str) -> str | None:
         except BadConfig as error:
             if _again(session, error):
                 continue
-            kept = safe_label(configfile.kept_aside(file, _REJECTED, text), limit=None)
+            kept = safe_label(config_edit.save_aside(file, _REJECTED, text), limit=None)
             message = f"{error.message}\nyour text is kept in {kept}"
             raise BadConfig(message, "rootsd config edit") from error
         return text
 
 
-def _tell(session: Session) -> None:
+def _print_reload(session: Invocation) -> None:
     try:
-        in_force = session.call(Reload("config edit")).get("config")
+        in_force = session.call(ReloadRequest("config edit")).get("config")
     except DaemonUnreachable:
         in_force = None
     output = session.output
     if output.is_json:
         extra = {"file": text_of(session.places.config_file), "in_force": in_force}
-        output.object(Answer(extra=extra))
+        output.object(CommandResult(extra=extra))
     elif in_force is None:
         output.say("Written. The daemon is not running: rootsd up")
     else:
         output.say(f"The daemon took it over{_changes(in_force)}.")
 
 
-def _again(session: Session, error: BadConfig) -> bool:
+def _again(session: Invocation, error: BadConfig) -> bool:
     """Whether the person wants to go on editing."""
     if not _has_terminal():
         return False
@@ -175,7 +177,7 @@ def _editor() -> str:
     return os.environ.get("VISUAL") or os.environ.get("EDITOR") or ""
 
 
-def _in_force(session: Session) -> Mapping[str, Any] | None:
+def _active_config(session: Invocation) -> Mapping[str, Any] | None:
     """What the daemon says of its configuration; None where none runs, or one of before."""
     try:
         told: Mapping[str, Any] | None = session.call(StatusQuery()).get("config")
@@ -189,17 +191,17 @@ def _changes(in_force: Mapping[str, Any]) -> str:
     return f": {'; '.join(changes)}" if changes else ""
 
 
-def _rows(session: Session) -> Iterator[dict[str, Any]]:
+def _rows(session: Invocation) -> Iterator[dict[str, Any]]:
     """The keys in the order of the file's documentation. Raises BadConfig."""
-    from rootsd.cli import configfile
+    from rootsd.cli import config_edit
     from rootsd.core.parsing import parse_toml
-    from rootsd.host.config import parse_config
+    from rootsd.system.config import parse_config
 
     file = session.places.config_file
-    text = configfile.text_in(file)
+    text = config_edit.read_text(file)
     config, given = parse_config(text, file), parse_toml(text)
     for parent, entry in zip(config.parents, given.get("parent", []), strict=True):
-        path = home_short(text_of(parent.path))
+        path = shorten_home(text_of(parent.path))
         values = {
             "depth": parent.depth,
             "skip": [text_of(glob) for glob in parent.skip],

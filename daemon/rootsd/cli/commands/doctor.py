@@ -7,33 +7,32 @@ from typing import Any
 
 import click
 
-from rootsd.cli import examining
-from rootsd.cli.examining import Case
-from rootsd.cli.flags import Command, pass_session
-from rootsd.cli.layout import Fit
-from rootsd.cli.render import Answer, Column
-from rootsd.cli.session import Session
-from rootsd.core.diagnosis import Condition, error
-from rootsd.core.errors import DaemonUnreachable, ErrorCode, RootsdError
-from rootsd.core.exits import Exit
+from rootsd.cli import doctor
+from rootsd.cli.doctor import DoctorCheck
+from rootsd.cli.flags import VerbCommand, pass_invocation
+from rootsd.cli.invocation import Invocation
+from rootsd.cli.layout import ColumnFit
+from rootsd.cli.render import Column, CommandResult
+from rootsd.core.doctor import Severity, error
+from rootsd.core.errors import DaemonUnreachable, ErrorCode, Exit, RootsdError
 from rootsd.core.labels import safe_text
-from rootsd.wire.examining import Examine
+from rootsd.wire.daemon import DoctorRequest
 
 _COLUMNS = (
     Column("CONDITION", lambda item: item["condition"]),
     Column("WHAT", lambda item: item["topic"]),
-    Column("FOUND", lambda item: _on_one_line(item["finding"]), fit=Fit.PATH),
-    Column("DO", lambda item: _on_one_line(item["remedy"] or ""), fit=Fit.PATH),
+    Column("FOUND", lambda item: _on_one_line(item["finding"]), fit=ColumnFit.PATH),
+    Column("DO", lambda item: _on_one_line(item["remedy"] or ""), fit=ColumnFit.PATH),
     Column("SEEN BY", lambda item: item["seen_by"]),
 )
 
 
 @click.command(
-    "doctor", cls=Command, epilog="rootsd doctor\nrootsd doctor --fix\nrootsd doctor -q"
+    "doctor", cls=VerbCommand, epilog="rootsd doctor\nrootsd doctor --fix\nrootsd doctor -q"
 )
 @click.option("--fix", is_flag=True, help="do what can be done without you, then look again")
-@pass_session
-def command(session: Session, *, fix: bool) -> int:
+@pass_invocation
+def command(session: Invocation, *, fix: bool) -> int:
     """Look for what keeps rootsd from working, from here and from inside the daemon.
 
     Each finding comes with its remedy. --fix closes folders that are open to others, starts the
@@ -42,24 +41,24 @@ def command(session: Session, *, fix: bool) -> int:
 
     The exit status is 1 if anything is broken, else 0.
     """
-    done = _cured(session, list(examining.cases(session))) if fix else []
-    items = [_item(case) for case in examining.cases(session)] + _inside(session)
+    done = _apply_fixes(session, list(doctor.run_checks(session))) if fix else []
+    items = [_item(case) for case in doctor.run_checks(session)] + _daemon_checks(session)
     output = session.output
-    wrong = [item for item in items if item["condition"] != Condition.OK]
+    wrong = [item for item in items if item["condition"] != Severity.OK]
     shown = wrong if session.flags.quiet else items
     if output.on_terminal:
         for item in shown:
             _show(session, item)
     else:
-        output.show(Answer(shown, extra={"fixed": done}), _COLUMNS)
+        output.show(CommandResult(shown, extra={"fixed": done}), _COLUMNS)
     for sentence in done:
         output.say(f"fixed: {sentence}")
-    errors = sum(item["condition"] == Condition.ERROR for item in items)
+    errors = sum(item["condition"] == Severity.ERROR for item in items)
     output.say(_summary(len(wrong) - errors, errors))
     return Exit.FAILED if errors else Exit.OK
 
 
-def _show(session: Session, item: Mapping[str, Any]) -> None:
+def _show(session: Invocation, item: Mapping[str, Any]) -> None:
     """Print a finding for a person, with its remedy below it, whole, so that it can be copied."""
     output = session.output
     where = "" if item["seen_by"] == "command" else "   (inside the daemon)"
@@ -74,11 +73,11 @@ def _on_one_line(text: str) -> str:
     return " ".join(line.strip() for line in text.split("\n"))
 
 
-def _cured(session: Session, cases: Sequence[Case]) -> list[str]:
+def _apply_fixes(session: Invocation, cases: Sequence[DoctorCheck]) -> list[str]:
     """Do what can be done; what was done."""
     done = []
     for case in cases:
-        if case.cure is None or case.diagnosis.condition is Condition.OK:
+        if case.cure is None or case.diagnosis.condition is Severity.OK:
             continue
         finding = safe_text(_on_one_line(case.diagnosis.finding))
         try:
@@ -90,7 +89,7 @@ def _cured(session: Session, cases: Sequence[Case]) -> list[str]:
     return done
 
 
-def _item(case: Case) -> dict[str, Any]:
+def _item(case: DoctorCheck) -> dict[str, Any]:
     found = case.diagnosis
     return {
         "topic": found.topic,
@@ -101,16 +100,16 @@ def _item(case: Case) -> dict[str, Any]:
     }
 
 
-def _inside(session: Session) -> list[Mapping[str, Any]]:
+def _daemon_checks(session: Invocation) -> list[Mapping[str, Any]]:
     """What the daemon finds; nothing where none runs, which the command has seen itself."""
     try:
-        items: list[Mapping[str, Any]] = session.call(Examine())["items"]
+        items: list[Mapping[str, Any]] = session.call(DoctorRequest())["items"]
     except DaemonUnreachable:
         return []
     except RootsdError as trouble:
         if trouble.code is ErrorCode.USAGE:  # an older daemon does not know the question
             return []
-        return [_item(Case(error("daemon", trouble.message, trouble.remedy)))]
+        return [_item(DoctorCheck(error("daemon", trouble.message, trouble.remedy)))]
     return items
 
 

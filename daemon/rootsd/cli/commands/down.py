@@ -4,27 +4,27 @@ from __future__ import annotations
 
 import click
 
-from rootsd.cli.flags import Command, pass_session
-from rootsd.cli.render import Answer
-from rootsd.cli.session import Session
+from rootsd.cli.flags import VerbCommand, pass_invocation
+from rootsd.cli.invocation import Invocation
+from rootsd.cli.render import CommandResult
 
 
 @click.command(
     "down",
-    cls=Command,
+    cls=VerbCommand,
     epilog="rootsd down",
 )
-@pass_session
-def command(session: Session) -> None:
+@pass_invocation
+def command(session: Invocation) -> None:
     """Stop the daemon. Nothing starts it again but `rootsd up`; decisions are kept."""
     from rootsd.cli import lifecycle
-    from rootsd.host.service import record
+    from rootsd.service import start_record
 
-    record.forbid()  # first, or a bridge would start the next one at once
-    pid = lifecycle.end(session)
+    start_record.mark_stopped()  # first, or a bridge would start the next one at once
+    pid = lifecycle.shut_down(session)
     output = session.output
     if output.is_json:
-        output.object(Answer(extra={"stopped": pid}))
+        output.object(CommandResult(extra={"stopped": pid}))
     elif pid is None:
         output.say("The daemon was not running.")
     else:

@@ -7,35 +7,36 @@ from typing import Any
 
 import click
 
-from rootsd.cli.flags import Command, pass_session
-from rootsd.cli.render import Answer
-from rootsd.cli.session import Session
-from rootsd.cli.stored import read
-from rootsd.wire.importing import EXPORT_FORMAT
+from rootsd.cli.flags import VerbCommand, pass_invocation
+from rootsd.cli.invocation import Invocation, call_or_read_store
+from rootsd.cli.render import CommandResult
+from rootsd.wire.decisions import EXPORT_FORMAT, RulesQuery
 from rootsd.wire.projects import ProjectsQuery
-from rootsd.wire.rules import RulesQuery
 
 _PROJECT = ("path", "path_b64", "uri", "kind", "name", "tags", "verdict", "access")
 _RULE = ("verdict", "pattern", "pattern_b64")
 
 
 @click.command(
-    "export", cls=Command, epilog="rootsd export > roots.json\nrootsd import roots.json"
+    "export", cls=VerbCommand, epilog="rootsd export > roots.json\nrootsd import roots.json"
 )
-@pass_session
-def command(session: Session) -> None:
+@pass_invocation
+def command(session: Invocation) -> None:
     """Print what was decided, named and tagged, as one JSON object for import.
 
     It holds names and paths, no identities: nobody can approve anything with it. It works without
     a daemon, too.
     """
-    listing, rules = read(session, ProjectsQuery(session.cwd)), read(session, RulesQuery())
+    listing, rules = (
+        call_or_read_store(session, ProjectsQuery(session.cwd)),
+        call_or_read_store(session, RulesQuery()),
+    )
     items = [_only(item, _PROJECT) for item in listing["items"] if _is_worth_it(item)]
     extra = {
         "format": EXPORT_FORMAT,
         "rules": [_only(rule, _RULE) for rule in rules["items"]],
     }
-    session.output.object(Answer(items, listing["revision"], listing["warnings"], extra))
+    session.output.object(CommandResult(items, listing["revision"], listing["warnings"], extra))
 
 
 def _is_worth_it(item: Mapping[str, Any]) -> bool:

@@ -4,28 +4,30 @@ from __future__ import annotations
 
 import click
 
-from rootsd.cli import completing
+from rootsd.cli import completion
 from rootsd.cli.decisions import effect_of
-from rootsd.cli.flags import Command, pass_session
-from rootsd.cli.render import Answer, Column
-from rootsd.cli.session import Session
+from rootsd.cli.flags import VerbCommand, pass_invocation
+from rootsd.cli.invocation import Invocation
+from rootsd.cli.render import Column, CommandResult
 from rootsd.core.labels import safe_label
-from rootsd.wire.focusing import FocusQuery, Reach, SetFocus
+from rootsd.wire.decisions import FocusQuery, FocusTarget, SetFocusRequest
 
 _COLUMNS = (Column("", lambda item: item["name"]),)
 
 
 @click.command(
     "focus",
-    cls=Command,
+    cls=VerbCommand,
     epilog="rootsd focus work\nrootsd focus work --now\nrootsd focus\nrootsd focus --clear --now",
 )
-@click.argument("tag", required=False, metavar="[TAG]", shell_complete=completing.tags)
+@click.argument("tag", required=False, metavar="[TAG]", shell_complete=completion.tags)
 @click.option("--clear", is_flag=True, help="let sessions see all roots again")
 @click.option("--now", is_flag=True, help="narrow the sessions that run, too")
 @click.option("--dry-run", is_flag=True, help="only show what a session would see")
-@pass_session
-def command(session: Session, *, tag: str | None, clear: bool, now: bool, dry_run: bool) -> None:
+@pass_invocation
+def command(
+    session: Invocation, *, tag: str | None, clear: bool, now: bool, dry_run: bool
+) -> None:
     """Narrow the MCP sessions that begin from now on to the roots tagged TAG; alone, show that.
 
     A session with a scope of its own (bridge --only, run --only) keeps it. It prints the names of
@@ -36,12 +38,12 @@ def command(session: Session, *, tag: str | None, clear: bool, now: bool, dry_ru
     is_order = tag is not None or clear
     if not is_order and (now or dry_run):
         raise click.UsageError("name a tag, or use --clear: rootsd tag lists the tags")
-    reach = Reach.ALL if now else Reach.LATER
-    request = SetFocus(tag, reach, effect_of(dry_run=dry_run)) if is_order else FocusQuery()
+    reach = FocusTarget.ALL if now else FocusTarget.LATER
+    request = SetFocusRequest(tag, reach, effect_of(dry_run=dry_run)) if is_order else FocusQuery()
     told = session.call(request)
     items = [{"name": name} for name in told["roots"]]
     extra = {"tag": told["tag"], "dry_run": dry_run}
-    session.output.show(Answer(items, told["revision"], told["warnings"], extra), _COLUMNS)
+    session.output.show(CommandResult(items, told["revision"], told["warnings"], extra), _COLUMNS)
     session.output.say(_sentence(told["tag"], len(items), dry_run=dry_run))
 
 

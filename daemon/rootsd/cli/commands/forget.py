@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import click
 
-from rootsd.cli import completing
-from rootsd.cli.decisions import decide, effect_of
-from rootsd.cli.flags import Command, pass_session
-from rootsd.cli.session import Session
-from rootsd.wire.deciding import Decide, DecisionVerb
+from rootsd.cli import completion
+from rootsd.cli.decisions import effect_of, send_and_print
+from rootsd.cli.flags import VerbCommand, pass_invocation
+from rootsd.cli.invocation import Invocation
+from rootsd.wire.decisions import DecideRequest, DecisionVerb
 
 
 @click.command(
     "forget",
-    cls=Command,
+    cls=VerbCommand,
     epilog="rootsd forget beta/api",
 )
 @click.argument(
-    "refs", nargs=-1, required=True, metavar="REF...", shell_complete=completing.projects()
+    "refs", nargs=-1, required=True, metavar="REF...", shell_complete=completion.projects()
 )
 @click.option("--dry-run", is_flag=True, help="only show what would be forgotten")
-@pass_session
-def command(session: Session, *, refs: tuple[str, ...], dry_run: bool) -> None:
+@pass_invocation
+def command(session: Invocation, *, refs: tuple[str, ...], dry_run: bool) -> None:
     """Take a decision back: the project waits again; one that is gone is no longer listed."""
     effect = effect_of(dry_run=dry_run)
-    decide(session, Decide(DecisionVerb.FORGET, cwd=session.cwd, refs=refs, effect=effect))
+    send_and_print(
+        session, DecideRequest(DecisionVerb.FORGET, cwd=session.cwd, refs=refs, effect=effect)
+    )

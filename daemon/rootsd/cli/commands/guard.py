@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import click
 
-from rootsd.cli.decisions import UNCHANGED, effect_of
-from rootsd.cli.flags import Command, pass_session
-from rootsd.cli.render import Answer
-from rootsd.cli.session import Session
-from rootsd.core.callers import Guard
-from rootsd.wire.guarding import GuardQuery, SetGuard
+from rootsd.cli.decisions import DRY_RUN_NOTICE, effect_of
+from rootsd.cli.flags import VerbCommand, pass_invocation
+from rootsd.cli.invocation import Invocation
+from rootsd.cli.render import CommandResult
+from rootsd.core.guard import Guard
+from rootsd.wire.guard import GuardQuery, SetGuardRequest
 
 _MEANING = {
     Guard.AGENTS: "agents that can be seen may not decide; everybody else may",
@@ -20,13 +20,13 @@ _MEANING = {
 
 @click.command(
     "guard",
-    cls=Command,
+    cls=VerbCommand,
     epilog="rootsd guard\nrootsd guard terminal",
 )
 @click.argument("mode", required=False, type=click.Choice([guard.value for guard in Guard]))
 @click.option("--dry-run", is_flag=True, help="only show what it would mean")
-@pass_session
-def command(session: Session, *, mode: str | None, dry_run: bool) -> None:
+@pass_invocation
+def command(session: Invocation, *, mode: str | None, dry_run: bool) -> None:
     """Show or set who may decide what is published.
 
     agents: whoever was not started by a coding agent or an MCP client. terminal: whoever also
@@ -36,15 +36,17 @@ def command(session: Session, *, mode: str | None, dry_run: bool) -> None:
     """
     if mode is None and dry_run:
         raise click.UsageError("name what to set: agents, terminal or off")
-    request = GuardQuery() if mode is None else SetGuard(Guard(mode), effect_of(dry_run=dry_run))
+    request = (
+        GuardQuery() if mode is None else SetGuardRequest(Guard(mode), effect_of(dry_run=dry_run))
+    )
     answer = session.call(request)
     output = session.output
     if output.is_json:
         extra = {"guard": answer["guard"], "dry_run": dry_run}
-        output.object(Answer((), answer["revision"], answer["warnings"], extra))
+        output.object(CommandResult((), answer["revision"], answer["warnings"], extra))
         return
     output.line(answer["guard"])
     output.say(_MEANING[Guard(answer["guard"])])
     if dry_run:
-        output.say(UNCHANGED)
+        output.say(DRY_RUN_NOTICE)
     output.warn(answer["warnings"])

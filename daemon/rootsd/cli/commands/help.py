@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 from click.shell_completion import CompletionItem
 
-from rootsd.cli.flags import Command, pass_session
-from rootsd.cli.session import Session
+from rootsd.cli.flags import VerbCommand, pass_invocation
+from rootsd.cli.invocation import Invocation
 
 
 def _verbs(context: click.Context, param: click.Parameter, typed: str) -> list[CompletionItem]:
@@ -19,12 +19,12 @@ def _verbs(context: click.Context, param: click.Parameter, typed: str) -> list[C
 
 
 @click.command(
-    "help", cls=Command, epilog="rootsd help\nrootsd help approve\nrootsd help parent add"
+    "help", cls=VerbCommand, epilog="rootsd help\nrootsd help approve\nrootsd help parent add"
 )
 @click.argument("words", metavar="[VERB]...", nargs=-1, shell_complete=_verbs)
 @click.pass_context
-@pass_session
-def command(session: Session, context: click.Context, *, words: tuple[str, ...]) -> None:
+@pass_invocation
+def command(session: Invocation, context: click.Context, *, words: tuple[str, ...]) -> None:
     """Explain rootsd, or one verb: the same text as VERB --help."""
     parent = context.find_root()
     for word in words:

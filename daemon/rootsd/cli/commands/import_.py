@@ -8,15 +8,15 @@ from typing import IO, Any
 
 import click
 
-from rootsd.cli import completing
-from rootsd.cli.columns import PROJECT_COLUMNS, path_of
+from rootsd.cli import completion
 from rootsd.cli.decisions import effect_of
-from rootsd.cli.flags import Command, pass_session
-from rootsd.cli.render import SCHEMA, Answer
-from rootsd.cli.session import Session
+from rootsd.cli.flags import VerbCommand, pass_invocation
+from rootsd.cli.formatting import PROJECT_COLUMNS, path_of
+from rootsd.cli.invocation import Invocation
+from rootsd.cli.render import SCHEMA, CommandResult
 from rootsd.core.errors import RootsdError
 from rootsd.core.parsing import Unparsable, parse_json
-from rootsd.wire.importing import EXPORT_FORMAT, MOST_AT_ONCE, Import
+from rootsd.wire.decisions import EXPORT_FORMAT, MAX_IMPORT_ITEMS, ImportRequest
 
 _MOST_BYTES = 64 << 20
 _WORDS = {"approved": "approve", "denied": "deny", "pending": "approve"}  # the last: lapsed
@@ -24,13 +24,13 @@ _WORDS = {"approved": "approve", "denied": "deny", "pending": "approve"}  # the 
 
 @click.command(
     "import",
-    cls=Command,
+    cls=VerbCommand,
     epilog="rootsd import roots.json\nssh host rootsd export | rootsd import -",
 )
-@click.argument("file", type=click.File("rb"), shell_complete=completing.files)
+@click.argument("file", type=click.File("rb"), shell_complete=completion.files)
 @click.option("--dry-run", is_flag=True, help="only check the file and show what it holds")
-@pass_session
-def command(session: Session, *, file: IO[bytes], dry_run: bool) -> None:
+@pass_invocation
+def command(session: Invocation, *, file: IO[bytes], dry_run: bool) -> None:
     """Propose what an export names, under its names and tags; - is standard input.
 
     Everything waits for your decision, whatever was decided where the file comes from. What was
@@ -42,17 +42,17 @@ def command(session: Session, *, file: IO[bytes], dry_run: bool) -> None:
     unchanged: list[Any] = []
     warnings = [*_not_taken(export)]
     revision = None
-    for start in range(0, len(projects), MOST_AT_ONCE):
-        part = projects[start : start + MOST_AT_ONCE]
+    for start in range(0, len(projects), MAX_IMPORT_ITEMS):
+        part = projects[start : start + MAX_IMPORT_ITEMS]
         whats, names, tags = (tuple(column) for column in zip(*part, strict=True))
-        told = session.call(Import(whats, names, tags, effect_of(dry_run=dry_run)))
+        told = session.call(ImportRequest(whats, names, tags, effect_of(dry_run=dry_run)))
         items += told["items"]
         unchanged += told["unchanged"]
         warnings += told["warnings"]
         revision = told["revision"]
     extra = {"unchanged": unchanged, "dry_run": dry_run}
     output = session.output
-    output.show(Answer(items, revision, warnings, extra), PROJECT_COLUMNS)
+    output.show(CommandResult(items, revision, warnings, extra), PROJECT_COLUMNS)
     if dry_run:
         output.say(f"The file names {len(projects)} projects; nothing was changed.")
     else:

@@ -9,14 +9,13 @@ from typing import Any, NoReturn
 
 import click
 
-from rootsd.cli.columns import age, path_of
-from rootsd.cli.flags import Command, pass_session
-from rootsd.cli.layout import Fit
-from rootsd.cli.render import Answer, Column
-from rootsd.cli.session import Session
-from rootsd.cli.stored import read
+from rootsd.cli.flags import VerbCommand, pass_invocation
+from rootsd.cli.formatting import age, path_of
+from rootsd.cli.invocation import Invocation, call_or_read_store
+from rootsd.cli.layout import ColumnFit
+from rootsd.cli.render import Column, CommandResult
 from rootsd.core.labels import exact_path
-from rootsd.wire.guarding import LONGEST_WAIT_S, LogQuery
+from rootsd.wire.guard import MAX_LOG_WAIT_S, LogQuery
 
 _LAST = 50
 _AT_ONCE = 1000
@@ -36,17 +35,19 @@ _COLUMNS = (
     Column("SEQ", lambda item: str(item["seq"])),
     Column("AT", lambda item: item["at"], short=lambda item: age(item["at"])),
     Column("VERB", lambda item: item["verb"], style=_VERB_STYLES),
-    Column("WHAT", lambda item: path_of(item) or item["what"], fit=Fit.PATH, exact=exact_path),
-    Column("BY", _by, fit=Fit.NOTE),
-    Column("UNDID", _undid, fit=Fit.NOTE),
+    Column(
+        "WHAT", lambda item: path_of(item) or item["what"], fit=ColumnFit.PATH, exact=exact_path
+    ),
+    Column("BY", _by, fit=ColumnFit.NOTE),
+    Column("UNDID", _undid, fit=ColumnFit.NOTE),
 )
 
-_UNTITLED = tuple(replace(column, title="") for column in _COLUMNS)
+_COLUMNS_WITHOUT_HEADER = tuple(replace(column, title="") for column in _COLUMNS)
 
 
 @click.command(
     "log",
-    cls=Command,
+    cls=VerbCommand,
     epilog="rootsd log\nrootsd log --last 5 --json\nrootsd log -f",
 )
 @click.option(
@@ -58,8 +59,8 @@ _UNTITLED = tuple(replace(column, title="") for column in _COLUMNS)
     help="how many",
 )
 @click.option("-f", "--follow", is_flag=True, help="go on with what is decided from now on")
-@pass_session
-def command(session: Session, *, last: int, follow: bool) -> None:
+@pass_invocation
+def command(session: Invocation, *, last: int, follow: bool) -> None:
     """Show what was decided, by whom, and which orders were refused.
 
     In a pipe the columns are number, time, verb, what it is about, who ordered it, and for an
@@ -69,14 +70,16 @@ def command(session: Session, *, last: int, follow: bool) -> None:
     """
     if follow:
         _follow(session, session.call(LogQuery(last)))
-    listing = read(session, LogQuery(last))
+    listing = call_or_read_store(session, LogQuery(last))
     output = session.output
-    output.show(Answer(listing["items"], listing["revision"], listing["warnings"]), _COLUMNS)
+    output.show(
+        CommandResult(listing["items"], listing["revision"], listing["warnings"]), _COLUMNS
+    )
     if output.on_terminal and not listing["items"]:
         output.say("Nothing was decided yet.")
 
 
-def _follow(session: Session, listing: Mapping[str, Any]) -> NoReturn:
+def _follow(session: Invocation, listing: Mapping[str, Any]) -> NoReturn:
     """Print what there is, and then whatever comes, until ^C."""
     columns: tuple[Column, ...] = _COLUMNS
     newest = 0
@@ -84,9 +87,9 @@ def _follow(session: Session, listing: Mapping[str, Any]) -> NoReturn:
         for item in listing["items"]:
             newest = item["seq"]
             if session.output.is_json:
-                session.output.object(Answer((item,), listing["revision"]))
+                session.output.object(CommandResult((item,), listing["revision"]))
         if not session.output.is_json and listing["items"]:
-            session.output.show(Answer(listing["items"]), columns)
-            columns = _UNTITLED
+            session.output.show(CommandResult(listing["items"]), columns)
+            columns = _COLUMNS_WITHOUT_HEADER
         sys.stdout.flush()
-        listing = session.call(LogQuery(_AT_ONCE, after=newest, wait_s=LONGEST_WAIT_S))
+        listing = session.call(LogQuery(_AT_ONCE, after=newest, wait_s=MAX_LOG_WAIT_S))

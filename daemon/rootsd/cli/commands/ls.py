@@ -8,12 +8,11 @@ from typing import Any
 
 import click
 
-from rootsd.cli import completing
-from rootsd.cli.columns import PROJECT_COLUMNS, path_of
-from rootsd.cli.flags import Command, pass_session
-from rootsd.cli.render import Answer
-from rootsd.cli.session import Session
-from rootsd.cli.stored import read
+from rootsd.cli import completion
+from rootsd.cli.flags import VerbCommand, pass_invocation
+from rootsd.cli.formatting import PROJECT_COLUMNS, path_of
+from rootsd.cli.invocation import Invocation, call_or_read_store
+from rootsd.cli.render import CommandResult
 from rootsd.core.labels import safe_label
 from rootsd.core.model import ProjectKind, Verdict
 from rootsd.core.paths import bytes_of
@@ -22,7 +21,7 @@ from rootsd.wire.projects import ProjectsQuery, Selection
 
 @click.command(
     "ls",
-    cls=Command,
+    cls=VerbCommand,
     epilog=(
         "rootsd ls --published\n"
         'cd "$(rootsd ls --paths | fzf)"\n'
@@ -36,15 +35,15 @@ from rootsd.wire.projects import ProjectsQuery, Selection
 )
 @click.option("--published", is_flag=True, help="only what clients are told of now")
 @click.option(
-    "--tag", metavar="TAG", shell_complete=completing.tags, help="only what bears this tag"
+    "--tag", metavar="TAG", shell_complete=completion.tags, help="only what bears this tag"
 )
 @click.option("--paths", is_flag=True, help="only the paths, one a line")
 @click.option(
     "-0", "nul", is_flag=True, help="only the paths, each ended by NUL: any path is safe"
 )
-@pass_session
+@pass_invocation
 def command(
-    session: Session,
+    session: Invocation,
     *,
     verdict: str | None,
     published: bool,
@@ -62,14 +61,14 @@ def command(
         verdict=Verdict(verdict) if verdict else None,
         tag=tag,
     )
-    listing = read(session, query)
+    listing = call_or_read_store(session, query)
     output = session.output
     if (paths or nul) and not output.is_json:
         _write_paths(listing["items"], nul=nul, for_terminal=output.on_terminal and not nul)
         output.warn(listing["warnings"])
         return
     output.show(
-        Answer(listing["items"], listing["revision"], listing["warnings"]), PROJECT_COLUMNS
+        CommandResult(listing["items"], listing["revision"], listing["warnings"]), PROJECT_COLUMNS
     )
     if output.on_terminal and not listing["items"]:
         is_narrowed = verdict or tag or published

@@ -7,34 +7,34 @@ from typing import Any, NamedTuple
 
 import click
 
-from rootsd.cli import completing
-from rootsd.cli.columns import home_short
-from rootsd.cli.decisions import UNCHANGED, effect_of
-from rootsd.cli.flags import Command, Group, pass_session
-from rootsd.cli.layout import Fit
-from rootsd.cli.render import Answer, Column
-from rootsd.cli.session import Session
+from rootsd.cli import completion
+from rootsd.cli.decisions import DRY_RUN_NOTICE, effect_of
+from rootsd.cli.flags import VerbCommand, VerbGroup, pass_invocation
+from rootsd.cli.formatting import shorten_home
+from rootsd.cli.invocation import Invocation
+from rootsd.cli.layout import ColumnFit
+from rootsd.cli.render import Column, CommandResult
 from rootsd.core.errors import DaemonUnreachable
 from rootsd.core.labels import exact_path, safe_label
-from rootsd.core.parents import Nested, Parent
+from rootsd.core.model import NestedPolicy, Parent
 from rootsd.core.paths import text_of
-from rootsd.wire.deciding import Effect
-from rootsd.wire.running import StatusQuery
+from rootsd.wire.daemon import StatusQuery
+from rootsd.wire.decisions import ApplyMode
 
 _COLUMNS = (
     Column(
         "PATH",
         lambda p: p["path"],
-        short=lambda p: home_short(p["path"]),
-        fit=Fit.PATH,
+        short=lambda p: shorten_home(p["path"]),
+        fit=ColumnFit.PATH,
         exact=exact_path,
     ),
     Column("DEPTH", lambda p: str(p["depth"])),
     Column("NESTED", lambda p: p["nested"]),
-    Column("SKIP", lambda p: " ".join(p["skip"]), fit=Fit.NOTE),
+    Column("SKIP", lambda p: " ".join(p["skip"]), fit=ColumnFit.NOTE),
     Column("STATE", lambda p: p["state"] or "?"),
     Column("PROJECTS", lambda p: "?" if p["projects"] is None else str(p["projects"])),
-    Column("NOTE", lambda p: p["note"] or "", fit=Fit.NOTE),
+    Column("NOTE", lambda p: p["note"] or "", fit=ColumnFit.NOTE),
 )
 
 _dry_run = click.option("--dry-run", is_flag=True, help="only say what would be so")
@@ -49,7 +49,7 @@ _skip = click.option(
 )
 _nested = click.option(
     "--nested",
-    type=click.Choice([member.value for member in Nested]),
+    type=click.Choice([member.value for member in NestedPolicy]),
     help="what is proposed inside a project: repositories, and workspace members (default none)",
 )
 _project_files = click.option(
@@ -61,19 +61,19 @@ _project_files = click.option(
 )
 
 
-class _Done(NamedTuple):
+class _ResultText(NamedTuple):
     """What is said of a parent after a change, and after its rehearsal."""
 
     did: str
     would: str
 
 
-_SO_ALREADY = _Done("is a parent already", "is a parent already")
+_ALREADY_A_PARENT = _ResultText("is a parent already", "is a parent already")
 
 
 @click.group(
     "parent",
-    cls=Group,
+    cls=VerbGroup,
     invoke_without_command=True,
     epilog="rootsd parent\nrootsd parent add ~/src --depth 2\nrootsd parent rm ~/old",
 )
@@ -89,13 +89,13 @@ def command(ctx: click.Context) -> None:
 
 @command.command(
     "ls",
-    cls=Command,
+    cls=VerbCommand,
     epilog="rootsd parent ls --json",
 )
-@pass_session
-def list_(session: Session) -> None:
+@pass_invocation
+def list_(session: Invocation) -> None:
     """List the parents. Without a running daemon, what the configuration says."""
-    from rootsd.host.config import read_config
+    from rootsd.system.config import read_config
 
     config = read_config(session.places.config_file)
     try:
@@ -106,7 +106,9 @@ def list_(session: Session) -> None:
     items = [_item(parent, live.get(text_of(parent.path), {})) for parent in config.parents]
     file = safe_label(session.places.config_file, limit=None)
     session.output.show(
-        Answer(items, status["revision"], extra={"file": text_of(session.places.config_file)}),
+        CommandResult(
+            items, status["revision"], extra={"file": text_of(session.places.config_file)}
+        ),
         _COLUMNS,
     )
     if not items:
@@ -117,68 +119,75 @@ def list_(session: Session) -> None:
 
 @command.command(
     "add",
-    cls=Command,
+    cls=VerbCommand,
     epilog="rootsd parent add ~/src --depth 2 --skip 'old-*'",
 )
-@click.argument("path", shell_complete=completing.folders)
+@click.argument("path", shell_complete=completion.folders)
 @_depth
 @_skip
 @_nested
 @_project_files
 @_dry_run
-@pass_session
-def add(session: Session, /, *, path: str, dry_run: bool, **flags: _Flag) -> None:
+@pass_invocation
+def add(session: Invocation, /, *, path: str, dry_run: bool, **flags: _Flag) -> None:
     """Watch one more folder, from now on."""
-    from rootsd.cli import parents
+    from rootsd.cli import config_edit
 
-    canonical = parents.checked_parent(session, path)
+    canonical = config_edit.validate_parent(session, path)
     effect = effect_of(dry_run=dry_run)
-    if parents.add(session, [canonical], _settings(**flags), effect):
-        _tell(session, canonical, _Done("is a parent now", "would be a parent"), effect)
+    if config_edit.add_parents(session, [canonical], _settings(**flags), effect):
+        _reload_and_print(
+            session, canonical, _ResultText("is a parent now", "would be a parent"), effect
+        )
     else:
-        _tell(session, canonical, _SO_ALREADY, effect)
+        _reload_and_print(session, canonical, _ALREADY_A_PARENT, effect)
 
 
 @command.command(
     "rm",
-    cls=Command,
+    cls=VerbCommand,
     epilog="rootsd parent rm ~/old",
 )
-@click.argument("path", shell_complete=completing.parents)
+@click.argument("path", shell_complete=completion.parents)
 @_dry_run
-@pass_session
-def remove(session: Session, *, path: str, dry_run: bool) -> None:
+@pass_invocation
+def remove(session: Invocation, *, path: str, dry_run: bool) -> None:
     """Watch a folder no longer. Decisions about what is in it are kept."""
-    from rootsd.cli import parents
+    from rootsd.cli import config_edit
 
     effect = effect_of(dry_run=dry_run)
-    removed = parents.remove(session, path, effect)
-    _tell(session, removed, _Done("is no parent any more", "would be no parent any more"), effect)
+    removed = config_edit.remove_parent(session, path, effect)
+    _reload_and_print(
+        session,
+        removed,
+        _ResultText("is no parent any more", "would be no parent any more"),
+        effect,
+    )
 
 
 @command.command(
     "set",
-    cls=Command,
+    cls=VerbCommand,
     epilog="rootsd parent set ~/src --depth 6\nrootsd parent set . --skip ''",
 )
-@click.argument("path", shell_complete=completing.parents)
+@click.argument("path", shell_complete=completion.parents)
 @_depth
 @_skip
 @_nested
 @_project_files
 @_dry_run
-@pass_session
-def alter(session: Session, /, *, path: str, dry_run: bool, **flags: _Flag) -> None:
+@pass_invocation
+def alter(session: Invocation, /, *, path: str, dry_run: bool, **flags: _Flag) -> None:
     """Change how a folder is watched. --skip replaces what was skipped, and '' skips nothing; so
     with --project-file."""
-    from rootsd.cli import parents
+    from rootsd.cli import config_edit
 
     settings = _settings(**flags)
     if not settings:
         raise click.UsageError("name what to set: --depth, --skip, --nested or --project-file")
     effect = effect_of(dry_run=dry_run)
-    altered = parents.alter(session, path, settings, effect)
-    _tell(session, altered, _Done("was changed", "would be changed"), effect)
+    altered = config_edit.change_parent(session, path, settings, effect)
+    _reload_and_print(session, altered, _ResultText("was changed", "would be changed"), effect)
 
 
 def _settings(**flags: _Flag) -> dict[str, Any]:
@@ -191,11 +200,13 @@ def _settings(**flags: _Flag) -> dict[str, Any]:
     }
 
 
-def _tell(session: Session, path: bytes, told: _Done, effect: Effect) -> None:
+def _reload_and_print(
+    session: Invocation, path: bytes, told: _ResultText, effect: ApplyMode
+) -> None:
     """Have the daemon follow, and say what was done."""
     from rootsd.cli import lifecycle
 
-    is_rehearsal = effect is Effect.DRY_RUN
+    is_rehearsal = effect is ApplyMode.DRY_RUN
     is_followed = is_rehearsal or lifecycle.reload_if_running(
         session, f"{session.command} {text_of(path)}"
     )
@@ -203,11 +214,11 @@ def _tell(session: Session, path: bytes, told: _Done, effect: Effect) -> None:
     output = session.output
     if output.is_json:
         item = {"path": text_of(path), "done": what}
-        output.object(Answer([item], extra={"dry_run": is_rehearsal}))
+        output.object(CommandResult([item], extra={"dry_run": is_rehearsal}))
         return
     output.say(f"{safe_label(path, limit=None)} {what}.")
     if is_rehearsal:
-        output.say(UNCHANGED)
+        output.say(DRY_RUN_NOTICE)
     elif not is_followed:
         output.say("The daemon is not running: rootsd up")
 

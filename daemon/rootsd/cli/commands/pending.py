@@ -9,28 +9,28 @@ from typing import Any
 
 import click
 
-from rootsd.cli.columns import ID, NAME, NOTE, PATH, PENDING_COLUMNS, many
-from rootsd.cli.flags import Command, pass_session
-from rootsd.cli.render import Answer
-from rootsd.cli.session import Session
-from rootsd.core.exits import Exit
+from rootsd.cli.flags import VerbCommand, pass_invocation
+from rootsd.cli.formatting import ID, NAME, NOTE, PATH, PENDING_COLUMNS, pluralize
+from rootsd.cli.invocation import Invocation
+from rootsd.cli.render import CommandResult
+from rootsd.core.errors import Exit
 from rootsd.wire.projects import ProjectsQuery, Selection
 
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/@+-]*")
 
 
-_HOPELESS = tuple(replace(column, title="") for column in (ID, NAME, PATH, NOTE))
+_UNPUBLISHABLE_COLUMNS = tuple(replace(column, title="") for column in (ID, NAME, PATH, NOTE))
 
 
 @click.command(
     "pending",
-    cls=Command,
+    cls=VerbCommand,
     epilog="rootsd pending\nrootsd pending --count\nrootsd pending --exit-code && echo none",
 )
 @click.option("--count", is_flag=True, help="print only how many; quick enough for a prompt")
 @click.option("--exit-code", is_flag=True, help="exit with 3 if anything waits")
-@pass_session
-def command(session: Session, *, count: bool, exit_code: bool) -> int:
+@pass_invocation
+def command(session: Invocation, *, count: bool, exit_code: bool) -> int:
     """List what waits for your decision.
 
     Nothing of it is published, and nothing waits for it.
@@ -39,19 +39,19 @@ def command(session: Session, *, count: bool, exit_code: bool) -> int:
     items, output = listing["items"], session.output
     hopeless = listing.get("hopeless", [])  # an older daemon does not tell
     extra = {"hopeless": hopeless}
-    answer = Answer(items, listing["revision"], listing["warnings"], extra)
+    answer = CommandResult(items, listing["revision"], listing["warnings"], extra)
     if not count:
         output.show(answer, PENDING_COLUMNS)
     elif output.is_json:
         extra = {"count": len(items)}
-        output.object(Answer((), listing["revision"], listing["warnings"], extra))
+        output.object(CommandResult((), listing["revision"], listing["warnings"], extra))
     else:
         output.line(str(len(items)))
     if output.on_terminal and not count:
         output.say(_what_to_do(items))
         if hopeless:
-            output.say(f"{many(len(hopeless), 'project')} can never be published:")
-            output.show(Answer(hopeless), _HOPELESS)
+            output.say(f"{pluralize(len(hopeless), 'project')} can never be published:")
+            output.show(CommandResult(hopeless), _UNPUBLISHABLE_COLUMNS)
     return Exit.PENDING if exit_code and items else Exit.OK
 
 

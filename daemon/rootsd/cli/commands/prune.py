@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import click
 
-from rootsd.cli.decisions import decide, effect_of
-from rootsd.cli.flags import Command, pass_session
-from rootsd.cli.render import Answer
-from rootsd.cli.session import Session
-from rootsd.wire.deciding import Decide, DecisionVerb
+from rootsd.cli.decisions import effect_of, send_and_print
+from rootsd.cli.flags import VerbCommand, pass_invocation
+from rootsd.cli.invocation import Invocation
+from rootsd.cli.render import CommandResult
+from rootsd.wire.decisions import DecideRequest, DecisionVerb
 from rootsd.wire.projects import ProjectsQuery, Selection
 
 
-@click.command("prune", cls=Command, epilog="rootsd prune --dry-run\nrootsd prune")
+@click.command("prune", cls=VerbCommand, epilog="rootsd prune --dry-run\nrootsd prune")
 @click.option("--dry-run", is_flag=True, help="only show what would be forgotten")
-@pass_session
-def command(session: Session, *, dry_run: bool) -> None:
+@pass_invocation
+def command(session: Invocation, *, dry_run: bool) -> None:
     """Forget what was decided about folders that are gone.
 
     What is only out of reach (unmounted, no permission) is kept, and so are denials: they hold for
@@ -23,13 +23,13 @@ def command(session: Session, *, dry_run: bool) -> None:
     """
     missing = session.call(ProjectsQuery(session.cwd, select=Selection.MISSING))
     if not missing["items"]:
-        answer = Answer((), missing["revision"], (), {"unchanged": [], "dry_run": dry_run})
+        answer = CommandResult((), missing["revision"], (), {"unchanged": [], "dry_run": dry_run})
         session.output.show(answer, ())
         session.output.say("Nothing that was decided about is gone.")
         return
-    decide(
+    send_and_print(
         session,
-        Decide(
+        DecideRequest(
             DecisionVerb.FORGET,
             cwd=session.cwd,
             select=Selection.MISSING,

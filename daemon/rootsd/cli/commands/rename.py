@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import click
 
-from rootsd.cli import completing
-from rootsd.cli.decisions import decide, effect_of
-from rootsd.cli.flags import Command, pass_session
-from rootsd.cli.session import Session
-from rootsd.wire.naming import Renaming
+from rootsd.cli import completion
+from rootsd.cli.decisions import effect_of, send_and_print
+from rootsd.cli.flags import VerbCommand, pass_invocation
+from rootsd.cli.invocation import Invocation
+from rootsd.wire.decisions import RenameRequest
 
 
-@click.command("rename", cls=Command, epilog="rootsd rename acme/api api\nrootsd rename . notes")
-@click.argument("ref", metavar="REF", shell_complete=completing.projects())
+@click.command(
+    "rename", cls=VerbCommand, epilog="rootsd rename acme/api api\nrootsd rename . notes"
+)
+@click.argument("ref", metavar="REF", shell_complete=completion.projects())
 @click.argument("name")
 @click.option("--dry-run", is_flag=True, help="only show what it would be called")
-@pass_session
-def command(session: Session, *, ref: str, name: str, dry_run: bool) -> None:
+@pass_invocation
+def command(session: Invocation, *, ref: str, name: str, dry_run: bool) -> None:
     """Call a project NAME; clients see the new name at once.
 
     A name belongs to one project, and nothing else changes it: no scan, and no approval.
     """
-    decide(session, Renaming(ref, name, session.cwd, effect_of(dry_run=dry_run)))
+    send_and_print(session, RenameRequest(ref, name, session.cwd, effect_of(dry_run=dry_run)))

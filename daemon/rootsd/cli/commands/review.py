@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import click
 
-from rootsd.cli.flags import Command, pass_session
-from rootsd.cli.keys import Keyboard
-from rootsd.cli.reviewing import Review
-from rootsd.cli.session import Session
+from rootsd.cli.flags import VerbCommand, pass_invocation
+from rootsd.cli.invocation import Invocation
+from rootsd.cli.review import Review
+from rootsd.cli.terminal import Keyboard
 from rootsd.core.errors import CallerRefused
-from rootsd.wire.guarding import LONGEST_WAIT_S
-from rootsd.wire.projects import NextWaiting
+from rootsd.wire.guard import MAX_LOG_WAIT_S
+from rootsd.wire.projects import NextPendingQuery
 
 
-@click.command("review", cls=Command, epilog="rootsd review\nrootsd review --follow")
+@click.command("review", cls=VerbCommand, epilog="rootsd review\nrootsd review --follow")
 @click.option("--follow", is_flag=True, help="wait for what comes next; ^C ends it")
-@pass_session
-def command(session: Session, *, follow: bool) -> None:
+@pass_invocation
+def command(session: Invocation, *, follow: bool) -> None:
     """Decide about what waits, one after the other, each with all that is known about it.
 
     Projects come in groups, by parent and by the owner that they were cloned from. y publishes, n
@@ -30,7 +30,7 @@ def command(session: Session, *, follow: bool) -> None:
     try:
         goes_on = True
         while goes_on:
-            waiting = session.call(NextWaiting(tuple(review.seen)))["items"]
+            waiting = session.call(NextPendingQuery(tuple(review.seen)))["items"]
             if not waiting and not review.seen:
                 session.output.say("Nothing waits for a decision.")
             goes_on = review.ask_about(waiting)
@@ -45,8 +45,8 @@ def command(session: Session, *, follow: bool) -> None:
             session.output.say(review.summary())
 
 
-def _wait(session: Session, review: Review) -> bool:
+def _wait(session: Invocation, review: Review) -> bool:
     session.output.say("Waiting for the next project; ^C ends this.")
-    while not session.call(NextWaiting(tuple(review.seen), LONGEST_WAIT_S))["items"]:
+    while not session.call(NextPendingQuery(tuple(review.seen), MAX_LOG_WAIT_S))["items"]:
         pass
     return True

@@ -7,17 +7,16 @@ from typing import Any
 
 import click
 
-from rootsd.cli import completing
-from rootsd.cli.columns import PROJECT_COLUMNS, age, extent_of, home_short, pattern_of
-from rootsd.cli.decisions import UNCHANGED, effect_of
-from rootsd.cli.flags import Command, Group, pass_session
-from rootsd.cli.layout import Fit
-from rootsd.cli.render import Answer, Column
-from rootsd.cli.session import Session
+from rootsd.cli import completion
+from rootsd.cli.decisions import DRY_RUN_NOTICE, effect_of
+from rootsd.cli.flags import VerbCommand, VerbGroup, pass_invocation
+from rootsd.cli.formatting import PROJECT_COLUMNS, age, coverage_of, pattern_of, shorten_home
+from rootsd.cli.invocation import Invocation
+from rootsd.cli.layout import ColumnFit
+from rootsd.cli.render import Column, CommandResult
 from rootsd.core.labels import exact_path, safe_label
 from rootsd.core.model import Verdict
-from rootsd.wire.deciding import Effect
-from rootsd.wire.rules import RuleAddition, RuleRemoval, RulesQuery
+from rootsd.wire.decisions import AddRuleRequest, ApplyMode, RemoveRuleRequest, RulesQuery
 
 _VERBS = {"approve": Verdict.APPROVED, "deny": Verdict.DENIED}
 _LAPSED = "lapsed"
@@ -31,8 +30,8 @@ _COLUMNS = (
     Column(
         "PATTERN",
         pattern_of,
-        short=lambda rule: home_short(pattern_of(rule)),
-        fit=Fit.PATH,
+        short=lambda rule: shorten_home(pattern_of(rule)),
+        fit=ColumnFit.PATH,
         exact=exact_path,
     ),
     Column("COVERS", lambda rule: str(rule["covers"])),
@@ -42,7 +41,7 @@ _COLUMNS = (
 
 @click.group(
     "rule",
-    cls=Group,
+    cls=VerbGroup,
     invoke_without_command=True,
     epilog="rootsd rule\nrootsd rule add approve '~/src/acme/**'\nrootsd rule rm 1",
 )
@@ -57,13 +56,15 @@ def command(ctx: click.Context) -> None:
         ctx.invoke(list_)
 
 
-@command.command("ls", cls=Command, epilog="rootsd rule ls --json")
-@pass_session
-def list_(session: Session) -> None:
+@command.command("ls", cls=VerbCommand, epilog="rootsd rule ls --json")
+@pass_invocation
+def list_(session: Invocation) -> None:
     """List the rules, with how many known projects each covers."""
     listing = session.call(RulesQuery())
     output = session.output
-    output.show(Answer(listing["items"], listing["revision"], listing["warnings"]), _COLUMNS)
+    output.show(
+        CommandResult(listing["items"], listing["revision"], listing["warnings"]), _COLUMNS
+    )
     if output.on_terminal and not listing["items"]:
         output.say("There is no rule: rootsd rule add approve '~/src/acme/**'")
     if any(rule["verdict"] == Verdict.PENDING for rule in listing["items"]):
@@ -72,56 +73,56 @@ def list_(session: Session) -> None:
 
 @command.command(
     "add",
-    cls=Command,
+    cls=VerbCommand,
     epilog=("rootsd rule add approve '~/src/acme/**'\nrootsd rule add deny '~/src/*/scratch-*'"),
 )
 @click.argument("verb", type=click.Choice(list(_VERBS)))
-@click.argument("glob", shell_complete=completing.folders)
+@click.argument("glob", shell_complete=completion.folders)
 @click.option("--dry-run", is_flag=True, help="only show what it would cover")
-@pass_session
-def add(session: Session, *, verb: str, glob: str, dry_run: bool) -> None:
+@pass_invocation
+def add(session: Invocation, *, verb: str, glob: str, dry_run: bool) -> None:
     """Approve or deny whatever GLOB matches, from now on; prints what it covers now.
 
     Quote GLOB. *, ? and [...] stay within one component of the path, ** stands for any number of
     them. What is matched is covered with all that is below it.
     """
     effect = effect_of(dry_run=dry_run)
-    ruled = session.call(RuleAddition(_VERBS[verb], glob, session.cwd, effect))
+    ruled = session.call(AddRuleRequest(_VERBS[verb], glob, session.cwd, effect))
     number = ruled["rule"]["number"]
     would = "would say" if dry_run else "says"
     done = would if ruled["is_new"] else "said already"
     _show(session, ruled, effect)
     pattern = safe_label(pattern_of(ruled["rule"]), limit=None)
-    session.output.say(f"Rule {number} {done}: {verb} {pattern}. {extent_of(ruled['rule'])}")
+    session.output.say(f"Rule {number} {done}: {verb} {pattern}. {coverage_of(ruled['rule'])}")
     if dry_run:
-        session.output.say(UNCHANGED)
+        session.output.say(DRY_RUN_NOTICE)
 
 
-@command.command("rm", cls=Command, epilog="rootsd rule\nrootsd rule rm 1")
-@click.argument("number", type=click.IntRange(min=1), shell_complete=completing.rules)
+@command.command("rm", cls=VerbCommand, epilog="rootsd rule\nrootsd rule rm 1")
+@click.argument("number", type=click.IntRange(min=1), shell_complete=completion.rules)
 @click.option("--dry-run", is_flag=True, help="only show how its projects would stand then")
-@pass_session
-def remove(session: Session, *, number: int, dry_run: bool) -> None:
+@pass_invocation
+def remove(session: Invocation, *, number: int, dry_run: bool) -> None:
     """Take a rule back; prints the projects that it covered, as they are now.
 
     What it alone had approved or denied waits for your decision again.
     """
     effect = effect_of(dry_run=dry_run)
-    ruled = session.call(RuleRemoval(number, effect))
+    ruled = session.call(RemoveRuleRequest(number, effect))
     _show(session, ruled, effect)
     pattern = safe_label(pattern_of(ruled["rule"]), limit=None)
     verb = _WORDS.get(ruled["rule"]["verdict"], "approve")  # as it said before it lapsed
     gone = "would be gone" if dry_run else "is gone"
     session.output.say(f"Rule {number} {gone}: {verb} {pattern}.")
     if dry_run:
-        session.output.say(UNCHANGED)
+        session.output.say(DRY_RUN_NOTICE)
 
 
-def _show(session: Session, ruled: Mapping[str, Any], effect: Effect) -> None:
+def _show(session: Invocation, ruled: Mapping[str, Any], effect: ApplyMode) -> None:
     extra = {
         "rule": ruled["rule"],
         "is_new": ruled["is_new"],
-        "dry_run": effect is Effect.DRY_RUN,
+        "dry_run": effect is ApplyMode.DRY_RUN,
     }
-    answer = Answer(ruled["items"], ruled["revision"], ruled["warnings"], extra)
+    answer = CommandResult(ruled["items"], ruled["revision"], ruled["warnings"], extra)
     session.output.show(answer, PROJECT_COLUMNS)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from rootsd.cli import completing
-from rootsd.cli.flags import Command
+from rootsd.cli import completion
+from rootsd.cli.flags import VerbCommand
 
 EXAMPLES = """\
 rootsd run -- npx -y @modelcontextprotocol/server-filesystem
@@ -15,7 +15,7 @@ rootsd run --env ALLOWED={roots} -- my-server"""
 
 @click.command(
     "run",
-    cls=Command,
+    cls=VerbCommand,
     epilog=EXAMPLES,
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
 )
@@ -23,7 +23,7 @@ rootsd run --env ALLOWED={roots} -- my-server"""
     "--only",
     multiple=True,
     metavar="NAME|tag:T|cwd",
-    shell_complete=completing.scopes,
+    shell_complete=completion.scopes,
     help="tell the server of these roots only: by name, by tag, or the one that holds the working"
     " directory",
 )
@@ -80,7 +80,7 @@ def command(  # noqa: PLR0913 - one for each flag
     untouched. Ends with the status of the server; as in a shell, 127 where there is no such
     program and 126 where it cannot be run.
     """
-    from rootsd.relay import main as relay
+    from rootsd.proxy.run import main as relay
 
     told = [text for each in only for text in ("--only", each)]
     told += ["--workspace"] if workspace else []

@@ -8,14 +8,13 @@ from pathlib import Path
 
 import click
 
-from rootsd.cli.decisions import UNCHANGED
-from rootsd.cli.flags import Command, Group, pass_session
-from rootsd.cli.render import Answer
-from rootsd.cli.session import Session
-from rootsd.core.errors import DaemonUnreachable, RootsdError
-from rootsd.core.exits import Exit
+from rootsd.cli.decisions import DRY_RUN_NOTICE
+from rootsd.cli.flags import VerbCommand, VerbGroup, pass_invocation
+from rootsd.cli.invocation import Invocation
+from rootsd.cli.render import CommandResult
+from rootsd.core.errors import DaemonUnreachable, Exit, RootsdError
 from rootsd.core.labels import safe_label
-from rootsd.wire.running import StatusQuery
+from rootsd.wire.daemon import StatusQuery
 
 _strict = click.option(
     "--strict/--no-strict",
@@ -26,7 +25,7 @@ _strict = click.option(
 
 @click.group(
     "service",
-    cls=Group,
+    cls=VerbGroup,
     epilog="rootsd service install\nrootsd service status\nrootsd service logs -f",
 )
 def command() -> None:
@@ -38,112 +37,112 @@ def command() -> None:
 
 @command.command(
     "install",
-    cls=Command,
+    cls=VerbCommand,
     epilog="rootsd service install\nrootsd service install --strict\n"
     "rootsd service install --dry-run",
 )
 @_strict
 @click.option("--dry-run", is_flag=True, help="say what would be done, and do nothing")
-@pass_session
-def install(session: Session, *, strict: bool | None, dry_run: bool) -> None:
+@pass_invocation
+def install(session: Invocation, *, strict: bool | None, dry_run: bool) -> None:
     """Install the service, start it, and show how it stands. May be repeated."""
-    from rootsd.cli import service
+    from rootsd.cli import installer
     from rootsd.cli.commands import status
 
-    managing = service.manager()
+    managing = installer.user_supervisor()
     if dry_run:
-        _rehearse(session, strict=strict)
+        _dry_run(session, strict=strict)
         return
-    service.install(session, managing, strict=strict)
+    installer.install_service(session, managing, strict=strict)
     session.output.say(
         f"The service is installed in {safe_label(str(managing.folder), limit=None)}."
     )
-    _hint_at_linger(session)
-    status.show(session, session.call(StatusQuery()))
+    _print_linger_hint(session)
+    status.print_status(session, session.call(StatusQuery()))
 
 
 @command.command(
     "uninstall",
-    cls=Command,
+    cls=VerbCommand,
     epilog="rootsd service uninstall\nrootsd service uninstall --purge",
 )
 @click.option("--purge", is_flag=True, help="remove decisions, configuration and logs, too")
 @click.option("--dry-run", is_flag=True, help="only print what would be removed")
-@pass_session
-def uninstall(session: Session, *, purge: bool, dry_run: bool) -> None:
+@pass_invocation
+def uninstall(session: Invocation, *, purge: bool, dry_run: bool) -> None:
     """Stop the service and remove what install wrote. Decisions are kept."""
-    from rootsd.cli import purging, service
+    from rootsd.cli import installer
 
-    managing = service.manager()
+    managing = installer.user_supervisor()
     if purge:
-        purging.ensure_own_places()
+        installer.ensure_places_for_purge()
     try:
         if dry_run:
-            gone = service.installed_files(managing)
+            gone = installer.installed_files(managing)
         else:
-            gone = service.uninstall(session, managing)
-    except service.NotInstalled:
+            gone = installer.uninstall_service(session, managing)
+    except installer.ServiceNotInstalled:
         if not purge:
             raise
         gone = []
     if purge:
-        gone += purging.own_folders(session) if dry_run else purging.purge(session)
+        gone += installer.data_folders(session) if dry_run else installer.purge_data(session)
     if session.output.is_json:
         extra = {"removed": [str(file) for file in gone], "dry_run": dry_run}
-        session.output.object(Answer(extra=extra))
+        session.output.object(CommandResult(extra=extra))
         return
     done = "would remove" if dry_run else "removed"
     for file in gone:
         session.output.say(f"{done} {safe_label(str(file), limit=None)}")
     if dry_run:
-        session.output.say(UNCHANGED)
+        session.output.say(DRY_RUN_NOTICE)
     elif not purge:
         kept = safe_label(session.places.state, limit=None)
         session.output.say(f"Decisions are kept in {kept}. Without a service: rootsd up")
 
 
-@command.command("start", cls=Command, epilog="rootsd service start")
-@pass_session
-def start(session: Session) -> None:
+@command.command("start", cls=VerbCommand, epilog="rootsd service start")
+@pass_invocation
+def start(session: Invocation) -> None:
     """Start the daemon, and return when it is ready."""
-    from rootsd.cli import service
+    from rootsd.cli import installer
 
-    service.start(session, service.installed_manager())
-    _tell(session, "The service runs.")
+    installer.start_service(session, installer.installed_supervisor())
+    _print_done(session, "The service runs.")
 
 
-@command.command("stop", cls=Command, epilog="rootsd service stop")
-@pass_session
-def stop(session: Session) -> None:
+@command.command("stop", cls=VerbCommand, epilog="rootsd service stop")
+@pass_invocation
+def stop(session: Invocation) -> None:
     """Stop the daemon, as rootsd down does: nothing but start or up starts it again."""
-    from rootsd.cli import service
+    from rootsd.cli import installer
 
-    service.stop(service.installed_manager())
-    _tell(session, "The service is stopped.")
+    installer.stop_service(installer.installed_supervisor())
+    _print_done(session, "The service is stopped.")
 
 
-@command.command("restart", cls=Command, epilog="rootsd service restart")
-@pass_session
-def restart(session: Session) -> None:
+@command.command("restart", cls=VerbCommand, epilog="rootsd service restart")
+@pass_invocation
+def restart(session: Invocation) -> None:
     """Start a new daemon; sessions of MCP clients go on."""
-    from rootsd.cli import service
+    from rootsd.cli import installer
 
-    service.restart(session, service.installed_manager())
-    _tell(session, "The service runs.")
+    installer.restart_service(session, installer.installed_supervisor())
+    _print_done(session, "The service runs.")
 
 
-@command.command("status", cls=Command, epilog="rootsd service status --json")
-@pass_session
-def status(session: Session) -> int:
+@command.command("status", cls=VerbCommand, epilog="rootsd service status --json")
+@pass_invocation
+def status(session: Invocation) -> int:
     """Show how the service stands; the exit status is 0 if it runs, else 69."""
-    from rootsd.cli import service
+    from rootsd.cli import installer
 
-    managing = service.installed_manager()
+    managing = installer.installed_supervisor()
     state = managing.state()
-    wanted = service.outline(session, managing, strict=None)
+    wanted = installer.plan_files(session, managing, strict=None)
     stale = [*wanted.stale(), *wanted.surplus]
     warnings = ["the service files are of another version; rootsd service install"]
-    answer = Answer(
+    answer = CommandResult(
         warnings=warnings if stale else [],
         extra={
             "active": state.active, "enabled": state.enabled, "sockets": state.sockets,
@@ -155,53 +154,53 @@ def status(session: Session) -> int:
     return Exit.OK if state.is_running else Exit.UNREACHABLE
 
 
-@command.command("logs", cls=Command, epilog="rootsd service logs -f")
+@command.command("logs", cls=VerbCommand, epilog="rootsd service logs -f")
 @click.option("-f", "--follow", is_flag=True, help="go on, until Ctrl-C")
-@pass_session
-def logs(session: Session, *, follow: bool) -> None:
+@pass_invocation
+def logs(session: Invocation, *, follow: bool) -> None:
     """Show what the daemon wrote, the newest last."""
-    from rootsd.cli import service
+    from rootsd.cli import installer
 
     del session
-    words = service.installed_manager().log_command(follow=follow)
+    words = installer.installed_supervisor().log_command(follow=follow)
     try:
         os.execvp(words[0], list(words))  # noqa: S606 - fixed words; it takes our place
     except OSError as error:
         raise RootsdError(f"{words[0]} cannot be run: {error.strerror}") from error
 
 
-@command.command("print", cls=Command, epilog="rootsd service print --strict")
+@command.command("print", cls=VerbCommand, epilog="rootsd service print --strict")
 @_strict
-@pass_session
-def print_(session: Session, *, strict: bool | None) -> None:
+@pass_invocation
+def print_(session: Invocation, *, strict: bool | None) -> None:
     """Print the files that install writes, and where."""
-    from rootsd.cli import service
+    from rootsd.cli import installer
 
-    files = service.outline(session, service.manager(), strict=strict).files
+    files = installer.plan_files(session, installer.user_supervisor(), strict=strict).files
     output = session.output
     if output.is_json:
         listed = [{"path": str(file), "text": text} for file, text in files.items()]
-        output.object(Answer(extra={"files": listed}))
+        output.object(CommandResult(extra={"files": listed}))
         return
     for file, text in files.items():
         output.line(f"# {safe_label(str(file), limit=None)}\n{text}")
 
 
-def _rehearse(session: Session, *, strict: bool | None) -> None:
-    from rootsd.cli import service
-    from rootsd.host.service import manager, supervisor
-    from rootsd.host.service.manager import Finished
+def _dry_run(session: Invocation, *, strict: bool | None) -> None:
+    from rootsd.cli import installer
+    from rootsd.service import detect, manager
+    from rootsd.service.manager import ProgramResult
 
     told: list[Sequence[str]] = []
 
-    def note(words: Sequence[str]) -> Finished:
-        if not manager.QUESTIONS.isdisjoint(words):
+    def note(words: Sequence[str]) -> ProgramResult:
+        if not manager.QUERY_VERBS.isdisjoint(words):
             return manager.run_program(words)
         told.append(words)
-        return Finished(0)
+        return ProgramResult(0)
 
-    managing = supervisor.here(os.environ, note)
-    wanted = service.outline(session, managing, strict=strict)
+    managing = detect.local_service_manager(os.environ, note)
+    wanted = installer.plan_files(session, managing, strict=strict)
     stale = wanted.stale()
     managing.load()
     managing.start()
@@ -212,13 +211,13 @@ def _rehearse(session: Session, *, strict: bool | None) -> None:
         *(f"run {' '.join(words)}" for words in told),
     ]
     if session.output.is_json:
-        session.output.object(Answer(extra={"steps": steps}))
+        session.output.object(CommandResult(extra={"steps": steps}))
         return
     for step in steps:
         session.output.line(safe_label(step, limit=None))
 
 
-def _show(session: Session, answer: Answer) -> None:
+def _show(session: Invocation, answer: CommandResult) -> None:
     output = session.output
     if output.is_json:
         output.object(answer)
@@ -232,7 +231,7 @@ def _show(session: Session, answer: Answer) -> None:
     output.warn(answer.warnings)
 
 
-def _tell(session: Session, sentence: str) -> None:
+def _print_done(session: Invocation, sentence: str) -> None:
     """What was done, with --json how the daemon is afterwards."""
     if not session.output.is_json:
         session.output.say(sentence)
@@ -241,10 +240,10 @@ def _tell(session: Session, sentence: str) -> None:
         daemon = session.call(StatusQuery())["daemon"]
     except DaemonUnreachable:
         daemon = None
-    session.output.object(Answer(extra={"daemon": daemon}))
+    session.output.object(CommandResult(extra={"daemon": daemon}))
 
 
-def _hint_at_linger(session: Session) -> None:
+def _print_linger_hint(session: Invocation) -> None:
     lingering = Path("/var/lib/systemd/linger")
     user = os.environ.get("USER", "")
     if lingering.is_dir() and user.isidentifier() and not (lingering / user).exists():

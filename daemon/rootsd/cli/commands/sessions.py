@@ -7,12 +7,12 @@ from typing import Any
 
 import click
 
-from rootsd.cli.columns import age
-from rootsd.cli.flags import Command, pass_session
-from rootsd.cli.layout import Fit
-from rootsd.cli.render import Answer, Column
-from rootsd.cli.session import Session
-from rootsd.wire.sessions import SessionsQuery, SessionView
+from rootsd.cli.flags import VerbCommand, pass_invocation
+from rootsd.cli.formatting import age
+from rootsd.cli.invocation import Invocation
+from rootsd.cli.layout import ColumnFit
+from rootsd.cli.render import Column, CommandResult
+from rootsd.wire.daemon import SessionsQuery, SessionView
 
 _SCOPE_LIMIT = 200
 _LAST = 50
@@ -46,13 +46,13 @@ _HISTORY = (
     Column("ID", lambda row: row["id"]),
     Column("CLIENT", _client, limit=64),
     Column("SCOPE", _scope, limit=_SCOPE_LIMIT),
-    Column("WHAT", lambda row: row["what"], fit=Fit.NOTE),
+    Column("WHAT", lambda row: row["what"], fit=ColumnFit.NOTE),
 )
 
 
 @click.command(
     "sessions",
-    cls=Command,
+    cls=VerbCommand,
     epilog="rootsd sessions\nrootsd sessions --history\nrootsd sessions --history --last 5 --json",
 )
 @click.option("--history", is_flag=True, help="also those that are over, and what each was given")
@@ -64,8 +64,8 @@ _HISTORY = (
     show_default=True,
     help="with --history, how many sessions",
 )
-@pass_session
-def command(session: Session, *, history: bool, last: int) -> None:
+@pass_invocation
+def command(session: Invocation, *, history: bool, last: int) -> None:
     """List the connections of MCP clients, and what they were given.
 
     Of a server that runs inside the approved set (`rootsd run`), ROOTS tells of how many of those
@@ -78,16 +78,16 @@ def command(session: Session, *, history: bool, last: int) -> None:
     listing = session.call(SessionsQuery(view, last))
     items, output = listing["items"], session.output
     if output.is_json:
-        output.object(Answer(items, listing["revision"], listing["warnings"]))
+        output.object(CommandResult(items, listing["revision"], listing["warnings"]))
         return
-    rows = [row for item in items for row in _happenings(item)] if history else items
+    rows = [row for item in items for row in _history_rows(item)] if history else items
     columns = _HISTORY if history else _OPEN
-    output.show(Answer(rows, listing["revision"], listing["warnings"]), columns)
+    output.show(CommandResult(rows, listing["revision"], listing["warnings"]), columns)
     if output.on_terminal and not items:
         output.say("No client is connected." if not history else "No client was ever connected.")
 
 
-def _happenings(item: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def _history_rows(item: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """A session as rows: its beginning, each set that it was given, its end. Beside the last set
     of a relay stands how many of it its server was told."""
     yield {**item, "at": item["since"], "what": f"opened by pid {item['pid']}"}

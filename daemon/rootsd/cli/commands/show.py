@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import click
 
-from rootsd.cli import completing
-from rootsd.cli.flags import Command, pass_session
-from rootsd.cli.portrait import LABEL_WIDTH, lines_of
-from rootsd.cli.render import Answer
-from rootsd.cli.session import Session
+from rootsd.cli import completion
+from rootsd.cli.flags import VerbCommand, pass_invocation
+from rootsd.cli.formatting import LABEL_WIDTH, detail_lines
+from rootsd.cli.invocation import Invocation
+from rootsd.cli.render import CommandResult
 from rootsd.core.labels import exact_path, safe_label
-from rootsd.wire.facts import ShowQuery
+from rootsd.wire.projects import ShowQuery
 
 
 @click.command(
-    "show", cls=Command, epilog="rootsd show acme/api\nrootsd show .\nrootsd show 'acme/*' --json"
+    "show",
+    cls=VerbCommand,
+    epilog="rootsd show acme/api\nrootsd show .\nrootsd show 'acme/*' --json",
 )
 @click.argument(
-    "refs", metavar="REF...", nargs=-1, required=True, shell_complete=completing.projects()
+    "refs", metavar="REF...", nargs=-1, required=True, shell_complete=completion.projects()
 )
-@pass_session
-def command(session: Session, *, refs: tuple[str, ...]) -> None:
+@pass_invocation
+def command(session: Invocation, *, refs: tuple[str, ...]) -> None:
     """All that a decision on a project should rest on, as it is on the disk now.
 
     REF is a name, an id, a path, `.`, or a glob. Where it came from, branch and last commit, what
@@ -30,14 +32,14 @@ def command(session: Session, *, refs: tuple[str, ...]) -> None:
     """
     listing = session.call(ShowQuery(session.cwd, refs))
     output = session.output
-    answer = Answer(listing["items"], listing["revision"], listing["warnings"])
+    answer = CommandResult(listing["items"], listing["revision"], listing["warnings"])
     if output.is_json:
         output.object(answer)
         return
     for number, item in enumerate(answer.items):
         if number:
             output.line("")
-        for label, value in lines_of(item, for_person=output.on_terminal):
+        for label, value in detail_lines(item, for_person=output.on_terminal):
             shown = safe_label(value, limit=None) if output.on_terminal else exact_path(value)
             start = f"{label:<{LABEL_WIDTH}}" if output.on_terminal else f"{label}\t"
             output.labelled(start, shown)

@@ -7,13 +7,13 @@ from typing import Any
 
 import click
 
-from rootsd.cli.columns import age, home_short, many
-from rootsd.cli.flags import Command, pass_session
-from rootsd.cli.render import Answer
-from rootsd.cli.session import Session
-from rootsd.core.callers import Guard
+from rootsd.cli.flags import VerbCommand, pass_invocation
+from rootsd.cli.formatting import age, pluralize, shorten_home
+from rootsd.cli.invocation import Invocation
+from rootsd.cli.render import CommandResult
+from rootsd.core.guard import Guard
 from rootsd.core.labels import exact_path, safe_label
-from rootsd.wire.running import StatusQuery
+from rootsd.wire.daemon import StatusQuery
 
 _MAX_NAMES = 5
 _LABEL_WIDTH = 10
@@ -22,20 +22,20 @@ _LATER = ("config", "guard", "refused", "agent_commands", "closed_connections")
 
 @click.command(
     "status",
-    cls=Command,
+    cls=VerbCommand,
     epilog="rootsd\nrootsd status --json",
 )
-@pass_session
-def command(session: Session) -> None:
+@pass_invocation
+def command(session: Invocation) -> None:
     """Show the daemon, its parents, counts, connections, and what is degraded."""
-    show(session, session.call(StatusQuery(is_look=session.output.on_terminal)))
+    print_status(session, session.call(StatusQuery(is_look=session.output.on_terminal)))
 
 
-def show(session: Session, status: Mapping[str, Any]) -> None:
+def print_status(session: Invocation, status: Mapping[str, Any]) -> None:
     """Print a status: lines for a person, tab-separated ones for a pipe, or JSON."""
     output = session.output
     if output.is_json:
-        output.object(answer_of(status))
+        output.object(status_result(status))
     elif output.on_terminal:
         for line in _lines(status):
             output.labelled(line[:_LABEL_WIDTH], line[_LABEL_WIDTH:])
@@ -44,10 +44,10 @@ def show(session: Session, status: Mapping[str, Any]) -> None:
     output.warn(status["warnings"])
 
 
-def answer_of(status: Mapping[str, Any]) -> Answer:
+def status_result(status: Mapping[str, Any]) -> CommandResult:
     """The whole status as an answer without items."""
     parts = ("daemon", "parents", "counts", "sessions", "degraded")
-    return Answer(
+    return CommandResult(
         revision=status["revision"],
         warnings=status["warnings"],
         extra={
@@ -60,9 +60,9 @@ def answer_of(status: Mapping[str, Any]) -> Answer:
 
 def parent_line(parent: Mapping[str, Any]) -> str:
     """One parent in words: where, how deep, how it stands, what is in it."""
-    path = safe_label(home_short(parent["path"]), limit=None)
+    path = safe_label(shorten_home(parent["path"]), limit=None)
     note = f": {safe_label(parent['note'], limit=None)}" if parent["note"] else ""
-    count = many(parent["projects"], "project")
+    count = pluralize(parent["projects"], "project")
     return f"{path} (depth {parent['depth']})  {parent['state']}{note}  {count}"
 
 

@@ -6,13 +6,13 @@ from collections import Counter
 
 import click
 
-from rootsd.cli import completing
-from rootsd.cli.columns import PROJECT_COLUMNS
-from rootsd.cli.decisions import decide, effect_of
-from rootsd.cli.flags import Command, pass_session
-from rootsd.cli.render import Answer, Column
-from rootsd.cli.session import Session
-from rootsd.wire.naming import Tagging
+from rootsd.cli import completion
+from rootsd.cli.decisions import effect_of, send_and_print
+from rootsd.cli.flags import VerbCommand, pass_invocation
+from rootsd.cli.formatting import PROJECT_COLUMNS
+from rootsd.cli.invocation import Invocation
+from rootsd.cli.render import Column, CommandResult
+from rootsd.wire.decisions import TagRequest
 from rootsd.wire.projects import ProjectsQuery
 
 _COLUMNS = (
@@ -23,7 +23,7 @@ _COLUMNS = (
 
 @click.command(
     "tag",
-    cls=Command,
+    cls=VerbCommand,
     epilog=(
         "rootsd tag acme/api work go\n"
         "rootsd tag 'acme/*' work\n"
@@ -32,20 +32,20 @@ _COLUMNS = (
         "rootsd ls --tag work"
     ),
 )
-@click.argument("ref", metavar="[REF]", required=False, shell_complete=completing.projects())
-@click.argument("tags", metavar="[TAG]...", nargs=-1, shell_complete=completing.tags)
+@click.argument("ref", metavar="[REF]", required=False, shell_complete=completion.projects())
+@click.argument("tags", metavar="[TAG]...", nargs=-1, shell_complete=completion.tags)
 @click.option(
     "--rm",
     "off",
     multiple=True,
     metavar="TAG",
     help="take it away; may be repeated",
-    shell_complete=completing.tags,
+    shell_complete=completion.tags,
 )
 @click.option("--dry-run", is_flag=True, help="only show what would be tagged")
-@pass_session
+@pass_invocation
 def command(
-    session: Session,
+    session: Invocation,
     *,
     ref: str | None,
     tags: tuple[str, ...],
@@ -60,18 +60,20 @@ def command(
     if ref is None:
         _list(session)
     elif tags or off:
-        decide(session, Tagging((ref,), session.cwd, tags, off, effect_of(dry_run=dry_run)))
+        send_and_print(
+            session, TagRequest((ref,), session.cwd, tags, off, effect_of(dry_run=dry_run))
+        )
     else:
         listing = session.call(ProjectsQuery(session.cwd, refs=(ref,)))
-        answer = Answer(listing["items"], listing["revision"], listing["warnings"])
+        answer = CommandResult(listing["items"], listing["revision"], listing["warnings"])
         session.output.show(answer, PROJECT_COLUMNS)
 
 
-def _list(session: Session) -> None:
+def _list(session: Invocation) -> None:
     listing = session.call(ProjectsQuery(session.cwd))
     counts = Counter(tag for item in listing["items"] for tag in item["tags"])
     items = [{"tag": tag, "projects": counts[tag]} for tag in sorted(counts)]
     output = session.output
-    output.show(Answer(items, listing["revision"], listing["warnings"]), _COLUMNS)
+    output.show(CommandResult(items, listing["revision"], listing["warnings"]), _COLUMNS)
     if output.on_terminal and not items:
         output.say("There is no tag: rootsd tag REF TAG")

@@ -6,33 +6,35 @@ from dataclasses import replace
 
 import click
 
-from rootsd.cli.columns import NAME, PATH, PROJECT_COLUMNS, VERDICT
 from rootsd.cli.decisions import effect_of
-from rootsd.cli.flags import Command, pass_session
-from rootsd.cli.render import Answer
-from rootsd.cli.session import Session
+from rootsd.cli.flags import VerbCommand, pass_invocation
+from rootsd.cli.formatting import NAME, PATH, PROJECT_COLUMNS, VERDICT
+from rootsd.cli.invocation import Invocation
+from rootsd.cli.render import CommandResult
 from rootsd.core.labels import safe_label
-from rootsd.wire.undoing import Undo
+from rootsd.wire.guard import UndoRequest
 
-_TOLD = tuple(replace(column, title="") for column in (VERDICT, NAME, PATH))
+_TERMINAL_COLUMNS = tuple(replace(column, title="") for column in (VERDICT, NAME, PATH))
 
 
-@click.command("undo", cls=Command, epilog="rootsd undo\nrootsd undo 41\nrootsd undo --dry-run")
+@click.command(
+    "undo", cls=VerbCommand, epilog="rootsd undo\nrootsd undo 41\nrootsd undo --dry-run"
+)
 @click.argument("seq", metavar="[SEQ]", required=False, type=click.IntRange(min=1))
 @click.option("--dry-run", is_flag=True, help="only show what it would be again")
-@pass_session
-def command(session: Session, *, seq: int | None, dry_run: bool) -> None:
+@pass_invocation
+def command(session: Invocation, *, seq: int | None, dry_run: bool) -> None:
     """Take back your newest order, with all it decided, or one line of the log by its number.
 
     Approvals, denials, rules, names, tags, the focus and the guard are what they were before. An
     approval comes back only to the folder that it was given for. What a later order stands on is
     undone after that; doing it again takes back the order before.
     """
-    done = session.call(Undo(seq, effect_of(dry_run=dry_run)))
+    done = session.call(UndoRequest(seq, effect_of(dry_run=dry_run)))
     output = session.output
     extra = {"undone": done["undone"], "dry_run": dry_run}
-    answer = Answer(done["items"], done["revision"], done["warnings"], extra)
-    output.show(answer, _TOLD if output.on_terminal else PROJECT_COLUMNS)
+    answer = CommandResult(done["items"], done["revision"], done["warnings"], extra)
+    output.show(answer, _TERMINAL_COLUMNS if output.on_terminal else PROJECT_COLUMNS)
     would = "would be undone" if dry_run else "undone"
     for event in done["undone"]:
         what = safe_label(event["path"] or event["what"], limit=None)

@@ -7,21 +7,21 @@ from typing import Any
 
 import click
 
-from rootsd.cli import completing
-from rootsd.cli.columns import home_short, many
+from rootsd.cli import completion
 from rootsd.cli.commands import status as status_command
-from rootsd.cli.decisions import UNCHANGED
-from rootsd.cli.flags import Command, pass_session
-from rootsd.cli.render import Answer
-from rootsd.cli.session import Session
+from rootsd.cli.decisions import DRY_RUN_NOTICE
+from rootsd.cli.flags import VerbCommand, pass_invocation
+from rootsd.cli.formatting import pluralize, shorten_home
+from rootsd.cli.invocation import Invocation
+from rootsd.cli.render import CommandResult
 from rootsd.core.errors import ErrorCode, RootsdError
 from rootsd.core.labels import safe_label
 from rootsd.core.paths import text_of
-from rootsd.wire.deciding import Effect
-from rootsd.wire.running import StatusQuery
+from rootsd.wire.daemon import StatusQuery
+from rootsd.wire.decisions import ApplyMode
 
 
-class NoParent(RootsdError):
+class NoParentConfigured(RootsdError):
     """There is no folder to look in."""
 
     code = ErrorCode.USAGE
@@ -29,14 +29,16 @@ class NoParent(RootsdError):
 
 @click.command(
     "up",
-    cls=Command,
+    cls=VerbCommand,
     epilog="rootsd up ~/src ~/clients\nrootsd up",
 )
-@click.argument("parents", nargs=-1, metavar="[PARENT]...", shell_complete=completing.folders)
+@click.argument("parents", nargs=-1, metavar="[PARENT]...", shell_complete=completion.folders)
 @click.option("--foreground", is_flag=True, help="be the daemon, instead of starting it")
 @click.option("--dry-run", is_flag=True, help="only say what would be watched")
-@pass_session
-def command(session: Session, *, parents: tuple[str, ...], foreground: bool, dry_run: bool) -> int:
+@pass_invocation
+def command(
+    session: Invocation, *, parents: tuple[str, ...], foreground: bool, dry_run: bool
+) -> int:
     """Watch folders, make the daemon run, and show what is there.
 
     May be repeated: what is so already stays so. Nothing that is found is published before you
@@ -45,13 +47,13 @@ def command(session: Session, *, parents: tuple[str, ...], foreground: bool, dry
     from rootsd.cli import lifecycle
 
     if dry_run:
-        _rehearse(session, parents)
+        _dry_run(session, parents)
         return 0
     _require_parents(session, parents)
     if foreground:
         _add(session, parents)
-        return _be_the_daemon(session)
-    lifecycle.make_run(session)
+        return _run_in_foreground(session)
+    lifecycle.ensure_running(session)
     # Only a daemon that runs can record which parents are new, and who added them.
     if fresh := _add(session, parents):
         names = " ".join(text_of(path) for path in fresh)
@@ -62,83 +64,85 @@ def command(session: Session, *, parents: tuple[str, ...], foreground: bool, dry
     return 0
 
 
-def _add(session: Session, typed: tuple[str, ...]) -> list[bytes]:
+def _add(session: Invocation, typed: tuple[str, ...]) -> list[bytes]:
     """Write the parents into the configuration, and return those that are new."""
-    fresh = _added(session, typed, Effect.APPLY)
+    fresh = _added(session, typed, ApplyMode.APPLY)
     for path in fresh:
         session.output.say(f"{_shown(path)} is watched from now on.")
     return fresh
 
 
-def _require_parents(session: Session, typed: tuple[str, ...]) -> list[bytes]:
+def _require_parents(session: Invocation, typed: tuple[str, ...]) -> list[bytes]:
     """Validate the parents, and return those that are new. Raises NoParent where there is none to
     watch then."""
-    from rootsd.host.config import read_config
+    from rootsd.system.config import read_config
 
-    fresh = _added(session, typed, Effect.DRY_RUN)
+    fresh = _added(session, typed, ApplyMode.DRY_RUN)
     if not fresh and not read_config(session.config_to_edit).parents:
-        raise NoParent("no folder is watched yet; name one that holds projects", "rootsd up ~/src")
+        raise NoParentConfigured(
+            "no folder is watched yet; name one that holds projects", "rootsd up ~/src"
+        )
     return fresh
 
 
-def _added(session: Session, typed: tuple[str, ...], effect: Effect) -> list[bytes]:
+def _added(session: Invocation, typed: tuple[str, ...], effect: ApplyMode) -> list[bytes]:
     """Validate all, then write all; those that were no parents yet."""
     if not typed:
         return []
-    from rootsd.cli import parents  # what writes TOML takes long to load
+    from rootsd.cli import config_edit  # what writes TOML takes long to load
 
-    checked = [parents.checked_parent(session, path) for path in typed]
-    return parents.add(session, checked, {}, effect)
+    checked = [config_edit.validate_parent(session, path) for path in typed]
+    return config_edit.add_parents(session, checked, {}, effect)
 
 
-def _rehearse(session: Session, typed: tuple[str, ...]) -> None:
+def _dry_run(session: Invocation, typed: tuple[str, ...]) -> None:
     """Say what would be watched, and whether a daemon would be started."""
-    from rootsd.cli import client
+    from rootsd.cli import control_client
 
     fresh = _require_parents(session, typed)
-    is_running = client.is_running()
+    is_running = control_client.is_running()
     output = session.output
     if output.is_json:
         items = [{"path": text_of(path)} for path in fresh]
-        output.object(Answer(items, extra={"dry_run": True, "running": is_running}))
+        output.object(CommandResult(items, extra={"dry_run": True, "running": is_running}))
         return
     for path in fresh:
         output.say(f"{_shown(path)} would be watched.")
     if not is_running:
         output.say("The daemon would be started.")
-    output.say(UNCHANGED)
+    output.say(DRY_RUN_NOTICE)
 
 
 def _shown(path: bytes) -> str:
-    return safe_label(home_short(text_of(path)), limit=None)
+    return safe_label(shorten_home(text_of(path)), limit=None)
 
 
-def _be_the_daemon(session: Session) -> int:
-    from rootsd.cli.becoming import run_here
-    from rootsd.host.service import record
+def _run_in_foreground(session: Invocation) -> int:
+    from rootsd.cli.run_daemon import run_in_foreground
+    from rootsd.service import start_record
 
-    record.remember(record.recipe_here(session.places.log))
+    start_record.save_start_record(start_record.make_start_record(session.places.log))
     session.output.say("The daemon runs here until Ctrl-C.")
-    return run_here(session)
+    return run_in_foreground(session)
 
 
-def _show(session: Session, found: Mapping[str, Any], status: Mapping[str, Any]) -> None:
-    from rootsd.cli.commands.scan import answer_of, still_being_made
+def _show(session: Invocation, found: Mapping[str, Any], status: Mapping[str, Any]) -> None:
+    from rootsd.cli.commands.scan import incomplete_notice, scan_result
 
     output = session.output
     if output.is_json:
-        scan, whole = answer_of(found), status_command.answer_of(status)
+        scan, whole = scan_result(found), status_command.status_result(status)
         output.object(
             type(scan)(scan.items, whole.revision, whole.warnings, {**scan.extra, **whole.extra})
         )
         return
-    status_command.show(session, status)
+    status_command.print_status(session, status)
     # What is new since when means little here: the daemon may have looked before we asked.
     output.say(
-        f"{many(found['projects'], 'project')} in {many(found['folders'], 'folder')}, "
+        f"{pluralize(found['projects'], 'project')} in {pluralize(found['folders'], 'folder')}, "
         f"looked through in {found['seconds']:.2f} s."
     )
-    if more := still_being_made(found):
+    if more := incomplete_notice(found):
         output.say(more)
     if waiting := status["counts"]["waiting"]:
         wait = "waits" if waiting == 1 else "wait"

@@ -5,20 +5,20 @@ from __future__ import annotations
 import click
 
 from rootsd import __version__
-from rootsd.cli.flags import Command, pass_session
-from rootsd.cli.render import Answer
-from rootsd.cli.session import Session
+from rootsd.cli.flags import VerbCommand, pass_invocation
+from rootsd.cli.invocation import Invocation
+from rootsd.cli.render import CommandResult
 from rootsd.core.errors import DaemonUnreachable
-from rootsd.wire.running import StatusQuery
+from rootsd.wire.daemon import StatusQuery
 
 
 @click.command(
     "version",
-    cls=Command,
+    cls=VerbCommand,
     epilog="rootsd version",
 )
-@pass_session
-def command(session: Session) -> None:
+@pass_invocation
+def command(session: Invocation) -> None:
     """Print the version of this command, and of the daemon if one runs."""
     try:
         daemon = session.call(StatusQuery())["daemon"]
@@ -26,7 +26,7 @@ def command(session: Session) -> None:
         daemon = None
     output = session.output
     if output.is_json:
-        output.object(Answer(extra={"version": __version__, "daemon": daemon}))
+        output.object(CommandResult(extra={"version": __version__, "daemon": daemon}))
         return
     output.line(f"rootsd {__version__}")
     if daemon is None:

@@ -7,16 +7,16 @@ from typing import Any
 
 import click
 
-from rootsd.check import absolute
-from rootsd.cli import completing
-from rootsd.cli.columns import VERDICT_STYLES, home_short, path_of
-from rootsd.cli.flags import Command, pass_session
-from rootsd.cli.layout import Fit
-from rootsd.cli.render import Answer, Column
-from rootsd.cli.session import Session
-from rootsd.core.exits import Exit
+from rootsd.check import absolute_path
+from rootsd.cli import completion
+from rootsd.cli.flags import VerbCommand, pass_invocation
+from rootsd.cli.formatting import VERDICT_STYLES, path_of, shorten_home
+from rootsd.cli.invocation import Invocation
+from rootsd.cli.layout import ColumnFit
+from rootsd.cli.render import Column, CommandResult
+from rootsd.core.errors import Exit
 from rootsd.core.labels import exact_path, safe_label
-from rootsd.wire.standing import WhyQuery
+from rootsd.wire.projects import WhyQuery
 
 _DECIDES = {True: "decides", False: ""}
 _COLUMNS = (
@@ -26,35 +26,35 @@ _COLUMNS = (
     Column(
         "BY",
         lambda voice: voice["by"] or "",
-        short=lambda voice: home_short(voice["by"] or ""),
-        fit=Fit.PATH,
+        short=lambda voice: shorten_home(voice["by"] or ""),
+        fit=ColumnFit.PATH,
         exact=exact_path,
     ),
 )
 
 
-@click.command("why", cls=Command, epilog="rootsd why .\nrootsd why ~/src/api/main.py --json")
-@click.argument("path", shell_complete=completing.files)
-@pass_session
-def command(session: Session, *, path: str) -> int:
+@click.command("why", cls=VerbCommand, epilog="rootsd why .\nrootsd why ~/src/api/main.py --json")
+@click.argument("path", shell_complete=completion.files)
+@pass_invocation
+def command(session: Invocation, *, path: str) -> int:
     """Tell why a path or URI is published or not: all that speaks for and against its project.
 
     What comes first in the list outweighs what comes after; "decides" marks the verdict. Ends
     with 5 where no project is known at or above the path.
     """
-    why = session.call(WhyQuery(absolute(path)))
+    why = session.call(WhyQuery(absolute_path(path)))
     output = session.output
     extra = {name: why[name] for name in ("path", "published", "voices", "obstacles")}
     if output.is_json:
-        output.object(Answer(why["items"], why["revision"], why["warnings"], extra))
+        output.object(CommandResult(why["items"], why["revision"], why["warnings"], extra))
     else:
-        output.show(Answer(why["voices"], why["revision"], why["warnings"]), _COLUMNS)
+        output.show(CommandResult(why["voices"], why["revision"], why["warnings"]), _COLUMNS)
         output.say(_summary(why))
     return Exit.OK if why["items"] else Exit.NOTHING_MATCHED
 
 
 def _summary(why: Mapping[str, Any]) -> str:
-    path = safe_label(home_short(why["path"]), limit=None)
+    path = safe_label(shorten_home(why["path"]), limit=None)
     if not why["items"]:
         return f"{path} is not published: {'; '.join(why['obstacles'])}."
     item = why["items"][0]

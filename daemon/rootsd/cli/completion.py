@@ -1,0 +1,143 @@
+"""Complete verbs, flags, and arguments for shells; projects come from the daemon.
+
+Projects come from the daemon: one question, with little patience, since somebody has pressed TAB
+and looks on. Where no daemon answers nothing is offered and nothing is said.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import click
+from click.shell_completion import CompletionItem, ShellComplete
+
+from rootsd.core.errors import RootsdError
+from rootsd.core.labels import safe_label
+from rootsd.wire.daemon import StatusQuery
+from rootsd.wire.decisions import RulesQuery
+from rootsd.wire.projects import ProjectsQuery, Selection
+from rootsd.wire.request import ControlRequest, encode_request
+
+COMPLETION_TIMEOUT_S = 1.0
+# What no shell takes apart, however it quotes. A project may have any name: others go by their id.
+_PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._/@+-]*")
+_GLOB = re.compile(r"[*?\[]")
+_PATH_STARTS = (".", "/", "~")
+
+Completer = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
+
+
+def complete_words(root: click.Command, words: Sequence[str], obj: object) -> list[list[str]]:
+    """What could stand for the last of `words`, which is incomplete; nothing for nonsense.
+
+    Each is kind, word and explanation. The kind is `plain`, or `file` or `dir` where the shell
+    itself knows what is there.
+    """
+    *before, last = words or ("",)
+    completion = ShellComplete(root, {"obj": obj}, "rootsd", "")
+    try:
+        items = completion.get_completions(list(before), last)
+    except (click.ClickException, RootsdError):
+        return []
+    return [[item.type, item.value, _safe_help(item.help)] for item in items]
+
+
+def folders(context: click.Context, param: click.Parameter, typed: str) -> list[CompletionItem]:
+    """Folders."""
+    del context, param
+    return [CompletionItem(typed, type="dir")]
+
+
+def files(context: click.Context, param: click.Parameter, typed: str) -> list[CompletionItem]:
+    """Files and folders."""
+    del context, param
+    return [CompletionItem(typed, type="file")]
+
+
+def projects(select: Selection = Selection.ALL, *extra: str) -> Completer:
+    """Names of the projects that `select` means, or folders where the word begins as a path."""
+
+    def complete(
+        context: click.Context, param: click.Parameter, typed: str
+    ) -> list[CompletionItem]:
+        if typed.startswith(_PATH_STARTS):
+            return folders(context, param, typed)
+        given = context.params.get(str(param.name)) or ()
+        words = [CompletionItem(word) for word in extra if word.startswith(typed)]
+        found = {} if _GLOB.search(typed) else _names(_items(select), typed)
+        return words + [
+            CompletionItem(name, help=where) for name, where in found.items() if name not in given
+        ]
+
+    return complete
+
+
+def tags(context: click.Context, param: click.Parameter, typed: str) -> list[CompletionItem]:
+    """Tags that projects bear."""
+    del context, param
+    return [CompletionItem(tag) for tag in _tags() if tag.startswith(typed)]
+
+
+def scopes(context: click.Context, param: click.Parameter, typed: str) -> list[CompletionItem]:
+    """What `--only` takes: a root, `tag:T`, `cwd`."""
+    if typed.startswith("tag:"):
+        return [CompletionItem(f"tag:{tag}") for tag in _tags() if f"tag:{tag}".startswith(typed)]
+    return projects(Selection.PUBLISHED, "cwd", "tag:")(context, param, typed)
+
+
+def parents(context: click.Context, param: click.Parameter, typed: str) -> list[CompletionItem]:
+    """The parents in force."""
+    del context, param
+    told = _query(StatusQuery()).get("parents", ())
+    paths = [str(parent["path"]) for parent in told]
+    fitting = [path for path in paths if path.startswith(typed) and _PLAIN.fullmatch(path[1:])]
+    return [CompletionItem(path) for path in fitting] or [CompletionItem(typed, type="dir")]
+
+
+def rules(context: click.Context, param: click.Parameter, typed: str) -> list[CompletionItem]:
+    """The numbers of the rules, with what each says."""
+    del context, param
+    return [
+        CompletionItem(str(rule["number"]), help=f"{rule['verdict']} {rule['pattern'] or ''}")
+        for rule in _query(RulesQuery()).get("items", ())
+        if str(rule["number"]).startswith(typed)
+    ]
+
+
+def _items(select: Selection) -> Sequence[dict[str, Any]]:
+    query = ProjectsQuery(cwd="/", select=select)
+    items: list[dict[str, Any]] = _query(query).get("items", [])
+    return items
+
+
+def _names(items: Sequence[dict[str, Any]], typed: str) -> dict[str, str]:
+    """What can be typed for each project that fits, and where it is."""
+    told = (
+        (item["name"] if _PLAIN.fullmatch(item["name"]) else item["id"], item) for item in items
+    )
+    return {
+        name: f"{item['verdict']} {item['path'] or item['uri'] or ''}".strip()
+        for name, item in told
+        if name.startswith(typed)
+    }
+
+
+def _tags() -> list[str]:
+    return sorted({tag for item in _items(Selection.ALL) for tag in item["tags"]})
+
+
+def _query(request: ControlRequest) -> dict[str, Any]:
+    from rootsd.system.ipc import rpc
+
+    try:
+        with rpc.connect_control() as channel:
+            channel.settimeout(COMPLETION_TIMEOUT_S)
+            return rpc.ask(channel, *encode_request(request))
+    except RootsdError:
+        return {}
+
+
+def _safe_help(text: str | None) -> str:
+    return safe_label(text, limit=None) if text else ""

@@ -1,0 +1,192 @@
+"""Check the installation from the terminal: the daemon's outside and the user's environment."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import sys
+import sysconfig
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from rootsd import __version__
+from rootsd.cli.invocation import Invocation
+from rootsd.control import doctor_checks
+from rootsd.core.doctor import DoctorFinding, Severity, error, ok, warning
+from rootsd.core.errors import BadConfig, DaemonUnreachable, RootsdError
+from rootsd.core.labels import safe_label
+from rootsd.service import detect
+from rootsd.system import runtime_dir
+from rootsd.system.command_path import stable_command
+from rootsd.system.config import read_config
+from rootsd.system.ipc import connect
+from rootsd.wire.daemon import StatusQuery
+
+
+@dataclass(frozen=True, slots=True)
+class DoctorCheck:
+    """A finding, and what `--fix` does about it; None where a person has to."""
+
+    diagnosis: DoctorFinding
+    cure: Callable[[], None] | None = None
+
+
+def run_checks(session: Invocation) -> Iterator[DoctorCheck]:
+    """Everything, looked at now."""
+    yield _command()
+    yield from map(DoctorCheck, _environment())
+    yield _configuration(session)
+    yield from _folders(session)
+    running = _daemon(session)
+    yield running
+    if running.diagnosis.condition is not Severity.ERROR:
+        yield DoctorCheck(_mcp_socket())
+    yield from _service(session)
+
+
+def _daemon(session: Invocation) -> DoctorCheck:
+    """Whether a daemon runs, and whether it is of this version."""
+    topic = "daemon"
+    try:
+        daemon = session.call(StatusQuery())["daemon"]
+    except DaemonUnreachable as trouble:
+        found = error(topic, trouble.message, trouble.remedy)
+        return DoctorCheck(found, lambda: _ensure_running(session))
+    except RootsdError as trouble:
+        return DoctorCheck(error(topic, trouble.message, trouble.remedy))
+    version = safe_label(daemon["version"])
+    told = f"{version} runs as pid {daemon['pid']}"
+    if daemon["version"] == __version__:
+        return DoctorCheck(ok(topic, told))
+    finding = f"{told}, and this command is {__version__}"
+    return DoctorCheck(
+        warning(topic, finding, "rootsd down && rootsd up"), lambda: _ensure_running(session)
+    )
+
+
+def _ensure_running(session: Invocation) -> None:
+    from rootsd.cli import lifecycle  # no finding needs it, only a cure
+
+    lifecycle.ensure_running(session)
+
+
+def _command() -> DoctorCheck:
+    topic = "command"
+    try:
+        path = stable_command(
+            sys.argv[0],
+            scripts=Path(sysconfig.get_path("scripts")),
+            environment=Path(sys.prefix),
+            home=Path(os.fsdecode(runtime_dir.home_folder())),
+            search=os.environ.get("PATH", ""),
+        )
+    except RootsdError as trouble:
+        return DoctorCheck(warning(topic, trouble.message, trouble.remedy))
+    return DoctorCheck(ok(topic, f"clients may be given {safe_label(str(path), limit=None)}"))
+
+
+def _environment() -> Iterator[DoctorFinding]:
+    """What an MCP client does not hand on to the servers that it starts, and would have to."""
+    topic = "environment"
+    if folder := runtime_dir.overriding_folder():
+        shown = safe_label(folder, limit=None)
+        yield warning(
+            topic,
+            f"{runtime_dir.OVERRIDE} is set: clients find this daemon only if their env has it",
+            f'"env": {{"{runtime_dir.OVERRIDE}": "{shown}"}} beside "command"',
+        )
+        return
+    home = os.fsdecode(runtime_dir.home_folder())
+    try:
+        usual = pwd.getpwuid(os.getuid()).pw_dir
+    except KeyError:
+        usual = home
+    if os.path.realpath(home) != os.path.realpath(usual):
+        shown = safe_label(home, limit=None)
+        yield warning(
+            topic,
+            f"HOME is {shown}, and not {safe_label(usual, limit=None)}: clients that start with "
+            "the usual one look for another daemon",
+            f'"env": {{"HOME": "{shown}"}} beside "command"',
+        )
+        return
+    yield ok(topic, "clients find the daemon without any variable of this shell")
+
+
+def _configuration(session: Invocation) -> DoctorCheck:
+    try:
+        config = read_config(session.places.config_file)
+    except BadConfig as trouble:
+        return DoctorCheck(error("configuration", trouble.message, trouble.remedy))
+    return DoctorCheck(ok("configuration", f"can be used; parents: {len(config.parents)}"))
+
+
+def _folders(session: Invocation) -> Iterator[DoctorCheck]:
+    """Check the folders that only this user may enter. Offer to close one that is too open."""
+    run = next(
+        (each for each in runtime_dir.find_runtime_dirs() if os.path.isdir(each.path)), None
+    )
+    places = [("state", session.places.state), ("second anchor", session.places.data)]
+    if run is not None:
+        places += [("sockets", run.path), ("sockets", run.pub), ("sockets", run.ctl)]
+    for topic, folder in places:
+        diagnosis = doctor_checks.check_private_folder(topic, folder)
+        is_too_open = diagnosis.remedy.startswith("chmod")
+        yield DoctorCheck(diagnosis, _make_private(folder) if is_too_open else None)
+    if os.path.isdir(session.places.state):
+        yield DoctorCheck(doctor_checks.check_disk_space("disk", session.places.state))
+
+
+def _make_private(folder: bytes) -> Callable[[], None]:
+    return lambda: os.chmod(folder, 0o700)
+
+
+def _mcp_socket() -> DoctorFinding:
+    topic = "sockets"
+    trouble: RootsdError = DaemonUnreachable("nothing listens for MCP clients", "rootsd up")
+    for folder in runtime_dir.find_runtime_dirs():
+        try:
+            connect.connect(folder.mcp_socket).close()
+        except RootsdError as found:
+            trouble = found if not isinstance(found, DaemonUnreachable) else trouble
+        else:
+            return ok(topic, f"{safe_label(folder.mcp_socket, limit=None)} takes MCP clients")
+    return error(topic, trouble.message, trouble.remedy)
+
+
+def _service(session: Invocation) -> Iterator[DoctorCheck]:
+    topic = "service"
+    if runtime_dir.overriding_folder():
+        return
+    managing = detect.local_service_manager(os.environ)
+    if not managing.is_installed():
+        yield DoctorCheck(ok(topic, "not installed; rootsd up runs the daemon in the background"))
+        return
+    from rootsd.cli import installer
+
+    try:
+        managing.ensure_reachable()
+        state = managing.state()
+        stale = installer.plan_files(session, managing, strict=None).stale()
+    except RootsdError as trouble:
+        yield DoctorCheck(error(topic, trouble.message, trouble.remedy))
+        return
+    again = "rootsd service install"
+    if stale:
+        names = ", ".join(safe_label(file.name) for file in stale)
+        finding = f"{names} is of another version or place"
+        yield DoctorCheck(
+            warning(topic, finding, again),
+            lambda: installer.install_service(session, managing, strict=None),
+        )
+    if not state.is_running:
+        finding = f"installed, and {safe_label(state.active)}"
+        yield DoctorCheck(
+            warning(topic, finding, "rootsd service start"),
+            lambda: installer.start_service(session, managing),
+        )
+    elif not stale:
+        yield DoctorCheck(
+            ok(topic, f"{safe_label(state.active)}, started again {state.restarts} times")
+        )

@@ -1,0 +1,175 @@
+"""Format projects, rules, and times: the table columns and the detail view.
+
+The columns that projects are shown in: what a person reads from an `Item`.
+
+What a person is told of one project before a decision, a label and a value a line.
+"""
+
+from __future__ import annotations
+
+import os
+from base64 import b64decode
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from rootsd.cli.layout import ColumnFit
+from rootsd.cli.render import Column
+from rootsd.core.labels import exact_path
+from rootsd.core.paths import text_of
+
+VERDICT_STYLES = {"approved": "green", "denied": "red", "pending": "yellow"}
+_NAME_LIMIT = 64
+_AGE_UNITS = ((86_400 * 365, "y"), (86_400, "d"), (3_600, "h"), (60, "m"))
+
+
+def path_of(item: Mapping[str, Any]) -> str:
+    """The path of a project as text, undecodable bytes as lone surrogates; else its URI."""
+    encoded = item.get("path_b64")
+    if encoded:
+        return b64decode(encoded).decode("utf-8", "surrogateescape")
+    return str(item.get("path") or item.get("uri") or "")
+
+
+def pattern_of(rule: Mapping[str, Any]) -> str:
+    """The pattern of a rule as text, undecodable bytes as lone surrogates."""
+    encoded = rule["pattern_b64"]
+    return text_of(b64decode(encoded)) if encoded else str(rule["pattern"])
+
+
+def coverage_of(rule: Mapping[str, Any]) -> str:
+    """How much a rule covers, as a sentence."""
+    if not rule["covers"]:
+        return "It covers nothing yet."
+    return f"It covers {rule['covers']} now."
+
+
+def shorten_home(path: str) -> str:
+    """`~/src` for a path in the home folder; for people, who may copy it into a shell."""
+    home = os.path.expanduser("~")
+    if home != "/" and (path == home or path.startswith(home + "/")):
+        return "~" + path[len(home) :]
+    return path
+
+
+def pluralize(count: int, what: str) -> str:
+    """`1 project`, `2,000 projects`."""
+    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
+
+
+def age(moment: str, now: datetime | None = None) -> str:
+    """How long ago an RFC 3339 time was, in its largest unit: `2h ago`, `just now`."""
+    try:
+        seconds = ((now or datetime.now(UTC)) - datetime.fromisoformat(moment)).total_seconds()
+    except (ValueError, TypeError):
+        return moment
+    for size, unit in _AGE_UNITS:
+        if seconds >= size:
+            return f"{int(seconds // size)}{unit} ago"
+    return "just now"
+
+
+def note_of(item: Mapping[str, Any]) -> str:
+    """What the other columns do not say, in a few words."""
+    notes = [
+        f"incomplete: {item['incomplete']}" if item.get("incomplete") else "",
+        item["presence"] if item.get("presence", "present") != "present" else "",
+        "read only" if item.get("access") == "read" else "",
+        f"until {item['expires_at']}" if item.get("expires_at") else "",
+        " ".join(f"#{tag}" for tag in item.get("tags", ())),
+        f"worktree of {shorten_home(item['worktree_of'])}" if item.get("worktree_of") else "",
+        item.get("note") or "",
+    ]
+    return ", ".join(note for note in notes if note)
+
+
+ID = Column("ID", lambda item: item["id"])
+NAME = Column("NAME", lambda item: item["name"], limit=_NAME_LIMIT)
+KIND = Column("KIND", lambda item: item["kind"])
+VERDICT = Column("VERDICT", lambda item: item["verdict"], style=VERDICT_STYLES)
+PATH = Column(
+    "PATH",
+    path_of,
+    short=lambda item: shorten_home(path_of(item)),
+    fit=ColumnFit.PATH,
+    exact=exact_path,
+)
+FOUND = Column(
+    "FOUND", lambda item: item["discovered_at"], short=lambda item: age(item["discovered_at"])
+)
+NOTE = Column("NOTE", note_of, fit=ColumnFit.NOTE)
+
+PENDING_COLUMNS = (ID, NAME, KIND, PATH, FOUND, NOTE)
+PROJECT_COLUMNS = (ID, NAME, VERDICT, KIND, PATH, NOTE)
+
+
+LABEL_WIDTH = 13
+
+_SIZE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
+_SIZE_FACTOR = 1024
+_SHORT_ID = 10
+_FINDING_LABELS = {
+    "sensitive": "sensitive",
+    "executed": "agents run",
+    "nested": "nested",
+    "elsewhere": "data outside",
+}
+
+
+def detail_lines(item: Mapping[str, Any], *, for_person: bool) -> Iterator[tuple[str, str]]:
+    """Labels and values of an item of `ShowQuery`; the values are as hostile as their authors."""
+    path = path_of(item)
+    rows = (
+        ("name", f"{item['name']} ({item['id']})" if for_person else item["name"]),
+        ("id", "" if for_person else item["id"]),
+        ("path", shorten_home(path) if for_person else path),
+        ("kind", item["kind"]),
+        ("verdict", f"{item['verdict']}, published" if item["published"] else item["verdict"]),
+        ("note", note_of(item)),
+        ("found", age(item["discovered_at"]) if for_person else item["discovered_at"]),
+        ("decided", item["decided_at"] or ""),
+        ("origin", item["origin"] or ""),
+        ("branch", item["branch"] or ""),
+        ("worktree of", item["worktree_of"] or ""),
+        ("last commit", _commit(item.get("last_commit"), for_person=for_person)),
+        ("calls itself", ", ".join(item["declared_names"] or ())),
+        ("files", " ".join(item["project_files"] or ())),
+        ("ecosystems", " ".join(item.get("ecosystems") or ())),
+        ("size", _size(item.get("size"))),
+    )
+    yield from ((label, value) for label, value in rows if value)
+    for tree in item.get("worktrees", ()):
+        place = shorten_home(path_of(tree)) if for_person else exact_path(path_of(tree))
+        yield "worktree", f"{place} ({_worktree_outcome(tree)})"
+    for finding in item["findings"] or ():
+        detail = f" ({finding['detail']})" if finding["detail"] else ""
+        yield _FINDING_LABELS.get(finding["concern"], finding["concern"]), finding["path"] + detail
+    if left_out := item.get("findings_left_out"):
+        yield "and", f"{left_out} more findings"
+
+
+def _worktree_outcome(tree: Mapping[str, Any]) -> str:
+    """Return what becomes of a worktree once its main checkout is approved."""
+    if tree["published"]:
+        return "published with it"
+    if tree["confirmable"]:
+        return "published with it only if you confirm it"
+    return f"stays pending: {tree['reason']}"
+
+
+def _commit(commit: Mapping[str, str] | None, *, for_person: bool) -> str:
+    if commit is None:
+        return ""
+    when = age(commit["at"]) if for_person else commit["at"]
+    return f"{commit['id'][:_SHORT_ID]} {when}: {commit['summary']}"
+
+
+def _size(size: Mapping[str, Any] | None) -> str:
+    if size is None:
+        return ""
+    amount, unit = float(size["bytes"]), 0
+    while amount >= _SIZE_FACTOR and unit < len(_SIZE_UNITS) - 1:
+        amount, unit = amount / _SIZE_FACTOR, unit + 1
+    least = "" if size["whole"] else "at least "
+    files = "1 file" if size["files"] == 1 else f"{size['files']} files"
+    return f"{least}{amount:.{1 if unit else 0}f} {_SIZE_UNITS[unit]} in {files}"

@@ -1,0 +1,110 @@
+"""Check one part of the system each for `rootsd doctor`.
+
+Run by the daemon and by the command line, since a service sees another world than a terminal: the
+daemon may lack a permission, a variable or a file system that the person's shell has.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+from rootsd.core.doctor import DoctorFinding, error, ok, warning
+from rootsd.core.labels import safe_label
+from rootsd.watch.inotify_limits import InotifyLimit, sysctl_to_raise
+
+LOW_DISK_SPACE = 64 << 20
+CRITICAL_DISK_SPACE = 4 << 20
+# The daemon takes a quarter of what there is, for the others' sake; see host.watch.inotify.
+_SHARE = 4
+_NEARLY = 0.8
+_SKEW = timedelta(minutes=1)
+_MIB = 1 << 20
+_ALL_OF_OURS = 0o700
+
+LstatFunction = Callable[[bytes], os.stat_result]
+
+
+def check_private_folder(
+    topic: str, folder: bytes, look: LstatFunction = os.lstat
+) -> DoctorFinding:
+    """Whether a folder of ours is there, ours, and closed to others."""
+    shown = safe_label(folder, limit=None)
+    try:
+        found = look(folder)
+    except FileNotFoundError:
+        return warning(topic, f"{shown} is not there", "rootsd up")
+    except OSError as failure:
+        return error(topic, f"{shown} cannot be used: {failure.strerror}", f"ls -ld {shown}")
+    if not stat.S_ISDIR(found.st_mode):
+        return error(topic, f"{shown} is no folder", f"mv {shown} {shown}.old")
+    if found.st_uid != os.geteuid():
+        return error(
+            topic,
+            f"{shown} belongs to user {found.st_uid}, not to you",
+            f"sudo chown {os.geteuid()} {shown}",
+        )
+    if found.st_mode & 0o077:
+        return error(topic, f"{shown} is open to other users", f"chmod 700 {shown}")
+    if found.st_mode & _ALL_OF_OURS != _ALL_OF_OURS:
+        return error(topic, f"{shown} cannot be written by you", f"chmod 700 {shown}")
+    return ok(topic, f"{shown} is yours alone")
+
+
+def check_disk_space(
+    topic: str, folder: bytes, look: Callable[[bytes], os.statvfs_result] = os.statvfs
+) -> DoctorFinding:
+    """Whether there is room for decisions; without any, the daemon can save none."""
+    shown = safe_label(folder, limit=None)
+    try:
+        found = look(folder)
+    except OSError as failure:
+        return error(topic, f"{shown} cannot be used: {failure.strerror}", f"ls -ld {shown}")
+    room = found.f_bavail * found.f_frsize
+    told = f"{room // _MIB:,} MiB are free below {shown}"
+    remedy = f"df -h {shown}"
+    if room < CRITICAL_DISK_SPACE or (found.f_files and not found.f_favail):
+        return error(topic, f"{told}, so that decisions may be lost", remedy)
+    return ok(topic, told) if room >= LOW_DISK_SPACE else warning(topic, told, remedy)
+
+
+def check_watch_limit(in_use: int, limit: int | None) -> DoctorFinding:
+    """Whether the watches that the system grants are enough; `in_use` are the daemon's, `limit` is
+    as `rootsd.watch.inotify_limits.read_inotify_limit` tells it."""
+    topic = "watches"
+    if limit is None:
+        return ok(topic, f"{in_use:,} in use")
+    ours = limit // _SHARE
+    told = f"{in_use:,} in use, of {ours:,} that rootsd takes at most ({limit:,} per user)"
+    if in_use < ours * _NEARLY:
+        return ok(topic, told)
+    line = sysctl_to_raise(InotifyLimit.WATCHES, limit)
+    remedy = f"echo {line} | sudo tee /etc/sysctl.d/60-rootsd.conf && sudo sysctl --system"
+    return warning(topic, told, remedy)
+
+
+def check_clock(now: datetime, newest: datetime | None) -> DoctorFinding:
+    """Whether the clock says that what was written down lies ahead; `newest` is its last time."""
+    if newest is not None and newest - now > _SKEW:
+        ahead = newest.strftime("%Y-%m-%d %H:%M:%SZ")
+        return warning(
+            "clock",
+            f"it stands before {ahead}, when something was found: it was set back",
+            "timedatectl status",
+        )
+    return ok("clock", f"{now.strftime('%Y-%m-%d %H:%M:%SZ')}")
+
+
+def check_confinement(word: str, offered: Callable[[], int]) -> DoctorFinding:
+    """Whether the daemon could give up what it does not need; `word` is what status says, and
+    `offered` tells the version of Landlock that the kernel has, 0 for none."""
+    topic = "confinement"
+    if word != "none":
+        return ok(topic, f"by {word}")
+    if offered():
+        return warning(topic, "none, though the kernel offers Landlock", "rootsd service restart")
+    return warning(
+        topic, "none: this kernel offers no Landlock", "cat /sys/kernel/security/lsm, and see lsm="
+    )

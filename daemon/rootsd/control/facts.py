@@ -1,0 +1,190 @@
+"""Collect what the disk shows of projects right now: facts, origins, files that agents execute.
+
+Gathers what is to be seen of projects: by the helper, which may hang in the daemon's place.
+
+Where projects come from, by their own word: read when somebody decides about them, and compared
+with that when they are proposed again.
+
+Finds the files in projects that agents execute, for a person who is about to approve many.
+
+Who brings the worktrees of repositories into the catalogue before a person is shown them.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+
+import anyio
+from anyio import CapacityLimiter, to_thread
+
+from rootsd.core.model import Parent, Presence, Project, ProjectKind
+from rootsd.core.paths import contains
+from rootsd.disk.markers import ProjectFiles
+from rootsd.helper.client import Helper
+from rootsd.helper.questions import MOST_AT_ONCE, Facts, ProjectQuery, ask_facts, ask_last_commit
+from rootsd.vcs.facts import collect_facts, list_executed_files
+from rootsd.vcs.origin import read_origin
+
+CollectFacts = Callable[[Sequence[Project]], Awaitable[Sequence[Facts]]]
+
+# As many workers as the helper has for a question.
+_FACTS_THREADS = 2
+
+
+async def no_facts(projects: Sequence[Project]) -> Sequence[Facts]:
+    """Nothing is to be seen."""
+    return [{} for _ in projects]
+
+
+class FactsCollector:
+    """Looks at projects, some at a time, in threads of its own. Nothing it finds is kept.
+
+    `parents` are those in force: what is a project file is settled by the innermost that holds it.
+    """
+
+    def __init__(self, helper: Helper, parents: Callable[[], Sequence[Parent]]) -> None:
+        self._helper = helper
+        self._parents = parents
+        self._threads = CapacityLimiter(_FACTS_THREADS)
+
+    async def facts_of(self, projects: Sequence[Project]) -> Sequence[Facts]:
+        """The facts of each project, in order; empty for one that is out of reach."""
+        parents = self._parents()
+        here = [
+            (number, _subject(project, parents))
+            for number, project in enumerate(projects)
+            if project.sighting.presence is Presence.PRESENT
+            and project.sighting.kind is not ProjectKind.URI
+        ]
+        found: list[Facts] = [{} for _ in projects]
+        parts = [here[at : at + MOST_AT_ONCE] for at in range(0, len(here), MOST_AT_ONCE)]
+
+        async def look(part: Sequence[tuple[int, ProjectQuery]]) -> None:
+            subjects = [subject for _, subject in part]
+            seen = await to_thread.run_sync(self._look, subjects, limiter=self._threads)
+            for (number, _), facts in zip(part, seen, strict=True):
+                found[number] = facts
+
+        async with anyio.create_task_group() as group:
+            for part in parts:
+                group.start_soon(look, part)
+        return found
+
+    def _look(self, subjects: Sequence[ProjectQuery]) -> list[Facts]:
+        if self._helper.trouble():
+            # Our own readers do without it, as long as the file systems answer.
+            asked: list[Facts | None] = [
+                collect_facts(path, kind, ProjectFiles.changed(files))
+                for path, kind, files in subjects
+            ]
+        else:
+            asked = ask_facts(self._helper, subjects)
+        found = [facts or {} for facts in asked]
+        for each, facts in zip(subjects, found, strict=True):
+            has_history = facts.pop("has_history", False)
+            commit = ask_last_commit(self._helper, each.path) if has_history else None
+            facts["last_commit"] = commit
+        return found
+
+
+def _subject(project: Project, parents: Sequence[Parent]) -> ProjectQuery:
+    holders = [parent for parent in parents if contains(parent.path, project.path)]
+    innermost = max(holders, key=lambda parent: len(parent.path), default=None)
+    files = innermost.project_files if innermost is not None else ()
+    return ProjectQuery(project.path, project.sighting.kind, files)
+
+
+ReadOrigins = Callable[[Iterable[Project]], Awaitable[Mapping[bytes, str]]]
+
+_ORIGIN_THREADS = 2
+# Of many projects, or hostile ones, the rest does without.
+_ORIGIN_SECONDS = 1.0
+_ORIGIN_TIMEOUT_S = 2.0
+
+
+async def no_origins(_projects: Iterable[Project]) -> Mapping[bytes, str]:
+    """None of them says anything."""
+    return {}
+
+
+class OriginReader:
+    """Reads them in threads of its own. `answers` tells whether a look at a path will end."""
+
+    def __init__(self, answers: Callable[[bytes], bool]) -> None:
+        self._answers = answers
+        self._threads = CapacityLimiter(_ORIGIN_THREADS)
+
+    async def of(self, projects: Iterable[Project]) -> Mapping[bytes, str]:
+        """Path -> origin without credentials, of the projects that have one to be read now."""
+        here = [
+            project
+            for project in projects
+            if project.sighting.presence is Presence.PRESENT
+            and project.sighting.kind not in (ProjectKind.URI, ProjectKind.PROJECT)
+        ]
+        found: dict[bytes, str] = {}
+        if here:
+            with anyio.move_on_after(_ORIGIN_TIMEOUT_S):
+                found = await to_thread.run_sync(
+                    self._read, here, limiter=self._threads, abandon_on_cancel=True
+                )
+        return found
+
+    def _read(self, projects: Iterable[Project]) -> dict[bytes, str]:
+        end, found = time.monotonic() + _ORIGIN_SECONDS, {}
+        for project in projects:
+            if time.monotonic() > end:
+                break
+            if self._answers(project.path):
+                origin = read_origin(project.path, project.sighting.kind)
+                if origin:
+                    found[project.path] = origin
+        return found
+
+
+FindExecutedFiles = Callable[[Iterable[Project]], Awaitable[Mapping[bytes, Sequence[str]]]]
+
+_EXECUTED_SECONDS = 10.0
+
+
+async def no_executed_files(_projects: Iterable[Project]) -> Mapping[bytes, Sequence[str]]:
+    """Return that no project holds such a file."""
+    return {}
+
+
+class ExecutedFileFinder:
+    """Looks into projects in a thread of its own. `answers` tells if a look at a path will end."""
+
+    def __init__(self, answers: Callable[[bytes], bool]) -> None:
+        self._answers = answers
+        self._threads = CapacityLimiter(1)
+
+    async def of(self, projects: Iterable[Project]) -> Mapping[bytes, Sequence[str]]:
+        """Return path -> files that agents execute, for the projects that hold any.
+
+        A project that could not be looked into in time counts as one, and its list is empty.
+        """
+        here = [
+            project
+            for project in projects
+            if project.sighting.presence is Presence.PRESENT
+            and project.sighting.kind is not ProjectKind.URI
+        ]
+        return await to_thread.run_sync(self._read, here, limiter=self._threads)
+
+    def _read(self, projects: Sequence[Project]) -> Mapping[bytes, Sequence[str]]:
+        end, found = time.monotonic() + _EXECUTED_SECONDS, dict[bytes, Sequence[str]]()
+        for project in projects:
+            if time.monotonic() > end or not self._answers(project.path):
+                found[project.path] = ()
+            elif files := list_executed_files(project.path, project.sighting.kind):
+                found[project.path] = files
+        return found
+
+
+RefreshWorktrees = Callable[[Sequence[bytes]], Awaitable[None]]
+
+
+async def no_refresh(_mains: Sequence[bytes]) -> None:
+    """Take the catalogue as it is."""

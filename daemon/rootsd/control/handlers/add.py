@@ -1,0 +1,201 @@
+"""Handle add and import: propose folders and URIs that no scan found.
+
+What a person adds by hand: a folder that no scan has found, or a URI.
+
+Takes in what a file says that was known elsewhere: it waits here, whatever was decided there.
+
+The file is anybody's: a path is looked at as if it had been typed, and a name or a tag that could
+not have been typed is left out, with a warning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from anyio import to_thread
+
+from rootsd.control.items import project_items
+from rootsd.control.references import canonical_path, check_label, check_name, check_tag
+from rootsd.control.routes import GuardedCommand, Route, command_route, plain_command
+from rootsd.core.catalog import Catalog
+from rootsd.core.errors import NameTaken, RootsdError
+from rootsd.core.inputs import ProjectObserved, Rename, Retag
+from rootsd.core.labels import safe_label
+from rootsd.core.model import UNDECIDED, Actor, Parent, ProjectKind
+from rootsd.core.paths import bytes_of
+from rootsd.core.uris import UriError, looks_like_uri, normalize_uri
+from rootsd.state.ledger import Ledger
+from rootsd.wire.decisions import (
+    MAX_IMPORT_ITEMS,
+    AddRequest,
+    AddResult,
+    ApplyMode,
+    DecideResult,
+    ImportRequest,
+)
+from rootsd.wire.request import BadRequest
+
+
+@dataclass(frozen=True, slots=True)
+class AddHandlers:
+    """Carries out `Addition` requests; the parts are those of `rootsd.control.selection`.
+
+    `foresee` looks as `propose` does and takes nothing in.
+    """
+
+    ledger: Ledger
+    real_path: Callable[[str, str], bytes]
+    propose: Callable[[bytes], Awaitable[None]]
+    foresee: Callable[[bytes], Awaitable[ProjectObserved]]
+    parents: Callable[[], Sequence[Parent]]
+
+    def entries(self) -> Iterable[Route[Any]]:
+        """What is answered here."""
+        return (command_route(AddRequest, self.add, _add_command),)
+
+    async def add(self, request: AddRequest, actor: Actor) -> AddResult:
+        """Propose it. Raises BadRequest for what is neither, and what `propose` raises."""
+        before = self.ledger.catalog
+        if request.name is not None:
+            is_uri = looks_like_uri(request.what)
+            path = _sighted_uri(request.what).path if is_uri else await self._folder(request)
+            check_name(request.name, path, before)
+        if request.effect is ApplyMode.DRY_RUN:
+            path, catalog = await self._rehearsed(request, actor)
+        else:
+            path = await self.proposed(request)
+            await self.ledger.obey(_rename_orders(request, path, self.ledger.catalog, actor))
+            catalog = self.ledger.catalog
+        return AddResult(
+            revision=self.ledger.revision,
+            items=project_items(catalog, [catalog.projects[path]], self.parents()),
+            is_new=path not in before.projects,
+            warnings=[],
+        )
+
+    async def proposed(self, request: AddRequest) -> bytes:
+        """The path of the project, once it is in the catalogue. Raises as `add` does."""
+        if looks_like_uri(request.what):
+            seen = _sighted_uri(request.what)
+            await self.ledger.observe([seen])
+            return seen.path
+        folder = await self._folder(request)
+        await self.propose(folder)
+        return folder
+
+    async def _rehearsed(self, request: AddRequest, actor: Actor) -> tuple[bytes, Catalog]:
+        if looks_like_uri(request.what):
+            seen = _sighted_uri(request.what)
+        else:
+            seen = await self.foresee(await self._folder(request))
+        sighted = self.ledger.rehearse([seen]).catalog
+        naming = _rename_orders(request, seen.path, sighted, actor)
+        return seen.path, self.ledger.rehearse([seen, *naming]).catalog
+
+    async def _folder(self, request: AddRequest) -> bytes:
+        return await to_thread.run_sync(canonical_path, self.real_path, request.what, request.cwd)
+
+
+def _sighted_uri(typed: str) -> ProjectObserved:
+    """Raises BadRequest for what is none."""
+    try:
+        return ProjectObserved(bytes_of(normalize_uri(typed)), ProjectKind.URI, None)
+    except UriError as error:
+        shown = safe_label(typed, limit=200)
+        raise BadRequest(f"{shown} cannot be added: {error}", "rootsd add --help") from error
+
+
+def _rename_orders(
+    request: AddRequest, path: bytes, catalog: Catalog, actor: Actor
+) -> list[Rename]:
+    if request.name is None or catalog.projects[path].ruling.name == request.name:
+        return []
+    return [Rename(path, request.name, actor)]
+
+
+def _add_command(request: AddRequest) -> GuardedCommand | None:
+    """To propose decides nothing; to name does."""
+    if request.name is None or request.effect is ApplyMode.DRY_RUN:
+        return None
+    return plain_command(f"add {request.what} --name {request.name}")
+
+
+_MAX_INPUT_LENGTH = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class ImportHandlers:
+    """Carries out `Import`; a folder is proposed as `adding` does."""
+
+    ledger: Ledger
+    adding: AddHandlers
+    parents: Callable[[], Sequence[Parent]]
+
+    def entries(self) -> Iterable[Route[Any]]:
+        """What is answered here."""
+        return (command_route(ImportRequest, self.take_in, _import_command),)
+
+    async def take_in(self, request: ImportRequest, actor: Actor) -> DecideResult:
+        """Propose all that can be. Raises BadRequest for a request that is out of shape."""
+        count = len(request.whats)
+        if not count == len(request.names) == len(request.tags) or count > MAX_IMPORT_ITEMS:
+            raise BadRequest(
+                "an import names each project, its name and its tags", "rootsd import"
+            )
+        taken: dict[bytes, None] = {}
+        known: dict[bytes, None] = {}
+        warnings: list[str] = []
+        for what, name, tags in zip(request.whats, request.names, request.tags, strict=True):
+            shown = safe_label(what, limit=200)
+            try:
+                path = await self._proposed(what, request.effect)
+                if path is None:
+                    continue
+                if self.ledger.catalog.projects[path].ruling != UNDECIDED:
+                    known[path] = None
+                    continue
+                taken[path] = None
+                warnings += await self._labelled(path, name, tags, actor)
+            except RootsdError as error:
+                warnings.append(f"{shown} is left out: {error.message}")
+        catalog, parents = self.ledger.catalog, self.parents()
+        return DecideResult(
+            revision=self.ledger.revision,
+            items=project_items(catalog, (catalog.projects[path] for path in taken), parents),
+            unchanged=project_items(catalog, (catalog.projects[path] for path in known), parents),
+            warnings=warnings,
+        )
+
+    async def _proposed(self, what: str, effect: ApplyMode) -> bytes | None:
+        if len(what) > _MAX_INPUT_LENGTH or not (what.startswith("/") or looks_like_uri(what)):
+            raise BadRequest("it is neither an absolute path nor a URI")
+        if effect is ApplyMode.DRY_RUN:
+            return None
+        return await self.adding.proposed(AddRequest(what, "/"))
+
+    async def _labelled(self, path: bytes, name: str, tags: str, actor: Actor) -> list[str]:
+        """Name and tag it as it was; what cannot be is told."""
+        good, warnings = [], []
+        for tag in tags.splitlines():
+            try:
+                check_tag(tag, self.ledger.catalog)
+                good.append(tag)
+            except BadRequest as error:
+                warnings.append(f"a tag is left out: {error.message}")
+        if good:
+            await self.ledger.obey([Retag(path, tuple(good), (), actor)])
+        if name:
+            try:
+                check_label(name)
+                await self.ledger.obey([Rename(path, name, actor)])
+            except (BadRequest, NameTaken) as error:
+                warnings.append(f"a name is left out: {error.message}")
+        return warnings
+
+
+def _import_command(request: ImportRequest) -> GuardedCommand | None:
+    if request.effect is ApplyMode.DRY_RUN:
+        return None
+    return plain_command(f"import ({len(request.whats)} projects)")

@@ -1,0 +1,310 @@
+"""Handle log, undo, and guard: show the audit log, revert its decisions, set the guard mode.
+
+The history of decisions, and of orders refused, as `rootsd log` shows it; and the guard.
+
+Takes decisions back: finds what was before them, and orders that it be so again.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from types import MappingProxyType
+from typing import Any, Protocol
+
+import anyio
+
+from rootsd.control.guard import CommandGuard
+from rootsd.control.handlers.daemon import GuardSummary
+from rootsd.control.items import project_items
+from rootsd.control.routes import GuardedCommand, Route, command_route, plain_command, query_route
+from rootsd.core.catalog import Catalog
+from rootsd.core.changes import ChangeVerb, FocusChange
+from rootsd.core.encoding import FocusRecord, ProjectRecord
+from rootsd.core.errors import CannotUndo, UnknownRule
+from rootsd.core.guard import Guard
+from rootsd.core.history import FOCUS_SUBJECT, HistoryEvent, SubjectKind, rule_number
+from rootsd.core.inputs import Order as LedgerOrder
+from rootsd.core.inputs import Restore, RestoreRule
+from rootsd.core.labels import safe_label
+from rootsd.core.model import UNDECIDED, Actor, ActorKind, Parent, Rule, Ruling
+from rootsd.core.paths import text_of
+from rootsd.core.timestamps import rfc3339
+from rootsd.core.undo import UndoStep, last_undoable_order, plan_undo, undone_events
+from rootsd.state.ledger import Ledger
+from rootsd.wire.decisions import ApplyMode
+from rootsd.wire.guard import (
+    MAX_LOG_WAIT_S,
+    GuardQuery,
+    GuardStatus,
+    LogItem,
+    LogListing,
+    LogQuery,
+    SetGuardRequest,
+    UndoneEvent,
+    UndoRequest,
+    UndoResult,
+)
+
+
+class EventStore(Protocol):
+    """The history; called in a thread, while nobody else uses the store."""
+
+    def events(self, after: int = 0, limit: int | None = None) -> Sequence[HistoryEvent]:
+        """The events after number `after`, oldest first, at most `limit`."""
+
+    def last_events(self, count: int) -> Sequence[HistoryEvent]:
+        """The newest `count` events, oldest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class AuditLogHandlers:
+    """Answers about what was decided and refused, and about who may decide."""
+
+    ledger: Ledger
+    gate: CommandGuard
+    archive: EventStore
+
+    def entries(self) -> Iterable[Route[Any]]:
+        """What is answered here."""
+        return (
+            query_route(LogQuery, self.log),
+            query_route(GuardQuery, self.guard),
+            command_route(SetGuardRequest, self.set_guard, _guard_command),
+        )
+
+    async def log(self, query: LogQuery) -> LogListing:
+        """The last events, or those after a number, which may be yet to come."""
+        saved = self.ledger.next_save()
+        events = await self.ledger.undisturbed(partial(self._events, query))
+        with anyio.move_on_after(min(query.wait_s, MAX_LOG_WAIT_S)):
+            while query.after is not None and not events:
+                await saved.wait()
+                saved = self.ledger.next_save()
+                events = await self.ledger.undisturbed(partial(self._events, query))
+        items = await self.ledger.undisturbed(partial(log_items_from, self.archive, events))
+        return LogListing(revision=self.ledger.revision, items=items, warnings=[])
+
+    async def guard(self, _: GuardQuery) -> GuardStatus:
+        """Who may decide."""
+        return self._guard_status(self.gate.guard)
+
+    async def set_guard(self, request: SetGuardRequest, actor: Actor) -> GuardStatus:
+        """Let another guard judge. Raises what the store raises."""
+        if request.effect is ApplyMode.APPLY:
+            await self.gate.set_guard(request.guard, actor)
+        return self._guard_status(request.guard)
+
+    def _events(self, query: LogQuery) -> Sequence[HistoryEvent]:
+        """In a thread."""
+        if query.after is None:
+            return self.archive.last_events(max(0, query.last))
+        return self.archive.events(max(0, query.after), max(0, query.last))
+
+    def standing(self, *, is_look: bool) -> GuardSummary:
+        """Return who may decide, and what agents tried and did since a person looked."""
+        refused, commands = self.gate.refusals, self.gate.agent_commands
+        standing = GuardSummary(self.gate.guard, refused.seen_by_nobody, commands.seen_by_nobody)
+        if is_look:
+            refused.looked()
+            commands.looked()
+        return standing
+
+    def _guard_status(self, guard: Guard) -> GuardStatus:
+        return GuardStatus(revision=self.ledger.revision, guard=guard.value, warnings=[])
+
+
+def _guard_command(request: SetGuardRequest) -> GuardedCommand | None:
+    if request.effect is ApplyMode.DRY_RUN:
+        return None
+    return plain_command(f"guard {request.guard.value}")
+
+
+def log_items_from(archive: EventStore, events: Sequence[HistoryEvent]) -> list[LogItem]:
+    """Return `events` of `archive` as items, with what each undoing took back. In a thread."""
+    has_undone = any(event.verb is ChangeVerb.UNDONE for event in events)
+    return log_items(events, undone_events(archive.events()) if has_undone else {})
+
+
+def log_items(
+    events: Sequence[HistoryEvent], undid: Mapping[int, HistoryEvent] = MappingProxyType({})
+) -> list[LogItem]:
+    """Return the events as items; `undid` are those that were taken back, by their undoing."""
+    return [_log_item(event, undid.get(event.seq)) for event in events]
+
+
+def _log_item(event: HistoryEvent, undid: HistoryEvent | None) -> LogItem:
+    actor = event.decided_by()
+    path, encoded = _path(event)
+    return LogItem(
+        seq=event.seq,
+        at=rfc3339(event.at),
+        verb=event.verb.value,
+        actor=actor.kind.value if actor else None,
+        by=_by(event, actor),
+        path=path,
+        path_b64=encoded,
+        what=_what(event),
+        undid=UndoneEvent(seq=undid.seq, verb=undid.verb.value) if undid else None,
+    )
+
+
+def _by(event: HistoryEvent, actor: Actor | None) -> str | None:
+    if actor is None:
+        is_of_parent = event.subject.kind is SubjectKind.PARENT
+        return "the configuration file was edited" if is_of_parent else None
+    return actor.detail or None
+
+
+def _path(event: HistoryEvent) -> tuple[str | None, str | None]:
+    if event.subject.kind not in (SubjectKind.PROJECT, SubjectKind.PARENT):
+        return None, None
+    try:
+        return event.subject.key.decode(), None
+    except UnicodeDecodeError:
+        return None, b64encode(event.subject.key).decode("ascii")
+
+
+def _for_session(ruling: Ruling) -> str:
+    decision = ruling.decision
+    if decision is None or decision.session is None:
+        return ""
+    return f" ({decision.access.value}, for the session of {decision.session.label})"
+
+
+def _what(event: HistoryEvent) -> str:
+    match event.outcome():
+        case ProjectRecord(ruling=ruling) if ruling.name:
+            return safe_label(ruling.name) + _for_session(ruling)
+        case Rule(number=number, pattern=pattern) if event.verb in (
+            ChangeVerb.LAPSED,
+            ChangeVerb.APPROVED,
+        ):
+            return f"rule {number} {safe_label(pattern, limit=None)}"
+        case Rule(verdict=verdict, pattern=pattern):
+            return f"{verdict.value} {safe_label(pattern, limit=None)}"
+        case Guard() as guard:
+            return guard.value
+        case FocusRecord(tag=tag):
+            return safe_label(tag)
+        case _:
+            pass
+    if event.subject.kind is SubjectKind.SETTING:
+        return "none" if event.subject == FOCUS_SUBJECT else "the usual"
+    return safe_label(text_of(event.subject.key), limit=None)
+
+
+# Who wants to undo something older names it by its number.
+_SEARCH_LIMIT = 20_000
+_MAX_STAKES = 20
+_DRY_RUN_ACTOR = Actor(ActorKind.PERSON)  # of a rehearsal, which leaves nothing behind
+
+
+class UnknownEvent(UnknownRule):
+    """No event of the log has that number."""
+
+
+@dataclass(frozen=True, slots=True)
+class UndoHandlers:
+    """Carries out `Undo`."""
+
+    ledger: Ledger
+    gate: CommandGuard
+    archive: EventStore
+    parents: Callable[[], Sequence[Parent]]
+
+    def entries(self) -> Iterable[Route[Any]]:
+        """What is answered here."""
+        return (command_route(UndoRequest, self.undo, self._order_in),)
+
+    async def undo(self, request: UndoRequest, actor: Actor) -> UndoResult:
+        """Take it back, all or nothing. Raises CannotUndo, UnknownEvent, and what stands against
+        an approval that would come back."""
+        steps = await self.ledger.undisturbed(partial(self._steps, request.seq))
+        if request.effect is ApplyMode.DRY_RUN:
+            catalog = self.ledger.rehearse(_undo_orders(steps, actor)).catalog
+        else:
+            catalog = await self._carried_out(steps, actor)
+        paths = [s.event.subject.key for s in steps if s.event.subject.kind is SubjectKind.PROJECT]
+        known = [catalog.projects[path] for path in paths if path in catalog.projects]
+        return UndoResult(
+            revision=self.ledger.revision,
+            undone=log_items([step.event for step in steps]),
+            items=project_items(catalog, known, self.parents()),
+            warnings=[],
+        )
+
+    async def _carried_out(self, steps: Sequence[UndoStep], actor: Actor) -> Catalog:
+        made = await self.ledger.obey(_undo_orders(steps, actor))
+        for step in steps:
+            if step.event.subject.kind is SubjectKind.SETTING:
+                await self._set_back(step, actor)
+        return made.catalog
+
+    async def _set_back(self, step: UndoStep, actor: Actor) -> None:
+        before = step.before.outcome() if step.before else None
+        if step.event.subject == FOCUS_SUBJECT:
+            tag = before.tag if isinstance(before, FocusRecord) else None
+            note = FocusChange(tag, actor, ChangeVerb.UNDONE)
+            await self.ledger.refocus(note, lambda focus: focus.changed(tag))
+        else:
+            guard = before if isinstance(before, Guard) else Guard.AGENTS
+            await self.gate.set_guard(guard, actor, ChangeVerb.UNDONE)
+
+    def _steps(self, seq: int | None) -> tuple[UndoStep, ...]:
+        """In a thread."""
+        if seq is None:
+            targets = last_undoable_order(self.archive.last_events(_SEARCH_LIMIT))
+            if not targets:
+                raise UnknownEvent("there is nothing to undo", "rootsd log")
+        else:
+            targets = tuple(self.archive.events(seq - 1, 1)) if seq > 0 else ()
+            if not targets:
+                raise UnknownEvent(f"there is no event {seq} in the log", "rootsd log")
+        return plan_undo(targets, self.archive.events())
+
+    def _order_in(self, request: UndoRequest) -> GuardedCommand | None:
+        if request.effect is ApplyMode.DRY_RUN:
+            return None
+        words = "undo" if request.seq is None else f"undo {request.seq}"
+        return GuardedCommand(words, partial(self._stakes, request))
+
+    async def _stakes(self, request: UndoRequest) -> Sequence[str]:
+        """What would be taken back. Raises as `undo` does."""
+        would = await self.undo(replace(request, effect=ApplyMode.DRY_RUN), _DRY_RUN_ACTOR)
+        lines = [
+            f"undo {item['seq']}: {item['verb']} {safe_label(item['path'] or item['what'], None)}"
+            for item in would["undone"]
+        ]
+        more = len(lines) - _MAX_STAKES
+        return [*lines[:_MAX_STAKES], f"and {more} more"] if more > 0 else lines
+
+
+def _undo_orders(steps: Sequence[UndoStep], actor: Actor) -> list[LedgerOrder]:
+    orders: list[LedgerOrder] = []
+    for step in steps:
+        match step.event.subject.kind:
+            case SubjectKind.PROJECT:
+                orders.append(_restore_order(step, actor))
+            case SubjectKind.RULE:
+                before = step.before.outcome() if step.before else None
+                rule = before if isinstance(before, Rule) else None
+                orders.append(RestoreRule(rule_number(step.event.subject), rule, actor))
+            case SubjectKind.SETTING:
+                pass  # the ledger does not hold it
+            case SubjectKind.ATTEMPT | SubjectKind.PARENT:
+                raise CannotUndo("this event changed no decision", "rootsd log")
+    return orders
+
+
+def _restore_order(step: UndoStep, actor: Actor) -> Restore:
+    return Restore(
+        step.event.subject.key, _ruling_after(step.last), _ruling_after(step.before), actor
+    )
+
+
+def _ruling_after(event: HistoryEvent | None) -> Ruling:
+    outcome = event.outcome() if event else None
+    return outcome.ruling if isinstance(outcome, ProjectRecord) else UNDECIDED

@@ -1,0 +1,484 @@
+"""Handle approve, deny, and forget: turn a request into orders on projects, then apply or rehearse
+them.
+
+What an approval answers: the request of a session for a folder, or nobody.
+
+A session that asked gets what it needs and no more. Where the person does not say otherwise, the
+approval is for that session alone and for reading.
+
+A person's order on references becomes orders on projects, carried out or only shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from types import MappingProxyType
+from typing import Any
+
+from rootsd.control.facts import (
+    FindExecutedFiles,
+    ReadOrigins,
+    RefreshWorktrees,
+    no_executed_files,
+    no_origins,
+    no_refresh,
+)
+from rootsd.control.handlers.rules import rule_item
+from rootsd.control.items import dropped_project_items, project_items, worktree_items
+from rootsd.control.references import check_label, check_name, check_tag, is_glob
+from rootsd.control.routes import COMMAND_TEXT_LIMIT, GuardedCommand, Route, command_route
+from rootsd.control.selection import ProjectSelection, ProjectSelector
+from rootsd.core.catalog import Catalog
+from rootsd.core.decide import VerdictReason
+from rootsd.core.encoding import identity_fingerprint
+from rootsd.core.errors import (
+    IdentityChanged,
+    NameTaken,
+    OrderRefused,
+    RootsdError,
+    UnknownProject,
+)
+from rootsd.core.inputs import (
+    Approve,
+    ApproveRule,
+    ConfirmedWorktree,
+    Deny,
+    Forget,
+    ProjectObserved,
+    Reinstate,
+    VerdictOrder,
+)
+from rootsd.core.inputs import Order as LedgerOrder
+from rootsd.core.labels import safe_label
+from rootsd.core.model import (
+    UNDECIDED,
+    Access,
+    Actor,
+    ActorKind,
+    Expiry,
+    Parent,
+    Project,
+    ProjectKind,
+    SessionKey,
+    Verdict,
+    stricter_access,
+)
+from rootsd.core.paths import is_utf8, text_of
+from rootsd.state.ledger import Conflict, Ledger
+from rootsd.wire.decisions import (
+    MAX_APPROVAL_S,
+    ApplyMode,
+    ApprovalScope,
+    DecideRequest,
+    DecideResult,
+    DecisionVerb,
+    ExecutedItem,
+)
+from rootsd.wire.projects import Selection
+from rootsd.wire.request import BadRequest
+
+SessionsByPath = Mapping[bytes, SessionKey]
+NO_SESSIONS: SessionsByPath = MappingProxyType({})
+
+
+class NoRequestingSession(OrderRefused):
+    """An approval for a session, where no session that runs has asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRequests:
+    """`asking_for` tells which session has asked for a folder; `hold` watches a session, and tells
+    whether it goes on."""
+
+    asking_for: Callable[[bytes], SessionKey | None]
+    hold: Callable[[SessionKey], Awaitable[bool]]
+
+    async def answered(
+        self, request: DecideRequest, projects: tuple[Project, ...]
+    ) -> SessionsByPath:
+        """Return the running session that an approval of each project is about: the one that the
+        project is approved for, or else the one that asks for it. Raises NobodyAsks."""
+        if request.verb is not DecisionVerb.APPROVE:
+            return NO_SESSIONS
+        found: dict[bytes, SessionKey] = {}
+        for project in projects:
+            key = _bound_to(project) or self.asking_for(project.path)
+            if key is not None and await self.hold(key):
+                found[project.path] = key
+            elif request.span is ApprovalScope.SESSION:
+                shown = safe_label(project.path, limit=None)
+                raise NoRequestingSession(
+                    f"no session that runs asks for {shown}", "rootsd approve REF"
+                )
+        return found
+
+
+async def _no_session_runs(_: SessionKey) -> bool:
+    return False
+
+
+NO_SESSION_REQUESTS = SessionRequests(lambda _: None, _no_session_runs)
+
+
+def session_for(request: DecideRequest, key: SessionKey | None) -> SessionKey | None:
+    """Return the session that the approval is for alone; None for all. An approval with an end in
+    time is for all until then."""
+    is_for_all = request.span is ApprovalScope.ALWAYS or request.lasts is not None
+    return None if is_for_all else key
+
+
+def access_for(request: DecideRequest, project: Project, key: SessionKey | None) -> Access:
+    """Return the access that the approval gives. Where the person does not say, an approval that
+    stands keeps its access."""
+    if request.access is not None:
+        return request.access
+    decision = project.ruling.decision
+    stands = decision is not None and decision.verdict is Verdict.APPROVED
+    if decision is not None and stands and decision.session in (None, key):
+        return decision.access
+    return Access.READ_WRITE if key is None else Access.READ
+
+
+def _bound_to(project: Project) -> SessionKey | None:
+    decision = project.ruling.decision
+    return None if decision is None else decision.session
+
+
+_MAX_STAKES = 20
+_DRY_RUN_ACTOR = Actor(ActorKind.PERSON)  # of a rehearsal, which leaves nothing behind
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionHandlers:
+    """Carries out `Decide` requests.
+
+    `requests` knows which sessions ask for folders, and `origins_of` reads where projects come
+    from. `follow` has the worktrees of repositories in the catalogue, as they are now.
+    `executed_in` finds files that agents execute.
+    """
+
+    ledger: Ledger
+    chooser: ProjectSelector
+    parents: Callable[[], Sequence[Parent]]
+    requests: SessionRequests = NO_SESSION_REQUESTS
+    origins_of: ReadOrigins = no_origins
+    follow: RefreshWorktrees = no_refresh
+    executed_in: FindExecutedFiles = no_executed_files
+
+    def entries(self) -> Iterable[Route[Any]]:
+        """What is answered here."""
+        return (command_route(DecideRequest, self.carry_out, self._order_in),)
+
+    async def carry_out(self, request: DecideRequest, actor: Actor) -> DecideResult:
+        """Decide what the request names. Raises RootsdError, and then nothing was decided."""
+        _check_request(request, self.ledger.catalog)
+        while True:
+            unseen = await self.chooser.unseen(request)
+            try:
+                decided = await self._carry_out(request, actor, unseen)
+            except Conflict:
+                continue  # whoever came first may have left less to do, or to be refused
+            if request.effect is ApplyMode.APPLY:
+                for folder in unseen:
+                    with suppress(RootsdError):  # it is gone by now, and stays denied
+                        await self.chooser.propose(folder.path)
+            return decided
+
+    def _order_in(self, request: DecideRequest) -> GuardedCommand | None:
+        if request.effect is ApplyMode.DRY_RUN:
+            return None
+        return GuardedCommand(_command_text(request), partial(self._stakes, request))
+
+    async def _stakes(self, request: DecideRequest) -> Sequence[str]:
+        """What would be decided about, by path. Raises RootsdError where the order cannot be."""
+        try:
+            would = await self.carry_out(
+                replace(request, effect=ApplyMode.DRY_RUN), _DRY_RUN_ACTOR
+            )
+        except UnknownProject:
+            # A folder that is not known yet; or nothing, which it will be told afterwards.
+            paths = [safe_label(f"{ref} (in {request.cwd})", limit=None) for ref in request.refs]
+        else:
+            items = [*would["items"], *would["unchanged"]]
+            paths = [
+                safe_label(item["path"] or item["uri"] or item["name"], limit=None)
+                for item in items
+            ]
+            paths += [f"rule {rule['number']}" for rule in would.get("rules", ())]
+            trees = (
+                tree for tree in would.get("worktrees", ()) if tree["id"] in request.worktrees
+            )
+            paths += [safe_label(tree["path"] or tree["name"], limit=None) for tree in trees]
+        more = len(paths) - _MAX_STAKES
+        lines = [f"{request.verb.value} {path}" for path in paths[:_MAX_STAKES]]
+        return [*lines, f"and {more} more"] if more > 0 else lines
+
+    async def _carry_out(
+        self, request: DecideRequest, actor: Actor, unseen: Sequence[ProjectObserved]
+    ) -> DecideResult:
+        chosen = await self.chooser.choose(request, unseen)
+        if request.name is not None and len(chosen.projects) != 1:
+            raise NameTaken("--as names one project, and several are meant", "rootsd ls")
+        if request.name is not None:
+            check_name(request.name, chosen.projects[0].path, chosen.catalog)
+        expiries, lasts = self.ledger.expiries, request.lasts
+        ends = expiries.after(lasts) if lasts is not None else None
+        approves = request.verb is DecisionVerb.APPROVE
+        if approves:
+            await self.follow([project.path for project in chosen.projects])
+        is_applied = approves and request.effect is ApplyMode.APPLY
+        origins = await self.origins_of(chosen.projects) if is_applied else {}
+        sessions = await self.requests.answered(request, chosen.projects)
+        before = self.ledger.catalog
+        confirmed = _confirmed_worktrees(request, before)
+        while True:
+            orders = [
+                _verdict_order(
+                    request,
+                    each,
+                    actor,
+                    ends or expiries.end_of_lapsed(each),
+                    _ApprovalContext(
+                        origins.get(each.path),
+                        sessions.get(each.path),
+                        confirmed.get(each.path, ()),
+                    ),
+                )
+                for each in chosen.projects
+            ]
+            again = [ApproveRule(rule.number, actor) for rule in chosen.rules]
+            so_already = [each for each in orders if _is_unchanged(chosen.catalog, each)]
+            renewed = {each.path for each in so_already if _is_renewed(request, each)}
+            settled = {each.path for each in so_already} - renewed
+            fresh = [order for order in orders if order.path not in settled]
+            try:
+                inputs = [*again, *unseen, *fresh]
+                after = await self._applied(request.effect, inputs, chosen.projects)
+                break
+            except OrderRefused:
+                # Of many that nobody named, one that changed just now does not stop the others.
+                steady = chosen.without_changed(self.ledger.catalog)
+                if request.select is Selection.NAMED or not 0 < len(steady) < len(chosen):
+                    raise
+                chosen = steady
+        answer = self._decided(chosen, after, {order.path for order in fresh})
+        if renewed:
+            answer["renewed"] = [p.id for p in chosen.projects if p.path in renewed]
+        if approves:
+            await self._tell_what_is_published(request, chosen, before, after, answer)
+        if self.ledger.unsaved and request.effect is ApplyMode.APPLY:
+            answer["warnings"].append(
+                "the disk refuses to keep this: it holds until the daemon ends"
+            )
+        return answer
+
+    async def _tell_what_is_published(
+        self,
+        request: DecideRequest,
+        chosen: ProjectSelection,
+        before: Catalog,
+        after: Catalog,
+        answer: DecideResult,
+    ) -> None:
+        """Add to the answer what an approval means for worktrees, and for what agents execute."""
+        trees = worktree_items(after, (project.path for project in chosen.projects))
+        known = {text_of(path) for path in before.roots}
+        answer["worktrees"] = [tree for tree in trees if tree["path"] not in known]
+        answer["published"] = [
+            text_of(path) for path in sorted(after.roots.keys() - before.roots.keys())
+        ]
+        sweeps = request.select is not Selection.NAMED or any(map(is_glob, request.refs))
+        if request.effect is ApplyMode.DRY_RUN and sweeps:
+            fresh = {item["id"] for item in answer["items"]}
+            projects = [project for project in chosen.projects if project.id in fresh]
+            found = await self.executed_in(projects)
+            answer["executed"] = [
+                ExecutedItem(
+                    id=project.id,
+                    name=after.name_of(after.projects[project.path]),
+                    path=text_of(project.path) if is_utf8(project.path) else None,
+                    files=list(found[project.path]),
+                )
+                for project in projects
+                if project.path in found
+            ]
+
+    async def _applied(
+        self,
+        effect: ApplyMode,
+        orders: Sequence[LedgerOrder | ProjectObserved],
+        seen: Sequence[Project],
+    ) -> Catalog:
+        if effect is ApplyMode.DRY_RUN:
+            return self.ledger.rehearse(orders).catalog
+        return (await self.ledger.obey(orders, seen=seen)).catalog
+
+    def _decided(
+        self, chosen: ProjectSelection, after: Catalog, changed: set[bytes]
+    ) -> DecideResult:
+        parents = self.parents()
+        known = [after.projects[p.path] for p in chosen.projects if p.path in after.projects]
+        dropped = (p for p in chosen.projects if p.path not in after.projects)
+        withheld = [
+            f"{safe_label(after.name_of(p))} is withheld: it holds a denied project"
+            for p in after.over(changed)
+            if after.judgements[p.path].ground is VerdictReason.HOLDS_DENIED
+        ]
+        decided = DecideResult(
+            revision=self.ledger.revision,
+            items=[
+                *project_items(after, (p for p in known if p.path in changed), parents),
+                *dropped_project_items(chosen.catalog, dropped, parents),
+            ],
+            unchanged=project_items(after, (p for p in known if p.path not in changed), parents),
+            warnings=[*chosen.warnings, *withheld],
+        )
+        if chosen.rules:
+            numbers = {rule.number for rule in chosen.rules}
+            rules = (rule for rule in after.rules if rule.number in numbers)
+            decided["rules"] = [rule_item(rule, after) for rule in rules]
+        return decided
+
+
+def _command_text(request: DecideRequest) -> str:
+    what = request.refs if request.select is Selection.NAMED else (f"--{request.select.value}",)
+    under = () if request.under is None else ("--under", request.under)
+    words = " ".join((request.verb.value, *what, *under))
+    return safe_label(words, COMMAND_TEXT_LIMIT)
+
+
+def _check_request(request: DecideRequest, catalog: Catalog) -> None:
+    """Raise BadRequest for a time or a word that cannot be; a name is checked again later."""
+    if request.lasts is not None and not 0 < request.lasts <= MAX_APPROVAL_S:
+        raise BadRequest("an approval lasts from a second to ten years")
+    if request.name is not None:
+        check_label(request.name)
+    for tag in request.tags:
+        check_tag(tag, catalog)
+
+
+@dataclass(frozen=True, slots=True)
+class _ApprovalContext:
+    """What is known of one project beside the catalogue: its origin, the session that an approval
+    of it is about, and its worktrees that the person confirmed."""
+
+    origin: str | None
+    session: SessionKey | None
+    worktrees: tuple[ConfirmedWorktree, ...]
+
+
+def _verdict_order(
+    request: DecideRequest,
+    project: Project,
+    actor: Actor,
+    expires: Expiry | None,
+    beside: _ApprovalContext,
+) -> VerdictOrder:
+    match request.verb:
+        case DecisionVerb.APPROVE:
+            approval = Approve(
+                path=project.path,
+                identity=project.sighting.identity,
+                actor=actor,
+                name=request.name,
+                tags=request.tags,
+                access=_access(request, project, beside.session),
+                expires=expires,
+                origin=beside.origin,
+                number=_restored_number(request, project),
+                worktrees=beside.worktrees,
+                session=session_for(request, beside.session),
+            )
+            if _should_reinstate(request, project):
+                return Reinstate(project.path, approval, actor)
+            return approval
+        case DecisionVerb.DENY:
+            return Deny(project.path, actor)
+        case DecisionVerb.FORGET:
+            return Forget(project.path, actor)
+
+
+def _confirmed_worktrees(
+    request: DecideRequest, catalog: Catalog
+) -> Mapping[bytes, tuple[ConfirmedWorktree, ...]]:
+    """Return main checkout -> the worktrees of it that the person confirmed.
+
+    Raises IdentityChanged if one is not the directory that was shown.
+    """
+    if len(request.worktrees) != len(request.worktrees_shown):
+        raise BadRequest("each worktree goes with the identity that was shown", "rootsd pending")
+    confirmed: dict[bytes, tuple[ConfirmedWorktree, ...]] = {}
+    for id_, mark in zip(request.worktrees, request.worktrees_shown, strict=True):
+        path = catalog.ids.get(id_)
+        project = catalog.projects[path] if path is not None else None
+        identity = project.sighting.identity if project is not None else None
+        main = project.sighting.main_checkout if project is not None else None
+        if (
+            path is None
+            or main is None
+            or identity is None
+            or identity_fingerprint(identity) != mark
+        ):
+            shown = safe_label(id_ if path is None else path, limit=None)
+            raise IdentityChanged(f"{shown} is not the worktree you were shown", "rootsd pending")
+        confirmed[main] = (*confirmed.get(main, ()), ConfirmedWorktree(path, identity))
+    return confirmed
+
+
+def _should_reinstate(request: DecideRequest, project: Project) -> bool:
+    """Whether all that lapsed is to be as it was, and no person had approved this project."""
+    lapse = project.ruling.lapse
+    is_by_person = lapse is None or lapse.by is None or lapse.by.may_decide
+    asks_for_more = request.tags or request.lasts is not None or request.access is Access.READ
+    return request.select is Selection.LAPSED and not is_by_person and not asks_for_more
+
+
+def _access(request: DecideRequest, project: Project, session: SessionKey | None) -> Access:
+    """Return what was asked for; an approval that was lost comes back as narrow as it was."""
+    ruling, access = project.ruling, access_for(request, project, session)
+    return access if ruling.lapse is None else stricter_access(access, ruling.kept_access)
+
+
+def _restored_number(request: DecideRequest, project: Project) -> int | None:
+    """Return the number of the approval that is restored as it was; None for a new approval.
+
+    Sessions that run see what is approved from now on. A sweep over all that lapsed is no such
+    approval: it brings back what was approved before.
+    """
+    lapse = project.ruling.lapse
+    is_restored = request.select is Selection.LAPSED and lapse is not None
+    return lapse.number if is_restored and lapse is not None else None
+
+
+def _is_renewed(request: DecideRequest, order: VerdictOrder) -> bool:
+    """Return whether a person approves this very project again, so that sessions that run see it
+    from now on. An order on many projects means only those that wait."""
+    is_named = request.select is Selection.NAMED and not any(map(is_glob, request.refs))
+    return is_named and isinstance(order, Approve)
+
+
+def _is_unchanged(catalog: Catalog, order: VerdictOrder) -> bool:
+    ruling = catalog.projects[order.path].ruling
+    match order:
+        case Approve():
+            return (
+                # An approval that something stands against is asked for again, to hear what.
+                catalog.judgements[order.path].ground is VerdictReason.APPROVED
+                and ruling.decision is not None
+                and ruling.decision.access is order.access
+                and ruling.decision.expires == order.expires
+                and ruling.decision.session == order.session
+                and order.name in (None, ruling.name)
+                and set(order.tags) <= set(ruling.tags)
+                and not order.worktrees
+            )
+        case Reinstate():
+            return False
+        case Deny():
+            return ruling.decision is not None and ruling.decision.verdict is Verdict.DENIED
+        case Forget():
+            is_uri = catalog.projects[order.path].sighting.kind is ProjectKind.URI
+            return ruling == UNDECIDED and not is_uri  # which to forget is to drop

@@ -1,0 +1,87 @@
+"""Handle focus: limit MCP sessions to the published roots with one tag."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from rootsd.control.routes import GuardedCommand, Route, command_route, plain_command, query_route
+from rootsd.core.changes import FocusChange
+from rootsd.core.errors import UnknownProject
+from rootsd.core.labels import safe_label
+from rootsd.core.model import Actor, Focus
+from rootsd.core.scope import FULL_SCOPE, apply_focus, apply_scope
+from rootsd.state.ledger import Ledger
+from rootsd.wire.decisions import ApplyMode, FocusQuery, FocusStatus, FocusTarget, SetFocusRequest
+
+_MAX_CHOICES = 20
+
+
+class UnknownTag(UnknownProject):
+    """No project has that tag."""
+
+
+@dataclass(frozen=True, slots=True)
+class FocusHandlers:
+    """Answers `FocusQuery` and carries out `SetFocus`."""
+
+    ledger: Ledger
+
+    def entries(self) -> Iterable[Route[Any]]:
+        """What is answered here."""
+        return query_route(FocusQuery, self.focus), command_route(
+            SetFocusRequest, self.set_focus, _focus_command
+        )
+
+    async def focus(self, _: FocusQuery) -> FocusStatus:
+        """The focus, and what it leaves."""
+        return await self._told(self.ledger.focus.tag)
+
+    async def set_focus(self, request: SetFocusRequest, actor: Actor) -> FocusStatus:
+        """Change it. Raises UnknownTag, and what the store raises."""
+        tag = request.tag
+        if tag is not None:
+            self._check_known(tag)
+        is_so = self.ledger.focus.tag == tag and request.reach is FocusTarget.LATER
+        if request.effect is ApplyMode.APPLY and not is_so:
+
+            def change(focus: Focus) -> Focus:
+                return (
+                    focus.changed(tag)
+                    if request.reach is FocusTarget.LATER
+                    else focus.swept_to(tag)
+                )
+
+            await self.ledger.refocus(FocusChange(tag, actor), change)
+        return await self._told(tag)
+
+    def _check_known(self, tag: str) -> None:
+        projects = self.ledger.catalog.projects.values()
+        known = {each for project in projects for each in project.ruling.tags}
+        if tag not in known:
+            told = f"no project has the tag {safe_label(tag)}"
+            if known:
+                tags = sorted(map(safe_label, known))[:_MAX_CHOICES]
+                told += f"; the tags are: {' '.join(tags)}"
+            raise UnknownTag(told, "rootsd tag")
+
+    async def _told(self, tag: str | None) -> FocusStatus:
+        published = await self.ledger.current()
+        seen = apply_scope(published, apply_focus(FULL_SCOPE, tag)).roots
+        warnings = []
+        if tag is not None and not seen:
+            warnings.append(f"no published root is tagged {safe_label(tag)}: sessions see none")
+        return FocusStatus(
+            revision=published.revision,
+            tag=tag,
+            roots=[root.name for root in seen],
+            warnings=warnings,
+        )
+
+
+def _focus_command(request: SetFocusRequest) -> GuardedCommand | None:
+    if request.effect is ApplyMode.DRY_RUN:
+        return None
+    what = "--clear" if request.tag is None else request.tag
+    return plain_command(f"focus {what}" + (" --now" if request.reach is FocusTarget.ALL else ""))

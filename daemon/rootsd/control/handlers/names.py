@@ -1,0 +1,111 @@
+"""Handle rename and tag: the names and tags that a person gives to projects."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from anyio import to_thread
+
+from rootsd.control.items import project_items
+from rootsd.control.references import (
+    ReferenceResolver,
+    canonical_path,
+    check_name,
+    check_tag,
+    reference_to,
+)
+from rootsd.control.routes import GuardedCommand, Route, command_route, plain_command
+from rootsd.core.catalog import Catalog
+from rootsd.core.errors import AmbiguousReference
+from rootsd.core.inputs import Rename, Retag
+from rootsd.core.labels import safe_label
+from rootsd.core.model import Actor, Parent, Project
+from rootsd.state.ledger import Ledger
+from rootsd.wire.decisions import ApplyMode, DecideResult, RenameRequest, TagRequest
+from rootsd.wire.request import BadRequest
+
+_MAX_CHOICES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class NameHandlers:
+    """Carries out `Renaming` and `Tagging`; `real_path` is as for `Chooser`."""
+
+    ledger: Ledger
+    real_path: Callable[[str, str], bytes]
+    parents: Callable[[], Sequence[Parent]]
+
+    def entries(self) -> Iterable[Route[Any]]:
+        """What is answered here."""
+        return command_route(RenameRequest, self.rename, _rename_command), command_route(
+            TagRequest, self.tag, _tag_command
+        )
+
+    async def rename(self, request: RenameRequest, actor: Actor) -> DecideResult:
+        """Give the project its name. Raises NameTaken, BadRequest for what can be no name, and
+        AmbiguousReference where several projects are meant."""
+        catalog = self.ledger.catalog
+        chosen = await self._chosen(catalog, (request.ref,), request.cwd)
+        if len(chosen) > 1:
+            raise AmbiguousReference(
+                f"{safe_label(request.ref)} fits several projects, and a name is for one",
+                "rootsd ls",
+                [reference_to(catalog, project) for project in chosen[:_MAX_CHOICES]],
+            )
+        for project in chosen:
+            check_name(request.name, project.path, catalog)
+        renames = [Rename(project.path, request.name, actor) for project in chosen]
+        return await self._carried_out(request.effect, chosen, renames)
+
+    async def tag(self, request: TagRequest, actor: Actor) -> DecideResult:
+        """Tag the projects. Raises BadRequest for what can be no tag."""
+        for tag in request.on:
+            check_tag(tag, self.ledger.catalog)
+        if both := set(request.on).intersection(request.off):
+            shown = safe_label(min(both))
+            raise BadRequest(f"{shown} is to be added and to be taken away", "rootsd tag --help")
+        chosen = await self._chosen(self.ledger.catalog, request.refs, request.cwd)
+        retags = [Retag(project.path, request.on, request.off, actor) for project in chosen]
+        return await self._carried_out(request.effect, chosen, retags)
+
+    async def _chosen(
+        self, catalog: Catalog, references: Sequence[str], cwd: str
+    ) -> Sequence[Project]:
+        resolver = ReferenceResolver(
+            catalog, lambda typed: canonical_path(self.real_path, typed, cwd)
+        )
+        return await to_thread.run_sync(resolver.all, references)
+
+    async def _carried_out(
+        self, effect: ApplyMode, chosen: Sequence[Project], orders: Sequence[Rename | Retag]
+    ) -> DecideResult:
+        if effect is ApplyMode.DRY_RUN:
+            made = self.ledger.rehearse(orders)
+        else:
+            made = await self.ledger.obey(orders)
+        changed = {change.path for change in made.changes if hasattr(change, "path")}
+        known = [made.catalog.projects[project.path] for project in chosen]
+        parents = self.parents()
+        return DecideResult(
+            revision=self.ledger.revision,
+            items=project_items(made.catalog, (p for p in known if p.path in changed), parents),
+            unchanged=project_items(
+                made.catalog, (p for p in known if p.path not in changed), parents
+            ),
+            warnings=[],
+        )
+
+
+def _rename_command(request: RenameRequest) -> GuardedCommand | None:
+    if request.effect is ApplyMode.DRY_RUN:
+        return None
+    return plain_command(f"rename {request.ref} {request.name}")
+
+
+def _tag_command(request: TagRequest) -> GuardedCommand | None:
+    if request.effect is ApplyMode.DRY_RUN:
+        return None
+    off = [word for tag in request.off for word in ("--rm", tag)]
+    return plain_command(" ".join(("tag", *request.refs, *request.on, *off)))

@@ -1,0 +1,149 @@
+"""Handle check and why: report the status of a path and the reasons for its verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from anyio import to_thread
+
+from rootsd.control.items import NoteForPath, project_items, why_not_inherited
+from rootsd.control.references import canonical_path, never_plain
+from rootsd.control.routes import Route, query_route
+from rootsd.core.catalog import Catalog
+from rootsd.core.decide import Judgment, VerdictReason, approving_rule, judgments_by_precedence
+from rootsd.core.labels import safe_label
+from rootsd.core.model import Parent, Presence, Project, Verdict
+from rootsd.core.paths import bytes_of, is_utf8, text_of
+from rootsd.core.uris import looks_like_uri
+from rootsd.state.ledger import Ledger
+from rootsd.wire.projects import CheckQuery, PathCheckResult, ReasonItem, WhyQuery, WhyResult
+from rootsd.wire.request import BadRequest
+
+# Either is only there where nothing else speaks: they are an end, and no voice of their own.
+_FALLBACK_REASONS = (VerdictReason.LAPSED, VerdictReason.UNDECIDED)
+# What a person decided about the project itself.
+_PERSON_REASONS = (VerdictReason.APPROVED, VerdictReason.DENIED)
+
+
+@dataclass(frozen=True, slots=True)
+class PathStatusHandlers:
+    """Answers `CheckQuery` and `WhyQuery`. `real_path` is as for
+    `rootsd.control.selection`; `is_plain` tells at once that a path is its own real path."""
+
+    ledger: Ledger
+    real_path: Callable[[str, str], bytes]
+    parents: Callable[[], Sequence[Parent]]
+    note_on: NoteForPath
+    is_plain: Callable[[bytes], bool] = never_plain
+
+    def entries(self) -> Iterable[Route[Any]]:
+        """What is answered here."""
+        return query_route(CheckQuery, self.check), query_route(WhyQuery, self.why)
+
+    async def check(self, query: CheckQuery) -> PathCheckResult:
+        """Whether the path lies in a root, as the disk shows it now, or the URI is one. Raises
+        BadRequest where it is no absolute path."""
+        path = await self._canonical(query.path)
+        root = await self.ledger.root_at(path)
+        if root is not None:
+            return PathCheckResult(
+                published=True,
+                verdict=Verdict.APPROVED.value,
+                root=root.name,
+                access=root.access.value,
+            )
+        catalog = self.ledger.catalog
+        project = catalog.holding(path)
+        verdict = catalog.judgements[project.path].verdict if project else None
+        if verdict is Verdict.APPROVED:
+            # Approved and yet not published: out of reach, so there is nothing to rely on.
+            verdict = Verdict.PENDING
+        return PathCheckResult(published=False, verdict=verdict, root=None, access=None)
+
+    async def why(self, query: WhyQuery) -> WhyResult:
+        """What speaks for and against the innermost project at or above the path, as the disk
+        shows it now. Raises BadRequest where it is no absolute path and no URI."""
+        path = await self._canonical(query.path)
+        revision = (await self.ledger.current()).revision
+        catalog = self.ledger.catalog
+        project = catalog.holding(path)
+        known = [] if project is None else [project]
+        return WhyResult(
+            revision=revision,
+            path=text_of(path),
+            published=project is not None and project.path in catalog.roots,
+            items=project_items(catalog, known, self.parents(), self.note_on),
+            voices=[] if project is None else _reasons(project, catalog),
+            obstacles=_no_project(path, catalog)
+            if project is None
+            else _obstacles(project, catalog),
+            warnings=[],
+        )
+
+    async def _canonical(self, path: str) -> bytes:
+        is_uri = looks_like_uri(path)
+        if not (is_uri or path.startswith("/")):
+            raise BadRequest(f"{safe_label(path, limit=None)} is no absolute path")
+        with suppress(ValueError):  # what can be no path: `canonical` says so
+            plain = bytes_of(path)
+            if is_uri or self.is_plain(plain):
+                return plain  # another thread would take longer than all that is asked
+        return await to_thread.run_sync(canonical_path, self.real_path, path, "/")
+
+
+def _reasons(project: Project, catalog: Catalog) -> list[ReasonItem]:
+    spoken = {
+        voice.ground: voice for voice in judgments_by_precedence(project, catalog.surroundings)
+    }
+    deciding = catalog.judgements[project.path].ground
+    # A rule grants nothing to a denied project, and a person asks why it does not.
+    rule = approving_rule(project, catalog.surroundings)
+    if rule is not None and catalog.is_denied(project):
+        outweighed = Judgment(Verdict.APPROVED, VerdictReason.APPROVE_RULE, rule.number)
+        spoken.setdefault(VerdictReason.APPROVE_RULE, outweighed)
+    return [
+        ReasonItem(
+            ground=ground.value,
+            verdict=spoken[ground].verdict.value if ground in spoken else None,
+            by=_reason_source(spoken[ground], project, catalog) if ground in spoken else None,
+            decides=ground is deciding,
+        )
+        for ground in VerdictReason
+        if ground not in _FALLBACK_REASONS or ground is deciding
+    ]
+
+
+def _reason_source(voice: Judgment, project: Project, catalog: Catalog) -> str | None:
+    match voice.by:
+        case bytes() as folder:
+            return text_of(folder)
+        case int() as number:
+            rule = next(rule for rule in catalog.rules if rule.number == number)
+            return f"{number}: {text_of(rule.pattern)}"
+        case None:
+            return text_of(project.path) if voice.ground in _PERSON_REASONS else None
+
+
+def _obstacles(project: Project, catalog: Catalog) -> list[str]:
+    """Return what keeps a project from clients besides its verdict, a sentence each."""
+    seen = project.sighting
+    obstacles = []
+    if seen.presence is not Presence.PRESENT:
+        obstacles.append(f"it is {seen.presence.value}")
+    if seen.incomplete is not None:
+        obstacles.append(f"it is incomplete: {seen.incomplete.value}")
+    if seen.hazard is not None:
+        obstacles.append(f"it cannot be published: {seen.hazard.value}")
+    if not is_utf8(project.path):
+        obstacles.append("its path is not UTF-8")
+    if (reason := why_not_inherited(catalog, project)) is not None:
+        obstacles.append(reason)
+    return obstacles
+
+
+def _no_project(path: bytes, catalog: Catalog) -> list[str]:
+    reason = catalog.places.why_no_root(path)
+    return ["no project is known at or above it", *([reason] if reason else [])]

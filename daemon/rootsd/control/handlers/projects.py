@@ -1,0 +1,148 @@
+"""Handle requests that list, show, and wait for projects."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import anyio
+from anyio import to_thread
+
+from rootsd.control.facts import CollectFacts, ReadOrigins, RefreshWorktrees, no_refresh
+from rootsd.control.items import NoteForPath, project_items, worktree_items
+from rootsd.control.references import ReferenceResolver, canonical_path, is_selected
+from rootsd.control.routes import Route, query_route
+from rootsd.core.catalog import Catalog
+from rootsd.core.encoding import identity_fingerprint
+from rootsd.core.errors import OrderRefused
+from rootsd.core.inputs import Approve
+from rootsd.core.model import Actor, ActorKind, Parent, Project
+from rootsd.core.paths import contains
+from rootsd.state.ledger import Ledger
+from rootsd.wire.guard import MAX_LOG_WAIT_S
+from rootsd.wire.projects import (
+    NextPendingQuery,
+    ProjectListing,
+    ProjectsQuery,
+    Selection,
+    ShowQuery,
+    WorktreeItem,
+)
+
+_DRY_RUN_ACTOR = Actor(ActorKind.PERSON)  # who gives an order that is only rehearsed
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectHandlers:
+    """Answers `ProjectsQuery` and `ShowQuery`. `real_path` is as for
+    `rootsd.control.selection`, `follow` as for `rootsd.control.handlers.decisions`."""
+
+    ledger: Ledger
+    real_path: Callable[[str, str], bytes]
+    parents: Callable[[], Sequence[Parent]]
+    note_on: NoteForPath
+    facts_of: CollectFacts
+    origins_of: ReadOrigins
+    follow: RefreshWorktrees = no_refresh
+
+    def entries(self) -> Iterable[Route[Any]]:
+        """What is answered here."""
+        return (
+            query_route(ProjectsQuery, self.listing),
+            query_route(ShowQuery, self.show),
+            query_route(NextPendingQuery, self.next_waiting),
+        )
+
+    async def listing(self, query: ProjectsQuery) -> ProjectListing:
+        """The projects that the query means, verified. Raises RootsdError where a reference fits
+        nothing, or several."""
+        # The two belong together: whoever follows from this revision on misses nothing.
+        revision = (await self.ledger.current()).revision
+        catalog = self.ledger.catalog
+        if query.refs:
+            resolver = ReferenceResolver(catalog, lambda typed: self._canonical(typed, query.cwd))
+            candidates = await to_thread.run_sync(resolver.all, query.refs)
+        else:
+            candidates = sorted(catalog.projects.values(), key=lambda p: p.path)
+        under = (
+            await to_thread.run_sync(self._canonical, query.under, query.cwd)
+            if query.under is not None
+            else None
+        )
+        chosen = [
+            project
+            for project in candidates
+            if _matches_query(catalog, project, query)
+            and (under is None or contains(under, project.path))
+        ]
+        back = [p for p in chosen if catalog.is_waiting(p) and catalog.may_come_back(p)]
+        origins = await self.origins_of(back)
+        listing = ProjectListing(
+            revision=revision,
+            items=project_items(catalog, chosen, self.parents(), self.note_on, origins),
+            warnings=[],
+        )
+        if query.select is Selection.WAITING:
+            hopeless = [project for project in candidates if catalog.is_hopeless(project)]
+            listing["hopeless"] = project_items(catalog, hopeless, self.parents())
+        return listing
+
+    async def next_waiting(self, query: NextPendingQuery) -> ProjectListing:
+        """What waits beyond what is known, as soon as there is something."""
+        known = frozenset(query.known)
+        catalog, fresh = self.ledger.catalog, self._waiting(known)
+        with anyio.move_on_after(min(query.wait_s, MAX_LOG_WAIT_S)):
+            while not fresh:
+                catalog = await self.ledger.another(catalog)
+                fresh = self._waiting(known)
+        listing = await self.listing(ProjectsQuery("/", select=Selection.WAITING))
+        listing["items"] = [item for item in listing["items"] if item["id"] not in known]
+        return listing
+
+    def _waiting(self, known: frozenset[str]) -> bool:
+        catalog = self.ledger.catalog
+        projects = catalog.projects.values()
+        return any(p.id not in known and catalog.is_waiting(p) for p in projects)
+
+    async def show(self, query: ShowQuery) -> ProjectListing:
+        """The same with what is to be seen of each."""
+        revision, catalog = self.ledger.revision, self.ledger.catalog
+        resolver = ReferenceResolver(catalog, lambda typed: self._canonical(typed, query.cwd))
+        chosen = await to_thread.run_sync(resolver.all, query.refs)
+        seen = await self.facts_of(chosen)
+        pairs = zip(chosen, seen, strict=True)
+        origins = {p.path: facts["origin"] for p, facts in pairs if facts.get("origin")}
+        items = project_items(catalog, chosen, self.parents(), self.note_on, origins)
+        await self.follow([project.path for project in chosen])
+        for item, project, facts in zip(items, chosen, seen, strict=True):
+            if trees := self._worktrees(project):
+                item["worktrees"] = trees
+            # As it was known before the facts were read: what took its place since is refused.
+            item["identity"] = identity_fingerprint(project.sighting.identity)
+            cast("dict[str, Any]", item).update(facts)
+        return ProjectListing(revision=revision, items=items, warnings=[])
+
+    def _worktrees(self, project: Project) -> list[WorktreeItem]:
+        """Return what an approval of the project would mean for its worktrees."""
+        catalog = self.ledger.catalog
+        if not catalog.linked.get(project.path):
+            return []
+        if catalog.since(project) is None:
+            approval = Approve(project.path, project.sighting.identity, _DRY_RUN_ACTOR)
+            try:
+                catalog = self.ledger.rehearse([approval]).catalog
+            except OrderRefused:
+                return []
+        return worktree_items(catalog, [project.path])
+
+    def _canonical(self, typed: str, cwd: str) -> bytes:
+        return canonical_path(self.real_path, typed, cwd)
+
+
+def _matches_query(catalog: Catalog, project: Project, query: ProjectsQuery) -> bool:
+    return (
+        is_selected(catalog, project, query.select)
+        and (query.verdict is None or catalog.judgements[project.path].verdict is query.verdict)
+        and (query.tag is None or query.tag in project.ruling.tags)
+    )

@@ -1,0 +1,179 @@
+"""Handle rule requests: list, add, and remove rules, and report what each rule covers."""
+
+from __future__ import annotations
+
+import os
+import re
+from base64 import b64encode
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from anyio import to_thread
+
+from rootsd.control.items import project_items
+from rootsd.control.routes import GuardedCommand, Route, command_route, plain_command, query_route
+from rootsd.core.catalog import Catalog
+from rootsd.core.errors import RefusedPlace, UnknownRule
+from rootsd.core.inputs import AddRule, ApproveRule, RemoveRule
+from rootsd.core.labels import safe_label
+from rootsd.core.model import Actor, Parent, Project, Rule, Verdict
+from rootsd.core.paths import bytes_of, is_utf8, text_of
+from rootsd.core.rules import escape_pattern, matches, normalize_pattern
+from rootsd.core.timestamps import rfc3339
+from rootsd.state.ledger import Ledger
+from rootsd.wire.decisions import (
+    AddRuleRequest,
+    ApplyMode,
+    RemoveRuleRequest,
+    RuleListing,
+    RuleResult,
+    RulesQuery,
+)
+from rootsd.wire.projects import RuleItem
+from rootsd.wire.request import BadRequest
+
+_GLOB_PATTERN = re.compile(rb"[*?\[]")
+
+
+@dataclass(frozen=True, slots=True)
+class RuleHandlers:
+    """Carries out what is asked about rules. `real_path` is as for
+    `rootsd.control.selection`."""
+
+    ledger: Ledger
+    real_path: Callable[[str, str], bytes]
+    parents: Callable[[], Sequence[Parent]]
+
+    def entries(self) -> Iterable[Route[Any]]:
+        """What is answered here."""
+        return (
+            query_route(RulesQuery, self.listing),
+            command_route(AddRuleRequest, self.add, _add_command),
+            command_route(RemoveRuleRequest, self.remove, _remove_command),
+        )
+
+    async def listing(self, _: RulesQuery) -> RuleListing:
+        """All rules."""
+        catalog = self.ledger.catalog
+        items = [rule_item(rule, catalog) for rule in catalog.rules]
+        return RuleListing(revision=self.ledger.revision, items=items, warnings=[])
+
+    async def add(self, request: AddRuleRequest, actor: Actor) -> RuleResult:
+        """Make a rule, unless it is there; one that lapsed approves again.
+
+        Raises BadRequest for what is no pattern, RefusedPlace for one that would approve all
+        there is, and what the store raises.
+        """
+        if request.verdict is Verdict.PENDING:
+            raise BadRequest("a rule approves or denies", "rootsd rule add --help")
+        pattern = await to_thread.run_sync(self._pattern, request.pattern, request.cwd)
+        if request.verdict is Verdict.APPROVED:
+            self._refuse_all_there_is(pattern)
+        catalog = self.ledger.catalog
+        if known := _existing_rule(catalog, request.verdict, pattern):
+            return self._told(known, catalog, catalog, is_new=False)
+        lapsed = None
+        if request.verdict is Verdict.APPROVED:
+            lapsed = _existing_rule(catalog, Verdict.PENDING, pattern)
+        if lapsed is None:
+            ruling = AddRule(pattern, request.verdict, actor)
+            catalog = await self._catalog_after(ruling, request.effect)
+            return self._told(catalog.rules[-1], catalog, catalog, is_new=True)
+        again = ApproveRule(lapsed.number, actor)
+        catalog = await self._catalog_after(again, request.effect)
+        rule = next(rule for rule in catalog.rules if rule.number == lapsed.number)
+        return self._told(rule, catalog, catalog, is_new=True)
+
+    async def remove(self, request: RemoveRuleRequest, actor: Actor) -> RuleResult:
+        """Take a rule back. Raises UnknownRule."""
+        before = self.ledger.catalog
+        rule = next((rule for rule in before.rules if rule.number == request.number), None)
+        if rule is None:
+            raise UnknownRule(f"there is no rule {request.number}", "rootsd rule ls")
+        after = await self._catalog_after(RemoveRule(request.number, actor), request.effect)
+        return self._told(rule, before, after, is_new=False)
+
+    async def _catalog_after(
+        self, ruling: AddRule | ApproveRule | RemoveRule, effect: ApplyMode
+    ) -> Catalog:
+        if effect is ApplyMode.DRY_RUN:
+            return self.ledger.rehearse([ruling]).catalog
+        return (await self.ledger.obey([ruling])).catalog
+
+    def _told(self, rule: Rule, matched_in: Catalog, now: Catalog, *, is_new: bool) -> RuleResult:
+        covered = _covered(rule, matched_in)
+        present = [now.projects[p.path] for p in covered if p.path in now.projects]
+        return RuleResult(
+            revision=self.ledger.revision,
+            rule=_rule_item(rule, covered),
+            is_new=is_new,
+            items=project_items(now, present, self.parents()),
+            warnings=[],
+        )
+
+    def _refuse_all_there_is(self, pattern: bytes) -> None:
+        if matches(pattern, self.ledger.catalog.places.home):
+            shown = safe_label(pattern, limit=None)
+            raise RefusedPlace(
+                f"{shown} would approve whatever comes to lie in your home folder",
+                "rootsd rule add approve '~/src/**'",
+            )
+
+    def _pattern(self, typed: str, cwd: str) -> bytes:
+        """The pattern with the folders before its first glob as they are on the disk."""
+        try:
+            if not typed:
+                raise ValueError("it is empty")  # noqa: TRY301 - one sentence for all
+            whole = os.path.join(bytes_of(cwd), bytes_of(os.path.expanduser(typed)))
+            parts = whole.split(b"/")
+            first = next(
+                (n for n, part in enumerate(parts) if _GLOB_PATTERN.search(part)), len(parts)
+            )
+            folder = self.real_path(text_of(b"/".join(parts[:first]) or b"/"), "/")
+            return normalize_pattern(b"/".join((escape_pattern(folder), *parts[first:])))
+        except ValueError as error:
+            shown = safe_label(typed, limit=None)
+            raise BadRequest(
+                f"{shown} is no pattern: {error}", "rootsd rule add --help"
+            ) from error
+
+
+def _add_command(request: AddRuleRequest) -> GuardedCommand | None:
+    if request.effect is ApplyMode.DRY_RUN:
+        return None
+    word = "approve" if request.verdict is Verdict.APPROVED else "deny"
+    return plain_command(f"rule add {word} {request.pattern}")
+
+
+def _remove_command(request: RemoveRuleRequest) -> GuardedCommand | None:
+    if request.effect is ApplyMode.DRY_RUN:
+        return None
+    return plain_command(f"rule rm {request.number}")
+
+
+def _existing_rule(catalog: Catalog, verdict: Verdict, pattern: bytes) -> Rule | None:
+    rules = (r for r in catalog.rules if (r.verdict, r.pattern) == (verdict, pattern))
+    return next(rules, None)
+
+
+def _covered(rule: Rule, catalog: Catalog) -> list[Project]:
+    covered = (p for p in catalog.projects.values() if matches(rule.pattern, p.path))
+    return sorted(covered, key=lambda p: p.path)
+
+
+def rule_item(rule: Rule, catalog: Catalog) -> RuleItem:
+    """The rule as the command line is told of it, with how much of `catalog` it covers."""
+    return _rule_item(rule, _covered(rule, catalog))
+
+
+def _rule_item(rule: Rule, covered: Sequence[Project]) -> RuleItem:
+    readable = is_utf8(rule.pattern)
+    return RuleItem(
+        number=rule.number,
+        verdict=rule.verdict.value,
+        pattern=text_of(rule.pattern) if readable else None,
+        pattern_b64=None if readable else b64encode(rule.pattern).decode(),
+        covers=len(covered),
+        added_at=rfc3339(rule.at),
+    )

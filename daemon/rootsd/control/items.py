@@ -1,0 +1,236 @@
+"""Convert projects and worktrees to items of the public `rootsd/1` schema.
+
+The worktrees that an approval concerns, as items of the public `rootsd/1` schema.
+
+Projects as items of the public `rootsd/1` schema.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
+
+from rootsd.core.catalog import Catalog
+from rootsd.core.decide import InheritanceBlocker, VerdictReason, inheritance_blocker
+from rootsd.core.encoding import identity_fingerprint
+from rootsd.core.labels import safe_label
+from rootsd.core.model import Parent, Presence, Project, ProjectKind, Verdict
+from rootsd.core.paths import contains, is_utf8, text_of, to_uri
+from rootsd.core.timestamps import rfc3339
+from rootsd.wire.projects import ProjectItem, RequestNote, WorktreeItem
+
+_UNDECIDED_REASONS = (VerdictReason.UNDECIDED, VerdictReason.LAPSED)
+
+
+def worktree_items(catalog: Catalog, mains: Iterable[bytes]) -> list[WorktreeItem]:
+    """Return the worktrees of `mains` that inherit an approval in `catalog`, or could.
+
+    Worktrees that were decided about on their own, and those that are incomplete or out of reach,
+    are left out.
+    """
+    linked = (path for main in mains for path in sorted(catalog.linked.get(main, ())))
+    projects = (catalog.projects[path] for path in linked)
+    return [item for each in projects if (item := _worktree_item(catalog, each)) is not None]
+
+
+def _worktree_item(catalog: Catalog, project: Project) -> WorktreeItem | None:
+    path, main = project.path, project.sighting.main_checkout
+    ground = catalog.judgements[path].ground
+    is_inherited = ground is VerdictReason.MAIN_CHECKOUT and path in catalog.roots
+    doubt = _inheritance_doubt(catalog, project) if catalog.is_waiting(project) else None
+    if main is None or not (is_inherited or doubt):
+        return None
+    readable = is_utf8(path)
+    return WorktreeItem(
+        id=project.id,
+        name=catalog.name_of(project),
+        path=text_of(path) if readable else None,
+        path_b64=None if readable else b64encode(path).decode(),
+        main=text_of(main),
+        identity=identity_fingerprint(project.sighting.identity),
+        published=is_inherited,
+        confirmable=doubt is InheritanceBlocker.OLDER,
+        reason=doubt.value if doubt else None,
+    )
+
+
+def why_not_inherited(catalog: Catalog, project: Project) -> str | None:
+    """Return, as a sentence, why a worktree is not published with its main checkout.
+
+    None for anything that is decided about, or is no worktree of an approved main checkout.
+    """
+    seen = project.sighting
+    if seen.kind is not ProjectKind.GIT_WORKTREE or seen.presence is not Presence.PRESENT:
+        return None
+    judgement = catalog.judgements[project.path]
+    if judgement.verdict is not Verdict.PENDING or judgement.ground not in _UNDECIDED_REASONS:
+        return None
+    if seen.main_checkout is None:
+        return "no repository links back to this worktree"
+    if (doubt := _inheritance_doubt(catalog, project)) is None:
+        return None
+    main = catalog.projects[seen.main_checkout]
+    name = safe_label(catalog.name_of(main))
+    how = f" (rootsd approve {name} --worktrees)" if doubt is InheritanceBlocker.OLDER else ""
+    return f"not published with {name}: {doubt.value}{how}"
+
+
+def _inheritance_doubt(catalog: Catalog, project: Project) -> InheritanceBlocker | None:
+    return inheritance_blocker(project, catalog.surroundings)
+
+
+NoteForPath = Callable[[bytes], str | None]
+
+_NO_ORIGINS: Mapping[bytes, str] = MappingProxyType({})
+
+
+def no_note(_: bytes) -> str | None:
+    """What to say of a folder where nothing is known beside the catalogue."""
+    return None
+
+
+def project_items(
+    catalog: Catalog,
+    projects: Iterable[Project],
+    parents: Sequence[Parent],
+    note_on: NoteForPath = no_note,
+    origins: Mapping[bytes, str] = _NO_ORIGINS,
+) -> list[ProjectItem]:
+    """The items of `projects`, in their order. `note_on` says more of those that wait for a
+    decision, by their path; `origins` are those that were read, by path."""
+    items = []
+    for project in projects:
+        item = _project_item(catalog, project, parents)
+        if (session := catalog.bound.get(project.path)) is not None:
+            item["session"] = session.label
+        item["origin"] = origin = origins.get(project.path)
+        asker = note_on(project.path) if catalog.is_waiting(project) else None
+        if isinstance(asker, RequestNote):
+            item["request"] = asker
+        inherits = why_not_inherited(catalog, project)
+        notes = (item["note"], inherits, _origin_note(catalog, project, origin), asker)
+        item["note"] = "; ".join(note for note in notes if note) or None
+        items.append(item)
+    return items
+
+
+def dropped_project_items(
+    before: Catalog, projects: Iterable[Project], parents: Sequence[Parent]
+) -> list[ProjectItem]:
+    """The items of projects that `before` still held: gone from the disk, nothing decided."""
+    items = project_items(before, projects, parents)
+    for item in items:
+        item["verdict"] = Verdict.PENDING.value
+        item["presence"] = Presence.MISSING.value
+        item["lapsed"] = item["note"] = None
+    return items
+
+
+def _project_item(catalog: Catalog, project: Project, parents: Sequence[Parent]) -> ProjectItem:
+    seen, ruling = project.sighting, project.ruling
+    decided_at = ruling.decision.at if ruling.decision else None
+    if decided_at is None and ruling.grants:
+        decided_at = ruling.grants[-1].at
+    expires = ruling.decision.expires if ruling.decision else None
+    root = catalog.roots.get(project.path)
+    is_folder = seen.kind is not ProjectKind.URI
+    readable = is_utf8(project.path)
+    return ProjectItem(
+        id=project.id,
+        name=catalog.name_of(project),
+        path=text_of(project.path) if is_folder and readable else None,
+        path_b64=None if readable else b64encode(project.path).decode(),
+        uri=(to_uri(project.path) if is_folder else text_of(project.path)) if readable else None,
+        kind=seen.kind.value,
+        verdict=catalog.judgements[project.path].verdict.value,
+        presence=seen.presence.value,
+        published=root is not None,
+        lapsed=ruling.lapse.reason.value if ruling.lapse and ruling.is_lapsed else None,
+        incomplete=seen.incomplete.value if seen.incomplete else None,
+        tags=list(ruling.tags),
+        access=ruling.access.value,
+        parent=_parent_of(project, parents),
+        discovered_at=rfc3339(seen.first_seen),
+        decided_at=rfc3339(decided_at) if decided_at else None,
+        expires_at=rfc3339(expires.at) if expires else None,
+        origin=None,
+        branch=None,
+        worktree_of=text_of(seen.main_checkout) if seen.main_checkout else None,
+        declared_names=None,
+        project_files=None,
+        findings=None,
+        note=_note(catalog, project),
+    )
+
+
+def _parent_of(project: Project, parents: Sequence[Parent]) -> str | None:
+    """The innermost parent that the project lies in."""
+    holding = [parent.path for parent in parents if contains(parent.path, project.path)]
+    return text_of(max(holding, key=len)) if holding else None
+
+
+def _note(catalog: Catalog, project: Project) -> str | None:
+    """Return what a person should know that no other field says."""
+    return _why_unpublishable(catalog, project) or _why_this_verdict(catalog, project)
+
+
+def _why_unpublishable(catalog: Catalog, project: Project) -> str | None:
+    """Return why no approval could publish `project` as it is, or None."""
+    if catalog.is_hopeless(project):
+        return f"can never be published: {catalog.why_never(project)}"
+    if not is_utf8(project.path):
+        return "not published: the path is not UTF-8"
+    if project.sighting.hazard is not None:
+        return f"cannot be published: {project.sighting.hazard.value}"
+    return None
+
+
+def _why_this_verdict(catalog: Catalog, project: Project) -> str | None:
+    """Return what led to the verdict on `project`, or None if the verdict says it all."""
+    judgement = catalog.judgements[project.path]
+    match judgement.ground:
+        case VerdictReason.APPROVED if (session := catalog.bound.get(project.path)) is not None:
+            return f"for the session of {session.label} alone"
+        case VerdictReason.HOLDS_DENIED:
+            inner = next(p for p in catalog.below(project.path) if catalog.is_denied(p))
+            return f"withheld: holds {catalog.name_of(inner)}, which is denied"
+        case VerdictReason.DENIED_ABOVE | VerdictReason.MAIN_CHECKOUT if isinstance(
+            judgement.by, bytes
+        ):
+            return f"{judgement.ground.value}: {text_of(judgement.by)}"
+        case VerdictReason.DENY_RULE | VerdictReason.APPROVE_RULE if isinstance(judgement.by, int):
+            return f"{judgement.ground.value} {judgement.by}"
+        case VerdictReason.LAPSED if (
+            project.ruling.lapse is not None and not project.ruling.is_lapsed
+        ):
+            return f"its approval ended {rfc3339(project.ruling.lapse.at)}"
+        case VerdictReason.LAPSED if project.ruling.lapse is not None:
+            return f"approval lapsed: {project.ruling.lapse.reason.value}"
+        case VerdictReason.UNDECIDED if (before := catalog.moved_from(project)) is not None:
+            return f"moved from {_previous_state(catalog, before)}"
+        case _:
+            return None
+
+
+def _origin_note(catalog: Catalog, project: Project, origin: str | None) -> str | None:
+    """What a project's origin, as it is now, says beside that of what was decided about."""
+    if origin is None:
+        return None
+    known = project.ruling.origin
+    if known is not None and known != origin:
+        return f"its origin was {known}"
+    if known is not None:
+        return "same origin" if catalog.is_waiting(project) else None
+    before = catalog.cloned_again(project, origin)
+    if before is None or catalog.moved_from(project) is not None:
+        return None
+    return f"same origin as {_previous_state(catalog, before)}"
+
+
+def _previous_state(catalog: Catalog, before: Project) -> str:
+    """Where a project was before it came here, and what it was there."""
+    decision = before.ruling.decision
+    was = [decision.verdict.value] if decision is not None else []
+    was += [f"as {catalog.name_of(before)}", *(f"#{tag}" for tag in before.ruling.tags)]
+    return f"{text_of(before.path)}, was {' '.join(was)}"

@@ -1,0 +1,87 @@
+"""Answer queries from the store while no daemon runs, as of the last run.
+
+It is read under the daemon's own lock, so that nobody writes meanwhile and no daemon starts beside
+it. Nothing is looked at on the disk, and nothing counts as published: there is nobody to tell it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from rootsd import __version__
+from rootsd.control.handlers.audit_log import log_items_from
+from rootsd.control.handlers.rules import rule_item
+from rootsd.control.items import project_items
+from rootsd.core.catalog import Catalog
+from rootsd.core.paths import RefusedPlaces
+from rootsd.state.store.opening import DATABASE_NAME
+from rootsd.state.store.store import Store
+from rootsd.system import runtime_dir
+from rootsd.system.lock import DaemonLock, LockRecord
+from rootsd.system.places import Places
+from rootsd.wire.decisions import RulesQuery
+from rootsd.wire.guard import LogQuery
+from rootsd.wire.projects import ProjectsQuery, Selection
+
+OFFLINE_WARNING = (
+    "the daemon is not running: this is as it was last known, and no client is told of it"
+)
+
+OfflineQuery = LogQuery | ProjectsQuery | RulesQuery
+
+
+def has_store(places: Places) -> bool:
+    """Whether there ever was a decision to read."""
+    return (_state_folder(places) / DATABASE_NAME).exists()
+
+
+def answer_offline(places: Places, question: OfflineQuery) -> dict[str, Any]:
+    """The answer from the store: to `LogQuery` and `RulesQuery` as the daemon gives it, to
+    `ProjectsQuery` without references, origins and parents. Its `revision` is None.
+
+    Raises Busy where a daemon, or somebody else who reads, holds the lock; else what the store
+    raises.
+    """
+    record = LockRecord(os.getpid(), __version__, {})
+    with DaemonLock.acquire(_state_folder(places), record):
+        store = Store.open(_state_folder(places), Path(os.fsdecode(places.data)))
+        try:
+            return _answer(store, places, question)
+        finally:
+            store.close()
+
+
+def _answer(store: Store, places: Places, question: OfflineQuery) -> dict[str, Any]:
+    loaded = store.load()
+    warnings = [OFFLINE_WARNING, *filter(None, [loaded.note, loaded.warning])]
+    if isinstance(question, LogQuery):
+        items: list[Any] = list(log_items_from(store, store.last_events(max(0, question.last))))
+    else:
+        own = (places.config, places.log, places.state, places.data)
+        refused = RefusedPlaces(runtime_dir.home_folder(), own)
+        catalog = Catalog.of(loaded.projects, loaded.rules, refused, loaded.next_rule)
+        if isinstance(question, RulesQuery):
+            items = [rule_item(rule, catalog) for rule in catalog.rules]
+        else:
+            items = [item for item in _projects(catalog) if _is_selected(item, question)]
+    return {"revision": None, "items": items, "warnings": warnings}
+
+
+def _projects(catalog: Catalog) -> list[dict[str, Any]]:
+    known = sorted(catalog.projects.values(), key=lambda project: project.path)
+    return [{**item, "published": False} for item in project_items(catalog, known, ())]
+
+
+def _is_selected(item: Mapping[str, Any], query: ProjectsQuery) -> bool:
+    return (
+        query.select is not Selection.PUBLISHED
+        and (query.verdict is None or item["verdict"] == query.verdict.value)
+        and (query.tag is None or query.tag in item["tags"])
+    )
+
+
+def _state_folder(places: Places) -> Path:
+    return Path(os.fsdecode(places.state))

@@ -1,0 +1,468 @@
+"""Encode model values as canonical JSON text, decode them strictly, and fingerprint identities.
+
+One JSON object, read key by key with the type of each value checked.
+
+Values of the vocabulary as canonical JSON text, and back.
+
+One value has one text: ASCII, keys sorted, no spaces, bytes as lower-case hex, times as integer
+nanoseconds since the epoch, an absent value as an absent key. Reading is strict about the types
+of the keys it knows and ignores those it does not: a later version may add some. Every decoder
+raises `rootsd.core.encoding.BadRecord`.
+
+A word for a directory, by which somebody who was shown it can say which one was meant.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from functools import lru_cache, partial
+from typing import TypeVar
+
+from rootsd.core.guard import Guard
+from rootsd.core.model import (
+    Access,
+    Actor,
+    ActorKind,
+    Decision,
+    Expiry,
+    GitEntry,
+    Grant,
+    Identity,
+    IncompleteReason,
+    Lapse,
+    LapseReason,
+    ObservedState,
+    Presence,
+    ProjectKind,
+    Rule,
+    Ruling,
+    SessionKey,
+    Verdict,
+)
+from rootsd.core.parsing import Unparsable, parse_json
+
+FieldValue = TypeVar("FieldValue")
+Member = TypeVar("Member", bound=StrEnum)
+
+
+class BadRecord(Exception):
+    """A stored text does not say what it must; the message names the key."""
+
+
+class RecordReader:
+    """A JSON object. Every reader takes a key, and raises BadRecord where the key is missing or
+    its value is not what the reader gives. Keys that nobody asks for are ignored."""
+
+    __slots__ = ("_fields",)
+
+    def __init__(self, value: object, what: str) -> None:
+        if not isinstance(value, dict):
+            raise BadRecord(f"{what} is not an object")
+        self._fields = value
+
+    @classmethod
+    def parse(cls, text: str) -> RecordReader:
+        """The object that `text` holds."""
+        try:
+            return cls(parse_json(text), "the record")
+        except Unparsable as error:
+            raise BadRecord(str(error)) from error
+
+    def maybe(self, key: str, reader: Callable[[str], FieldValue]) -> FieldValue | None:
+        """What `reader` makes of `key`, or None where the key is absent."""
+        return reader(key) if key in self._fields else None
+
+    def inner(self, key: str) -> RecordReader:
+        """The object below `key`."""
+        return RecordReader(self._required(key), key)
+
+    def text(self, key: str) -> str:
+        """The string below `key`."""
+        return _string(self._required(key), key)
+
+    def number(self, key: str) -> int:
+        """The whole number below `key`."""
+        value = self._required(key)
+        if not isinstance(value, int) or isinstance(value, bool):  # a bool is an int to Python
+            raise BadRecord(f"{key} is not a whole number")
+        return value
+
+    def hexed(self, key: str) -> bytes:
+        """The bytes that the plain hex text below `key` stands for."""
+        text = self.text(key)
+        try:
+            value = bytes.fromhex(text)
+        except ValueError as error:
+            raise BadRecord(f"{key} is not hex") from error
+        if value.hex() != text:  # fromhex takes spaces and capitals: two texts for one value
+            raise BadRecord(f"{key} is not plain hex")
+        return value
+
+    def member(self, key: str, enum: type[Member]) -> Member:
+        """The member of `enum` whose value stands below `key`."""
+        text = self.text(key)
+        try:
+            return enum(text)
+        except ValueError as error:
+            raise BadRecord(f"{key} is none of {', '.join(enum)}") from error
+
+    def objects(self, key: str) -> list[RecordReader]:
+        """The objects in the list below `key`; none where the key is absent."""
+        return [RecordReader(item, key) for item in self._items(key)]
+
+    def texts(self, key: str) -> tuple[str, ...]:
+        """The strings in the list below `key`; none where the key is absent."""
+        return tuple(_string(item, key) for item in self._items(key))
+
+    def _items(self, key: str) -> list[object]:
+        value = self._fields.get(key, [])
+        if not isinstance(value, list):
+            raise BadRecord(f"{key} is not a list")
+        return value
+
+    def _required(self, key: str) -> object:
+        if key not in self._fields:
+            raise BadRecord(f"{key} is missing")
+        return self._fields[key]
+
+
+def _string(value: object, what: str) -> str:
+    if not isinstance(value, str):
+        raise BadRecord(f"{what} is not text")
+    return value
+
+
+# Thousands of records are of one moment, by one person, or on one file system: whoever reads them
+# all holds one of each, and 1 MB less with 5,000 projects.
+_INTERNED_VALUES = 256
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MICROSECOND = timedelta(microseconds=1)
+
+Json = dict[str, object]
+Source = TypeVar("Source")
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectRecord:
+    """What a decision leaves behind for a project: enough to know it without its sighting."""
+
+    id: str
+    kind: ProjectKind
+    ruling: Ruling
+
+
+@dataclass(frozen=True, slots=True)
+class FocusRecord:
+    """The tag that sessions without a scope of their own are narrowed to."""
+
+    tag: str
+
+
+def encode_project(project: ProjectRecord) -> str:
+    """The text of a project's outcome."""
+    ruling = _ruling(project.ruling)
+    return _canonical({"id": project.id, "kind": project.kind.value, "ruling": ruling})
+
+
+def decode_project(text: str) -> ProjectRecord:
+    """The outcome that `text` holds."""
+    fields = RecordReader.parse(text)
+    ruling = _read_ruling(fields.inner("ruling"))
+    return ProjectRecord(fields.text("id"), fields.member("kind", ProjectKind), ruling)
+
+
+def encode_rule(rule: Rule) -> str:
+    """The text of a rule without its number, which is its key."""
+    return _canonical(
+        {
+            "pattern": rule.pattern.hex(),
+            "verdict": rule.verdict.value,
+            "actor": _actor(rule.actor),
+            "at": to_ns(rule.at),
+        }
+    )
+
+
+def decode_rule(number: int, text: str) -> Rule:
+    """Rule `number`, which `text` holds."""
+    fields = RecordReader.parse(text)
+    return Rule(
+        number,
+        fields.hexed("pattern"),
+        fields.member("verdict", Verdict),
+        _read_actor(fields.inner("actor")),
+        _time(fields, "at"),
+    )
+
+
+def encode_guard(guard: Guard) -> str:
+    """The text of the guard."""
+    return _canonical({"guard": guard.value})
+
+
+def decode_guard(text: str) -> Guard:
+    """The guard that `text` holds."""
+    return RecordReader.parse(text).member("guard", Guard)
+
+
+def encode_focus(focused: FocusRecord) -> str:
+    """The text of the focus."""
+    return _canonical({"tag": focused.tag})
+
+
+def decode_focus(text: str) -> FocusRecord:
+    """The focus that `text` holds."""
+    return FocusRecord(RecordReader.parse(text).text("tag"))
+
+
+def encode_sighting(sighting: ObservedState) -> str:
+    """The text of a sighting."""
+    return _canonical(
+        {
+            "kind": sighting.kind.value,
+            "identity": _map_optional(sighting.identity, _identity),
+            "first_seen": to_ns(sighting.first_seen),
+            "presence": sighting.presence.value,
+            "absent_since": _map_optional(sighting.absent_since, to_ns),
+            "incomplete": sighting.incomplete,
+            "main_checkout": _map_optional(sighting.main_checkout, bytes.hex),
+            "named": int(sighting.named),
+        }
+    )
+
+
+def decode_sighting(text: str) -> ObservedState:
+    """The sighting that `text` holds."""
+    fields = RecordReader.parse(text)
+    kind = fields.member("kind", ProjectKind)
+    named = fields.maybe("named", fields.number)
+    return ObservedState(
+        kind=kind,
+        identity=_map_optional(fields.maybe("identity", fields.inner), _read_identity),
+        first_seen=_time(fields, "first_seen"),
+        presence=fields.member("presence", Presence),
+        absent_since=fields.maybe("absent_since", partial(_time, fields)),
+        incomplete=fields.maybe("incomplete", partial(fields.member, enum=IncompleteReason)),
+        main_checkout=fields.maybe("main_checkout", fields.hexed),
+        # Earlier versions did not tell: in doubt a person's word is kept.
+        named=kind is ProjectKind.PROJECT if named is None else bool(named),
+    )
+
+
+def encode_actor(actor: Actor | None) -> str:
+    """The text of an actor; `null` where nobody ordered it, as with a lapse."""
+    return "null" if actor is None else _canonical(_actor(actor))
+
+
+def decode_actor(text: str) -> Actor | None:
+    """The actor that `text` holds."""
+    return None if text == "null" else _read_actor(RecordReader.parse(text))
+
+
+def to_ns(moment: datetime) -> int:
+    """Nanoseconds since the epoch, exactly; `moment` must be aware."""
+    return (moment - EPOCH) // MICROSECOND * 1000
+
+
+@lru_cache(maxsize=_INTERNED_VALUES)
+def from_ns(nanoseconds: int) -> datetime:
+    """The moment in UTC, to the microsecond; raises BadRecord beyond the calendar."""
+    try:
+        return EPOCH + timedelta(microseconds=nanoseconds // 1000)
+    except OverflowError as error:
+        raise BadRecord(f"{nanoseconds} is no time") from error
+
+
+def _ruling(ruling: Ruling) -> Json:
+    return _without_nones(
+        {
+            "decision": _map_optional(ruling.decision, _decision),
+            "grants": [_grant(grant) for grant in ruling.grants] or None,
+            "lapse": _map_optional(ruling.lapse, _lapse),
+            "name": ruling.name,
+            "tags": ruling.tags or None,
+            "access": None if ruling.kept_access is Access.READ_WRITE else ruling.kept_access,
+            "origin": ruling.origin,
+        }
+    )
+
+
+def _read_ruling(fields: RecordReader) -> Ruling:
+    return Ruling(
+        decision=_map_optional(fields.maybe("decision", fields.inner), _read_decision),
+        grants=tuple(_read_grant(grant) for grant in fields.objects("grants")),
+        lapse=_map_optional(fields.maybe("lapse", fields.inner), _read_lapse),
+        name=fields.maybe("name", fields.text),
+        tags=fields.texts("tags"),
+        kept_access=fields.maybe("access", partial(fields.member, enum=Access))
+        or Access.READ_WRITE,
+        origin=fields.maybe("origin", fields.text),
+    )
+
+
+def _decision(decision: Decision) -> Json:
+    return _without_nones(
+        {
+            "verdict": decision.verdict.value,
+            "actor": _actor(decision.actor),
+            "at": to_ns(decision.at),
+            "identity": _map_optional(decision.identity, _identity),
+            "access": decision.access.value,
+            "expires": _map_optional(decision.expires, _expiry),
+            "number": decision.number or None,
+            "since": decision.since_ns,
+            "session": _map_optional(decision.session, _session),
+        }
+    )
+
+
+def _read_decision(fields: RecordReader) -> Decision:
+    return Decision(
+        fields.member("verdict", Verdict),
+        _read_actor(fields.inner("actor")),
+        _time(fields, "at"),
+        _map_optional(fields.maybe("identity", fields.inner), _read_identity),
+        fields.member("access", Access),
+        _map_optional(fields.maybe("expires", fields.inner), _read_expiry),
+        fields.maybe("number", fields.number) or 0,
+        fields.maybe("since", fields.number),
+        _map_optional(fields.maybe("session", fields.inner), _read_session),
+    )
+
+
+def _session(key: SessionKey) -> Json:
+    return {"id": key.id, "label": key.label}
+
+
+def _read_session(fields: RecordReader) -> SessionKey:
+    return SessionKey(fields.text("id"), fields.text("label"))
+
+
+def _expiry(expiry: Expiry) -> Json:
+    return {"at": to_ns(expiry.at), "boot": expiry.boot, "since_boot": expiry.since_boot_ns}
+
+
+def _read_expiry(fields: RecordReader) -> Expiry:
+    return Expiry(_time(fields, "at"), fields.text("boot"), fields.number("since_boot"))
+
+
+def _grant(grant: Grant) -> Json:
+    return _without_nones(
+        {
+            "actor": _actor(grant.actor),
+            "identity": _identity(grant.identity),
+            "at": to_ns(grant.at),
+            "since": grant.since_ns,
+        }
+    )
+
+
+def _read_grant(fields: RecordReader) -> Grant:
+    identity = _read_identity(fields.inner("identity"))
+    since_ns = fields.maybe("since", fields.number)
+    return Grant(_read_actor(fields.inner("actor")), identity, _time(fields, "at"), since_ns)
+
+
+def _lapse(lapse: Lapse) -> Json:
+    return _without_nones(
+        {
+            "reason": lapse.reason.value,
+            "at": to_ns(lapse.at),
+            "by": lapse.by,
+            "expires": _map_optional(lapse.expires, _expiry),
+            "number": lapse.number or None,
+            "for_session": 1 if lapse.for_session else None,
+        }
+    )
+
+
+def _read_lapse(fields: RecordReader) -> Lapse:
+    return Lapse(
+        fields.member("reason", LapseReason),
+        _time(fields, "at"),
+        fields.maybe("by", partial(fields.member, enum=ActorKind)),
+        _map_optional(fields.maybe("expires", fields.inner), _read_expiry),
+        fields.maybe("number", fields.number) or 0,
+        bool(fields.maybe("for_session", fields.number)),
+    )
+
+
+def _actor(actor: Actor) -> Json:
+    return {"kind": actor.kind.value, "detail": actor.detail}
+
+
+def _read_actor(fields: RecordReader) -> Actor:
+    return _shared_actor(fields.member("kind", ActorKind), fields.text("detail"))
+
+
+@lru_cache(maxsize=_INTERNED_VALUES)
+def _shared_actor(kind: ActorKind, detail: str) -> Actor:
+    return Actor(kind, detail)
+
+
+@lru_cache(maxsize=_INTERNED_VALUES)
+def _shared_bytes(value: bytes) -> bytes:
+    return value
+
+
+def _identity(identity: Identity) -> Json:
+    return _without_nones(
+        {
+            "filesystem": identity.filesystem.hex(),
+            "inode": identity.inode,
+            "handle": _map_optional(identity.handle, bytes.hex),
+            "born": identity.born_ns,
+            "owner": identity.owner,
+            "git": identity.git,
+            "git_target": _map_optional(identity.git_target, _identity),
+            "git_born": identity.git_born_ns,
+        }
+    )
+
+
+def _read_identity(fields: RecordReader) -> Identity:
+    return Identity(
+        filesystem=_shared_bytes(fields.hexed("filesystem")),
+        inode=fields.number("inode"),
+        handle=fields.maybe("handle", fields.hexed),
+        born_ns=fields.maybe("born", fields.number),
+        owner=fields.number("owner"),
+        git=fields.maybe("git", partial(fields.member, enum=GitEntry)),
+        git_target=_map_optional(fields.maybe("git_target", fields.inner), _read_identity),
+        git_born_ns=fields.maybe("git_born", fields.number),
+    )
+
+
+def _map_optional(value: Source | None, function: Callable[[Source], Value]) -> Value | None:
+    return None if value is None else function(value)
+
+
+def _without_nones(fields: Mapping[str, object]) -> Json:
+    return {key: value for key, value in fields.items() if value is not None}
+
+
+def _canonical(fields: Mapping[str, object]) -> str:
+    return json.dumps(
+        _without_nones(fields), sort_keys=True, separators=(",", ":"), allow_nan=False
+    )
+
+
+def _time(fields: RecordReader, key: str) -> datetime:
+    return from_ns(fields.number(key))
+
+
+_FINGERPRINT_LENGTH = 32
+
+
+def identity_fingerprint(identity: Identity | None) -> str:
+    """The word: another directory has another one, and so has this one once its owner, or where
+    its `.git` leads, is another. Empty for what has no identity, such as a URI."""
+    if identity is None:
+        return ""
+    return hashlib.sha256(repr(identity).encode()).hexdigest()[:_FINGERPRINT_LENGTH]

@@ -1,0 +1,487 @@
+"""Decide whether a caller may give commands, from facts about its processes and terminal. Pure.
+
+The names of terminals, from their device numbers. Sources: proc(5), pts(4), Linux's
+Documentation/admin-guide/devices.txt, and sys/types.h of macOS.
+
+Decide whether a caller may give commands. Pure: facts about processes in, a finding out.
+
+The guard judges a caller by the processes that started it (its lineage), by the programs that use
+MCP (the hosts), and by the program that holds its terminal. A fact that nobody could see counts
+against the caller: without a terminal it is refused, and with one it has to type a word there.
+
+The same user id is not a boundary. A program that means to can get around every fact here. The
+guard stops and records casual self-approval.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum, StrEnum, auto
+from itertools import product
+
+from rootsd.core.agents import Agent
+from rootsd.core.labels import safe_label
+
+_PTS_MAJORS = range(136, 144)
+_PTS_PER_MAJOR = 256
+_CONSOLES_MAJOR = 4
+_CONSOLES = 64
+_MAC_MAJOR = 16
+
+
+def terminal_name(device: int) -> str:
+    """Return what people call the terminal `device`: `pts/1`, `tty1`, `ttyS0`, or `ttys001`.
+
+    On Linux `device` is `tty_nr` of /proc/PID/stat, on macOS the terminal's `st_rdev`. A device
+    of another kind is named by its numbers.
+    """
+    major, minor = device >> 8 & 0xFF, device & 0xFF | device >> 12 & 0xFFF00
+    if major in _PTS_MAJORS:
+        return f"pts/{(major - _PTS_MAJORS.start) * _PTS_PER_MAJOR + minor}"
+    if device >> 24 == _MAC_MAJOR:
+        return f"ttys{device & 0xFFFFFF:03}"
+    if major == _CONSOLES_MAJOR:
+        return f"tty{minor}" if minor < _CONSOLES else f"ttyS{minor - _CONSOLES}"
+    return f"terminal {major}:{minor}"
+
+
+class Guard(StrEnum):
+    """Who may decide."""
+
+    AGENTS = "agents"
+    """Every caller that no agent started, as far as the facts show."""
+    TERMINAL = "terminal"
+    """The same, and only on a terminal where a person types the word that the guard shows."""
+    OFF = "off"
+    """Every process with this user id."""
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """The facts about one process.
+
+    `started` orders processes and distinguishes two that had the same pid. `terminal` is the
+    device number of the controlling terminal, or 0. `markers` are the requested variables that
+    its environment holds. `folder` is its working directory; empty where it is not known, or where
+    the process sees other processes than the daemon does.
+    """
+
+    pid: int
+    started: int
+    parent: int
+    name: bytes
+    arguments: tuple[bytes, ...] = ()
+    terminal: int = 0
+    control_group: bytes = b""
+    markers: frozenset[str] = frozenset()
+    folder: bytes = field(default=b"", compare=False)
+
+    @property
+    def key(self) -> tuple[int, int]:
+        """The pid and the start time: no other process since the system started has both."""
+        return self.pid, self.started
+
+
+ProcessChain = Sequence[Process]
+"""A process, then the process that started it, and so on, without the first of the system."""
+
+
+class LineageCompleteness(StrEnum):
+    """How much of a lineage was seen."""
+
+    COMPLETE = "complete"
+    CUT_OFF = "cut off"
+    """It has more ancestors, or a larger environment, than the look reads."""
+    LATE = "late"
+    """The look ran out of time."""
+    UNAVAILABLE = "unavailable"
+    """Nobody could look: the helper process is missing or does not answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lineage:
+    """What was seen of a process and its ancestors. A process that is gone has none."""
+
+    processes: tuple[Process, ...] = ()
+    completeness: LineageCompleteness = LineageCompleteness.COMPLETE
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether nothing is missing from it."""
+        return self.completeness is LineageCompleteness.COMPLETE
+
+
+@dataclass(frozen=True, slots=True)
+class TerminalHolder:
+    """A process that has the master side of a terminal open: it reads and types there.
+
+    `displays` are the device numbers of the other terminals that it has open. For a multiplexer
+    such as tmux, they are the terminals of its clients.
+    """
+
+    lineage: Lineage
+    displays: tuple[int, ...] = ()
+
+
+TerminalHolders = Mapping[int, tuple[TerminalHolder, ...]]
+"""The holders of terminals, by device number."""
+
+
+class GuardAction(Enum):
+    """What the guard does with a command."""
+
+    ADMIT = auto()
+    CHALLENGE = auto()
+    REFUSE = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class GuardDecision:
+    """`why` completes the sentence "this is refused, since ..."."""
+
+    response: GuardAction
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """The process that sent a command. `terminals` has the holders of its terminal and, for a
+    multiplexer, of the terminals of its clients."""
+
+    lineage: Lineage
+    has_gone: bool = False
+    terminals: TerminalHolders = field(default_factory=dict)
+
+    @property
+    def process(self) -> Process | None:
+        """The calling process itself; None if it was not seen."""
+        return self.lineage.processes[0] if self.lineage.processes else None
+
+    @property
+    def has_terminal(self) -> bool:
+        """Whether it was seen to have a controlling terminal."""
+        return self.process is not None and self.process.terminal != 0
+
+
+@dataclass(frozen=True, slots=True)
+class McpHosts:
+    """The processes that hold an MCP connection or started one that does.
+
+    `are_all_known` is false while the guard could not see who started one of the connections.
+    """
+
+    processes: tuple[Process, ...] = ()
+    are_all_known: bool = True
+
+
+_ADMITTED = GuardDecision(GuardAction.ADMIT)
+_GONE = GuardDecision(GuardAction.REFUSE, "the process that sent it is gone")
+_UNSEEN = GuardDecision(
+    GuardAction.REFUSE, "the helper process does not answer, so rootsd cannot see who asks"
+)
+_MISSING_FACTS = {
+    LineageCompleteness.CUT_OFF: (
+        "it has too many ancestors, or its environment is too large, to inspect"
+    ),
+    LineageCompleteness.LATE: "the look at its ancestors took too long",
+    LineageCompleteness.UNAVAILABLE: _UNSEEN.why,
+}
+_HOSTS_UNSEEN = "the look at the programs that use MCP was not complete"
+_ALWAYS = GuardDecision(GuardAction.CHALLENGE, "the guard asks every time")
+
+_SHELLS = frozenset({"sh", "ash", "bash", "dash", "fish", "ksh", "mksh", "zsh"})
+_INTERPRETERS = frozenset({"bun", "deno", "node", "nodejs", "ruby"}) | _SHELLS
+_PYTHON = re.compile(r"(python|pypy)[\d.]*$")
+# They only stand between an agent and the bridge that it starts.
+_LAUNCHERS = frozenset(
+    {"direnv", "env", "mise", "nice", "nohup", "npm", "npx", "pipx", "timeout", "uv", "uvx"}
+    | {"npm-cli", "npx-cli"}
+)
+# They start whatever anybody asks for, people above all.
+_SERVICES = frozenset(
+    {"anacron", "at", "atd", "cron", "crond", "dbus-daemon", "fcron", "init", "launchd", "login"}
+    | {"runit", "runsvdir", "s6-svscan", "screen", "sshd", "sshd-session", "supervisord"}
+    | {"systemd", "tmux: server", "tmux"}
+)
+# They show the terminals that they hold on the terminals of their clients.
+_MULTIPLEXERS = frozenset({"screen", "tmux: server"})
+_SHARED_GROUP = re.compile(rb"(?:|/|.*/(?:session-[^/]*\.scope|user@\d+\.service|init\.scope))$")
+_EXTENSIONS = (".js", ".mjs", ".cjs", ".py", ".rb")
+
+
+def judge_caller(
+    guard: Guard, caller: Caller, hosts: McpHosts, agents: Sequence[Agent]
+) -> GuardDecision:
+    """Return what the guard does with a command of `caller`."""
+    if guard is Guard.OFF:
+        return _ADMITTED
+    lineage = caller.lineage
+    if lineage.completeness is LineageCompleteness.UNAVAILABLE:
+        return _UNSEEN
+    if caller.has_gone or caller.process is None:
+        return _GONE
+    if why := next(_proofs_of_agent(lineage.processes, agents), None):
+        return GuardDecision(GuardAction.REFUSE, why)
+    if why := next(_signs(caller, hosts, agents), None):
+        # An editor may have started both, and on a terminal a person can answer.
+        return GuardDecision(
+            GuardAction.CHALLENGE if caller.has_terminal else GuardAction.REFUSE, why
+        )
+    if guard is Guard.TERMINAL:
+        if not caller.has_terminal:
+            return GuardDecision(
+                GuardAction.REFUSE, "the guard requires a terminal, and it has none"
+            )
+        return _ALWAYS
+    return _ADMITTED
+
+
+def _signs(caller: Caller, hosts: McpHosts, agents: Sequence[Agent]) -> Iterator[str]:
+    """Yield each reason to doubt that a person asks."""
+    lineage = caller.lineage
+    yield from _signs_above(lineage.processes, hosts, agents)
+    if not lineage.is_complete:
+        yield _MISSING_FACTS[lineage.completeness]
+    if not hosts.are_all_known:
+        yield _HOSTS_UNSEEN
+    if caller.process is None:
+        return
+    if caller.has_terminal:
+        judged = _TerminalJudge(caller.terminals, hosts, agents)
+        if why := judged.why_made_by_agent(caller.process.terminal):
+            yield why
+        return
+    for host in hosts.processes:
+        if _shares_group(lineage.processes, host):
+            named = describe_process(host)
+            yield f"it has no terminal, and the control group of {named}, which uses MCP"
+
+
+@dataclass(frozen=True, slots=True)
+class _TerminalJudge:
+    """Finds out whether an agent made a terminal for itself."""
+
+    terminals: TerminalHolders
+    hosts: McpHosts
+    agents: Sequence[Agent]
+
+    def why_made_by_agent(self, terminal: int, seen: frozenset[int] = frozenset()) -> str | None:
+        """Return what shows that an agent made `terminal`, or None.
+
+        One holder without such a sign is enough for None: a program may have inherited the
+        descriptor of a terminal that it never uses. `seen` are the terminals above this one.
+        """
+        holders = self.terminals.get(terminal, ())
+        signs = [self._sign_of(holder, seen | {terminal}) for holder in holders]
+        return signs[0] if signs and all(signs) else None
+
+    def _sign_of(self, holder: TerminalHolder, seen: frozenset[int]) -> str | None:
+        why = next(_signs_of_holder(holder, self.hosts, self.agents), None)
+        if why is None or not _multiplexes(holder):
+            return why
+        # A person sees it on a terminal that no agent made.
+        displays = (display for display in holder.displays if display not in seen)
+        if any(self.why_made_by_agent(display, seen) is None for display in displays):
+            return None
+        return why
+
+
+def _signs_of_holder(
+    holder: TerminalHolder, hosts: McpHosts, agents: Sequence[Agent]
+) -> Iterator[str]:
+    line = holder.lineage.processes
+    if not line:
+        return
+    if not holder.lineage.is_complete:
+        named = describe_process(line[0])
+        yield f"rootsd cannot see who started {named}, which holds its terminal"
+    holds = f"{describe_process(line[0])} holds its terminal"
+    for why in (*_proofs_of_agent(line, agents), *_host_signs(line, hosts)):
+        yield f"{holds}, and {why}"
+    for host in hosts.processes:
+        if _was_made_beside(line, host):
+            yield f"{holds}, in the control group of {describe_process(host)}, which uses MCP"
+
+
+def _was_made_beside(holder: ProcessChain, host: Process) -> bool:
+    """Return whether the holder of a terminal shares the host's own control group, and was
+    started after the host by something that shows nothing older.
+
+    A new tab or a terminal inside an editor has an older program above it. A group that a whole
+    login shares says nothing.
+    """
+    group = holder[0].control_group
+    if group != host.control_group or _SHARED_GROUP.match(group):
+        return False
+    return _origin(holder).started > host.started and not _is_service(holder[0])
+
+
+def _origin(line: ProcessChain) -> Process:
+    """Return the oldest ancestor in `line` that is not a service, or the process itself."""
+    origin = line[0]
+    for process in line[1:]:
+        if not _SERVICES.isdisjoint(_names(process)):
+            break
+        origin = process
+    return origin
+
+
+def _multiplexes(holder: TerminalHolder) -> bool:
+    line = holder.lineage.processes
+    return bool(line) and not _MULTIPLEXERS.isdisjoint(_names(line[0]))
+
+
+def _is_service(process: Process) -> bool:
+    names = _names(process)
+    return not _SERVICES.isdisjoint(names) and _MULTIPLEXERS.isdisjoint(names)
+
+
+def _proofs_of_agent(line: ProcessChain, agents: Sequence[Agent]) -> Iterator[str]:
+    for process, agent in product(line, agents):
+        if is_agent(process, agent):
+            yield f"{agent.label} started it ({describe_process(process)})"
+        if marks := agent.markers & process.markers:
+            yield _marked(agent, marks, process)
+
+
+def _signs_above(line: ProcessChain, hosts: McpHosts, agents: Sequence[Agent]) -> Iterator[str]:
+    for process, agent in product(line, agents):
+        if marks := agent.hints & process.markers:
+            yield _marked(agent, marks, process)
+    yield from _host_signs(line, hosts)
+
+
+def _host_signs(line: ProcessChain, hosts: McpHosts) -> Iterator[str]:
+    known = {host.key for host in hosts.processes}
+    for process in line:
+        if process.key in known:
+            yield f"{describe_process(process)} started it, and uses MCP"
+
+
+def _marked(agent: Agent, marks: Collection[str], process: Process) -> str:
+    names = ", ".join(sorted(marks))
+    return f"{agent.label} started it ({names} is set for {describe_process(process)})"
+
+
+def _shares_group(line: ProcessChain, host: Process) -> bool:
+    """Return whether the caller's control group is evidence that the host started it.
+
+    In a group that a whole login shares, it is evidence only for an orphan: nothing shows what
+    started it, and it is younger than the host. A person's own orphan looks the same.
+    """
+    if line[0].control_group != host.control_group:
+        return False
+    if not _SHARED_GROUP.match(host.control_group):
+        return True
+    top = line[-1]
+    return top.started > host.started and _SERVICES.isdisjoint(_names(top))
+
+
+def is_agent(process: Process, agent: Agent) -> bool:
+    """Return whether `process` is a program of `agent`."""
+    if not agent.names.isdisjoint(_names(process)):
+        return True
+    script = _script(process)
+    return script is not None and any(part in script for part in agent.packages)
+
+
+def mcp_hosts_in(line: ProcessChain) -> Iterator[Process]:
+    """Yield the processes that count as using MCP because the first in `line` is connected.
+
+    They are the connected process and, for our bridge or relay, the program that started it,
+    through shells and launchers. A shell that a person types into is none, nor is a service.
+    """
+    if line:
+        yield line[0]
+    if not line or not _is_proxy(line[0]):
+        return
+    for process in line[1:]:
+        if _is_typed_into(process) or not _SERVICES.isdisjoint(_names(process)):
+            return
+        yield process
+        if not _only_launches(process):
+            return
+
+
+def describe_process(process: Process) -> str:
+    """Return a process in a few words that are safe to show."""
+    return f"{safe_label(process.name)}, pid {process.pid}"
+
+
+def describe_caller(caller: Caller) -> str:
+    """Return the caller in a few words for the log: the programs above it, and its terminal."""
+    if caller.process is None:
+        return "nobody could see who"
+    names = " < ".join(safe_label(process.name) for process in caller.lineage.processes[1:5])
+    terminal = caller.process.terminal
+    where = terminal_name(terminal) if terminal else "no terminal"
+    return f"pid {caller.process.pid}, {names or 'started by nobody'}, {where}"
+
+
+def _names(process: Process) -> set[str]:
+    """What a process is called: by the kernel, by itself, and by the script that it runs."""
+    names = {_text(process.name)}
+    if process.arguments:
+        names.add(_base(process.arguments[0]).lstrip("-"))
+    script = _script(process)
+    if script is not None:
+        name = script.rpartition("/")[2]
+        names.add(name)
+        names.update(name.removesuffix(end) for end in _EXTENSIONS if name.endswith(end))
+    return names
+
+
+def _script(process: Process) -> str | None:
+    """What an interpreter runs: the path of a script, or for Python the name of a module."""
+    if not process.arguments or not _interprets(_base(process.arguments[0]).lstrip("-")):
+        return None
+    rest = [_text(argument) for argument in process.arguments[1:]]
+    for place, argument in enumerate(rest):
+        if argument in ("-c", "-e", "-p", "--eval", "--print"):
+            return None
+        if argument == "-m":
+            return "/".join(rest[place + 1 : place + 2])
+        if not argument.startswith("-"):
+            return argument
+    return None
+
+
+def _interprets(name: str) -> bool:
+    return name in _INTERPRETERS or _PYTHON.match(name) is not None
+
+
+def _is_typed_into(process: Process) -> bool:
+    """Whether it is a shell with neither a command nor a script."""
+    if not process.arguments or _base(process.arguments[0]).lstrip("-") not in _SHELLS:
+        return False
+    return all(
+        argument.startswith((b"-", b"+")) and not _has_command(argument)
+        for argument in process.arguments[1:]
+    )
+
+
+def _has_command(flag: bytes) -> bool:
+    return not flag.startswith(b"--") and b"c" in flag[1:]
+
+
+def _is_proxy(process: Process) -> bool:
+    words = [_base(argument) for argument in process.arguments]
+    if "rootsd" not in words:
+        return False
+    verbs = (word for word in words[words.index("rootsd") + 1 :] if not word.startswith("-"))
+    return next(verbs, None) in ("bridge", "run")
+
+
+def _only_launches(process: Process) -> bool:
+    names = _names(process)
+    return not (_LAUNCHERS | _SHELLS).isdisjoint(names)
+
+
+def _base(path: bytes) -> str:
+    return _text(path.rpartition(b"/")[2])
+
+
+def _text(raw: bytes) -> str:
+    return raw.decode("utf-8", "surrogateescape")

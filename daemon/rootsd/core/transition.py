@@ -1,0 +1,356 @@
+"""Apply one input to one project. No other code changes a project.
+
+An observation moves the sighting and can take an approval away; it can never give one. An order
+moves the ruling, or is refused. Both come in as values, so that the whole behaviour is a table.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+from typing import assert_never
+
+from rootsd.core.errors import CannotUndo, IdentityChanged, NotPresent, UnknownProject
+from rootsd.core.inputs import (
+    ApprovalExpired,
+    Approve,
+    Deny,
+    Fact,
+    Forget,
+    ProjectGone,
+    ProjectObserved,
+    ProjectOrder,
+    ProjectUnreachable,
+    ProjectUnsafe,
+    Reinstate,
+    Rename,
+    Restore,
+    Retag,
+    SessionEnded,
+)
+from rootsd.core.labels import safe_label
+from rootsd.core.model import (
+    UNDECIDED,
+    Access,
+    ActorKind,
+    Decision,
+    Identity,
+    IncompleteReason,
+    Lapse,
+    LapseReason,
+    ObservedState,
+    Presence,
+    Project,
+    ProjectKind,
+    Ruling,
+    Verdict,
+)
+
+NO_STABLE_IDENTITY = "its file system does not tell a folder from another one that takes its place"
+_HAZARDS = {
+    LapseReason.EXPOSED: "others can write to it or to a folder above it",
+    LapseReason.REFUSED_PLACE: "it lies in a place that can never be a root",
+    LapseReason.REPLACED: "it was replaced",
+    LapseReason.RETARGETED: "its git data lies elsewhere",
+    LapseReason.STORE_RESTORED: "the store was restored",
+    LapseReason.EXPIRED: "its approval ended",
+    LapseReason.SESSION_ENDED: "its approval ended with a session",
+}
+
+
+def apply_input(
+    project: Project | None, event: Fact | ProjectOrder, new_id: str, now: datetime
+) -> Project | None:
+    """`project` after `event`, or None where nothing is left to keep.
+
+    `new_id` names a project seen for the first time. Raises OrderRefused, and then only for
+    orders: UnknownProject, NotPresent, IdentityChanged. Raises ValueError for a sighting that
+    nothing can have made: a folder at no path, a URI at one.
+    """
+    match event:
+        case ProjectObserved():
+            if not event.proposed and (project is None or _is_mere_proposal(project)):
+                return None
+            return _sighted(project, event, new_id, now)
+        case ProjectGone():
+            if project is not None and event.lapse is not None:
+                project = _lapsed(project, event.lapse, now)
+            return _absent(project, Presence.MISSING, now)
+        case ProjectUnreachable():
+            return _absent(project, Presence.SUSPENDED, now)
+        case ProjectUnsafe():
+            return _hazardous(project, event, now) if project else None
+        case ApprovalExpired():
+            return _expired(project, event, now) if project else None
+        case SessionEnded():
+            return _left_behind(project, event, now) if project else None
+        case _:
+            return _ordered(_known(project, event), event, now)
+
+
+def _ordered(project: Project, order: ProjectOrder, now: datetime) -> Project | None:
+    match order:
+        case Approve():
+            return _approved(project, order, now)
+        case Reinstate():
+            return _reinstated(project, order)
+        case Deny():
+            return _denied(project, order, now)
+        case Forget():
+            return _forgotten(project)
+        case Rename():
+            return replace(project, ruling=replace(project.ruling, name=order.name))
+        case Retag():
+            tags = tuple(sorted({*project.ruling.tags, *order.on}.difference(order.off)))
+            return replace(project, ruling=replace(project.ruling, tags=tags))
+        case Restore():
+            return _restored(project, order, now)
+        case _:
+            assert_never(order)
+
+
+def _sighted(
+    project: Project | None, event: ProjectObserved, new_id: str, now: datetime
+) -> Project:
+    if event.path.startswith(b"/") is (event.kind is ProjectKind.URI):
+        raise ValueError("a folder's path is absolute, and a URI is no path")
+    seen = ObservedState(
+        kind=event.kind,
+        identity=event.identity,
+        first_seen=now,
+        incomplete=event.incomplete,
+        main_checkout=event.main_checkout,
+        named=event.named,
+    )
+    if project is None:
+        return Project(path=event.path, id=new_id, sighting=seen)
+    old = project.sighting
+    if old.identity == seen.identity or _is_same(old.identity, seen.identity):
+        seen = replace(seen, first_seen=old.first_seen)
+    if (reason := _why_lapsed(project, seen)) is not None:
+        project = _lapsed(project, reason, now)
+    elif seen.identity is not None:
+        project = _without_another_link(project, seen.identity, now)
+    return replace(project, sighting=seen)
+
+
+def _without_another_link(project: Project, seen: Identity, now: datetime) -> Project:
+    """Return `project` without its grant as a worktree if another `.git` file is there now.
+
+    A grant of version 0.1.0 does not say which file it was. It stays, and counts for nothing.
+    """
+    ruling = project.ruling
+    kept = tuple(
+        grant
+        for grant in ruling.grants
+        if grant.actor.kind is not ActorKind.MAIN_CHECKOUT
+        or grant.identity.git_born_ns is None
+        or grant.identity.keeps_git_file(seen)
+    )
+    if kept == ruling.grants:
+        return project
+    rest = replace(ruling, grants=kept)
+    if rest.approves:
+        return replace(project, ruling=rest)
+    return _lapsed(project, LapseReason.RETARGETED, now)
+
+
+def _why_lapsed(project: Project, seen: ObservedState) -> LapseReason | None:
+    """Why what is seen now is not what was approved; None also where nothing was approved."""
+    if seen.kind is ProjectKind.URI:
+        return None
+    ruling = project.ruling
+    approved = [grant.identity for grant in ruling.grants]
+    if ruling.decision is not None and ruling.decision.verdict is Verdict.APPROVED:
+        approved.append(ruling.decision.identity) if ruling.decision.identity else None
+    if not approved:
+        return None
+    now = seen.identity
+    if now is None or not all(identity.same_as(now) for identity in approved):
+        return LapseReason.REPLACED
+    if not all(identity.keeps_git(now) for identity in approved):
+        return LapseReason.RETARGETED
+    return LapseReason.RETARGETED if _is_of_another(project.sighting, seen) else None
+
+
+def _is_of_another(before: ObservedState, seen: ObservedState) -> bool:
+    """Whether a worktree has come to another main checkout. While its git data are out of reach
+    nobody can say of which it is."""
+    if IncompleteReason.NO_GIT_DIR in (before.incomplete, seen.incomplete):
+        return False
+    return before.main_checkout != seen.main_checkout
+
+
+def has_stable_identity(identity: Identity | None) -> bool:
+    """Whether a folder of this identity could be told from another one in its place. What has no
+    identity is no folder, or was not looked at."""
+    return identity is None or identity.same_as(identity)
+
+
+def _is_mere_proposal(project: Project) -> bool:
+    """Whether nobody has decided about `project`, labelled it, or called it a project."""
+    return project.ruling == UNDECIDED and not project.sighting.named
+
+
+def _is_same(one: Identity | None, other: Identity | None) -> bool:
+    return one is not None and other is not None and one.same_as(other)
+
+
+def _absent(project: Project | None, presence: Presence, now: datetime) -> Project | None:
+    if project is None or project.sighting.kind is ProjectKind.URI:
+        return project
+    if presence is Presence.MISSING and project.ruling == UNDECIDED:
+        return None
+    seen = project.sighting
+    since = now if seen.presence is Presence.PRESENT else seen.absent_since
+    return replace(project, sighting=replace(seen, presence=presence, absent_since=since))
+
+
+def _hazardous(project: Project, event: ProjectUnsafe, now: datetime) -> Project:
+    marked = replace(project, sighting=replace(project.sighting, hazard=event.reason))
+    return _lapsed(marked, event.reason, now)
+
+
+def _lapsed(project: Project, reason: LapseReason, now: datetime) -> Project:
+    """Without its approvals; a denial stays. Name, tags and access are kept for the next."""
+    ruling = project.ruling
+    decision = ruling.decision
+    approved = decision is not None and decision.verdict is Verdict.APPROVED
+    if not ruling.approves:
+        return project
+    return replace(
+        project,
+        ruling=replace(
+            ruling,
+            decision=None if approved else decision,
+            grants=(),
+            lapse=make_lapse(decision, reason, now),
+            kept_access=ruling.access,
+        ),
+    )
+
+
+def make_lapse(
+    decision: Decision | None, reason: LapseReason, now: datetime, by: ActorKind | None = None
+) -> Lapse:
+    """Return what remains of `decision`, if there is one, when an approval lapses."""
+    if decision is None:
+        return Lapse(reason, now, by)
+    for_session = decision.session is not None
+    return Lapse(reason, now, by, decision.expires, decision.number, for_session)
+
+
+def _expired(project: Project, event: ApprovalExpired, now: datetime) -> Project:
+    """Without the approval that had an end; what a rule grants besides has none."""
+    decision = project.ruling.decision
+    if decision is None or decision.expires != event.expires:
+        return project
+    return _ended(project, LapseReason.EXPIRED, now)
+
+
+def _left_behind(project: Project, event: SessionEnded, now: datetime) -> Project:
+    """Without the approval that was for a session alone, which is over."""
+    decision = project.ruling.decision
+    if decision is None or decision.session != event.session:
+        return project
+    return _ended(project, LapseReason.SESSION_ENDED, now)
+
+
+def _ended(project: Project, reason: LapseReason, now: datetime) -> Project:
+    ruling = project.ruling
+    # What one session was given says nothing about a later approval.
+    kept = Access.READ_WRITE if reason is LapseReason.SESSION_ENDED else ruling.access
+    ended = replace(ruling, decision=None, lapse=Lapse(reason, now), kept_access=kept)
+    return replace(project, ruling=ended)
+
+
+def _known(project: Project | None, order: ProjectOrder) -> Project:
+    if project is None:
+        raise UnknownProject(
+            f"no project is known at {safe_label(order.path, limit=None)}", "rootsd scan"
+        )
+    return project
+
+
+def _approved(project: Project, order: Approve, now: datetime) -> Project:
+    _check_approvable(project, order.identity)
+    decision = Decision(
+        Verdict.APPROVED,
+        order.actor,
+        now,
+        order.identity,
+        order.access,
+        order.expires,
+        order.number or 0,
+        order.since_ns,
+        order.session,
+    )
+    return replace(
+        project,
+        ruling=Ruling(
+            decision=decision,
+            grants=project.ruling.grants,
+            name=order.name or project.ruling.name,
+            tags=tuple(sorted({*project.ruling.tags, *order.tags})),
+            origin=order.origin,
+        ),
+    )
+
+
+def _reinstated(project: Project, order: Reinstate) -> Project:
+    """It waits, as if it had never been approved but for its name, tags and access."""
+    _check_approvable(project, order.approval.identity)
+    return replace(project, ruling=replace(project.ruling, lapse=None))
+
+
+def _restored(project: Project, order: Restore, now: datetime) -> Project | None:
+    """What rules had granted is not brought back: they speak for themselves."""
+    shown = safe_label(project.path, limit=None)
+    if replace(project.ruling, grants=()) != replace(order.undone, grants=()):
+        raise CannotUndo(f"something else was decided about {shown} meanwhile", "rootsd log")
+    decision = order.ruling.decision
+    if decision is not None and decision.verdict is Verdict.APPROVED:
+        _check_approvable(project, decision.identity)
+        if decision.expires is not None and decision.expires.at <= now:
+            raise CannotUndo(f"the approval of {shown} would have ended", "rootsd approve REF")
+    restored = replace(project, ruling=replace(order.ruling, grants=()))
+    is_gone = project.sighting.presence is Presence.MISSING
+    return None if is_gone and restored.ruling == UNDECIDED else restored
+
+
+def _check_approvable(project: Project, shown_then: Identity | None) -> None:
+    seen = project.sighting
+    shown = safe_label(project.path, limit=None)
+    if seen.presence is not Presence.PRESENT:
+        raise NotPresent(f"{shown} is {seen.presence.value}", "rootsd scan")
+    if seen.incomplete is not None:
+        raise NotPresent(
+            f"{shown} is incomplete: {seen.incomplete.value}",
+            "finish or remove it, then rootsd scan",
+        )
+    if seen.hazard is not None:
+        raise NotPresent(f"{shown} cannot be published: {_HAZARDS[seen.hazard]}", "rootsd scan")
+    if not has_stable_identity(seen.identity):
+        raise NotPresent(f"{shown} cannot be approved: {NO_STABLE_IDENTITY}", "rootsd ls")
+    if seen.kind is not ProjectKind.URI and not (
+        shown_then is not None
+        and seen.identity is not None
+        and shown_then.holds_for(seen.identity)
+    ):
+        raise IdentityChanged(
+            f"{shown} is not the folder you were shown: it was replaced", "rootsd pending"
+        )
+
+
+def _denied(project: Project, order: Deny, now: datetime) -> Project:
+    """A denial binds to the path: it needs no identity and outlives whatever lies there."""
+    ruling = project.ruling
+    decision = Decision(Verdict.DENIED, order.actor, now)
+    return replace(project, ruling=Ruling(decision=decision, name=ruling.name, tags=ruling.tags))
+
+
+def _forgotten(project: Project) -> Project | None:
+    """What is not on the disk (any more) is dropped: nothing would ever find it again."""
+    if project.sighting.presence is Presence.MISSING or project.sighting.kind is ProjectKind.URI:
+        return None
+    return replace(project, ruling=UNDECIDED)

@@ -1,0 +1,155 @@
+"""Find which decisions of a history can be undone, and what was in force before them.
+
+The decisions about one subject form a stack: each lies on the one before, and an undoing takes the
+topmost away. What rules grant lies on nobody's way: it is given anew, or not, when something else
+is decided. What was undone is not undone again; whoever wants it decides so anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from rootsd.core.changes import ChangeVerb
+from rootsd.core.errors import CannotUndo
+from rootsd.core.history import EventSubject, HistoryEvent
+
+_NO_ORDERS = (
+    ChangeVerb.REFUSED,
+    ChangeVerb.AGENT_COMMAND,
+    ChangeVerb.PARENT_ADDED,
+    ChangeVerb.PARENT_REMOVED,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class UndoStep:
+    """One decision that is to be taken back: `event`, the one that it lies on, and the `last` of
+    all events about its subject."""
+
+    event: HistoryEvent
+    before: HistoryEvent | None
+    last: HistoryEvent
+
+
+def last_undoable_order(events: Sequence[HistoryEvent]) -> tuple[HistoryEvent, ...]:
+    """The newest order of a person in `events` that was not undone, with all that it decided,
+    oldest first; empty where there is none.
+
+    One order is stored at one moment, in one piece.
+    """
+    undone: dict[EventSubject, int] = {}
+    for at in range(len(events) - 1, -1, -1):
+        event = events[at]
+        if event.verb is ChangeVerb.UNDONE:
+            undone[event.subject] = undone.get(event.subject, 0) + 1
+        elif not _is_order(event):
+            continue
+        elif undone.get(event.subject, 0):
+            undone[event.subject] -= 1
+        else:
+            return tuple(_of_one_order(events[: at + 1]))
+    return ()
+
+
+def plan_undo(
+    targets: Sequence[HistoryEvent], events: Iterable[HistoryEvent]
+) -> tuple[UndoStep, ...]:
+    """How to take `targets` back, of all `events` from the first. Raises CannotUndo."""
+    for target in targets:
+        _check_is_order(target)
+    wanted = {target.subject: target for target in targets}
+    stacks: dict[EventSubject, list[HistoryEvent]] = {subject: [] for subject in wanted}
+    last = dict(wanted)
+    by_whom: dict[int, int] = {}
+    for event in events:
+        if (stack := stacks.get(event.subject)) is None:
+            continue
+        last[event.subject] = event
+        if event.verb is ChangeVerb.UNDONE:
+            _drop_grants(stack)
+            if stack:
+                by_whom[stack.pop().seq] = event.seq
+        else:
+            stack.append(event)
+    return tuple(
+        UndoStep(target, _before(target, stacks[target.subject], by_whom), last[target.subject])
+        for target in targets
+    )
+
+
+def undone_events(events: Iterable[HistoryEvent]) -> dict[int, HistoryEvent]:
+    """Return the event that each undoing among `events` took back, by the undoing's number.
+
+    `events` are all events from the first.
+    """
+    stacks: dict[EventSubject, list[HistoryEvent]] = {}
+    found: dict[int, HistoryEvent] = {}
+    for event in events:
+        stack = stacks.setdefault(event.subject, [])
+        if event.verb is not ChangeVerb.UNDONE:
+            stack.append(event)
+            continue
+        _drop_grants(stack)
+        if stack:
+            found[event.seq] = stack.pop()
+    return found
+
+
+def _is_order(event: HistoryEvent) -> bool:
+    if event.verb in _NO_ORDERS:
+        return False
+    actor = event.decided_by()
+    return actor is not None and actor.kind.may_decide
+
+
+def _of_one_order(events: Sequence[HistoryEvent]) -> list[HistoryEvent]:
+    newest = events[-1]
+    order: list[HistoryEvent] = []
+    for event in reversed(events):
+        if (event.at_ns, event.actor, event.verb) != (newest.at_ns, newest.actor, newest.verb):
+            break
+        order.append(event)
+    return order[::-1]
+
+
+def _check_is_order(target: HistoryEvent) -> None:
+    if target.verb is ChangeVerb.REFUSED:
+        raise CannotUndo(f"{target.seq} in the log was refused: it changed nothing", "rootsd log")
+    if target.verb in (ChangeVerb.PARENT_ADDED, ChangeVerb.PARENT_REMOVED):
+        way = "add" if target.verb is ChangeVerb.PARENT_REMOVED else "rm"
+        raise CannotUndo(
+            f"{target.seq} in the log changed the configuration", f"rootsd parent {way} PATH"
+        )
+    if target.verb is ChangeVerb.UNDONE:
+        raise CannotUndo(
+            f"{target.seq} in the log took something back; to have it so again, say it anew",
+            "rootsd log",
+        )
+    if not _is_order(target):
+        raise CannotUndo(
+            f"{target.seq} in the log ({target.verb.value}) is nobody's order: decide anew",
+            "rootsd approve REF",
+        )
+
+
+def _drop_grants(stack: list[HistoryEvent]) -> None:
+    while stack and stack[-1].verb is ChangeVerb.GRANTED:
+        stack.pop()
+
+
+def _before(
+    target: HistoryEvent, stack: list[HistoryEvent], by_whom: dict[int, int]
+) -> HistoryEvent | None:
+    if target.seq in by_whom:
+        raise CannotUndo(
+            f"{target.seq} in the log was undone already, by {by_whom[target.seq]}", "rootsd log"
+        )
+    _drop_grants(stack)
+    top = stack.pop()
+    if top.seq != target.seq:
+        way = f"rootsd undo {top.seq}" if _is_order(top) else "rootsd log"
+        raise CannotUndo(
+            f"{target.seq} in the log was overtaken by {top.seq} ({top.verb.value})", way
+        )
+    return stack[-1] if stack else None

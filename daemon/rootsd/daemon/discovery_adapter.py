@@ -1,0 +1,279 @@
+"""Connect the discovery thread to the event loop, the ledger and the control server.
+
+Discovery works in a thread of its own and knows nothing of the event loop. What it reports is
+collected here and taken in as one batch per turn, so that a storm of events is one transaction,
+and a first scan some dozens.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from pathlib import Path
+from typing import TypeVar
+
+import anyio
+from anyio import lowlevel, to_thread
+
+from rootsd.control.handlers.scan import ScanStats
+from rootsd.control.routes import ProgressSink
+from rootsd.core.catalog import Catalog
+from rootsd.core.errors import NotPresent, RefusedPlace
+from rootsd.core.inputs import (
+    Observation,
+    ProjectGone,
+    ProjectObserved,
+    ProjectUnreachable,
+    ProjectUnsafe,
+)
+from rootsd.core.labels import safe_label
+from rootsd.core.model import Parent
+from rootsd.core.paths import contains, text_of
+from rootsd.discovery.service import Discovery, DiscoveryDependencies
+from rootsd.discovery.status import DiscoveryStatus, ParentState, ScanProgress
+from rootsd.disk.hung_mounts import HungMountDetector
+from rootsd.disk.safety import explain_alias
+from rootsd.state.ledger import Ledger
+from rootsd.vcs.probe import probe
+from rootsd.wire.daemon import ParentStatus, ScanProgressItem
+
+T = TypeVar("T")
+
+# A folder that somebody named may lie on a server that does not answer.
+_MAX_CONCURRENT_PROBES = 4
+# Observations taken in at once: 3 ms, in which nobody else is answered.
+_BATCH = 128
+# The longest quiet time that makes a project whole is 3 s; see `rootsd.vcs.base`.
+_SETTLE_TIMEOUT_S = 4.0
+
+
+def _do_nothing() -> None:
+    pass
+
+
+class DiscoveryAdapter:
+    """Runs discovery for the ledger. Make it on the event loop's thread.
+
+    `on_death` is called there if a bug ended discovery; `index` is the file where discovery keeps
+    what makes the next start quick; `answering` tells what cannot be looked at now.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        on_death: Callable[[], None] = _do_nothing,
+        index: Path | None = None,
+        senses: DiscoveryDependencies | None = None,
+        answering: HungMountDetector | None = None,
+    ) -> None:
+        self._ledger = ledger
+        self._loop = asyncio.get_running_loop()
+        self._discovery = Discovery(
+            report=self._report,
+            on_status=self._note_status,
+            senses=senses,
+            on_death=lambda: self._on_loop(on_death),
+            index=index,
+        )
+        self._answering = answering or HungMountDetector()
+        self._parents: tuple[Parent, ...] = ()
+        self._status = DiscoveryStatus()
+        self._inbox: list[Observation] = []
+        self._arrived = anyio.Event()
+        self._idle = anyio.Event()
+        self._idle.set()
+        self._looks = anyio.CapacityLimiter(_MAX_CONCURRENT_PROBES)
+
+    def start(self, parents: Sequence[Parent]) -> None:
+        """Begin to scan and watch."""
+        self._parents = tuple(parents)
+        self._discovery.start(self._parents, self._ledger.catalog.projects)
+
+    def stop(self) -> None:
+        """End discovery's thread."""
+        self._discovery.stop()
+
+    def set_parents(self, parents: Sequence[Parent]) -> None:
+        """Watch these parents from now on."""
+        self._parents = tuple(parents)
+        self._discovery.set_parents(self._parents)
+
+    def doubt(self, paths: Sequence[bytes]) -> None:
+        """Look at these again: somebody could not see them as they were reported."""
+        self._discovery.doubt(paths)
+
+    def parents(self) -> Sequence[Parent]:
+        """The parents in force."""
+        return self._parents
+
+    async def take_in(self) -> None:
+        """Hand on what discovery reports, for as long as the daemon runs."""
+        while True:
+            await self._arrived.wait()
+            self._arrived = anyio.Event()
+            while self._inbox:
+                await self._ledger.take_in(self._next_batch())
+                # To take in waits for nothing: others would have their turn after the last batch.
+                await lowlevel.checkpoint()
+            self._idle.set()
+
+    def _next_batch(self) -> list[Observation]:
+        """The first of what came, so many that others need not wait long for their turn."""
+        end = _BATCH
+        while end < len(self._inbox) and isinstance(self._inbox[end], ProjectUnsafe):
+            # Between a sighting and its hazard a rule would publish it.
+            end += 1
+        batch, self._inbox = self._inbox[:end], self._inbox[end:]
+        return batch
+
+    async def follow_roots(self) -> None:
+        """Keep a watch of its own on each published root, and have the approved ones that are gone
+        looked out for, for as long as the daemon runs."""
+        revision, awaited = -1, None
+        while True:
+            catalog = self._ledger.catalog
+            if self._ledger.revision != revision or catalog.awaited is not awaited:
+                revision, awaited = self._ledger.revision, catalog.awaited
+                self._discovery.set_roots(catalog.roots.keys(), awaited)
+            await self._ledger.another(catalog)
+
+    async def scan(self, parent: bytes | None, progress: ProgressSink | None) -> ScanStats:
+        """Scan now, and return when the catalog holds every project that the scan found.
+
+        A project that was made a moment ago needs a quiet time before it counts as whole. The scan
+        waits for that, for a few seconds at most. It does not wait for a project that a process
+        still works on: `being_made` of the result holds that one.
+        """
+        summary = await self._result_of(
+            self._discovery.scan(parent, self._progress_into(progress) if progress else None)
+        )
+        being_made = await self._result_of(self._discovery.when_settled(parent, _SETTLE_TIMEOUT_S))
+        await self._idle.wait()
+        return ScanStats(summary.folders, summary.seconds, being_made)
+
+    async def scanned(self, path: bytes) -> None:
+        """Return once the parents around `path` were scanned at least once since the start."""
+        for parent in self._parents:
+            if parent.path != path and contains(parent.path, path) and not self._is_seen(parent):
+                await self.scan(parent.path, None)
+
+    def _is_seen(self, parent: Parent) -> bool:
+        states = {report.path: report.state for report in self._status.parents}
+        return states.get(parent.path, ParentState.SCANNING) is not ParentState.SCANNING
+
+    async def look(self, path: bytes) -> Observation:
+        """What lies at `path` now; nothing is taken in. Whoever waits for it may be cancelled."""
+        return await to_thread.run_sync(
+            self._probe, path, abandon_on_cancel=True, limiter=self._looks
+        )
+
+    async def propose(self, path: bytes) -> None:
+        """Look at one folder and take it into the catalogue.
+
+        Raises NotPresent or RefusedPlace where there is nothing that could be approved.
+        """
+        await self._check_place(path)
+        _require_sighted(await self._result_of(self._discovery.probe(path)))
+        await self._idle.wait()
+        await self._ledger.save_now()
+
+    async def follow(self, mains: Sequence[bytes]) -> None:
+        """Have the worktrees of these repositories in the catalogue, as they are now."""
+        await self._result_of(self._discovery.follow(mains))
+        await self._idle.wait()
+
+    async def foresee(self, path: bytes) -> ProjectObserved:
+        """What `propose` would see; nothing is taken in. Raises as `propose` does."""
+        await self._check_place(path)
+        return _require_sighted(await self.look(path))
+
+    async def _check_place(self, path: bytes) -> None:
+        reason = self._ledger.catalog.places.why_no_root(path)
+        if reason is None:
+            reason = await to_thread.run_sync(self._why_disguised, path, limiter=self._looks)
+        if reason is not None:
+            shown = safe_label(path, limit=None)
+            raise RefusedPlace(f"{shown} can never be a root: {reason}")
+
+    def _probe(self, path: bytes) -> Observation:
+        return probe(path) if self._answering.answers(path) else ProjectUnreachable(path)
+
+    def _why_disguised(self, path: bytes) -> str | None:
+        return explain_alias(path) if self._answering.answers(path) else None
+
+    def parent_status(self, catalog: Catalog) -> list[ParentStatus]:
+        """How each parent stands."""
+        reports = {report.path: report for report in self._status.parents}
+        statuses = []
+        for parent in self._parents:
+            report = reports.get(parent.path)
+            state = report.state if report else ParentState.SCANNING
+            statuses.append(
+                ParentStatus(
+                    path=text_of(parent.path),
+                    depth=parent.depth,
+                    nested=parent.nested.value,
+                    state=state.value,
+                    note=(report.reason or None) if report else None,
+                    remedy=(report.remedy or None) if report else None,
+                    projects=sum(1 for _ in catalog.below(parent.path)),
+                )
+            )
+        return statuses
+
+    def watches(self) -> int:
+        """How many watches the kernel keeps for discovery."""
+        return self._status.watches
+
+    def degraded(self) -> list[str]:
+        """What discovery cannot do as it should, with the remedy, a sentence each."""
+        return [
+            f"{safe_label(report.path, limit=None)}: {report.reason}"
+            + (f" ({report.remedy})" if report.remedy else "")
+            for report in self._status.parents
+            if report.reason
+        ]
+
+    def _on_loop(self, action: Callable[[], None]) -> None:
+        self._loop.call_soon_threadsafe(action)
+
+    def _note_status(self, status: DiscoveryStatus) -> None:
+        self._loop.call_soon_threadsafe(setattr, self, "_status", status)
+
+    def _progress_into(self, sink: ProgressSink) -> Callable[[ScanProgress], None]:
+        def forward(progress: ScanProgress) -> None:
+            notice = ScanProgressItem(
+                folders=progress.folders,
+                projects=progress.projects,
+                parent=safe_label(progress.parent, limit=None),
+            )
+            self._loop.call_soon_threadsafe(sink, notice)
+
+        return forward
+
+    async def _result_of(self, future: Future[T]) -> T:
+        return await asyncio.wrap_future(future, loop=self._loop)
+
+    def _report(self, observations: Sequence[Observation]) -> None:
+        self._loop.call_soon_threadsafe(self._collect, observations)
+
+    def _collect(self, observations: Sequence[Observation]) -> None:
+        self._inbox.extend(observations)
+        if self._idle.is_set():
+            self._idle = anyio.Event()
+        self._arrived.set()
+
+
+def _require_sighted(seen: Observation) -> ProjectObserved:
+    """What was seen, if that is a folder that may be proposed. Raises NotPresent, RefusedPlace."""
+    shown = safe_label(seen.path, limit=None)
+    match seen:
+        case ProjectObserved():
+            return seen
+        case ProjectGone():
+            raise NotPresent(f"there is no folder {shown}", "rootsd ls")
+        case ProjectUnreachable():
+            raise NotPresent(f"no folder can be read at {shown}", f"ls -ld {shown}")
+        case ProjectUnsafe():
+            raise RefusedPlace(f"{shown} cannot be published: {seen.reason.value}")

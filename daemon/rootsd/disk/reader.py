@@ -1,0 +1,409 @@
+"""Read files and folders of hostile repositories: never block, never follow links.
+
+Reads small regular files of hostile repositories: never blocks, never follows, never reads on.
+
+A repository may hold a FIFO, a device or a link where a file is expected; opened the usual way the
+first hangs the program, the others lead anywhere. What is not a small regular file reads as None.
+
+An absolute path is opened, and looked at, without following a link anywhere in it: whoever swaps a
+folder for a link between a check and a read gets neither, and a link in a project holds nobody up
+by leading to where nobody answers. So is a name in a folder that is open: it leads nowhere else.
+Sources: openat2(2), open(2) of macOS.
+
+Tells when a file was born, which no program can set. Sources: statx(2), stat(2) of macOS.
+
+A folder held open for a look, so that all that is said of it is said of one folder.
+
+To ask for what is in it from there costs a quarter of what the whole path costs, and nothing can
+come in the way above it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import stat
+import struct
+import sys
+from types import TracebackType
+from typing import Self
+
+REF_CAP = 4 << 10
+NOTE_CAP = 256
+CONFIG_CAP = 256 << 10
+PACKED_REFS_CAP = 4 << 20
+_MIN_READ_BYTES = 4 << 10
+
+_FILE_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NOCTTY
+_FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+# Whatever lies there, a link as well, to be looked at and not read; macOS has no O_PATH.
+_ANY_FLAGS = getattr(os, "O_PATH", 0) | os.O_NOFOLLOW | os.O_CLOEXEC
+
+_ENCODING = sys.getfilesystemencoding()
+_ON_ERROR = sys.getfilesystemencodeerrors()
+
+_OPENAT2 = 437  # on every architecture
+_AT_FDCWD = -100
+_NO_LINKS = 0x04 | 0x02  # RESOLVE_NO_SYMLINKS and RESOLVE_NO_MAGICLINKS
+_HOW = struct.Struct("QQQ")
+_NO_FOLLOW_ANY = 0x20000000  # macOS: O_NOFOLLOW for each component
+
+
+def _open_by_components(path: bytes, flags: int, dir_fd: int | None = None) -> int:
+    """Open an absolute path, or one in the folder open at `dir_fd`, a folder at a time. Raises
+    OSError."""
+    *above, last = [part for part in path.split(b"/") if part] or [b"."]
+    current = os.open(b"/" if dir_fd is None else b".", _FOLDER_FLAGS, dir_fd=dir_fd)
+    try:
+        for part in above:
+            below = os.open(part, _FOLDER_FLAGS, dir_fd=current)
+            os.close(current)
+            current = below
+        return os.open(last, flags, dir_fd=current)
+    finally:
+        os.close(current)
+
+
+if sys.platform == "linux":
+    _syscall = ctypes.CDLL(None, use_errno=True).syscall
+    _syscall.argtypes = [
+        ctypes.c_long, ctypes.c_int, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_size_t,
+    ]  # fmt: skip
+    _syscall.restype = ctypes.c_long
+    _OPEN_HOW = {
+        flags: _HOW.pack(flags, 0, _NO_LINKS) for flags in (_FILE_FLAGS, _FOLDER_FLAGS, _ANY_FLAGS)
+    }
+
+    def _open_by_openat2(path: bytes, flags: int, dir_fd: int | None = None) -> int:
+        if b"\0" in path:
+            raise ValueError("embedded null byte")
+        start = _AT_FDCWD if dir_fd is None else dir_fd
+        fd = int(_syscall(_OPENAT2, start, path, _OPEN_HOW[flags], _HOW.size))
+        if fd < 0:
+            error = ctypes.get_errno()
+            raise OSError(error, os.strerror(error), path)
+        return fd
+
+    def _offers_openat2() -> bool:
+        """Older kernels than 5.6 lack it, and some sandboxes refuse what they do not know."""
+        try:
+            os.close(_open_by_openat2(b"/", _FOLDER_FLAGS))
+        except OSError:
+            return False
+        return True
+
+    _open_canonical = _open_by_openat2 if _offers_openat2() else _open_by_components
+
+else:
+
+    def _open_canonical(path: bytes, flags: int, dir_fd: int | None = None) -> int:
+        return os.open(path, flags | _NO_FOLLOW_ANY, dir_fd=dir_fd)
+
+
+def _open(path: bytes, flags: int, dir_fd: int | None = None) -> int:
+    """A descriptor of what lies at the absolute `path`, or at `path` in the folder open at
+    `dir_fd`, never of what a link leads to. Raises OSError."""
+    if dir_fd is None:
+        return _open_canonical(path, flags)
+    if is_single_component(path):
+        return os.open(path, flags, dir_fd=dir_fd)
+    return _open_canonical(path, flags, dir_fd)
+
+
+def is_single_component(path: bytes) -> bool:
+    """Whether a path in a folder is that of an entry, so that no link can be on the way to it.
+
+    Raises OSError (EXDEV) for one that leads out of the folder.
+    """
+    if b"/" not in path and path != b"..":
+        return True
+    if path.startswith(b"/") or b".." in path.split(b"/"):
+        raise OSError(errno.EXDEV, os.strerror(errno.EXDEV), path)
+    return False
+
+
+def read_small(path: bytes, cap: int, dir_fd: int | None = None) -> bytes | None:
+    """The first `cap` bytes of a regular file; None for anything else, or if it cannot be read.
+
+    `path` may be one in the folder open at `dir_fd`.
+    """
+    try:
+        fd = _open(path, _FILE_FLAGS, dir_fd)
+    except (OSError, ValueError):
+        return None
+    try:
+        found = os.fstat(fd)
+        if not stat.S_ISREG(found.st_mode):
+            return None
+        # Room for megabytes would be mapped and unmapped: four times as long as the rest. Some
+        # file systems say 0 of every file.
+        room = max(found.st_size, _MIN_READ_BYTES) if found.st_size else cap
+        return os.read(fd, min(cap, room))
+    except OSError:
+        return None
+    finally:
+        os.close(fd)
+
+
+def read_tail(path: bytes, size: int, dir_fd: int | None = None) -> bytes | None:
+    """The last `size` bytes of a regular file that is at least that long, else None."""
+    try:
+        fd = _open(path, _FILE_FLAGS, dir_fd)
+    except (OSError, ValueError):
+        return None
+    try:
+        found = os.fstat(fd)
+        if not stat.S_ISREG(found.st_mode) or found.st_size < size:
+            return None
+        return os.pread(fd, size, found.st_size - size)
+    except OSError:
+        return None
+    finally:
+        os.close(fd)
+
+
+def open_folder(path: bytes, dir_fd: int | None = None) -> int:
+    """A descriptor of the folder itself, never of one that a link leads to.
+
+    The caller closes it at once: a descriptor that is held makes an unmount fail. Raises OSError,
+    and ValueError for a path with a NUL byte.
+    """
+    return _open(path, _FOLDER_FLAGS, dir_fd)
+
+
+def open_path(path: bytes, dir_fd: int | None = None) -> int:
+    """A descriptor that only tells about what lies at a path, with no link on the way.
+
+    For Linux. Raises OSError (ELOOP for a link on the way), and ValueError for a NUL byte.
+    """
+    return _open(path, _ANY_FLAGS, dir_fd)
+
+
+if sys.platform == "linux":
+
+    def stat_no_follow(path: bytes, dir_fd: int | None = None) -> os.stat_result:
+        """As lstat(2) of a path, with no link on the way. Raises as `open_any`."""
+        if dir_fd is not None and is_single_component(path):
+            return os.lstat(path, dir_fd=dir_fd)
+        fd = open_path(path, dir_fd)
+        try:
+            return os.fstat(fd)
+        finally:
+            os.close(fd)
+
+else:
+
+    def stat_no_follow(path: bytes, dir_fd: int | None = None) -> os.stat_result:
+        """As lstat(2) of a path, with no link in the folder above it. Raises OSError."""
+        if dir_fd is not None and is_single_component(path):
+            return os.lstat(path, dir_fd=dir_fd)
+        above, name = os.path.split(path)
+        fd = open_folder(above, dir_fd)
+        try:
+            return os.lstat(name or b".", dir_fd=fd)
+        finally:
+            os.close(fd)
+
+
+def exists_no_follow(path: bytes) -> bool:
+    """Whether anything, a link as well, lies at an absolute path; False with a link on the way."""
+    try:
+        stat_no_follow(path)
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+def is_folder_no_follow(path: bytes) -> bool:
+    """Whether a folder lies at an absolute path, which no link leads to."""
+    try:
+        return stat.S_ISDIR(stat_no_follow(path).st_mode)
+    except (OSError, ValueError):
+        return False
+
+
+def list_names(path: bytes) -> frozenset[bytes]:
+    """The names in a folder; empty if it cannot be listed."""
+    try:
+        fd = open_folder(path)
+    except (OSError, ValueError):
+        return frozenset()
+    try:
+        return list_names_fd(fd)
+    finally:
+        os.close(fd)
+
+
+def list_names_fd(fd: int) -> frozenset[bytes]:
+    """The names in the folder open at `fd`; empty if it cannot be listed."""
+    try:
+        names = os.listdir(fd)
+    except OSError:
+        return frozenset()
+    # What os.fsencode does, in a third of the time.
+    return frozenset([name.encode(_ENCODING, _ON_ERROR) for name in names])
+
+
+def resolve_path(base: bytes, path: bytes) -> bytes:
+    """`path` as meant from folder `base`; `..` is resolved here and never by the kernel.
+
+    What is checked is then what is opened, wherever links lie on the way.
+    """
+    return os.path.normpath(os.path.join(base, path))
+
+
+_AT_EMPTY_PATH = 0x1000
+_STATX_BTIME = 0x800
+_BTIME_OFFSET = 80
+# A type: to make one of it costs a tenth of what `create_string_buffer` does.
+_StatxBuffer = ctypes.c_char * 256
+
+if sys.platform == "linux":
+    _statx = ctypes.CDLL(None, use_errno=True).statx
+    _statx.argtypes = [
+        ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_uint, ctypes.c_void_p,
+    ]  # fmt: skip
+
+    def read_birth_time_ns(fd: int, found: os.stat_result) -> int | None:  # noqa: ARG001
+        """Return the birth time of the open file in nanoseconds, or None if it is not kept.
+
+        `found` is its stat result. Raises OSError if the system cannot tell.
+        """
+        buffer = _StatxBuffer()
+        if _statx(fd, b"", _AT_EMPTY_PATH, _STATX_BTIME, buffer) < 0:
+            error = ctypes.get_errno()
+            raise OSError(error, os.strerror(error))
+        if not struct.unpack_from("I", buffer, 0)[0] & _STATX_BTIME:
+            return None
+        seconds, nanoseconds = struct.unpack_from("qI", buffer, _BTIME_OFFSET)
+        return int(seconds) * 10**9 + int(nanoseconds)
+
+    def birth_time_ns_fd(fd: int, found: os.stat_result) -> int | None:
+        """Return the birth time of the open file in nanoseconds, or None if it is not known."""
+        try:
+            return read_birth_time_ns(fd, found)
+        except OSError:
+            return None
+
+    def birth_time_ns(path: bytes, dir_fd: int | None = None) -> int | None:
+        """The same of what lies at `path`, a link itself; None also where nothing does."""
+        try:
+            fd = open_path(path, dir_fd)
+        except (OSError, ValueError):
+            return None
+        try:
+            return birth_time_ns_fd(fd, os.fstat(fd))
+        finally:
+            os.close(fd)
+
+else:
+
+    def read_birth_time_ns(fd: int, found: os.stat_result) -> int | None:  # noqa: ARG001
+        """Return the birth time of the open file in nanoseconds, or None if it is not kept.
+
+        `found` is its stat result.
+        """
+        born = getattr(found, "st_birthtime_ns", None)
+        return born or int(getattr(found, "st_birthtime", 0) * 10**9) or None
+
+    birth_time_ns_fd = read_birth_time_ns
+
+    def birth_time_ns(path: bytes, dir_fd: int | None = None) -> int | None:
+        """The same of what lies at `path`, a link itself; None also where nothing does."""
+        try:
+            return birth_time_ns_fd(-1, stat_no_follow(path, dir_fd))
+        except (OSError, ValueError):
+            return None
+
+
+_CLOSED = -1
+# Some sandboxes refuse faccessat2(2), and then nothing would seem to be there.
+_ACCESS_ANSWERS = os.access(b"/", os.F_OK, follow_symlinks=False)
+
+
+class OpenFolder:
+    """The folder at the absolute path `path`, which no link leads to; close it at once: a
+    descriptor that is held makes an unmount fail.
+
+    Names are of what is in it, with slashes where that lies deeper. No link is followed there
+    either, and a name that leads out of the folder finds nothing. Of a folder that cannot be
+    opened `failure` tells why, and nothing is in it.
+    """
+
+    __slots__ = ("failure", "fd", "path")
+
+    def __init__(self, path: bytes, name: bytes | None = None, dir_fd: int | None = None) -> None:
+        self.path = path
+        self.fd = _CLOSED
+        self.failure: OSError | ValueError | None = None
+        try:
+            self.fd = open_folder(path if name is None else name, dir_fd)
+        except (OSError, ValueError) as failure:
+            self.failure = failure
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Hold it no more: from then on nothing is in it. Again is harmless."""
+        fd, self.fd = self.fd, _CLOSED
+        if fd != _CLOSED:
+            os.close(fd)
+
+    def folder(self, name: bytes) -> OpenFolder:
+        """A folder in it, held open as well; to be closed by itself."""
+        return OpenFolder(self.path + b"/" + name, name, self.fd)
+
+    def read(self, name: bytes, cap: int) -> bytes | None:
+        """As `rootsd.disk.reader.read_small`."""
+        return read_small(name, cap, self.fd)
+
+    def read_tail(self, name: bytes, size: int) -> bytes | None:
+        """As `rootsd.disk.reader.read_tail`."""
+        return read_tail(name, size, self.fd)
+
+    def stat(self, name: bytes) -> os.stat_result:
+        """As lstat(2). Raises OSError, and ValueError for a NUL byte."""
+        return stat_no_follow(name, self.fd)
+
+    def born_ns(self, name: bytes) -> int | None:
+        """As `rootsd.disk.reader.birth_time_ns`."""
+        return birth_time_ns(name, self.fd)
+
+    def exists(self, name: bytes) -> bool:
+        """Whether anything, a link as well, is there."""
+        try:
+            if _ACCESS_ANSWERS and is_single_component(name):
+                # In half the time that lstat(2) takes.
+                return os.access(name, os.F_OK, dir_fd=self.fd, follow_symlinks=False)
+            self.stat(name)
+        except (OSError, ValueError):
+            return False
+        return True
+
+    def is_folder(self, name: bytes) -> bool:
+        """Whether a folder is there."""
+        try:
+            return stat.S_ISDIR(self.stat(name).st_mode)
+        except (OSError, ValueError):
+            return False
+
+    def names(self) -> frozenset[bytes]:
+        """What is in it; nothing if it cannot be listed."""
+        # Of no descriptor os.listdir gives what is in the working directory.
+        return frozenset() if self.fd == _CLOSED else list_names_fd(self.fd)
+
+    def names_in(self, name: bytes) -> frozenset[bytes]:
+        """What is in a folder in it; nothing if that cannot be listed."""
+        with self.folder(name) as folder:
+            return folder.names()

@@ -1,0 +1,342 @@
+"""Answer requests for roots that arrive as `input_required` results (MCP 2026-07-28). Pure.
+
+Roots in the revision 2026-07-28: each request declares them, and a server asks by its answer.
+
+A server that wants roots answers `input_required`, and the request comes again with what it
+wants. Where roots alone are wanted the relay sends the request again itself, under an id of its
+own. Where the client has something to answer as well, the roots are taken out of what it is asked,
+and the way back to them travels in `requestState`, which the client has to return as it is: so
+nothing is kept here that could be lost. A `Seal` proves that a state is ours: a server could make
+one up, too. Pure.
+
+The requests of 2026-07-28 that may come back with a question, and those that were sent again.
+
+A request that the relay sends again bears an id of its own, which the client never sees: answers
+and cancellations are mapped. Pure.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from enum import Enum
+from typing import Any, NamedTuple
+
+from rootsd.wire import jsonrpc
+from rootsd.wire.jsonrpc import Id, Request
+
+_VERSION = "io.modelcontextprotocol/protocolVersion"
+_CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
+_WAY = ("params", "_meta", _CAPABILITIES)
+_MAY_ASK = frozenset({"tools/call", "prompts/get", "resources/read"})
+_PREFIX = "rootsd1."
+_SIGNATURE = 16  # bytes
+MAX_INPUT_RETRIES = 10
+"""So often does a client ask again by itself; the SDKs have the same limit."""
+
+
+class RootsAnswerer(Enum):
+    """Who answers what a server asks about roots."""
+
+    OURS = "ours"
+    """The relay alone: the client is not even asked."""
+    THEIRS = "theirs"
+    """The client is asked, and its answer narrowed."""
+
+
+class RootsQuestion(NamedTuple):
+    """The keys under which a server wants roots, and what it wants back: its `requestState`."""
+
+    keys: tuple[str, ...]
+    state: Any
+    has_state: bool
+    is_alone: bool
+
+
+class StateSigner:
+    """Signs the states of one relay with `key`, so that no server can forge one.
+
+    `tag` distinguishes the ids of this relay from those of another relay beside it.
+    """
+
+    def __init__(self, key: bytes) -> None:
+        self._key = key
+        self.tag = self._sign(b"ids").hex()[:8]
+
+    def close(self, kept: bytes) -> str:
+        """Return the `requestState` that holds `kept`."""
+        return _PREFIX + base64.urlsafe_b64encode(self._sign(kept) + kept).decode()
+
+    def open(self, state: str) -> bytes | None:
+        """Return what `state` holds; None if this seal has not closed it."""
+        if not state.startswith(_PREFIX):
+            return None
+        try:
+            data = base64.urlsafe_b64decode(state.removeprefix(_PREFIX))
+        except (ValueError, binascii.Error):
+            return None
+        signature, kept = data[:_SIGNATURE], data[_SIGNATURE:]
+        return kept if signature == self._sign(kept) else None
+
+    def _sign(self, kept: bytes) -> bytes:
+        return hashlib.blake2b(kept, key=self._key, digest_size=_SIGNATURE).digest()
+
+
+class WrappedState(NamedTuple):
+    """What a `requestState` of ours holds."""
+
+    keys: tuple[str, ...]
+    state: Any
+    has_state: bool
+    whose: RootsAnswerer
+
+
+def carries_protocol_version(request: Request) -> bool:
+    """Whether a request is of this era: it carries the revision with it."""
+    match request.params:
+        case {"_meta": dict() as meta}:
+            return _VERSION in meta
+        case _:
+            return False
+
+
+def may_require_input(request: Request) -> bool:
+    """Whether the answer to an enveloped request may ask for more."""
+    return request.method in _MAY_ASK
+
+
+def declares_roots(request: Request) -> bool:
+    """Whether the client says in an enveloped request that it can be asked for roots."""
+    match request.params:
+        case {"_meta": {"io.modelcontextprotocol/clientCapabilities": {"roots": dict()}}}:
+            return True
+        case _:
+            return False
+
+
+def with_roots_capability(text: str, request: Request) -> str:
+    """Return the request with the relay's own declaration of roots in place of the client's.
+
+    A request that is not in order stays as it is: the server refuses it.
+    """
+    match request.params:
+        case {"_meta": {"io.modelcontextprotocol/clientCapabilities": dict() as declared}}:
+            if declared.get("roots") == {}:
+                return text
+            return jsonrpc.set_member(text, (*_WAY, "roots"), "{}")
+        case _:
+            return text
+
+
+def find_roots_question(result: object) -> RootsQuestion | None:
+    """What the result of a request asks about roots; None where it asks nothing of the kind."""
+    match result:
+        case {"resultType": "input_required", "inputRequests": dict() as wanted, **more}:
+            keys = tuple(key for key, value in wanted.items() if _is_about_roots(value))
+        case _:
+            return None
+    if not keys:
+        return None
+    state = more.get("requestState")
+    return RootsQuestion(keys, state, "requestState" in more, is_alone=len(keys) == len(wanted))
+
+
+def is_malformed_question(result: object) -> bool:
+    """Whether a result asks for more in a way that the relay cannot answer.
+
+    Another reader could still find a question about roots in it.
+    """
+    match result:
+        case {"inputRequests": dict() as wanted, **more}:
+            return more.get("resultType") != "input_required" and any(
+                _is_about_roots(value) for value in wanted.values()
+            )
+        case {"inputRequests": _}:
+            return True
+        case _:
+            return False
+
+
+def hide_roots_question(text: str, question: RootsQuestion, seal: StateSigner) -> str:
+    """An answer without what it asks about roots, which the state remembers."""
+    for key in question.keys:
+        text = jsonrpc.remove_member(text, ("result", "inputRequests", key))
+    return _with_state(text, question, RootsAnswerer.OURS, seal)
+
+
+def forward_roots_question(text: str, question: RootsQuestion, seal: StateSigner) -> str:
+    """An answer that asks the client about roots, which the state remembers."""
+    return _with_state(text, question, RootsAnswerer.THEIRS, seal)
+
+
+def unwrap_state(request: Request, seal: StateSigner) -> WrappedState | None:
+    """Return what a client brings back of ours; None if it brings nothing of the kind."""
+    match request.params:
+        case {"requestState": str() as state} if (kept := seal.open(state)) is not None:
+            keys, inner, has_state, whose = json.loads(kept)
+            return WrappedState(tuple(keys), inner, has_state, RootsAnswerer(whose))
+        case _:
+            return None  # if it looks like ours all the same, the server refuses it
+
+
+def looks_like_roots_result(value: object) -> bool:
+    """Whether a reader could take a client's answer for one to `roots/list`."""
+    return isinstance(value, dict) and any(key.casefold() == "roots" for key in value)
+
+
+def has_valid_responses(request: Request) -> bool:
+    """Whether a request brings answers in the form that the relay can look through, or none."""
+    match request.params:
+        case {"inputResponses": answers}:
+            return isinstance(answers, dict)
+        case _:
+            return True
+
+
+def strip_roots_responses(text: str, request: Request) -> str:
+    """Return the request without answers about roots: the relay alone gives these."""
+    for key in _keys_of_roots(request):
+        text = jsonrpc.remove_member(text, ("params", "inputResponses", key))
+    return text
+
+
+def _keys_of_roots(request: Request) -> Iterator[str]:
+    match request.params:
+        case {"inputResponses": dict() as answers}:
+            for key, value in answers.items():
+                if looks_like_roots_result(value):
+                    yield key
+        case _:
+            pass
+
+
+def client_roots_response(request: Request, wrapped: WrappedState) -> object:
+    """What the client itself answers about its roots."""
+    match request.params:
+        case {"inputResponses": dict() as answers}:
+            return next((answers[key] for key in wrapped.keys if key in answers), None)
+        case _:
+            return None
+
+
+def with_responses(
+    text: str, request: Request, wrapped: WrappedState, answers: Mapping[str, Any]
+) -> str:
+    """A client's request with the server's own state, and `answers` besides those it brings."""
+    text = _with_answers(text, request, answers)
+    return _with_own_state(text, wrapped.state, has_state=wrapped.has_state)
+
+
+def make_retry(
+    text: str, request: Request, id_: Id, question: RootsQuestion, answers: Mapping[str, Any]
+) -> str:
+    """The request once more, under another id, with nothing but `answers`."""
+    text = jsonrpc.set_member(text, ("id",), json.dumps(id_))
+    text = jsonrpc.set_member(text, ("params", "inputResponses"), _compact(answers))
+    if not question.has_state and "requestState" not in (request.params or {}):
+        return text
+    return _with_own_state(text, question.state, has_state=question.has_state)
+
+
+def _with_answers(text: str, request: Request, answers: Mapping[str, Any]) -> str:
+    way = ("params", "inputResponses")
+    brought = request.params.get(way[1]) if isinstance(request.params, dict) else None
+    if not isinstance(brought, dict):
+        return jsonrpc.set_member(text, way, _compact(answers))
+    for key, value in answers.items():
+        text = jsonrpc.set_member(text, (*way, key), _compact(value))
+    return text
+
+
+def _with_own_state(text: str, state: object, *, has_state: bool) -> str:
+    way = ("params", "requestState")
+    return (
+        jsonrpc.set_member(text, way, _compact(state))
+        if has_state
+        else jsonrpc.remove_member(text, way)
+    )
+
+
+def _with_state(
+    text: str, question: RootsQuestion, whose: RootsAnswerer, seal: StateSigner
+) -> str:
+    kept = [question.keys, question.state, question.has_state, whose.value]
+    state = seal.close(_compact(kept).encode())
+    return jsonrpc.set_member(text, ("result", "requestState"), _compact(state))
+
+
+def _is_about_roots(value: object) -> bool:
+    return isinstance(value, dict) and value.get("method") == "roots/list"
+
+
+def _compact(value: object) -> str:
+    return json.dumps(value, separators=(",", ":"))
+
+
+class InputRetry(NamedTuple):
+    """A request as it went to the server; `number` counts how often it went again."""
+
+    request: Request
+    text: str
+    whose: RootsAnswerer
+    number: int = 0
+
+
+class InputRetries:
+    """Keyed by the id at the server, which is the client's own until a request goes again."""
+
+    def __init__(self) -> None:
+        self._rounds: dict[Id, InputRetry] = {}
+        self._aliases: dict[Id, Id] = {}
+        self._resting: set[Id] = set()
+
+    def begin(self, round_: InputRetry, id_: Id) -> None:
+        """A request goes to the server under `id_`."""
+        self._rounds[id_] = round_
+        self._resting.discard(round_.request.id)
+        if id_ != round_.request.id:
+            self._aliases[round_.request.id] = id_
+
+    def end(self, id_: Id) -> InputRetry | None:
+        """The server has answered what it knows as `id_`."""
+        round_ = self._rounds.pop(id_, None)
+        if round_ is not None:
+            self._aliases.pop(round_.request.id, None)
+        return round_
+
+    def __bool__(self) -> bool:
+        return bool(self._rounds)
+
+    def __contains__(self, id_: Id) -> bool:
+        """Whether the server may ask for more in its answer to `id_`."""
+        return id_ in self._rounds
+
+    def has_alias(self, id_: Id) -> bool:
+        """Whether what the server knows as `id_` has another id at the client."""
+        round_ = self._rounds.get(id_)
+        return round_ is not None and round_.request.id != id_
+
+    def rest(self, round_: InputRetry) -> None:
+        """The request waits to go again: the server has nothing of it at the moment."""
+        self._resting.add(round_.request.id)
+
+    def is_resting(self, round_: InputRetry) -> bool:
+        """Whether it still waits, and was not cancelled meanwhile."""
+        return round_.request.id in self._resting
+
+    def cancel(self, id_: Id) -> Id | None:
+        """The client cancels its request: the id to cancel at the server, None where it has
+        nothing to cancel."""
+        if id_ in self._resting:
+            self._resting.discard(id_)
+            return None
+        return self._aliases.get(id_, id_)
+
+    def clear(self) -> None:
+        """The server is gone."""
+        self._rounds.clear()
+        self._aliases.clear()
+        self._resting.clear()

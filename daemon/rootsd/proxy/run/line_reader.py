@@ -1,0 +1,67 @@
+"""Split bytes into lines of limited length. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from rootsd.wire.mcp_messages import SCAN_BYTES
+
+MAX_LINE_BYTES = 64 << 20
+
+
+class OversizedLine(NamedTuple):
+    """A line that was dropped; `ends` is its beginning and its end, without what lay between."""
+
+    ends: bytes
+
+
+class BoundedLineReader:
+    """The lines of one side. Those that come while a line is put together share one copy."""
+
+    def __init__(self, limit: int = MAX_LINE_BYTES) -> None:
+        self._limit = limit
+        self._begun = bytearray()
+        self._dropped: bytes | None = None  # the beginning of a line that is too long
+
+    def take(self, data: bytes) -> Iterator[bytes | OversizedLine]:
+        """The lines that end in `data`, without their newlines."""
+        head, newline, tail = data.rpartition(b"\n")
+        if newline:
+            first, _, more = head.partition(b"\n")
+            self._begun += first
+            yield self._whole()
+            if len(head) > len(first):
+                yield from more.split(b"\n")
+        self._begun += tail
+        if len(self._begun) > self._limit:
+            self._shorten()
+
+    def rest(self) -> Iterator[bytes | OversizedLine]:
+        """What came after the last newline, when no more comes."""
+        if self._begun:
+            yield self._whole()
+
+    def raw_rest(self) -> bytes:
+        """The same, where lines mean nothing."""
+        rest = bytes(self._begun)
+        self._begun.clear()
+        return rest
+
+    @property
+    def begun(self) -> bytearray:
+        """What has come of a line that lacks its end; not to be changed."""
+        return self._begun
+
+    def _whole(self) -> bytes | OversizedLine:
+        line, self._begun = self._begun, bytearray()
+        if self._dropped is None and len(line) <= self._limit:
+            return bytes(line)
+        head = self._dropped if self._dropped is not None else bytes(line[:SCAN_BYTES])
+        self._dropped = None
+        return OversizedLine(head + bytes(line[-SCAN_BYTES:]))
+
+    def _shorten(self) -> None:
+        if self._dropped is None:
+            self._dropped = bytes(self._begun[:SCAN_BYTES])
+        del self._begun[:-SCAN_BYTES]

@@ -1,0 +1,178 @@
+"""Parse the arguments of `rootsd run`, start the MCP server, and tell it the approved roots.
+
+Standard library only and one thread: it starts once per server of each client.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from enum import Enum
+from typing import NamedTuple
+
+from rootsd.core.errors import Exit, RootsdError, exit_of
+from rootsd.proxy.run import folder_check
+from rootsd.proxy.run.command import PlaceholderError, ServerCommand, server_name
+from rootsd.proxy.run.daemon_link import report_error
+from rootsd.proxy.run.input_required import StateSigner
+from rootsd.proxy.run.loop import RunProxy
+from rootsd.proxy.run.outbox import Outbox
+from rootsd.proxy.run.process import ServerStartFailed
+from rootsd.proxy.run.readiness import ReadinessGate
+from rootsd.proxy.run.restart import RestartPolicy
+from rootsd.proxy.run.roots import AccessPolicy, ClientRootsPolicy, RootsFilter, RootsProvider
+from rootsd.proxy.run.runtime_files import ServerProfileFile, make_empty_folder
+from rootsd.proxy.run.session import RunSession
+from rootsd.system.runtime_dir import find_runtime_dir
+from rootsd.wire.hello import Hello, RequestedScope, parse_scope
+
+USAGE = (
+    "usage: rootsd run [--workspace | --all | --only NAME|tag:T|cwd...]"
+    " [--client-roots auto|narrow|override] [--advisory-access] [--env NAME=VALUE]..."
+    " [--name NAME] -- SERVER [ARGUMENT]..."
+)
+_KEY_BYTES = 16
+_PLAIN = frozenset({"--workspace", "--all", "--advisory-access"})
+_WITH_VALUE = frozenset({"--only", "--client-roots", "--env", "--name"})
+_CLIENT_ROOTS = ("auto", "narrow", "override")
+
+
+class RunUsageError(Exception):
+    """The words after `run` cannot be used; the message says which."""
+
+
+class ScopeFlag(Enum):
+    """Which part of the approved set the server is told of, beside what `--only` names."""
+
+    WORKSPACE = "--workspace"
+    ALL = "--all"
+
+
+class RunOptions(NamedTuple):
+    """What to run, and how; as typed. `part` is None where no flag names one."""
+
+    words: tuple[str, ...]
+    environment: tuple[tuple[str, str], ...] = ()
+    only: tuple[str, ...] = ()
+    part: ScopeFlag | None = None
+    client_roots: ClientRootsPolicy = ClientRootsPolicy.NOTE
+    access: AccessPolicy = AccessPolicy.WRITABLE
+    name: str = ""
+
+
+def main(argv: list[str]) -> int:
+    """Run the relay with the arguments after `run`; return the exit status, the server's own."""
+    if argv[:1] in (["--help"], ["-h"]):
+        sys.stdout.write(f"{USAGE}\n")
+        return Exit.OK
+    try:
+        order = parse_arguments(argv)
+        return _run(order, _scope_of(order))
+    except RunUsageError as error:
+        sys.stderr.write(f"rootsd run: {error}\n{USAGE}\n")
+        return Exit.USAGE
+    except ServerStartFailed as error:
+        report_error(error)
+        return error.status
+    except RootsdError as error:
+        report_error(error)
+        return exit_of(error.code)
+
+
+def parse_arguments(argv: list[str]) -> RunOptions:
+    """What the words after `run` ask for. Raises UsageError."""
+    order = RunOptions(())
+    words = list(argv)
+    while words and words[0].startswith("-"):
+        flag, equals, value = words.pop(0).partition("=")
+        if flag == "--" and not equals:
+            break
+        if not equals and flag in _PLAIN:
+            order = _with_plain(order, flag)
+            continue
+        if flag not in _WITH_VALUE:
+            raise RunUsageError(f"cannot use {flag!a}")
+        if not equals and words:
+            value = words.pop(0)
+        if not value:
+            raise RunUsageError(f"{flag} needs a value")
+        order = _with(order, flag, value)
+    if not words:
+        raise RunUsageError("which server? Its command comes after --")
+    if order.part is ScopeFlag.ALL and order.only:
+        raise RunUsageError("--all and --only contradict each other")
+    return order._replace(words=tuple(words))
+
+
+def _with_plain(order: RunOptions, flag: str) -> RunOptions:
+    if flag == "--advisory-access":
+        return order._replace(access=AccessPolicy.ADVISORY)
+    part = ScopeFlag(flag)
+    if order.part not in (None, part):
+        raise RunUsageError("--all and --workspace contradict each other")
+    return order._replace(part=part)
+
+
+def _with(order: RunOptions, flag: str, value: str) -> RunOptions:
+    match flag:
+        case "--only":
+            return order._replace(only=(*order.only, value))
+        case "--name":
+            return order._replace(name=value)
+        case "--env":
+            name, equals, text = value.partition("=")
+            if not name or not equals:
+                raise RunUsageError("--env needs NAME=VALUE")
+            return order._replace(environment=(*order.environment, (name, text)))
+        case _:
+            if value not in _CLIENT_ROOTS:
+                raise RunUsageError(f"--client-roots is one of {', '.join(_CLIENT_ROOTS)}")
+            return order._replace(client_roots=ClientRootsPolicy(value))
+
+
+def _scope_of(order: RunOptions) -> RequestedScope:
+    """Return the scope that the flags ask for. Where none does, it is the workspace;
+    `--client-roots override` is the old way to ask for the whole set."""
+    try:
+        scope = parse_scope(order.only, os.getcwd, any_uri=False)
+        asks_for_all = (
+            order.part is ScopeFlag.ALL or order.client_roots is ClientRootsPolicy.OVERRIDE
+        )
+        if order.part is ScopeFlag.WORKSPACE or not (order.only or asks_for_all):
+            scope = scope._replace(workspace=os.getcwd())
+    except FileNotFoundError as error:
+        raise RunUsageError("the working directory is gone; try: --all or --only NAME") from error
+    except ValueError as error:
+        raise RunUsageError(str(error)) from error
+    return scope
+
+
+def _run(order: RunOptions, scope: RequestedScope) -> int:
+    run = find_runtime_dir().path
+    nowhere = make_empty_folder(run)
+    # A path that is not there is as good for a command as an empty folder, if need be.
+    named = os.fsdecode(nowhere or run + b"/nowhere")
+    command = _command(order, named)
+    out = Outbox()
+    narrowing = RootsFilter(order.client_roots, order.access, _working_directory())
+    supply = RootsProvider(narrowing, out, folder_check, nowhere)
+    habits = ServerProfileFile(run, order.words)
+    barrier = ReadinessGate(habits.recall(), habits.note)
+    seal = StateSigner(os.urandom(_KEY_BYTES))
+    session = RunSession(supply, RestartPolicy(command), barrier, out, seal)
+    greeting = Hello(client=order.name or server_name(order.words), scope=scope)
+    return RunProxy(session, out, greeting, waits=command.names_roots).run()
+
+
+def _command(order: RunOptions, nowhere: str) -> ServerCommand:
+    try:
+        return ServerCommand(order.words, order.environment, nowhere)
+    except PlaceholderError as error:
+        raise RunUsageError(str(error)) from error
+
+
+def _working_directory() -> bytes | None:
+    try:
+        return os.getcwdb()
+    except FileNotFoundError:
+        return None

@@ -1,0 +1,74 @@
+"""Keep the empty folder and the server profiles in the runtime folder.
+
+An empty folder, and what is known of servers. All of it may be missing at the next start.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from collections.abc import Sequence
+from contextlib import suppress
+
+from rootsd.proxy.run.readiness import ServerProfile
+
+_NOWHERE = b"no-approved-roots"
+_MOST_NOWHERES = 100
+_SERVERS = b"servers"
+_LONGEST = 16
+
+
+def make_empty_folder(run: bytes) -> bytes | None:
+    """The folder that stands for "no roots": ours, empty, and nothing can be put into it (but by
+    root, who then gets another one). None where there is none and none can be made."""
+    for number in range(_MOST_NOWHERES):
+        folder = run + b"/" + _NOWHERE + (b"-%d" % number if number else b"")
+        try:
+            _make(run)
+            with suppress(FileExistsError):
+                os.mkdir(folder, 0o500)
+            found = os.lstat(folder)
+            empty = stat.S_ISDIR(found.st_mode) and not os.listdir(folder)
+        except OSError:
+            return None
+        if empty and found.st_uid == os.geteuid() and not found.st_mode & 0o277:
+            return folder
+    return None
+
+
+class ServerProfileFile:
+    """Which servers ask for roots as soon as they may, by their command."""
+
+    def __init__(self, run: bytes, words: Sequence[str]) -> None:
+        told = "\0".join(words).encode("utf-8", "surrogateescape")
+        name = hashlib.sha256(told).hexdigest()[:32]
+        self._path = run + b"/" + _SERVERS + b"/" + name.encode()
+
+    def recall(self) -> ServerProfile:
+        """What was seen of it earlier."""
+        try:
+            with open(self._path, "rb") as file:
+                return ServerProfile(file.read(_LONGEST).decode())
+        except (OSError, ValueError):
+            return ServerProfile.UNKNOWN
+
+    def note(self, habit: ServerProfile) -> None:
+        """Keep what was seen this time, if it can be kept."""
+        with suppress(OSError):
+            _make(os.path.dirname(self._path))
+            fresh = b"%s.%d" % (self._path, os.getpid())
+            with open(fresh, "wb") as file:
+                file.write(habit.encode())
+            os.replace(fresh, self._path)
+
+
+def _make(folder: bytes) -> None:
+    """A folder that is closed to others, and those above it that are missing."""
+    try:
+        os.mkdir(folder, 0o700)
+    except FileExistsError:
+        pass
+    except FileNotFoundError:
+        _make(os.path.dirname(folder))
+        os.mkdir(folder, 0o700)

@@ -1,0 +1,110 @@
+"""Control the service through launchd: `launchctl`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from rootsd.service.launcher import StartFailed
+from rootsd.service.manager import (
+    LOG_LINES,
+    RunProgram,
+    ServiceManagerUnavailable,
+    ServiceState,
+    run_checked,
+)
+
+AGENT = "org.rootsd.daemon"
+
+
+class Launchd:
+    """`launchctl`, in the domain of the user's login session."""
+
+    def __init__(self, home: Path, run: RunProgram) -> None:
+        self.folder = home / "Library/LaunchAgents"
+        self._run = run
+        self._domain = f"gui/{os.getuid()}"
+        self._agent = f"{self._domain}/{AGENT}"
+
+    @property
+    def _file(self) -> Path:
+        return self.folder / f"{AGENT}.plist"
+
+    def is_installed(self) -> bool:
+        return self._file.exists()
+
+    def is_at_hand(self) -> bool:
+        return True
+
+    def ensure_reachable(self) -> None:
+        asked = self._run(["launchctl", "print", self._domain])
+        if asked.status:
+            raise ServiceManagerUnavailable(
+                f"launchctl does not reach your login session: {asked.err}\n"
+                "There is one only while you are logged in at the machine itself.\n"
+                "rootsd service print shows the file; without a service: rootsd up",
+                "rootsd up",
+            )
+
+    def load(self) -> None:
+        self._bootout()  # what is loaded stays as it was read until then
+        run_checked(self._run, ["launchctl", "enable", self._agent])
+
+    def unload(self) -> None:
+        self._bootout()
+        run_checked(
+            self._run, ["launchctl", "enable", self._agent]
+        )  # leaves no mark of `stop` behind
+
+    def forget(self) -> None:
+        pass  # a file that is gone is read at no login
+
+    def start(self) -> None:
+        self._started(["launchctl", "enable", self._agent])
+        self.wake()
+
+    def wake(self) -> None:
+        if not self._is_loaded():
+            self._started(["launchctl", "bootstrap", self._domain, str(self._file)])
+        self._started(["launchctl", "kickstart", self._agent])
+
+    def restart(self) -> None:
+        if not self._is_loaded():
+            self._started(["launchctl", "bootstrap", self._domain, str(self._file)])
+        self._started(["launchctl", "kickstart", "-k", self._agent])
+
+    def stop(self) -> None:
+        # Disabled too, or the next login would start it again.
+        run_checked(self._run, ["launchctl", "disable", self._agent])
+        self._bootout()
+
+    def state(self) -> ServiceState:
+        shown = self._run(["launchctl", "print", self._agent])
+        values = dict(line.strip().partition(" = ")[::2] for line in shown.out.splitlines())
+        disabled = self._run(["launchctl", "print-disabled", self._domain]).out
+        is_loaded = shown.status == 0
+        return ServiceState(
+            active=values.get("state", "unknown") if is_loaded else "not loaded",
+            enabled=is_loaded and f'"{AGENT}" => disabled' not in disabled,
+            sockets=False,
+            pid=int(values["pid"]) if values.get("pid", "").isdecimal() else None,
+            restarts=max(0, int(runs) - 1) if (runs := values.get("runs", "")).isdecimal() else 0,
+            said="",
+        )
+
+    def log_command(self, *, follow: bool) -> Sequence[str]:
+        log = self.folder.parent / "Logs/rootsd/daemon.log"
+        return ["tail", "-n", str(LOG_LINES), *(["-F"] if follow else []), str(log)]
+
+    def _is_loaded(self) -> bool:
+        return self._run(["launchctl", "print", self._agent]).status == 0
+
+    def _bootout(self) -> None:
+        if self._is_loaded():
+            run_checked(self._run, ["launchctl", "bootout", self._agent])
+
+    def _started(self, command: Sequence[str]) -> None:
+        started = self._run(command)
+        if started.status:
+            raise StartFailed(f"the service does not start: {started.err}", " ".join(command))

@@ -1,0 +1,148 @@
+"""Control the service through the user's systemd: `systemctl --user`."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+
+from rootsd.service import manager
+from rootsd.service.launcher import StartFailed
+from rootsd.service.manager import (
+    LOG_LINES,
+    NOT_RUN,
+    ProgramResult,
+    RunProgram,
+    ServiceManagerUnavailable,
+    ServiceState,
+    run_checked,
+)
+
+UNIT = "rootsd.service"
+SOCKETS = ("rootsd.socket", "rootsd-control.socket")
+# systemd.unit(5), "User Unit Search Path": beside the folder of what `systemctl set-property`
+# writes, and of nothing else with that name but the same in the runtime folder, lies the user's.
+CONTROL = "user.control"
+_SHOW_UNIT_PATH = ("systemctl", "--user", "show", "--property=UnitPath", "--value")
+
+
+class Systemd:
+    """`systemctl --user`."""
+
+    def __init__(self, home: Path, config: str, run: RunProgram) -> None:
+        self._home = home
+        self._config = config
+        self._run = run
+
+    @cached_property
+    def folder(self) -> Path:
+        """Where the manager looks. It may have started without the shell's XDG_CONFIG_HOME, or
+        with one that no shell knows; where it cannot be asked, ours is where it was found."""
+        asked = self._run(_SHOW_UNIT_PATH) if self.is_at_hand() else ProgramResult(NOT_RUN)
+        for entry in map(Path, re.split(r" (?=/)", asked.out.strip())):
+            if entry.name == CONTROL and not entry.is_relative_to(self._runtime):
+                return entry.with_name("user")
+        candidates = [
+            Path(folder, "systemd/user")
+            for folder in (self._config, self._home / ".config")
+            if folder
+        ]
+        return next((c for c in candidates if (c / UNIT).exists()), candidates[-1])
+
+    @property
+    def _runtime(self) -> Path:
+        return manager.USER_RUNTIME / str(os.getuid())
+
+    def is_installed(self) -> bool:
+        return (self.folder / UNIT).exists()
+
+    def is_at_hand(self) -> bool:
+        return (self._runtime / "systemd").exists()
+
+    def ensure_reachable(self) -> None:
+        runtime = self._runtime
+        if not self.is_at_hand():
+            raise ServiceManagerUnavailable(
+                f"systemd runs no services for you: {runtime}/systemd is not there\n"
+                "It is not in containers, in cron and after su: log in as yourself, with\n"
+                f"XDG_RUNTIME_DIR={runtime}. To have it without a login, too:\n"
+                '  loginctl enable-linger "$USER"\n'
+                "rootsd service print shows the files; without a service: rootsd up",
+                'loginctl enable-linger "$USER"',
+            )
+        asked = self._run(["systemctl", "--user", "show", "--property=Version"])
+        if asked.status:
+            raise ServiceManagerUnavailable(
+                f"systemctl --user does not reach your service manager: {asked.err}\n"
+                f"Its bus should be at {runtime}/bus (dbus-user-session on Debian).\n"
+                "rootsd service print shows the files; without a service: rootsd up",
+                "systemctl --user status",
+            )
+
+    def load(self) -> None:
+        self._told("daemon-reload")
+        self._told("enable", UNIT, *self._sockets())
+
+    def unload(self) -> None:
+        self.stop()
+        self._told("disable", UNIT, *self._sockets())
+
+    def forget(self) -> None:
+        self._told("daemon-reload")
+        self._forget_failures()
+
+    def start(self) -> None:
+        self._forget_failures()
+        self._started("start", UNIT, *self._sockets())
+
+    def wake(self) -> None:
+        self._started("start", UNIT)
+
+    def restart(self) -> None:
+        self._forget_failures()
+        self._started("restart", UNIT)
+
+    def stop(self) -> None:
+        # The sockets with it: else the next client would start it again.
+        self._told("stop", *self._sockets(), UNIT)
+
+    def state(self) -> ServiceState:
+        wanted = "ActiveState,UnitFileState,MainPID,NRestarts,StatusText,Result"
+        shown = self._told("show", UNIT, f"--property={wanted}").out
+        values = dict(line.partition("=")[::2] for line in shown.splitlines())
+        sockets = self._run(["systemctl", "--user", "is-active", "--quiet", *SOCKETS])
+        pid, restarts = values.get("MainPID", "0"), values.get("NRestarts", "0")
+        failure = "" if values.get("Result") in ("success", "") else values.get("Result", "")
+        return ServiceState(
+            active=values.get("ActiveState", "unknown"),
+            enabled=values.get("UnitFileState") == "enabled",
+            sockets=sockets.status == 0,
+            pid=int(pid) or None,
+            restarts=int(restarts),
+            said=": ".join(part for part in (failure, values.get("StatusText", "")) if part),
+        )
+
+    def log_command(self, *, follow: bool) -> Sequence[str]:
+        more = ["--follow"] if follow else ["--no-pager"]
+        return ["journalctl", f"--user-unit={UNIT}", f"--lines={LOG_LINES}", *more]
+
+    def _sockets(self) -> list[str]:
+        """Those that are installed, since the service works without; all before it is."""
+        return [n for n in SOCKETS if not self.is_installed() or (self.folder / n).exists()]
+
+    def _forget_failures(self) -> None:
+        self._run(["systemctl", "--user", "reset-failed", UNIT, *self._sockets()])
+
+    def _told(self, *words: str) -> ProgramResult:
+        return run_checked(self._run, ["systemctl", "--user", *words])
+
+    def _started(self, *words: str) -> None:
+        command = ["systemctl", "--user", *words]
+        started = self._run(command)
+        if started.status == NOT_RUN:
+            raise StartFailed(f"the service does not start: {started.err}", " ".join(command))
+        if started.status:
+            reason = self.state().said or started.err
+            raise StartFailed(f"the service does not start: {reason}", "rootsd service logs")

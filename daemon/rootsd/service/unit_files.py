@@ -1,0 +1,147 @@
+"""Render the systemd units and the launchd agent from their templates.
+
+The templates are the files in systemd/ and launchd/ of the repository, which the wheel carries
+along. Every file begins with `MARK`, so that ours are told from those somebody wrote by hand.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+
+import rootsd
+from rootsd.core.errors import RootsdError
+from rootsd.core.labels import safe_label
+from rootsd.service.start_record import PLACE_VARIABLES
+
+GENERATED_MARK = "Written by rootsd service install"
+PLACES_DROP_IN = "rootsd.service.d/15-places.conf"
+BASE_UNITS = (
+    "rootsd.service",
+    "rootsd.socket",
+    "rootsd-control.socket",
+    "rootsd.service.d/10-sockets.conf",
+    PLACES_DROP_IN,
+)
+STRICT_DROP_IN = "rootsd.service.d/20-namespaces.conf"
+ALL_UNITS = (*BASE_UNITS, STRICT_DROP_IN)
+AGENT_PLIST = "org.rootsd.daemon.plist"
+
+_UNSAFE_IN_PROGRAMS = frozenset("\"'\\")
+_NEEDS_NO_QUOTES = re.compile(r"[\w/.@:=+,-]+", re.ASCII)
+
+
+class InvalidUnitValue(RootsdError):
+    """What has to stand in a service file cannot be written into one."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnitSettings:
+    """What the files depend on.
+
+    `environment` are the variables that decide where configuration and decisions lie, where they
+    are set; `writable` the folders that the daemon writes; `stopped` is the mark of `rootsd down`.
+    """
+
+    command: Path
+    environment: Mapping[str, str]
+    writable: tuple[Path, ...]
+    stopped: Path
+    log: Path
+    strict: bool = False
+
+
+def templates_folder() -> Path:
+    """The folder that holds `systemd`, `launchd` and `completions`."""
+    package = Path(rootsd.__file__).parent
+    carried = package / "share"
+    return carried if carried.is_dir() else package.parent.parent  # in a checkout
+
+
+def systemd_units(settings: UnitSettings) -> dict[str, str]:
+    """The texts of the units by their names below the folder of units."""
+    names = [*BASE_UNITS]
+    if settings.strict:
+        names.append(STRICT_DROP_IN)
+    places = (f"{name}={value}" for name, value in sorted(settings.environment.items()))
+    values = {
+        "@ROOTSD@": _words([_program(str(settings.command))]),
+        "@STOPPED@": _specifiers_escaped(_plain(str(settings.stopped))),
+        "@WRITABLE@": _words(str(folder) for folder in settings.writable),
+        "@PLACES@": _words(places),
+        "@UNSET@": _words(sorted(PLACE_VARIABLES.keys() - settings.environment.keys())),
+    }
+    return {name: _filled(f"systemd/{name}", values) for name in names}
+
+
+def launchd_agent(settings: UnitSettings) -> dict[str, str]:
+    """The text of the agent by its name below the folder of agents."""
+    variables = "".join(
+        f"<key>{_xml(name)}</key><string>{_xml(value)}</string>"
+        for name, value in sorted(settings.environment.items())
+    )
+    values = {
+        "@ROOTSD@": _xml(str(settings.command)),
+        "@LOG@": _xml(str(settings.log)),
+        "<!-- @PLACES@ -->": variables,
+    }
+    return {AGENT_PLIST: _filled(f"launchd/{AGENT_PLIST}", values)}
+
+
+def is_generated(file: Path) -> bool:
+    """Whether we wrote `file`."""
+    try:
+        return GENERATED_MARK in file.read_text("utf-8", "replace")
+    except FileNotFoundError:
+        return False
+
+
+def _filled(template: str, values: Mapping[str, str]) -> str:
+    text = (templates_folder() / template).read_text("utf-8")
+    for placeholder, value in values.items():
+        text = text.replace(placeholder, value)
+    return text
+
+
+def _words(words: Iterable[str]) -> str:
+    """Words of a setting: systemd.syntax(7), "Quoting", and its specifiers."""
+    return " ".join(_word(_plain(word)) for word in words)
+
+
+def _program(path: str) -> str:
+    """`path`, if systemd takes it for a program: string_is_safe() in its basic/string-util.c."""
+    if _UNSAFE_IN_PROGRAMS & set(path):
+        shown = safe_label(path, limit=None)
+        raise InvalidUnitValue(
+            f"systemd starts no program with a quote or a backslash in its path: {shown}",
+            "install rootsd at another place",
+        )
+    return path
+
+
+def _word(word: str) -> str:
+    if _NEEDS_NO_QUOTES.fullmatch(word):
+        return word
+    quoted = word.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{_specifiers_escaped(quoted)}"'
+
+
+def _specifiers_escaped(text: str) -> str:
+    return text.replace("%", "%%")
+
+
+def _xml(text: str) -> str:
+    return escape(_plain(text), quote=False)
+
+
+def _plain(text: str) -> str:
+    """`text`, if a line can hold it."""
+    if not text.isprintable():  # nor are the stand-ins for bytes that are no UTF-8
+        shown = safe_label(text, limit=None)
+        raise InvalidUnitValue(
+            f"{shown} has characters that no service file can hold", "move it, then try again"
+        )
+    return text

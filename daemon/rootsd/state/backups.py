@@ -1,0 +1,81 @@
+"""Schedule a verified backup of the decisions every day."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Protocol
+
+import anyio
+from anyio import to_thread
+
+from rootsd.core.errors import RootsdError
+from rootsd.core.history import ChainHead
+from rootsd.state.ledger import Ledger
+
+log = logging.getLogger(__name__)
+
+# Timers stand still while the machine sleeps: a look now and then keeps a laptop's backups daily.
+LONGEST_PAUSE = timedelta(hours=6)
+RETRY_PAUSE = timedelta(hours=1)
+
+
+class BackupStore(Protocol):
+    """The store, as it is backed up; called in a worker thread."""
+
+    def backup_due_in(self, at: datetime) -> timedelta:
+        """How long from `at` until the newest backup is a day old. Raises RootsdError."""
+
+    def begin_backup(self) -> ChainHead | None:
+        """Copy the database; None where nothing was decided yet. Raises RootsdError."""
+
+    def finish_backup(self, head: ChainHead, at: datetime) -> Path:
+        """Verify and keep the copy, without the store. Raises RootsdError."""
+
+
+async def pause(length: timedelta) -> None:
+    """Wait so long."""
+    with anyio.move_on_after(length.total_seconds()):
+        await anyio.Event().wait()
+
+
+class BackupScheduler:
+    """The backups of one store, of which `ledger` is the writer."""
+
+    def __init__(self, store: BackupStore, ledger: Ledger, now: Callable[[], datetime]) -> None:
+        self._store = store
+        self._ledger = ledger
+        self._now = now
+        self._trouble = ""
+
+    def degraded(self) -> list[str]:
+        """What is wrong with the last backup, or nothing."""
+        return [self._trouble] if self._trouble else []
+
+    async def keep(self, pause: Callable[[timedelta], Awaitable[None]] = pause) -> None:
+        """Back up what is due, now and whenever it is. Runs as long as the daemon does."""
+        while True:
+            try:
+                length = await self._back_up_if_due()
+            except RootsdError as error:
+                self._trouble = f"the decisions could not be backed up: {error}"
+                log.warning("%s", self._trouble)
+                length = RETRY_PAUSE
+            else:
+                self._trouble = ""
+            await pause(length)
+
+    async def _back_up_if_due(self) -> timedelta:
+        """How long until the next look."""
+        due_in = await to_thread.run_sync(self._store.backup_due_in, self._now())
+        if due_in <= timedelta(0):
+            # Only the copy keeps decisions waiting; to verify it takes ten times as long.
+            head = await self._ledger.undisturbed(self._store.begin_backup)
+            if head is None:
+                return LONGEST_PAUSE
+            made = await to_thread.run_sync(self._store.finish_backup, head, self._now())
+            log.info("the decisions are backed up in %s", made)
+            due_in = await to_thread.run_sync(self._store.backup_due_in, self._now())
+        return min(max(due_in, timedelta(minutes=1)), LONGEST_PAUSE)

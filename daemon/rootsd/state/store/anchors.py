@@ -1,0 +1,371 @@
+"""Detect a restored or copied database by anchors outside it and its binding to its file.
+
+The anchors record, outside the database, how far the history of decisions had come.
+
+A database that was put back from an old copy is whole, and still wrong. The anchors show this,
+because the chain of decisions must contain the head that each anchor records.
+
+There are two, and each detects a different restore:
+
+* The file `head` lies beside the database. It detects an older database in an otherwise current
+  state folder.
+* The second anchor lies outside the state folder (`rootsd.system.places`), so it does not go back
+  in time with that folder. It detects an older state folder. It also records the key of the one
+  database that it belongs to; see `rootsd.state.store.anchors`.
+
+Order of writes. A decision is acknowledged after these steps, each of which is on the disk before
+the next begins:
+
+1. The transaction with the decision is committed.
+2. The head is written to the first anchor.
+3. The head is written to the second anchor.
+
+A crash after step 1 or 2 leaves a chain that goes on beyond an anchor. That is normal, and the
+next start writes both anchors before anything else can be decided. An anchor never runs ahead of
+the chain, so no crash looks like a restore. After an acknowledgment, both anchors record the
+decision, so an older state folder, which lacks it, never passes.
+
+An anchor file has two slots, each in a block of its own, overwritten in turn: a torn write leaves
+the other. The file never grows and is never renamed, so a full disk does not stop a write.
+
+The binding of a decision database: the file that holds it, and the second anchor it belongs to.
+
+The database records both about itself, in one row:
+
+* The identity of its own file: inode number, birth time and file handle. A copy is another file,
+  so a database that was restored from a copy differs from its own record. This holds also if the
+  second anchor was restored with it, as when a whole home folder is restored. Whoever sets a
+  whole file system back, as a snapshot of a virtual machine does, restores the identity too. No
+  check in this program can detect that.
+* A random key, which the second anchor records too. An anchor never confirms another history,
+  even if both are empty.
+
+A store of version 0.1.0 has no binding, and it gets one without a lapse:
+
+1. The second anchor is written, with a new key and the head of the chain.
+2. The binding is committed to the database.
+
+A crash after step 1 leaves an anchor whose head is exactly the head of an unbound database; the
+next start completes the steps. From step 2 on, the database knows that it has a second anchor.
+If that one is then missing, it was removed, or another state folder was put in this place.
+
+If the history is not trusted, one transaction takes every approval back and replaces the binding,
+with a new key. After it, the anchors are written. A crash in between leaves a key that the second
+anchor does not have, so the next start does the same again. The state folder that was replaced
+has the old key, so it is not trusted either if it is put back.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+import struct
+import sys
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from rootsd.core.encoding import BadRecord
+from rootsd.core.history import ChainHead
+from rootsd.disk.identity import file_handle
+from rootsd.disk.reader import read_birth_time_ns
+from rootsd.state.store.database import Database
+from rootsd.state.store.nocow import write_in_place
+from rootsd.system.private_files import (
+    NotPrivate,
+    ensure_private_folder,
+    open_private_file,
+    sync,
+    sync_path,
+    unusable_error,
+)
+
+HEAD_NAME = "head"
+SLOT_SPACING = 4096
+KEY_SIZE = 16
+# magic, count of writes so far, then the content; SHA-256 of all these follows
+_SLOT_HEADER = struct.Struct(">8sQ")
+_DIGEST_SIZE = 32
+_FIRST_CONTENT = struct.Struct(">Q32s")
+_SECOND_CONTENT = struct.Struct(f">Q32s{KEY_SIZE}s")
+_FIRST_MAGIC = b"rootsd-1"
+_SECOND_MAGIC = b"rootsd-2"
+
+
+class AnchorFile:
+    """An open anchor file. `content` is the content written last, or None if there is none."""
+
+    def __init__(self, file: Path, fd: int, magic: bytes, size: int) -> None:
+        self._file = file
+        self._fd = fd
+        self._magic = magic
+        self._size = size
+        self._count = 0
+        self.content: bytes | None = None
+        for slot in range(2):
+            count, content = self._read(slot)
+            if count > self._count:
+                self._count, self.content = count, content
+
+    @classmethod
+    def open(cls, file: Path, magic: bytes, size: int) -> Self:
+        """Open `file` for contents of `size` bytes. Create it if it is missing.
+
+        Raises NotPrivate.
+        """
+        fd = open_private_file(file)
+        try:
+            missing = 2 * SLOT_SPACING - os.fstat(fd).st_size
+            if missing > 0:
+                # Zeros, not a hole: a later write must not need a new block.
+                os.pwrite(fd, bytes(missing), 2 * SLOT_SPACING - missing)
+                sync(fd)
+                sync_path(file.parent)
+            return cls(file, fd, magic, size)
+        except OSError as error:
+            os.close(fd)
+            raise unusable_error(file, error) from error
+
+    def write(self, content: bytes) -> None:
+        """Replace the content. It is on the disk when this returns.
+
+        Raises NotPrivate. The content before it stays then, and the next write uses the same slot.
+        """
+        data = _SLOT_HEADER.pack(self._magic, self._count + 1) + content
+        slot = data + hashlib.sha256(data).digest()
+        try:
+            os.pwrite(self._fd, slot, (self._count + 1) % 2 * SLOT_SPACING)
+            sync(self._fd)
+        except OSError as error:
+            raise unusable_error(self._file, error) from error
+        self._count += 1
+        self.content = content
+
+    def close(self) -> None:
+        """Close the file."""
+        with suppress(OSError):  # `write` has already synced the content
+            os.close(self._fd)
+
+    def _read(self, slot: int) -> tuple[int, bytes | None]:
+        """Return the count and the content of a slot; count 0 if no write to it was completed."""
+        length = _SLOT_HEADER.size + self._size
+        data = os.pread(self._fd, length + _DIGEST_SIZE, slot * SLOT_SPACING)
+        written, digest = data[:length], data[length:]
+        if len(written) < length or hashlib.sha256(written).digest() != digest:
+            return 0, None
+        magic, count = _SLOT_HEADER.unpack_from(written)
+        return (count, written[_SLOT_HEADER.size :]) if magic == self._magic else (0, None)
+
+
+class FirstAnchor:
+    """The anchor beside the database. `head` is None if the file records nothing."""
+
+    def __init__(self, slots: AnchorFile) -> None:
+        self._slots = slots
+        self.head = (
+            None if slots.content is None else ChainHead(*_FIRST_CONTENT.unpack(slots.content))
+        )
+
+    @classmethod
+    def open(cls, folder: Path) -> FirstAnchor:
+        """Open the anchor in the state folder `folder`. Create it if it is missing.
+
+        Raises NotPrivate.
+        """
+        return cls(AnchorFile.open(folder / HEAD_NAME, _FIRST_MAGIC, _FIRST_CONTENT.size))
+
+    def write(self, head: ChainHead) -> None:
+        """Record `head`. It is on the disk when this returns. Raises NotPrivate."""
+        self._slots.write(_FIRST_CONTENT.pack(head.seq, head.hash))
+        self.head = head
+
+    def close(self) -> None:
+        """Close the file."""
+        self._slots.close()
+
+
+@dataclass(frozen=True, slots=True)
+class AnchorRecord:
+    """The content of a second anchor: the head, and the key of the database that it belongs to."""
+
+    head: ChainHead
+    key: bytes
+
+
+class SecondAnchor:
+    """The anchor outside the state folder. `mark` is None if the file records nothing."""
+
+    def __init__(self, file: Path, slots: AnchorFile) -> None:
+        self.file = file
+        self._slots = slots
+        self.mark: AnchorRecord | None = None
+        if slots.content is not None:
+            seq, digest, key = _SECOND_CONTENT.unpack(slots.content)
+            self.mark = AnchorRecord(ChainHead(seq, digest), key)
+
+    @classmethod
+    def open(cls, file: Path) -> SecondAnchor:
+        """Open `file`. Create it, and its folder, if it is missing. Raises NotPrivate."""
+        ensure_private_folder(file.parent)
+        write_in_place(file.parent)
+        return cls(file, AnchorFile.open(file, _SECOND_MAGIC, _SECOND_CONTENT.size))
+
+    def write(self, mark: AnchorRecord) -> None:
+        """Record `mark`. It is on the disk when this returns. Raises NotPrivate."""
+        self._slots.write(_SECOND_CONTENT.pack(mark.head.seq, mark.head.hash, mark.key))
+        self.mark = mark
+
+    def close(self) -> None:
+        """Close the file."""
+        self._slots.close()
+
+
+class AnchorPair:
+    """Both anchors of one state folder.
+
+    `second` is None if its folder cannot be used; `trouble` is the reason.
+    """
+
+    def __init__(
+        self, first: FirstAnchor, second: SecondAnchor | None, trouble: NotPrivate | None
+    ) -> None:
+        self.first = first
+        self.second = second
+        self.trouble = trouble
+
+    @classmethod
+    def open(cls, folder: Path, outside: Path) -> AnchorPair:
+        """Open the anchors of the state folder `folder`. The second one lies in `outside`.
+
+        Raises NotPrivate if the first one cannot be used.
+        """
+        with ExitStack() as stack:
+            first = FirstAnchor.open(folder)
+            stack.callback(first.close)
+            second, trouble = None, None
+            try:
+                second = SecondAnchor.open(second_anchor_file(folder, outside))
+            except NotPrivate as error:
+                trouble = error
+            stack.pop_all()
+        return cls(first, second, trouble)
+
+    @property
+    def mark(self) -> AnchorRecord | None:
+        """The content of the second anchor, or None if it records nothing."""
+        return self.second.mark if self.second else None
+
+    def write(self, head: ChainHead) -> None:
+        """Record `head` in both anchors, in the order that this module describes.
+
+        The second anchor keeps its key; it is left alone if it has none yet. Raises NotPrivate.
+        """
+        self.first.write(head)
+        if self.second is not None and self.second.mark is not None:
+            self.second.write(AnchorRecord(head, self.second.mark.key))
+
+    def close(self) -> None:
+        """Close both files."""
+        self.first.close()
+        if self.second is not None:
+            self.second.close()
+
+
+def second_anchor_file(folder: Path, outside: Path) -> Path:
+    """Return the path of the second anchor of the state folder `folder`, in `outside`.
+
+    The name depends on the path of the state folder, since one user may run daemons with several
+    state folders. A link to the state folder makes no difference.
+    """
+    whose = hashlib.sha256(os.fsencode(os.path.realpath(folder))).hexdigest()
+    return outside / f"{HEAD_NAME}-{whose[:16]}"
+
+
+_INODE_SIZE = 8
+
+
+@dataclass(frozen=True, slots=True)
+class FileIdentity:
+    """What distinguishes a file from a copy of it. `handle` is None where there is none."""
+
+    inode: int
+    born_ns: int
+    handle: bytes | None
+
+    def is_same(self, other: FileIdentity | None) -> bool:
+        """Tell whether both are one file. An identity that cannot be read now counts as another
+        file; a handle counts only if both have one, since a newer kernel may add it."""
+        if other is None or (self.inode, self.born_ns) != (other.inode, other.born_ns):
+            return False
+        return self.handle is None or other.handle is None or self.handle == other.handle
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseBinding:
+    """The binding of one database.
+
+    `file` is None on a file system without birth times. `cause` says why the approvals lapsed when
+    this binding was made, and is empty if they did not.
+    """
+
+    key: bytes
+    file: FileIdentity | None
+    cause: str = ""
+
+
+def new_key() -> bytes:
+    """Return a key that no other database has."""
+    return secrets.token_bytes(KEY_SIZE)
+
+
+def identify(file: Path) -> FileIdentity | None:
+    """Return the identity of the database `file`, or None if its file system keeps no birth time.
+
+    It never closes a descriptor that could drop SQLite's lock (fcntl(2)). Raises NotPrivate if
+    the file cannot be looked at.
+    """
+    try:
+        if sys.platform == "linux":
+            fd = os.open(file, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+            try:
+                return _file_identity(fd, os.fstat(fd))
+            finally:
+                os.close(fd)
+        return _file_identity(-1, file.lstat())
+    except OSError as error:
+        raise unusable_error(file, error) from error
+
+
+def _file_identity(fd: int, found: os.stat_result) -> FileIdentity | None:
+    born = read_birth_time_ns(fd, found)
+    return None if born is None else FileIdentity(found.st_ino, born, file_handle(fd))
+
+
+def read_binding(db: Database) -> DatabaseBinding | None:
+    """Return the binding that `db` records, or None if it has none. Raises BadRecord."""
+    row = db.execute("SELECT key, inode, born, handle, cause FROM binding").fetchone()
+    match row:
+        case None:
+            return None
+        case (bytes(key), None, None, None, str(cause)):
+            return DatabaseBinding(key, None, cause)
+        case (bytes(key), bytes(inode), int(born), bytes() | None as handle, str(cause)):
+            return DatabaseBinding(key, FileIdentity(int.from_bytes(inode), born, handle), cause)
+        case _:
+            raise BadRecord("the binding holds a value of a wrong type")
+
+
+def write_binding(db: Database, binding: DatabaseBinding) -> None:
+    """Replace the binding of `db`, as part of the caller's transaction."""
+    file = binding.file
+    row: tuple[bytes | int | None, ...] = (None, None, None)
+    if file is not None:
+        # An inode number can be larger than a number in SQLite.
+        row = (file.inode.to_bytes(_INODE_SIZE), file.born_ns, file.handle)
+    db.execute("DELETE FROM binding")
+    db.execute(
+        "INSERT INTO binding(key, inode, born, handle, cause) VALUES(?,?,?,?,?)",
+        (binding.key, *row, binding.cause),
+    )

@@ -1,0 +1,96 @@
+"""Make and verify backups of the decision database, in a folder beside it."""
+
+from __future__ import annotations
+
+from contextlib import closing, suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from rootsd.core.history import ChainHead
+from rootsd.state.store.database import Database, StoreDamaged, connect_frozen, translate_errors
+from rootsd.state.store.recovery import check, file_timestamp
+from rootsd.state.store.rows import read_head
+from rootsd.system.private_files import (
+    ensure_private_file,
+    ensure_private_folder,
+    list_names,
+    sync_path,
+    unusable_error,
+)
+
+FOLDER_NAME = "backups"
+PREFIX, SUFFIX = "decisions-", ".db"
+NEW_NAME = "new"
+MAX_BACKUPS = 3
+INTERVAL = timedelta(days=1)
+
+
+def list_backups(folder: Path) -> list[Path]:
+    """The backups in the state folder `folder`, the newest first. Raises NotPrivate."""
+    place = folder / FOLDER_NAME
+    made = (
+        name for name in list_names(place) if name.startswith(PREFIX) and name.endswith(SUFFIX)
+    )
+    return [place / name for name in sorted(made, reverse=True)]
+
+
+def due_in(folder: Path, at: datetime) -> timedelta:
+    """How long from `at`, by its clock, until the newest backup is a day old; none where there is
+    no backup, or only one of the future. Raises NotPrivate."""
+    newest = next(iter(list_backups(folder)), None)
+    if newest is None:
+        return timedelta(0)
+    try:
+        age = at - datetime.fromtimestamp(newest.stat().st_mtime, UTC)
+    except OSError as error:
+        raise unusable_error(newest, error) from error
+    return INTERVAL - age if timedelta(0) <= age < INTERVAL else timedelta(0)
+
+
+def begin_copy(db: Database, folder: Path) -> ChainHead:
+    """Copy `db` to where `keep` expects it; the head that the copy has to have. The longer part of
+    a backup, to verify it, needs `db` no more.
+
+    Raises StoreDamaged, DiskFull, StoreUnusable and NotPrivate.
+    """
+    place = folder / FOLDER_NAME
+    ensure_private_folder(place)
+    new = place / NEW_NAME
+    try:
+        new.unlink(missing_ok=True)
+        ensure_private_file(new)  # so that it never has another mode
+    except OSError as error:
+        raise unusable_error(new, error) from error
+    with translate_errors(new):
+        db.execute("VACUUM INTO ?", (str(new),))
+        return read_head(db)
+
+
+def finish_copy(folder: Path, head: ChainHead, at: datetime) -> Path:
+    """Verify what `copy` made, and keep it with the two before it; its path.
+
+    Raises StoreDamaged when it does not verify, DiskFull, StoreUnusable and NotPrivate; the older
+    backups stay then.
+    """
+    place = folder / FOLDER_NAME
+    new, final = place / NEW_NAME, place / f"{PREFIX}{file_timestamp(at)}{SUFFIX}"
+    try:
+        with translate_errors(new), closing(connect_frozen(new)) as made:
+            if check(made).head != head:
+                raise StoreDamaged("the copy ends elsewhere")
+        sync_path(new)
+        new.replace(final)
+        for old in list_backups(folder)[MAX_BACKUPS:]:
+            old.unlink()
+        sync_path(place)
+    except OSError as error:
+        raise unusable_error(final, error) from error
+    finally:
+        with suppress(OSError):  # the next `copy` takes it away, too
+            new.unlink(missing_ok=True)
+    return final
+
+
+def make_backup(db: Database, folder: Path, at: datetime) -> Path:
+    """Make a backup in one go; see `copy` and `keep`."""
+    return finish_copy(folder, begin_copy(db, folder), at)

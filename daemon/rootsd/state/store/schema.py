@@ -1,0 +1,221 @@
+"""Define the tables, migrate older versions, and reserve room for a full disk."""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Callable
+from contextlib import closing
+from functools import cache
+from pathlib import Path
+
+from rootsd.core.errors import ErrorCode, RootsdError
+from rootsd.state.store.database import (
+    Database,
+    DiskFull,
+    StoreDamaged,
+    connect_memory,
+    journal_of,
+    read_number,
+    transaction,
+    translate_errors,
+)
+from rootsd.system.private_files import (
+    NO_ROOM,
+    display_path,
+    open_private_file,
+    path_exists,
+    sync,
+    sync_path,
+    unusable_error,
+)
+
+Migrations = tuple[tuple[str, ...], ...]
+
+APPLICATION_ID = int.from_bytes(b"ROOT")
+# Migration N takes a database from `user_version` N to N + 1. What stands here once is never
+# edited. A new verb or kind of subject is a new version, too: older programs cannot read it.
+MIGRATIONS: Migrations = (
+    (
+        f"PRAGMA application_id = {APPLICATION_ID}",
+        "CREATE TABLE event("
+        " seq INTEGER PRIMARY KEY, at INTEGER NOT NULL, actor TEXT NOT NULL, verb TEXT NOT NULL,"
+        " kind TEXT NOT NULL CHECK(kind IN ('project', 'rule')), key BLOB NOT NULL, body TEXT,"
+        " prev BLOB NOT NULL CHECK(length(prev) = 32),"
+        " hash BLOB NOT NULL UNIQUE CHECK(length(hash) = 32)) STRICT",
+        "CREATE TRIGGER event_no_update BEFORE UPDATE ON event"
+        " BEGIN SELECT RAISE(ABORT, 'event is append-only'); END",
+        "CREATE TRIGGER event_no_delete BEFORE DELETE ON event"
+        " BEGIN SELECT RAISE(ABORT, 'event is append-only'); END",
+        "CREATE TABLE record("
+        " kind TEXT NOT NULL CHECK(kind IN ('project', 'rule')), key BLOB NOT NULL,"
+        " body TEXT NOT NULL, seq INTEGER NOT NULL REFERENCES event(seq),"
+        " PRIMARY KEY(kind, key)) STRICT, WITHOUT ROWID",
+        "CREATE TABLE sighting("
+        " path BLOB NOT NULL PRIMARY KEY, id TEXT NOT NULL, body TEXT NOT NULL,"
+        " digest BLOB NOT NULL CHECK(length(digest) = 32)) STRICT, WITHOUT ROWID",
+    ),
+    # Settings and refused attempts: two more kinds of subject. A CHECK cannot be altered, so the
+    # tables are made anew; no CHECK this time, since the program refuses what it does not know.
+    (
+        "CREATE TABLE kept AS SELECT kind, key, body, seq FROM record",
+        "DROP TABLE record",
+        "CREATE TABLE events("
+        " seq INTEGER PRIMARY KEY, at INTEGER NOT NULL, actor TEXT NOT NULL, verb TEXT NOT NULL,"
+        " kind TEXT NOT NULL, key BLOB NOT NULL, body TEXT,"
+        " prev BLOB NOT NULL CHECK(length(prev) = 32),"
+        " hash BLOB NOT NULL UNIQUE CHECK(length(hash) = 32)) STRICT",
+        "INSERT INTO events SELECT seq, at, actor, verb, kind, key, body, prev, hash FROM event",
+        "DROP TABLE event",
+        "ALTER TABLE events RENAME TO event",
+        "CREATE TRIGGER event_no_update BEFORE UPDATE ON event"
+        " BEGIN SELECT RAISE(ABORT, 'event is append-only'); END",
+        "CREATE TRIGGER event_no_delete BEFORE DELETE ON event"
+        " BEGIN SELECT RAISE(ABORT, 'event is append-only'); END",
+        "CREATE TABLE record("
+        " kind TEXT NOT NULL, key BLOB NOT NULL,"
+        " body TEXT NOT NULL, seq INTEGER NOT NULL REFERENCES event(seq),"
+        " PRIMARY KEY(kind, key)) STRICT, WITHOUT ROWID",
+        "INSERT INTO record SELECT kind, key, body, seq FROM kept",
+        "DROP TABLE kept",
+    ),
+    # The verbs "tagged", "undone" and "focus set", and the setting "focus".
+    (),
+    # The binding to the database file and to the second anchor (`rootsd.state.store.anchors`).
+    (
+        "CREATE TABLE binding("
+        " key BLOB NOT NULL, inode BLOB, born INTEGER, handle BLOB,"
+        " cause TEXT NOT NULL) STRICT",
+    ),
+    # The verbs "parent added" and "parent removed", and their kind of subject "parent".
+    (),
+    # The kind of actor "challenge confirmed", and the verb "agent command".
+    (),
+)
+BINDING_SINCE = 4  # the first version that has a binding
+
+# A thousand denials take 800 KiB: so much is always left when the disk fills up. The journal holds
+# what one transaction changes.
+LEAST_RESERVE_BYTES = 1024 * 1024
+RESERVE_BYTES = 1536 * 1024
+JOURNAL_BYTES = 512 * 1024
+_RESERVE_ROW = 4000  # one row on each page of 4096 bytes
+
+# sqlite.org/fileformat2.html: the first 100 bytes of a database
+_HEADER = struct.Struct(">16s44xI4xI28x")
+_MAGIC = b"SQLite format 3\0"
+
+
+class NewerStore(RootsdError):
+    """The database was written by a newer rootsd; it was left untouched."""
+
+    code = ErrorCode.BAD_CONFIG
+
+
+def refuse_newer(file: Path, migrations: Migrations = MIGRATIONS) -> None:
+    """Raise NewerStore where `file` is of a version that this program does not know, NotPrivate
+    where it is no file of ours.
+
+    The header is read as bytes: to open a database can already write to it.
+    """
+    if not path_exists(file):
+        return
+    try:
+        with os.fdopen(open_private_file(file, os.O_RDONLY), "rb") as stream:
+            header = stream.read(_HEADER.size)
+    except OSError as error:
+        raise unusable_error(file, error) from error
+    if len(header) < _HEADER.size:
+        return
+    magic, version, application = _HEADER.unpack(header)
+    if (magic, application) == (_MAGIC, APPLICATION_ID) and version > len(migrations):
+        raise NewerStore(
+            f"{display_path(file)} is of version {version}, written by a newer rootsd;"
+            f" this one knows versions up to {len(migrations)}",
+            "install the newer rootsd again, then: rootsd up",
+        )
+
+
+def migrate(
+    db: Database, back_up: Callable[[], object], migrations: Migrations = MIGRATIONS
+) -> None:
+    """Bring `db` to the newest version, each step in one transaction.
+
+    Call `back_up` once, before the first step, unless `db` is new: the backup is of the version
+    that the older program can read. Raises StoreDamaged for a database that is not ours.
+    """
+    version = read_number(db, "user_version")
+    application = read_number(db, "application_id")
+    if (application == APPLICATION_ID) != (version > 0) or application not in {0, APPLICATION_ID}:
+        raise StoreDamaged("it is not a database of rootsd")
+    db.execute("DROP TABLE IF EXISTS reserve")  # what a crash left of `fill_reserve`
+    if 0 < version < len(migrations):
+        back_up()
+    for number, statements in enumerate(migrations[version:], version + 1):
+        with transaction(db):
+            for statement in statements:
+                db.execute(statement)
+            db.execute(f"PRAGMA user_version = {number}")
+
+
+def layout(db: Database) -> frozenset[tuple[object, ...]]:
+    """Every table, index and trigger of `db`, with the text that made it."""
+    return frozenset(db.execute("SELECT type, name, tbl_name, sql FROM sqlite_schema"))
+
+
+@cache
+def layout_of(version: int, migrations: Migrations = MIGRATIONS) -> frozenset[tuple[object, ...]]:
+    """What `layout` gives for a whole database of `version`."""
+    with closing(connect_memory()) as db:
+        for statements in migrations[:version]:
+            for statement in statements:
+                db.execute(statement)
+        return layout(db)
+
+
+def fill_reserve(db: Database, file: Path) -> bool:
+    """Make free pages in `file` and a long journal beside it, so that decisions are still stored
+    on a full disk; tell whether they are there. Takes no time while enough of both is left.
+    Raises StoreUnusable. Not on a copy-on-write file system, see `rootsd.state.store.nocow`."""
+    # The journal first: with room in it, the rest can always be undone.
+    if not _lengthen(journal_of(file)):
+        return False
+    try:
+        with translate_errors(file):
+            free = read_number(db, "freelist_count") * read_number(db, "page_size")
+            if free < LEAST_RESERVE_BYTES:
+                _make_free_pages(db)
+    except DiskFull:
+        return False
+    return True
+
+
+def _lengthen(journal: Path) -> bool:
+    """Append zeros to `journal`, which is not in use; whether it is long enough then. SQLite takes
+    what stands behind the records of a transaction for the rest of an earlier one."""
+    fd = open_private_file(journal)
+    try:
+        try:
+            length = os.fstat(fd).st_size
+            missing = JOURNAL_BYTES - length
+            if missing > 0:
+                written = os.pwrite(fd, bytes(missing), length)
+                sync(fd)
+                sync_path(journal.parent)
+                return written == missing
+        finally:
+            os.close(fd)  # reports what an earlier write met, on some file systems
+    except OSError as error:
+        if error.errno not in NO_ROOM:
+            raise unusable_error(journal, error) from error
+        return False
+    return True
+
+
+def _make_free_pages(db: Database) -> None:
+    fillers = ((bytes(_RESERVE_ROW),) for _ in range(RESERVE_BYTES // _RESERVE_ROW + 1))
+    with transaction(db):
+        db.execute("CREATE TABLE reserve(filler BLOB) STRICT")
+        db.executemany("INSERT INTO reserve VALUES(?)", fillers)
+    with transaction(db):
+        db.execute("DROP TABLE reserve")

@@ -1,0 +1,238 @@
+"""Load and append decisions and sightings, durably."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from rootsd.core.changes import AuditRecord, Change, ProjectChange
+from rootsd.core.encoding import FocusRecord, ProjectRecord
+from rootsd.core.guard import Guard
+from rootsd.core.history import CHAIN_START, ChainHead, HistoryEvent, events_for
+from rootsd.core.labels import safe_label
+from rootsd.core.model import ObservedState, Presence, Project, ProjectKind, Rule
+from rootsd.state.store import backup
+from rootsd.state.store.database import (
+    StoreDamaged,
+    StoreUnusable,
+    require_sqlite,
+    shrink_memory,
+    transaction,
+    translate_errors,
+)
+from rootsd.state.store.nocow import write_in_place
+from rootsd.state.store.opening import DATABASE_NAME, OpenedDatabase, open_database
+from rootsd.state.store.rows import (
+    drop_sighting,
+    read_events,
+    read_head,
+    read_names,
+    read_next_rule,
+    read_records,
+    read_sightings,
+    write_events,
+    write_sighting,
+)
+from rootsd.state.store.schema import fill_reserve
+from rootsd.system.private_files import display_path, ensure_private_folder
+
+
+def _utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredState:
+    """What a store holds.
+
+    `note` says what the start repaired or took back; `cause` why approvals lapsed, at this start
+    or an earlier one; `warning` which protection is missing. Each is empty if there is nothing to
+    say. `guard` is None if nobody has set it yet, `focus` if there is none. `is_new` tells that
+    there never was a decision. `events` counts the events in the history. `names`
+    holds each name that a project ever had, and the path of the last project that had it.
+    """
+
+    projects: tuple[Project, ...]
+    rules: tuple[Rule, ...]
+    next_rule: int
+    note: str = ""
+    guard: Guard | None = None
+    focus: str | None = None
+    is_new: bool = False
+    events: int = 0
+    cause: str = ""
+    warning: str = ""
+    names: Mapping[str, bytes] = field(default_factory=dict)
+
+
+class Store:
+    """The open store of one state folder, for one caller at a time, on any thread.
+
+    The folder must be locked (`rootsd.system.lock`) before it is opened.
+    """
+
+    def __init__(self, folder: Path, opened: OpenedDatabase) -> None:
+        self._folder = folder
+        self._file = folder / DATABASE_NAME
+        self._db = opened.db
+        self._opened = opened
+        self._anchors = opened.anchors
+        self._has_room = True
+
+    @classmethod
+    def open(cls, folder: Path, outside: Path, now: Callable[[], datetime] = _utc_now) -> Store:
+        """Open the store in `folder`: create, migrate, verify and, if necessary, rebuild it.
+
+        The second anchor lies in the folder `outside`. Raises NewerStore (nothing was touched),
+        NotPrivate, StoreUnusable, DiskFull, and Busy if another program has the database open.
+        """
+        require_sqlite()
+        ensure_private_folder(folder)
+        write_in_place(folder)
+        return cls(folder, open_database(folder, outside, now()))
+
+    def load(self) -> StoredState:
+        """All that is stored. A project that was decided about, but whose sighting is lost, comes
+        with one that shows it missing: a scan has to find it again before it is published."""
+        rules: list[Rule] = []
+        projects: dict[bytes, Project] = {}
+        guard: Guard | None = None
+        focus: str | None = None
+        with translate_errors(self._file):
+            for path, project_id, sighting in read_sightings(self._db):
+                projects[path] = Project(path, project_id, sighting)
+            for event in read_records(self._db):
+                match event.outcome():
+                    case Rule() as rule:
+                        rules.append(rule)
+                    case Guard() as guard:
+                        pass
+                    case FocusRecord(tag=focus):
+                        pass
+                    case ProjectRecord() as ruled:
+                        path = event.subject.key
+                        known = projects.get(path)
+                        sighting = known.sighting if known else _unseen(ruled, event.at)
+                        projects[path] = Project(path, ruled.id, sighting, ruled.ruling)
+                    case None:
+                        raise StoreDamaged(f"event {event.seq} has a record and no outcome")
+            next_rule = read_next_rule(self._db)
+            head = read_head(self._db)
+            names = read_names(self._db)
+        return StoredState(
+            projects=tuple(projects.values()),
+            rules=tuple(sorted(rules, key=lambda rule: rule.number)),
+            next_rule=next_rule,
+            note=self._opened.note,
+            guard=guard,
+            focus=focus,
+            is_new=head == CHAIN_START,
+            events=head.seq,
+            cause=self._opened.cause,
+            warning=self._opened.warning,
+            names=names,
+        )
+
+    def append(self, changes: Sequence[Change | AuditRecord], at: datetime) -> int | None:
+        """Store `changes` in one transaction. When this returns they are on the disk.
+
+        Gives the number of the last decision among them, or None where nothing was decided.
+        Raises DiskFull, StoreUnusable or NotPrivate; then, as after a crash, they may be stored
+        or not, all together, and the same changes may be appended again.
+        """
+        with self._in_use(), transaction(self._db):
+            before = head = read_head(self._db)
+            # One by one: the events of thousands at a time would take 1 MB for good, since Python
+            # does not give back memory that lies between things that live on.
+            for change in changes:
+                events = events_for((change,), at, head)
+                write_events(self._db, events)
+                head = events[-1].head if events else head
+                if isinstance(change, ProjectChange):
+                    self._keep_sighting(change)
+        if head == before:
+            return None
+        self._anchors.write(head)
+        self._keep_room()
+        return head.seq
+
+    def events(self, after: int = 0, limit: int | None = None) -> tuple[HistoryEvent, ...]:
+        """The decisions after number `after`, oldest first, at most `limit`."""
+        with self._in_use():
+            return tuple(read_events(self._db, after, limit))
+
+    def last_events(self, count: int) -> tuple[HistoryEvent, ...]:
+        """The newest `count` decisions, oldest first."""
+        with self._in_use():
+            return tuple(read_events(self._db, max(0, read_head(self._db).seq - count)))
+
+    def backup_due_in(self, at: datetime) -> timedelta:
+        """How long from `at` until the newest backup is a day old. Raises NotPrivate."""
+        return backup.due_in(self._folder, at)
+
+    def begin_backup(self) -> ChainHead | None:
+        """Copy the database for `finish_backup`, and make room for decisions on a full disk. None,
+        and no copy, where nothing was decided yet.
+
+        Raises DiskFull, StoreUnusable or NotPrivate; older backups stay then.
+        """
+        with self._in_use():
+            is_empty = read_head(self._db) == CHAIN_START
+            head = None if is_empty else backup.begin_copy(self._db, self._folder)
+        self._has_room = True
+        self._keep_room()
+        return head
+
+    def finish_backup(self, head: ChainHead, at: datetime) -> Path:
+        """Verify and keep the copy; the backup's path. Raises as `begin_backup` does. Does not
+        touch the database: others may use the store meanwhile."""
+        with self._in_use():
+            return backup.finish_copy(self._folder, head, at)
+
+    def forget_pages(self) -> None:
+        """Give back the memory in which SQLite keeps pages of the database, up to 2 MB; what is
+        asked for next is read again."""
+        shrink_memory(self._db)
+
+    def close(self) -> None:
+        """Close the files; the store cannot be used afterwards."""
+        self._db.close()
+        self._anchors.close()
+
+    @contextmanager
+    def _in_use(self) -> Iterator[None]:
+        """As `explained`, but damage in a store that is open is for the next start to put right:
+        until then it is a store that refuses."""
+        try:
+            with translate_errors(self._file):
+                yield
+        except StoreDamaged as error:
+            detail = safe_label(str(error), limit=200)  # may quote the damaged bytes
+            message = f"{display_path(self._file)} or a copy of it is damaged: {detail}"
+            raise StoreUnusable(message, "rootsd down && rootsd up") from error
+
+    def _keep_room(self) -> None:
+        """Fill the reserve up again. Where the disk has no room, that is left to the next backup:
+        to try is slow, and what is left of the reserve is for decisions."""
+        # Whatever is wrong here, what was appended is stored, and the next time will tell.
+        with suppress(StoreUnusable, StoreDamaged):
+            self._has_room = self._has_room and fill_reserve(self._db, self._file)
+
+    def _keep_sighting(self, change: ProjectChange) -> None:
+        before, after = change.before, change.after
+        if after is None:
+            drop_sighting(self._db, change.path)
+        elif before is None or (before.id, before.sighting) != (after.id, after.sighting):
+            write_sighting(self._db, change.path, after.id, after.sighting)
+
+
+def _unseen(ruled: ProjectRecord, decided: datetime) -> ObservedState:
+    presence = Presence.PRESENT if ruled.kind is ProjectKind.URI else Presence.MISSING
+    # Whether it had a marker is not known: the decision, a person's, counts.
+    named = ruled.kind is ProjectKind.PROJECT
+    return ObservedState(
+        ruled.kind, identity=None, first_seen=decided, presence=presence, named=named
+    )

@@ -1,0 +1,147 @@
+"""Connect to a daemon socket, verify its owner, and explain failures, sandboxes included.
+
+Connect to a socket of the daemon, and make sure that it is ours. Standard library only.
+
+Recognizes that this program runs in a sandbox, where no daemon can be reached.
+
+Standard library only. Used after a connection failed, to say why; it decides nothing.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+import struct
+
+from rootsd.core.errors import Busy, DaemonUnreachable, ErrorCode, RootsdError
+from rootsd.system.ipc.unix_socket import address_of, peer_of
+from rootsd.system.runtime_dir import unsafe_reason
+
+CONNECT_TIMEOUT_S = 5.0
+# No listener at all: not started, or gone without a trace or with a stale socket left behind.
+_NOBODY = (errno.ENOENT, errno.ENOTDIR, errno.ECONNREFUSED)
+
+
+class NotRunning(DaemonUnreachable):
+    """Nobody listens there."""
+
+
+class Sandboxed(RootsdError):
+    """This process may not use sockets, or not this one."""
+
+    code = ErrorCode.REFUSED
+
+
+class ControlSocketHidden(Sandboxed):
+    """A sandbox shows this process the folder of the MCP socket and not that of the commands."""
+
+
+class ForeignSocket(RootsdError):
+    """Somebody else's process listens there, or somebody else's folder is in the way."""
+
+    code = ErrorCode.REFUSED
+
+
+def connect(path: bytes, *, patience: float = CONNECT_TIMEOUT_S) -> socket.socket:
+    """A connected, blocking socket to the daemon at `path`.
+
+    Waits up to `patience` seconds where the daemon has not accepted those before us. Raises
+    NotRunning, NotOurs, Sandboxed or Busy.
+    """
+    try:
+        connection = socket.socket(socket.AF_UNIX)
+    except PermissionError as error:
+        raise _explained(error, path) from error
+    try:
+        _reach(connection, path, patience)
+        _check_folder(os.path.dirname(path))
+        _check_server(connection, path)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _reach(connection: socket.socket, path: bytes, patience: float) -> None:
+    # The kernel itself waits for room in a full backlog, as long as SO_SNDTIMEO allows (unix(7));
+    # a socket with Python's timeout would fail with EAGAIN at once and had to guess when to retry.
+    # macOS has no such wait: it refuses at once, which reads as "not running".
+    try:
+        _limit_waiting(connection, patience)
+        with address_of(path) as address:
+            connection.connect(address)
+        _limit_waiting(connection, 0)
+    except OSError as error:
+        raise _explained(error, path) from error
+
+
+def _limit_waiting(connection: socket.socket, seconds: float) -> None:
+    whole = int(seconds)
+    limit = struct.pack("@ll", whole, int((seconds - whole) * 1_000_000))
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
+
+
+def _explained(error: OSError, path: bytes) -> RootsdError:
+    shown = path.decode(errors="backslashreplace")
+    if error.errno in _NOBODY:
+        return NotRunning("rootsd is not running", "rootsd up")
+    if error.errno == errno.EAGAIN:
+        return Busy("rootsd does not accept connections at the moment", "rootsd status")
+    # Permissions of files give EACCES, system call filters and those of macOS EPERM.
+    if error.errno == errno.EPERM:
+        return Sandboxed(
+            "a sandbox forbids this program to use the sockets of rootsd",
+            "run it outside, or see 'In a sandbox' in the README",
+        )
+    if error.errno == errno.EACCES:
+        return ForeignSocket(f"{shown} is closed to you", f"ls -ld {shown}")
+    return DaemonUnreachable(f"{shown} cannot be reached: {error.strerror}", "rootsd status")
+
+
+def _check_folder(folder: bytes) -> None:
+    """In another one, somebody else could put a socket of theirs in the place of ours."""
+    if why := unsafe_reason(folder):
+        shown = folder.decode(errors="backslashreplace")
+        raise ForeignSocket(
+            f"{shown} {why}", f"rootsd down && ls -ld {shown} && chmod 700 {shown}"
+        )
+
+
+def _check_server(connection: socket.socket, path: bytes) -> None:
+    uid = peer_of(connection).uid
+    if uid != os.geteuid():
+        shown = path.decode(errors="backslashreplace")
+        raise ForeignSocket(f"{shown} is served by user {uid}, not by you", f"ls -l {shown}")
+
+
+TYPE_CHECKING = False  # importing typing would cost a seventh of a run of `rootsd check`
+if TYPE_CHECKING:
+    from rootsd.system.runtime_dir import RuntimeDir
+
+_ONE_USER = "1"
+_BUBBLEWRAP = b"bwrap"
+
+
+def sandbox_hides_control(folder: RuntimeDir) -> bool:
+    """Return whether a sandbox shows the MCP socket of the runtime folder and not `ctl/`.
+
+    A daemon makes both folders and leaves them at its end. A folder `pub/` without a socket says
+    nothing: a sandbox can leave one behind as the place of a mount.
+    """
+    return os.path.exists(folder.mcp_socket) and not os.path.lexists(folder.ctl)
+
+
+def in_sandbox() -> bool:
+    """Return whether this process runs in bubblewrap, or in a user namespace with one user.
+
+    Containers have more than one. Source: user_namespaces(7), "uid_map".
+    """
+    try:
+        with open("/proc/self/uid_map", "rb") as lines:
+            if lines.read().decode("ascii").split()[2:] == [_ONE_USER]:
+                return True
+        with open("/proc/1/comm", "rb") as first:
+            return first.read().strip() == _BUBBLEWRAP
+    except (OSError, ValueError):
+        return False

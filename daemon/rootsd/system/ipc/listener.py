@@ -1,0 +1,166 @@
+"""Create private listening sockets, and notice when their names are removed.
+
+Listening sockets that nobody else can reach, from the first moment on.
+
+Tells when the name of a socket may have gone: at a logout, or when somebody tidies up.
+
+Whoever waits has to look for himself, before the first wait, too. Source: inotify(7).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import socket
+import stat
+import sys
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import Self
+
+import anyio
+
+from rootsd.system.ipc.unix_socket import address_of
+from rootsd.system.private_files import ensure_private_folder, unusable_error
+
+SOCKET_MODE = 0o600
+# As many as are let in at all: behind more, an honest client would wait for the refusal of others.
+_BACKLOG = 1024  # the kernel cuts it to net.core.somaxconn
+
+
+class Listener:
+    """A listening socket and the name it has in the file system. A context manager.
+
+    `keeps_name`: the name belongs to whoever made it, and is there for the next daemon.
+    """
+
+    def __init__(self, listening: socket.socket, path: bytes, *, keeps_name: bool = False) -> None:
+        self.socket = listening
+        self.path = path
+        self._keeps_name = keeps_name
+        self._identity = _identity_of(path)
+
+    def has_name(self) -> bool:
+        """Whether its name leads to a socket still, be it that of a successor."""
+        return _identity_of(self.path) is not None
+
+    def close(self) -> None:
+        """Stop listening. The name goes too, unless another daemon has put its own there."""
+        self.socket.close()
+        identity, self._identity = self._identity, None
+        if identity and not self._keeps_name and _identity_of(self.path) == identity:
+            os.unlink(self.path)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def listen(path: bytes, *, backlog: int = _BACKLOG) -> Listener:
+    """Listen at `path`, mode 0600, in a folder that is ours alone; makes the folder.
+
+    A stale socket is replaced in one step: clients find the old one, which refuses, or ours,
+    which answers, and never nothing. That no living daemon is replaced is the lock's task.
+    Raises NotPrivate.
+    """
+    folder = Path(os.fsdecode(path)).parent
+    ensure_private_folder(folder.parent)
+    ensure_private_folder(folder)
+    listening = socket.socket(socket.AF_UNIX)
+    try:
+        _bind(listening, path, backlog)
+    except OSError as error:
+        listening.close()
+        raise unusable_error(Path(os.fsdecode(path)), error) from error
+    listening.settimeout(0)
+    return Listener(listening, path)
+
+
+def _bind(listening: socket.socket, path: bytes, backlog: int) -> None:
+    temporary = path + b".%d" % os.getpid()
+    if sys.platform != "darwin":
+        # On Linux the name takes its mode from the descriptor: 0600 from birth. The 0700 folder
+        # covers for macOS, which refuses this.
+        os.fchmod(listening.fileno(), SOCKET_MODE)
+    _remove_socket(temporary)
+    with address_of(temporary) as address:
+        listening.bind(address)
+    try:
+        os.chmod(temporary, SOCKET_MODE)
+        listening.listen(backlog)
+        os.rename(temporary, path)
+    except OSError:
+        os.unlink(temporary)
+        raise
+
+
+def _remove_socket(path: bytes) -> None:
+    """Remove what a daemon with our pid left when it was killed between bind and rename."""
+    found = _identity_of(path)
+    if found is not None:
+        os.unlink(path)
+
+
+def _identity_of(path: bytes) -> tuple[int, int] | None:
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return None
+    return (found.st_dev, found.st_ino) if stat.S_ISSOCK(found.st_mode) else None
+
+
+_IN_MOVED_FROM, _IN_DELETE = 0x40, 0x200
+_IN_DELETE_SELF, _IN_MOVE_SELF = 0x400, 0x800
+_IN_ONLYDIR, _IN_DONT_FOLLOW, _IN_MASK_ADD = 0x1000000, 0x2000000, 0x20000000
+_OF_ITSELF = _IN_DELETE_SELF | _IN_MOVE_SELF | _IN_ONLYDIR | _IN_DONT_FOLLOW | _IN_MASK_ADD
+_OF_NAMES = _OF_ITSELF | _IN_DELETE | _IN_MOVED_FROM
+_BUFFER = 1 << 16
+_LONGEST_PAUSE_S = 60.0
+
+
+class InotifyNameWatch:
+    """Linux: the kernel tells. Raises OSError where the user's inotify instances are used up."""
+
+    def __init__(self, paths: Iterable[bytes]) -> None:
+        libc = ctypes.CDLL(None, use_errno=True)
+        self._fd = int(libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC))
+        if self._fd < 0:
+            raise OSError(ctypes.get_errno(), "inotify_init1")
+        for path in paths:
+            folder = os.path.dirname(path)
+            # One that is not there cannot be watched, and will be found missing.
+            libc.inotify_add_watch(self._fd, folder, _OF_NAMES)
+            libc.inotify_add_watch(self._fd, os.path.dirname(folder), _OF_ITSELF)
+
+    async def wait(self) -> None:
+        """Return when something has changed."""
+        await anyio.wait_readable(self._fd)
+        with suppress(BlockingIOError):
+            os.read(self._fd, _BUFFER)
+
+    def close(self) -> None:
+        """Give the watch back."""
+        os.close(self._fd)
+
+
+class PollingNameWatch:
+    """Elsewhere: it is time to look once a minute."""
+
+    async def wait(self) -> None:
+        """Return when it is time to look."""
+        with anyio.move_on_after(_LONGEST_PAUSE_S):
+            await anyio.Event().wait()
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+def watch_socket_names(paths: Iterable[bytes]) -> InotifyNameWatch | PollingNameWatch:
+    """The best watch that this system has for the names of these files."""
+    if sys.platform == "linux":
+        with suppress(OSError):
+            return InotifyNameWatch(paths)
+    return PollingNameWatch()

@@ -1,0 +1,148 @@
+"""Send one request to the control socket and return its answer.
+
+Standard library only and no dataclasses: `rootsd check` runs at every shell prompt.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+
+from rootsd.core.errors import DaemonUnreachable, ErrorCode, RootsdError
+from rootsd.core.parsing import Unparsable, parse_json
+from rootsd.system import runtime_dir
+from rootsd.system.ipc import connect
+
+TYPE_CHECKING = False  # importing typing for it would cost a seventh of the whole run
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+REQUEST_ID = 1
+RESTART = "rootsd down && rootsd up"
+
+
+class DaemonError(RootsdError):
+    """What the daemon answered instead of a result. `choices` are what could have been meant;
+    `challenge` says where a word was shown that has to be typed (wire.guarding.Challenge)."""
+
+    challenge: dict[str, Any] | None = None
+
+    def __init__(self, message: str, remedy: str, code: ErrorCode, choices: list[str]) -> None:
+        super().__init__(message, remedy)
+        self.code = code
+        self.choices = choices
+
+
+class DaemonGone(DaemonUnreachable):
+    """No daemon runs, or the one that did ended before it answered."""
+
+
+def connect_control() -> socket.socket:
+    """A connection to the control socket of the daemon, wherever its run folder is.
+
+    Raises Hidden in a sandbox without it, Absent where no daemon runs, and what `connect` raises.
+    """
+    for folder in runtime_dir.find_runtime_dirs():
+        try:
+            return connect.connect(folder.control_socket)
+        except connect.NotRunning:
+            if connect.sandbox_hides_control(folder):
+                raise connect.ControlSocketHidden(
+                    "this program runs in a sandbox that hides the control socket of rootsd",
+                    "run it outside of the sandbox, in a terminal of your own",
+                ) from None
+    if connect.in_sandbox():
+        raise DaemonGone(
+            "this program runs in a sandbox, from which no daemon can be reached",
+            "run it outside of the sandbox, in a terminal of your own",
+        )
+    raise DaemonGone("the daemon is not running", "rootsd up")
+
+
+def ask(
+    channel: socket.socket,
+    method: str,
+    params: Mapping[str, Any],
+    on_notice: Callable[[dict[str, Any]], None] | None = None,
+) -> dict[str, Any]:
+    """Send one request and return its result; `on_notice` gets the params of each notice before.
+
+    The socket's own time limit applies to each line. Raises DaemonError with what the daemon
+    objects to, Absent where it hangs up, and DaemonUnreachable where it says nothing in time or
+    does not speak this protocol.
+    """
+    request = {"jsonrpc": "2.0", "id": REQUEST_ID, "method": method, "params": params}
+    try:
+        channel.sendall(json.dumps(request).encode("ascii") + b"\n")
+        with channel.makefile("rb") as lines:
+            for line in lines:
+                message = _message(line)
+                if "id" not in message:
+                    if on_notice is not None:
+                        on_notice(message["params"])
+                    continue
+                return _result(message)
+    except TimeoutError as error:
+        raise DaemonUnreachable("the daemon does not answer", RESTART) from error
+    except OSError as error:
+        raise _hung_up() from error
+    raise _hung_up()
+
+
+def _message(line: bytes) -> dict[str, Any]:
+    """A reply to our request, or a notice, of the right form."""
+    if not line.endswith(b"\n"):
+        raise _hung_up()
+    try:
+        message = parse_json(line)
+    except Unparsable as error:
+        raise _foreign() from error
+    if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
+        raise _foreign()
+    if "id" in message:
+        ours = message["id"] in (REQUEST_ID, None)  # null: the daemon could not read our id
+    else:
+        ours = isinstance(message.get("params"), dict)
+    if not ours:
+        raise _foreign()
+    return message
+
+
+def _result(message: dict[str, Any]) -> dict[str, Any]:
+    error = message.get("error")
+    if isinstance(error, dict):
+        raise _error(error)
+    result = message.get("result")
+    if not isinstance(result, dict):
+        raise _foreign()
+    return result
+
+
+def _error(error: dict[str, Any]) -> DaemonError:
+    data = error.get("data")
+    if not isinstance(data, dict):
+        data = {}
+    try:
+        code = ErrorCode(str(data.get("code")))
+    except ValueError:  # a word of a newer daemon
+        code = ErrorCode.FAILED
+    choices = data.get("choices")
+    explained = DaemonError(
+        str(error.get("message", "the daemon failed")),
+        str(data.get("remedy", "")),
+        code,
+        [str(choice) for choice in choices] if isinstance(choices, list) else [],
+    )
+    challenge = data.get("challenge")
+    if isinstance(challenge, dict) and isinstance(challenge.get("terminal"), str):
+        explained.challenge = challenge
+    return explained
+
+
+def _hung_up() -> DaemonGone:
+    return DaemonGone("the daemon hung up before it answered", "rootsd status")
+
+
+def _foreign() -> DaemonUnreachable:
+    return DaemonUnreachable("what answers does not speak the protocol of rootsd", RESTART)

@@ -1,0 +1,74 @@
+"""Fill gaps of the socket module: Unix addresses of any length, and peer credentials.
+
+An address for a unix socket whose path is longer than the kernel takes.
+
+`sun_path` holds 107 bytes (Linux) or 103 (macOS), and a path below a temporary or a home folder is
+easily longer. The folder is then named through an open descriptor (Linux, proc(5)) or by volume
+and inode (macOS, /.vol); changing the working directory would change it for every thread.
+
+Who is at the other end of a unix socket, as the kernel tells.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import struct
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+_LONGEST = 103 if sys.platform == "darwin" else 107
+
+
+@contextmanager
+def address_of(path: bytes) -> Iterator[bytes]:
+    """Yield what to hand to bind(2) or connect(2) for `path`. Raises OSError."""
+    if len(path) <= _LONGEST:
+        yield path
+        return
+    folder, _, name = path.rpartition(b"/")
+    if sys.platform == "darwin":
+        found = os.stat(folder)
+        yield b"/.vol/%d/%d/%s" % (found.st_dev, found.st_ino, name)
+        return
+    # Not O_NOFOLLOW: the path may lead through a link, as it may when it is short.
+    descriptor = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield b"/proc/self/fd/%d/%s" % (descriptor, name)
+    finally:
+        os.close(descriptor)
+
+
+# sys/un.h and sys/ucred.h of macOS; Python's socket module lacks the names.
+_SOL_LOCAL = 0
+_LOCAL_PEERCRED = 0x001
+_LOCAL_PEERPID = 0x002
+
+
+class Peer:
+    """A process and its user. `pid` is 0 where the kernel hides it: another pid namespace.
+
+    A plain class: `dataclasses` would cost the lean programs, which import this, 6 ms.
+    """
+
+    __slots__ = ("pid", "uid")
+
+    def __init__(self, pid: int, uid: int) -> None:
+        self.pid = pid
+        self.uid = uid
+
+    def __repr__(self) -> str:
+        return f"Peer(pid={self.pid}, uid={self.uid})"
+
+
+def peer_of(connection: socket.socket) -> Peer:
+    """The peer of a connected socket, as it was when it connected; on the connecting side, the
+    process that called listen(2), as it was then (unix(7), SO_PEERCRED). Raises OSError."""
+    if sys.platform == "darwin":
+        raw = connection.getsockopt(_SOL_LOCAL, _LOCAL_PEERCRED, 76)  # struct xucred
+        uid: int = struct.unpack_from("=II", raw)[1]
+        return Peer(connection.getsockopt(_SOL_LOCAL, _LOCAL_PEERPID), uid)
+    raw = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+    pid, uid, _ = struct.unpack("iII", raw)
+    return Peer(pid, uid)

@@ -1,0 +1,159 @@
+"""Lock a state folder for one daemon, and record which process holds the lock."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from rootsd.core.errors import Busy
+from rootsd.core.parsing import Unparsable, parse_json
+from rootsd.system.private_files import (
+    NotPrivate,
+    display_path,
+    ensure_private_folder,
+    open_private_file,
+    unusable_error,
+)
+
+LOCK_NAME = "lock"
+RECORD_SIZE = 16 * 1024
+_PATIENCE_S = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class LockRecord:
+    """Who holds the lock: process id, version, and the places it uses, by name. Who names none is
+    no daemon and lets go soon: it reads what was decided, or removes it."""
+
+    pid: int
+    version: str
+    places: Mapping[str, str]
+
+
+class DaemonLock:
+    """The lock on a state folder, held until `release` or the end of the process.
+
+    It is a flock(2): the kernel drops it when the last copy of the descriptor is closed, however
+    the process ended. A forked child has such a copy; it must close `fd` at once.
+    """
+
+    def __init__(self, fd: int) -> None:
+        self.fd = fd
+
+    @classmethod
+    def acquire(cls, folder: Path, holder: LockRecord) -> DaemonLock:
+        """Take the lock on `folder` and write down `holder`; waits for seconds at most where who
+        has it lets go soon. Raises Busy with the pid of the process that has it, and NotPrivate
+        where the folder cannot be used."""
+        ensure_private_folder(folder)
+        file = folder / LOCK_NAME
+        while (fd := _taken(file, holder)) is None:
+            other = read_holder(folder)
+            if (other is not None and other.places) or not _is_let_go(file):
+                raise _busy(folder, other)
+        return cls(fd)
+
+    def is_of(self, folder: Path) -> bool:
+        """Whether this is the lock on what is at `folder` now."""
+        return self.fd >= 0 and _is_still(folder / LOCK_NAME, self.fd)
+
+    def release(self) -> None:
+        """Erase the record and let go; the file stays, since removing it would let two in."""
+        if self.fd >= 0:
+            _fill(self.fd, "")
+            os.close(self.fd)
+            self.fd = -1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.release()
+
+
+def _taken(file: Path, holder: LockRecord) -> int | None:
+    """A descriptor that holds the lock, for `holder`; None where somebody else has it."""
+    while True:
+        fd = open_private_file(file)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if _is_still(file, fd):
+                _write(fd, holder)
+                return fd
+        except BlockingIOError:
+            os.close(fd)
+            return None
+        except OSError as error:
+            os.close(fd)
+            raise unusable_error(file, error) from error
+        os.close(fd)  # somebody removed the file between open and lock: lock the new one
+
+
+def _is_let_go(file: Path) -> bool:
+    """Wait until nobody holds the lock; whether that was so within seconds."""
+    fd = open_private_file(file)
+    # flock(2) knows no time limit. Closed under the call, the lock is dropped once it is there.
+    wait = threading.Thread(target=fcntl.flock, args=(fd, fcntl.LOCK_SH), daemon=True)
+    wait.start()
+    wait.join(_PATIENCE_S)
+    os.close(fd)
+    return not wait.is_alive()
+
+
+def read_holder(folder: Path) -> LockRecord | None:
+    """What the last holder of the lock on `folder` wrote down, or None where it let go in order.
+
+    A record alone does not prove that the process lives: after a crash it stays behind. Only
+    `acquire` knows.
+    """
+    try:
+        fd = open_private_file(folder / LOCK_NAME, os.O_RDONLY)
+    except NotPrivate:
+        return None
+    try:
+        text = os.pread(fd, RECORD_SIZE, 0)
+    finally:
+        os.close(fd)
+    try:
+        fields = parse_json(text)
+    except Unparsable:
+        return None
+    match fields:
+        case {"pid": int(pid), "version": str(version), "places": dict(places)}:
+            return LockRecord(pid, version, places)
+        case _:
+            return None
+
+
+def _write(fd: int, holder: LockRecord) -> None:
+    fields = {"pid": holder.pid, "version": holder.version, "places": dict(holder.places)}
+    _fill(fd, json.dumps(fields))
+
+
+def _fill(fd: int, text: str) -> None:
+    # Always the same size, in place: the next daemon must be able to start on a full disk.
+    os.pwrite(fd, text.encode("ascii").ljust(RECORD_SIZE), 0)
+
+
+def _is_still(file: Path, fd: int) -> bool:
+    try:
+        return os.path.samestat(file.lstat(), os.fstat(fd))
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+
+
+def _busy(folder: Path, holder: LockRecord | None) -> Busy:
+    who = f" (pid {holder.pid}, version {holder.version})" if holder else ""
+    return Busy(f"another rootsd{who} is at work in {display_path(folder)}", "rootsd status")

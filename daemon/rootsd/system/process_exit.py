@@ -1,0 +1,127 @@
+"""Detect that a process has ended, even if it is not our child.
+
+Tells when a process that is no child of ours has ended. Sources: pidfd_open(2), kill(2).
+
+The process at the other end of a connection, for as long as that is open: is it still there?
+
+A connection can be handed on. Who made it can be told by the kernel alone, and only while that
+process lives: a pid may be another's by the time that anybody looks it up.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import socket
+import sys
+from contextlib import suppress
+
+import anyio
+
+_POLL_S = 2.0
+
+
+class ExitWatch:
+    """One process, from now on. `close` it at the end: it holds a descriptor."""
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self._fd: int | None = None
+        self._has_gone = False
+        if sys.platform == "linux":
+            try:
+                self._fd = os.pidfd_open(pid)
+            except ProcessLookupError:
+                self._has_gone = True
+            except OSError:
+                pass  # an old kernel: the pid alone tells
+
+    def has_gone(self) -> bool:
+        """Whether it has ended. Where the system has no better, whether no process has its pid."""
+        if not self._has_gone:
+            self._has_gone = self._is_readable() if self._fd is not None else self._is_free()
+        return self._has_gone
+
+    async def ended(self) -> None:
+        """Wait until it has ended."""
+        while not self.has_gone():
+            if self._fd is not None:
+                await anyio.wait_readable(self._fd)
+            else:
+                with anyio.move_on_after(_POLL_S):
+                    await anyio.Event().wait()
+
+    def close(self) -> None:
+        """Give the descriptor back; nobody may wait then."""
+        if self._fd is not None:
+            os.close(self._fd)
+            self._fd, self._has_gone = None, True
+
+    def _is_readable(self) -> bool:
+        assert self._fd is not None, "asked only where there is one"
+        poll = select.poll()
+        poll.register(self._fd, select.POLLIN)
+        return bool(poll.poll(0))
+
+    def _is_free(self) -> bool:
+        with suppress(PermissionError):
+            try:
+                os.kill(self._pid, 0)
+            except ProcessLookupError:
+                return True
+        return False
+
+
+# asm-generic/socket.h, Linux 6.5; Python's socket module lacks the name.
+_SO_PEERPIDFD = 77
+
+
+class ProcessHandle:
+    """A peer and whether it lives. A context manager: it holds a descriptor."""
+
+    def __init__(self, connection: socket.socket, pid: int) -> None:
+        self.pid = pid
+        self._ended = False
+        self._fd = self._open(connection)
+
+    def has_gone(self) -> bool:
+        """Whether it has ended, for sure; where the system has no better, whether no process has
+        its pid."""
+        if self._ended:
+            return True
+        if self._fd is None:
+            return self.pid > 0 and not _is_taken(self.pid)
+        poll = select.poll()
+        poll.register(self._fd, select.POLLIN)
+        return bool(poll.poll(0))
+
+    def close(self) -> None:
+        """Give the descriptor back."""
+        if self._fd is not None:
+            os.close(self._fd)
+            self._fd = None
+
+    def _open(self, connection: socket.socket) -> int | None:
+        if sys.platform != "linux" or self.pid <= 0:
+            return None
+        try:
+            return connection.getsockopt(socket.SOL_SOCKET, _SO_PEERPIDFD)
+        except OSError:
+            pass  # an older kernel; or the process was waited for already
+        try:
+            return os.pidfd_open(self.pid)
+        except ProcessLookupError:
+            self._ended = True
+        except OSError:
+            pass
+        return None
+
+
+def _is_taken(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        pass
+    return True

@@ -1,0 +1,278 @@
+"""Read processes and their ancestors, within limits of time and memory.
+
+Any process may make itself slow to read: by thousands of ancestors, or by a large environment.
+So every look is bounded, and a lineage that was not seen to its end says so. Source: proc(5).
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+
+from rootsd.core.guard import Lineage, LineageCompleteness, Process
+
+_FIRST = 1  # init; the processes that it started have nothing above them
+_MOST_ANCESTORS = 256
+_CMDLINE_CAP = 4096
+_ENVIRONMENT_CAP = 1 << 20
+_ENVIRONMENTS_CAP = 64 << 20
+_PARENT, _TERMINAL, _STARTED = 1, 4, 19  # fields of /proc/PID/stat behind the name; proc(5)
+READ_TIMEOUT_S = 1.5
+"""How long one look may take."""
+
+
+@dataclass
+class ReadBudget:
+    """How much one look may still read, and until when by the monotonic clock."""
+
+    until: float = field(default_factory=lambda: time.monotonic() + READ_TIMEOUT_S)
+    environments: int = _ENVIRONMENTS_CAP
+
+    @property
+    def is_late(self) -> bool:
+        """Whether the look has to end."""
+        return time.monotonic() > self.until
+
+
+class ProcessReader:
+    """One look at processes. It reads each process once.
+
+    `markers` are `NAME` or `NAME=value`; a process has those that its environment sets. Without
+    any, the look reads no environments.
+    """
+
+    def __init__(self, markers: Collection[str], limits: ReadBudget | None = None) -> None:
+        self._wanted = {os.fsencode(marker): marker for marker in markers}
+        self.limits = limits or ReadBudget()
+        self._seen: dict[int, tuple[Process | None, LineageCompleteness]] = {}
+
+    @property
+    def is_late(self) -> bool:
+        """Whether the look has run out of time."""
+        return self.limits.is_late
+
+    def lineage(self, pid: int) -> Lineage:
+        """Return the process `pid` and its ancestors, without the first of the system."""
+        line: list[Process] = []
+        completeness = LineageCompleteness.COMPLETE
+        while True:
+            if self.is_late:
+                return Lineage(tuple(line), LineageCompleteness.LATE)
+            if len(line) == _MOST_ANCESTORS:
+                return Lineage(tuple(line), LineageCompleteness.CUT_OFF)
+            process, read = self._process(pid)
+            if process is None:
+                break
+            if read is not LineageCompleteness.COMPLETE:
+                completeness = read
+            line.append(process)
+            pid = process.parent
+            if pid <= _FIRST:
+                break
+        return Lineage(tuple(line), completeness)
+
+    def _process(self, pid: int) -> tuple[Process | None, LineageCompleteness]:
+        if pid not in self._seen:
+            self._seen[pid] = self._read(pid)
+        return self._seen[pid]
+
+    def _read(self, pid: int) -> tuple[Process | None, LineageCompleteness]:
+        return _read_process(pid, self._wanted, self.limits)
+
+
+class BareProcessReader(ProcessReader):
+    """A look that reads only what no other process can delay: no arguments, no environments."""
+
+    def __init__(self) -> None:
+        super().__init__(())
+
+    def lineage(self, pid: int) -> Lineage:
+        """Return what is seen so; it is never complete."""
+        seen = super().lineage(pid)
+        if not seen.processes:
+            return seen
+        return Lineage(seen.processes, LineageCompleteness.LATE)
+
+    def _read(self, pid: int) -> tuple[Process | None, LineageCompleteness]:
+        return _read_bare_process(pid), LineageCompleteness.COMPLETE
+
+
+def lineages(pids: Iterable[int], markers: Collection[str]) -> dict[int, Lineage]:
+    """Return the lineage of each of `pids`, in this order as far as the time of one look goes."""
+    look = ProcessReader(markers)
+    return {pid: look.lineage(pid) for pid in pids}
+
+
+def _linux_process(
+    pid: int, wanted: dict[bytes, str], limits: ReadBudget
+) -> tuple[Process | None, LineageCompleteness]:
+    folder = b"/proc/%d/" % pid
+    try:
+        bare = _linux_bare_process(pid)
+        if bare is None:
+            return None, LineageCompleteness.COMPLETE
+        arguments = tuple(_read(folder + b"cmdline", _CMDLINE_CAP).split(b"\0")[:-1])
+    except OSError:
+        return None, LineageCompleteness.COMPLETE
+    cap = min(_ENVIRONMENT_CAP, limits.environments)
+    environment = _environment(folder, cap + 1) if wanted else b""
+    limits.environments -= min(len(environment), limits.environments)
+    markers = _set(environment[:cap], wanted)
+    seen = Process(
+        pid=pid,
+        started=bare.started,
+        parent=bare.parent,
+        name=bare.name,
+        arguments=arguments,
+        terminal=bare.terminal,
+        control_group=bare.control_group,
+        markers=markers,
+        folder=_working_directory(folder),
+    )
+    is_cut = len(environment) > cap
+    return seen, LineageCompleteness.CUT_OFF if is_cut else LineageCompleteness.COMPLETE
+
+
+def _linux_bare_process(pid: int) -> Process | None:
+    folder = b"/proc/%d/" % pid
+    try:
+        head, _, tail = _read(folder + b"stat", _CMDLINE_CAP).rpartition(b")")
+        fields = tail.split()
+        return Process(
+            pid=pid,
+            started=int(fields[_STARTED]),
+            parent=int(fields[_PARENT]),
+            name=head.partition(b"(")[2],
+            terminal=int(fields[_TERMINAL]),
+            control_group=_control_group(folder),
+        )
+    except (OSError, IndexError):
+        return None
+
+
+def _working_directory(folder: bytes) -> bytes:
+    """Return where the process works, if it is in our pid namespace. Reads no disk.
+
+    Sources: proc(5), pid_namespaces(7)."""
+    try:
+        if os.readlink(folder + b"ns/pid") != os.readlink(b"/proc/self/ns/pid"):
+            return b""
+        return os.readlink(folder + b"cwd")
+    except OSError:  # it ended, or may not be looked at
+        return b""
+
+
+def _control_group(folder: bytes) -> bytes:
+    for line in _read(folder + b"cgroup", _CMDLINE_CAP).splitlines():
+        if line.startswith(b"0::"):
+            return line[3:]
+    return b""
+
+
+def _environment(folder: bytes, limit: int) -> bytes:
+    try:
+        return _read(folder + b"environ", limit)
+    except OSError:  # another user's, or hidden by the service's unit
+        return b""
+
+
+def _set(environment: bytes, wanted: dict[bytes, str]) -> frozenset[str]:
+    found = set[str]()
+    for entry in environment.split(b"\0"):
+        name, _, value = entry.partition(b"=")
+        if entry in wanted:
+            found.add(wanted[entry])
+        if value and name in wanted:
+            found.add(wanted[name])
+    return frozenset(found)
+
+
+def _read(file: bytes, limit: int) -> bytes:
+    """Return up to `limit` bytes. The kernel hands out an environment in small pieces."""
+    parts, left = list[bytes](), limit
+    with open(file, "rb", buffering=0) as stream:
+        while left and (part := stream.read(left)):
+            parts.append(part)
+            left -= len(part)
+    return b"".join(parts)
+
+
+if sys.platform == "linux":
+    _read_process = _linux_process
+    _read_bare_process = _linux_bare_process
+
+    def terminal_path(pid: int) -> str | None:  # noqa: ARG001 - its number says it on Linux
+        """Return the path of the controlling terminal, where its number does not say it."""
+        return None
+else:
+    import psutil
+
+    def _psutil_bare_process(pid: int) -> Process | None:
+        try:
+            known = psutil.Process(pid)
+            with known.oneshot():
+                return Process(
+                    pid=pid,
+                    started=int(known.create_time() * 1_000_000),
+                    parent=known.ppid(),
+                    name=os.fsencode(known.name()),
+                    terminal=_psutil_terminal(known),
+                )
+        except psutil.Error:
+            return None
+
+    def _psutil_process(
+        pid: int, wanted: dict[bytes, str], limits: ReadBudget
+    ) -> tuple[Process | None, LineageCompleteness]:
+        try:
+            known = psutil.Process(pid)
+            with known.oneshot():
+                environment = _psutil_environment(known)
+                limits.environments -= min(len(environment), limits.environments)
+                process = Process(
+                    pid=pid,
+                    started=int(known.create_time() * 1_000_000),
+                    parent=known.ppid(),
+                    name=os.fsencode(known.name()),
+                    arguments=tuple(map(os.fsencode, known.cmdline())),
+                    terminal=_psutil_terminal(known),
+                    markers=_set(environment, wanted),
+                    folder=_psutil_folder(known),
+                )
+                return process, LineageCompleteness.COMPLETE
+        except psutil.Error:
+            return None, LineageCompleteness.COMPLETE
+
+    def _psutil_folder(known: psutil.Process) -> bytes:
+        try:
+            return os.fsencode(known.cwd())
+        except (psutil.Error, OSError):
+            return b""
+
+    def terminal_path(pid: int) -> str | None:
+        """Return the path of the controlling terminal, where its number does not say it."""
+        try:
+            path: str | None = psutil.Process(pid).terminal()
+        except psutil.Error:
+            return None
+        return path
+
+    def _psutil_terminal(known: psutil.Process) -> int:
+        """Return the device number of the controlling terminal, or 0."""
+        path = known.terminal()
+        try:
+            return os.stat(path).st_rdev if path else 0
+        except OSError:
+            return 0
+
+    def _psutil_environment(known: psutil.Process) -> bytes:
+        try:
+            return b"\0".join(os.fsencode(f"{k}={v}") for k, v in known.environ().items())
+        except (psutil.Error, OSError):
+            return b""
+
+    _read_process = _psutil_process
+    _read_bare_process = _psutil_bare_process

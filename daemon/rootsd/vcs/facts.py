@@ -1,0 +1,317 @@
+"""Collect the facts shown about a project: origin, files, size and findings.
+
+Looks through a project for what a person should know before it is approved.
+
+By names, and by a few settings of git; no content is judged. One bounded walk: a project that is
+larger says so by an estimate that is marked as one.
+
+All that is shown of a project beside its decision, gathered by our own bounded readers.
+
+Everything here is text that the project's author chose, or that lies in the project: it is shown,
+escaped, and nothing is ever decided on it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Any
+
+from rootsd.core.model import ProjectKind
+from rootsd.disk.manifest import declared_name
+from rootsd.disk.markers import (
+    BUILT_IN_PROJECT_FILES,
+    SKIPPED_NAMES,
+    VCS_NAMES,
+    ProjectFiles,
+    repository_kind,
+)
+from rootsd.disk.reader import list_names
+from rootsd.vcs.git.repository import git_dir_links_back
+from rootsd.vcs.origin import (
+    GitConfig,
+    git_dirs_of,
+    is_safe_for_libgit2,
+    read_branch,
+    read_git_config,
+    read_origin,
+)
+
+MAX_SCAN_ENTRIES = 50_000
+MAX_SCAN_SECONDS = 1.0
+_MAX_FINDINGS = 100
+
+_SENSITIVE = re.compile(
+    rb"\.env(?:\.(?!example$|sample$|template$|dist$|defaults?$)[\w.-]+)?|id_(?:rsa|dsa|ecdsa|ed25519)"
+    rb"|.+\.(?:pem|key|p12|pfx|jks|keystore|kdbx|ovpn)|\.netrc|\.pgpass|\.npmrc|\.pypirc|\.htpasswd"
+    rb"|credentials(?:\.json)?|service-account.*\.json|secrets?\.(?:json|ya?ml|toml)"
+    rb"|terraform\.tfstate|.+\.tfvars",
+    re.IGNORECASE,
+)
+# Below the top folder; a name that ends in a slash is a folder.
+EXECUTED_PATHS = (
+    b".mcp.json", b".envrc", b"mise.toml", b".mise.toml", b".claude/settings.json",
+    b".claude/settings.local.json", b".claude/hooks/", b".cursor/mcp.json", b".cursor/hooks.json",
+    b".gemini/settings.json", b".codex/config.toml", b".vscode/tasks.json", b".vscode/mcp.json",
+    b".devcontainer/devcontainer.json", b".devcontainer.json", b".husky/", b".githooks/",
+    b"opencode.json", b".kiro/settings/mcp.json", b".amp/settings.json",
+)  # fmt: skip
+# Settings of git with which looking at a repository runs a program.
+_EXECUTING_SETTINGS = frozenset(
+    (b"core", key) for key in (b"fsmonitor", b"hookspath", b"sshcommand", b"pager", b"editor")
+) | frozenset(
+    ((b"diff", b"external"), (b"credential", b"helper"), (b"gpg", b"program"))
+)  # fmt: skip
+_EXECUTING_SUBSECTION_SETTINGS = frozenset(
+    (
+        (b"filter", b"clean"), (b"filter", b"smudge"), (b"filter", b"process"),
+        (b"diff", b"textconv"), (b"diff", b"command"),
+    )
+)  # fmt: skip
+
+
+class FindingKind(StrEnum):
+    """Why something is pointed out."""
+
+    SENSITIVE = "sensitive"
+    EXECUTED = "executed"
+    NESTED = "nested"
+    ELSEWHERE = "elsewhere"
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectFinding:
+    """`path` is relative to the project; `detail` the kind of what is nested, the setting, or the
+    folder that the git data lie in, though that names no such checkout."""
+
+    concern: FindingKind
+    path: bytes
+    detail: str = ""
+
+
+@dataclass(slots=True)
+class ProjectSize:
+    """How much is in a project, in bytes on the disk; a lower bound unless `is_whole`."""
+
+    disk: int = 0
+    files: int = 0
+    is_whole: bool = True
+
+
+@dataclass(slots=True)
+class ContentScan:
+    """What one walk through a project found; `more` findings were left out."""
+
+    findings: list[ProjectFinding] = field(default_factory=list)
+    size: ProjectSize = field(default_factory=ProjectSize)
+    more: int = 0
+
+    def add(self, finding: ProjectFinding) -> None:
+        """Keep a finding, while there are not too many."""
+        if len(self.findings) < _MAX_FINDINGS:
+            self.findings.append(finding)
+        else:
+            self.more += 1
+
+
+def scan_content(
+    top: bytes,
+    settings: GitConfig,
+    hooks: bytes | None,
+    files: ProjectFiles = BUILT_IN_PROJECT_FILES,
+) -> ContentScan:
+    """Walk through a project; raises nothing. `settings` and `hooks` are those of its git data,
+    `files` what is a project file there.
+
+    Links are not followed, other file systems not entered, and dependency folders only weighed.
+    """
+    found = ContentScan()
+    for finding in find_executed(top, settings, hooks):
+        found.add(finding)
+    _walk(top, found, files)
+    found.findings.sort(key=lambda finding: (finding.concern.value, finding.path, finding.detail))
+    return found
+
+
+def find_executed(
+    top: bytes, settings: GitConfig, hooks: bytes | None
+) -> Iterator[ProjectFinding]:
+    """Yield what agents and git execute in a project; `settings` and `hooks` as for `survey`."""
+    for name in EXECUTED_PATHS:
+        if _exists(top + b"/" + name.rstrip(b"/"), folder=name.endswith(b"/")):
+            yield ProjectFinding(FindingKind.EXECUTED, name)
+    for setting in sorted(_executing_settings(settings)):
+        yield ProjectFinding(FindingKind.EXECUTED, b".git/config", setting)
+    for name in _hooks_in(hooks) if hooks is not None else ():
+        yield ProjectFinding(FindingKind.EXECUTED, b".git/hooks/" + name)
+
+
+def _walk(top: bytes, found: ContentScan, files: ProjectFiles) -> None:
+    deadline, left = time.monotonic() + MAX_SCAN_SECONDS, MAX_SCAN_ENTRIES
+    try:
+        device = os.lstat(top).st_dev
+    except OSError:
+        return
+    # Whether the names in it count, besides its weight.
+    stack = [(top, True)]
+    while stack:
+        folder, counts = stack.pop()
+        try:
+            with os.scandir(folder) as listing:
+                entries = sorted(
+                    (entry for entry, _ in zip(listing, range(left + 1), strict=False)),
+                    key=lambda entry: entry.name,
+                )
+        except OSError:
+            continue
+        left -= len(entries)
+        if left < 0 or time.monotonic() > deadline:
+            found.size.is_whole = False
+            return
+        if counts and folder != top:
+            _add_nested(folder[len(top) + 1 :], {entry.name for entry in entries}, found, files)
+        for entry in entries:
+            inside = counts and entry.name not in SKIPPED_NAMES | VCS_NAMES
+            if _add_size(entry, device, found):
+                stack.append((entry.path, inside))
+            elif counts and _SENSITIVE.fullmatch(entry.name):
+                found.add(ProjectFinding(FindingKind.SENSITIVE, entry.path[len(top) + 1 :]))
+
+
+def _add_size(entry: os.DirEntry[bytes], device: int, found: ContentScan) -> bool:
+    """Count a file in; whether it is a folder to be entered."""
+    try:
+        seen = entry.stat(follow_symlinks=False)
+    except OSError:
+        return False
+    if stat.S_ISDIR(seen.st_mode):
+        return seen.st_dev == device
+    found.size.files += 1
+    found.size.disk += seen.st_blocks * 512
+    return False
+
+
+def _add_nested(path: bytes, names: set[bytes], found: ContentScan, files: ProjectFiles) -> None:
+    kind = repository_kind(names)
+    if kind is None and files.any_in(names):
+        kind = ProjectKind.PROJECT
+    if kind is not None:
+        found.add(ProjectFinding(FindingKind.NESTED, path, kind.value))
+
+
+def _executing_settings(settings: GitConfig) -> set[str]:
+    running = set()
+    for (section, sub, key), value in settings.items():
+        runs = (section, key) in (_EXECUTING_SUBSECTION_SETTINGS if sub else _EXECUTING_SETTINGS)
+        is_shell = section == b"alias" and value.startswith(b"!")
+        if (runs or is_shell) and value not in (b"", b"false", b"true"):
+            name = b".".join(part for part in (section, sub, key) if part)
+            running.add(name.decode("utf-8", "backslashreplace")[:200])
+    return running
+
+
+def _hooks_in(folder: bytes) -> list[bytes]:
+    try:
+        with os.scandir(folder) as listing:
+            return sorted(
+                entry.name
+                for entry, _ in zip(listing, range(1_000), strict=False)
+                if not entry.name.endswith(b".sample") and entry.is_file(follow_symlinks=False)
+            )
+    except OSError:
+        return []
+
+
+def _exists(path: bytes, *, folder: bool) -> bool:
+    try:
+        mode = os.lstat(path).st_mode
+    except OSError:
+        return False
+    return stat.S_ISDIR(mode) if folder else not stat.S_ISDIR(mode)
+
+
+_MAX_PROJECT_FILES = 50
+
+# What a project file says of the tools that its project is for.
+_ECOSYSTEMS: Mapping[bytes, str] = MappingProxyType(
+    {
+        b"pyproject.toml": "python", b"setup.py": "python", b"setup.cfg": "python",
+        b"package.json": "node", b"deno.json": "deno", b"deno.jsonc": "deno",
+        b"Cargo.toml": "rust", b"go.mod": "go", b"go.work": "go", b"pom.xml": "java",
+        b"build.gradle": "java", b"build.gradle.kts": "java", b"settings.gradle": "java",
+        b"settings.gradle.kts": "java", b"composer.json": "php", b"Gemfile": "ruby",
+        b"mix.exs": "elixir", b"rebar.config": "erlang", b"CMakeLists.txt": "c++",
+        b"meson.build": "c++", b"Package.swift": "swift", b"pubspec.yaml": "dart",
+        b"build.zig": "zig", b"stack.yaml": "haskell", b"dune-project": "ocaml",
+        b"flake.nix": "nix",
+    }
+)  # fmt: skip
+_ECOSYSTEMS_BY_SUFFIX: Mapping[bytes, str] = MappingProxyType(
+    {b"sln": "dotnet", b"csproj": "dotnet", b"fsproj": "dotnet", b"cabal": "haskell"}
+)
+
+
+def collect_facts(
+    path: bytes, kind: ProjectKind, project_files: ProjectFiles = BUILT_IN_PROJECT_FILES
+) -> dict[str, Any]:
+    """The facts as fields of an item of `rootsd/1`, ready for JSON. Raises nothing.
+
+    `has_history` is no such field: whether libgit2 may be asked for the last commit.
+
+    Text that is not UTF-8 has lone surrogates, as in a path (PEP 383).
+    """
+    files = sorted(name for name in list_names(path) if project_files.any_in({name}))
+    del files[_MAX_PROJECT_FILES:]
+    declared = (declared_name(path + b"/" + name) for name in files)
+    place = git_dirs_of(path, kind)
+    settings = read_git_config(place) if place is not None else {}
+    hooks = place.common + b"/hooks" if place is not None else None
+    found = scan_content(path, settings, hooks, project_files)
+    if place is not None and place.work == path and not git_dir_links_back(place):
+        found.add(ProjectFinding(FindingKind.ELSEWHERE, b".git", os.fsdecode(place.folder)))
+    return {
+        "origin": read_origin(path, kind),
+        "branch": read_branch(path, kind),
+        "project_files": [os.fsdecode(name) for name in files],
+        "declared_names": list(dict.fromkeys(name for name in declared if name)),
+        "ecosystems": sorted({each for name in files if (each := _ecosystem(name))}),
+        "findings": [_finding_fields(finding) for finding in found.findings],
+        "findings_left_out": found.more,
+        "has_history": place is not None and is_safe_for_libgit2(place),
+        "size": {
+            "bytes": found.size.disk,
+            "files": found.size.files,
+            "whole": found.size.is_whole,
+        },
+    }
+
+
+def list_executed_files(path: bytes, kind: ProjectKind) -> list[str]:
+    """Return the files of a project that agents and git execute, relative to it. Raises nothing.
+
+    About 30 lstat(2) calls, and one small file of git.
+    """
+    place = git_dirs_of(path, kind)
+    settings = read_git_config(place) if place is not None else {}
+    hooks = place.common + b"/hooks" if place is not None else None
+    return list(
+        dict.fromkeys(os.fsdecode(each.path) for each in find_executed(path, settings, hooks))
+    )
+
+
+def _ecosystem(name: bytes) -> str | None:
+    return _ECOSYSTEMS.get(name) or _ECOSYSTEMS_BY_SUFFIX.get(name.rpartition(b".")[2])
+
+
+def _finding_fields(finding: ProjectFinding) -> dict[str, str]:
+    return {
+        "concern": finding.concern.value,
+        "path": os.fsdecode(finding.path),
+        "detail": finding.detail,
+    }

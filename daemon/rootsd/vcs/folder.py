@@ -1,0 +1,41 @@
+"""Hold a project folder open together with its git data."""
+
+from __future__ import annotations
+
+from rootsd.core.model import GitEntry, Identity, ProjectKind
+from rootsd.disk.identity import identify_open_folder
+from rootsd.disk.reader import OpenFolder
+from rootsd.vcs.git.repository import GitRepository, is_git, open_bare_repository, open_repository
+
+
+class OpenProject(OpenFolder):
+    """A folder held open with its git data, so that what is said of it, its identity too, is said
+    of one state as far as that can be; where something is waited for, look again."""
+
+    __slots__ = ("_git",)
+
+    def __init__(self, path: bytes) -> None:
+        super().__init__(path)
+        self._git: dict[bool, GitRepository | None] = {}
+
+    def git(self, kind: ProjectKind) -> GitRepository | None:
+        """Its git data as those of a project of `kind`; None if it has none (yet)."""
+        if not is_git(kind):
+            return None
+        bare = kind is ProjectKind.GIT_BARE
+        if bare not in self._git:
+            self._git[bare] = open_bare_repository(self) if bare else open_repository(self)
+        return self._git[bare]
+
+    def identity(self) -> Identity:
+        """As `rootsd.disk.identity.identify`."""
+        repository = self._git.get(False)
+        own = repository is not None and repository.is_own
+        return identify_open_folder(self, GitEntry.FOLDER if own else None)
+
+    def close(self) -> None:
+        """Hold it and its git data no more."""
+        for repository in self._git.values():
+            if repository is not None:
+                repository.close()
+        super().close()

@@ -1,0 +1,191 @@
+"""Read git's index: the files that a checkout must hold.
+
+Sources: gitformat-index(5) for versions 2 to 4; a SHA-256 repository has ids and a checksum of
+32 bytes. All sizes in the file are claims. An index of very many files is left unread, which costs
+a look at whether a copy is whole and nothing else.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from rootsd.disk.reader import OpenFolder
+
+INDEX_CAP = 32 << 20
+MAX_INDEX_ENTRIES = 100_000
+_MAX_NAME_LENGTH = 4096  # PATH_MAX; compressed names can each be as long as the one before
+SHA1_SIZE, SHA256_SIZE = 20, 32
+
+_FILE = b"index"
+_SIGNATURE = b"DIRC"
+_HEAD = struct.Struct(">4sII")  # signature, version, how many entries
+_HEADER = _HEAD.size
+_STAT = struct.Struct(">II8x4xII8xI")  # change time, its nanoseconds, inode, mode, size
+_STAT_SIZE = _STAT.size
+_FIRST_BYTES = 4 << 10
+_CHUNK_BYTES = 256 << 10
+_EXTENDED = 0x4000
+_NAME_LENGTH = 0x0FFF
+_SKIP_WORKTREE = 0x4000
+_INTENT_TO_ADD = 0x2000
+_TYPE_MASK = 0xF000
+_SUBMODULE = 0xE000
+_REGULAR = 0x8000
+_COMPRESSED = 4
+_VERSIONS = (2, 3, _COMPRESSED)
+# A split index names a second file that holds most entries; what it lacks is not to be told.
+_SPLIT = b"link"
+
+
+class BadIndex(Exception):
+    """The file is no index, or not all of one."""
+
+
+class IndexEntry(NamedTuple):
+    """A file of the checkout; `size` is None unless it is a regular one.
+
+    `changed` (seconds, nanoseconds) and `inode` are what git saw when it last looked at the file,
+    32 bits of each; zeros where whoever wrote the index does not say.
+    """
+
+    name: bytes
+    object_id: bytes
+    size: int | None
+    changed: tuple[int, int]
+    inode: int
+
+
+def read_index_entries(git: OpenFolder, id_size: int) -> list[IndexEntry]:
+    """The files that must be in the checkout: not submodules, not what is left out of it, by the
+    index in the folder `git`.
+
+    Empty for a split index and for one that is too large. `id_size` is how many bytes an object id
+    has. Raises BadIndex.
+    """
+    if git.read(_FILE, len(_SIGNATURE)) != _SIGNATURE:
+        raise BadIndex("no index")  # before so much memory goes to what is none
+    data = git.read(_FILE, INDEX_CAP) or b""
+    if len(data) == INDEX_CAP:
+        return []
+    if len(data) < _HEADER + id_size or not _is_whole(data, id_size):
+        raise BadIndex("its checksum is of something else")
+    version = int.from_bytes(data[4:8], "big")
+    if version not in _VERSIONS:
+        return []
+    count = int.from_bytes(data[8:12], "big")
+    if MAX_INDEX_ENTRIES < count <= len(data) // (_STAT_SIZE + id_size):
+        return []
+    found, end = [], len(data) - id_size
+    at, name = _HEADER, b""
+    for _ in range(count):
+        if at + _STAT_SIZE + id_size + 2 > end:
+            raise BadIndex("it counts more entries than it holds")
+        entry, at, name = _entry(data, at, id_size, name if version == _COMPRESSED else None)
+        if entry is not None:
+            found.append(entry)
+    return [] if _SPLIT in _extensions(data, at, end) else found
+
+
+def read_first_entries(git: OpenFolder) -> Iterator[IndexEntry]:
+    """The first of the files that must be in the checkout, some dozens at most, unchecked."""
+    data = git.read(_FILE, _FIRST_BYTES) or b""
+    if len(data) < _HEADER:
+        return
+    signature, version, count = _HEAD.unpack_from(data)
+    if signature != _SIGNATURE or version not in _VERSIONS:
+        return
+    id_size = SHA1_SIZE if _fits(data, SHA1_SIZE) else SHA256_SIZE
+    at, name = _HEADER, b""
+    for _ in range(count):
+        if at + _STAT_SIZE + id_size + 2 > len(data):
+            return
+        try:
+            entry, at, name = _entry(data, at, id_size, name if version == _COMPRESSED else None)
+        except (BadIndex, IndexError):
+            return
+        if entry is not None:
+            yield entry
+
+
+def _fits(data: bytes, id_size: int) -> bool:
+    """Whether the first entry is one with ids of this size, which the file does not tell: its name
+    is then as long as it says."""
+    start = _HEADER + _STAT_SIZE + id_size
+    flags = _uint16(data, start)
+    start += 4 if flags & _EXTENDED else 2
+    if data[4:8] == bytes((0, 0, 0, _COMPRESSED)):
+        start += 1  # no name before it to drop anything of
+    length = flags & _NAME_LENGTH
+    return data.find(b"\0", start) == start + length or length == _NAME_LENGTH
+
+
+def _is_whole(data: bytes, id_size: int) -> bool:
+    trailer = data[-id_size:]
+    if trailer == bytes(id_size):
+        return True  # index.skipHash
+    digest = hashlib.new("sha1" if id_size == SHA1_SIZE else "sha256", usedforsecurity=False)
+    content = memoryview(data)[:-id_size]
+    for at in range(0, len(content), _CHUNK_BYTES):
+        # Whoever waits for the interpreter has it in between: Python's own hashes keep it.
+        digest.update(content[at : at + _CHUNK_BYTES])
+    return digest.digest() == trailer
+
+
+def _entry(
+    data: bytes, at: int, id_size: int, before: bytes | None
+) -> tuple[IndexEntry | None, int, bytes]:
+    """The entry at `at`, if it is to be there; where the next begins; its name.
+
+    `before` is the name of the entry before it where names are compressed, else None.
+    """
+    changed, nanoseconds, inode, mode, size = _STAT.unpack_from(data, at)
+    ids = at + _STAT_SIZE
+    flags = _uint16(data, ids + id_size)
+    start, more = ids + id_size + 2, 0
+    if flags & _EXTENDED:
+        more = _uint16(data, start)
+        start += 2
+    kept = b""
+    if before is not None:
+        dropped, start = _varint(data, start)
+        kept = before[: len(before) - dropped]
+    stop = data.find(b"\0", start)
+    if stop < 0:
+        raise BadIndex("a name without an end")
+    if len(kept) + stop - start > _MAX_NAME_LENGTH:
+        raise BadIndex("a name longer than any path")
+    name = kept + data[start:stop]
+    if name.startswith(b"/") or (b".." in name and b".." in name.split(b"/")):
+        raise BadIndex("a name that leads out of the checkout")
+    following = stop + 1 if before is not None else at + ((stop - at) // 8 + 1) * 8
+    kind = mode & _TYPE_MASK
+    if more & (_SKIP_WORKTREE | _INTENT_TO_ADD) or kind == _SUBMODULE:
+        return None, following, name
+    size_now = size if kind == _REGULAR else None
+    entry = IndexEntry(name, data[ids : ids + id_size], size_now, (changed, nanoseconds), inode)
+    return entry, following, name
+
+
+def _uint16(data: bytes, at: int) -> int:
+    """Of two bytes."""
+    return int.from_bytes(data[at : at + 2], "big")
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    """A number as in offsets of packs (gitformat-pack(5)), and where it ends."""
+    value = data[at] & 0x7F
+    while data[at] & 0x80:
+        at += 1
+        if at >= len(data):
+            raise BadIndex("a number without an end")
+        value = ((value + 1) << 7) | (data[at] & 0x7F)
+    return value, at + 1
+
+
+def _extensions(data: bytes, at: int, end: int) -> Iterator[bytes]:
+    while at + 8 <= end:
+        yield data[at : at + 4]
+        at += 8 + int.from_bytes(data[at + 4 : at + 8], "big")

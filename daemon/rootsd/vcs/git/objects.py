@@ -1,0 +1,96 @@
+"""Check which objects a git repository holds, loose or packed.
+
+Sources: gitrepository-layout(5), gitformat-pack(5) for the index of a pack, version 2.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Collection, Iterable
+from itertools import groupby
+from operator import itemgetter
+
+from rootsd.disk.reader import OpenFolder
+
+_PACKS = b"objects/pack/"
+# 2 million objects; what a larger pack holds is taken on trust.
+_PACK_INDEX_CAP = 64 << 20
+_MAGIC = b"\xfftOc\x00\x00\x00\x02"
+_TABLE = len(_MAGIC) + 256 * 4
+
+
+def are_packs_complete(git: OpenFolder, id_size: int) -> bool:
+    """Whether each pack ends with the checksum that its index, which is whole as well, names.
+
+    `git` is the folder that holds `objects`.
+    """
+    names = git.names_in(_PACKS)
+    stems = {name.removesuffix(b".pack") for name in names if name.endswith(b".pack")}
+    stems |= {name.removesuffix(b".idx") for name in names if name.endswith(b".idx")}
+    for stem in stems:
+        of_index = git.read_tail(_PACKS + stem + b".idx", 2 * id_size)
+        of_pack = git.read_tail(_PACKS + stem + b".pack", id_size)
+        if of_index is None or of_pack is None or of_index[:id_size] != of_pack:
+            return False
+    return True
+
+
+def may_borrow_objects(git: OpenFolder) -> bool:
+    """Whether some objects need not be here: borrowed from another repository, or promised."""
+    if git.exists(b"objects/info/alternates"):
+        return True
+    return any(name.endswith(b".promisor") for name in git.names_in(_PACKS))
+
+
+def has_all_objects(git: OpenFolder, ids: Collection[bytes]) -> bool:
+    """Whether every object of these binary ids is there; 2 us each."""
+    with git.folder(b"objects") as objects:
+        missing = set(ids) - _loose(objects, ids)
+    for name in git.names_in(_PACKS):
+        if not missing:
+            break
+        if name.endswith(b".idx"):
+            missing -= _find_in_pack_index(
+                git.read(_PACKS + name, _PACK_INDEX_CAP) or b"", missing
+            )
+    return not missing
+
+
+def _loose(objects: OpenFolder, ids: Iterable[bytes]) -> set[bytes]:
+    """Those that are files of their own, in folders named by their first byte."""
+    found = set[bytes]()
+    for first, its in groupby(sorted(ids), key=itemgetter(0)):
+        name = b"%02x" % first
+        with objects.folder(name) as folder:
+            if isinstance(folder.failure, FileNotFoundError):
+                continue
+            # One that may not be opened may be searched all the same.
+            is_open = folder.failure is None
+            holder, above = (folder, b"") if is_open else (objects, name + b"/")
+            found.update(each for each in its if holder.exists(above + each[1:].hex().encode()))
+    return found
+
+
+def _find_in_pack_index(index: bytes, wanted: set[bytes]) -> set[bytes]:
+    """Those of `wanted` that a pack's index lists."""
+    if not index.startswith(_MAGIC) or len(index) < _TABLE:
+        return set()
+    counts = [int.from_bytes(index[at : at + 4], "big") for at in range(8, _TABLE, 4)]
+    if len(index) == _PACK_INDEX_CAP:
+        return set(wanted)
+    size = len(next(iter(wanted)))
+    if len(index) < _TABLE + counts[-1] * size or counts != sorted(counts):
+        return set()
+
+    def id_at(number: int) -> bytes:
+        start = _TABLE + number * size
+        return index[start : start + size]
+
+    found = set()
+    for each in wanted:
+        low = counts[each[0] - 1] if each[0] else 0
+        high = counts[each[0]]
+        at = bisect_left(range(high), each, low, high, key=id_at)
+        if at < high and id_at(at) == each:
+            found.add(each)
+    return found

@@ -1,0 +1,289 @@
+"""Locate a repository's git directories, and tell how complete it is.
+
+Nothing here runs git, follows an include or trusts a path that git data claims: a `.git` file is
+followed once, and a worktree counts as linked only if the repository it names answers with a link
+back. Sources: gitrepository-layout(5), git-worktree(1), and traces of git's own order of writing.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import NamedTuple
+
+from rootsd.core.model import ProjectKind
+from rootsd.disk.hung_mounts import may_follow
+from rootsd.disk.identity import read_gitfile
+from rootsd.disk.reader import (
+    CONFIG_CAP,
+    NOTE_CAP,
+    PACKED_REFS_CAP,
+    REF_CAP,
+    OpenFolder,
+    is_folder_no_follow,
+    read_small,
+    resolve_path,
+)
+from rootsd.vcs.base import Stage
+
+GIT_LOCK_FILES = frozenset(
+    b"index.lock HEAD.lock config.lock packed-refs.lock shallow.lock".split()
+)
+GIT_STATE_FILES = GIT_LOCK_FILES | frozenset(
+    b"HEAD index config packed-refs locked gitdir".split()
+)
+TEMPORARY_PACK_PREFIXES = (b"tmp_pack_", b"tmp_idx_", b"pack_git2_")
+
+_GIT_KINDS = frozenset(
+    (ProjectKind.GIT, ProjectKind.GIT_WORKTREE, ProjectKind.GIT_SUBMODULE, ProjectKind.GIT_BARE)
+)
+_OBJECT_ID = re.compile(rb"[0-9a-f]{40}(?:[0-9a-f]{24})?\s*$")
+_REMOTE = re.compile(rb"^[ \t]*\[remote ", re.MULTILINE)
+_FETCH = re.compile(rb"^[ \t]*fetch[ \t]*=", re.MULTILINE)
+_BARE = re.compile(rb"^[ \t]*bare[ \t]*=[ \t]*true", re.MULTILINE | re.IGNORECASE)
+_WORKTREE_SETTING = re.compile(rb"^[ \t]*worktree[ \t]*=[ \t]*(.*?)[ \t\r]*$", re.MULTILINE)
+_KEEP = re.compile(rb"(?:fetch|receive|index)-pack (\d+) on (.*)")
+_MARKER = b".git"
+_BRANCH_PREFIX = b"refs/heads/"
+_HOST = os.uname().nodename.encode()
+
+
+# A tuple: a scan makes one for each repository.
+class GitDirs(NamedTuple):
+    """Where a repository keeps its data.
+
+    `folder` holds HEAD and index, `common` objects and refs (another folder only for a linked
+    worktree); `main_checkout` is set if the link of a worktree is answered.
+    """
+
+    work: bytes
+    folder: bytes
+    common: bytes
+    kind: ProjectKind
+    main_checkout: bytes | None = None
+
+
+def is_git(kind: ProjectKind) -> bool:
+    """Whether git itself made a project of this kind."""
+    return kind in _GIT_KINDS
+
+
+class GitRepository:
+    """The git data of one place, held open for a look, and what was in `folder` then; where a
+    project has its data in itself the folders are its own. Close it at once."""
+
+    __slots__ = ("common", "folder", "is_own", "names", "place", "work")
+
+    def __init__(
+        self, place: GitDirs, work: OpenFolder, folder: OpenFolder, *, is_own: bool = False
+    ) -> None:
+        self.place = place
+        # Whether it is the folder `.git` in the checkout.
+        self.is_own = is_own
+        self.work = work
+        self.folder = folder
+        self.common = folder if place.common == place.folder else OpenFolder(place.common)
+        self.names = folder.names()
+
+    @property
+    def is_bare(self) -> bool:
+        """Whether there is no checkout."""
+        return self.place.kind is ProjectKind.GIT_BARE
+
+    def close(self) -> None:
+        """Hold it no more, but for the checkout."""
+        for each in (self.folder, self.common):
+            if each is not self.work:
+                each.close()
+
+
+def open_repository(work: OpenFolder) -> GitRepository | None:
+    """What the `.git` of an open folder leads to; None if it leads nowhere (yet)."""
+    folder = work.folder(_MARKER)
+    if folder.failure is None:
+        return GitRepository(_embedded_git_dirs(work.path), work, folder, is_own=True)
+    place = _find_git_dirs_in(work)
+    if place is None:
+        return None
+    return GitRepository(place, work, OpenFolder(place.folder))
+
+
+def open_bare_repository(folder: OpenFolder) -> GitRepository:
+    """An open folder as a bare repository."""
+    return GitRepository(bare_git_dirs(folder.path), folder, folder)
+
+
+def find_git_dirs(work: bytes) -> GitDirs | None:
+    """Where the `.git` of the folder `work` leads; None if it leads nowhere (yet)."""
+    with OpenFolder(work) as folder:
+        return _find_git_dirs_in(folder)
+
+
+def _find_git_dirs_in(opened: OpenFolder) -> GitDirs | None:
+    """The same of a folder that is open."""
+    work = opened.path
+    if opened.is_folder(_MARKER):
+        return _embedded_git_dirs(work)
+    folder = read_gitfile(work, opened.fd)
+    if folder is None or not may_follow(folder) or not is_folder_no_follow(folder):
+        return None
+    common_text = read_small(folder + b"/commondir", REF_CAP)
+    if common_text is not None:
+        common = resolve_path(folder, common_text.strip())
+        if not may_follow(common):
+            return None
+        return GitDirs(
+            work, folder, common, ProjectKind.GIT_WORKTREE, _main_checkout(work, folder, common)
+        )
+    config = read_small(folder + b"/config", CONFIG_CAP) or b""
+    is_module = b"/modules/" in folder and _WORKTREE_SETTING.search(config) is not None
+    kind = ProjectKind.GIT_SUBMODULE if is_module else ProjectKind.GIT
+    return GitDirs(work, folder, folder, kind)
+
+
+def _embedded_git_dirs(work: bytes) -> GitDirs:
+    marker = work + b"/" + _MARKER
+    return GitDirs(work, marker, marker, ProjectKind.GIT)
+
+
+def git_dir_links_back(place: GitDirs) -> bool:
+    """Whether git data that lie outside the folder say themselves that they belong to it.
+
+    Those of a worktree and a submodule do. `git init --separate-git-dir` leaves no such link, and
+    neither does who only claims the data of another repository.
+    """
+    if place.folder == place.work or place.folder.startswith(place.work + b"/"):
+        return True
+    if place.kind is ProjectKind.GIT_WORKTREE:
+        return place.main_checkout is not None
+    config = read_small(place.folder + b"/config", CONFIG_CAP) or b""
+    named = (value.strip(b'"') for value in _WORKTREE_SETTING.findall(config))
+    return any(
+        resolve_path(place.folder, value) == place.work for value in named if b"\0" not in value
+    )
+
+
+def bare_git_dirs(folder: bytes) -> GitDirs:
+    """The place of a bare repository."""
+    return GitDirs(folder, folder, folder, ProjectKind.GIT_BARE)
+
+
+def _main_checkout(work: bytes, folder: bytes, common: bytes) -> bytes | None:
+    """Return the repository that owns the worktree at `work`, if it says so itself.
+
+    A link on the way to its entry gives the repository another name, or leads to another one.
+    """
+    if os.path.dirname(folder) != common + b"/worktrees" or os.path.realpath(folder) != folder:
+        return None
+    back = read_small(folder + b"/gitdir", REF_CAP)
+    if back is None or resolve_path(folder, back.strip()) != work + b"/.git":
+        return None
+    return os.path.dirname(common) if os.path.basename(common) == b".git" else common
+
+
+def git_stage(repository: GitRepository) -> Stage | None:
+    """How far along a repository is; None once it is whole. About 20 us."""
+    folder, entries = repository.folder, repository.names
+    head = _read_head(folder)
+    if not head or entries.isdisjoint((b"objects", b"commondir")):
+        return Stage.NO_HEAD
+    resolved = _resolves(head, repository)
+    bare = repository.is_bare or (b"index" not in entries and _says_bare(folder))
+    whole = resolved and (bare or b"index" in entries)
+    if not GIT_LOCK_FILES.isdisjoint(entries):
+        if whole:
+            return Stage.IN_USE
+        return Stage.CHECKOUT_LOCKED if resolved else Stage.LOCKED
+    linked = b"commondir" in entries and b"locked" in entries
+    if linked and (folder.read(b"locked", NOTE_CAP) or b"").startswith(b"initializing"):
+        return Stage.WORKTREE_STARTING
+    if whole and not bare:
+        return None
+    packs = repository.common.names_in(b"objects/pack")
+    # A repository that was whole once may keep what a killed fetch left behind.
+    fetching = _fetch_stage(repository.common, packs, was_whole=whole)
+    if fetching is not None or whole:
+        return fetching
+    if resolved:
+        empty = repository.work.names() <= {_MARKER}
+        return Stage.NOT_CHECKED_OUT if empty else Stage.FILES_BEFORE_INDEX
+    if b"index" in entries:
+        return Stage.STAGED_UNBORN
+    nothing_fetched = not packs and b"packed-refs" not in entries
+    return _unborn_stage(head, repository, nothing_fetched=nothing_fetched)
+
+
+def _says_bare(folder: OpenFolder) -> bool:
+    """Whether what lies behind a `.git` is a bare repository all the same, for worktrees."""
+    return _BARE.search(folder.read(b"config", CONFIG_CAP) or b"") is not None
+
+
+def _fetch_stage(common: OpenFolder, packs: frozenset[bytes], *, was_whole: bool) -> Stage | None:
+    if not was_whole and any(name.startswith(TEMPORARY_PACK_PREFIXES) for name in packs):
+        return Stage.FETCHING
+    for name in packs:
+        if not name.endswith(b".keep"):
+            continue
+        note = common.read(b"objects/pack/" + name, NOTE_CAP) or b""
+        found = _KEEP.match(note)
+        if found is None or found[2].strip() != _HOST:
+            continue
+        if _is_process_alive(int(found[1])):
+            return Stage.KEPT_BY_LIVE
+        if not was_whole:
+            return Stage.KEPT_BY_DEAD
+    return None
+
+
+def _unborn_stage(
+    head: bytes, repository: GitRepository, *, nothing_fetched: bool
+) -> Stage | None:
+    config = repository.folder.read(b"config", CONFIG_CAP) or b""
+    branch = head.removeprefix(b"ref: ").removeprefix(_BRANCH_PREFIX)
+    if nothing_fetched and head.startswith(b"ref: " + _BRANCH_PREFIX):
+        # The last thing that a clone of an empty repository writes.
+        section = rb'^[ \t]*\[branch "' + re.escape(branch) + rb'"\][^\[]*^[ \t]*merge[ \t]*='
+        if re.search(section, config, re.MULTILINE):
+            return None
+    if not _REMOTE.search(config):
+        return Stage.UNBORN
+    # What `git clone` was killed in is empty; who adds a remote by hand mostly has files already.
+    if not repository.is_bare and not repository.work.names() <= {_MARKER}:
+        return Stage.REMOTE_ALONE
+    return Stage.NEGOTIATING if _FETCH.search(config) else Stage.CONNECTING
+
+
+def _read_head(folder: OpenFolder) -> bytes:
+    text = folder.read(b"HEAD", REF_CAP)
+    if text is not None:
+        return text.strip()
+    try:
+        # Old repositories have a link to the branch instead of a text that names it.
+        return b"ref: " + os.readlink(b"HEAD", dir_fd=folder.fd)
+    except OSError:
+        return b""
+
+
+def _resolves(head: bytes, repository: GitRepository) -> bool:
+    if not head.startswith(b"ref: "):
+        return _OBJECT_ID.match(head) is not None
+    ref = head.removeprefix(b"ref: ").strip()
+    if not ref.startswith(b"refs/") or b".." in ref or b"\0" in ref:
+        return False
+    if b"reftable" in repository.names:
+        return bool(repository.folder.read(b"reftable/tables.list", REF_CAP))
+    loose = repository.common.read(ref, NOTE_CAP) or b""
+    if _OBJECT_ID.match(loose):
+        return True
+    packed = repository.common.read(b"packed-refs", PACKED_REFS_CAP) or b""
+    return b" " + ref + b"\n" in packed
+
+
+def _is_process_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        return True
+    return True

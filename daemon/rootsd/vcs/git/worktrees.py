@@ -1,0 +1,73 @@
+"""List the linked worktrees of a repository.
+
+A worktree may lie where no walk goes: in a hidden folder, or beside a bare repository in a folder
+that holds the `.git` file of both. Source: gitrepository-layout(5), "worktrees/<id>/gitdir".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rootsd.core.model import ProjectKind
+from rootsd.disk.hung_mounts import may_follow
+from rootsd.disk.reader import REF_CAP, OpenFolder, list_names, read_small, resolve_path
+from rootsd.vcs.git.repository import GitRepository, bare_git_dirs, find_git_dirs
+
+_MAX_WORKTREES = 1_000
+_MARKER = b"/.git"
+_WORKTREES = b"worktrees"
+_MAIN_KINDS = frozenset((ProjectKind.GIT, ProjectKind.GIT_BARE))
+
+
+@dataclass(frozen=True, slots=True)
+class LinkedWorktrees:
+    """`trees` are the folders that link back, `open` the entries of which none does (yet)."""
+
+    trees: frozenset[bytes]
+    open: frozenset[bytes]
+
+
+def may_have_worktrees(git: GitRepository) -> bool:
+    """Whether `links_folder` may name a folder for a repository that is being looked at."""
+    return git.place.kind in _MAIN_KINDS and _WORKTREES in git.names
+
+
+def worktrees_folder(main: bytes) -> bytes | None:
+    """Where the repository at `main` keeps its links to worktrees; None if it has none."""
+    with OpenFolder(main + _MARKER) as own:  # what nearly each has, and asked for in one step
+        if own.failure is None:
+            return _worktrees_folder_in(own)
+    place = find_git_dirs(main) or bare_git_dirs(main)
+    if place.folder != place.common:
+        return None
+    with OpenFolder(place.common) as common:
+        return _worktrees_folder_in(common)
+
+
+def _worktrees_folder_in(common: OpenFolder) -> bytes | None:
+    # Nearly none has one: to ask whether anything is there takes less than to find no folder.
+    has_some = (
+        common.exists(_WORKTREES) and common.is_folder(_WORKTREES) and common.exists(b"HEAD")
+    )
+    return common.path + b"/" + _WORKTREES if has_some else None
+
+
+def read_worktree_links(folder: bytes) -> LinkedWorktrees:
+    """The worktrees that the folder names, where each answers with a link back."""
+    trees, unanswered = set(), set()
+    for name in sorted(list_names(folder))[:_MAX_WORKTREES]:
+        entry = folder + b"/" + name
+        work = _work_of(entry)
+        place = find_git_dirs(work) if work is not None else None
+        if work is not None and place is not None and place.main_checkout is not None:
+            trees.add(work)
+        else:
+            unanswered.add(entry)
+    return LinkedWorktrees(frozenset(trees), frozenset(unanswered))
+
+
+def _work_of(entry: bytes) -> bytes | None:
+    marker = resolve_path(entry, (read_small(entry + b"/gitdir", REF_CAP) or b"").strip())
+    return (
+        marker.removesuffix(_MARKER) if marker.endswith(_MARKER) and may_follow(marker) else None
+    )

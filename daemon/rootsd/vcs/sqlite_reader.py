@@ -1,0 +1,62 @@
+"""Query a SQLite database of another program from a copy in memory.
+
+Subversion and Fossil keep in one what they are about to do. The file is read by our own reader
+and never opened by SQLite, so that no lock is taken, no journal is played back and nothing beside
+it is read; views, triggers and anything that computes for long are refused. Source:
+sqlite.org/fileformat2.html, sqlite3_deserialize.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from contextlib import closing
+
+from rootsd.disk.reader import read_small, stat_no_follow
+
+IMAGE_CAP = 32 << 20
+_MAX_VALUE_BYTES = 1 << 20
+_STEPS_PER_CALL = 100_000
+_MAX_CALLS = 200
+
+SqliteRow = tuple[object, ...]
+
+
+def has_hot_journal(file: bytes) -> bool:
+    """Whether a transaction of the database is under way, or was broken off."""
+    try:
+        return stat_no_follow(file + b"-journal").st_size > 0
+    except OSError:
+        return False
+
+
+def query_copy(file: bytes, tables: Sequence[str], question: str) -> list[SqliteRow] | None:
+    """The rows that answer `question`, which may use these tables.
+
+    None where that cannot be told: no database, too large a one, other tables, or a file that was
+    read while it was written.
+    """
+    image = read_small(file, IMAGE_CAP) or b""
+    if not 0 < len(image) < IMAGE_CAP:
+        return None
+    calls = 0
+
+    def is_too_much() -> bool:
+        nonlocal calls
+        calls += 1
+        return calls > _MAX_CALLS
+
+    with closing(sqlite3.connect(":memory:")) as database:
+        try:
+            database.deserialize(image)
+            database.execute("PRAGMA trusted_schema=0")
+            database.execute("PRAGMA cell_size_check=1")
+            database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MAX_VALUE_BYTES)
+            database.set_progress_handler(is_too_much, _STEPS_PER_CALL)
+            schema = "SELECT lower(name) FROM sqlite_schema WHERE type = 'table'"
+            real = {str(row[0]) for row in database.execute(schema).fetchmany(1_000)}
+            if not real.issuperset(tables):
+                return None
+            return database.execute(question).fetchall()
+        except sqlite3.Error:
+            return None

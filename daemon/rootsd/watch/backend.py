@@ -1,0 +1,31 @@
+"""Choose the best watcher for this system."""
+
+from __future__ import annotations
+
+import sys
+
+from rootsd.watch.events import PostResolver, Watcher, WatchOutcome
+from rootsd.watch.polling import PollingWatcher
+
+if sys.platform == "linux":
+    from rootsd.watch.inotify import InotifyWatcher
+
+    def best_watcher(post: PostResolver) -> Watcher:
+        """inotify, or polling if the user's inotify instances are used up."""
+        try:
+            return InotifyWatcher(post)
+        except OSError:
+            return PollingWatcher(WatchOutcome.NO_INSTANCE)
+
+elif sys.platform == "darwin":
+    from rootsd.watch.fsevents import FSEventsWatcher
+
+    def best_watcher(post: PostResolver) -> Watcher:
+        """FSEvents, which every macOS has."""
+        return FSEventsWatcher(post)
+
+else:
+
+    def best_watcher(post: PostResolver) -> Watcher:  # noqa: ARG001
+        """No watcher is known for this system."""
+        return PollingWatcher()

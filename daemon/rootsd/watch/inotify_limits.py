@@ -1,0 +1,34 @@
+"""Read the inotify limits, and name the sysctl setting that raises them.
+
+Source: inotify(7), "/proc interfaces".
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+_FOLDER = "/proc/sys/fs/inotify"
+
+
+class InotifyLimit(Enum):
+    """What is limited, by its name in sysctl(8)."""
+
+    WATCHES = "max_user_watches"
+    INSTANCES = "max_user_instances"
+
+
+_RECOMMENDED = {InotifyLimit.WATCHES: 524_288, InotifyLimit.INSTANCES: 512}
+
+
+def read_inotify_limit(limit: InotifyLimit, folder: str = _FOLDER) -> int | None:
+    """How many there may be; None where the system does not say."""
+    try:
+        with open(f"{folder}/{limit.value}", encoding="ascii") as file:
+            return int(file.read())
+    except (OSError, ValueError):
+        return None
+
+
+def sysctl_to_raise(limit: InotifyLimit, now: int | None) -> str:
+    """For sysctl: as many as nearly all need, and more than are granted `now`."""
+    return f"fs.inotify.{limit.value}={max(_RECOMMENDED[limit], 4 * (now or 0))}"

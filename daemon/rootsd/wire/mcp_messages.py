@@ -1,0 +1,105 @@
+"""MCP method names, and the messages that `bridge` and `run` write or recognize themselves."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+
+from rootsd.core.errors import RootsdError
+from rootsd.wire.jsonrpc import (
+    INTERNAL_ERROR,
+    ErrorResponse,
+    Id,
+    Notification,
+    Response,
+    encode,
+    parse,
+)
+
+SCAN_BYTES = 600
+"""Within so many bytes of its line stand the method of a notice, and the id of an answer."""
+
+ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
+CANCELLED = "notifications/cancelled"
+INITIALIZED = "notifications/initialized"
+RESOURCES_CHANGED = "notifications/resources/list_changed"
+RESOURCE_UPDATED = "notifications/resources/updated"
+ROOTS_CHANGED = "notifications/roots/list_changed"
+
+_SUBSCRIPTION_ID = "io.modelcontextprotocol/subscriptionId"
+_NOTIFICATION_BY_FILTER = {
+    "toolsListChanged": "notifications/tools/list_changed",
+    "promptsListChanged": "notifications/prompts/list_changed",
+    "resourcesListChanged": RESOURCES_CHANGED,
+}
+# How our daemons and most servers start a notice and an answer; others may do as they like.
+_NOTIFICATION_PREFIX = b'{"jsonrpc":"2.0","method":'
+RESULT_PREFIX = b'{"result":'
+"""So do servers made with the TypeScript SDK start an answer; its id comes last."""
+_ID = rb'(-?(?:0|[1-9][0-9]{0,18})|"[ !#-\[\]-~]*")'
+_FIRST_ID = re.compile(rb'\{"jsonrpc": ?"2.0", ?"id": ?' + _ID + rb', ?"(?:result|error)":')
+_LAST_ID = re.compile(rb', ?"id": ?' + _ID + rb"\}\s*\Z")
+
+
+def response_id(line: bytes) -> Id | None:
+    """The id of the request that a line answers; None where it answers none."""
+    if line.startswith(_NOTIFICATION_PREFIX):
+        return None
+    if (id_ := quick_response_id(line)) is not None:
+        return id_
+    message = parse(line)
+    return message.id if isinstance(message, Response | ErrorResponse) else None
+
+
+def quick_response_id(line: bytes) -> Id | None:
+    """The same from the ends of the line alone; None also where they do not tell."""
+    if found := _FIRST_ID.match(line, 0, SCAN_BYTES):
+        return _id_in(found[1])
+    if not line.startswith(RESULT_PREFIX):
+        return None
+    # In JSON a quote after a comma begins a string, unless the comma lies in one: then the quote
+    # ends it, and what follows is no colon. So this is a member, and of the outermost object.
+    found = _LAST_ID.search(line, max(0, len(line) - SCAN_BYTES))
+    return _id_in(found[1]) if found else None
+
+
+def _id_in(text: bytes) -> Id:
+    id_: Id = json.loads(text)
+    return id_
+
+
+def encode_error(id_: Id, error: RootsdError) -> bytes:
+    """The answer to the request `id_` that says what went wrong, and what to type."""
+    data = {"reason": error.code.value, "remedy": error.remedy}
+    text = f"{error.message}; try: {error.remedy}"
+    return encode(ErrorResponse(id_, INTERNAL_ERROR, text, data))
+
+
+def encode_resource_updated(uri: str) -> bytes:
+    """The notice of the handshake era that a resource has changed."""
+    return encode(Notification(RESOURCE_UPDATED, {"uri": uri}))
+
+
+def subscription_id(notice: Notification) -> Id | None:
+    """The id of the `subscriptions/listen` that a notice belongs to; None where to none."""
+    match notice.params:
+        case {"_meta": dict() as meta}:
+            id_ = meta.get(_SUBSCRIPTION_ID)
+            return id_ if isinstance(id_, int | str) else None
+        case _:
+            return None
+
+
+def change_notifications(acknowledgement: Notification) -> Iterator[bytes]:
+    """Notices as if all that a stream of `subscriptions/listen` listens to had changed."""
+    params = acknowledgement.params
+    honoured = params.get("notifications") if isinstance(params, dict) else None
+    if not isinstance(honoured, dict):
+        return
+    meta = {"_meta": {_SUBSCRIPTION_ID: subscription_id(acknowledgement)}}
+    for name, method in _NOTIFICATION_BY_FILTER.items():
+        if honoured.get(name) is True:
+            yield encode(Notification(method, dict(meta)))
+    for uri in honoured.get("resourceSubscriptions") or ():
+        yield encode(Notification(RESOURCE_UPDATED, {**meta, "uri": uri}))

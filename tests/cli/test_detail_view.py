@@ -1,0 +1,19 @@
+"""What a person is told of one project."""
+
+from __future__ import annotations
+
+from rootsd.cli.formatting import detail_lines
+from support.fake_daemon import an_item
+
+
+def test_what_is_known_is_told_and_what_is_not_is_left_out() -> None:
+    finding = {"concern": "executed", "path": ".envrc", "detail": "direnv"}
+    item = an_item(
+        findings=[finding], branch="main", size={"bytes": 2048, "files": 1, "whole": True}
+    )
+    told = dict(detail_lines(item, for_person=True))
+    assert told["name"] == "api (r7k2)"
+    assert told["agents run"] == ".envrc (direnv)"
+    assert told["size"] == "2.0 KiB in 1 file"
+    assert "origin" not in told
+    assert dict(detail_lines(item, for_person=False))["id"] == "r7k2"

@@ -1,0 +1,172 @@
+"""What the doctor sees from the terminal."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rootsd.cli import doctor, installer, lifecycle
+from rootsd.cli.invocation import Invocation
+from rootsd.core.doctor import DoctorFinding, Severity
+from rootsd.core.errors import RootsdError
+from rootsd.service import detect
+from rootsd.service.manager import ServiceState
+from rootsd.system.ipc.unix_socket import address_of
+from support.fake_daemon import FakeDaemon, a_status
+
+OK, WARNING, ERROR = Severity
+
+
+@pytest.fixture
+def running(daemon: FakeDaemon, rootsd_dir: Path) -> Iterator[FakeDaemon]:
+    """A daemon whose folders are as they should be, with a socket for clients."""
+    daemon.answers["status"] = a_status()
+    for name in ("state", "run", "run/pub", "run/ctl"):
+        folder = rootsd_dir / name
+        folder.mkdir(exist_ok=True)
+        folder.chmod(0o700)
+    with socket.socket(socket.AF_UNIX) as listener:
+        with address_of(bytes(rootsd_dir / "run" / "pub" / "mcp.sock")) as address:
+            listener.bind(address)
+        listener.listen()
+        yield daemon
+
+
+def found(topic: str) -> list[DoctorFinding]:
+    return [c.diagnosis for c in doctor.run_checks(Invocation()) if c.diagnosis.topic == topic]
+
+
+def cure(topic: str) -> None:
+    for case in doctor.run_checks(Invocation()):
+        if case.diagnosis.topic == topic and case.diagnosis.condition is not OK:
+            assert case.cure is not None
+            case.cure()
+
+
+def test_a_daemon_that_is_well_is_told_so(running: FakeDaemon) -> None:
+    told = {case.diagnosis.topic: case.diagnosis for case in doctor.run_checks(Invocation())}
+    for topic in ("configuration", "state", "sockets", "disk", "daemon"):
+        assert told[topic].condition is OK, told[topic]
+
+
+def test_no_daemon_is_an_error_and_the_cure_starts_one(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[Invocation] = []
+    monkeypatch.setattr(lifecycle, "ensure_running", started.append)
+    (told,) = found("daemon")
+    assert (told.condition, told.remedy) == (ERROR, "rootsd up")
+    cure("daemon")
+    assert len(started) == 1
+
+
+def test_a_daemon_of_another_version_is_replaced(
+    running: FakeDaemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[Invocation] = []
+    monkeypatch.setattr(lifecycle, "ensure_running", started.append)
+    older = {**a_status()["daemon"], "version": "0.0.1"}
+    running.answers["status"] = a_status(daemon=older)
+    (told,) = found("daemon")
+    assert told.condition is WARNING
+    assert "0.0.1" in told.finding
+    cure("daemon")
+    assert len(started) == 1
+
+
+@pytest.mark.parametrize("name", ["state", "run/pub", "run/ctl"])
+def test_a_folder_that_is_open_to_others_is_closed(
+    running: FakeDaemon, rootsd_dir: Path, name: str
+) -> None:
+    topic = "state" if name == "state" else "sockets"
+    (rootsd_dir / name).chmod(0o755)
+    assert ERROR in {each.condition for each in found(topic)}
+    for case in doctor.run_checks(Invocation()):
+        if case.cure is not None and case.diagnosis.condition is not OK:
+            case.cure()
+    assert {each.condition for each in found(topic)} == {OK}
+    assert (rootsd_dir / name).stat().st_mode & 0o777 == 0o700
+
+
+def test_a_socket_that_nobody_listens_on_is_an_error(
+    running: FakeDaemon, rootsd_dir: Path
+) -> None:
+    (rootsd_dir / "run" / "pub" / "mcp.sock").unlink()
+    assert found("sockets")[-1] == DoctorFinding(
+        "sockets", ERROR, "nothing listens for MCP clients", "rootsd up"
+    )
+
+
+def test_a_configuration_that_cannot_be_used_is_named(
+    running: FakeDaemon, rootsd_dir: Path
+) -> None:
+    file = rootsd_dir / "config" / "config.toml"
+    file.parent.mkdir()
+    file.write_text("parnet = 1\n")
+    (told,) = found("configuration")
+    assert (told.condition, told.remedy) == (ERROR, "rootsd config edit")
+    assert "line 1, key parnet" in told.finding
+
+
+def test_variables_that_clients_do_not_hand_on_are_named(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (told,) = found("environment")
+    assert "ROOTSD_DIR" in told.finding
+    monkeypatch.delenv("ROOTSD_DIR")
+    (told,) = found("environment")
+    assert told.finding.startswith("HOME is ")
+    monkeypatch.setenv("HOME", os.path.expanduser(f"~{_me()}"))
+    assert found("environment")[0].condition is OK
+
+
+def _me() -> str:
+    return pwd.getpwuid(os.getuid()).pw_name
+
+
+class FakeSupervisor:
+    """A service as a test wants it."""
+
+    def __init__(self, *, active: str = "active", trouble: str = "") -> None:
+        self.active, self.trouble = active, trouble
+
+    def is_installed(self) -> bool:
+        return True
+
+    def ensure_reachable(self) -> None:
+        if self.trouble:
+            raise RootsdError(self.trouble, "loginctl enable-linger")
+
+    def state(self) -> ServiceState:
+        return ServiceState(self.active, enabled=True, sockets=True, pid=5, restarts=0, said="")
+
+
+@pytest.mark.parametrize(
+    ("managing", "stale", "condition", "remedy"),
+    [
+        (FakeSupervisor(), [], OK, ""),
+        (FakeSupervisor(), [Path("rootsd.service")], WARNING, "rootsd service install"),
+        (FakeSupervisor(active="failed"), [], WARNING, "rootsd service start"),
+        (FakeSupervisor(trouble="no bus"), [], ERROR, "loginctl enable-linger"),
+    ],
+)
+def test_the_service_is_told_of(
+    home: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    managing: FakeSupervisor,
+    stale: list[Path],
+    condition: Severity,
+    remedy: str,
+) -> None:
+    monkeypatch.delenv("ROOTSD_DIR")
+    monkeypatch.setattr(detect, "local_service_manager", lambda environment: managing)
+    outline = installer.ServiceFiles({}, [])
+    monkeypatch.setattr(installer.ServiceFiles, "stale", lambda self: stale)
+    monkeypatch.setattr(installer, "plan_files", lambda *_, **__: outline)
+    (told,) = found("service")
+    assert (told.condition, told.remedy) == (condition, remedy)

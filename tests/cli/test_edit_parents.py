@@ -1,0 +1,187 @@
+"""Parents: what may be one, and how it is written down."""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from rootsd.cli import config_edit
+from rootsd.cli.config_edit import BadParent, UnknownParent
+from rootsd.cli.invocation import Invocation
+from rootsd.core.errors import BadConfig
+from rootsd.core.model import Parent
+from rootsd.disk.safety import explain_alias
+from rootsd.system.config import read_config
+from support.subjects import OWN_MOUNTS, run_python
+from support.terminal import Privileges, Shell
+
+
+@pytest.fixture
+def session(home: Path) -> Invocation:
+    return Invocation()
+
+
+def folder(home: Path, name: str = "src") -> Path:
+    (home / name).mkdir(parents=True)
+    return home / name
+
+
+def configured(session: Invocation) -> tuple[Parent, ...]:
+    return read_config(session.places.config_file).parents
+
+
+def written(session: Invocation) -> str:
+    return Path(os.fsdecode(session.places.config_file)).read_text()
+
+
+def test_a_good_parent_is_returned_in_its_canonical_form(session: Invocation, home: Path) -> None:
+    folder(home)
+    (home / "link").symlink_to("src")
+    assert config_edit.validate_parent(session, "~/link/../link") == bytes(home / "src")
+
+
+def test_the_home_folder_may_be_a_parent(session: Invocation, home: Path) -> None:
+    assert config_edit.validate_parent(session, "~") == bytes(home)
+
+
+@pytest.mark.parametrize("typed", ["/", "/etc", "/tmp", "~/.ssh", "~/.."])
+def test_a_refused_place_says_why(session: Invocation, home: Path, typed: str) -> None:
+    (home / ".ssh").mkdir()
+    with pytest.raises(BadParent, match=r"cannot be a parent: (it|/)") as caught:
+        config_edit.validate_parent(session, typed)
+    assert caught.value.remedy == "rootsd up ~/src"
+
+
+def test_a_system_folder_under_another_name_is_refused(
+    session: Invocation, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alias = home / "alias"
+    alias.symlink_to(folder(home))
+    judge = partial(explain_alias, places=[bytes(alias)])
+    monkeypatch.setattr("rootsd.system.config.explain_alias", judge)
+    with pytest.raises(BadParent, match="alias under another name"):
+        config_edit.validate_parent(session, "~/src")
+
+
+BOUND = """
+import subprocess, sys
+from rootsd.cli import config_edit
+from rootsd.cli.invocation import Invocation
+src, again = sys.argv[1:]
+subprocess.run(["mount", "--bind", src, again], check=True)
+session = Invocation()
+config_edit.add_parents(session, [config_edit.validate_parent(session, src)], {})
+assert config_edit.validate_parent(session, src) == src.encode()
+try:
+    config_edit.validate_parent(session, again)
+except config_edit.BadParent as error:
+    print(error)
+"""
+
+
+@pytest.mark.needs("namespaces")
+def test_a_parent_under_another_name_is_refused(home: Path) -> None:
+    src, again = folder(home), folder(home, "again")
+    expected = f"{again} is {src}, a parent already, under another name\n"
+    assert run_python(OWN_MOUNTS, BOUND, src, again) == (expected, "")
+
+
+def test_the_folders_of_the_daemon_are_refused(session: Invocation, rootsd_dir: Path) -> None:
+    state = folder(rootsd_dir, "state")
+    with pytest.raises(BadParent, match="holds rootsd's own files"):
+        config_edit.validate_parent(session, str(state))
+
+
+def test_a_parent_that_does_not_exist_points_to_what_does(session: Invocation, home: Path) -> None:
+    with pytest.raises(BadParent, match="/nowhere/at/all does not exist") as caught:
+        config_edit.validate_parent(session, "~/nowhere/at/all")
+    assert caught.value.remedy == f"ls {home}"
+
+
+def test_a_file_is_no_parent_but_its_folder_might_be(session: Invocation, home: Path) -> None:
+    (home / "file").touch()
+    with pytest.raises(BadParent, match="file is not a folder") as caught:
+        config_edit.validate_parent(session, "~/file")
+    assert caught.value.remedy == f"rootsd up {home}"
+
+
+def test_a_path_through_a_file_is_none(session: Invocation, home: Path) -> None:
+    (home / "file").touch()
+    with pytest.raises(BadParent, match="Not a directory"):
+        config_edit.validate_parent(session, "~/file/x")
+
+
+def test_a_path_that_is_not_utf8_cannot_be_written_down(session: Invocation, home: Path) -> None:
+    name = os.fsdecode(b"\xff")
+    folder(home, name)
+    with pytest.raises(BadParent, match="not UTF-8"):
+        config_edit.validate_parent(session, f"~/{name}")
+
+
+@pytest.mark.needs("setpriv")
+@pytest.mark.parametrize("mode", [0o000, 0o300, 0o400])
+def test_a_folder_that_cannot_be_read_is_refused_and_nothing_is_written(
+    shell: Shell, home: Path, rootsd_dir: Path, mode: int
+) -> None:
+    closed = folder(home)
+    closed.chmod(mode)
+    done = shell.program("up", str(closed), privileges=Privileges.DROPPED)
+    closed.chmod(0o700)
+    assert (done.status, done.out) == (1, "")
+    assert done.err == f"error: {closed} cannot be read by you\n  try: ls -ld {closed}\n"
+    assert not (rootsd_dir / "config").exists()
+
+
+def test_new_parents_are_written_once_and_short(session: Invocation, home: Path) -> None:
+    paths = [bytes(folder(home)), b"/srv/work", bytes(home / "src")]
+    assert config_edit.add_parents(session, paths, {}) == [bytes(home / "src"), b"/srv/work"]
+    assert config_edit.add_parents(session, paths, {}) == []
+    assert configured(session) == (Parent(bytes(home / "src")), Parent(b"/srv/work"))
+    assert 'path = "~/src"' in written(session)
+
+
+def test_settings_are_written_with_the_parent(session: Invocation) -> None:
+    config_edit.add_parents(session, [b"/srv/work"], {"depth": 2, "skip": ["a"], "nested": "vcs"})
+    (parent,) = configured(session)
+    assert (parent.depth, parent.skip, parent.nested.value) == (2, (b"a",), "vcs")
+
+
+def test_a_parent_is_altered_and_removed_by_any_spelling(session: Invocation, home: Path) -> None:
+    config_edit.add_parents(session, [bytes(folder(home)), b"/srv/work"], {})
+    (home / "link").symlink_to("src")
+    assert config_edit.change_parent(session, "~/link", {"depth": 9}) == bytes(home / "src")
+    assert configured(session)[0].depth == 9
+    assert config_edit.remove_parent(session, str(home / "link")) == bytes(home / "src")
+    assert configured(session) == (Parent(b"/srv/work"),)
+
+
+def test_a_parent_that_is_gone_from_disk_can_still_be_removed(
+    session: Invocation, home: Path
+) -> None:
+    path = folder(home)
+    config_edit.add_parents(session, [bytes(path)], {})
+    path.rmdir()
+    assert config_edit.remove_parent(session, "~/src") == bytes(path)
+    assert configured(session) == ()
+
+
+@pytest.mark.parametrize(
+    "change", [config_edit.remove_parent, lambda s, t: config_edit.change_parent(s, t, {})]
+)
+def test_what_is_no_parent_is_named(session: Invocation, change: object) -> None:
+    assert callable(change)
+    with pytest.raises(UnknownParent, match="/srv is no parent") as caught:
+        change(session, "/srv")
+    assert caught.value.remedy == "rootsd parent ls"
+
+
+def test_a_damaged_configuration_is_not_written_to(session: Invocation) -> None:
+    file = Path(os.fsdecode(session.places.config_file))
+    file.parent.mkdir(parents=True)
+    file.write_text("[[parent]]\npaht = '/srv/work'\n")
+    with pytest.raises(BadConfig, match="line 2, key paht"):
+        config_edit.add_parents(session, [b"/srv/work"], {})
+    assert file.read_text() == "[[parent]]\npaht = '/srv/work'\n"

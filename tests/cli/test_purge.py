@@ -1,0 +1,77 @@
+"""Removing what lasts."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from rootsd.cli import installer
+from rootsd.cli.invocation import Invocation
+from rootsd.core.errors import Busy
+from rootsd.service import start_record
+from rootsd.system.lock import DaemonLock, LockRecord
+
+
+@pytest.fixture
+def places(rootsd_dir: Path) -> list[Path]:
+    """Folders with something in them, as they are after a while."""
+    made = [rootsd_dir / name for name in ("config", "state", "data", "run")]
+    for folder in made:
+        folder.mkdir(parents=True, mode=0o700)
+        (folder / "file").touch()
+    (rootsd_dir / "state" / "log").mkdir()
+    return made
+
+
+def test_every_folder_of_ours_goes_and_nothing_beside_it(
+    places: list[Path], rootsd_dir: Path
+) -> None:
+    (rootsd_dir / "mine").touch()
+    gone = installer.purge_data(Invocation())
+    assert set(places) <= set(gone)
+    assert os.listdir(rootsd_dir) == ["mine"]
+    assert installer.purge_data(Invocation()) == []
+
+
+def test_the_store_of_a_daemon_that_runs_stays(places: list[Path], rootsd_dir: Path) -> None:
+    holder = LockRecord(os.getpid(), "test", {})
+    with DaemonLock.acquire(rootsd_dir / "state", holder), pytest.raises(Busy):
+        installer.purge_data(Invocation())
+    assert all((folder / "file").exists() for folder in places)
+
+
+def test_a_link_in_the_place_of_a_folder_is_not_followed(rootsd_dir: Path, tmp_path: Path) -> None:
+    (tmp_path / "precious").touch()
+    rootsd_dir.mkdir()
+    (rootsd_dir / "config").symlink_to(tmp_path)
+    assert installer.purge_data(Invocation()) == []
+    assert (tmp_path / "precious").exists()
+
+
+def test_what_cannot_be_removed_is_told(
+    places: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(folder: Path) -> None:
+        raise PermissionError(13, "Permission denied", str(folder))
+
+    monkeypatch.setattr("shutil.rmtree", refuse)
+    with pytest.raises(installer.FolderNotRemoved, match="Permission denied"):
+        installer.purge_data(Invocation())
+
+
+def test_in_a_shell_with_other_places_nothing_is_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("ROOTSD_DIR")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    start_record.save_start_record(start_record.make_start_record(b"/logs"))
+    installer.ensure_places_for_purge()
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "other"))
+    with pytest.raises(
+        start_record.PlacesMismatch, match=f"started with {tmp_path}/state"
+    ) as caught:
+        installer.ensure_places_for_purge()
+    assert caught.value.remedy.startswith("env -u XDG_CONFIG_HOME -u XDG_STATE_HOME rootsd")

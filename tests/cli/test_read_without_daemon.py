@@ -1,0 +1,76 @@
+"""log, export and ls without a daemon: from the store, with a warning; else the usual error."""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from rootsd.control.offline import OFFLINE_WARNING
+from rootsd.state.store.store import Store
+from rootsd.system.lock import DaemonLock, LockRecord
+from support.decisions import NOON, approved, decide
+from support.fake_daemon import FakeDaemon, a_listing, an_item
+from support.stores import outside
+from support.terminal import Shell
+
+
+@pytest.fixture
+def state(rootsd_dir: Path) -> Path:
+    """The folder of a store with one approval."""
+    folder = rootsd_dir / "state"
+    folder.mkdir(0o700, parents=True)
+    with closing(Store.open(folder, outside(folder))) as store:
+        store.append([decide(approved(1))], NOON)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [(("ls",), "p1\tapproved"), (("ls", "--paths"), "/p1\n"), (("log",), "\tapproved\t")],
+)
+def test_what_is_kept_is_shown_with_a_warning(
+    state: Path, shell: Shell, words: tuple[str, ...], shown: str
+) -> None:
+    done = shell.run(*words)
+    assert done.status == 0
+    assert shown in done.out
+    assert done.err == f"warning: {OFFLINE_WARNING}\n"
+
+
+def test_an_export_has_the_warning_inside(state: Path, shell: Shell) -> None:
+    done = shell.run("export")
+    whole = json.loads(done.out)
+    assert [item["name"] for item in whole["items"]] == ["p1"]
+    assert whole["warnings"] == [OFFLINE_WARNING]
+    assert whole["revision"] is None
+
+
+@pytest.mark.parametrize("words", [("log", "-f"), ("approve", "p1"), ("show", "p1")])
+def test_what_needs_a_daemon_says_so(state: Path, shell: Shell, words: tuple[str, ...]) -> None:
+    done = shell.run(*words)
+    assert (done.status, done.out) == (69, "")
+    assert done.err.endswith("try: rootsd up\n")
+
+
+def test_a_daemon_that_answers_is_asked(state: Path, daemon: FakeDaemon, shell: Shell) -> None:
+    daemon.answers["projects"] = a_listing(an_item("web"))
+    done = shell.run("ls")
+    assert "web" in done.out
+    assert done.err == ""
+
+
+def test_without_a_store_or_beside_whoever_holds_it_there_is_the_usual_error(
+    shell: Shell, rootsd_dir: Path
+) -> None:
+    assert shell.run("log").status == 69
+    assert not rootsd_dir.exists()
+    state = rootsd_dir / "state"
+    state.mkdir(0o700, parents=True)
+    with closing(Store.open(state, outside(state))):
+        pass
+    with DaemonLock.acquire(state, LockRecord(os.getpid(), "0", {})):
+        assert shell.run("log").status == 69

@@ -1,0 +1,282 @@
+"""The review: what each key does, in which groups, and what is never half done."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from rootsd.cli.invocation import Invocation
+from rootsd.cli.review import Review, group_pending, owner_of
+from rootsd.core.errors import ErrorCode, RootsdError
+from support.fake_daemon import FakeDaemon, Objection, a_decision, a_listing, an_item
+
+
+class Scripted:
+    """Presses these keys, types these lines; ends the test where it is asked once more."""
+
+    def __init__(self, *keys: str) -> None:
+        self._keys: Iterator[str] = iter(keys)
+        self.questions: list[str] = []
+
+    def press(self, question: str) -> str:
+        self.questions.append(question)
+        return next(self._keys)
+
+    def line(self, question: str) -> str:
+        self.questions.append(question)
+        return next(self._keys)
+
+
+def a_project(name: str, **changes: object) -> dict[str, Any]:
+    return an_item(name, id=f"id-{name}", **changes)
+
+
+ACME = "git@github.com:acme/x.git"
+ITEMS = (a_project("a", origin=ACME), a_project("b", origin=ACME), a_project("c"))
+
+
+@pytest.fixture
+def waiting(daemon: FakeDaemon) -> FakeDaemon:
+    """A daemon with three projects that wait: c, and a and b of one owner."""
+    by_id = {item["id"]: item for item in ITEMS}
+    daemon.answers["show"] = lambda params: a_listing(*(by_id[id_] for id_ in params["refs"]))
+    daemon.answers["decide"] = lambda params: a_decision(*(by_id[i] for i in params["refs"]))
+    return daemon
+
+
+def reviewed(*keys: str) -> tuple[Review, bool]:
+    review = Review(Invocation(), Scripted(*keys))
+    return review, review.ask_about(ITEMS)
+
+
+def orders(daemon: FakeDaemon) -> list[tuple[str, list[str]]]:
+    return [(params["verb"], params["refs"]) for params in daemon.asked("decide")]
+
+
+def test_groups_are_by_parent_and_owner() -> None:
+    other = a_project("z", parent=None, origin="https://u@gitlab.com/x/y/z.git")
+    groups = group_pending([*ITEMS, other])
+    assert [(group.title, [item["name"] for item in group.items]) for group in groups] == [
+        ("outside of all parents from gitlab.com/x/y: 1 waits", ["z"]),
+        ("/src: 1 waits", ["c"]),
+        ("/src from github.com/acme: 2 wait", ["a", "b"]),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("origin", "owner"),
+    [
+        ("git@github.com:acme/api.git", "github.com/acme"),
+        ("https://github.com/acme/api", "github.com/acme"),
+        ("ssh://git@host.example/a/b/c.git/", "host.example/a/b"),
+        ("/srv/git/api.git", ""),
+        ("", ""),
+        (None, ""),
+        ("::::", ""),
+    ],
+)
+def test_an_owner_is_host_and_path(origin: str | None, owner: str) -> None:
+    assert owner_of(origin) == owner
+
+
+def test_each_key_is_one_order(waiting: FakeDaemon) -> None:
+    review, goes_on = reviewed("y", "n", "s")
+    assert orders(waiting) == [("approve", ["id-c"]), ("deny", ["id-a"])]
+    assert goes_on
+    assert review.summary() == (
+        "1 approved, 1 denied, 1 left waiting. rootsd undo takes the last answer back."
+    )
+    assert review.seen == ["id-c", "id-a", "id-b"]
+
+
+@pytest.mark.parametrize(("key", "verb"), [("a", "approve"), ("d", "deny")])
+def test_the_rest_of_a_group_is_one_order(waiting: FakeDaemon, key: str, verb: str) -> None:
+    reviewed("s", key)
+    assert orders(waiting) == [(verb, ["id-a", "id-b"])]
+
+
+def test_the_end_decides_nothing_else(waiting: FakeDaemon) -> None:
+    review, goes_on = reviewed("s", "q")
+    assert (orders(waiting), goes_on) == ([], False)
+    assert review.summary() == "0 approved, 0 denied, 3 left waiting."
+
+
+def test_what_is_left_is_counted_across_all_groups(waiting: FakeDaemon) -> None:
+    items = [a_project(name, parent=f"/src/{name}") for name in "abcd"]
+    waiting.answers["show"] = a_listing(*items)
+    waiting.answers["decide"] = a_decision({**items[0], "verdict": "approved"})
+    review = Review(Invocation(), Scripted("y", "q"))
+    assert not review.ask_about(items)
+    assert review.summary().startswith("1 approved, 0 denied, 3 left waiting.")
+
+
+def test_what_is_no_answer_is_told_the_keys_and_asked_again(
+    waiting: FakeDaemon, capsys: pytest.CaptureFixture[str]
+) -> None:
+    reviewed("?", "", "Y", "q")
+    assert orders(waiting) == []
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert told.err.count("y  publish it") == 3
+
+
+def test_what_a_decision_rests_on_is_shown_and_made_safe(
+    daemon: FakeDaemon, capsys: pytest.CaptureFixture[str]
+) -> None:
+    finding = {"concern": "executed", "path": ".mcp.json\x1b[2J", "detail": ""}
+    daemon.answers["show"] = a_listing(a_project("a\x1b", findings=[finding]))
+    review = Review(Invocation(), asker := Scripted("q"))
+    review.ask_about([a_project("a\x1b")])
+    told = capsys.readouterr().err + "".join(asker.questions)
+    assert "agents run   .mcp.json\\u{1b}[2J" in told
+    assert "\x1b" not in told
+
+
+def test_a_new_name_is_given_and_the_question_asked_again(waiting: FakeDaemon) -> None:
+    waiting.answers["rename"] = a_decision(a_project("noodle"))
+    review = Review(Invocation(), asker := Scripted("r", "noodle", "r", "", "q"))
+    review.ask_about(ITEMS)
+    assert waiting.asked("rename") == [{"ref": "id-c", "name": "noodle", "cwd": "/"}]
+    assert "publish noodle?" in asker.questions[-1]
+
+
+def test_a_folder_that_was_replaced_since_it_was_shown_is_not_approved(
+    waiting: FakeDaemon, capsys: pytest.CaptureFixture[str]
+) -> None:
+    seen = iter((a_project("c", identity="old"), a_project("c", identity="new", branch="new")))
+    waiting.answers["show"] = lambda _: a_listing(next(seen))
+
+    def decide(params: dict[str, Any]) -> dict[str, Any]:
+        if params["shown"] == ["old"]:
+            raise Objection(ErrorCode.FAILED, "/src/c was replaced since it was shown")
+        return a_decision(a_project("c", verdict="approved"))
+
+    waiting.answers["decide"] = decide
+    review = Review(Invocation(), Scripted("y", "y"))
+    review.ask_about([ITEMS[2]])
+    refused, _, shown_anew = capsys.readouterr().err.partition("replaced since it was shown")
+    assert "branch" not in refused
+    assert "branch       new" in shown_anew
+    assert [params["shown"] for params in waiting.asked("decide")] == [["old"], ["new"]]
+    assert review.approved == 1
+
+
+def test_what_is_gone_when_it_is_looked_at_again_is_asked_about_no_more(
+    waiting: FakeDaemon,
+) -> None:
+    answers = iter((a_listing(ITEMS[2]), Objection(ErrorCode.NOTHING_MATCHED, "no project")))
+
+    def show(_: dict[str, Any]) -> dict[str, Any]:
+        answer = next(answers)
+        if isinstance(answer, Objection):
+            raise answer
+        return answer
+
+    waiting.answers["show"] = show
+    waiting.answers["decide"] = Objection(ErrorCode.FAILED, "it is not there")
+    review = Review(Invocation(), Scripted("y"))
+    assert review.ask_about([ITEMS[2]])
+    assert (review.approved, review.left) == (0, 0)
+
+
+def test_what_is_refused_is_said_and_asked_again_and_no_person_ends_it(
+    waiting: FakeDaemon, capsys: pytest.CaptureFixture[str]
+) -> None:
+    waiting.answers["decide"] = Objection(ErrorCode.DENIED, "deny rule 3 covers it")
+    reviewed("y", "q")
+    assert "deny rule 3 covers it" in capsys.readouterr().err
+    waiting.answers["decide"] = Objection(ErrorCode.REFUSED, "an agent started this")
+    with pytest.raises(RootsdError, match="an agent"):
+        reviewed("y")
+
+
+def test_what_is_gone_by_now_is_not_asked_about(daemon: FakeDaemon) -> None:
+    def show(params: dict[str, Any]) -> dict[str, Any]:
+        if "id-b" in params["refs"]:
+            raise Objection(ErrorCode.NOTHING_MATCHED, "no project is called id-b")
+        return a_listing(*(item for item in ITEMS if item["id"] in params["refs"]))
+
+    daemon.answers["show"] = show
+    review = Review(Invocation(), Scripted("s", "s"))
+    assert review.ask_about(ITEMS)
+    assert review.seen == ["id-c", "id-a"]
+
+
+def a_worktree(name: str, *, published: bool = False) -> dict[str, Any]:
+    return {
+        "id": f"id-{name}", "name": name, "path": f"/src/{name}", "path_b64": None,
+        "main": "/src/a", "identity": f"mark-{name}", "published": published,
+        "confirmable": not published, "reason": None if published else "it is older",
+    }  # fmt: skip
+
+
+def test_one_key_publishes_a_project_with_the_worktrees_that_are_listed(
+    waiting: FakeDaemon, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main = a_project("a", worktrees=[a_worktree("fix")])
+    fix = a_project("fix", worktree_of="/src/a")
+    by_id = {item["id"]: item for item in (main, fix)}
+    waiting.answers["show"] = lambda params: a_listing(*(by_id[id_] for id_ in params["refs"]))
+    waiting.answers["decide"] = {
+        **a_decision(main),
+        "worktrees": [a_worktree("fix", published=True)],
+    }
+    asker = Scripted("w")
+    review = Review(Invocation(), asker)
+    assert review.ask_about([main, fix]), "the worktree is not asked about again"
+    assert asker.questions == ["[1/1] publish a? [y,w,n,a,d,s,r,q,?] "]
+    (order,) = waiting.asked("decide")
+    assert (order["worktrees"], order["worktrees_shown"]) == (["id-fix"], ["mark-fix"])
+    said = capsys.readouterr().err
+    assert "worktree     /src/fix (published with it only if you confirm it)" in said
+    assert "approved with it /src/fix" in said
+    assert review.left == 0
+
+
+def test_the_key_for_worktrees_does_nothing_where_none_is_listed(waiting: FakeDaemon) -> None:
+    review, _ = reviewed("w", "s", "s", "s")
+    assert orders(waiting) == []
+    assert review.approved == 0
+
+
+def test_the_worktrees_of_one_checkout_are_one_group_with_one_key_for_all() -> None:
+    trees = [a_project(name, worktree_of="/src/a", origin=ACME) for name in ("x", "y")]
+    groups = group_pending([a_project("b"), *trees])
+    assert [(group.title, len(group.items)) for group in groups] == [
+        ("/src: 1 waits", 1),
+        ("worktrees of /src/a: 2 wait", 2),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("key", "span", "access"),
+    [
+        ("y", None, None),
+        ("e", "session", "read-write"),
+        ("p", "always", "read"),
+        ("P", "always", "read-write"),
+    ],
+)
+def test_the_answer_to_a_request_says_for_whom_and_with_which_access(
+    daemon: FakeDaemon, key: str, span: str | None, access: str | None
+) -> None:
+    item = a_project("a", request=True)
+    daemon.answers["show"] = a_listing(item)
+    daemon.answers["decide"] = a_decision({**item, "verdict": "approved"})
+    review = Review(Invocation(), asker := Scripted(key))
+    review.ask_about([item])
+    assert "[y,e,p,P,n" in asker.questions[0]
+    (order,) = daemon.asked("decide")
+    assert (order["verb"], order["refs"]) == ("approve", ["id-a"])
+    assert (order.get("span"), order.get("access")) == (span, access)
+
+
+@pytest.mark.parametrize("key", ["e", "p", "P"])
+def test_without_a_request_its_keys_are_no_answer(
+    waiting: FakeDaemon, capsys: pytest.CaptureFixture[str], key: str
+) -> None:
+    reviewed(key, "q")
+    assert orders(waiting) == []
+    assert "y  publish it" in capsys.readouterr().err

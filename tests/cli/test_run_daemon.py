@@ -1,0 +1,80 @@
+"""Becoming the daemon, as a service unit or a starter asks for it."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from rootsd.cli import run_daemon
+from rootsd.core.errors import Busy
+from rootsd.helper.client import Helper, UnavailableHelper
+from rootsd.system.places import Places
+from support.subjects import run_python
+
+
+@pytest.fixture
+def no_fork(monkeypatch: pytest.MonkeyPatch) -> None:
+    """pytest itself is not to be forked."""
+    monkeypatch.setattr("rootsd.helper.client.start_helper", lambda: UnavailableHelper("a test"))
+
+
+@pytest.mark.usefixtures("no_fork")
+@pytest.mark.parametrize(("words", "descriptor"), [((), None), (("--ready-fd", "9"), 9)])
+def test_the_daemon_runs_in_the_places_of_this_environment(
+    monkeypatch: pytest.MonkeyPatch,
+    rootsd_dir: Path,
+    words: tuple[str, ...],
+    descriptor: int | None,
+) -> None:
+    seen: list[tuple[bytes, int | None]] = []
+
+    def run(places: Places, *, helper: Helper, ready_fd: int | None) -> int:
+        seen.append((places.config, ready_fd))
+        return 4
+
+    monkeypatch.setattr("rootsd.daemon.main.run", run)
+    assert run_daemon.main(words) == 4
+    assert seen == [(bytes(rootsd_dir / "config"), descriptor)]
+
+
+@pytest.mark.usefixtures("no_fork")
+def test_why_it_cannot_goes_to_whoever_waits_and_to_the_log(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def run(places: Places, *, helper: Helper, ready_fd: int | None) -> int:
+        raise Busy("another rootsd is at work", "rootsd status")
+
+    monkeypatch.setattr("rootsd.daemon.main.run", run)
+    read, write = os.pipe()
+    assert run_daemon.main(["--ready-fd", str(write)]) == 75
+    with os.fdopen(read, "rb") as told:
+        line = told.read()
+    assert json.loads(line.removeprefix(b"error "))["code"] == "busy"
+    assert capsys.readouterr().err == "error: another rootsd is at work\n  try: rootsd status\n"
+
+
+LAUNCHED = """
+import sys
+from rootsd.daemon import main as daemon
+def run(places, *, helper, ready_fd):
+    print(sorted({{'click', '_ssl', 'mcp'}} & sys.modules.keys()))
+    return 0
+daemon.run = run
+sys.argv = ['rootsd', {words}]
+from rootsd.__main__ import main
+main()
+"""
+
+
+def test_what_the_daemon_has_no_use_for_is_not_in_its_memory() -> None:
+    first = "from rootsd.system.lean import leave_out_the_unused; leave_out_the_unused()"
+    told, complaints = run_python((), first + LAUNCHED.format(words="'daemon'"))
+    assert (told, complaints) == ("[]\n", "")
+
+
+def test_by_way_of_the_command_line_it_would_be() -> None:
+    told, complaints = run_python((), LAUNCHED.format(words="'-v', 'daemon'"))
+    assert (told, complaints) == ("['_ssl', 'click']\n", "")

@@ -1,0 +1,148 @@
+"""What `rootsd log` and `rootsd guard` are told."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import anyio
+
+from rootsd.control.handlers.audit_log import log_items
+from rootsd.control.routes import RequestContext
+from rootsd.core.changes import (
+    Attempt,
+    ChangeVerb,
+    GuardChange,
+    ParentChange,
+    ProjectChange,
+    RuleChange,
+)
+from rootsd.core.guard import Guard
+from rootsd.core.history import CHAIN_START, events_for, fold, lapse_all_approvals
+from rootsd.core.model import Actor, ActorKind, Verdict
+from rootsd.wire.daemon import StatusQuery
+from rootsd.wire.decisions import ApplyMode
+from rootsd.wire.guard import GuardQuery, LogQuery, SetGuardRequest, UndoRequest
+from support.decisions import NOON, PERSON, add, approved, decide, project, rule
+from support.desks import APPROVE, DENY, Office
+from support.fakes import HANG_GUARD
+
+CALLER = Actor(ActorKind.CALLER, "pid 9: Goose started it")
+
+
+def test_every_kind_of_event_is_told_in_words() -> None:
+    other = approved(2)
+    odd = ProjectChange(b"/home/ann/\xff", None, other, ChangeVerb.APPROVED, PERSON)
+    changes = [
+        decide(approved(1)),
+        odd,
+        add(replace(rule(1, Verdict.DENIED), pattern=b"/home/ann/x\x1b*")),
+        GuardChange(Guard.OFF, PERSON),
+        Attempt("approve api", CALLER),
+    ]
+    first, second, ruled, guard, refused = log_items(events_for(changes, NOON, CHAIN_START))
+    assert (first["seq"], first["verb"], first["at"]) == (1, "approved", "2026-03-04T12:00:00Z")
+    assert first["path"] == "/home/ann/src/p1"
+    assert (second["path"], second["path_b64"]) == (None, "L2hvbWUvYW5uL/8=")
+    assert ruled["what"] == "denied /home/ann/x\\u{1b}*"
+    assert (guard["verb"], guard["what"], guard["actor"]) == ("guard set", "off", "person")
+    assert refused == {
+        "seq": 5, "at": "2026-03-04T12:00:00Z", "verb": "refused", "actor": "caller",
+        "by": "pid 9: Goose started it", "path": None, "path_b64": None, "what": "approve api",
+        "undid": None,
+    }  # fmt: skip
+
+
+def test_a_parent_is_told_by_its_path_and_by_who_had_the_configuration_read() -> None:
+    changes = [
+        ParentChange(b"/home/ann/src", ChangeVerb.PARENT_ADDED, PERSON),
+        ParentChange(b"/home/ann/\xff", ChangeVerb.PARENT_REMOVED, None),
+    ]
+    added, removed = log_items(events_for(changes, NOON, CHAIN_START))
+    assert (added["verb"], added["path"], added["actor"]) == (
+        "parent added", "/home/ann/src", "person",
+    )  # fmt: skip
+    assert (removed["verb"], removed["path"]) == ("parent removed", None)
+    assert removed["path_b64"] == "L2hvbWUvYW5uL/8="
+    assert (removed["actor"], removed["by"]) == (None, "the configuration file was edited")
+
+
+async def test_the_log_says_what_an_undoing_took_back() -> None:
+    office = Office(approved(1))
+    await office.decide(DENY, "p1")
+    await office.ask(UndoRequest())
+    items = (await office.ask(LogQuery(1)))["items"]
+    assert [(item["verb"], item["undid"]) for item in items] == [
+        ("undone", {"seq": 1, "verb": "denied"})
+    ]
+
+
+def test_a_rule_that_lapsed_and_approves_again_is_told_by_its_number() -> None:
+    added = events_for([add(rule(1, Verdict.APPROVED))], NOON, CHAIN_START)
+    lost = lapse_all_approvals(fold(added), NOON)
+    lapsed, approving = rule(1, Verdict.PENDING), rule(1, Verdict.APPROVED)
+    again = RuleChange(1, lapsed, approving, ChangeVerb.APPROVED, PERSON)
+    told = log_items([*lost, *events_for([again], NOON, lost[-1].head)])
+    assert [(item["verb"], item["what"]) for item in told] == [
+        ("lapsed", "rule 1 /srv/**"),
+        ("approved", "rule 1 /srv/**"),
+    ]
+
+
+def test_what_nobody_ordered_has_no_actor() -> None:
+    events = events_for([decide(approved(1)), GuardChange(Guard.OFF, PERSON)], NOON, CHAIN_START)
+    lapsed, usual = log_items(lapse_all_approvals(fold(events), NOON))
+    assert (lapsed["verb"], lapsed["actor"]) == ("lapsed", None)
+    assert (usual["verb"], usual["what"], usual["by"]) == ("guard set", "the usual", None)
+
+
+async def test_the_newest_events_are_asked_for() -> None:
+    office = Office(approved(1))
+    office.events = events_for([decide(approved(n)) for n in range(5)], NOON, CHAIN_START)
+    answer = await office.ask(LogQuery(last=2))
+    assert [item["seq"] for item in answer["items"]] == [4, 5]
+
+
+async def test_the_guard_is_told_and_set() -> None:
+    office = Office()
+    rehearsed = await office.ask(SetGuardRequest(Guard.TERMINAL, ApplyMode.DRY_RUN))
+    assert rehearsed["guard"] == "terminal"
+    assert (await office.ask(GuardQuery()))["guard"] == "agents"
+    assert (await office.ask(SetGuardRequest(Guard.TERMINAL)))["guard"] == "terminal"
+    assert (await office.ask(StatusQuery()))["guard"] == "terminal"
+
+
+async def test_what_was_refused_is_told_until_a_person_has_looked() -> None:
+    office = Office()
+    office.gate.refusals.add(at="x", what="y", by="z", why="w")
+    for _ in range(2):
+        assert (await office.ask(StatusQuery()))["refused"]["what"] == "y"
+        await office.desk.answer(StatusQuery(is_look=True), RequestContext(CALLER))
+    assert (await office.ask(StatusQuery(is_look=True)))["refused"]["what"] == "y"
+    assert (await office.ask(StatusQuery()))["refused"] is None
+
+
+async def test_a_follower_is_told_of_what_comes_as_soon_as_it_is_kept() -> None:
+    office = Office(project(1))
+    await office.decide(APPROVE, "p1")
+    listings: list[dict[str, Any]] = []
+
+    async def follow() -> None:
+        listings.append(await office.ask(LogQuery(after=1, wait_s=30)))
+
+    with anyio.fail_after(HANG_GUARD):
+        async with anyio.create_task_group() as group:
+            group.start_soon(follow)
+            await anyio.wait_all_tasks_blocked()
+            assert listings == []
+            await office.decide(DENY, "p1")
+    assert [item["verb"] for item in listings[0]["items"]] == ["denied"]
+
+
+async def test_who_does_not_wait_is_answered_at_once_and_nobody_waits_for_the_past() -> None:
+    office = Office(project(1))
+    assert (await office.ask(LogQuery(after=0)))["items"] == []
+    assert (await office.ask(LogQuery(wait_s=30)))["items"] == []
+    await office.decide(APPROVE, "p1")
+    answer = await office.ask(LogQuery(last=5, after=0, wait_s=10**9))
+    assert [item["seq"] for item in answer["items"]] == [1]

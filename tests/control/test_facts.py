@@ -1,0 +1,78 @@
+"""Projects are looked at some at a time, by the helper, and by ourselves where there is none."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from rootsd.control.facts import FactsCollector, no_facts
+from rootsd.core.model import Parent, Presence, Project, ProjectKind
+from rootsd.helper.client import UnavailableHelper
+from rootsd.helper.questions import MOST_AT_ONCE
+from support.decisions import project
+from support.helping import real_helper
+from support.repos import make_repository, raw
+
+
+def _at(number: int, path: bytes, **sighting: object) -> Project:
+    known = project(number)
+    seen = replace(known.sighting, kind=ProjectKind.GIT, **sighting)  # type: ignore[arg-type]
+    return replace(known, path=path, sighting=seen)
+
+
+async def test_each_project_gets_its_own_facts(tmp_path: Path) -> None:
+    count = 2 * MOST_AT_ONCE + 1
+    projects = []
+    for number in range(count):
+        (tmp_path / str(number)).mkdir()
+        (tmp_path / str(number) / "go.mod").write_text(f"module m{number}")
+        projects.append(_at(number, raw(tmp_path / str(number))))
+    with real_helper() as helper:
+        facts = await FactsCollector(helper, lambda: ()).facts_of(projects)
+    assert [each["declared_names"] for each in facts] == [[f"m{n}"] for n in range(count)]
+
+
+async def test_what_is_a_project_file_is_as_the_innermost_parent_has_it(tmp_path: Path) -> None:
+    one, nested = tmp_path / "in" / "one", tmp_path / "in" / "one" / "nested"
+    nested.mkdir(parents=True)
+    for file in (one / "go.mod", one / "Justfile", nested / "Justfile"):
+        file.touch()
+    parents = (
+        Parent(raw(tmp_path / "in"), project_files=(b"Justfile", b"!go.mod")),
+        Parent(raw(tmp_path), project_files=(b"README",)),
+        Parent(b"/none/in/one"),
+    )
+    expected = (["Justfile"], [{"concern": "nested", "path": "nested", "detail": "project"}])
+    with real_helper() as helper:
+        for looked in (helper, UnavailableHelper("a test")):
+            (facts,) = await FactsCollector(looked, lambda: parents).facts_of([_at(1, raw(one))])
+            assert (facts["project_files"], facts["findings"]) == expected
+
+
+async def test_a_repository_has_its_last_commit(tmp_path: Path) -> None:
+    make_repository(tmp_path / "one")
+    with real_helper() as helper:
+        (facts,) = await FactsCollector(helper, lambda: ()).facts_of(
+            [_at(1, raw(tmp_path / "one"))]
+        )
+    assert facts["last_commit"]["summary"] == "one"
+    assert "has_history" not in facts
+
+
+async def test_what_is_out_of_reach_or_no_folder_is_not_looked_at() -> None:
+    missing = _at(1, b"/none", presence=Presence.MISSING)
+    uri = replace(project(2), path=b"https://example.org")
+    uri = replace(uri, sighting=replace(uri.sighting, kind=ProjectKind.URI))
+    assert await FactsCollector(UnavailableHelper("a test"), lambda: ()).facts_of(
+        [missing, uri]
+    ) == [{}, {}]
+    assert await no_facts([missing]) == [{}]
+
+
+async def test_without_a_helper_our_own_readers_do(tmp_path: Path) -> None:
+    make_repository(tmp_path / "one")
+    (facts,) = await FactsCollector(UnavailableHelper("a test"), lambda: ()).facts_of(
+        [_at(1, raw(tmp_path / "one"))]
+    )
+    assert facts["branch"] == "main"
+    assert facts["last_commit"] is None

@@ -1,0 +1,419 @@
+"""The gate: looks at who gives an order, asks, refuses, remembers."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Sequence
+from contextlib import suppress
+from dataclasses import replace
+
+import anyio
+import pytest
+
+from rootsd.control import guard as module
+from rootsd.control.guard import ChallengeNeeded, CommandGuard, GuardedConnection
+from rootsd.control.routes import GuardedCommand
+from rootsd.core.changes import Attempt, AuditRecord, ChangeVerb, GuardChange
+from rootsd.core.errors import CallerRefused
+from rootsd.core.guard import Guard, Lineage, LineageCompleteness, Process, TerminalHolder
+from rootsd.core.model import ActorKind
+from rootsd.helper.questions import ProcessReport
+from rootsd.system.config import Approval
+from support.decisions import PERSON
+from support.fakes import DiskRefuses
+from support.street import OWN_GROUP, TERMINAL, Street, Visitor, process
+
+HANG_GUARD = 10
+
+
+class Notes:
+    """What was to be made durable."""
+
+    def __init__(self) -> None:
+        self.kept: list[AuditRecord] = []
+        self.refusing = False
+
+    async def __call__(self, note: AuditRecord) -> None:
+        if self.refusing:
+            raise DiskRefuses("no room left")
+        self.kept.append(note)
+
+
+async def stakes() -> Sequence[str]:
+    return ("approve /home/ann/src/api",)
+
+
+ORDER = GuardedCommand("approve api", stakes)
+SHELL = process(20, 1, "bash", terminal=TERMINAL)
+PERSONS = process(90, 20, "rootsd", terminal=TERMINAL)
+CLAUDE = process(30, 20, "claude", terminal=TERMINAL)
+AGENTS = process(91, 30, "rootsd", terminal=TERMINAL)
+HOST = process(40, 20, "my-host", terminal=TERMINAL)
+BRIDGE = process(41, 40, "rootsd", "python3", "-m", "rootsd", "bridge")
+HOSTS = process(92, 40, "rootsd", terminal=TERMINAL)
+ORPHAN = process(93, 1, "rootsd", control_group=OWN_GROUP)
+
+
+@pytest.fixture
+def street() -> Street:
+    return Street(SHELL, PERSONS, CLAUDE, AGENTS, HOST, BRIDGE, HOSTS, ORPHAN)
+
+
+@pytest.fixture
+def notes() -> Notes:
+    return Notes()
+
+
+@pytest.fixture
+def gate(street: Street, notes: Notes) -> CommandGuard:
+    return street.gate(notes)
+
+
+async def test_a_person_is_let_through_and_named(gate: CommandGuard, notes: Notes) -> None:
+    actor = await GuardedConnection(gate, Visitor(90)).admit(ORDER, None)
+    assert actor.kind is ActorKind.PERSON
+    assert actor.detail == "pid 90, bash, pts/0"
+    assert notes.kept == []
+    assert gate.refusals.seen_by_nobody is None
+
+
+async def test_whoever_only_looks_is_a_person_unless_he_would_be_refused(
+    gate: CommandGuard, street: Street, notes: Notes
+) -> None:
+    street.connected = {41}
+    kinds = {
+        pid: (await GuardedConnection(gate, Visitor(pid)).actor()).kind for pid in (90, 91, 92)
+    }
+    assert kinds == {90: ActorKind.PERSON, 91: ActorKind.CALLER, 92: ActorKind.PERSON}
+    assert notes.kept == []
+    assert gate.refusals.seen_by_nobody is None
+
+
+async def test_an_agent_is_refused_and_that_is_remembered(
+    gate: CommandGuard, notes: Notes, caplog: pytest.LogCaptureFixture
+) -> None:
+    for _ in range(2):
+        with pytest.raises(CallerRefused, match="Claude Code started it") as refusal:
+            await GuardedConnection(gate, Visitor(91)).admit(ORDER, None)
+        assert "terminal of your own" in refusal.value.remedy
+    assert [note.what for note in notes.kept if isinstance(note, Attempt)] == ["approve api"] * 2
+    assert all("Claude Code" in note.actor.detail for note in notes.kept if note.actor)
+    told = gate.refusals.seen_by_nobody
+    assert told is not None
+    assert (told["count"], told["what"]) == (2, "approve api")
+    assert told["at"] == "2026-03-04T12:00:00Z"
+
+
+async def test_a_flood_of_attempts_is_counted_and_not_all_written(
+    gate: CommandGuard, notes: Notes, street: Street
+) -> None:
+    async def attempt() -> None:
+        with suppress(CallerRefused):
+            await GuardedConnection(gate, Visitor(91)).admit(ORDER, None)
+
+    for _ in range(1000):
+        await attempt()
+    assert len(notes.kept) == 20
+    assert gate.refusals.seen_by_nobody is not None
+    assert gate.refusals.seen_by_nobody["count"] == 1000
+    street.seconds += 60
+    await attempt()
+    last = notes.kept[-1]
+    assert isinstance(last, Attempt)
+    assert last.what == "approve api (980 more like it)"
+
+
+async def test_where_the_disk_refuses_the_order_is_refused_all_the_same(
+    gate: CommandGuard, notes: Notes
+) -> None:
+    notes.refusing = True
+    with pytest.raises(CallerRefused):
+        await GuardedConnection(gate, Visitor(91)).admit(ORDER, None)
+    assert gate.refusals.seen_by_nobody is not None
+
+
+async def test_who_is_gone_when_it_was_looked_at_is_refused(gate: CommandGuard) -> None:
+    visitor = Visitor(90)
+    visitor.gone = True
+    with pytest.raises(CallerRefused, match="is gone"):
+        await GuardedConnection(gate, visitor).admit(ORDER, None)
+    with pytest.raises(CallerRefused, match="is gone"):
+        await GuardedConnection(gate, Visitor(99)).admit(ORDER, None)
+
+
+async def _challenged(visit: GuardedConnection, order: GuardedCommand = ORDER) -> ChallengeNeeded:
+    with pytest.raises(ChallengeNeeded) as needed:
+        await visit.admit(order, None)
+    return needed.value
+
+
+async def test_below_an_unknown_host_a_terminal_is_asked_and_the_right_word_counts_once(
+    gate: CommandGuard, street: Street, notes: Notes
+) -> None:
+    street.connected = {41}
+    visit = GuardedConnection(gate, Visitor(92))
+    needed = await _challenged(visit)
+    _, first, second, third = street.shown[-1].split("\r\n")
+    assert first == "approve /home/ann/src/api"
+    assert "my-host, pid 40 started it" in second
+    assert third == f"Type {street.word()} to go on: "
+    actor = await visit.admit(ORDER, f" {street.word()}\n")
+    assert actor.kind is ActorKind.CHALLENGED
+    assert "my-host, pid 40 started it" in actor.detail
+    assert notes.kept == []
+    assert needed.challenge == {"terminal": "pts/0"}
+    with pytest.raises(CallerRefused, match="was not the one asked for"):
+        await visit.admit(ORDER, street.word())
+    assert len(notes.kept) == 1
+
+
+async def test_the_word_goes_to_the_terminal_and_never_into_the_answer(
+    gate: CommandGuard, street: Street
+) -> None:
+    street.connected = {41}
+    needed = await _challenged(GuardedConnection(gate, Visitor(92)))
+    answered = f"{needed.message} {needed.remedy} {needed.challenge}"
+    assert street.word() not in answered
+    assert "pts/0" in needed.message
+
+
+async def test_a_word_that_cannot_be_shown_is_a_refusal(
+    gate: CommandGuard, street: Street, notes: Notes
+) -> None:
+    street.connected, street.dark = {41}, True
+    with pytest.raises(CallerRefused, match="could not be shown: the terminal is stopped") as it:
+        await GuardedConnection(gate, Visitor(92)).admit(ORDER, None)
+    assert not isinstance(it.value, ChallengeNeeded)
+    assert len(notes.kept) == 1
+
+
+async def test_a_wrong_word_or_the_word_for_something_else_is_an_attempt(
+    gate: CommandGuard, street: Street, notes: Notes
+) -> None:
+    street.connected = {41}
+    visit = GuardedConnection(gate, Visitor(92))
+    await _challenged(visit)
+    with pytest.raises(CallerRefused):
+        await visit.admit(ORDER, "wrong")
+    await _challenged(visit)
+    with pytest.raises(CallerRefused):
+        await visit.admit(replace(ORDER, words="approve other"), street.word())
+    elsewhere = GuardedConnection(gate, Visitor(92))
+    await _challenged(visit)
+    with pytest.raises(CallerRefused):
+        await elsewhere.admit(ORDER, street.word())
+    assert len(notes.kept) == 3
+
+
+@pytest.mark.parametrize("seen_as", [LineageCompleteness.CUT_OFF, LineageCompleteness.LATE])
+async def test_a_lineage_that_was_not_seen_to_its_end_is_refused_or_challenged(
+    gate: CommandGuard, street: Street, seen_as: LineageCompleteness
+) -> None:
+    street.seen_as = {90: seen_as, 93: seen_as}
+    with pytest.raises(CallerRefused, match=r"too large, to inspect|too long"):
+        await GuardedConnection(gate, Visitor(93)).admit(ORDER, None)
+    visit = GuardedConnection(gate, Visitor(90))
+    await _challenged(visit)
+    actor = await visit.admit(ORDER, street.word())
+    assert actor.kind is ActorKind.CHALLENGED
+
+
+async def test_while_a_connection_was_not_looked_at_everybody_is_asked(
+    gate: CommandGuard, street: Street
+) -> None:
+    street.connected, street.seen_as = {41}, {41: LineageCompleteness.LATE}
+    street.processes[41] = replace(street.processes[41], parent=1)
+    with pytest.raises(CallerRefused, match="programs that use MCP"):
+        await GuardedConnection(gate, Visitor(93)).admit(ORDER, None)
+    await _challenged(GuardedConnection(gate, Visitor(90)))
+    street.seen_as = {}
+    assert (await GuardedConnection(gate, Visitor(90)).admit(ORDER, None)).kind is ActorKind.PERSON
+    # Once it was seen, a look that is late changes nothing.
+    street.seen_as = {41: LineageCompleteness.LATE}
+    assert (await GuardedConnection(gate, Visitor(90)).admit(ORDER, None)).kind is ActorKind.PERSON
+
+
+async def test_a_terminal_that_an_agent_made_for_itself_is_challenged(
+    gate: CommandGuard, street: Street
+) -> None:
+    street.connected = {41}
+    maker = process(95, 1, "python3", control_group=OWN_GROUP)
+    street.add(process(96, 1, "rootsd", terminal=TERMINAL, control_group=OWN_GROUP))
+    street.holders = {TERMINAL: (TerminalHolder(Lineage((maker,))),)}
+    needed = await _challenged(GuardedConnection(gate, Visitor(96)))
+    assert "python3, pid 95 holds its terminal, in the control group of" in needed.message
+
+
+async def test_a_host_is_remembered_beyond_the_end_of_its_bridge_once_that_was_answered(
+    gate: CommandGuard, street: Street
+) -> None:
+    async with anyio.create_task_group() as group:
+        group.start_soon(gate.keep_remembering)
+        street.connected = {41}
+        with anyio.fail_after(HANG_GUARD):
+            await gate.remember()
+        assert street.looks
+        group.cancel_scope.cancel()
+    street.connected = set()
+    await _challenged(GuardedConnection(gate, Visitor(92)))
+    with pytest.raises(CallerRefused, match="control group of"):
+        await GuardedConnection(gate, Visitor(93)).admit(ORDER, None)
+
+
+class Slow(Street):
+    """A look takes until it is allowed to end."""
+
+    def __init__(self, *processes: Process) -> None:
+        super().__init__(*processes)
+        self.begun, self.may_end = anyio.Event(), anyio.Event()
+
+    async def look(
+        self, callers: Sequence[int], others: Sequence[int], markers: Collection[str]
+    ) -> ProcessReport | None:
+        found = await super().look(callers, others, markers)
+        self.begun.set()
+        await self.may_end.wait()
+        return found
+
+
+async def test_who_connects_during_a_look_waits_for_the_next_one(notes: Notes) -> None:
+    street = Slow(SHELL, CLAUDE, HOST, BRIDGE)
+    gate = street.gate(notes)
+    answered_after: list[list[list[int]]] = []
+
+    async def connect(pid: int) -> None:
+        street.connected.add(pid)
+        await gate.remember()
+        answered_after.append(list(street.looks))
+
+    async with anyio.create_task_group() as remembering:
+        remembering.start_soon(gate.keep_remembering)
+        with anyio.fail_after(HANG_GUARD):
+            async with anyio.create_task_group() as group:
+                group.start_soon(connect, 30)
+                await street.begun.wait()
+                group.start_soon(connect, 41)
+                await anyio.wait_all_tasks_blocked()
+                assert answered_after == []
+                street.may_end.set()
+        remembering.cancel_scope.cancel()
+    assert [looks[-1] for looks in answered_after][1] == [30, 41]
+
+
+async def test_a_look_that_takes_long_keeps_no_client(
+    gate: CommandGuard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_LOOK_TIMEOUT_S", 0.01)
+    with anyio.fail_after(HANG_GUARD):
+        await gate.remember()  # and nobody looks at all
+
+
+async def test_a_host_that_has_ended_speaks_no_longer(gate: CommandGuard, street: Street) -> None:
+    street.connected = {41}
+    with pytest.raises(CallerRefused, match="control group of"):
+        await GuardedConnection(gate, Visitor(93)).admit(ORDER, None)
+    street.connected = set()
+    del street.processes[40], street.processes[41]
+    assert (await GuardedConnection(gate, Visitor(93)).admit(ORDER, None)).kind is ActorKind.PERSON
+
+
+async def test_a_command_of_an_agent_that_decides_nothing_is_recorded(
+    gate: CommandGuard, notes: Notes, street: Street
+) -> None:
+    await gate.note_command("down", Visitor(91))
+    (note,) = notes.kept
+    assert isinstance(note, Attempt)
+    assert (note.what, note.verb) == ("down", ChangeVerb.AGENT_COMMAND)
+    assert "Claude Code started it" in note.actor.detail
+    kept = gate.agent_commands.seen_by_nobody
+    assert kept is not None
+    assert (kept["count"], kept["what"]) == (1, "down")
+    assert gate.refusals.seen_by_nobody is None
+
+
+async def test_a_command_of_a_person_or_of_nobody_seen_is_not_recorded(
+    gate: CommandGuard, notes: Notes, street: Street
+) -> None:
+    await gate.note_command("down", Visitor(90))
+    await gate.note_command("down", Visitor(99))  # gone
+    await gate.set_guard(Guard.TERMINAL, PERSON)  # a script has no terminal and is no agent
+    await gate.note_command("down", Visitor(93))
+    street.blind = True
+    await gate.note_command("down", Visitor(91))
+    street.blind = False
+    await gate.set_guard(Guard.OFF, PERSON)
+    await gate.note_command("down", Visitor(91))
+    assert [note for note in notes.kept if isinstance(note, Attempt)] == []
+    assert gate.agent_commands.seen_by_nobody is None
+
+
+async def test_a_flood_of_commands_is_counted_and_hides_no_refusal(
+    gate: CommandGuard, notes: Notes
+) -> None:
+    for _ in range(100):
+        await gate.note_command("reload", Visitor(91))
+    assert len(notes.kept) == 20
+    assert gate.agent_commands.seen_by_nobody is not None
+    assert gate.agent_commands.seen_by_nobody["count"] == 100
+    with pytest.raises(CallerRefused):
+        await GuardedConnection(gate, Visitor(91)).admit(ORDER, None)
+    assert len(notes.kept) == 21
+
+
+async def test_where_nobody_can_look_everybody_is_refused(
+    gate: CommandGuard, street: Street
+) -> None:
+    street.blind = True
+    for pid in (90, 93):
+        with pytest.raises(CallerRefused, match="helper process does not answer") as refused:
+            await GuardedConnection(gate, Visitor(pid)).admit(ORDER, None)
+        assert not isinstance(refused.value, ChallengeNeeded)
+        assert refused.value.remedy == "rootsd down && rootsd up"
+
+
+async def test_what_is_set_holds_from_then_on_and_is_kept(
+    gate: CommandGuard, notes: Notes
+) -> None:
+    await gate.set_guard(Guard.OFF, PERSON)
+    assert notes.kept == [GuardChange(Guard.OFF, PERSON)]
+    assert (await GuardedConnection(gate, Visitor(91)).admit(ORDER, None)).kind is ActorKind.PERSON
+
+
+async def test_a_disk_that_refuses_does_not_loosen_the_guard_and_does_not_keep_it_loose(
+    gate: CommandGuard, notes: Notes
+) -> None:
+    notes.refusing = True
+    with pytest.raises(DiskRefuses):
+        await gate.set_guard(Guard.OFF, PERSON)
+    assert gate.guard == "agents"
+    with pytest.raises(DiskRefuses):
+        await gate.set_guard(Guard.TERMINAL, PERSON)
+    assert gate.guard == "terminal"
+
+
+@pytest.mark.parametrize(("is_new", "guard"), [(True, Guard.OFF), (False, Guard.AGENTS)])
+async def test_the_configuration_sets_the_guard_of_a_new_store_alone(
+    gate: CommandGuard, notes: Notes, is_new: bool, guard: Guard
+) -> None:
+    await gate.begin(Approval(Guard.OFF), is_new=is_new)
+    assert gate.guard is guard
+    assert len(notes.kept) == is_new
+
+
+async def test_the_configuration_names_further_agents(gate: CommandGuard, street: Street) -> None:
+    street.add(process(94, 40, "rootsd", terminal=TERMINAL, markers=frozenset({"MINE"})))
+    await GuardedConnection(gate, Visitor(92)).admit(ORDER, None)
+    gate.know(Approval(agents=("my-host",)))
+    with pytest.raises(CallerRefused, match="my-host started it"):
+        await GuardedConnection(gate, Visitor(92)).admit(ORDER, None)
+    gate.know(Approval(markers=("MINE",)))
+    with pytest.raises(CallerRefused, match="MINE is set for"):
+        await GuardedConnection(gate, Visitor(94)).admit(ORDER, None)
+
+
+async def test_attempts_are_told_in_the_log(
+    gate: CommandGuard, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING), pytest.raises(CallerRefused):
+        await GuardedConnection(gate, Visitor(91)).admit(ORDER, None)
+    assert "refused: approve api (pid 91, claude < bash, pts/0)" in caplog.text

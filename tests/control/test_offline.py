@@ -1,0 +1,76 @@
+"""What the store tells without a daemon: what was decided, and nothing of it published."""
+
+from __future__ import annotations
+
+import os
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from rootsd.control.offline import OFFLINE_WARNING, answer_offline, has_store
+from rootsd.core.errors import Busy
+from rootsd.core.model import Verdict
+from rootsd.state.store.store import Store
+from rootsd.system.lock import DaemonLock, LockRecord
+from rootsd.system.places import Places
+from rootsd.wire.decisions import RulesQuery
+from rootsd.wire.guard import LogQuery
+from rootsd.wire.projects import ProjectsQuery, Selection
+from support.decisions import NOON, add, approved, decide, denied, rule
+from support.stores import outside
+
+
+@pytest.fixture
+def places(tmp_path: Path) -> Places:
+    """A store that a daemon has left: two decisions and a rule."""
+    state = tmp_path / "state"
+    state.mkdir(0o700)
+    with closing(Store.open(state, outside(state))) as store:
+        changes = [decide(approved(1)), decide(denied(2)), add(rule(1, Verdict.DENIED))]
+        store.append(changes, NOON)
+    return Places(b"/config", bytes(state), b"/log", bytes(outside(state)))
+
+
+def told(places: Places, query: ProjectsQuery) -> list[tuple[str, str, bool]]:
+    items = answer_offline(places, query)["items"]
+    return [(item["name"], item["verdict"], item["published"]) for item in items]
+
+
+def test_what_was_decided_is_listed_and_nobody_is_told_of_it(places: Places) -> None:
+    assert told(places, ProjectsQuery("/")) == [("p1", "approved", False), ("p2", "denied", False)]
+    assert told(places, ProjectsQuery("/", verdict=Verdict.DENIED)) == [("p2", "denied", False)]
+    assert told(places, ProjectsQuery("/", tag="work")) == [("p1", "approved", False)]
+    assert told(places, ProjectsQuery("/", select=Selection.PUBLISHED)) == []
+    assert answer_offline(places, ProjectsQuery("/"))["warnings"] == [OFFLINE_WARNING]
+
+
+def test_the_log_and_the_rules_are_as_the_daemon_tells_them(places: Places) -> None:
+    events = answer_offline(places, LogQuery(last=2))["items"]
+    assert [(event["seq"], event["verb"]) for event in events] == [
+        (2, "denied"),
+        (3, "rule added"),
+    ]
+    (listed,) = answer_offline(places, RulesQuery())["items"]
+    assert (listed["number"], listed["verdict"], listed["pattern"]) == (1, "denied", "/srv/**")
+
+
+def test_nothing_is_written_into_the_history_by_reading(places: Places) -> None:
+    before = answer_offline(places, LogQuery())
+    assert answer_offline(places, LogQuery()) == before
+
+
+def test_beside_a_daemon_nothing_is_read(places: Places) -> None:
+    state = Path(os.fsdecode(places.state))
+    with (
+        DaemonLock.acquire(state, LockRecord(os.getpid(), "0", {})),
+        pytest.raises(Busy),
+    ):
+        answer_offline(places, LogQuery())
+    assert answer_offline(places, LogQuery())["items"]
+
+
+def test_where_no_daemon_ever_ran_there_is_nothing_and_nothing_is_made(tmp_path: Path) -> None:
+    places = Places(b"/config", bytes(tmp_path / "state"), b"/log", bytes(tmp_path / "data"))
+    assert not has_store(places)
+    assert not (tmp_path / "state").exists()

@@ -1,0 +1,228 @@
+"""What a person's words mean."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from posixpath import join, normpath
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rootsd.control import references
+from rootsd.control.references import ReferenceResolver, canonical_path, is_selected
+from rootsd.core.catalog import Catalog
+from rootsd.core.errors import AmbiguousReference, RootsdError, UnknownProject
+from rootsd.core.model import Lapse, LapseReason, Project, Ruling
+from rootsd.core.paths import bytes_of
+from rootsd.wire.projects import Selection
+from rootsd.wire.request import BadRequest
+from support.decisions import NOON, approved, denied, project
+from support.fakes import PLACES, SOURCES, at, missing
+
+LINKS = {"/home/ann/api-link": "/home/ann/src/acme/api"}
+
+
+def real_path(typed: str, cwd: str = "/home/ann/src") -> bytes:
+    """As the daemon's, on a disk that holds LINKS alone."""
+    whole = normpath(join(cwd, typed))
+    if "\0" in whole:
+        raise ValueError("embedded null byte")
+    return bytes_of(LINKS.get(whole, whole))
+
+
+def named(known: Project, name: str) -> Project:
+    return replace(known, ruling=replace(known.ruling, name=name))
+
+
+API = at(SOURCES + b"/acme/api", project(1))
+WEB = at(SOURCES + b"/acme/web", project(2))
+OTHER_API = at(SOURCES + b"/beta/api", project(3))
+TOOL = named(at(SOURCES + b"/tool", approved(4)), "hammer")
+BLOCKED = at(SOURCES + b"/blocked", denied(5))
+ODD = at(SOURCES + b"/caf\xe9", project(6))
+ALL = (API, WEB, OTHER_API, TOOL, BLOCKED, ODD)
+
+
+def resolver(
+    *projects: Project, real_path: Callable[[str], bytes] = real_path
+) -> ReferenceResolver:
+    return ReferenceResolver(Catalog.of(projects or ALL, (), PLACES, 1), real_path)
+
+
+@pytest.mark.parametrize(
+    ("reference", "meant"),
+    [
+        ("hammer", TOOL),
+        ("acme/api", API),
+        ("web", WEB),
+        ("r3", OTHER_API),
+        ("/home/ann/src/tool", TOOL),
+        ("/home/ann/src/tool/", TOOL),
+        ("tool", TOOL),
+        ("acme/../tool", TOOL),
+        ("/home/ann/api-link", API),
+        ("caf\udce9", ODD),
+    ],
+)
+def test_a_name_an_id_and_a_path_each_mean_one_project(reference: str, meant: Project) -> None:
+    assert resolver().all([reference]) == [meant]
+
+
+def test_a_dot_means_the_folder_where_the_person_is() -> None:
+    here = resolver(real_path=lambda typed: real_path(typed, "/home/ann/src/acme/web"))
+    assert here.all(["."]) == [WEB]
+    assert here.all(["../api"]) == [API]
+
+
+def test_a_name_wins_over_a_path() -> None:
+    elsewhere = named(at(b"/home/ann/elsewhere", approved(7)), "tool")
+    assert resolver(TOOL, elsewhere).all(["tool"]) == [elsewhere]
+    assert resolver(TOOL, elsewhere).all(["./tool"]) == [TOOL]
+
+
+def test_a_project_that_is_named_like_the_id_of_another_is_not_meant_by_it() -> None:
+    impostor = at(SOURCES + b"/r1", project(9))
+    with pytest.raises(AmbiguousReference) as refusal:
+        resolver(API, impostor).all(["r1"])
+    assert {choice.rpartition("/")[2] for choice in refusal.value.choices} == {"r1", "api"}
+    assert resolver(API, impostor).all(["r9"]) == [impostor]
+
+
+def test_a_project_may_be_named_like_its_own_id() -> None:
+    assert resolver(at(SOURCES + b"/r1", project(1))).one("r1") is not None
+
+
+def test_the_end_of_a_path_means_the_only_project_there_whatever_it_is_called() -> None:
+    assert resolver(TOOL).find("src/tool") == (TOOL,)
+    elsewhere = at(b"/srv/src/tool", project(7))
+    with pytest.raises(AmbiguousReference):
+        resolver(TOOL, elsewhere).find("src/tool")
+
+
+@pytest.mark.parametrize("reference", ["/", "/api.example.com"])
+def test_a_whole_path_is_not_taken_for_the_end_of_a_uri(reference: str) -> None:
+    uris = [b"https://api.example.com", b"https://api.example.com//"]
+    known = [at(uri, project(number)) for number, uri in enumerate(uris)]
+    assert resolver(*known).find(reference) == ()
+
+
+def test_an_ending_that_fits_several_names_is_ambiguous_and_all_are_listed() -> None:
+    with pytest.raises(AmbiguousReference) as refusal:
+        resolver().all(["api"])
+    assert refusal.value.choices == ("acme/api", "beta/api")
+    odd = at(SOURCES + b"/$(x)/y", project(7))
+    with pytest.raises(AmbiguousReference) as refusal:
+        resolver(odd, at(b"/srv/$(x)/y", project(8))).find("y")
+    assert refusal.value.choices == ("r7", "r8")
+    assert refusal.value.remedy
+
+
+@pytest.mark.parametrize("reference", ["nope", "/home/ann", "./nope", "nope*", "/nope/*"])
+def test_what_means_nothing_is_an_error_that_names_the_next_command(reference: str) -> None:
+    with pytest.raises(UnknownProject) as refusal:
+        resolver().all([reference])
+    assert reference in refusal.value.message
+    assert refusal.value.remedy == "rootsd ls"
+    assert not resolver().find(reference)
+
+
+@pytest.mark.parametrize("reference", ["", "a\0b", "half\ud800"])
+def test_what_can_be_no_path_is_an_error_and_no_fault(reference: str) -> None:
+    def path_of(typed: str) -> bytes:
+        return canonical_path(real_path, typed, "/home/ann/src/tool")
+
+    with pytest.raises(BadRequest) as refusal:
+        resolver(real_path=path_of).all([reference])
+    assert refusal.value.message.isprintable()
+
+
+@pytest.mark.parametrize(
+    ("pattern", "meant"),
+    [
+        ("acme/*", [API, WEB]),
+        ("acme/w*", [WEB]),
+        ("*api", [API, OTHER_API]),
+        ("src/*", [BLOCKED, ODD, TOOL]),
+        ("/home/ann/src/*/api", [API, OTHER_API]),
+        ("h?mm[aeiou]r", [TOOL]),
+        ("*", [API, WEB, OTHER_API, BLOCKED, ODD, TOOL]),
+    ],
+)
+def test_a_glob_means_all_that_match_by_name_or_path(pattern: str, meant: list[Project]) -> None:
+    assert resolver().all([pattern]) == meant
+
+
+def test_a_name_that_looks_like_a_glob_means_its_project_alone() -> None:
+    pages = at(SOURCES + b"/page[ab]", project(1))
+    page = at(SOURCES + b"/pagea", project(2))
+    assert resolver(pages, page).all(["page[ab]"]) == [pages]
+
+
+def test_each_project_is_meant_once_in_the_order_of_the_references() -> None:
+    assert resolver().all(["web", "acme/*", "r2"]) == [WEB, API]
+
+
+def test_what_does_not_fit_is_left_out_of_a_glob_and_not_where_it_is_named() -> None:
+    def fits(project: Project) -> bool:
+        return project is not API
+
+    assert resolver().all(["*api"], fits) == [OTHER_API]
+    assert resolver().all(["acme/api"], fits) == [API]
+    with pytest.raises(UnknownProject, match="waits for a decision"):
+        resolver().all(["acme/a*"], fits)
+
+
+@given(st.text(max_size=12) | st.text("[]!^-*?a:.=&|~", max_size=12))
+def test_no_reference_whatever_is_a_fault(reference: str) -> None:
+    def path_of(typed: str) -> bytes:
+        return canonical_path(real_path, typed, "/home/ann/src")
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with suppress(RootsdError):
+            assert resolver(real_path=path_of).all([reference])
+
+
+def lapsed(known: Project) -> Project:
+    return replace(known, ruling=Ruling(lapse=Lapse(LapseReason.REPLACED, NOON)))
+
+
+SELECTIONS: Mapping[Selection, list[Project]] = {
+    Selection.ALL: [API, lapsed(WEB), TOOL, BLOCKED, ODD],
+    Selection.NAMED: [API, lapsed(WEB), TOOL, BLOCKED, ODD],
+    Selection.WAITING: [API, lapsed(WEB)],
+    Selection.LAPSED: [lapsed(WEB)],
+    Selection.PUBLISHED: [TOOL],
+    Selection.MISSING: [],
+    Selection.HOPELESS: [ODD],
+}
+
+
+@pytest.mark.parametrize("select", Selection)
+def test_a_selection_means_what_its_name_says(select: Selection) -> None:
+    projects = [API, lapsed(WEB), TOOL, BLOCKED, ODD]
+    catalog = Catalog.of(projects, (), PLACES, 1)
+    assert [p for p in projects if is_selected(catalog, p, select)] == SELECTIONS[select]
+
+
+def test_typed_paths_become_canonical(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    assert references.real_path("link/x", str(tmp_path)) == os.fsencode(tmp_path / "real" / "x")
+    assert references.real_path("..", str(tmp_path / "real")) == os.fsencode(tmp_path)
+    assert references.real_path("/etc/../etc", "/") == b"/etc"
+
+
+@pytest.mark.parametrize(
+    ("known", "meant"),
+    [(missing(approved(1)), [b"p1"]), (missing(denied(1)), []), (approved(1), [])],
+)
+def test_what_is_missing_is_gone_and_not_denied(known: Project, meant: list[bytes]) -> None:
+    catalog = Catalog.of([known], (), PLACES, 1)
+    assert [b"p1"] * is_selected(catalog, known, Selection.MISSING) == meant

@@ -1,0 +1,224 @@
+"""The door of the control socket: which requests are orders, and what is at stake."""
+
+from __future__ import annotations
+
+import json
+import socket
+from dataclasses import replace
+from typing import Any
+
+import anyio
+import pytest
+from anyio.abc import UNIXSocketStream
+
+from rootsd.control.routes import COMMAND_TEXT_LIMIT
+from rootsd.control.server import ControlServer, HelperProcessView, helper_problems
+from rootsd.core.guard import Guard
+from rootsd.core.model import Verdict
+from rootsd.helper.client import UnavailableHelper
+from rootsd.system.ipc.unix_socket import Peer
+from rootsd.wire.daemon import (
+    AnnounceRequest,
+    DoctorRequest,
+    NewProposalsQuery,
+    ReloadRequest,
+    ScanRequest,
+    SessionsQuery,
+    StatusQuery,
+    StopRequest,
+)
+from rootsd.wire.decisions import (
+    AddRequest,
+    AddRuleRequest,
+    ApplyMode,
+    DecideRequest,
+    FocusQuery,
+    ImportRequest,
+    RemoveRuleRequest,
+    RenameRequest,
+    RulesQuery,
+    SetFocusRequest,
+    TagRequest,
+)
+from rootsd.wire.guard import GuardQuery, LogQuery, SetGuardRequest, UndoRequest
+from rootsd.wire.projects import (
+    CheckQuery,
+    NextPendingQuery,
+    ProjectsQuery,
+    Selection,
+    ShowQuery,
+    WhyQuery,
+)
+from rootsd.wire.registry import REQUEST_TYPE_BY_METHOD
+from rootsd.wire.request import ControlRequest
+from support.decisions import approved, project
+from support.desks import APPROVE, CWD, DENY, FORGET, Office
+from support.fakes import HANG_GUARD
+
+ORDERS: list[Any] = [
+    DecideRequest(APPROVE, CWD, ("p1",)),
+    DecideRequest(DENY, CWD, ("p1",)),
+    DecideRequest(FORGET, CWD, ("p1",)),
+    SetGuardRequest(Guard.OFF),
+    SetGuardRequest(Guard.AGENTS),
+    RemoveRuleRequest(3),
+    AddRuleRequest(Verdict.APPROVED, "/x", CWD),
+    AddRequest("/x", CWD, "api"),
+    RenameRequest("p1", "x", CWD),
+    TagRequest(("p1",), CWD, ("x",)),
+    SetFocusRequest("x"),
+    UndoRequest(3),
+    UndoRequest(),
+    ImportRequest((), (), ()),
+]
+LOOKS: list[ControlRequest] = [
+    StatusQuery(),
+    ProjectsQuery(CWD),
+    NextPendingQuery(),
+    ScanRequest(),
+    ReloadRequest(),
+    DoctorRequest(),
+    NewProposalsQuery(),
+    SessionsQuery(),
+    CheckQuery("/"),
+    WhyQuery("/"),
+    FocusQuery(),
+    ShowQuery(CWD, ("p1",)),
+    GuardQuery(),
+    LogQuery(),
+    RulesQuery(),
+    StopRequest(),
+    AddRequest("/x", CWD),
+    AnnounceRequest("down"),
+    *(replace(order, effect=ApplyMode.DRY_RUN) for order in ORDERS),
+]
+
+
+def test_every_request_is_an_order_or_is_not() -> None:
+    assert {type(request) for request in (*ORDERS, *LOOKS)} == set(REQUEST_TYPE_BY_METHOD.values())
+    desk = Office().desk
+    assert all(desk.order_in(request) is not None for request in ORDERS)
+    assert all(desk.order_in(request) is None for request in LOOKS)
+
+
+async def stakes_of(request: ControlRequest, office: Office) -> list[str]:
+    order = office.desk.order_in(request)
+    assert order is not None
+    return list(await order.stakes())
+
+
+async def test_the_stakes_name_paths_and_nothing_is_decided_by_telling() -> None:
+    office = Office(project(1), project(2), approved(3))
+    assert await stakes_of(DecideRequest(APPROVE, CWD, ("p1", "p3")), office) == [
+        "approve /home/ann/src/p1",
+        "approve /home/ann/src/p3",
+    ]
+    every = DecideRequest(APPROVE, CWD, select=Selection.WAITING, under="/home/ann")
+    assert await stakes_of(every, office) == [
+        "approve /home/ann/src/p1",
+        "approve /home/ann/src/p2",
+    ]
+    assert await stakes_of(SetGuardRequest(Guard.OFF), office) == ["rootsd guard off"]
+    assert await stakes_of(RemoveRuleRequest(3), office) == ["rootsd rule rm 3"]
+    rule = AddRuleRequest(Verdict.APPROVED, "/x\x1b", CWD)
+    assert await stakes_of(rule, office) == ["rootsd rule add approve /x\\u{1b}"]
+    assert office.world.saver.batches == []
+
+
+async def test_many_paths_are_cut_short() -> None:
+    office = Office(*(project(n) for n in range(30)))
+    told = await stakes_of(DecideRequest(APPROVE, CWD, select=Selection.WAITING), office)
+    assert len(told) == 21
+    assert told[-1] == "and 10 more"
+
+
+async def test_a_folder_that_is_not_known_yet_is_named_as_it_was_typed() -> None:
+    order = DecideRequest(APPROVE, CWD, ("./new\x1b",))
+    assert await stakes_of(order, Office()) == ["approve ./new\\u{1b} (in /home/ann/src)"]
+
+
+def test_what_was_ordered_is_told_in_words() -> None:
+    order = Office().desk.order_in(DecideRequest(DENY, CWD, ("a\x1b", "b")))
+    assert order is not None
+    assert order.words == "deny a\\u{1b} b"
+    swept = replace(DecideRequest(APPROVE, CWD), select=Selection.LAPSED, under="/x")
+    order = Office().desk.order_in(swept)
+    assert order is not None
+    assert order.words == "approve --lapsed --under /x"
+
+
+async def _answer_to(line: bytes, pid: int) -> dict[str, Any]:
+    office = Office(project(1))
+    ours, theirs = socket.socketpair()
+    near = await UNIXSocketStream.from_socket(ours)
+    far = await UNIXSocketStream.from_socket(theirs)
+    async with anyio.create_task_group() as group, far:
+        group.start_soon(
+            ControlServer(office.gate, office.desk).serve, near, Peer(pid, 0), lambda: None
+        )
+        with anyio.fail_after(HANG_GUARD):
+            await far.send(line)
+            answer = await far.receive()
+            await far.send_eof()
+    told: dict[str, Any] = json.loads(answer)
+    return told
+
+
+@pytest.mark.parametrize("method", ["status", "stop", "decide"])
+async def test_who_comes_from_another_pid_namespace_is_refused_whatever_is_asked(
+    method: str,
+) -> None:
+    line = b'{"jsonrpc":"2.0","id":1,"method":"%s","params":{"verb":"deny","cwd":"/"}}\n'
+    answer = await _answer_to(line % method.encode(), 0)
+    assert answer["error"]["data"]["code"] == "refused"
+    assert "another pid namespace" in answer["error"]["message"]
+
+
+def test_what_an_agent_may_do_on_record_says_which_command_it_is() -> None:
+    desk = Office().desk
+    commands = {type(request): desk.command_in(request) for request in (*LOOKS, *ORDERS)}
+    assert {kind for kind, command in commands.items() if command} == {
+        StopRequest,
+        AnnounceRequest,
+    }
+    assert desk.command_in(StopRequest()) == "down"
+    assert desk.command_in(ReloadRequest("parent rm /x\x1b")) == "parent rm /x\\u{1b}"
+    assert len(desk.command_in(AnnounceRequest("x" * 10_000))) <= COMMAND_TEXT_LIMIT
+
+
+def test_who_asks_matters_to_the_status_where_somebody_is_shown_it() -> None:
+    desk = Office().desk
+    assert desk.asks_who(StatusQuery(is_look=True))
+    assert desk.asks_who(ReloadRequest())
+    assert not any(desk.asks_who(request) for request in LOOKS if request != ReloadRequest())
+
+
+async def test_a_look_needs_no_admission() -> None:
+    answer = await _answer_to(b'{"jsonrpc":"2.0","id":1,"method":"guard"}\n', 2**22 + 1)
+    assert answer["result"]["guard"] == "agents"
+
+
+async def test_a_connection_was_heard_once_it_has_asked_something() -> None:
+    office, heard = Office(), list[bool]()
+    ours, theirs = socket.socketpair()
+    near = await UNIXSocketStream.from_socket(ours)
+    far = await UNIXSocketStream.from_socket(theirs)
+    async with anyio.create_task_group() as group, far:
+        door = ControlServer(office.gate, office.desk)
+        group.start_soon(door.serve, near, Peer(2**22 + 1, 0), lambda: heard.append(True))
+        with anyio.fail_after(HANG_GUARD):
+            await far.send(b"no message\n")
+            await far.receive()
+            assert heard == []
+            await far.send(b'{"jsonrpc":"2.0","id":1,"method":"guard"}\n')
+            await far.receive()
+            assert heard == [True]
+            await far.send_eof()
+
+
+async def test_without_a_helper_nobody_is_seen_and_what_is_missing_is_said() -> None:
+    absent = UnavailableHelper("no room")
+    assert await HelperProcessView(absent).look([1], (), ()) is None
+    (sentence,) = helper_problems(absent)
+    assert sentence.startswith("the helper process could not be started: no room: ")
+    assert "refuses every command that decides something" in sentence

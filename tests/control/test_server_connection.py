@@ -1,0 +1,236 @@
+"""One control connection: lines in, answers out."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+import anyio
+from anyio.abc import UNIXSocketStream
+
+from rootsd.control.guard import ChallengeNeeded
+from rootsd.control.routes import GuardedCommand, RequestContext, plain_command
+from rootsd.control.server import ERROR_CODE, WaitForTurn, serve_control
+from rootsd.core.errors import AmbiguousReference, CallerRefused, UnknownProject
+from rootsd.core.model import Actor, ActorKind
+from rootsd.wire.daemon import ScanProgressItem, ScanRequest, StatusQuery, StopRequest
+from rootsd.wire.decisions import DecideRequest
+from rootsd.wire.guard import Challenge, LogQuery
+from rootsd.wire.jsonrpc import LineReader
+from rootsd.wire.projects import CheckQuery
+from rootsd.wire.request import ControlRequest
+
+HANG_GUARD_S = 60
+ME = Actor(ActorKind.PERSON, "a test")
+
+
+class FakeDesk:
+    """Remembers what it was asked; reports progress on a scan, refuses to stop."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[ControlRequest, Actor]] = []
+        self.may_finish = anyio.Event()
+        self.answers_out: list[ControlRequest] = []
+
+    def answered(self, request: ControlRequest) -> None:
+        self.answers_out.append(request)
+
+    def order_in(self, request: ControlRequest) -> GuardedCommand | None:
+        return plain_command("forget x") if isinstance(request, DecideRequest) else None
+
+    async def answer(self, request: ControlRequest, call: RequestContext) -> dict[str, Any]:
+        self.asked.append((request, call.actor))
+        progress = call.progress
+        if isinstance(request, StopRequest):
+            raise UnknownProject("no such thing", "rootsd ls")
+        if isinstance(request, CheckQuery):
+            raise AmbiguousReference("api fits several", "rootsd ls", ("acme/api", "beta/api"))
+        if isinstance(request, ScanRequest) and progress is not None:
+            progress(ScanProgressItem(folders=1, projects=0, parent="/src"))
+            progress(ScanProgressItem(folders=2, projects=1, parent="/src"))
+            await self.may_finish.wait()
+        return {"revision": 7}
+
+
+async def admit(request: ControlRequest, typed: str | None) -> Actor:
+    """Lets everybody in; of whoever asks for the log, a word is wanted."""
+    if isinstance(request, LogQuery):
+        if typed is None:
+            raise ChallengeNeeded("confirm it", Challenge(terminal="pts/7"))
+        if typed != "bada":
+            raise CallerRefused("that is not the word", "rootsd status")
+    return ME
+
+
+class Caller:
+    """The other end: sends lines, reads answers."""
+
+    def __init__(self, stream: UNIXSocketStream) -> None:
+        self.stream = stream
+        self._lines = LineReader(1 << 20)
+
+    async def send(self, text: str) -> None:
+        await self.stream.send(text.encode() + b"\n")
+
+    async def call(self, method: str, **params: object) -> dict[str, Any]:
+        await self.send(
+            json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
+        )
+        return await self.next()
+
+    async def next(self) -> dict[str, Any]:
+        with anyio.fail_after(10):
+            while (line := self._lines.pop()) is None:
+                self._lines.feed(await self.stream.receive())
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+
+@asynccontextmanager
+async def connected(
+    desk: FakeDesk, turn: WaitForTurn = anyio.lowlevel.checkpoint
+) -> AsyncIterator[Caller]:
+    ours, theirs = socket.socketpair()
+    near = await UNIXSocketStream.from_socket(ours)
+    far = await UNIXSocketStream.from_socket(theirs)
+    async with anyio.create_task_group() as group, near, far:
+        group.start_soon(serve_control, near, desk, admit, turn)
+        yield Caller(far)
+        group.cancel_scope.cancel()
+
+
+async def test_a_request_reaches_the_desk_with_its_caller_and_is_answered() -> None:
+    desk = FakeDesk()
+    async with connected(desk) as caller:
+        assert await caller.call("status") == {
+            "jsonrpc": "2.0",
+            "id": 1,
+            "result": {"revision": 7},
+        }
+    assert desk.asked == [(StatusQuery(), ME)]
+    assert desk.answers_out == [StatusQuery()]
+
+
+async def test_each_line_waits_for_its_turn() -> None:
+    desk, turns = FakeDesk(), anyio.Semaphore(0)
+    async with connected(desk, turns.acquire) as caller:
+        status = '{"jsonrpc":"2.0","id":1,"method":"status"}'
+        await caller.send(f"{status}\n{status}")
+        for answered in (1, 2):
+            await anyio.wait_all_tasks_blocked()
+            assert len(desk.asked) == answered - 1
+            turns.release()
+            await caller.next()
+
+
+async def test_an_expected_error_travels_with_its_word_and_the_next_command() -> None:
+    async with connected(FakeDesk()) as caller:
+        answer = await caller.call("stop")
+    assert answer["error"] == {
+        "code": ERROR_CODE,
+        "message": "no such thing",
+        "data": {"code": "nothing-matched", "remedy": "rootsd ls"},
+    }
+
+
+async def test_what_could_have_been_meant_travels_too() -> None:
+    async with connected(FakeDesk()) as caller:
+        answer = await caller.call("check", path="/x")
+    assert answer["error"]["data"]["choices"] == ["acme/api", "beta/api"]
+
+
+async def test_an_unknown_method_is_refused_and_the_connection_goes_on() -> None:
+    async with connected(FakeDesk()) as caller:
+        assert (await caller.call("teleport"))["error"]["data"]["code"] == "usage"
+        assert (await caller.call("status"))["result"] == {"revision": 7}
+
+
+async def test_an_order_of_a_newer_command_is_not_carried_out_without_what_it_adds() -> None:
+    desk = FakeDesk()
+    async with connected(desk) as caller:
+        order = {"verb": "forget", "cwd": "/", "refs": ["x"]}
+        error = (await caller.call("decide", **order, gently=True, **{"\x1b": 1}))["error"]
+        assert "older, and does not know gently, \\u{1b} of" in error["message"]
+        assert error["data"] == {"code": "usage", "remedy": "rootsd up"}
+        assert desk.asked == []
+        assert (await caller.call("decide", **order, typed="a word"))["result"] == {"revision": 7}
+        assert (await caller.call("status", later=True))["result"] == {"revision": 7}
+
+
+async def test_text_that_is_no_message_gets_an_error_and_the_connection_goes_on() -> None:
+    async with connected(FakeDesk()) as caller:
+        await caller.send("{not json")
+        assert (await caller.next())["error"]["code"] == -32700
+        assert (await caller.call("status"))["result"] == {"revision": 7}
+
+
+async def test_a_line_without_end_is_cut_off_with_an_error() -> None:
+    async with connected(FakeDesk()) as caller, anyio.create_task_group() as group:
+        group.start_soon(send_until_refused, caller.stream, b"x" * (64 << 10))
+        assert (await caller.next())["error"]["code"] == -32600
+
+
+async def send_until_refused(stream: UNIXSocketStream, chunk: bytes) -> None:
+    with anyio.fail_after(10), suppress(anyio.BrokenResourceError):
+        while True:
+            await stream.send(chunk)
+
+
+async def test_who_leaves_instead_of_hearing_that_the_line_is_too_long_does_no_harm() -> None:
+    ours, theirs = socket.socketpair()
+    near = await UNIXSocketStream.from_socket(ours)
+
+    def talk_and_leave() -> None:
+        with theirs, suppress(BrokenPipeError):
+            for _ in range(65):  # one more than the limit takes
+                theirs.sendall(b"x" * (64 << 10))
+
+    with anyio.fail_after(HANG_GUARD_S):
+        async with anyio.create_task_group() as group:
+            group.start_soon(serve_control, near, FakeDesk(), admit, anyio.lowlevel.checkpoint)
+            await anyio.to_thread.run_sync(talk_and_leave)
+
+
+async def test_who_leaves_while_progress_is_told_does_no_harm() -> None:
+    desk = FakeDesk()
+    async with connected(desk) as caller:
+        await caller.send('{"jsonrpc":"2.0","id":1,"method":"scan"}')
+        await caller.stream.aclose()
+        with anyio.fail_after(HANG_GUARD_S):
+            while not desk.asked:
+                await anyio.lowlevel.checkpoint()
+        await anyio.wait_all_tasks_blocked()
+        desk.may_finish.set()
+
+
+async def test_progress_comes_before_the_answer_and_only_the_newest_counts() -> None:
+    desk = FakeDesk()
+    async with connected(desk) as caller:
+        first = await caller.call("scan")
+        assert first["method"] == "progress"
+        assert first["params"]["folders"] == 2
+        desk.may_finish.set()
+        assert (await caller.next())["result"] == {"revision": 7}
+
+
+async def test_a_notice_gets_no_answer() -> None:
+    desk = FakeDesk()
+    async with connected(desk) as caller:
+        await caller.send('{"jsonrpc":"2.0","method":"status"}')
+        assert (await caller.call("status"))["id"] == 1
+    assert len(desk.asked) == 1
+
+
+async def test_a_word_that_is_wanted_is_asked_for_and_counts_when_it_is_right() -> None:
+    async with connected(FakeDesk()) as caller:
+        asked = await caller.call("log")
+        assert asked["error"]["data"]["code"] == "refused"
+        assert asked["error"]["data"]["challenge"] == {"terminal": "pts/7"}
+        wrong = await caller.call("log", typed="dada")
+        assert wrong["error"]["message"] == "that is not the word"
+        assert "challenge" not in wrong["error"]["data"]
+        assert (await caller.call("log", typed=1))["error"]["data"]["code"] == "usage"
+        assert (await caller.call("log", typed="bada"))["result"] == {"revision": 7}

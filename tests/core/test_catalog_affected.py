@@ -1,0 +1,50 @@
+"""Whose judgement may be another one after a change."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from rootsd.core.catalog import Catalog, affected_paths, identities_behind
+from rootsd.core.inputs import Deny
+from rootsd.core.plan import plan
+from support.decisions import NOON, PERSON, approved, project
+from support.fakes import PLACES, at
+from support.world import NOTHING_KNOWN, after, seen
+
+
+def test_a_change_reaches_what_holds_it_and_its_worktrees_and_nothing_beside() -> None:
+    catalog = after(
+        NOTHING_KNOWN,
+        seen(b"/w", 1),
+        seen(b"/w/main", 2),
+        seen(b"/w/beside", 3),
+        seen(b"/w/main/in", 4),
+        seen(b"/tree", 5, main=b"/w/main"),
+    )
+    assert affected_paths([b"/w/main"], frozenset(), catalog) == {b"/w/main", b"/w", b"/tree"}
+    below = affected_paths([b"/w/main"], {b"/w/main"}, catalog)
+    assert below == {b"/w/main", b"/w", b"/tree", b"/w/main/in"}
+
+
+def test_whether_a_path_is_published_rests_on_what_holds_it_and_on_main_checkouts() -> None:
+    main, outer = approved(1), at(b"/home/ann/src/out", approved(2))
+    tree = at(b"/home/ann/src/out/tree", approved(3))
+    tree = replace(tree, sighting=replace(tree.sighting, main_checkout=main.path))
+    known = [main, outer, tree, approved(4), at(tree.path + b"/in", project(5))]
+    catalog = Catalog.of(known, (), PLACES, 1)
+    assert identities_behind(tree.path + b"/in/file", catalog) == {
+        path: catalog.identities[path] for path in (main.path, outer.path, tree.path)
+    }
+    assert identities_behind(b"/home/ann/src", catalog) == {}
+
+
+@pytest.mark.parametrize("denied", [3, 30])
+def test_a_denial_reaches_below_whether_few_or_many_are_denied(denied: int) -> None:
+    outer = [at(b"/home/ann/src/o%d" % n, approved(n)) for n in range(denied)]
+    inner = [at(p.path + b"/in", approved(100 + n)) for n, p in enumerate(outer)]
+    beside = at(b"/home/ann/src/o1-beside", approved(999))
+    before = Catalog.of([*outer, *inner, beside], (), PLACES, 1)
+    then = plan(before, [Deny(p.path, PERSON) for p in outer], NOON).catalog
+    assert set(then.roots) == {beside.path}

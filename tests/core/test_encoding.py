@@ -1,0 +1,137 @@
+"""Every value survives its canonical text, and a damaged text is refused."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rootsd.core.encoding import (
+    BadRecord,
+    ProjectRecord,
+    decode_actor,
+    decode_project,
+    decode_rule,
+    decode_sighting,
+    encode_actor,
+    encode_project,
+    encode_rule,
+    encode_sighting,
+    from_ns,
+    to_ns,
+)
+from rootsd.core.model import UNDECIDED, Access, Actor, ObservedState, ProjectKind, Rule, Ruling
+from support.decisions import NOON, actors, approved, moments, names, rules, rulings, sightings
+
+
+@given(names, st.sampled_from(ProjectKind), rulings)
+def test_a_project_survives_its_text(name: str, kind: ProjectKind, ruling: Ruling) -> None:
+    project = ProjectRecord(name, kind, ruling)
+    assert decode_project(encode_project(project)) == project
+
+
+def test_the_access_of_an_approval_that_lapsed_survives_and_is_only_written_where_it_narrows() -> (
+    None
+):
+    project = ProjectRecord("r1", ProjectKind.GIT, Ruling(kept_access=Access.READ))
+    assert decode_project(encode_project(project)) == project
+    assert "access" not in encode_project(ProjectRecord("r1", ProjectKind.GIT, UNDECIDED))
+
+
+@given(rules)
+def test_a_rule_survives_its_text(rule: Rule) -> None:
+    assert decode_rule(rule.number, encode_rule(rule)) == rule
+
+
+@given(sightings)
+def test_a_sighting_survives_its_text(sighting: ObservedState) -> None:
+    assert decode_sighting(encode_sighting(sighting)) == sighting
+
+
+@pytest.mark.parametrize("kind", [ProjectKind.PROJECT, ProjectKind.GIT])
+def test_of_an_earlier_version_a_folder_without_a_repository_may_have_been_named(
+    kind: ProjectKind,
+) -> None:
+    text = json.loads(encode_sighting(ObservedState(kind, None, NOON)))
+    del text["named"]
+    assert decode_sighting(json.dumps(text)).named is (kind is ProjectKind.PROJECT)
+
+
+@given(st.none() | actors)
+def test_an_actor_survives_its_text_and_so_does_nobody(actor: Actor | None) -> None:
+    assert decode_actor(encode_actor(actor)) == actor
+
+
+@given(moments)
+def test_a_time_survives_its_nanoseconds(moment: object) -> None:
+    assert from_ns(to_ns(moment)) == moment  # type: ignore[arg-type]
+
+
+@given(rulings)
+def test_the_text_is_ascii_sorted_and_holds_no_null(ruling: Ruling) -> None:
+    text = encode_project(ProjectRecord("r1", ProjectKind.GIT, ruling))
+    assert text.isascii()
+    assert text == json.dumps(json.loads(text), sort_keys=True, separators=(",", ":"))
+    assert None not in json.loads(text)["ruling"].values()
+
+
+def test_what_records_have_in_common_is_held_once() -> None:
+    one, other = (
+        decode_project(encode_project(ProjectRecord("r1", ProjectKind.GIT, approved(n).ruling)))
+        for n in (1, 2)
+    )
+    first, second = one.ruling.decision, other.ruling.decision
+    assert first is not None
+    assert second is not None
+    assert first.actor is second.actor
+    assert first.at is second.at
+    assert first.identity is not None
+    assert second.identity is not None
+    assert first.identity.filesystem is second.identity.filesystem
+    assert first.identity.handle != second.identity.handle
+
+
+def test_the_text_of_an_approval_is_what_old_stores_hold() -> None:
+    ruling = approved(7).ruling
+    identity = (
+        '"identity":{"born":1000000000000000007,"filesystem":"6469736b",'
+        '"handle":"68616e646c652d37","inode":1007,"owner":1000}'
+    )
+    decision = (
+        '{"access":"read-write","actor":{"detail":"pts/3","kind":"person"},'
+        f'"at":1772625600000000000,{identity},"verdict":"approved"}}'
+    )
+    assert encode_project(ProjectRecord("r7", ProjectKind.GIT, ruling)) == (
+        f'{{"id":"r7","kind":"git","ruling":{{"decision":{decision},'
+        '"name":"p7","tags":["work"]}}'
+    )
+
+
+def test_keys_of_a_later_version_are_ignored() -> None:
+    text = '{"id":"r1","kind":"git","later":[1],"ruling":{"later":{}}}'
+    assert decode_project(text) == ProjectRecord("r1", ProjectKind.GIT, UNDECIDED)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"id":"r1","kind":"git"}',
+        '{"id":1,"kind":"git","ruling":{}}',
+        '{"id":"r1","kind":"tape","ruling":{}}',
+        '{"id":"r1","kind":"git","ruling":{"decision":null}}',
+        '{"id":"r1","kind":"git","ruling":{"decision":{"verdict":"approved"}}}',
+        '{"id":"r1","kind":"git","ruling":{"grants":{}}}',
+        '{"id":"r1","kind":"git","ruling":{"tags":[1]}}',
+    ],
+)
+def test_a_damaged_text_is_refused_and_never_read_as_something_else(text: str) -> None:
+    with pytest.raises(BadRecord):
+        decode_project(text)
+
+
+def test_a_time_beyond_the_calendar_is_refused() -> None:
+    with pytest.raises(BadRecord):
+        from_ns(10**30)
+    assert from_ns(to_ns(NOON)) == NOON

@@ -1,0 +1,331 @@
+"""Who may give orders, said in tables of processes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from rootsd.core.agents import KNOWN_AGENTS
+from rootsd.core.guard import (
+    Caller,
+    Guard,
+    GuardAction,
+    GuardDecision,
+    Lineage,
+    LineageCompleteness,
+    McpHosts,
+    Process,
+    TerminalHolder,
+    describe_caller,
+    is_agent,
+    judge_caller,
+    mcp_hosts_in,
+)
+from support.street import OWN_GROUP, TERMINAL, Street, process
+
+ADMIT, CHALLENGE, REFUSE = GuardAction.ADMIT, GuardAction.CHALLENGE, GuardAction.REFUSE
+ROOT_GROUP, SESSION = b"/", b"/user.slice/user-1000.slice/session-3.scope"
+# A desktop: a tab with a shell, an agent in another, an editor that starts bridge and terminal.
+TERMINAL_EMULATOR = process(10, 1, "gnome-terminal-", control_group=b"/user.slice/app-term.scope")
+SHELL = process(20, 10, "bash", "-bash", terminal=TERMINAL)
+CALLER = process(90, 20, "rootsd", "rootsd", "approve", "api", terminal=TERMINAL)
+
+
+def judged(
+    *line: Process, hosts: tuple[Process, ...] = (), guard: Guard = Guard.AGENTS
+) -> GuardDecision:
+    """What becomes of the first's order; the others are those above it."""
+    return judge_caller(guard, Caller(Lineage(line)), McpHosts(hosts), KNOWN_AGENTS)
+
+
+def without_terminal(*line: Process) -> tuple[Process, ...]:
+    return tuple(replace(each, terminal=0) for each in line)
+
+
+def test_a_person_in_a_tab_may() -> None:
+    assert judged(CALLER, SHELL, TERMINAL_EMULATOR).response is ADMIT
+
+
+def test_who_is_gone_may_not() -> None:
+    assert judged().response is REFUSE
+    finding = judge_caller(Guard.AGENTS, Caller(Lineage((CALLER,)), has_gone=True), McpHosts(), ())
+    assert (finding.response, finding.why) == (REFUSE, "the process that sent it is gone")
+
+
+@pytest.mark.parametrize(
+    "seen_as", [each for each in LineageCompleteness if each is not LineageCompleteness.COMPLETE]
+)
+def test_a_lineage_that_was_not_seen_whole_never_admits(seen_as: LineageCompleteness) -> None:
+    def judged_so(*line: Process) -> GuardAction:
+        caller = Caller(Lineage(line, seen_as))
+        return judge_caller(Guard.AGENTS, caller, McpHosts(), KNOWN_AGENTS).response
+
+    assert judged_so() is REFUSE
+    assert judged_so(*without_terminal(CALLER, SHELL)) is REFUSE
+    # Without the helper no word can be shown on a terminal.
+    is_unseen = seen_as is LineageCompleteness.UNAVAILABLE
+    assert judged_so(CALLER, SHELL) is (REFUSE if is_unseen else CHALLENGE)
+    assert judged_so(CALLER, process(30, 20, "claude"), SHELL) is REFUSE
+
+
+def test_while_not_all_hosts_are_known_nobody_is_admitted_unasked() -> None:
+    hosts = McpHosts((), are_all_known=False)
+    caller = Caller(Lineage((CALLER, SHELL)))
+    assert judge_caller(Guard.AGENTS, caller, hosts, ()).response is CHALLENGE
+    caller = Caller(Lineage(without_terminal(CALLER, SHELL)))
+    assert judge_caller(Guard.AGENTS, caller, hosts, ()).response is REFUSE
+
+
+# Terminals and the programs that hold them: an agent in a tab, younger than the terminal program.
+TAB = b"/user.slice/user-1000.slice/user@1000.service/app.slice/app-kitty-7.scope"
+KITTY = process(10, 5, "kitty", control_group=TAB)
+MANAGER = process(5, 1, "systemd", "/lib/systemd/systemd", "--user", control_group=b"/x")
+TAB_SHELL = process(20, 10, "bash", "bash", terminal=TERMINAL, control_group=TAB)
+HOST = process(30, 20, "my-agent", terminal=TERMINAL, control_group=TAB)
+OTHER_TERMINAL = TERMINAL + 7
+ORPHAN = process(90, 80, "rootsd", terminal=OTHER_TERMINAL, control_group=TAB)
+
+
+def holder(*line: Process, displays: tuple[int, ...] = ()) -> TerminalHolder:
+    return TerminalHolder(Lineage(line), displays)
+
+
+def judged_on(
+    *holders: TerminalHolder,
+    hosts: tuple[Process, ...] = (HOST,),
+    first: TerminalHolder | None = None,
+) -> GuardDecision:
+    """What becomes of a command from OTHER_TERMINAL, which `holders` hold; `first` holds the
+    terminal of the agent's tab."""
+    terminals = {OTHER_TERMINAL: holders, TERMINAL: (first,) if first else ()}
+    caller = Caller(Lineage((ORPHAN,)), terminals=terminals)
+    return judge_caller(Guard.AGENTS, caller, McpHosts(hosts), KNOWN_AGENTS)
+
+
+def test_a_terminal_held_by_an_orphan_in_the_agents_group_is_challenged() -> None:
+    orphan = process(40, 5, "python3", control_group=TAB)
+    assert judged_on(holder(orphan, MANAGER)).response is CHALLENGE
+    assert judged_on(holder(replace(orphan, parent=1))).response is CHALLENGE
+    below = process(45, 40, "script", control_group=TAB)
+    assert judged_on(holder(below, orphan, MANAGER)).response is CHALLENGE
+    finding = judged_on(holder(orphan, MANAGER))
+    assert "python3, pid 40 holds its terminal" in finding.why
+    # The controls: no agent, an older holder, another group, one that a login shares.
+    assert judged_on(holder(orphan, MANAGER), hosts=()).response is ADMIT
+    older = process(25, 5, "python3", control_group=TAB)
+    assert judged_on(holder(older, MANAGER)).response is ADMIT
+    elsewhere = replace(orphan, control_group=TAB + b"x")
+    assert judged_on(holder(elsewhere, MANAGER)).response is ADMIT
+    for shared in (ROOT_GROUP, SESSION, b""):
+        host = replace(HOST, control_group=shared)
+        alike = replace(orphan, control_group=shared)
+        assert judged_on(holder(alike, MANAGER), hosts=(host,)).response is ADMIT
+
+
+def test_a_terminal_held_by_what_an_agent_started_is_challenged_in_any_group() -> None:
+    below = process(45, 30, "script", control_group=ROOT_GROUP)
+    assert judged_on(holder(below, HOST, TAB_SHELL)).response is CHALLENGE
+    claude = process(30, 20, "claude", control_group=ROOT_GROUP)
+    assert judged_on(holder(below, claude), hosts=()).response is CHALLENGE
+    marked = replace(below, markers=frozenset({"GEMINI_CLI"}))
+    assert judged_on(holder(marked), hosts=()).response is CHALLENGE
+
+
+def test_a_terminal_of_the_program_in_which_the_agent_runs_is_a_persons() -> None:
+    assert judged_on(holder(KITTY, MANAGER)).response is ADMIT
+    script = process(45, 40, "script", control_group=TAB)
+    second_tab = process(40, 10, "bash", "bash", control_group=TAB)
+    assert judged_on(holder(script, second_tab, KITTY, MANAGER)).response is ADMIT
+    pty_host = process(50, 25, "code", control_group=TAB)
+    editor = process(25, 5, "code", control_group=TAB)
+    assert judged_on(holder(pty_host, editor, MANAGER)).response is ADMIT
+
+
+def test_a_terminal_that_a_service_holds_or_nobody_seen_is_a_persons() -> None:
+    assert judged_on().response is ADMIT
+    session = process(50, 45, "sshd-session", control_group=TAB)
+    assert judged_on(holder(session, process(45, 1, "sshd"))).response is ADMIT
+
+
+def test_one_holder_that_is_no_agents_is_enough_for_a_person() -> None:
+    """A program may inherit the descriptor of somebody's terminal."""
+    orphan = process(40, 5, "python3", control_group=TAB)
+    assert judged_on(holder(orphan, MANAGER), holder(KITTY, MANAGER)).response is ADMIT
+
+
+def test_a_tmux_is_a_persons_where_it_is_shown_on_a_persons_terminal() -> None:
+    tmux = process(40, 5, "tmux: server", control_group=TAB)
+    assert judged_on(holder(tmux, MANAGER)).response is CHALLENGE
+    shown = holder(tmux, MANAGER, displays=(TERMINAL,))
+    assert judged_on(shown).response is ADMIT, "the terminal's holder is nobody that is seen"
+    assert judged_on(shown, first=holder(KITTY, MANAGER)).response is ADMIT
+    script = process(50, 5, "script", control_group=TAB)
+    assert judged_on(shown, first=holder(script, MANAGER)).response is CHALLENGE
+    # A terminal in itself shows nothing, nor does one that no multiplexer has open.
+    itself = holder(tmux, MANAGER, displays=(OTHER_TERMINAL,))
+    assert judged_on(itself).response is CHALLENGE
+    python = process(40, 5, "python3", control_group=TAB)
+    assert judged_on(holder(python, MANAGER, displays=(TERMINAL,))).response is CHALLENGE
+
+
+def test_a_holder_whose_ancestors_were_not_seen_is_challenged() -> None:
+    late = TerminalHolder(Lineage((KITTY,), LineageCompleteness.LATE))
+    assert judged_on(late).response is CHALLENGE
+
+
+@pytest.mark.parametrize("agent", KNOWN_AGENTS, ids=lambda agent: agent.label)
+def test_a_known_agent_above_refuses_by_each_name_and_marker(agent: object) -> None:
+    known = next(a for a in KNOWN_AGENTS if a is agent)
+    for name in known.names:
+        above = process(30, 20, name, f"/usr/bin/{name}", terminal=TERMINAL)
+        finding = judged(replace(CALLER, parent=30), above, SHELL)
+        assert finding.response is REFUSE
+        assert known.label in finding.why
+    for marker in known.markers:
+        marked = replace(CALLER, markers=frozenset({marker}))
+        assert judged(marked, SHELL).response is REFUSE
+        assert judged(CALLER, replace(SHELL, markers=frozenset({marker}))).response is REFUSE
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("node", "/usr/lib/node_modules/@anthropic-ai/claude-code/cli.js"),
+        ("node", "--no-warnings", "/usr/bin/gemini"),
+        ("/usr/bin/python3", "/home/ann/.local/bin/aider", "--model", "x"),
+        ("python3.12", "-m", "aider"),
+        ("bash", "/opt/tools/claude"),
+        ("bun", "/home/ann/opencode.js"),
+        ("/home/ann/.local/share/cursor-agent/versions/1/node", "/x/cursor-agent/index.js"),
+    ],
+)
+def test_an_agent_is_told_by_the_script_that_an_interpreter_runs(words: tuple[str, ...]) -> None:
+    assert any(is_agent(process(30, 20, "node", *words), agent) for agent in KNOWN_AGENTS)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("vim", "claude"), ("bash", "-c", "cd /src/claude"), ("node", "-e", "claude"),
+        ("grep", "codex"), ("bash",), ("python3",), ("less", "/bin/amp"), ("node", "--version"),
+    ],
+)  # fmt: skip
+def test_an_agent_is_not_told_by_what_somebody_works_on(words: tuple[str, ...]) -> None:
+    assert not any(is_agent(process(30, 20, words[0], *words), agent) for agent in KNOWN_AGENTS)
+
+
+def test_a_marker_that_terminals_of_editors_have_asks_there_and_refuses_elsewhere() -> None:
+    marked = replace(CALLER, markers=frozenset({"CLAUDECODE"}))
+    assert judged(marked, SHELL).response is CHALLENGE
+    assert judged(*without_terminal(marked, SHELL)).response is REFUSE
+
+
+def test_an_unknown_program_that_started_a_bridge_may_not_and_on_a_terminal_it_is_asked() -> None:
+    host = process(30, 20, "my-agent", terminal=TERMINAL)
+    caller = replace(CALLER, parent=30)
+    assert judged(caller, host, SHELL, hosts=(host,)).response is CHALLENGE
+    finding = judged(*without_terminal(caller, host, SHELL), hosts=(host,))
+    assert finding.response is REFUSE
+    assert "my-agent, pid 30" in finding.why
+
+
+def test_another_process_that_got_the_pid_of_a_host_is_none() -> None:
+    host = process(30, 20, "my-agent")
+    later = replace(host, started=host.started + 1)
+    assert judged(replace(CALLER, parent=30), later, SHELL, hosts=(host,)).response is ADMIT
+
+
+def test_without_a_terminal_the_control_group_of_a_host_speaks() -> None:
+    host = process(30, 1, "my-agent")
+    orphan = process(90, 1, "rootsd")
+    assert judged(orphan, hosts=(host,)).response is REFUSE
+    assert judged(replace(orphan, terminal=TERMINAL), hosts=(host,)).response is ADMIT
+    assert judged(replace(orphan, control_group=b"/other"), hosts=(host,)).response is ADMIT
+
+
+@pytest.mark.parametrize("group", [ROOT_GROUP, SESSION, b""])
+def test_a_group_that_all_share_speaks_of_those_alone_that_nobody_started(
+    group: bytes,
+) -> None:
+    host = process(30, 1, "my-agent", control_group=group)
+    orphan = process(90, 1, "rootsd", control_group=group)
+    assert judged(orphan, hosts=(host,)).response is REFUSE
+    script = process(80, 1, "sh", "sh", "-c", "rootsd approve x", control_group=group)
+    assert judged(replace(orphan, parent=80), script, hosts=(host,)).response is REFUSE
+    for above in ("cron", "sshd", "systemd", "tmux: server"):
+        service = process(70, 1, above, control_group=group)
+        line = (replace(orphan, parent=80), replace(script, parent=70), service)
+        assert judged(*line, hosts=(host,)).response is ADMIT
+    earlier = process(20, 1, "supervisor", control_group=group)
+    assert judged(replace(orphan, parent=20), earlier, hosts=(host,)).response is ADMIT
+
+
+def test_the_guard_of_terminals_asks_everybody_and_refuses_agents_all_the_same() -> None:
+    claude = process(30, 20, "claude", terminal=TERMINAL)
+    assert judged(CALLER, SHELL, guard=Guard.TERMINAL).response is CHALLENGE
+    no_terminal = without_terminal(CALLER, SHELL)
+    assert judged(*no_terminal, guard=Guard.TERMINAL).response is REFUSE
+    assert judged(CALLER, claude, guard=Guard.TERMINAL).response is REFUSE
+
+
+def test_no_guard_lets_everybody() -> None:
+    claude = process(30, 20, "claude")
+    assert judged(CALLER, claude, guard=Guard.OFF).response is ADMIT
+    assert (
+        judge_caller(Guard.OFF, Caller(Lineage(), has_gone=True), McpHosts(), ()).response is ADMIT
+    )
+
+
+def names_of_hosts(*line: Process) -> list[bytes]:
+    return [host.name for host in mcp_hosts_in(line)]
+
+
+BRIDGE = process(50, 40, "rootsd", "/usr/bin/python3", "-m", "rootsd", "bridge", "--only", "cwd")
+AGENT = process(30, 20, "my-agent", terminal=TERMINAL)
+
+
+def test_who_started_a_bridge_is_a_host_through_shells_and_launchers() -> None:
+    wrapper = process(40, 30, "sh", "sh", "-c", "rootsd bridge")
+    assert names_of_hosts(BRIDGE, wrapper, AGENT, SHELL) == [b"rootsd", b"sh", b"my-agent"]
+    assert names_of_hosts(replace(BRIDGE, parent=30), AGENT, SHELL) == [b"rootsd", b"my-agent"]
+    launcher = process(40, 30, "uv", "uvx", "rootsd", "bridge")
+    assert names_of_hosts(BRIDGE, launcher, AGENT, SHELL)[-1] == b"my-agent"
+
+
+@pytest.mark.parametrize("shell", [("bash",), ("-zsh",), ("bash", "-i", "-l"), ("fish",)])
+def test_a_shell_that_somebody_types_into_is_no_host(shell: tuple[str, ...]) -> None:
+    typed = process(20, 10, shell[0].lstrip("-"), *shell, terminal=TERMINAL)
+    assert names_of_hosts(BRIDGE, typed, TERMINAL_EMULATOR) == [b"rootsd"]
+
+
+@pytest.mark.parametrize("service", ["systemd", "sshd", "tmux: server", "cron"])
+def test_what_starts_everything_is_no_host(service: str) -> None:
+    wrapper = process(40, 12, "sh", "sh", "-c", "rootsd bridge")
+    line = (BRIDGE, wrapper, process(12, 1, service))
+    assert names_of_hosts(*line) == [b"rootsd", b"sh"]
+
+
+def test_who_speaks_mcp_itself_is_a_host_and_who_started_it_is_not() -> None:
+    direct = process(50, 20, "python3", "python3", "client.py")
+    assert names_of_hosts(direct, AGENT) == [b"python3"]
+    assert names_of_hosts() == []
+    listing = process(50, 20, "rootsd", "rootsd", "ls")
+    assert names_of_hosts(listing, AGENT) == [b"rootsd"]
+
+
+def test_names_from_processes_are_made_safe_in_what_is_told() -> None:
+    evil = process(30, 20, "my\x1b]0;x\n-agent")
+    finding = judged(replace(CALLER, parent=30, terminal=0), evil, hosts=(evil,))
+    assert finding.why.isprintable()
+    told = describe_caller(Caller(Lineage((CALLER, evil))))
+    assert told.isprintable()
+    assert "pid 90" in told
+    assert "pts/0" in told
+    assert describe_caller(Caller(Lineage())) == "nobody could see who"
+    assert "no terminal" in describe_caller(Caller(Lineage(without_terminal(CALLER))))
+
+
+def test_the_group_of_the_table_is_none_that_all_share() -> None:
+    assert OWN_GROUP not in (ROOT_GROUP, SESSION)
+    assert Street(SHELL, TERMINAL_EMULATOR).lineage(20) == (SHELL, TERMINAL_EMULATOR)

@@ -1,0 +1,29 @@
+"""The word that stands for a directory: the same for the same, another for whatever differs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from rootsd.core.encoding import identity_fingerprint
+from rootsd.core.model import GitEntry
+from support.decisions import identity
+
+
+def test_the_same_directory_has_the_same_word_and_any_other_another() -> None:
+    known = identity(7)
+    others = [
+        identity(8),
+        replace(known, owner=known.owner + 1),
+        replace(known, handle=b"other"),
+        replace(known, born_ns=1),
+        replace(known, git=GitEntry.FILE),
+        replace(known, git=GitEntry.FILE, git_target=identity(9)),
+    ]
+    marks = {identity_fingerprint(each) for each in (known, *others)}
+    assert identity_fingerprint(replace(known)) in marks
+    assert len(marks) == 1 + len(others)
+    assert all(mark.isalnum() and len(mark) == 32 for mark in marks)
+
+
+def test_what_has_no_identity_has_no_word() -> None:
+    assert identity_fingerprint(None) == ""

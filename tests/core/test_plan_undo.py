@@ -1,0 +1,93 @@
+"""What is undone, renamed and tagged, in plans: as it was, within all that else holds."""
+
+from __future__ import annotations
+
+import pytest
+
+from rootsd.core.changes import ChangeVerb
+from rootsd.core.errors import DeniedHere, NameTaken
+from rootsd.core.inputs import (
+    AddRule,
+    Approve,
+    Deny,
+    Forget,
+    RemoveRule,
+    Rename,
+    Restore,
+    RestoreRule,
+    Retag,
+)
+from rootsd.core.model import Verdict
+from rootsd.core.plan import plan
+from support.world import ANN, HOME, LATER, NOTHING_KNOWN, NOW, identity, seen
+
+SRC = HOME + b"/src"
+API = SRC + b"/api"
+WORKTREE = SRC + b"/api-fix"
+
+
+def approve(path: bytes, number: int = 1, name: str | None = None) -> Approve:
+    return Approve(path, identity(number), ANN, name)
+
+
+def allow(pattern: bytes) -> AddRule:
+    return AddRule(pattern, Verdict.APPROVED, ANN)
+
+
+def forbid(pattern: bytes) -> AddRule:
+    return AddRule(pattern, Verdict.DENIED, ANN)
+
+
+def test_what_is_undone_is_as_it_was_and_an_event_of_its_own() -> None:
+    found = plan(NOTHING_KNOWN, [seen(API, 1)], NOW)
+    done = plan(found.catalog, [approve(API)], NOW)
+    before, after_ = found.catalog.projects[API], done.catalog.projects[API]
+    back = plan(done.catalog, [Restore(API, after_.ruling, before.ruling, ANN)], LATER)
+    assert back.catalog.roots == {}
+    assert [change.verb for change in back.changes] == [ChangeVerb.UNDONE]
+    again = plan(back.catalog, [Restore(API, before.ruling, after_.ruling, ANN)], LATER)
+    assert again.catalog.roots == done.catalog.roots
+
+
+def test_an_approval_is_not_brought_back_under_a_denial_or_under_a_taken_name() -> None:
+    known = plan(NOTHING_KNOWN, [seen(API, 1), seen(WORKTREE, 2)], NOW).catalog
+    done = plan(known, [approve(API)], NOW).catalog
+    approved_then = done.projects[API].ruling
+    undecided = plan(done, [Forget(API, ANN)], NOW).catalog
+    restore = Restore(API, undecided.projects[API].ruling, approved_then, ANN)
+    covered = plan(undecided, [forbid(SRC + b"/**")], NOW).catalog
+    with pytest.raises(DeniedHere):
+        plan(covered, [restore], LATER)
+    taken = plan(undecided, [approve(WORKTREE, 2, "api")], NOW).catalog
+    with pytest.raises(NameTaken):
+        plan(taken, [restore], LATER)
+
+
+def test_undoing_a_denial_reaches_what_lies_below() -> None:
+    inner = API + b"/inner"
+    known = plan(NOTHING_KNOWN, [seen(API, 1), seen(inner, 2)], NOW).catalog
+    approved_inner = plan(known, [approve(inner, 2)], NOW).catalog
+    denied_above = plan(approved_inner, [Deny(API, ANN)], NOW).catalog
+    assert denied_above.roots == {}
+    restore = Restore(API, denied_above.projects[API].ruling, known.projects[API].ruling, ANN)
+    assert set(plan(denied_above, [restore], LATER).catalog.roots) == {inner}
+
+
+def test_a_rule_comes_back_under_its_number_and_goes_again() -> None:
+    known = plan(NOTHING_KNOWN, [seen(API, 1), allow(SRC + b"/**"), forbid(b"/x/**")], NOW).catalog
+    first = known.rules[0]
+    removed = plan(known, [RemoveRule(1, ANN)], NOW).catalog
+    assert set(removed.roots) == set()
+    back = plan(removed, [RestoreRule(1, first, ANN)], LATER)
+    assert back.catalog.rules == known.rules
+    assert set(back.catalog.roots) == {API}
+    gone = plan(back.catalog, [RestoreRule(1, None, ANN)], LATER).catalog
+    assert [rule.number for rule in gone.rules] == [2]
+
+
+def test_tags_and_names_are_events_and_a_name_is_taken_once() -> None:
+    known = plan(NOTHING_KNOWN, [seen(API, 1), seen(WORKTREE, 2)], NOW).catalog
+    done = plan(known, [Rename(API, "x", ANN), Retag(API, ("go",), (), ANN)], NOW)
+    assert [change.verb for change in done.changes] == [ChangeVerb.RENAMED, ChangeVerb.TAGGED]
+    with pytest.raises(NameTaken):
+        plan(done.catalog, [Rename(WORKTREE, "x", ANN)], NOW)

@@ -1,0 +1,296 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from rootsd.core.errors import CannotUndo, IdentityChanged, NotPresent, UnknownProject
+from rootsd.core.inputs import (
+    Approve,
+    Deny,
+    Forget,
+    Observation,
+    ProjectGone,
+    ProjectObserved,
+    ProjectOrder,
+    ProjectUnreachable,
+    ProjectUnsafe,
+    Rename,
+    Restore,
+    Retag,
+)
+from rootsd.core.model import (
+    UNDECIDED,
+    Access,
+    Actor,
+    ActorKind,
+    Decision,
+    Expiry,
+    GitEntry,
+    Grant,
+    Identity,
+    IncompleteReason,
+    Lapse,
+    LapseReason,
+    ObservedState,
+    Presence,
+    Project,
+    ProjectKind,
+    Ruling,
+    Verdict,
+)
+from rootsd.core.transition import apply_input
+from support.world import ANN, LATER, NOW, UNIDENTIFIABLE, identity, seen, uri_seen
+
+PATH = b"/w/api"
+URI = b"https://example.com/v1"
+GRANT = Grant(Actor(ActorKind.RULE, "1"), identity(1), NOW)
+DENIED = Ruling(Decision(Verdict.DENIED, ANN, NOW), name="api", tags=("work",))
+APPROVED = Ruling(
+    Decision(Verdict.APPROVED, ANN, NOW, identity(1)), (GRANT,), name="api", tags=("work",)
+)
+PENDING = Project(PATH, "r7k2", ObservedState(ProjectKind.GIT, identity(1), NOW))
+ROOT = replace(PENDING, ruling=APPROVED)
+REFUSED = replace(PENDING, ruling=DENIED)
+MISSING = replace(
+    ROOT, sighting=replace(ROOT.sighting, presence=Presence.MISSING, absent_since=NOW)
+)
+
+
+def later(project: Project | None, event: Observation | ProjectOrder) -> Project | None:
+    return apply_input(project, event, "new0", LATER)
+
+
+def kept(project: Project | None, event: Observation | ProjectOrder) -> Project:
+    after = later(project, event)
+    assert after is not None
+    return after
+
+
+def test_what_is_seen_first_is_pending_under_its_new_id() -> None:
+    assert later(None, seen(PATH)) == Project(
+        PATH, "new0", ObservedState(ProjectKind.GIT, identity(1), LATER)
+    )
+
+
+@pytest.mark.parametrize("event", [ProjectGone(PATH), ProjectUnreachable(PATH)])
+def test_what_is_not_known_stays_unknown(event: Observation) -> None:
+    assert later(None, event) is None
+    assert later(None, ProjectUnsafe(PATH, LapseReason.EXPOSED)) is None
+
+
+def test_what_nothing_proposes_is_dropped_unless_somebody_decided_or_named_it() -> None:
+    stray = replace(seen(PATH), proposed=False)
+    assert later(None, stray) is None
+    assert later(PENDING, stray) is None
+    named = replace(PENDING, sighting=replace(PENDING.sighting, named=True))
+    tagged = replace(PENDING, ruling=Ruling(tags=("work",)))
+    lapsed = replace(PENDING, ruling=Ruling(lapse=Lapse(LapseReason.REPLACED, NOW)))
+    for project in (ROOT, REFUSED, named, tagged, lapsed):
+        assert kept(project, replace(stray, named=project is named)) == project
+
+
+@pytest.mark.parametrize("project", [PENDING, ROOT, REFUSED])
+def test_the_same_again_changes_nothing(project: Project) -> None:
+    assert later(project, seen(PATH)) == project
+
+
+@pytest.mark.parametrize(
+    "event", [uri_seen(URI), ProjectObserved(PATH, ProjectKind.GIT, UNIDENTIFIABLE)]
+)
+def test_what_has_no_identity_keeps_its_first_sighting(event: ProjectObserved) -> None:
+    assert later(apply_input(None, event, "r1", NOW), event) == apply_input(None, event, "r1", NOW)
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        ProjectObserved(PATH, ProjectKind.URI, None),
+        ProjectObserved(URI, ProjectKind.GIT, identity(1)),
+    ],
+)
+def test_a_sighting_that_nothing_can_have_made_is_a_bug(event: ProjectObserved) -> None:
+    with pytest.raises(ValueError, match="a URI is no path"):
+        later(None, event)
+
+
+@pytest.mark.parametrize(
+    ("event", "reason"),
+    [
+        (seen(PATH, 2), LapseReason.REPLACED),
+        (ProjectObserved(PATH, ProjectKind.GIT, None), LapseReason.REPLACED),
+        (ProjectObserved(PATH, ProjectKind.GIT, UNIDENTIFIABLE), LapseReason.REPLACED),
+        (seen(PATH, 1, b"/w/main"), LapseReason.RETARGETED),
+        (ProjectUnsafe(PATH, LapseReason.EXPOSED), LapseReason.EXPOSED),
+    ],
+)
+@pytest.mark.parametrize("ruling", [APPROVED, replace(APPROVED, decision=None)])
+def test_an_approval_lapses_and_name_and_tags_are_kept(
+    event: Observation, reason: LapseReason, ruling: Ruling
+) -> None:
+    lapsed = kept(replace(ROOT, ruling=ruling), event)
+    assert lapsed.ruling == Ruling(lapse=Lapse(reason, LATER), name="api", tags=("work",))
+
+
+def test_what_came_back_after_a_lapse_stays_lapsed() -> None:
+    assert kept(kept(ROOT, seen(PATH, 2)), seen(PATH, 1)).ruling.lapse is not None
+
+
+def test_the_first_sighting_of_another_directory_is_its_own() -> None:
+    assert kept(ROOT, seen(PATH, 2)).sighting.first_seen == LATER
+    assert kept(ROOT, seen(PATH, 1, b"/w/main")).sighting.first_seen == NOW
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        seen(PATH, 2),
+        ProjectGone(PATH),
+        ProjectUnreachable(PATH),
+        ProjectUnsafe(PATH, LapseReason.EXPOSED),
+    ],
+)
+def test_no_observation_ends_a_denial(event: Observation) -> None:
+    assert kept(REFUSED, event).ruling == DENIED
+
+
+def test_what_is_gone_is_kept_only_where_something_was_decided() -> None:
+    assert later(PENDING, ProjectGone(PATH)) is None
+    missing = kept(ROOT, ProjectGone(PATH))
+    assert missing.ruling == APPROVED
+    assert missing.sighting.presence is Presence.MISSING
+    assert missing.sighting.absent_since == LATER
+    assert kept(missing, seen(PATH)) == ROOT
+
+
+def test_what_is_out_of_reach_is_kept_and_absent_since_the_first_time() -> None:
+    suspended = kept(PENDING, ProjectUnreachable(PATH))
+    assert suspended.sighting.presence is Presence.SUSPENDED
+    assert kept(MISSING, ProjectUnreachable(PATH)).sighting.absent_since == NOW
+    assert later(suspended, ProjectGone(PATH)) is None
+
+
+@pytest.mark.parametrize("event", [ProjectGone(URI), ProjectUnreachable(URI), uri_seen(URI)])
+def test_a_uri_cannot_be_lost(event: Observation) -> None:
+    uri = Project(URI, "r1", ObservedState(ProjectKind.URI, None, NOW), APPROVED)
+    assert later(uri, event) == uri
+
+
+def test_a_hazard_is_noted_and_ends_with_the_next_sighting() -> None:
+    marked = kept(PENDING, ProjectUnsafe(PATH, LapseReason.EXPOSED))
+    assert marked.sighting.hazard is LapseReason.EXPOSED
+    assert marked.ruling == UNDECIDED
+    assert kept(marked, seen(PATH)) == PENDING
+
+
+def test_an_approval_binds_to_what_was_shown_and_ends_the_lapse() -> None:
+    lapsed = kept(ROOT, seen(PATH, 2))
+    order = Approve(PATH, identity(2), ANN, "tool", ("new",), Access.READ)
+    ruling = kept(lapsed, order).ruling
+    assert ruling.decision == Decision(Verdict.APPROVED, ANN, LATER, identity(2), Access.READ)
+    assert (ruling.lapse, ruling.name, ruling.tags) == (None, "tool", ("new", "work"))
+    assert kept(ROOT, Approve(PATH, identity(1), ANN)).ruling.name == "api"
+
+
+@pytest.mark.parametrize("reason", LapseReason)
+def test_what_is_in_danger_is_not_approved_and_the_refusal_says_why(reason: LapseReason) -> None:
+    with pytest.raises(NotPresent, match=r"/w/api cannot be published: .+"):
+        later(kept(PENDING, ProjectUnsafe(PATH, reason)), Approve(PATH, identity(1), ANN))
+
+
+def test_what_is_not_there_or_not_whole_is_not_approved() -> None:
+    order = Approve(PATH, identity(1), ANN)
+    with pytest.raises(NotPresent, match="/w/api is missing"):
+        later(MISSING, order)
+    half = replace(PENDING.sighting, incomplete=IncompleteReason.INTERRUPTED)
+    with pytest.raises(NotPresent, match="incomplete: interrupted"):
+        later(replace(PENDING, sighting=half), order)
+
+
+@pytest.mark.parametrize("shown", [identity(2), UNIDENTIFIABLE, None])
+def test_an_approval_of_another_directory_is_refused(shown: Identity | None) -> None:
+    with pytest.raises(IdentityChanged) as refused:
+        later(PENDING, Approve(PATH, shown, ANN))
+    assert refused.value.remedy == "rootsd pending"
+
+
+def test_a_denial_takes_all_approvals_and_keeps_the_name() -> None:
+    assert kept(ROOT, Deny(PATH, ANN)).ruling == replace(
+        DENIED, decision=Decision(Verdict.DENIED, ANN, LATER)
+    )
+    assert kept(MISSING, Deny(PATH, ANN)).sighting == MISSING.sighting
+
+
+def test_forgetting_leaves_the_sighting_alone_and_drops_what_is_gone() -> None:
+    assert kept(ROOT, Forget(PATH, ANN)) == PENDING
+    assert kept(REFUSED, Forget(PATH, ANN)) == PENDING
+    assert later(MISSING, Forget(PATH, ANN)) is None
+
+
+@pytest.mark.parametrize("order", [Approve(PATH, None, ANN), Deny(PATH, ANN), Forget(PATH, ANN)])
+def test_an_order_on_what_is_not_known_is_refused(order: ProjectOrder) -> None:
+    with pytest.raises(UnknownProject, match="/w/api") as refused:
+        later(None, order)
+    assert refused.value.remedy == "rootsd scan"
+
+
+@pytest.mark.parametrize("project", [ROOT, MISSING])
+def test_what_was_replaced_by_something_that_is_no_folder_lapses(project: Project) -> None:
+    after = kept(project, ProjectGone(PATH, LapseReason.REPLACED))
+    assert after.ruling.lapse == Lapse(LapseReason.REPLACED, LATER)
+    assert after.ruling.decision is None
+    assert after.sighting.presence is Presence.MISSING
+    assert later(PENDING, ProjectGone(PATH, LapseReason.REPLACED)) is None
+    assert kept(REFUSED, ProjectGone(PATH, LapseReason.REPLACED)).ruling == DENIED
+
+
+def test_an_approval_lapses_when_git_data_leads_elsewhere() -> None:
+    folder = replace(identity(1), git=GitEntry.FOLDER)
+    approved = Ruling(Decision(Verdict.APPROVED, ANN, NOW, folder))
+    root = replace(PENDING, sighting=replace(PENDING.sighting, identity=folder), ruling=approved)
+    file = replace(identity(1), git=GitEntry.FILE)
+    after = kept(root, ProjectObserved(PATH, ProjectKind.GIT, file))
+    assert after.ruling.lapse == Lapse(LapseReason.RETARGETED, LATER)
+    with pytest.raises(IdentityChanged):
+        later(after, Approve(PATH, folder, ANN))
+
+
+def test_tags_are_put_on_and_taken_off_and_all_else_stays() -> None:
+    after = kept(ROOT, Retag(PATH, ("go", "go"), ("work", "never"), ANN))
+    assert after == replace(ROOT, ruling=replace(ROOT.ruling, tags=("go",)))
+    assert kept(PENDING, Rename(PATH, "x", ANN)).ruling == replace(UNDECIDED, name="x")
+
+
+def test_a_ruling_comes_back_as_it_was_but_for_what_rules_had_granted() -> None:
+    denied = kept(ROOT, Deny(PATH, ANN))
+    back = kept(denied, Restore(PATH, denied.ruling, ROOT.ruling, ANN))
+    assert back == replace(ROOT, ruling=replace(APPROVED, grants=()))
+    assert kept(ROOT, Restore(PATH, APPROVED, UNDECIDED, ANN)) == PENDING
+    assert kept(PENDING, Restore(PATH, UNDECIDED, DENIED, ANN)) == REFUSED
+
+
+def test_what_is_gone_and_was_not_decided_about_is_dropped_when_that_is_restored() -> None:
+    assert later(MISSING, Restore(PATH, APPROVED, UNDECIDED, ANN)) is None
+    known = kept(None, uri_seen(URI))
+    named = kept(known, Rename(URI, "v1", ANN))
+    assert kept(named, Restore(URI, named.ruling, UNDECIDED, ANN)) == known
+
+
+def test_what_was_decided_since_is_not_undone() -> None:
+    with pytest.raises(CannotUndo, match="something else"):
+        later(REFUSED, Restore(PATH, APPROVED, UNDECIDED, ANN))
+
+
+def test_an_approval_comes_back_only_to_the_directory_it_was_bound_to() -> None:
+    replaced = replace(REFUSED, sighting=replace(REFUSED.sighting, identity=identity(2)))
+    with pytest.raises(IdentityChanged):
+        later(replaced, Restore(PATH, DENIED, APPROVED, ANN))
+    gone = replace(REFUSED, sighting=replace(REFUSED.sighting, presence=Presence.MISSING))
+    with pytest.raises(NotPresent):
+        later(gone, Restore(PATH, DENIED, APPROVED, ANN))
+
+
+def test_an_approval_whose_time_is_over_does_not_come_back() -> None:
+    decision = Decision(Verdict.APPROVED, ANN, NOW, identity(1), expires=Expiry(NOW, "", 0))
+    with pytest.raises(CannotUndo, match="ended"):
+        later(REFUSED, Restore(PATH, DENIED, Ruling(decision, name="api"), ANN))

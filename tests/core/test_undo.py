@@ -1,0 +1,139 @@
+"""What can be taken back of a history, and what was before it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from rootsd.core.changes import (
+    Attempt,
+    AuditRecord,
+    Change,
+    ChangeVerb,
+    ParentChange,
+    ProjectChange,
+)
+from rootsd.core.errors import CannotUndo
+from rootsd.core.history import CHAIN_START, HistoryEvent, events_for
+from rootsd.core.model import Actor, ActorKind, Project, Verdict
+from rootsd.core.undo import last_undoable_order, plan_undo, undone_events
+from support.decisions import (
+    PERSON,
+    add,
+    after,
+    approved,
+    decide,
+    denied,
+    forget,
+    granted,
+    project,
+    rule,
+)  # fmt: skip
+
+RULE = Actor(ActorKind.RULE, "1")
+
+
+def changed(
+    verb: ChangeVerb, before: Project, now: Project, actor: Actor | None = PERSON
+) -> Change:
+    return ProjectChange(now.path, before, now, verb, actor)
+
+
+def history(*orders: Sequence[Change | AuditRecord]) -> list[HistoryEvent]:
+    """Each order at a second of its own."""
+    events: list[HistoryEvent] = []
+    for number, order in enumerate(orders):
+        head = events[-1].head if events else CHAIN_START
+        events += events_for(order, after(number), head)
+    return events
+
+
+APPROVED = decide(approved(1), project(1))
+DENIED = decide(denied(1), approved(1))
+UNDONE = changed(ChangeVerb.UNDONE, denied(1), approved(1))
+GRANTED = changed(ChangeVerb.GRANTED, project(2), granted(2), RULE)
+LAPSED = changed(ChangeVerb.LAPSED, approved(1), project(1), None)
+
+
+def seqs(events: Sequence[HistoryEvent]) -> list[int]:
+    return [event.seq for event in events]
+
+
+def test_the_newest_order_is_taken_back_with_all_that_it_decided() -> None:
+    events = history([APPROVED], [decide(approved(2)), decide(approved(3))])
+    assert seqs(last_undoable_order(events)) == [2, 3]
+    assert seqs(last_undoable_order(events[:1])) == [1]
+    assert last_undoable_order([]) == ()
+
+
+def test_what_was_undone_refused_or_seen_is_no_order_to_take_back() -> None:
+    events = history([APPROVED], [DENIED], [UNDONE], [Attempt("x", PERSON)], [GRANTED])
+    assert seqs(last_undoable_order(events)) == [1]
+    assert last_undoable_order(history([LAPSED], [GRANTED], [Attempt("x", PERSON)])) == ()
+
+
+def test_of_an_order_at_one_moment_what_rules_made_of_it_is_no_part() -> None:
+    assert seqs(last_undoable_order(history([add(rule(1, Verdict.APPROVED)), GRANTED]))) == [1]
+
+
+def test_a_step_back_leads_to_what_was_before_and_knows_what_is() -> None:
+    events = history([APPROVED], [DENIED])
+    [step] = plan_undo(events[1:], events)
+    assert (step.event, step.before, step.last) == (events[1], events[0], events[1])
+    [first] = plan_undo(events[:1], events[:1])
+    assert first.before is None
+
+
+def test_what_a_rule_granted_since_stands_on_nobodys_way() -> None:
+    forgotten = forget(approved(2), project(2))
+    events = history([decide(approved(2))], [forgotten], [GRANTED])
+    [step] = plan_undo(events[1:2], events)
+    assert (step.before, step.last) == (events[0], events[2])
+
+
+def test_after_an_undoing_the_one_before_lies_on_top() -> None:
+    events = history([APPROVED], [DENIED], [UNDONE])
+    [step] = plan_undo(events[:1], events)
+    assert (step.before, step.last) == (None, events[2])
+
+
+@pytest.mark.parametrize(
+    ("orders", "target", "why", "remedy"),
+    [
+        ([[APPROVED], [DENIED]], 1, "overtaken by 2", "rootsd undo 2"),
+        ([[APPROVED], [LAPSED]], 1, "overtaken by 2", "rootsd log"),
+        ([[APPROVED], [DENIED], [UNDONE]], 2, "undone already, by 3", "rootsd log"),
+        ([[APPROVED], [DENIED], [UNDONE]], 3, "say it anew", "rootsd log"),
+        ([[APPROVED], [LAPSED]], 2, "nobody's order", "rootsd approve REF"),
+        ([[GRANTED]], 1, "nobody's order", "rootsd approve REF"),
+        ([[Attempt("x", PERSON)]], 1, "changed nothing", "rootsd log"),
+    ],
+)
+def test_what_cannot_be_undone_is_refused_with_the_reason(
+    orders: list[Sequence[Change | AuditRecord]], target: int, why: str, remedy: str
+) -> None:
+    events = history(*orders)
+    with pytest.raises(CannotUndo, match=why) as refusal:
+        plan_undo([events[target - 1]], events)
+    assert refusal.value.remedy == remedy
+
+
+def test_each_undoing_is_told_what_it_took_back() -> None:
+    one, two = project(1), project(2)
+    events = history(
+        [decide(approved(1), one)],
+        [decide(approved(2), two)],
+        [changed(ChangeVerb.DENIED, approved(1), denied(1))],
+        [changed(ChangeVerb.UNDONE, denied(1), approved(1))],
+        [changed(ChangeVerb.UNDONE, approved(1), one)],
+    )
+    assert {seq: event.seq for seq, event in undone_events(events).items()} == {4: 3, 5: 1}
+
+
+@pytest.mark.parametrize("verb", [ChangeVerb.PARENT_ADDED, ChangeVerb.PARENT_REMOVED])
+def test_a_change_of_the_parents_is_not_undone(verb: ChangeVerb) -> None:
+    events = history([decide(approved(1))], [ParentChange(b"/src", verb, PERSON)])
+    assert last_undoable_order(events) == (events[0],)
+    with pytest.raises(CannotUndo, match="changed the configuration"):
+        plan_undo(events[1:], events)

@@ -1,0 +1,44 @@
+"""The caps on connections, and what is said where the system allows fewer."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+from anyio.abc import SocketStream
+
+from rootsd.daemon import admission
+from rootsd.daemon.admission import AdmissionControl
+from rootsd.system.config import SessionLimits
+from rootsd.system.ipc.acceptor import Acceptor, MarkActive, RefusalReason
+from rootsd.system.ipc.unix_socket import Peer
+
+
+async def nobody(_: SocketStream, __: Peer, ___: MarkActive) -> None:
+    """Handles nothing: no connection is made here."""
+
+
+@pytest.mark.parametrize(("allowed", "notes"), [(10_000, 0), (5_512, 0), (5_511, 1)])
+def test_caps_hold_and_fewer_descriptors_than_they_need_are_said(
+    monkeypatch: pytest.MonkeyPatch, allowed: int, notes: int
+) -> None:
+    monkeypatch.setattr(admission, "raise_descriptor_limit", lambda _: allowed)
+    with socket.socket(socket.AF_UNIX) as listening:
+        acceptor = Acceptor(listening, nobody)
+        control = Acceptor(listening, nobody)
+        admitted = AdmissionControl(acceptor, control, SessionLimits(5_000, 7))
+        assert control.caps.total <= 256, "what is left of the descriptors"
+        assert (acceptor.caps.total, acceptor.caps.per_process) == (5_000, 7)
+        assert len(admitted.degraded()) == notes
+        admitted.cap(SessionLimits(9, 3))
+        assert (acceptor.caps.total, acceptor.caps.per_process) == (9, 3)
+        assert admitted.degraded() == []
+
+
+def test_what_was_closed_at_both_is_told_together() -> None:
+    with socket.socket(socket.AF_UNIX) as listening:
+        mcp, control = Acceptor(listening, nobody), Acceptor(listening, nobody)
+        admitted = AdmissionControl(mcp, control, SessionLimits(5, 3))
+        mcp.refused.update({RefusalReason.FULL: 2, RefusalReason.GONE: 9})
+        control.refused.update({RefusalReason.FULL: 1, RefusalReason.STRANGER: 1})
+        assert admitted.closed() == {"too many in all": 3, "of another user": 1}

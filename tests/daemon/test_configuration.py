@@ -1,0 +1,203 @@
+"""The configuration in force, and the file that it follows."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+import anyio
+import pytest
+
+from rootsd.core.changes import ChangeVerb, ParentChange
+from rootsd.core.errors import BadConfig
+from rootsd.daemon.configuration import ReloadableConfig, describe_changes
+from rootsd.system.config import Config, parse_config, read_config
+from support.decisions import PERSON
+
+HANG_GUARD = 30
+NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
+pytestmark = pytest.mark.needs("linux")
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name in ("a", "b"):
+        Path(tmp_path, name).mkdir()
+    return tmp_path
+
+
+class Taken:
+    """Takes configurations over, and has somebody wait for them."""
+
+    def __init__(self) -> None:
+        self.configs: list[Config] = []
+        self.changes: list[ParentChange] = []
+        self._news = anyio.Event()
+
+    async def over(self, config: Config, changes: Sequence[ParentChange]) -> None:
+        self.configs.append(config)
+        self.changes += changes
+        self._news.set()
+        self._news = anyio.Event()
+
+    async def until(self, fits: Callable[[Config], bool]) -> None:
+        """Wait until the one in force fits."""
+        with anyio.fail_after(HANG_GUARD):
+            while not self.configs or not fits(self.configs[-1]):
+                await self._news.wait()
+
+
+@asynccontextmanager
+async def following(file: Path) -> AsyncIterator[tuple[ReloadableConfig, Taken]]:
+    configuration = ReloadableConfig(
+        bytes(file), read_config(bytes(file)), lambda: NOON, settled=0.01
+    )
+    taken = Taken()
+    async with anyio.create_task_group() as group:
+        group.start_soon(configuration.keep_following, taken.over)
+        await anyio.lowlevel.checkpoint()
+        yield configuration, taken
+        group.cancel_scope.cancel()
+
+
+def parent(path: Path, more: str = "") -> str:
+    return f'[[parent]]\npath = "{path}"\n{more}'
+
+
+def has(*paths: Path) -> Callable[[Config], bool]:
+    return lambda config: {each.path for each in config.parents} == set(map(bytes, paths))
+
+
+async def test_what_is_written_into_the_file_is_taken_over(home: Path) -> None:
+    file = home / "config.toml"
+    file.write_text(parent(home / "a"))
+    async with following(file) as (configuration, taken):
+        file.write_text(parent(home / "a") + parent(home / "b"))
+        await taken.until(has(home / "a", home / "b"))
+        status = configuration.status()
+    assert status["changes"] == [f"parent {home}/b added"]
+    assert status["checksum"] == read_config(bytes(file)).checksum
+    assert (status["file"], status["error"]) == (str(file), None)
+
+
+async def test_it_is_followed_once_what_changed_before_is_in_force(home: Path) -> None:
+    file = home / "config.toml"
+    configuration, taken = ReloadableConfig(bytes(file), Config(), lambda: NOON), Taken()
+    file.write_text(parent(home / "a"))
+    async with anyio.create_task_group() as group:
+        await group.start(configuration.keep_following, taken.over)
+        assert [has(home / "a")(config) for config in taken.configs] == [True]
+        group.cancel_scope.cancel()
+
+
+async def test_an_editor_that_puts_a_new_file_in_its_place_is_followed(home: Path) -> None:
+    file = home / "config.toml"
+    async with following(file) as (_, taken):
+        for name in ("a", "b", "a"):
+            fresh = home / "fresh"
+            fresh.write_text(parent(home / name))
+            fresh.rename(file)
+            await taken.until(has(home / name))
+
+
+async def test_a_folder_that_is_made_later_is_followed(home: Path) -> None:
+    file = home / ".config" / "rootsd" / "config.toml"
+    async with following(file) as (_, taken):
+        file.parent.mkdir(parents=True)
+        file.write_text(parent(home / "a"))
+        await taken.until(has(home / "a"))
+        file.write_text(parent(home / "b"))
+        await taken.until(has(home / "b"))
+
+
+async def test_a_link_is_followed_to_where_the_text_is_and_to_another_place(home: Path) -> None:
+    (home / "dotfiles").mkdir()
+    (home / "dotfiles" / "one.toml").write_text(parent(home / "a"))
+    (home / "dotfiles" / "two.toml").write_text(parent(home / "b"))
+    file = home / "config.toml"
+    file.symlink_to("dotfiles/one.toml")
+    async with following(file) as (_, taken):
+        (home / "dotfiles" / "one.toml").write_text(parent(home / "a", "depth = 2\n"))
+        await taken.until(lambda config: config.parents[0].depth == 2)
+        (home / "fresh").symlink_to("dotfiles/two.toml")
+        (home / "fresh").rename(file)
+        await taken.until(has(home / "b"))
+
+
+async def test_what_cannot_be_used_changes_nothing_and_is_said_until_it_is_mended(
+    home: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = home / "config.toml"
+    file.write_text(parent(home / "a"))
+    async with following(file) as (configuration, taken):
+        file.write_text(parent(home / "a", "dpeth = 2\n"))
+        with pytest.raises(BadConfig):
+            await configuration.reload(taken.over)
+        (told,) = configuration.degraded()
+        assert "line 3, key dpeth: there is no such key; did you mean depth?" in told
+        assert has(home / "a")(configuration.config)
+        assert taken.configs == []
+        file.write_text(parent(home / "a", "depth = 2\n"))
+        await taken.until(lambda config: config.parents[0].depth == 2)
+        assert configuration.degraded() == []
+
+
+async def test_a_comment_changes_nothing_but_which_text_is_in_force(
+    home: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    file = home / "config.toml"
+    file.write_text(parent(home / "a"))
+    configuration, taken = ReloadableConfig(bytes(file), Config(), lambda: NOON), Taken()
+    await configuration.reload(taken.over)
+    first = configuration.status()["checksum"]
+    file.write_text("# mine\n" + parent(home / "a"))
+    await configuration.reload(taken.over)
+    assert configuration.status()["changes"] == []
+    assert configuration.status()["checksum"] != first
+    assert "it means what it meant" in caplog.text
+
+
+async def test_a_file_that_is_the_same_is_not_taken_over_again(home: Path) -> None:
+    file = home / "config.toml"
+    file.write_text(parent(home / "a"))
+    configuration, taken = ReloadableConfig(bytes(file), Config(), lambda: NOON), Taken()
+    await configuration.reload(taken.over)
+    await configuration.reload(taken.over)
+    assert len(taken.configs) == 1
+
+
+async def test_parents_that_come_and_go_are_told_with_who_had_it_read(home: Path) -> None:
+    file = home / "config.toml"
+    a, b = bytes(home / "a"), bytes(home / "b")
+    configuration, taken = ReloadableConfig(bytes(file), Config(), lambda: NOON), Taken()
+    for path in ("a", "a", "b"):
+        file.write_text(parent(home / path, "depth = 2\n"))
+        await configuration.reload(taken.over, PERSON)
+    assert taken.changes == [
+        ParentChange(a, ChangeVerb.PARENT_ADDED, PERSON),
+        ParentChange(b, ChangeVerb.PARENT_ADDED, PERSON),
+        ParentChange(a, ChangeVerb.PARENT_REMOVED, PERSON),
+    ]
+
+
+def changes() -> Iterator[tuple[str, str, str]]:
+    a, b = '[[parent]]\npath = "/srv/a"\n', '[[parent]]\npath = "/srv/b"\n'
+    yield a, b, "parent /srv/b added; parent /srv/a removed"
+    yield a, a + 'depth = 2\nskip = ["x"]\n', "parent /srv/a changed: depth, skip"
+    yield a, a + '[roots]\nrefuse = ["/srv/x"]\n', "roots.refuse changed"
+    yield a, a + "[sessions]\nmax_connections = 9\n", "sessions changed"
+    yield a, a + '[approval]\nagents = ["x"]\n', "approval.agents changed"
+    yield "", '[approval]\nguard = "off"\n', "approval.guard changed, which counts for a new store"
+    yield a, a + "# a comment\n", ""
+
+
+@pytest.mark.parametrize(("old", "new", "told"), list(changes()))
+def test_each_change_is_told(home: Path, old: str, new: str, told: str) -> None:
+    said = "; ".join(describe_changes(parse_config(old, b"c"), parse_config(new, b"c")))
+    assert said.startswith(told)
+    assert bool(said) == bool(told)

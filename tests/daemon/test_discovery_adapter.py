@@ -1,0 +1,273 @@
+"""Between discovery's thread and the ledger, on real folders."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+
+import anyio
+import pytest
+from anyio import to_thread
+
+from rootsd.core.catalog import Catalog
+from rootsd.core.errors import NotPresent, RefusedPlace
+from rootsd.core.inputs import Approve, Fact, ProjectGone, ProjectObserved, ProjectUnsafe
+from rootsd.core.model import LapseReason, Parent, Presence, Project, ProjectKind
+from rootsd.core.paths import RefusedPlaces
+from rootsd.daemon.discovery_adapter import DiscoveryAdapter
+from rootsd.discovery.engine import DiscoveryEngine
+from rootsd.disk.safety import explain_alias
+from rootsd.state.ledger import Ledger
+from rootsd.wire.daemon import ScanProgressItem
+from support.decisions import NOON, PERSON
+from support.fakes import HANG_GUARD, FakeSaver, FakeVerifier, no_expiries
+from support.repos import fake_repository, git, make_repository, raw
+
+
+@asynccontextmanager
+async def surveying(
+    home: Path, *parents: Path, saver: FakeSaver | None = None
+) -> AsyncIterator[tuple[DiscoveryAdapter, Ledger]]:
+    places = RefusedPlaces(raw(home))
+    ledger = Ledger(
+        Catalog.of((), (), places, 1),
+        saver or FakeSaver(),
+        FakeVerifier(),
+        expiries=no_expiries(),
+        now=lambda: NOON,
+    )
+    surveyor = DiscoveryAdapter(ledger)
+    async with anyio.create_task_group() as group:
+        group.start_soon(surveyor.take_in)
+        group.start_soon(surveyor.follow_roots)
+        surveyor.start([Parent(raw(parent)) for parent in parents])
+        try:
+            with anyio.fail_after(HANG_GUARD):
+                yield surveyor, ledger
+        finally:
+            group.cancel_scope.cancel()
+            with anyio.CancelScope(shield=True):
+                await to_thread.run_sync(surveyor.stop)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    home = tmp_path / "home"
+    (home / "src").mkdir(parents=True)
+    return home
+
+
+async def test_all_that_a_scan_sees_is_in_the_catalogue_when_it_returns(home: Path) -> None:
+    for name in ("one", "two"):
+        make_repository(home / "src" / name)
+    async with surveying(home, home / "src") as (surveyor, ledger):
+        cost = await surveyor.scan(None, None)
+        assert sorted(ledger.catalog.projects) == [
+            raw(home / "src" / "one"),
+            raw(home / "src" / "two"),
+        ]
+        assert cost.folders >= 3
+
+
+async def test_a_scan_returns_when_the_projects_of_this_moment_are_in_the_catalog(
+    home: Path,
+) -> None:
+    for name in ("empty", "staged", "remote"):
+        git("init", home / "src" / name)
+    for name in ("staged", "remote"):
+        (home / "src" / name / "file").write_text("a file\n")
+    git("add", "file", cwd=home / "src" / "staged")
+    git("remote", "add", "origin", "https://git.example/one", cwd=home / "src" / "remote")
+    async with surveying(home, home / "src") as (surveyor, ledger):
+        cost = await surveyor.scan(None, None)
+        assert cost.being_made == frozenset()
+        known = [path.rpartition(b"/")[2] for path in sorted(ledger.catalog.projects)]
+        assert known == [b"empty", b"remote", b"staged"]
+
+
+async def test_a_long_scan_tells_how_far_it_is(home: Path) -> None:
+    make_repository(home / "src" / "one")
+    for number in range(1_200):
+        (home / "src" / f"plain{number}").mkdir()
+    told: list[ScanProgressItem] = []
+    async with surveying(home, home / "src") as (surveyor, _):
+        await surveyor.scan(raw(home / "src"), told.append)
+    assert {progress["parent"] for progress in told} == {str(home / "src")}
+    counts = [progress["folders"] for progress in told]
+    assert counts == sorted(counts)
+    assert counts[-1] > 500
+
+
+async def test_a_parent_that_is_set_later_is_looked_through(home: Path) -> None:
+    make_repository(home / "work" / "three")
+    async with surveying(home, home / "src") as (surveyor, ledger):
+        surveyor.set_parents([Parent(raw(home / "work"))])
+        await surveyor.scan(None, None)
+        assert list(ledger.catalog.projects) == [raw(home / "work" / "three")]
+        [status] = surveyor.parent_status(ledger.catalog)
+        assert (status["path"], status["projects"]) == (str(home / "work"), 1)
+
+
+async def test_a_folder_outside_every_parent_is_taken_in_when_it_is_named(home: Path) -> None:
+    elsewhere = make_repository(home / "elsewhere")
+    async with surveying(home, home / "src") as (surveyor, ledger):
+        await surveyor.propose(raw(elsewhere))
+        assert raw(elsewhere) in ledger.catalog.projects
+
+
+async def test_what_would_be_proposed_is_foreseen_and_not_taken_in(home: Path) -> None:
+    elsewhere = make_repository(home / "elsewhere")
+    async with surveying(home, home / "src") as (surveyor, ledger):
+        assert (await surveyor.foresee(raw(elsewhere))).kind is ProjectKind.GIT
+        with pytest.raises(NotPresent, match="no folder"):
+            await surveyor.foresee(raw(home / "nowhere"))
+        with pytest.raises(RefusedPlace, match="home"):
+            await surveyor.foresee(raw(home))
+        assert not ledger.catalog.projects
+
+
+async def test_a_look_takes_nothing_in(home: Path) -> None:
+    elsewhere = make_repository(home / "elsewhere")
+    async with surveying(home, home / "src") as (surveyor, ledger):
+        seen = await surveyor.look(raw(elsewhere))
+        assert isinstance(seen, ProjectObserved)
+        assert seen.kind is ProjectKind.GIT
+        assert isinstance(await surveyor.look(raw(home / "nowhere")), ProjectGone)
+        await surveyor.scan(None, None)
+        assert not ledger.catalog.projects
+
+
+async def test_what_can_be_no_project_is_refused_with_the_reason(home: Path) -> None:
+    async with surveying(home, home / "src") as (surveyor, ledger):
+        with pytest.raises(NotPresent, match="no folder"):
+            await surveyor.propose(raw(home / "nowhere"))
+        with pytest.raises(RefusedPlace, match="home"):
+            await surveyor.propose(raw(home))
+        assert not ledger.catalog.projects
+
+
+async def test_a_system_folder_under_another_name_is_not_proposed(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = make_repository(home / "one")
+    monkeypatch.setattr(
+        "rootsd.daemon.discovery_adapter.explain_alias",
+        partial(explain_alias, places=[raw(home / "alias")]),
+    )
+    (home / "alias").symlink_to("one")
+    async with surveying(home, home / "src") as (surveyor, ledger):
+        with pytest.raises(RefusedPlace, match="alias under another name"):
+            await surveyor.propose(raw(one))
+        assert not ledger.catalog.projects
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+async def test_the_death_of_discovery_is_told_in_the_loop(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(_self: DiscoveryEngine) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(DiscoveryEngine, "tick", broken)
+    died = anyio.Event()
+    catalog = Catalog.of((), (), RefusedPlaces(raw(home)), 1)
+    ledger = Ledger(
+        catalog, FakeSaver(), FakeVerifier(()), expiries=no_expiries(), now=lambda: NOON
+    )
+    surveyor = DiscoveryAdapter(ledger, died.set)
+    surveyor.start([Parent(raw(home / "src"))])
+    with anyio.fail_after(HANG_GUARD):
+        await died.wait()
+    await to_thread.run_sync(surveyor.stop)
+
+
+async def test_a_root_that_is_removed_leaves_the_published_set(home: Path) -> None:
+    one = make_repository(home / "src" / "one")
+    async with surveying(home, home / "src") as (surveyor, ledger):
+        await surveyor.scan(None, None)
+        seen = ledger.catalog.projects[raw(one)].sighting.identity
+        assert seen is not None
+        await ledger.obey([Approve(raw(one), seen, PERSON)])
+        assert list(ledger.catalog.roots) == [raw(one)]
+        gone = ledger.revision
+        await to_thread.run_sync(shutil.rmtree, one)
+        while ledger.catalog.roots:
+            gone = (await ledger.wait_past(gone)).revision
+
+
+async def _until(ledger: Ledger, is_so: Callable[[Project], bool], path: Path) -> None:
+    catalog = ledger.catalog
+    while not is_so(catalog.projects[raw(path)]):
+        catalog = await ledger.another(catalog)
+
+
+async def test_a_root_that_is_gone_lapses_as_soon_as_something_else_takes_its_place(
+    home: Path,
+) -> None:
+    one = make_repository(home / "src" / "one")
+    async with surveying(home, home / "src") as (surveyor, ledger):
+        await surveyor.scan(None, None)
+        seen = ledger.catalog.projects[raw(one)].sighting.identity
+        await ledger.obey([Approve(raw(one), seen, PERSON)])
+        one.rename(home / "away")
+        await _until(ledger, lambda known: known.sighting.presence is Presence.MISSING, one)
+        assert not ledger.catalog.projects[raw(one)].ruling.is_lapsed
+        one.symlink_to(home / "away")
+        await _until(ledger, lambda known: known.ruling.is_lapsed, one)
+        assert ledger.catalog.roots == {}
+
+
+async def test_a_parent_that_is_missing_is_shown_with_its_reason(home: Path) -> None:
+    async with surveying(home, home / "later") as (surveyor, ledger):
+        await surveyor.scan(None, None)
+        [status] = surveyor.parent_status(ledger.catalog)
+        assert status["state"] == "missing"
+        assert surveyor.degraded()
+
+
+async def test_many_observations_are_taken_in_by_parts_and_no_hazard_after_its_sighting(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rootsd.daemon.discovery_adapter._BATCH", 5)
+    for number in range(8):
+        fake_repository(home / "src" / "open" / f"r{number}")
+    (home / "src" / "open").chmod(0o777)
+    batches: list[list[Fact]] = []
+    async with surveying(home, home / "src") as (surveyor, ledger):
+        take_in = ledger.take_in
+
+        async def recorded(facts: Iterable[Fact]) -> None:
+            batches.append(list(facts))
+            await take_in(batches[-1])
+
+        monkeypatch.setattr(ledger, "take_in", recorded)
+        await surveyor.scan(None, None)
+    assert [len(batch) for batch in batches] == [6, 6, 4]
+    for batch in batches:
+        for sighting, hazard in zip(batch[::2], batch[1::2], strict=True):
+            assert isinstance(sighting, ProjectObserved)
+            assert hazard == ProjectUnsafe(sighting.path, LapseReason.EXPOSED)
+
+
+async def test_others_have_their_turn_while_many_observations_are_taken_in(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rootsd.daemon.discovery_adapter._BATCH", 2)
+    for number in range(8):
+        fake_repository(home / "src" / f"r{number}")
+    async with surveying(home, home / "src") as (surveyor, ledger):
+        take_in = ledger.take_in
+        order: list[str] = []
+
+        async def recorded(facts: Iterable[Fact]) -> None:
+            order.append("batch")
+            asyncio.get_running_loop().call_soon(order.append, "another")
+            await take_in(facts)
+
+        monkeypatch.setattr(ledger, "take_in", recorded)
+        await surveyor.scan(None, None)
+    assert order == ["batch", "another"] * 4

@@ -1,0 +1,180 @@
+"""What the supervisor is told of a daemon that is well, and of one that is not."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import anyio
+import pytest
+from anyio import to_thread
+
+from rootsd.core.errors import DaemonUnreachable, RootsdError
+from rootsd.daemon.health import HealthReporter, check_daemon
+from rootsd.service.notify import ServiceNotifier
+from rootsd.system.ipc.acceptor import Acceptor
+from rootsd.system.ipc.listener import Listener, listen
+from support.decisions import approved, project
+from support.fakes import HANG_GUARD, DiskRefuses, World, approve
+
+QUICK = 0.01
+
+
+@pytest.fixture
+def ends() -> Iterator[tuple[socket.socket, socket.socket]]:
+    """The daemon's end of the line and the supervisor's."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+    theirs.settimeout(HANG_GUARD)
+    with ours, theirs:
+        yield ours, theirs
+
+
+async def hear(theirs: socket.socket) -> str:
+    return (await to_thread.run_sync(theirs.recv, 4096)).decode()
+
+
+async def well() -> None:
+    """Find nothing wrong."""
+
+
+@asynccontextmanager
+async def telling(health: HealthReporter) -> AsyncIterator[None]:
+    async with anyio.create_task_group() as group:
+        group.start_soon(health.keep_telling)
+        with anyio.fail_after(HANG_GUARD):
+            yield
+        group.cancel_scope.cancel()
+
+
+async def test_the_status_follows_what_is_published(
+    ends: tuple[socket.socket, socket.socket],
+) -> None:
+    ours, theirs = ends
+    world = World(approved(1), project(2))
+    health = HealthReporter(ServiceNotifier(ours), world.ledger, clients=lambda: 3, check=well)
+    async with telling(health):
+        assert await hear(theirs) == "STATUS=1 published, 1 pending, 3 connected"
+        await world.ledger.obey([approve(2)])
+        assert await hear(theirs) == "STATUS=2 published, 0 pending, 3 connected"
+
+
+async def test_the_watchdog_is_fed_again_and_again(
+    ends: tuple[socket.socket, socket.socket],
+) -> None:
+    ours, theirs = ends
+    health = HealthReporter(
+        ServiceNotifier(ours, QUICK), World().ledger, clients=lambda: 0, check=well
+    )
+    async with telling(health):
+        heard = [await hear(theirs) for _ in range(4)]
+    assert heard.count("WATCHDOG=1") == 3
+    assert len([word for word in heard if word.startswith("STATUS=")]) == 1
+
+
+@pytest.mark.parametrize("wrong", [RootsdError("the store cannot be read"), OSError("no socket")])
+async def test_it_is_not_fed_while_something_is_wrong_and_is_again_afterwards(
+    ends: tuple[socket.socket, socket.socket],
+    caplog: pytest.LogCaptureFixture,
+    wrong: Exception,
+) -> None:
+    ours, theirs = ends
+    checks = 0
+
+    async def check() -> None:
+        nonlocal checks
+        checks += 1
+        if checks <= 3:
+            raise wrong
+
+    world = World()
+    health = HealthReporter(
+        ServiceNotifier(ours, QUICK), world.ledger, clients=lambda: 0, check=check
+    )
+    async with telling(health):
+        assert (await hear(theirs)).startswith("STATUS=")
+        assert await hear(theirs) == "WATCHDOG=1"
+    assert checks >= 4
+    assert caplog.text.count(f"not fed: {wrong}") == 3
+
+
+async def test_a_check_that_does_not_come_back_is_silence(
+    ends: tuple[socket.socket, socket.socket],
+) -> None:
+    ours, theirs = ends
+    begun = anyio.Event()
+
+    async def check() -> None:
+        begun.set()
+        await anyio.Event().wait()
+
+    world = World(project(1))
+    health = HealthReporter(
+        ServiceNotifier(ours, QUICK), world.ledger, clients=lambda: 0, check=check
+    )
+    async with telling(health):
+        await begun.wait()
+        assert (await hear(theirs)).startswith("STATUS=")
+        await world.ledger.obey([approve(1)])  # the loop turns, and yet:
+        assert (await hear(theirs)).startswith("STATUS=1")
+    theirs.settimeout(0)
+    with pytest.raises(BlockingIOError):
+        theirs.recv(1)
+
+
+async def test_where_nobody_listens_nothing_is_looked_at() -> None:
+    async def check() -> None:
+        raise AssertionError("looked")
+
+    with anyio.fail_after(HANG_GUARD):
+        await HealthReporter(
+            ServiceNotifier(), World().ledger, clients=lambda: 0, check=check
+        ).keep_telling()
+
+
+def able() -> None:
+    """Read from the store."""
+
+
+def unable() -> None:
+    """Fail to."""
+    raise DiskRefuses("cannot be read")
+
+
+@pytest.fixture
+def listener(tmp_path: Path) -> Iterator[Listener]:
+    with listen(bytes(tmp_path / "run" / "ctl" / "control.sock")) as listener:
+        yield listener
+
+
+async def test_a_daemon_that_accepts_and_ends_connections_is_well(listener: Listener) -> None:
+    async def serve(stream: anyio.abc.SocketStream, *_: object) -> None:
+        async with stream:
+            async for _data in stream:
+                pass
+
+    with anyio.fail_after(HANG_GUARD):
+        async with anyio.create_task_group() as group:
+            group.start_soon(Acceptor(listener.socket, serve).serve)
+            await check_daemon(World().ledger, able, lambda: listener.path)
+            group.cancel_scope.cancel()
+
+
+async def test_one_that_does_not_accept_is_not(
+    listener: Listener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rootsd.daemon.health._ACCEPT_PATIENCE_S", QUICK)
+    with pytest.raises(TimeoutError):
+        await check_daemon(World().ledger, able, lambda: listener.path)
+
+
+async def test_one_whose_socket_is_gone_is_not(listener: Listener) -> None:
+    listener.close()
+    with pytest.raises(DaemonUnreachable):
+        await check_daemon(World().ledger, able, lambda: listener.path)
+
+
+async def test_one_that_cannot_read_its_store_is_not(listener: Listener) -> None:
+    with pytest.raises(DiskRefuses):
+        await check_daemon(World().ledger, unable, lambda: listener.path)

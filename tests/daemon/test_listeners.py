@@ -1,0 +1,152 @@
+"""The daemon's sockets lose their names, and get new ones."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import anyio
+import pytest
+from anyio.abc import SocketStream
+
+from rootsd.core.errors import Busy
+from rootsd.daemon.listeners import RunFolderClaim, SocketListeners, fallback_folders
+from rootsd.system.ipc.connect import NotRunning, connect
+from rootsd.system.lock import DaemonLock, LockRecord
+from rootsd.system.private_files import NotPrivate
+from rootsd.system.runtime_dir import RuntimeDir, find_runtime_dir
+from support.daemons import HANG_GUARD, ask, running
+
+pytestmark = pytest.mark.needs("linux")
+
+RECORD = LockRecord(os.getpid(), "1.2.3", {})
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    return tmp_path
+
+
+async def echo(stream: SocketStream, *_: object) -> None:
+    """Answer until the peer leaves."""
+    async with stream:
+        async for data in stream:
+            await stream.send(data)
+
+
+def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[RuntimeDir, RuntimeDir]:
+    """The runtime folder, and where clients look next."""
+    both = RuntimeDir(bytes(tmp_path / "run")), RuntimeDir(bytes(tmp_path / "state" / "run"))
+    monkeypatch.setattr("rootsd.system.runtime_dir.find_runtime_dirs", lambda: both)
+    return both
+
+
+async def reach(path: bytes) -> None:
+    """Return once somebody listens there."""
+    with anyio.fail_after(HANG_GUARD):
+        while True:
+            try:
+                connect(path).close()
+            except NotRunning:
+                await anyio.lowlevel.checkpoint()
+            else:
+                return
+
+
+async def test_where_the_folder_cannot_be_made_anew_clients_are_awaited_in_the_next_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = places(tmp_path, monkeypatch)
+    assert fallback_folders() == [second.path]
+    assert os.stat(second.path).st_mode & 0o777 == 0o700
+    with DaemonLock.acquire(tmp_path / "run", RECORD) as lock:
+        claim = RunFolderClaim(first, lock, RECORD)
+        with SocketListeners(claim, control=echo, mcp=echo) as listening:
+            async with anyio.create_task_group() as group:
+                group.start_soon(listening.serve)
+                shutil.rmtree(tmp_path / "run")
+                (tmp_path / "run").touch()  # nobody can make a folder there now
+                await reach(second.mcp_socket)
+                await reach(second.control_socket)
+                assert listening.control_path == second.control_socket
+                # No other daemon may take that folder from now on.
+                with pytest.raises(Busy, match="another rootsd"):
+                    DaemonLock.acquire(tmp_path / "state" / "run", RECORD)
+                (tmp_path / "run").unlink()
+                shutil.rmtree(tmp_path / "state" / "run")
+                await reach(first.mcp_socket)
+                group.cancel_scope.cancel()
+    assert not list(tmp_path.rglob("*.sock"))  # noqa: ASYNC240 - nothing runs beside it
+
+
+async def test_where_another_daemon_is_at_work_nothing_is_taken_from_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = places(tmp_path, monkeypatch)
+    fallback_folders()
+    with (
+        DaemonLock.acquire(tmp_path / "run", RECORD) as lock,
+        DaemonLock.acquire(tmp_path / "state" / "run", RECORD),
+        SocketListeners(RunFolderClaim(first, lock, RECORD), control=echo, mcp=echo) as listening,
+        anyio.fail_after(HANG_GUARD),
+    ):
+        async with anyio.create_task_group() as group:
+            group.start_soon(listening.serve)
+            await reach(first.mcp_socket)
+            shutil.rmtree(tmp_path / "run")
+            (tmp_path / "run").touch()
+        # It returned, since there was no place left.
+        with pytest.raises(NotRunning):
+            connect(second.mcp_socket)
+
+
+async def test_of_two_sockets_none_stays_where_one_cannot_be_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, _ = places(tmp_path, monkeypatch)
+    with DaemonLock.acquire(tmp_path / "run", RECORD) as lock:
+        (tmp_path / "run" / "pub").touch()
+        with pytest.raises(NotPrivate):
+            SocketListeners(RunFolderClaim(first, lock, RECORD), control=echo, mcp=echo)
+        with pytest.raises(NotRunning):
+            connect(first.control_socket)
+
+
+def test_a_refuge_that_others_may_enter_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, second = places(tmp_path, monkeypatch)
+    os.makedirs(second.path, mode=0o755)
+    assert fallback_folders() == []
+
+
+@pytest.mark.parametrize("lost", ["pub/mcp.sock", "ctl/control.sock", "pub", "ctl"])
+def test_what_leads_to_its_sockets_is_made_anew(home: Path, rootsd_dir: Path, lost: str) -> None:
+    with running(home) as daemon, connect(find_runtime_dir().mcp_socket) as session:
+        place = rootsd_dir / "run" / lost
+        if place.is_dir():
+            shutil.rmtree(place)
+        else:
+            place.unlink()
+        assert daemon.stderr
+        assert any("they have new ones" in line for line in daemon.stderr)
+        assert ask("status").returncode == 0
+        for path in (find_runtime_dir().mcp_socket, find_runtime_dir().control_socket):
+            connect(path).close()
+        session.settimeout(HANG_GUARD)
+        session.sendall(b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n')
+        assert b'"id":1' in session.recv(4096), "who was connected stays so"
+        daemon.terminate()
+        assert daemon.wait(HANG_GUARD) == 0
+    assert not list((rootsd_dir / "run").glob("*/*.sock"))
+
+
+def test_where_nothing_can_be_made_anew_it_ends_as_a_failure(home: Path, rootsd_dir: Path) -> None:
+    with running(home) as daemon:
+        # A file where the folder was; and confined, it may not make another beside it.
+        (rootsd_dir / "run").rename(home / "old")
+        (rootsd_dir / "run").touch()
+        _, told = daemon.communicate(timeout=HANG_GUARD)
+    assert daemon.returncode == 1
+    assert "nobody can find the daemon any more" in told

@@ -1,0 +1,292 @@
+"""The daemon as a process: its locks, its signals, its end."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from rootsd.service import launcher, start_record
+from rootsd.service.launcher import StartFailed
+from rootsd.state.store.revisions import REVISIONS_NAME
+from rootsd.system.ipc.connect import connect
+from rootsd.system.lock import DaemonLock, LockRecord
+from rootsd.system.runtime_dir import find_runtime_dir
+from support.daemons import HANG_GUARD, START, ask, running
+from support.repos import fake_repository
+from support.supervising import supervisor
+from support.unguarded import NO_GUARD
+from support.until import until
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    (tmp_path / "src").mkdir()
+    return tmp_path
+
+
+def configure(rootsd_dir: Path, text: str) -> None:
+    (rootsd_dir / "config").mkdir(parents=True, exist_ok=True)
+    (rootsd_dir / "config" / "config.toml").write_text(text)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_it_cleanly_and_takes_its_sockets_away(
+    home: Path, rootsd_dir: Path, number: signal.Signals
+) -> None:
+    with running(home) as daemon:
+        assert (rootsd_dir / "run" / "pub" / "mcp.sock").is_socket()
+        daemon.send_signal(number)
+        assert daemon.wait(HANG_GUARD) == 0
+    assert not (rootsd_dir / "run" / "pub" / "mcp.sock").exists()
+    assert not (rootsd_dir / "run" / "ctl" / "control.sock").exists()
+
+
+def test_further_signals_do_not_disturb_its_end(home: Path) -> None:
+    with running(home) as daemon:
+        for _ in range(20):
+            daemon.send_signal(signal.SIGINT)
+        assert daemon.wait(HANG_GUARD) == 0
+
+
+def test_without_its_helper_it_goes_on_and_says_so(home: Path) -> None:
+    with running(home):
+        status = json.loads(ask("status", "--json").stdout)
+    assert any("helper process could not be started: a test" in t for t in status["degraded"])
+
+
+def test_a_second_one_on_the_same_folders_is_refused_and_the_first_goes_on(home: Path) -> None:
+    with running(home):
+        second = subprocess.run(
+            [sys.executable, "-c", f"{START}start(None)"],
+            env={**os.environ, "HOME": str(home)},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=HANG_GUARD,
+        )
+        assert second.returncode != 0
+        assert "Busy" in second.stderr
+        assert ask("status").returncode == 0
+
+
+def test_sighup_reads_the_configuration_again(home: Path, rootsd_dir: Path) -> None:
+    with running(home) as daemon:
+        configure(rootsd_dir, f'[[parent]]\npath = "{home / "src"}"\n')
+        daemon.send_signal(signal.SIGHUP)
+        parents = until(lambda: json.loads(ask("status", "--json").stdout)["parents"])
+        assert [parent["path"] for parent in parents] == [str(home / "src")]
+
+
+def test_a_damaged_configuration_at_sighup_changes_nothing(home: Path, rootsd_dir: Path) -> None:
+    configure(rootsd_dir, f'[[parent]]\npath = "{home / "src"}"\n')
+    with running(home) as daemon:
+        configure(rootsd_dir, "[[parent]\n")
+        daemon.send_signal(signal.SIGHUP)
+        assert ask("scan").returncode == 0
+        daemon.terminate()
+        _, log = daemon.communicate(timeout=HANG_GUARD)
+        assert daemon.returncode == 0
+    assert "config.toml" in log
+
+
+def is_served() -> bool:
+    """Whether one more connection of this process is answered, while the others stay open."""
+    client = connect(find_runtime_dir().mcp_socket)
+    client.settimeout(HANG_GUARD)
+    with suppress(ConnectionError):
+        client.sendall(b'{"jsonrpc":"2.0","id":1,"method":"roots/list"}\n')
+        if client.recv(1) == b"{":
+            OPEN.append(client)
+            return True
+    client.close()
+    return False
+
+
+OPEN: list[socket.socket] = []
+
+
+@pytest.fixture
+def hang_up() -> Iterator[None]:
+    """Closes what `is_served` left open."""
+    yield
+    while OPEN:
+        OPEN.pop().close()
+
+
+def test_mcp_connections_are_capped_as_configured_and_anew_at_sighup(
+    home: Path, rootsd_dir: Path, hang_up: None
+) -> None:
+    configure(rootsd_dir, "[sessions]\nmax_connections_per_process = 2\n")
+    with running(home) as daemon:
+        assert [is_served() for _ in range(3)] == [True, True, False]
+        configure(rootsd_dir, "[sessions]\nmax_connections_per_process = 5\n")
+        daemon.send_signal(signal.SIGHUP)
+        assert until(is_served)
+        assert [is_served() for _ in range(3)] == [True, True, False]
+
+
+def test_more_connections_than_files_may_be_open_are_said_to_be_too_many(
+    home: Path, rootsd_dir: Path
+) -> None:
+    configure(rootsd_dir, "[sessions]\nmax_connections = 2000\n")
+    little = "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (256, 900))"
+    with running(home, little):
+        assert "allows 900 open files" in ask("status", "--json").stdout
+    with running(home):
+        assert "open files" not in ask("status", "--json").stdout
+
+
+def test_its_supervisor_is_told_of_its_whole_life(
+    home: Path, rootsd_dir: Path, tmp_path: Path
+) -> None:
+    with supervisor(tmp_path) as supervising:
+        line = {"NOTIFY_SOCKET": supervising.address, "WATCHDOG_USEC": "100000"}
+        with running(home, **line) as daemon:
+            assert supervising.hear() == {"READY": "1"}
+            assert (rootsd_dir / "run" / "pub" / "mcp.sock").is_socket()
+            assert supervising.hear_of("STATUS") == "0 published, 0 pending, 0 connected"
+            for _ in range(3):
+                assert supervising.hear_of("WATCHDOG") == "1"
+            configure(rootsd_dir, "[[parent]\n")  # a reload that fails is over, too
+            for _ in range(2):
+                daemon.send_signal(signal.SIGHUP)
+                assert int(supervising.hear_of("MONOTONIC_USEC"))
+                assert supervising.hear_of("READY") == "1"
+            daemon.terminate()
+            assert supervising.hear_of("STOPPING") == "1"
+            assert daemon.wait(HANG_GUARD) == 0
+
+
+def test_a_watchdog_is_not_fed_by_a_daemon_whose_socket_nobody_serves(
+    home: Path, rootsd_dir: Path, tmp_path: Path
+) -> None:
+    with supervisor(tmp_path) as supervising:
+        line = {"NOTIFY_SOCKET": supervising.address, "WATCHDOG_USEC": "100000"}
+        with running(home, **line) as daemon, socket.socket(socket.AF_UNIX) as stale:
+            assert supervising.hear_of("WATCHDOG") == "1"
+            stale.bind(str(home / "stale"))
+            (home / "stale").rename(rootsd_dir / "run" / "ctl" / "control.sock")
+            assert daemon.stderr
+            assert any("the watchdog is not fed" in line for line in daemon.stderr)
+            daemon.terminate()
+            assert daemon.wait(HANG_GUARD) == 0
+
+
+BROKEN = """
+import sys
+from rootsd.daemon.main import run
+from rootsd.discovery.engine import DiscoveryEngine
+from rootsd.helper.client import UnavailableHelper
+from rootsd.system.places import find_places
+
+def broken(explorer):
+    raise ZeroDivisionError("a bug")
+
+DiscoveryEngine.tick = broken
+sys.exit(run(find_places(), helper=UnavailableHelper('a test'), ready_fd=None))
+"""
+
+
+def test_a_bug_in_discovery_ends_it_as_a_failure_that_the_log_explains(home: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", BROKEN],
+        env={**os.environ, "HOME": str(home)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=HANG_GUARD,
+    )
+    assert done.returncode == 1
+    assert "ZeroDivisionError: a bug" in done.stderr
+    assert "CRITICAL a bug ended discovery" in done.stderr
+
+
+def test_one_that_comes_up_after_a_down_ends_again(home: Path, rootsd_dir: Path) -> None:
+    """A bridge may have started it while `down` looked for one and met none."""
+    recipe = start_record.make_start_record(os.fsencode(rootsd_dir / "state" / "log"))
+    here = replace(
+        recipe,
+        command=recipe.command[:-1],  # without --detach, its end is waited for
+        environment={**recipe.environment, "HOME": str(home)},
+    )
+    start_record.save_start_record(here)
+    start_record.mark_stopped()
+    with pytest.raises(StartFailed, match="stopped by rootsd down"):
+        launcher.launch(here, HANG_GUARD)
+    with DaemonLock.acquire(rootsd_dir / "state", LockRecord(os.getpid(), "test", {})):
+        pass
+
+
+def test_the_revision_grows_across_restarts_and_a_clock_that_was_set_back(
+    home: Path, rootsd_dir: Path
+) -> None:
+    seen = []
+    for _ in range(3):
+        with running(home) as daemon:
+            seen.append(json.loads(ask("status", "--json").stdout)["revision"])
+            daemon.kill()
+        later = int((rootsd_dir / "state" / REVISIONS_NAME).read_text()) + 10**10
+        (rootsd_dir / "state" / REVISIONS_NAME).write_text(f"{later}")  # as if from tomorrow
+    assert seen[0] > 1
+    assert all(later - earlier > 10**10 for earlier, later in pairwise(seen))
+
+
+def test_before_anybody_speaks_mcp_the_sdk_is_not_loaded(home: Path) -> None:
+    with running(home) as daemon:
+        maps = Path(f"/proc/{daemon.pid}/maps")
+        if maps.exists():
+            assert "pydantic_core" not in maps.read_text()
+        assert ask("status").returncode == 0
+
+
+def test_what_was_decided_is_backed_up_at_the_next_start(home: Path, rootsd_dir: Path) -> None:
+    git = home / "src" / "one" / ".git"
+    (git / "objects").mkdir(parents=True)
+    (git / "refs").mkdir()
+    (git / "HEAD").write_text("ref: refs/heads/main\n")
+    configure(rootsd_dir, f'{NO_GUARD}[[parent]]\npath = "{home / "src"}"\n')
+    backups = rootsd_dir / "state" / "backups"
+    with running(home) as daemon:
+        assert ask("scan").returncode == 0
+        denied = ask("deny", str(home / "src" / "one"))
+        assert denied.returncode == 0, denied.stderr
+        daemon.send_signal(signal.SIGTERM)
+        assert daemon.wait(HANG_GUARD) == 0
+    for of_the_guard in backups.glob("*"):
+        of_the_guard.unlink()
+    with running(home):
+        assert len(until(lambda: list(backups.glob("decisions-*.db")))) == 1
+
+
+def test_a_root_in_a_place_that_the_configuration_comes_to_refuse_is_withdrawn(
+    home: Path, rootsd_dir: Path
+) -> None:
+    for name in ("one", "two"):
+        fake_repository(home / "src" / name)
+    parent = f"[[parent]]\npath = '{home}/src'\n"
+    configure(rootsd_dir, NO_GUARD + parent)
+    with running(home):
+        ask("scan")
+        assert ask("approve", "one", "two").returncode == 0
+    configure(rootsd_dir, parent + f"[roots]\nrefuse = ['{home}/src/one']\n")
+    with running(home):
+        assert ask("ls", "--published", "--paths").stdout == f"{home}/src/two\n"
+        refused = ask("approve", "one")
+        assert refused.returncode == 1
+        assert "the configuration refuses it" in refused.stderr
+        configure(rootsd_dir, parent + f"[roots]\nrefuse = ['{home}/src']\n")
+        assert ask("parent", "set", f"{home}/src", "--depth", "3").returncode == 78
+        configure(rootsd_dir, f"[roots]\nrefuse = ['{home}/src']\n")
+        ask("parent", "add", f"{home}")
+        assert ask("ls", "--published", "--paths").stdout == ""

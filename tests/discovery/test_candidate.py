@@ -1,0 +1,122 @@
+"""What may be concluded of a state depends on how the candidate came, and on what was seen."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from rootsd.core.model import IncompleteReason, ProjectKind
+from rootsd.discovery.candidates import Arrival, Candidate, is_marker_old
+from rootsd.vcs.base import CompleteProject, PendingProject, Stage
+from rootsd.vcs.folder import OpenProject
+from support.repos import fake_repository, git, raw
+
+GIT, HG, PROJECT = ProjectKind.GIT, ProjectKind.HG, ProjectKind.PROJECT
+PARTLY = IncompleteReason.NOT_CHECKED_OUT
+
+
+def _candidate(path: Path, kind: ProjectKind = GIT, arrival: Arrival = Arrival.MADE) -> Candidate:
+    return Candidate(raw(path), kind, arrival, quiet_since=0.0)
+
+
+def _doubt(candidate: Candidate, state: CompleteProject | PendingProject) -> Stage | None:
+    with OpenProject(candidate.path) as look:
+        return candidate.doubt(state, look)
+
+
+def _conclusion(candidate: Candidate, stage: Stage) -> IncompleteReason | None:
+    with OpenProject(candidate.path) as look:
+        return candidate.conclusion(stage, look)
+
+
+def _is_whole(candidate: Candidate) -> bool:
+    with OpenProject(candidate.path) as look:
+        return candidate.is_whole_copy(look)
+
+
+@pytest.mark.parametrize("arrival", [Arrival.FOUND, Arrival.MOVED])
+def test_what_was_there_or_came_as_a_whole_is_taken_at_its_word(
+    tmp_path: Path, arrival: Arrival
+) -> None:
+    candidate = _candidate(tmp_path, HG, arrival)
+    assert _doubt(candidate, CompleteProject(HG)) is None
+    assert _doubt(candidate, PendingProject(HG, Stage.OTHER)) is Stage.OTHER
+
+
+def test_what_is_made_is_a_copy_until_its_maker_is_seen(tmp_path: Path) -> None:
+    candidate = _candidate(fake_repository(tmp_path / "one"))
+    assert _doubt(candidate, CompleteProject(GIT)) is Stage.COPYING
+    candidate.maker_seen = True
+    assert _doubt(candidate, CompleteProject(GIT)) is None
+
+
+def test_other_tools_may_write_after_the_last_sign(tmp_path: Path) -> None:
+    candidate = _candidate(tmp_path, HG)
+    assert _doubt(candidate, CompleteProject(HG)) is Stage.COPYING
+    candidate.maker_seen = True
+    assert _doubt(candidate, CompleteProject(HG)) is Stage.SETTLING
+    assert _conclusion(candidate, Stage.SETTLING) is None
+
+
+def test_a_project_file_and_a_worktree_know_no_maker(tmp_path: Path) -> None:
+    assert _doubt(_candidate(tmp_path, PROJECT), CompleteProject(PROJECT)) is Stage.PROJECT_FILE
+    tree = ProjectKind.GIT_WORKTREE
+    assert _doubt(_candidate(tmp_path, tree), CompleteProject(tree)) is None
+
+
+def test_a_copy_is_whole_if_it_has_all_that_it_names(tmp_path: Path) -> None:
+    candidate = _candidate(fake_repository(tmp_path / "one"))
+    assert not _is_whole(candidate)
+    candidate.stage = Stage.COPYING
+    assert _is_whole(candidate)
+    assert _conclusion(candidate, Stage.COPYING) is None
+    (tmp_path / "one" / ".git" / "index").write_bytes(b"DIRC")
+    assert not _is_whole(candidate)
+    assert _conclusion(candidate, Stage.COPYING) is IncompleteReason.INTERRUPTED
+
+
+def test_only_what_was_given_up_for_its_stage_stays_given_up_in_it(tmp_path: Path) -> None:
+    candidate = _candidate(tmp_path)
+    candidate.stage = Stage.FETCHING
+    assert not candidate.stays_given_up(Stage.FETCHING)
+    candidate.given_up = IncompleteReason.INTERRUPTED
+    assert candidate.stays_given_up(Stage.FETCHING)
+    assert not candidate.stays_given_up(Stage.NEGOTIATING)
+    candidate.stage = Stage.COPYING
+    assert not candidate.stays_given_up(Stage.COPYING)
+
+
+def test_files_without_an_index_are_a_part_and_nothing_at_all_is_none(tmp_path: Path) -> None:
+    candidate = _candidate(tmp_path)
+    assert _conclusion(candidate, Stage.FILES_BEFORE_INDEX) is PARTLY
+    assert _conclusion(candidate, Stage.NOT_CHECKED_OUT) is None
+    assert _conclusion(candidate, Stage.UNBORN) is None
+    assert _conclusion(candidate, Stage.LOCKED) is IncompleteReason.LOCKED
+
+
+def test_a_marker_grows_old(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_repository(tmp_path)
+    assert not is_marker_old(raw(tmp_path), GIT)
+    later = time.time() + 60
+    monkeypatch.setattr(time, "time", lambda: later)
+    assert is_marker_old(raw(tmp_path), GIT)
+    assert not is_marker_old(raw(tmp_path / "none"), GIT)
+
+
+def test_an_index_before_its_branch_is_a_part_if_anything_of_it_lacks(tmp_path: Path) -> None:
+    repository = tmp_path / "one"
+    git("init", repository)
+    (repository / "file").touch()
+    git("add", ".", cwd=repository)
+    (repository / "other").touch()
+    git("add", ".", cwd=repository)
+    subprocess.run(["cp", "-r", repository, tmp_path / "copy"], check=True)
+    copy = _candidate(tmp_path / "copy")
+    assert _conclusion(copy, Stage.STAGED_UNBORN) is None
+    for checkout in (repository, tmp_path / "copy"):
+        (checkout / "file").unlink()
+    assert _conclusion(copy, Stage.STAGED_UNBORN) is PARTLY
+    assert _conclusion(_candidate(repository), Stage.STAGED_UNBORN) is None

@@ -1,0 +1,294 @@
+"""Whether a project is whole: by its state, by who was seen at work, and by time and processes."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Callable, Collection
+from pathlib import Path
+
+import pytest
+
+from rootsd.core.model import IncompleteReason, ProjectKind
+from rootsd.discovery.candidates import Arrival, CandidateResult, Candidates
+from rootsd.watch.events import FileEventKind, WatchPurpose
+from support.making import Making
+from support.repos import fake_repository, git, raw
+
+GIT, PROJECT = ProjectKind.GIT, ProjectKind.PROJECT
+
+
+@pytest.mark.parametrize("arrival", [Arrival.FOUND, Arrival.MOVED])
+def test_what_is_found_or_moved_here_whole_is_settled_without_a_watch(
+    making: Making, clone: Path, arrival: Arrival
+) -> None:
+    assert making.consider(clone, GIT, arrival) == CandidateResult(raw(clone), GIT)
+    assert making.watcher.count() == 0
+    assert making.candidates.next_due() is None
+
+
+def test_what_is_moved_here_with_a_lock_held_is_followed(making: Making, clone: Path) -> None:
+    (clone / ".git" / "index.lock").touch()
+    assert making.consider(clone, GIT, Arrival.MOVED) is None
+    assert making.watcher.count() > 0
+
+
+def test_a_clone_is_settled_when_git_was_seen_and_the_index_is_there(
+    making: Making, clone: Path
+) -> None:
+    index, lock = clone / ".git" / "index", clone / ".git" / "index.lock"
+    index.rename(lock)
+    assert making.consider(clone, GIT, Arrival.MADE) is None
+    assert making.happen(clone / ".git", "index.lock", FileEventKind.CAME) == []
+    lock.rename(index)
+    assert making.happen(clone / ".git", "index", FileEventKind.CAME, moved=True) == [
+        CandidateResult(raw(clone), GIT)
+    ]
+    assert making.watches() == 0
+    assert making.candidates.next_due() is None  # what it waited for wakes nobody any more
+
+
+def test_a_clone_where_nobody_answers_is_looked_at_again_later(
+    making: Making, clone: Path
+) -> None:
+    (clone / ".git" / "index").rename(clone / ".git" / "index.lock")
+    assert making.consider(clone, GIT, Arrival.MADE) is None
+    making.answers = False
+    (clone / ".git" / "index.lock").rename(clone / ".git" / "index")
+    assert making.happen(clone / ".git", "index", FileEventKind.CAME, moved=True) == []
+    assert making.wait(60) == []
+    making.answers = True
+    assert making.wait(60) == [CandidateResult(raw(clone), GIT)]
+
+
+def test_a_clone_that_was_stopped_is_waited_for(making: Making, clone: Path) -> None:
+    (clone / ".git" / "index").rename(clone / ".git" / "index.lock")
+    making.busy = True
+    assert making.consider(clone, GIT, Arrival.MADE) is None
+    assert making.wait(3600) == []
+    assert len(making.candidates) == 1
+
+
+def test_a_broken_repository_is_given_up_by_a_scan_too(making: Making, tmp_path: Path) -> None:
+    (tmp_path / "one" / ".git").mkdir(parents=True)
+    assert making.consider(tmp_path / "one", GIT, Arrival.FOUND) is None
+    expected = CandidateResult(raw(tmp_path / "one"), GIT, IncompleteReason.NO_HEAD)
+    assert making.wait(5.1) == [expected]
+    assert making.wait(3600) == []
+
+
+@pytest.fixture
+def tomorrow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was made now is a day old: no change time can be set back, so the clock goes ahead."""
+    monkeypatch.setattr(time, "time", lambda: time.time_ns() / 1e9 + 86_400)
+
+
+@pytest.mark.usefixtures("tomorrow")
+def test_what_a_scan_finds_quiet_for_long_is_settled_at_once(
+    making: Making, tmp_path: Path
+) -> None:
+    git("init", tmp_path / "one")
+    assert making.consider(tmp_path / "one", GIT, Arrival.FOUND) == CandidateResult(
+        raw(tmp_path / "one"), GIT
+    )
+    (tmp_path / "two" / ".git").mkdir(parents=True)
+    assert making.consider(tmp_path / "two", GIT, Arrival.FOUND) is None
+    assert making.candidates.due() == [
+        CandidateResult(raw(tmp_path / "two"), GIT, IncompleteReason.NO_HEAD)
+    ]
+    assert making.candidates.next_due() is None
+
+
+@pytest.mark.usefixtures("tomorrow")
+def test_what_a_scan_finds_with_a_process_at_work_is_followed_however_old(
+    making: Making, tmp_path: Path
+) -> None:
+    git("init", tmp_path / "one")
+    git("remote", "add", "origin", "https://example.org/slow", cwd=tmp_path / "one")
+    (tmp_path / "one" / "file").touch()
+    making.busy = True
+    assert making.consider(tmp_path / "one", GIT, Arrival.FOUND) is None
+    making.busy = False
+    assert making.wait(0.6) == [CandidateResult(raw(tmp_path / "one"), GIT)]
+
+
+@pytest.mark.usefixtures("tomorrow")
+def test_what_is_made_under_our_eyes_is_not_old_by_a_clock(making: Making, tmp_path: Path) -> None:
+    git("init", tmp_path / "one")
+    assert making.consider(tmp_path / "one", GIT, Arrival.MADE) is None
+
+
+def test_git_init_is_quiet_for_a_moment(making: Making, tmp_path: Path) -> None:
+    git("init", tmp_path / "one")
+    assert making.consider(tmp_path / "one", GIT, Arrival.MADE) is None
+    assert making.wait(0.03) == [CandidateResult(raw(tmp_path / "one"), GIT)]
+
+
+def test_a_server_that_logs_into_a_new_repository_holds_it_back_not_for_ever(
+    making: Making, tmp_path: Path
+) -> None:
+    git("init", tmp_path / "one")
+    making.busy = True
+    making.consider(tmp_path / "one", GIT, Arrival.MADE)
+    assert making.wait(9) == []
+    assert making.wait(3) == [CandidateResult(raw(tmp_path / "one"), GIT)]
+
+
+def test_what_was_moved_here_is_whole(making: Making, clone: Path) -> None:
+    (clone / "d3" / "f3").unlink()
+    assert making.consider(clone, GIT, Arrival.MOVED) == CandidateResult(raw(clone), GIT)
+
+
+def test_a_worktree_is_settled_at_once_with_its_main_checkout(
+    making: Making, clone: Path, tmp_path: Path
+) -> None:
+    git("worktree", "add", tmp_path / "tree", cwd=clone)
+    tree = raw(tmp_path / "tree")
+    expected = CandidateResult(tree, ProjectKind.GIT_WORKTREE, None, raw(clone))
+    assert making.consider(tmp_path / "tree", GIT, Arrival.MADE) == expected
+
+
+def test_a_project_file_needs_a_quiet_folder(making: Making, tmp_path: Path) -> None:
+    assert making.consider(tmp_path, PROJECT, Arrival.MADE) is None
+    assert making.wait(0.2) == []
+    making.candidates.disturbed(raw(tmp_path))
+    assert making.wait(0.2) == []
+    assert making.wait(0.1) == [CandidateResult(raw(tmp_path), PROJECT)]
+    assert making.consider(tmp_path, PROJECT, Arrival.FOUND) == CandidateResult(
+        raw(tmp_path), PROJECT
+    )
+
+
+def test_a_repository_that_is_removed_while_being_made_is_nothing(
+    making: Making, tmp_path: Path
+) -> None:
+    (tmp_path / "one" / ".git").mkdir(parents=True)
+    making.consider(tmp_path / "one", GIT, Arrival.MADE)
+    shutil.rmtree(tmp_path / "one" / ".git")
+    assert making.happen(tmp_path / "one" / ".git", "", FileEventKind.ITSELF) == [
+        CandidateResult(raw(tmp_path / "one"), None)
+    ]
+    assert making.watches() == 0
+
+
+def test_a_dropped_candidate_is_looked_at_no_more(making: Making, tmp_path: Path) -> None:
+    (tmp_path / "one" / ".git").mkdir(parents=True)
+    making.consider(tmp_path / "one", GIT, Arrival.MADE)
+    assert making.candidates.drop(raw(tmp_path / "one"))
+    assert not making.candidates.drop(raw(tmp_path / "one"))
+    assert making.wait(10) == []
+    assert making.watches() == 0
+
+
+def test_an_old_repository_of_another_kind_is_settled_by_a_scan(
+    making: Making, tmp_path: Path
+) -> None:
+    (tmp_path / ".pijul" / "pristine").mkdir(parents=True)
+    (tmp_path / ".pijul" / "pristine" / "db").touch()
+    pijul = ProjectKind.PIJUL
+    assert making.consider(tmp_path, pijul, Arrival.FOUND) is None
+    assert making.wait(3.1) == [CandidateResult(raw(tmp_path), pijul)]
+
+
+def test_a_repository_in_use_is_settled_by_a_scan(making: Making, tmp_path: Path) -> None:
+    fake_repository(tmp_path / "one")
+    (tmp_path / "one" / ".git" / "index.lock").touch()
+    assert making.consider(tmp_path / "one", GIT, Arrival.FOUND) is not None
+
+
+def test_who_waits_long_looks_seldom(making: Making, tmp_path: Path) -> None:
+    git("init", tmp_path / "one")
+    keep = tmp_path / "one" / ".git" / "objects" / "pack" / "pack-1.keep"
+    keep.write_text(f"fetch-pack {os.getpid()} on {os.uname().nodename}")
+    making.busy = True
+    making.consider(tmp_path / "one", GIT, Arrival.MADE)
+    making.wait(600)
+    assert 0 < len(making.looks) <= 600
+
+
+def test_a_watch_that_ended_is_set_anew(making: Making, clone: Path) -> None:
+    """A quick unmount and mount ends each watch, and the project is there as before."""
+    index, lock = clone / ".git" / "index", clone / ".git" / "index.lock"
+    index.rename(lock)
+    making.consider(clone, GIT, Arrival.MADE)
+    before = making.watcher.folders(WatchPurpose.AT_WORK)
+    making.watcher.watched.clear()
+    for folder in before:
+        making.happen(Path(os.fsdecode(folder)), "", FileEventKind.ITSELF)
+    assert making.watcher.folders(WatchPurpose.AT_WORK) == before
+    lock.rename(index)
+    making.happen(clone / ".git", "index.lock", FileEventKind.LEFT)
+    assert making.watches() == 0
+
+
+def test_a_watch_that_is_needed_again_before_it_was_given_up_goes_on(
+    making: Making, tmp_path: Path
+) -> None:
+    git("init", tmp_path)
+    making.consider(tmp_path, GIT, Arrival.MADE)
+    before = making.watcher.folders(WatchPurpose.AT_WORK)
+    assert making.candidates.drop(raw(tmp_path))
+    making.consider(tmp_path, GIT, Arrival.MADE)
+    making.candidates.tidy()
+    assert making.watcher.folders(WatchPurpose.AT_WORK) == before
+
+
+def test_many_watches_that_nobody_needs_are_given_up_at_once(
+    making: Making, tmp_path: Path
+) -> None:
+    most = 0
+    for number in range(100):
+        one = tmp_path / str(number)
+        (one / ".git" / "objects" / "pack").mkdir(parents=True)
+        making.consider(one, GIT, Arrival.MADE)
+        making.candidates.drop(raw(one))
+        most = max(most, making.watcher.count())
+    assert 0 < most < 100
+
+
+@pytest.mark.usefixtures("tomorrow")
+def test_one_look_at_the_processes_serves_all(making: Making, tmp_path: Path) -> None:
+    folders = [tmp_path / name for name in ("one", "two", "three")]
+    for folder in folders:
+        (folder / ".git").mkdir(parents=True)
+        assert making.consider(folder, GIT, Arrival.FOUND) is None
+    ends = [CandidateResult(raw(folder), GIT, IncompleteReason.NO_HEAD) for folder in folders]
+    assert making.candidates.due() == ends
+    assert making.looks == [{raw(folder) for folder in folders}]
+
+
+class Finisher:
+    """Ends its work while it is looked for: it was there when the signs were read, and writes
+    on before anybody sees that it is gone."""
+
+    def __init__(self, making: Making, work: Callable[[], object]) -> None:
+        self._work: Callable[[], object] | None = work
+        making.candidates = Candidates(making.watcher, self, making.clock)
+
+    def __call__(self, _folders: Collection[bytes]) -> frozenset[bytes]:
+        if self._work is not None:
+            self._work()
+            self._work = None
+        return frozenset()
+
+
+def test_what_a_maker_wrote_before_it_ended_is_seen(making: Making, clone: Path) -> None:
+    index = clone / ".git" / "index"
+    index.rename(clone / "kept")
+    # It begins its checkout, and is killed in the midst of it.
+    Finisher(making, (clone / ".git" / "index.lock").touch)
+    making.consider(clone, GIT, Arrival.MADE)
+    assert making.wait(3) == []
+    assert making.wait(2) == [CandidateResult(raw(clone), GIT, IncompleteReason.NOT_CHECKED_OUT)]
+
+
+def test_what_happens_before_the_look_is_waited_for(making: Making, tmp_path: Path) -> None:
+    making.consider(tmp_path, PROJECT, Arrival.MADE)
+    assert making.wait(0.2) == []
+    making.clock.now += 0.1
+    making.consider(tmp_path, PROJECT, Arrival.FOUND)
+    making.candidates.disturbed(raw(tmp_path))
+    assert making.candidates.due() == []
+    assert making.looks == []
+    assert making.wait(0.3) == [CandidateResult(raw(tmp_path), PROJECT)]

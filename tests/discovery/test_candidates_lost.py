@@ -1,0 +1,93 @@
+"""Candidates of which events were lost, or never came."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rootsd.core.model import IncompleteReason, ProjectKind
+from rootsd.discovery.candidates import Arrival, CandidateResult
+from rootsd.watch.events import WatchPurpose
+from support.making import Making
+from support.repos import fake_repository, git, raw
+
+GIT, PROJECT = ProjectKind.GIT, ProjectKind.PROJECT
+
+
+def test_one_given_up_that_goes_on_unheard_is_settled_by_a_sweep(
+    making: Making, tmp_path: Path
+) -> None:
+    making.watcher.budget = 0
+    (tmp_path / "one" / ".git").mkdir(parents=True)
+    making.consider(tmp_path / "one", GIT, Arrival.MADE)
+    assert making.wait(5.1) == [
+        CandidateResult(raw(tmp_path / "one"), GIT, IncompleteReason.NO_HEAD)
+    ]
+    assert making.candidates.sweep() + making.wait(60) == []
+    git("init", tmp_path / "one")
+    assert making.wait(60) == []
+    assert making.candidates.sweep() + making.wait(60) == [
+        CandidateResult(raw(tmp_path / "one"), GIT)
+    ]
+
+
+def test_after_lost_events_one_given_up_is_judged_and_watched_anew(
+    making: Making, tmp_path: Path
+) -> None:
+    git_folder = tmp_path / "one" / ".git"
+    git_folder.mkdir(parents=True)
+    making.consider(tmp_path / "one", GIT, Arrival.MADE)
+    assert making.wait(5.1) == [
+        CandidateResult(raw(tmp_path / "one"), GIT, IncompleteReason.NO_HEAD)
+    ]
+    # As if it were another folder by now: whose watch ended is not known to be watched no more.
+    making.watcher.watched.clear()
+    assert making.candidates.all_may_have_changed() == []
+    assert making.candidates.catch_up(1) == []
+    assert not making.candidates.is_behind
+    assert making.candidates.next_due() is None  # it is in the stage for which it was given up
+    assert raw(git_folder) in making.watcher.folders(WatchPurpose.AT_WORK)
+    git("init", tmp_path / "one")
+    making.candidates.all_may_have_changed()
+    assert making.candidates.catch_up(1) + making.wait(60) == [
+        CandidateResult(raw(tmp_path / "one"), GIT)
+    ]
+
+
+def test_after_lost_events_those_given_up_are_looked_at_last_and_some_at_a_time(
+    making: Making, tmp_path: Path
+) -> None:
+    for name in ("one", "two", "gone"):
+        (tmp_path / name / ".git").mkdir(parents=True)
+        making.consider(tmp_path / name, GIT, Arrival.MADE)
+    making.wait(5.1)
+    begun = fake_repository(tmp_path / "begun")
+    making.consider(begun, GIT, Arrival.MADE)
+    for name in ("one", "two"):
+        git("init", tmp_path / name)
+    assert making.candidates.all_may_have_changed() + making.candidates.due() == [
+        CandidateResult(raw(begun), GIT)
+    ]
+    making.candidates.drop(raw(tmp_path / "gone"))
+    settled = []
+    for _ in range(3):
+        assert making.candidates.is_behind
+        settled.append(making.candidates.catch_up(1) + making.wait(60))
+    assert not making.candidates.is_behind
+    assert settled == [[CandidateResult(raw(tmp_path / name), GIT)] for name in ("one", "two")] + [
+        []
+    ]
+
+
+def test_a_copy_that_was_whole_before_it_was_heard_of_is_watched_only_if_it_is_worked_on(
+    making: Making, tmp_path: Path
+) -> None:
+    one, two = (fake_repository(tmp_path / name) for name in ("one", "two"))
+    assert making.consider(one, GIT, Arrival.MADE) is None
+    assert making.watches() == 0
+    assert making.candidates.due() == [CandidateResult(raw(one), GIT)]
+    making.busy = True
+    assert making.consider(two, GIT, Arrival.MADE) is None
+    assert making.candidates.due() == []
+    assert raw(two / ".git") in making.watcher.folders(WatchPurpose.AT_WORK)
+    making.busy = False
+    assert making.wait(1) == [CandidateResult(raw(two), GIT)]

@@ -1,0 +1,60 @@
+"""What of a tree can wait is worked off in parts: roots of repositories, then projects."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from rootsd.discovery.candidates import Arrival
+from rootsd.discovery.folder_tree import FolderNode
+from rootsd.discovery.parent_tree import DeferredWork
+from rootsd.disk.walk import WalkFolder, read_stamp
+from support.repos import raw
+
+
+@pytest.fixture
+def folders(tmp_path: Path) -> list[FolderNode]:
+    """Forty, of which the first and the last are not what they were."""
+    made = []
+    for number in range(40):
+        path = tmp_path / f"{number:02}"
+        path.mkdir()
+        folder = FolderNode(WalkFolder(raw(path), 0), None)
+        folder.stamp = read_stamp(raw(path))
+        made.append(folder)
+    (tmp_path / "00" / ".git").mkdir()
+    (tmp_path / "39").rmdir()
+    return made
+
+
+def test_projects_wait_until_all_folders_were_compared(folders: list[FolderNode]) -> None:
+    behind = DeferredWork()
+    behind.judge(b"/src/one")
+    behind.compare(folders, Arrival.FOUND)
+    assert behind.take_changed(1) == [folders[0]]
+    assert behind.take_projects(1) == []
+    assert [os.path.basename(each.place.path) for each in behind.take_changed(2)] == [b"39"]
+    assert behind.arrival is Arrival.FOUND
+    assert behind
+    assert behind.take_projects(1) == [b"/src/one"]
+    assert not behind
+
+
+def test_later_folders_take_the_place_of_earlier_ones(folders: list[FolderNode]) -> None:
+    behind = DeferredWork()
+    behind.compare(folders, Arrival.FOUND)
+    behind.compare(folders[-1:], Arrival.MADE)
+    assert behind.take_changed(100) == folders[-1:]
+    assert not behind
+
+
+def test_what_was_looked_at_waits_no_more(folders: list[FolderNode]) -> None:
+    behind = DeferredWork()
+    behind.judge(b"/src/one")
+    behind.compare(folders, Arrival.MADE)
+    behind.clear()
+    assert not behind
+    assert behind.take_changed(100) == []
+    assert behind.take_projects(100) == []

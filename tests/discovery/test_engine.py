@@ -1,0 +1,296 @@
+"""What is told of the things that happen, on the real kernel and without threads."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from rootsd.core.inputs import ProjectGone, ProjectObserved, ProjectUnreachable
+from rootsd.core.model import (
+    LapseReason,
+    NestedPolicy,
+    ObservedState,
+    Parent,
+    Project,
+    ProjectKind,
+)
+from rootsd.discovery.mount_context import MountContext
+from rootsd.discovery.parent_tree import ParentTree
+from rootsd.watch.events import EventOverflow, WatchOutcome, WatchPurpose
+from rootsd.watch.polling import PollingWatcher
+from support.exploring import OpenWorld, World, run_down
+from support.repos import fake_repository, git, make_repository, raw
+
+pytestmark = pytest.mark.needs("linux")
+
+
+GIT = ProjectKind.GIT
+
+
+def test_a_project_is_told_once_however_often_it_is_looked_at(world: World) -> None:
+    fake_repository(world.top / "one")
+    assert [type(told) for told in world.take()] == [ProjectObserved]
+    world.explorer.happened([EventOverflow()])
+    for territory in world.explorer.territories:
+        world.explorer.rescan(territory)
+    world.explorer.sweep()
+    assert world.take() == []
+
+
+def test_a_rename_is_told_as_gone_and_there(world: World) -> None:
+    fake_repository(world.top / "a" / "one")
+    world.take()
+    (world.top / "a").rename(world.top / "b")
+    gone, there = world.take()
+    assert gone == ProjectGone(raw(world.top / "a" / "one"))
+    assert there.path == raw(world.top / "b" / "one")
+
+
+def test_a_replaced_repository_is_told_with_its_new_identity(world: World) -> None:
+    one = fake_repository(world.top / "one")
+    (before,) = world.take()
+    shutil.rmtree(one)
+    fake_repository(one)
+    gone, after = world.take()
+    assert gone == ProjectGone(raw(one), LapseReason.REPLACED)
+    assert isinstance(before, ProjectObserved)
+    assert isinstance(after, ProjectObserved)
+    assert after.identity != before.identity
+
+
+def test_what_is_behind_is_out_of_reach_once_its_file_system_does_not_answer(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake_repository(world.top / "one")
+    (seen,) = world.take()
+    world.explorer.happened([EventOverflow()])
+    assert world.explorer.is_behind()
+    monkeypatch.setattr(MountContext, "answers", lambda _self, _path: False)
+    monkeypatch.setattr(ParentTree, "catch_up", _must_not_look)
+    world.explorer.catch_up(1)
+    assert not world.explorer.is_behind()
+    assert world.explorer.take() == (ProjectUnreachable(seen.path),)
+    monkeypatch.undo()
+    world.explorer.sweep()
+    assert world.take() == [seen]
+
+
+def _must_not_look(_territory: ParentTree, _most: int) -> None:
+    raise AssertionError("what does not answer was looked at")
+
+
+def test_a_repository_above_takes_over_and_what_is_below_stays_known(world: World) -> None:
+    fake_repository(world.top / "a" / "one")
+    world.take()
+    fake_repository(world.top / "a")
+    above, below = sorted(world.take(), key=lambda told: len(told.path))
+    assert isinstance(above, ProjectObserved)
+    assert isinstance(below, ProjectObserved)
+    assert (above.path, above.proposed) == (raw(world.top / "a"), True)
+    assert (below.path, below.proposed) == (raw(world.top / "a" / "one"), False)
+    assert world.held() == world.fresh() == {"a": GIT}
+    shutil.rmtree(world.top / "a" / "one")
+    world.explorer.sweep()
+    assert world.take() == [ProjectGone(raw(world.top / "a" / "one"))]
+
+
+def test_what_lay_below_another_project_goes_with_it(world: World) -> None:
+    fake_repository(world.top / "a" / "one")
+    world.settle()
+    fake_repository(world.top / "a")
+    world.settle()
+    shutil.rmtree(world.top / "a")
+    world.settle()
+    assert world.live() == {}
+
+
+def test_a_plain_folder_in_the_place_of_a_project_is_no_project(world: World) -> None:
+    fake_repository(world.top / "one")
+    world.settle()
+    shutil.rmtree(world.top)
+    world.settle()
+    (world.top / "one").mkdir(parents=True)
+    world.settle()
+    world.explorer.sweep()
+    world.settle()
+    assert world.live() == {}
+
+
+def test_a_plain_folder_that_was_named_stays_a_project(world: World, tmp_path: Path) -> None:
+    plain = tmp_path / "elsewhere" / "plain"
+    plain.mkdir(parents=True)
+    world.explorer.probe(raw(plain))
+    (seen,) = world.take()
+    world.explorer.sweep()
+    assert world.take() == []
+    again = world.explorer_on(PollingWatcher())
+    assert isinstance(seen, ProjectObserved)
+    again.know({seen.path: _kept(seen)})
+    again.recheck_strays()
+    assert again.take() == (seen,)
+
+
+def _kept(seen: ProjectObserved) -> Project:
+    """What the store has of it in a later life."""
+    sighting = ObservedState(seen.kind, seen.identity, datetime(2026, 1, 1, tzinfo=UTC))
+    return Project(seen.path, "r7k2", replace(sighting, named=seen.named))
+
+
+def test_a_project_file_that_goes_while_the_parent_is_away_leaves_no_project(world: World) -> None:
+    """No tree was kept of a parent that was away, and nobody ever named the folder."""
+    one = world.top / "one"
+    one.mkdir()
+    (one / "go.mod").touch()
+    (seen,) = world.take()
+    assert isinstance(seen, ProjectObserved)
+    away = world.top.rename(world.top.with_name("away"))
+    world.explorer = world.explorer_on(world.pumped.watcher)
+    world.explorer.know({seen.path: _kept(seen)})
+    world.explorer.recheck_strays()
+    assert world.take() == [ProjectUnreachable(seen.path)]
+    (away / "one" / "go.mod").unlink()
+    away.rename(world.top)
+    assert world.take() == [ProjectGone(seen.path)]
+
+
+class _Swapping(PollingWatcher):
+    """Swaps a folder for a link to another place when the one below it is about to be watched."""
+
+    def __init__(self, swapped: Path, target: Path) -> None:
+        super().__init__()
+        self._swapped = swapped
+        self._target = target
+
+    def watch(self, folder: bytes, purpose: WatchPurpose) -> WatchOutcome:
+        if folder == raw(self._swapped / "b") and not self._swapped.is_symlink():
+            self._swapped.rename(self._swapped.with_name("away"))
+            self._swapped.symlink_to(self._target)
+        return super().watch(folder, purpose)
+
+
+def test_a_folder_swapped_for_a_link_amid_the_walk_shows_nothing_of_elsewhere(
+    world: World, tmp_path: Path
+) -> None:
+    secret = fake_repository(tmp_path / "elsewhere" / "b" / "c")
+    (world.top / "a" / "b" / "c").mkdir(parents=True)
+    swapping = _Swapping(world.top / "a", tmp_path / "elsewhere")
+    explorer = world.explorer_on(swapping)
+    (tree,) = explorer.territories
+    assert tree.has_project(raw(world.top / "a" / "b" / "c")), "it was not led astray"
+    run_down(explorer, world.clock)
+    assert explorer.take() == ()
+    world.settle()
+    world.explorer.sweep()
+    assert world.take() == []
+    assert secret.exists()
+
+
+def test_three_files_named_as_in_a_bare_repository_are_no_project(world: World) -> None:
+    (world.top / "one").mkdir()
+    for name in ("HEAD", "objects", "refs"):
+        (world.top / "one" / name).touch()
+    assert world.take() == []
+    assert world.fresh() == {}
+    (world.top / "one" / "objects").unlink()
+    (world.top / "one" / "HEAD").write_text("1" * 40 + "\n")
+    (world.top / "one" / "objects").mkdir()
+    world.explorer.sweep()
+    world.settle()
+    assert world.live() == {"one": ProjectKind.GIT_BARE}
+
+
+def test_a_missing_parent_in_a_busy_folder_costs_nothing(
+    open_world: OpenWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = open_world(Parent(raw(tmp_path / "busy" / "late")), Parent(raw(tmp_path)))
+    (tmp_path / "busy").mkdir()
+    world.settle()
+    looks: list[ParentTree] = []
+    monkeypatch.setattr(world.explorer, "revisit", looks.append)
+    (tmp_path / "busy" / "other").mkdir()
+    world.settle()
+    assert looks == []
+    (tmp_path / "busy" / "late").mkdir()
+    world.settle()
+    assert looks
+
+
+def test_an_approved_root_outside_every_parent_is_withdrawn_at_once(
+    world: World, tmp_path: Path
+) -> None:
+    one = fake_repository(tmp_path / "elsewhere" / "one")
+    assert isinstance(world.explorer.probe(raw(one)), ProjectObserved)
+    world.explorer.set_roots(frozenset((raw(one),)), {})
+    world.take()
+    one.rename(tmp_path / "elsewhere" / "two")
+    assert world.take() == [ProjectGone(raw(one))]
+
+
+def test_a_root_that_came_back_is_watched_again(world: World, tmp_path: Path) -> None:
+    one = fake_repository(tmp_path / "elsewhere" / "one")
+    world.explorer.probe(raw(one))
+    world.explorer.set_roots(frozenset((raw(one),)), {})
+    for _ in range(2):
+        world.take()
+        one.rename(one.with_name("two"))
+        assert [type(told) for told in world.take()] == [ProjectGone]
+        one.with_name("two").rename(one)
+        world.explorer.probe(raw(one))
+
+
+def test_nested_repositories_are_live_too(open_world: OpenWorld, tmp_path: Path) -> None:
+    world = open_world(Parent(raw(tmp_path / "src"), nested=NestedPolicy.VCS))
+    fake_repository(world.top / "one")
+    world.settle()
+    fake_repository(world.top / "one" / "libs" / "two")
+    world.settle()
+    assert world.held() == world.fresh() == {"one": GIT, "one/libs/two": GIT}
+
+
+def test_real_clones_are_told_in_all_four_forms(world: World, tmp_path: Path) -> None:
+    up = make_repository(tmp_path / "up")
+    git("clone", up, world.top / "one")
+    git("clone", "--bare", up, world.top / "bare.git")
+    git("worktree", "add", world.top / "tree", cwd=world.top / "one")
+    world.settle()
+    assert world.live() == world.fresh()
+    assert set(world.live().values()) == {GIT, ProjectKind.GIT_BARE, ProjectKind.GIT_WORKTREE}
+
+
+def test_after_lost_events_links_to_worktrees_are_looked_at_too(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Else the repository is too young for its stamp to be trusted, and looked at for that.
+    monkeypatch.setattr("rootsd.discovery.parent_tree.racy_cutoff_ns", lambda: 2**62)
+    one = world.top / "one"
+    git("clone", make_repository(tmp_path / "up"), one)
+    # Below a repository, where no tree holds them.
+    git("worktree", "add", one / "trees" / "a", cwd=one)
+    world.settle()
+    git("worktree", "add", one / "trees" / "b", cwd=one)
+    world.pumped.pump()
+    world.explorer.happened([EventOverflow()])
+    world.settle()
+    assert set(world.live()) == {"one", "one/trees/a", "one/trees/b"}
+
+
+def test_project_files_of_the_users_own_count_and_those_that_are_none_do_not(
+    open_world: OpenWorld,
+    tmp_path: Path,
+) -> None:
+    parent = Parent(raw(tmp_path / "src"), project_files=(b"Justfile", b"!go.mod"))
+    world = open_world(parent)
+    for name, file in (("just", "Justfile"), ("go", "go.mod"), ("rust", "Cargo.toml")):
+        (world.top / name).mkdir()
+        (world.top / name / file).touch()
+    world.settle()
+    assert world.live() == dict.fromkeys(("just", "rust"), ProjectKind.PROJECT)
+    for territory in world.explorer.set_parents([replace(parent, project_files=())]):
+        world.explorer.explore(territory)
+    world.explorer.recheck_strays()
+    world.settle()
+    assert world.live() == dict.fromkeys(("go", "rust"), ProjectKind.PROJECT)

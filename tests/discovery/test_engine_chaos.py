@@ -1,0 +1,100 @@
+"""After any changes, told by the real kernel, what is known equals what a fresh scan finds."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+from collections.abc import Callable
+from contextlib import closing, suppress
+from pathlib import Path
+
+import pytest
+
+from rootsd.watch.events import EventOverflow
+from rootsd.watch.polling import PollingWatcher
+from support.exploring import World
+from support.repos import fake_repository
+from support.sizes import Sizes
+
+pytestmark = pytest.mark.needs("linux")
+
+
+class Chaos:
+    """Random changes in a small tree, so that they often meet."""
+
+    NAMES = ("a", "b", "c", "build", "node_modules", os.fsdecode(b"\xff"))
+
+    def __init__(self, top: Path, seed: int) -> None:
+        self.top = top
+        self.random = random.Random(seed)  # noqa: S311 - a test that can be repeated
+
+    def step(self) -> None:
+        steps = (
+            self.make_folder, self.make_repository, self.make_project, self.remove, self.move,
+            self.unmake, self.replace, self.link, self.unmake_project,
+        )  # fmt: skip
+        self.random.choice(steps)()
+
+    def place(self) -> Path:
+        depth = self.random.randint(1, 4)
+        return self.top.joinpath(*self.random.choices(self.NAMES, k=depth))
+
+    def make_folder(self) -> None:
+        self.quietly(lambda: self.place().mkdir(parents=True, exist_ok=True))
+
+    def make_repository(self) -> None:
+        place = self.place()
+        if not (place / ".git").exists():
+            self.quietly(lambda: fake_repository(place))
+
+    def make_project(self) -> None:
+        place = self.place()
+        self.quietly(lambda: place.mkdir(exist_ok=True))
+        self.quietly((place / "go.mod").touch)
+
+    def unmake_project(self) -> None:
+        self.quietly((self.place() / "go.mod").unlink)
+
+    def remove(self) -> None:
+        shutil.rmtree(self.place(), ignore_errors=True)
+
+    def move(self) -> None:
+        self.quietly(lambda: self.place().rename(self.place()))
+
+    def unmake(self) -> None:
+        shutil.rmtree(self.place() / ".git", ignore_errors=True)
+
+    def replace(self) -> None:
+        place = self.place()
+        shutil.rmtree(place, ignore_errors=True)
+        self.quietly(lambda: fake_repository(place))
+
+    def link(self) -> None:
+        self.quietly(lambda: self.place().symlink_to(self.top))
+
+    def quietly(self, action: Callable[[], object]) -> None:
+        """Some steps cannot be done, e.g. into a folder that is not there."""
+        with suppress(OSError):
+            action()
+
+
+def test_live_equals_fresh_after_random_changes(world: World, sizes: Sizes) -> None:
+    chaos = Chaos(world.top, seed=7)
+    for number in range(sizes.pick(test=150, check=2_000, soak=100_000)):
+        for _ in range(chaos.random.randint(1, 6)):
+            chaos.step()
+        if number % 10 == 9:
+            world.explorer.happened([EventOverflow()])
+        world.settle()
+        # The inside of a repository is not watched; its root is swept.
+        world.explorer.sweep()
+        world.settle()
+        assert world.held() == world.fresh()
+    (tree,) = world.explorer.territories
+    folders = len(tree)
+    with closing(world.explorer_on(PollingWatcher())) as explorer:
+        (fresh,) = explorer.territories
+        assert folders == len(fresh)
+    guards_and_barrier = len(world.top.parents) + 1
+    assert world.pumped.watcher.count() <= folders + guards_and_barrier

@@ -1,0 +1,132 @@
+"""What becomes of the projects of parents that go, come, move, or lie in each other."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rootsd.core.inputs import ProjectGone, ProjectObserved, ProjectUnreachable
+from rootsd.core.model import Parent, ProjectKind
+from rootsd.watch.events import EventOverflow
+from support.exploring import OpenWorld, World
+from support.repos import fake_repository, raw
+
+pytestmark = pytest.mark.needs("linux")
+
+GIT = ProjectKind.GIT
+
+
+def test_a_parent_that_vanishes_suspends_and_returns(world: World) -> None:
+    fake_repository(world.top / "one")
+    (seen,) = world.take()
+    world.top.rename(world.top.with_name("away"))
+    assert world.take() == [ProjectUnreachable(seen.path)]
+    world.top.with_name("away").rename(world.top)
+    assert world.take() == [seen]
+
+
+def test_a_move_of_a_folder_above_the_parents_is_seen(
+    open_world: OpenWorld, tmp_path: Path
+) -> None:
+    deep = tmp_path / "src" / "x" / "y"
+    world = open_world(Parent(raw(deep)))
+    fake_repository(deep / "one")
+    (seen,) = world.take()
+    (tmp_path / "src" / "x").rename(tmp_path / "src" / "z")
+    assert world.take() == [ProjectUnreachable(seen.path)]
+    (tmp_path / "src" / "x").mkdir()
+    assert world.take() == []
+    (tmp_path / "src" / "z" / "y").rename(deep)
+    assert world.take() == [seen]
+
+
+def test_a_parent_made_again_is_watched_again(world: World) -> None:
+    shutil.rmtree(world.top)
+    world.settle()
+    fake_repository(world.top / "one")
+    world.settle()
+    fake_repository(world.top / "two")
+    world.settle()
+    assert set(world.live()) == {"one", "two"}
+
+
+def test_lost_events_leave_no_watch_on_what_lay_above_a_missing_parent(
+    open_world: OpenWorld, tmp_path: Path
+) -> None:
+    late = tmp_path / "x" / "y" / "late"
+    (tmp_path / "x").mkdir()
+    world = open_world(Parent(raw(late)))
+    (tmp_path / "x").rename(tmp_path / "old")
+    (tmp_path / "x").mkdir()
+    world.pumped.pump()
+    world.explorer.happened([EventOverflow()])
+    world.settle()
+    one = fake_repository(late / "one")
+    assert [told.path for told in world.take()] == [raw(one)]
+
+
+def test_a_parent_inside_another_one_yields_no_duplicates(
+    open_world: OpenWorld, tmp_path: Path
+) -> None:
+    outer, inner = tmp_path / "src", tmp_path / "src" / "work"
+    world = open_world(Parent(raw(outer)))
+    fake_repository(inner / "one")
+    assert len(world.take()) == 1
+    for parents in ((Parent(raw(outer)), Parent(raw(inner), depth=1)), (Parent(raw(outer)),)):
+        for territory in world.explorer.set_parents(parents):
+            world.explorer.explore(territory)
+        assert world.take() == []
+        fake_repository(inner / f"of-{len(parents)}")
+        assert len(world.take()) == 1
+
+
+@pytest.mark.parametrize(
+    "changes", [{"depth": 1}, {"skip": (b"one",)}, {"skip": (b"a",)}], ids=str
+)
+def test_a_parent_that_is_narrowed_proposes_no_more_what_it_left_out(
+    world: World, changes: dict[str, Any]
+) -> None:
+    fake_repository(world.top / "a" / "one")
+    (seen,) = world.take()
+    assert isinstance(seen, ProjectObserved)
+    for territory in world.explorer.set_parents([Parent(raw(world.top), **changes)]):
+        world.explorer.explore(territory)
+    world.explorer.recheck_strays()
+    assert world.take() == [replace(seen, proposed=False)]
+
+
+def test_what_a_person_named_stays_proposed_without_a_parent(world: World) -> None:
+    world.explorer.set_parents([])
+    one = fake_repository(world.top / "one")
+    seen = world.explorer.probe(raw(one))
+    assert isinstance(seen, ProjectObserved)
+    assert (seen.named, seen.proposed) == (True, True)
+    world.take()
+    world.explorer.recheck_strays()
+    assert world.take() == []
+
+
+def test_a_parent_that_is_dropped_proposes_nothing_and_its_projects_stay_known(
+    world: World,
+) -> None:
+    one = fake_repository(world.top / "one")
+    (seen,) = world.take()
+    assert isinstance(seen, ProjectObserved)
+    world.explorer.set_parents([])
+    world.explorer.recheck_strays()
+    assert world.take() == [replace(seen, proposed=False)]
+    world.explorer.recheck_strays()
+    assert world.take() == []
+    for territory in world.explorer.set_parents([Parent(raw(world.top))]):
+        world.explorer.explore(territory)
+    assert world.take() == [seen]
+    world.explorer.set_parents([])
+    world.explorer.recheck_strays()
+    assert world.take() == [replace(seen, proposed=False)]
+    shutil.rmtree(one)
+    world.explorer.sweep()
+    assert world.take() == [ProjectGone(raw(one))]

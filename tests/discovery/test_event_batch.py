@@ -1,0 +1,48 @@
+"""Hints are sorted by what is to be looked at, and many about one thing are one."""
+
+from __future__ import annotations
+
+from rootsd.discovery.engine import EventBatch
+from rootsd.watch.events import EventOverflow, FileEvent, FileEventKind, WatchPurpose
+
+CAME, LEFT, ITSELF = FileEventKind.CAME, FileEventKind.LEFT, FileEventKind.ITSELF
+
+
+def _frontier(name: bytes, change: FileEventKind, moved: bool = False) -> FileEvent:
+    return FileEvent(b"/w", name, change, WatchPurpose.FRONTIER, moved)
+
+
+def _of(*batch: FileEvent | EventOverflow) -> EventBatch:
+    return EventBatch.of(batch, lambda changed: changed == b"/home/src")
+
+
+def test_many_about_one_entry_are_one_and_what_left_is_remembered() -> None:
+    batch = [_frontier(b"a", CAME), _frontier(b"a", LEFT), _frontier(b"a", CAME, moved=True)]
+    assert _of(*batch, *batch).entries == {(b"/w", b"a"): (True, True)}
+    assert _of(*batch, _frontier(b"a", LEFT)).entries == {(b"/w", b"a"): (True, False)}
+
+
+def test_each_purpose_has_its_place() -> None:
+    at_work = FileEvent(b"/w/.git", b"HEAD", CAME, WatchPurpose.AT_WORK)
+    hints = _of(
+        at_work,
+        EventOverflow(),
+        FileEvent(b"/w/.git/worktrees", b"a", CAME, WatchPurpose.LINKS),
+        FileEvent(b"/r", b"", ITSELF, WatchPurpose.ROOT),
+        _frontier(b"", ITSELF),
+        FileEvent(b"/home", b"src", CAME, WatchPurpose.ABOVE),
+        FileEvent(b"/etc", b"other", CAME, WatchPurpose.ABOVE),
+    )
+    assert hints.at_work == [at_work]
+    assert hints.overflow
+    assert list(hints.links) == [b"/w/.git/worktrees"]
+    assert list(hints.folders) == [b"/r", b"/w", b"/home"]
+    assert hints.entries == {}
+
+
+def test_what_only_came_or_was_altered_moves_no_folder_that_was_there() -> None:
+    assert not _of(_frontier(b"a", CAME), _frontier(b"b", FileEventKind.ALTERED)).of_moves
+    assert _of(_frontier(b"a", LEFT)).of_moves
+    assert _of(_frontier(b"a", CAME, moved=True)).of_moves
+    assert _of(FileEvent(b"/home", b"src", CAME, WatchPurpose.ABOVE)).of_moves
+    assert _of(EventOverflow()).of_moves

@@ -1,0 +1,112 @@
+"""The nodes of a tree."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from rootsd.core.model import ProjectKind
+from rootsd.discovery.folder_tree import FolderNode, FolderRole, changed_folders, leaf_stamp
+from rootsd.disk.walk import ProposalScope, WalkFolder, read_stamp
+from support.repos import raw
+
+
+def test_all_yields_a_folder_and_everything_below_it() -> None:
+    top = FolderNode(WalkFolder(b"/src", 4), None)
+    one = FolderNode(WalkFolder(b"/src/one", 3, ProposalScope.REPOSITORIES), top)
+    top.adopt(b"one", one)
+    two = FolderNode(WalkFolder(b"/src/one/two", 2), one)
+    one.adopt(b"two", two)
+    assert set(top.all()) == {top, one, two}
+    assert set(one.all()) == {one, two}
+    assert one.zone is ProposalScope.REPOSITORIES
+
+
+@pytest.fixture
+def tree() -> FolderNode:
+    top = FolderNode(WalkFolder(b"/", 4, top=True), None)
+    one = FolderNode(WalkFolder(b"/one", 3), top)
+    top.adopt(b"one", one)
+    two = FolderNode(WalkFolder(b"/one/two", 2, ProposalScope.REPOSITORIES), one)
+    one.adopt(b"two", two)
+    top.role = one.role = FolderRole.FRONTIER
+    two.role = FolderRole.LEAF
+    one.project, two.project = ProjectKind.PROJECT, ProjectKind.GIT
+    one.zone = ProposalScope.REPOSITORIES
+    for number, folder in enumerate((top, one, two), 1):
+        folder.stamp = (number, number, number, number)
+    return top
+
+
+def _facts(folder: FolderNode) -> tuple[object, ...]:
+    above = folder.above.place if folder.above is not None else None
+    kids = set(folder.kids)
+    return folder.place, above, kids, folder.role, folder.project, folder.zone, folder.stamp
+
+
+def test_a_tree_that_was_kept_is_planted_as_it_was(tree: FolderNode) -> None:
+    planted = FolderNode.planted(tree.kept(b"rules"), tree.place)
+    assert [_facts(folder) for folder in planted] == [_facts(folder) for folder in tree.all()]
+
+
+def test_an_unreadable_folder_is_left_for_its_holder_to_find_again(tree: FolderNode) -> None:
+    one = tree.kids[b"one"]
+    one.kids[b"two"].role = FolderRole.UNREADABLE
+    top, again = FolderNode.planted(tree.kept(b"rules"), tree.place)
+    assert again.stamp is None
+    assert again.kids == {}
+    assert top.stamp == tree.stamp
+
+
+def test_changed_are_those_without_their_stamp_or_out_of_reach(tmp_path: Path) -> None:
+    names = ("same", "entry", "other", "gone", "file", "unknown", "last")
+    folders = {}
+    for name in names:
+        (tmp_path / name).mkdir()
+        folder = folders[name] = FolderNode(WalkFolder(raw(tmp_path / name), 1), None)
+        folder.stamp = read_stamp(folder.place.path)
+    (tmp_path / "entry" / "new").mkdir()
+    (tmp_path / "other").rename(tmp_path / "elsewhere")
+    (tmp_path / "other").mkdir()
+    (tmp_path / "gone").rmdir()
+    (tmp_path / "file").rmdir()
+    (tmp_path / "file").touch()
+    folders["unknown"].stamp = None
+    found = [
+        os.path.basename(each.place.path).decode() for each in changed_folders(folders.values())
+    ]
+    assert found == ["entry", "other", "gone", "file", "unknown"]
+
+
+@pytest.mark.parametrize("which", range(4))
+def test_a_folder_has_its_stamp_only_if_all_of_it_is_the_same(tmp_path: Path, which: int) -> None:
+    folder = FolderNode(WalkFolder(raw(tmp_path), 1), None)
+    stamp = read_stamp(raw(tmp_path))
+    assert stamp is not None
+    folder.stamp = stamp
+    assert changed_folders([folder]) == []
+    other = list(stamp)
+    other[which] += 1
+    folder.stamp = (other[0], other[1], other[2], other[3])
+    assert changed_folders([folder]) == [folder]
+
+
+def test_the_stamp_of_a_leaf_is_kept_once_it_is_old_enough(tmp_path: Path) -> None:
+    stamp = read_stamp(raw(tmp_path))
+    assert stamp is not None
+    assert leaf_stamp(raw(tmp_path), stamp[0] + 1) == stamp
+    assert leaf_stamp(raw(tmp_path), stamp[0]) is None
+    assert leaf_stamp(raw(tmp_path / "gone"), stamp[0] + 1) is None
+
+
+def test_a_folder_holds_what_it_adopts_until_it_is_dismissed() -> None:
+    top = FolderNode(WalkFolder(b"/", 4, top=True), None)
+    kid = FolderNode(WalkFolder(b"/one", 3), top)
+    top.dismiss(b"one")
+    top.adopt(b"one", kid)
+    assert dict(top.kids) == {b"one": kid}
+    assert not kid.kids
+    top.dismiss(b"one")
+    assert not top.kids

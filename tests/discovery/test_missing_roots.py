@@ -1,0 +1,124 @@
+"""What comes to lie at the path of an approved root that is gone is seen, whatever it is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rootsd.core.inputs import Observation, ProjectGone, ProjectObserved, ProjectUnsafe
+from rootsd.core.model import LapseReason, ObservedState, Project, ProjectKind
+from support.decisions import NOON
+from support.exploring import World
+from support.repos import fake_repository, raw
+
+pytestmark = pytest.mark.needs("linux")
+
+
+def _moved_away(world: World, root: Path, away: Path) -> None:
+    """The root is approved, and goes."""
+    (seen,) = [each for each in world.take() if isinstance(each, ProjectObserved)]
+    world.explorer.set_roots(frozenset((seen.path,)), {})
+    root.rename(away)
+    gone = [each for each in world.take() if isinstance(each, ProjectGone)]
+    assert [each.lapse for each in gone if each.path == seen.path] == [None]
+    sighting = ObservedState(seen.kind, seen.identity, NOON, named=seen.named)
+    awaited = Project(seen.path, "x", sighting)
+    world.explorer.set_roots(frozenset(), {seen.path: awaited})
+    assert world.take() == []
+
+
+def _replaced(path: Path) -> list[Observation]:
+    return [ProjectGone(raw(path), LapseReason.REPLACED)]
+
+
+def test_a_link_in_the_place_of_a_root_has_replaced_it(world: World) -> None:
+    one = fake_repository(world.top / "one")
+    _moved_away(world, one, world.top.parent / "two")
+    one.symlink_to(world.top.parent / "two")
+    assert world.take() == _replaced(one)
+
+
+def test_a_link_that_was_there_before_anybody_looked_out_is_seen_too(world: World) -> None:
+    one = fake_repository(world.top / "one")
+    (seen,) = world.take()
+    assert isinstance(seen, ProjectObserved)
+    one.rename(world.top.parent / "two")
+    world.take()
+    one.symlink_to(world.top.parent / "two")
+    assert world.take() == []
+    known = {seen.path: Project(seen.path, "x", ObservedState(seen.kind, seen.identity, NOON))}
+    world.explorer.set_roots(frozenset(), known)
+    assert world.take() == _replaced(one)
+
+
+def test_a_link_in_the_place_of_a_folder_above_a_root_is_seen(world: World) -> None:
+    one = fake_repository(world.top / "group" / "one")
+    _moved_away(world, world.top / "group", world.top.parent / "elsewhere")
+    (world.top / "group").symlink_to(world.top.parent / "elsewhere")
+    assert world.take() == [ProjectUnsafe(raw(one), LapseReason.RETARGETED)]
+
+
+def test_a_folder_without_a_marker_in_the_place_of_a_root_has_replaced_it(world: World) -> None:
+    one = fake_repository(world.top / "one")
+    _moved_away(world, one, world.top.parent / "two")
+    one.mkdir()
+    assert world.take() == _replaced(one)
+
+
+def test_what_lies_beside_a_root_that_is_gone_has_not_replaced_it(world: World) -> None:
+    one = fake_repository(world.top / "one")
+    _moved_away(world, one, world.top.parent / "two")
+    (world.top / "one-more").mkdir()
+    (world.top / "other").symlink_to(world.top.parent / "two")
+    assert world.take() == []
+
+
+@pytest.mark.parametrize("with_marker", [True, False])
+def test_a_root_that_no_parent_holds_is_there_again_when_it_returns(
+    world: World, tmp_path: Path, with_marker: bool
+) -> None:
+    one = tmp_path / "elsewhere" / "one"
+    fake_repository(one) if with_marker else one.mkdir(parents=True)
+    seen = world.explorer.probe(raw(one))
+    assert isinstance(seen, ProjectObserved)
+    _moved_away(world, one, one.with_name("two"))
+    one.with_name("two").rename(one)
+    world.explorer.recheck_strays()
+    assert world.take() == [seen]
+    one.rename(one.with_name("two"))
+    world.explorer.recheck_strays()
+    assert world.take() == [ProjectGone(raw(one))]
+
+
+def test_a_root_that_returns_without_its_git_data_has_lost_them(world: World) -> None:
+    one = fake_repository(world.top / "one")
+    away = world.top.parent / "two"
+    _moved_away(world, one, away)
+    (away / ".git").rename(world.top.parent / "git")
+    away.rename(one)
+    assert world.take() == [ProjectGone(raw(one), LapseReason.RETARGETED)]
+
+
+def test_a_root_that_returns_as_no_project_is_not_told_to_be_gone_again(world: World) -> None:
+    one, away = world.top / "one", world.top.parent / "two"
+    (one / ".hg").mkdir(parents=True)
+    _moved_away(world, one, away)
+    (away / ".hg").rmdir()
+    away.rename(one)
+    assert world.take() == []
+    (one / ".hg").mkdir()
+    assert [type(told) for told in world.take()] == [ProjectObserved]
+
+
+def test_a_root_that_a_tree_holds_again_is_left_to_it(world: World) -> None:
+    one = fake_repository(world.top / "one")
+    _moved_away(world, one, world.top.parent / "two")
+    (world.top.parent / "two").rename(one)
+    (back,) = world.take()
+    assert (back.path, isinstance(back, ProjectObserved) and back.kind) == (
+        raw(one),
+        ProjectKind.GIT,
+    )
+    world.explorer.recheck_strays()
+    assert world.take() == []

@@ -1,0 +1,61 @@
+"""What the trees of several parents say together."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from rootsd.core.model import Parent
+from rootsd.discovery.candidates import Arrival
+from rootsd.discovery.parent_tree import ParentTrees
+from support.exploring import OpenWorld, World
+from support.repos import fake_repository, raw
+
+
+def test_the_innermost_parent_holds_a_path_by_its_components(world: World) -> None:
+    (tree,) = world.explorer.territories
+    trees = ParentTrees({b"/a": tree, b"/a/b": tree})
+    assert [trees.parent_of(path) for path in (b"/a/b/c", b"/a/bc", b"/a", b"/ab")] == [
+        b"/a/b",
+        b"/a",
+        b"/a",
+        None,
+    ]
+    assert [trees.are_below(path) for path in (b"/", b"/a", b"/a/b", b"/a/b/c")] == [
+        True,
+        True,
+        True,
+        False,
+    ]
+
+
+def test_a_tree_is_dropped_with_its_parent_or_what_was_set_for_it(world: World) -> None:
+    (tree,) = world.explorer.territories
+    path, parent = tree.parent.path, tree.parent
+    trees = ParentTrees({path: tree})
+    trees.drop_others({path: parent})
+    assert trees == {path: tree}
+    trees.drop_others({path: replace(parent, depth=parent.depth + 1)})
+    assert trees == {}
+    assert len(tree) == 0
+
+
+def test_what_no_tree_holds_is_missed_below_a_parent_that_does_not_skip_it(
+    open_world: OpenWorld, tmp_path: Path
+) -> None:
+    world = open_world(Parent(raw(tmp_path / "src"), skip=(b"off",)))
+    one = fake_repository(world.top / "one")
+    world.settle()
+    (tree,) = world.explorer.territories
+    trees = ParentTrees({tree.parent.path: tree})
+    places = (one, world.top / "two", world.top / "off" / "two", tmp_path / "two")
+    assert [trees.miss(raw(place)) for place in places] == [False, True, False, False]
+
+
+def test_a_project_of_any_tree_is_theirs(world: World) -> None:
+    one = fake_repository(world.top / "one")
+    (tree,) = world.explorer.territories
+    tree.explore(Arrival.FOUND)
+    trees = ParentTrees({tree.parent.path: tree})
+    assert trees.hold(raw(one))
+    assert not trees.hold(raw(world.top))

@@ -1,0 +1,116 @@
+"""What is watched above parents and on roots, so that nothing moves away unseen."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rootsd.discovery.tracked import PathWatches
+from rootsd.watch.events import WatchOutcome, WatchPurpose
+from support.repos import raw
+from support.subjects import UNPRIVILEGED, run_python
+from support.watching import RememberingWatcher
+
+
+def test_a_parent_and_everything_above_it_is_watched_for_its_own_fate(tmp_path: Path) -> None:
+    watcher = RememberingWatcher()
+    PathWatches(watcher).set_parents([raw(tmp_path)])
+    assert {raw(tmp_path), raw(tmp_path.parent), b"/"} <= watcher.folders(WatchPurpose.ROOT)
+    assert watcher.folders(WatchPurpose.ABOVE) == set()
+
+
+def test_a_missing_parent_is_awaited_from_the_nearest_living_folder(tmp_path: Path) -> None:
+    watcher = RememberingWatcher()
+    guards = PathWatches(watcher)
+    missing = tmp_path / "a" / "b" / "src"
+    guards.set_parents([raw(missing)])
+    assert watcher.folders(WatchPurpose.ABOVE) == {raw(tmp_path)}
+    (tmp_path / "a").mkdir()
+    guards.set_parents([raw(missing)])
+    assert watcher.folders(WatchPurpose.ABOVE) == {raw(tmp_path / "a")}
+    missing.mkdir(parents=True)
+    guards.set_parents([raw(missing)])
+    assert watcher.folders(WatchPurpose.ABOVE) == set()
+
+
+def test_folders_that_come_while_the_watches_are_set_are_watched_as_well(tmp_path: Path) -> None:
+    come = iter([tmp_path / "a", tmp_path / "a" / "b"])
+
+    class Slow(RememberingWatcher):
+        def watch(self, folder: bytes, purpose: WatchPurpose) -> WatchOutcome:
+            if purpose is WatchPurpose.ABOVE and (path := next(come, None)) is not None:
+                path.mkdir()
+            return super().watch(folder, purpose)
+
+    watcher = Slow()
+    PathWatches(watcher).set_parents([raw(tmp_path / "a" / "b" / "src")])
+    assert watcher.folders(WatchPurpose.ABOVE) == {raw(tmp_path / "a" / "b")}
+
+
+def test_of_a_folder_that_is_just_being_removed_the_one_above_it_tells(tmp_path: Path) -> None:
+    """For a moment it can be seen, and not watched any more."""
+    removed = tmp_path / "a"
+    removed.mkdir()
+
+    class Late(RememberingWatcher):
+        def watch(self, folder: bytes, purpose: WatchPurpose) -> WatchOutcome:
+            return WatchOutcome.GONE if folder == raw(removed) else super().watch(folder, purpose)
+
+    watcher = Late()
+    PathWatches(watcher).set_parents([raw(removed / "src"), raw(tmp_path / "b")])
+    assert watcher.folders(WatchPurpose.ABOVE) == {raw(tmp_path)}
+
+
+_UNREADABLE = """
+import os, sys
+from pathlib import Path
+from rootsd.discovery.tracked import PathWatches
+from rootsd.watch.events import WatchPurpose
+from support.subjects import UNPRIVILEGED, run_python
+from support.watching import RememberingWatcher
+
+parent = Path(sys.argv[1]) / "a" / "src"
+parent.mkdir(parents=True)
+for mode, folder in ((0o000, parent), (0o311, parent.parent)):
+    folder.chmod(mode)
+    watcher = RememberingWatcher()
+    PathWatches(watcher).set_parents([os.fsencode(parent)])
+    (above,) = watcher.folders(WatchPurpose.ABOVE)
+    print(Path(os.fsdecode(above)) == folder.parent)
+    folder.chmod(0o755)
+"""
+
+
+@pytest.mark.needs("setpriv")
+def test_of_a_folder_that_cannot_be_watched_the_one_above_it_tells(tmp_path: Path) -> None:
+    assert run_python(UNPRIVILEGED, _UNREADABLE, tmp_path) == ("True\nTrue\n", "")
+
+
+def test_guards_of_a_parent_that_is_dropped_are_given_back(tmp_path: Path) -> None:
+    watcher = RememberingWatcher()
+    guards = PathWatches(watcher)
+    guards.set_parents([raw(tmp_path)])
+    guards.set_parents([])
+    assert watcher.count() == 0
+
+
+def test_roots_are_watched_as_long_as_they_are_roots(tmp_path: Path) -> None:
+    watcher = RememberingWatcher()
+    guards = PathWatches(watcher)
+    guards.set_parents([raw(tmp_path)])
+    guards.set_roots(frozenset((raw(tmp_path), raw(tmp_path / "one"))))
+    assert raw(tmp_path / "one") in watcher.folders(WatchPurpose.ROOT)
+    guards.set_roots(frozenset())
+    assert raw(tmp_path / "one") not in watcher.folders(WatchPurpose.ROOT)
+    assert raw(tmp_path) in watcher.folders(WatchPurpose.ROOT)
+
+
+def test_renewing_watches_what_is_there_now(tmp_path: Path) -> None:
+    watcher = RememberingWatcher()
+    guards = PathWatches(watcher)
+    guards.set_roots(frozenset((raw(tmp_path),)))
+    watcher.watched.clear()
+    guards.renew(raw(tmp_path))
+    guards.renew(b"/elsewhere")
+    assert watcher.folders(WatchPurpose.ROOT) == {raw(tmp_path)}

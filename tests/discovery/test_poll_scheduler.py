@@ -1,0 +1,101 @@
+"""When what nothing tells of is looked at."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from rootsd.core.inputs import ProjectObserved
+from rootsd.core.model import Parent
+from rootsd.discovery.engine import DiscoveryEngine
+from rootsd.discovery.periodic import ROOTS_POLL_CPU_SHARE, ROOTS_POLL_INTERVAL_S, PollScheduler
+from rootsd.disk.safety import FolderSafety
+from rootsd.watch.events import Watcher
+from rootsd.watch.polling import PollingWatcher, poll_interval
+from support.repos import fake_repository, raw
+from support.watching import Clock, RememberingWatcher
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def explorer_on(clock: Clock) -> Iterator[Callable[[Watcher, Path], DiscoveryEngine]]:
+    def make(watcher: Watcher, *parents: Path) -> DiscoveryEngine:
+        judge = FolderSafety(os.getuid())
+        explorer = DiscoveryEngine(watcher, judge, lambda _folders: frozenset(), clock)
+        stack.callback(explorer.close)
+        for territory in explorer.set_parents([Parent(raw(parent)) for parent in parents]):
+            explorer.explore(territory)
+        return explorer
+
+    with ExitStack() as stack:
+        yield make
+
+
+def test_a_polled_parent_is_looked_at_when_its_time_has_come(
+    tmp_path: Path, clock: Clock, explorer_on: Callable[[Watcher, Path], DiscoveryEngine]
+) -> None:
+    explorer = explorer_on(PollingWatcher(), tmp_path)
+    sweeping = PollScheduler(explorer, clock)
+    sweeping.sweep_what_is_due()
+    assert sweeping.due() == clock.now + poll_interval(0.0)
+    fake_repository(tmp_path / "one")
+    clock.now += poll_interval(0.0) - 0.1
+    sweeping.sweep_what_is_due()
+    assert explorer.take() == ()
+    clock.now += 0.1
+    sweeping.sweep_what_is_due()
+    explorer.tick()
+    assert [type(seen) for seen in explorer.take()] == [ProjectObserved]
+    assert sweeping.due() == clock.now + poll_interval(0.0)
+
+
+def test_where_everything_is_watched_only_roots_are_swept(
+    tmp_path: Path, clock: Clock, explorer_on: Callable[[Watcher, Path], DiscoveryEngine]
+) -> None:
+    one = tmp_path / "one"
+    one.mkdir()
+    explorer = explorer_on(RememberingWatcher(), tmp_path)
+    sweeping = PollScheduler(explorer, clock)
+    sweeping.sweep_what_is_due()
+    assert sweeping.due() == clock.now + ROOTS_POLL_INTERVAL_S
+    sweeping.put_off(10.0)
+    assert sweeping.due() == clock.now + ROOTS_POLL_INTERVAL_S + 10.0
+
+
+def test_a_sweep_that_takes_long_comes_seldom(
+    tmp_path: Path,
+    clock: Clock,
+    explorer_on: Callable[[Watcher, Path], DiscoveryEngine],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    explorer = explorer_on(RememberingWatcher(), tmp_path)
+    sweeping = PollScheduler(explorer, clock)
+
+    def take_half_a_second() -> None:
+        clock.now += 0.5
+
+    monkeypatch.setattr(explorer, "sweep", take_half_a_second)
+    clock.now += ROOTS_POLL_INTERVAL_S
+    sweeping.sweep_what_is_due()
+    due = sweeping.due()
+    assert due is not None
+    assert due - clock.now == pytest.approx(0.5 / ROOTS_POLL_CPU_SHARE)
+
+
+def test_a_parent_that_is_dropped_is_swept_no_more(
+    tmp_path: Path, clock: Clock, explorer_on: Callable[[Watcher, Path], DiscoveryEngine]
+) -> None:
+    explorer = explorer_on(PollingWatcher(), tmp_path)
+    sweeping = PollScheduler(explorer, clock)
+    sweeping.sweep_what_is_due()
+    explorer.set_parents(())
+    sweeping.sweep_what_is_due()
+    assert sweeping.due() is None

@@ -1,0 +1,350 @@
+"""Discovery as it runs: its own thread, the real kernel, real git."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from rootsd.core.inputs import ProjectGone, ProjectObserved, ProjectUnreachable
+from rootsd.core.model import IncompleteReason, ObservedState, Parent, Project, ProjectKind
+from rootsd.discovery.service import Discovery, DiscoveryDependencies
+from rootsd.discovery.status import ParentState, ScanProgress, ScanSummary
+from rootsd.disk.identity import identify
+from rootsd.watch.events import PostResolver, Watcher, resolve_overflow
+from rootsd.watch.inotify import InotifyWatcher
+from rootsd.watch.polling import PollingWatcher
+from support.observed import HANG_S, Observed
+from support.repos import fake_repository, git, make_repository, raw
+from support.watching import Clock, RememberingWatcher
+
+pytestmark = pytest.mark.needs("linux")
+
+Start = Callable[..., Discovery]
+
+
+@pytest.fixture
+def observed() -> Observed:
+    return Observed()
+
+
+@pytest.fixture
+def src(tmp_path: Path) -> Path:
+    (tmp_path / "src").mkdir()
+    return tmp_path / "src"
+
+
+@pytest.fixture
+def upstream(tmp_path: Path) -> Path:
+    return make_repository(tmp_path / "up", files=50)
+
+
+@pytest.fixture
+def start(observed: Observed, src: Path) -> Iterator[Start]:
+    """Starts discovery on `src`; ends it after the test."""
+    running: list[Discovery] = []
+
+    def run(*parents: Parent, known: tuple[Project, ...] = (), **senses: object) -> Discovery:
+        discovery = Discovery(
+            report=observed.report,
+            on_status=observed.on_status,
+            senses=DiscoveryDependencies(**senses),  # type: ignore[arg-type]
+        )
+        running.append(discovery)
+        chosen = parents or (Parent(raw(src)),)
+        discovery.start(chosen, {project.path: project for project in known})
+        discovery.scan(None).result(HANG_S)
+        return discovery
+
+    yield run
+    for discovery in running:
+        discovery.stop()
+
+
+def _project(path: Path) -> Project:
+    identity = identify(raw(path)) if path.exists() else None
+    sighting = ObservedState(ProjectKind.GIT, identity, datetime(2026, 1, 1, tzinfo=UTC))
+    return Project(raw(path), "r7k2", sighting)
+
+
+@pytest.mark.parametrize(
+    "options", [[], ["--depth=1"], ["--bare"], ["--mirror"], ["-n"], ["--no-local"]]
+)
+def test_a_clone_is_told_exactly_once_and_whole(
+    observed: Observed, start: Start, src: Path, upstream: Path, options: list[str]
+) -> None:
+    start()
+    git("clone", *options, f"file://{upstream}", src / "one")
+    observed.wait_for(raw(src / "one"))
+    git("clone", *options, f"file://{upstream}", src / "deep" / "er" / "two")
+    observed.wait_for(raw(src / "one"), raw(src / "deep" / "er" / "two"))
+    assert len(observed.all) == 2
+
+
+def test_a_worktree_is_told_with_its_main_checkout(
+    observed: Observed, start: Start, src: Path, upstream: Path
+) -> None:
+    git("clone", upstream, src / "one")
+    start()
+    git("worktree", "add", src / "tree", cwd=src / "one")
+    observed.wait_for(raw(src / "one"), raw(src / "tree"))
+    (tree,) = observed.sightings_of(raw(src / "tree"))
+    assert (tree.kind, tree.main_checkout) == (ProjectKind.GIT_WORKTREE, raw(src / "one"))
+
+
+def test_a_clone_that_was_stopped_is_not_told_before_it_goes_on(
+    observed: Observed, start: Start, src: Path, upstream: Path, tmp_path: Path
+) -> None:
+    """The checkout blocks in a filter until the test lets it go on."""
+    os.mkfifo(tmp_path / "gate")
+    (upstream / ".gitattributes").write_text("f7 filter=slow\n")
+    git("add", ".", cwd=upstream)
+    git("commit", "-m", "slow", cwd=upstream)
+    start()
+    smudge = f"filter.slow.smudge=cat {tmp_path / 'gate'}"
+    clone = subprocess.Popen(["git", "clone", "-q", "-c", smudge, upstream, src / "one"])
+    with (tmp_path / "gate").open("w") as gate:
+        # Someone reads the gate: the checkout is half done.
+        fake_repository(src / "other")
+        observed.wait_for(raw(src / "other"))
+        assert (src / "one" / ".git" / "index.lock").exists()
+        gate.write("x\n")
+    assert clone.wait(HANG_S) == 0
+    observed.wait_for(raw(src / "other"), raw(src / "one"))
+    assert len(observed.sightings_of(raw(src / "one"))) == 1
+
+
+def test_a_clone_that_was_killed_is_told_as_interrupted(
+    observed: Observed, start: Start, src: Path, tmp_path: Path
+) -> None:
+    start()
+    git("init", src / "one")
+    (src / "one" / ".git" / "objects" / "pack" / "tmp_pack_x").touch()
+    observed.wait(lambda: raw(src / "one") in observed.live())
+    (seen,) = observed.sightings_of(raw(src / "one"))
+    assert seen.incomplete is IncompleteReason.INTERRUPTED
+
+
+def test_a_real_clone_killed_in_its_checkout_is_told_and_its_end_as_well(
+    observed: Observed, start: Start, src: Path, upstream: Path, tmp_path: Path
+) -> None:
+    os.mkfifo(tmp_path / "gate")
+    (upstream / ".gitattributes").write_text("* filter=slow\n")
+    git("add", ".", cwd=upstream)
+    git("commit", "-m", "slow", cwd=upstream)
+    start()
+    smudge = f"filter.slow.smudge=cat {tmp_path / 'gate'}"
+    clone = subprocess.Popen(
+        ["git", "clone", "-q", "-c", smudge, upstream, src / "one"], start_new_session=True
+    )
+    with (tmp_path / "gate").open("w"):
+        os.killpg(clone.pid, signal.SIGKILL)
+        clone.wait(HANG_S)
+    observed.wait(lambda: raw(src / "one") in observed.live())
+    assert observed.live()[raw(src / "one")].incomplete is IncompleteReason.NOT_CHECKED_OUT
+    (src / "one" / ".git" / "index.lock").unlink()
+    git("-c", "filter.slow.smudge=cat", "checkout", "-f", "main", cwd=src / "one")
+    observed.wait_for(raw(src / "one"))
+
+
+def test_moves_and_removals_are_told(
+    observed: Observed, start: Start, src: Path, tmp_path: Path
+) -> None:
+    fake_repository(src / "a" / "one")
+    start()
+    observed.wait_for(raw(src / "a" / "one"))
+    (src / "a").rename(tmp_path / "outside")
+    observed.wait_for()
+    assert observed.all[-1] == ProjectGone(raw(src / "a" / "one"))
+    (tmp_path / "outside").rename(src / "b")
+    observed.wait_for(raw(src / "b" / "one"))
+    shutil.rmtree(src / "b" / "one")
+    observed.wait_for()
+    assert observed.all[-1] == ProjectGone(raw(src / "b" / "one"))
+
+
+def test_a_copy_is_told_when_it_is_whole(
+    observed: Observed, start: Start, src: Path, upstream: Path
+) -> None:
+    start()
+    subprocess.run(["cp", "-a", upstream, src / "copy"], check=True)
+    observed.wait_for(raw(src / "copy"))
+
+
+def test_a_parent_that_is_removed_and_made_again(
+    observed: Observed, start: Start, src: Path
+) -> None:
+    fake_repository(src / "one")
+    start()
+    observed.wait_for(raw(src / "one"))
+    src.rename(src.with_name("away"))
+    observed.wait(lambda: observed.all[-1] == ProjectUnreachable(raw(src / "one")))
+    observed.wait(lambda: observed.status.parents[0].state is ParentState.MISSING)
+    src.mkdir()
+    fake_repository(src / "two")
+    observed.wait_for(raw(src / "two"))
+    observed.wait(lambda: observed.status.parents[0].state is ParentState.WATCHED)
+
+
+def test_a_scan_counts_what_it_changed(observed: Observed, start: Start, src: Path) -> None:
+    fake_repository(src / "one")
+    discovery = start(watcher=lambda _post: PollingWatcher(), monotonic=Clock())
+    fake_repository(src / "two")
+    for number in range(600):
+        (src / str(number)).mkdir()
+    shutil.rmtree(src / "one")
+    fake_repository(src / "three")
+    summary = discovery.scan(raw(src)).result(HANG_S)
+    assert (summary.gone, summary.changed, summary.folders) == (1, 0, 603)
+    told: list[ScanProgress] = []
+    again = discovery.scan(None, told.append).result(HANG_S)
+    assert [(progress.parent, progress.folders) for progress in told] == [(raw(src), 512)]
+    assert again.gone == again.changed == 0
+    elsewhere = discovery.scan(b"/elsewhere").result(HANG_S)
+    assert elsewhere == ScanSummary(0, 0, 0, 0, 0, elsewhere.seconds, frozenset())
+
+
+@pytest.mark.parametrize("remote", [False, True])
+def test_a_repository_of_this_moment_is_reported_when_all_is_settled(
+    observed: Observed, start: Start, src: Path, *, remote: bool
+) -> None:
+    git("init", src / "one")
+    if remote:  # its quiet time is half a second
+        (src / "one" / "file").write_text("a file\n")
+        git("remote", "add", "origin", "https://git.example/one", cwd=src / "one")
+    discovery = start()
+    assert discovery.when_settled(None, HANG_S).result(HANG_S) == frozenset()
+    assert list(observed.live()) == [raw(src / "one")]
+
+
+def test_what_a_process_works_on_is_not_waited_for(
+    observed: Observed, start: Start, src: Path
+) -> None:
+    git("init", src / "one")
+    discovery = start(worked_on=frozenset)
+    made = discovery.when_settled(raw(src), HANG_S * 100).result(HANG_S)
+    assert made == {raw(src / "one")}
+    assert not observed.live()
+
+
+def test_nothing_is_waited_for_longer_than_asked(
+    observed: Observed, start: Start, src: Path
+) -> None:
+    git("init", src / "one")
+    clock = Clock()
+    discovery = start(monotonic=clock)  # in which the quiet time never passes
+    assert discovery.when_settled(None, 0.0).result(HANG_S) == {raw(src / "one")}
+    elsewhere = discovery.when_settled(b"/elsewhere", HANG_S)
+    assert elsewhere.result(HANG_S) == {raw(src / "one")}
+    assert not observed.live()
+
+
+def test_what_the_store_knew_and_is_gone_is_told(
+    observed: Observed, start: Start, src: Path, tmp_path: Path
+) -> None:
+    gone, away = src / "gone", tmp_path / "no" / "such"
+    here = fake_repository(src / "here")
+    start(known=(_project(gone), _project(away), _project(here)))
+    assert set(observed.all) == {
+        ProjectGone(raw(gone)),
+        ProjectUnreachable(raw(away)),
+        *observed.sightings_of(raw(here)),
+    }
+
+
+def test_a_folder_is_probed_on_demand_and_followed_as_a_root(
+    observed: Observed, start: Start, tmp_path: Path
+) -> None:
+    plain = tmp_path / "plain" / "one"
+    plain.mkdir(parents=True)
+    discovery = start()
+    seen = discovery.probe(raw(plain)).result(HANG_S)
+    assert isinstance(seen, ProjectObserved)
+    assert observed.all == [seen]
+    discovery.set_roots(frozenset((raw(plain),)), {})
+    discovery.probe(raw(plain)).result(HANG_S)
+    plain.rmdir()
+    observed.wait(lambda: observed.all[-1] == ProjectGone(raw(plain)))
+
+
+def test_parents_are_changed_while_running(
+    observed: Observed, start: Start, src: Path, tmp_path: Path
+) -> None:
+    discovery = start()
+    fake_repository(tmp_path / "more" / "one")
+    discovery.set_parents([Parent(raw(src)), Parent(raw(tmp_path / "more"))])
+    observed.wait_for(raw(tmp_path / "more" / "one"))
+    discovery.set_parents([Parent(raw(src))])
+    observed.wait(lambda: len(observed.status.parents) == 1)
+    assert raw(tmp_path / "more" / "one") in observed.live()
+
+
+def test_without_watches_a_parent_is_polled_and_the_status_says_so(
+    observed: Observed, start: Start, src: Path
+) -> None:
+    def scarce(post: PostResolver) -> Watcher:
+        return InotifyWatcher(post, budget=0)
+
+    start(watcher=scarce)
+    observed.wait(lambda: observed.status.parents[0].state is ParentState.POLLED)
+    assert "max_user_watches" in observed.status.parents[0].remedy
+    fake_repository(src / "one")
+    observed.wait_for(raw(src / "one"))
+
+
+class Deaf(RememberingWatcher):
+    """Hears nothing; the test speaks in its place."""
+
+    def listen(self, post: PostResolver) -> Watcher:
+        self.post = post
+        return self
+
+
+def test_after_an_overflow_everything_is_looked_at(
+    observed: Observed, start: Start, src: Path
+) -> None:
+    deaf = Deaf()
+    start(watcher=deaf.listen)
+    fake_repository(src / "one")
+    deaf.post(resolve_overflow)
+    observed.wait_for(raw(src / "one"))
+
+
+def test_hints_beyond_what_the_queue_takes_are_made_up_for(
+    observed: Observed, start: Start, src: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deaf = Deaf()
+    discovery = start(watcher=deaf.listen)
+    monkeypatch.setattr("rootsd.discovery.service._MAX_QUEUED_SIGNALS", 0)
+    fake_repository(src / "one")
+    deaf.post(tuple)
+    assert observed.live() == {}
+    discovery.set_roots(frozenset(), {})
+    observed.wait_for(raw(src / "one"))
+
+
+def test_stopping_gives_every_thread_back(start: Start) -> None:
+    before = set(threading.enumerate())
+    discovery = start()
+    discovery.stop()
+    assert set(threading.enumerate()) <= before
+
+
+def test_a_restart_tells_again_what_an_earlier_life_kept(src: Path, tmp_path: Path) -> None:
+    for number in range(100):
+        fake_repository(src / f"r{number}")
+    index, expected = tmp_path / "index", {raw(src / f"r{number}") for number in range(100)}
+    for _ in range(2):
+        observed = Observed()
+        discovery = Discovery(report=observed.report, on_status=observed.on_status, index=index)
+        discovery.start([Parent(raw(src))], {})
+        observed.wait_for(*expected)
+        discovery.stop()
+        assert index.exists()

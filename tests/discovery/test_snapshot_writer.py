@@ -1,0 +1,290 @@
+"""A start from a kept index ends where a start without one does, and lists only what moved."""
+
+from __future__ import annotations
+
+import logging
+import os
+import random
+import shutil
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from rootsd.core.inputs import ProjectObserved
+from rootsd.core.model import NestedPolicy, Parent
+from rootsd.discovery.engine import DiscoveryEngine
+from rootsd.discovery.periodic import SNAPSHOT_INTERVAL_S, SnapshotWriter
+from rootsd.disk import walk
+from rootsd.disk.safety import FolderSafety
+from rootsd.disk.walk import AddWatch, FolderListing, Walker, WalkFolder
+from support.exploring import run_down
+from support.repos import fake_repository, raw
+from support.sizes import Sizes
+from support.watching import Clock, RememberingWatcher
+
+
+class Life:
+    """One life of discovery on a folder, without threads, from what the last one kept."""
+
+    def __init__(self, parent: Parent, file: Path | None, clock: Clock) -> None:
+        self.clock = clock
+        self.watcher = RememberingWatcher()
+        judge = FolderSafety(os.getuid())
+        self.explorer = DiscoveryEngine(self.watcher, judge, lambda _folders: frozenset(), clock)
+        self.keeping = SnapshotWriter(file, clock)
+        for territory in self.explorer.set_parents([parent]):
+            self.keeping.remind(territory)
+            self.explorer.explore(territory)
+        (self.tree,) = self.explorer.territories
+        self.changes = self.tree.changes
+
+    def end(self) -> None:
+        self.keeping.keep(self.explorer.territories)
+        self.explorer.close()
+
+    def result(self) -> dict[object, object]:
+        """All that this life came to know."""
+        while self.tree.is_behind():
+            self.tree.catch_up(3)
+        run_down(self.explorer, self.clock)
+        result: dict[object, object] = {seen.path: seen for seen in self.explorer.take()}
+        return result | {"coverage": self.tree.coverage, "watched": self.watcher.watched}
+
+
+def fresh(parent: Parent, clock: Clock) -> dict[object, object]:
+    """All that a life without an index comes to know."""
+    life = Life(parent, None, clock)
+    result = life.result()
+    life.end()
+    return result
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "discovery.index"
+
+
+@pytest.fixture
+def src(tmp_path: Path) -> Path:
+    (tmp_path / "src").mkdir()
+    return tmp_path / "src"
+
+
+@pytest.fixture
+def later(src: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Makes all that was done old: stamps are believed once the clock that makes them moved on."""
+    monkeypatch.setattr(walk, "_CLOCK_SLACK_NS", 0)
+    probe = src.parent / "clock"
+
+    def wait() -> None:
+        begin = time.time_ns()
+        while True:
+            probe.touch()
+            if probe.stat().st_ctime_ns > begin:
+                return
+
+    return wait
+
+
+@pytest.fixture
+def listed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the folders that were looked into to find projects."""
+    listed: list[str] = []
+    look = Walker._look
+
+    def remember(
+        walker: Walker, place: WalkFolder, before: int, arm: AddWatch | None
+    ) -> FolderListing | None:
+        listed.append(os.path.basename(os.fsdecode(place.path)))
+        return look(walker, place, before, arm)
+
+    monkeypatch.setattr(Walker, "_look", remember)
+    return listed
+
+
+def test_only_what_moved_is_listed(
+    src: Path, file: Path, later: Callable[[], None], listed: list[str]
+) -> None:
+    for name in ("a/one", "a/two", "b/three"):
+        fake_repository(src / name)
+    parent, clock = Parent(raw(src)), Clock()
+    later()
+    Life(parent, file, clock).end()
+    (src / "b" / "new").mkdir()
+    later()
+    listed.clear()
+    life = Life(parent, file, clock)
+    assert sorted(listed) == ["b", "new"]
+    assert life.result() == fresh(parent, clock)
+    life.end()
+
+
+def test_what_is_remembered_is_looked_at_again_a_few_at_a_time(
+    src: Path, file: Path, later: Callable[[], None]
+) -> None:
+    for number in range(5):
+        fake_repository(src / f"r{number}")
+    parent, clock = Parent(raw(src)), Clock()
+    later()
+    Life(parent, file, clock).end()
+    (src / "r3" / ".git" / "HEAD").unlink()
+    life = Life(parent, file, clock)
+    assert (life.explorer.take(), life.tree.count_projects()) == ((), 5)
+    life.tree.catch_up(2)
+    assert len(life.explorer.take()) == 2
+    assert life.tree.is_behind()
+    life.tree.refresh(thorough=True)
+    assert not life.tree.is_behind()
+    run_down(life.explorer, clock)
+    seen = [o for o in life.explorer.take() if isinstance(o, ProjectObserved) and o.incomplete]
+    assert [o.path for o in seen] == [raw(src / "r3")]
+    life.end()
+
+
+@pytest.mark.parametrize(
+    "other", [{"depth": 2}, {"skip": (b"x",)}, {"skip": (b"x*",)}, {"nested": NestedPolicy.VCS}]
+)
+def test_under_other_rules_nothing_is_remembered(
+    src: Path, file: Path, later: Callable[[], None], listed: list[str], other: dict[str, object]
+) -> None:
+    fake_repository(src / "a" / "one")
+    later()
+    Life(Parent(raw(src)), file, Clock()).end()
+    listed.clear()
+    Life(Parent(raw(src), **other), file, Clock()).end()  # type: ignore[arg-type]
+    assert {"src", "a", "one"} <= set(listed)
+
+
+def test_of_what_other_groups_could_see_nothing_is_remembered(
+    src: Path,
+    file: Path,
+    later: Callable[[], None],
+    listed: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    fake_repository(src / "a" / "one")
+    later()
+    Life(Parent(raw(src)), file, Clock()).end()
+    for groups, again in ((os.getgroups(), False), ([*os.getgroups(), 4711], True)):
+        monkeypatch.setattr(os, "getgroups", lambda groups=groups: groups)
+        listed.clear()
+        Life(Parent(raw(src)), file, Clock()).end()
+        assert ("one" in listed) is again
+
+
+def test_a_young_stamp_is_not_kept(src: Path, file: Path, listed: list[str]) -> None:
+    fake_repository(src / "one")
+    Life(Parent(raw(src)), file, Clock()).end()
+    listed.clear()
+    life = Life(Parent(raw(src)), file, Clock())
+    life.result()
+    life.end()
+    assert {"src", "one"} <= set(listed)
+
+
+def test_a_parent_that_is_gone_or_another_folder_now_is_not_remembered(
+    src: Path, file: Path, later: Callable[[], None]
+) -> None:
+    fake_repository(src / "one")
+    fake_repository(src / "two")
+    later()
+    parent, clock = Parent(raw(src)), Clock()
+    Life(parent, file, clock).end()
+    kept = file.read_bytes()
+    src.rename(src.with_name("away"))
+    gone = Life(parent, file, clock)
+    assert gone.tree.count_projects() == 0
+    gone.explorer.close()
+    fake_repository(src / "two")
+    assert file.read_bytes() == kept
+    life = Life(parent, file, clock)
+    assert life.tree.count_projects() == 1
+    assert life.result() == fresh(parent, clock)
+    life.end()
+
+
+def test_it_is_written_when_something_changed_and_not_too_often(src: Path, file: Path) -> None:
+    life = Life(Parent(raw(src)), file, Clock())
+    due = life.keeping.due()
+    assert due == life.clock.now + SNAPSHOT_INTERVAL_S
+    life.keeping.keep_if_due(life.explorer.territories)
+    assert not file.exists()
+    life.clock.now = due
+    life.keeping.keep_if_due(life.explorer.territories)
+    file.unlink()
+    life.end()
+    assert not file.exists()
+    (src / "new").mkdir()
+    life.tree.refresh(thorough=True)
+    life.end()
+    assert file.exists()
+
+
+def test_without_a_file_nothing_is_kept_and_nothing_is_due(src: Path, tmp_path: Path) -> None:
+    before = set(tmp_path.iterdir())
+    life = Life(Parent(raw(src)), None, Clock())
+    assert life.keeping.due() is None
+    life.end()
+    assert set(tmp_path.iterdir()) == before
+
+
+def test_a_file_that_cannot_be_written_is_told_and_no_failure(
+    src: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    life = Life(Parent(raw(src)), tmp_path / "none" / "index", Clock())
+    with caplog.at_level(logging.WARNING):
+        life.end()
+    assert "No such file" in caplog.text
+
+
+class Changes:
+    """Random changes between two lives, in a small tree, so that they meet."""
+
+    NAMES = ("a", "b", "build", os.fsdecode(b"\xff"))
+
+    def __init__(self, top: Path, seed: int) -> None:
+        self.top = top
+        self.random = random.Random(seed)  # noqa: S311 - a test that can be repeated
+
+    def step(self) -> None:
+        with suppress(OSError):
+            self.random.choice((self.make, self.make, self.plant, self.remove, self.move))()
+
+    def place(self) -> Path:
+        return self.top.joinpath(*self.random.choices(self.NAMES, k=self.random.randint(1, 4)))
+
+    def make(self) -> None:
+        fake_repository(self.place())
+
+    def plant(self) -> None:
+        place = self.place()
+        place.mkdir(parents=True, exist_ok=True)
+        (place / "go.mod").touch()
+
+    def remove(self) -> None:
+        place = self.place()
+        shutil.rmtree(self.random.choice((place, place / ".git")))
+
+    def move(self) -> None:
+        self.place().rename(self.place())
+
+
+def test_a_start_with_an_index_equals_a_start_without(
+    src: Path, file: Path, later: Callable[[], None], sizes: Sizes
+) -> None:
+    changes = Changes(src, seed=11)
+    parent, clock = Parent(raw(src)), Clock()
+    remembered = 0
+    for _ in range(sizes.pick(test=60, check=2_000, soak=50_000)):
+        for _ in range(changes.random.randint(0, 4)):
+            changes.step()
+        if changes.random.random() < 0.8:
+            later()
+        life = Life(parent, file, clock)
+        remembered += life.changes < len(life.tree)
+        assert life.result() == fresh(parent, clock)
+        life.end()
+    assert remembered > 10

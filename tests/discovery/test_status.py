@@ -1,0 +1,68 @@
+"""How a parent stands, in a word, with a reason and what to do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rootsd.core.model import Parent, ProjectKind, ScanCoverage
+from rootsd.discovery.candidates import Arrival
+from rootsd.discovery.parent_tree import ParentTree
+from rootsd.discovery.status import ParentState, report_for
+from rootsd.disk.markers import WalkRules
+from rootsd.watch.events import Watcher, WatchOutcome
+from rootsd.watch.polling import PollingWatcher
+from support.repos import fake_repository, raw
+from support.watching import RememberingWatcher
+
+
+class _Nobody:
+    def found(self, path: bytes, kind: ProjectKind, arrival: Arrival) -> None:
+        pass
+
+    def remembered(self, path: bytes) -> None:
+        pass
+
+    def lost(self, path: bytes) -> None:
+        pass
+
+
+def _territory(top: Path, watcher: Watcher) -> ParentTree:
+    parent = Parent(raw(top))
+    territory = ParentTree(parent, WalkRules.of(parent), watcher, _Nobody())
+    territory.explore(Arrival.FOUND)
+    return territory
+
+
+def test_a_watched_parent(tmp_path: Path) -> None:
+    fake_repository(tmp_path / "one")
+    report = report_for(_territory(tmp_path, RememberingWatcher()), scanning=False)
+    assert (report.state, report.coverage) == (ParentState.WATCHED, ScanCoverage.FULL)
+    assert (report.folders, report.projects, report.reason) == (2, 1, "")
+
+
+@pytest.mark.parametrize(
+    "watcher",
+    [
+        RememberingWatcher(budget=0),
+        PollingWatcher(),
+        PollingWatcher(WatchOutcome.NO_INSTANCE),
+        PollingWatcher(WatchOutcome.FAILED),
+    ],
+)
+def test_a_polled_parent_says_why(tmp_path: Path, watcher: Watcher) -> None:
+    report = report_for(_territory(tmp_path, watcher), scanning=False)
+    assert report.state is ParentState.POLLED
+    assert report.reason
+
+
+def test_a_missing_parent_names_the_command(tmp_path: Path) -> None:
+    report = report_for(_territory(tmp_path / "none", RememberingWatcher()), scanning=False)
+    assert report.state is ParentState.MISSING
+    assert "rootsd parent rm" in report.remedy
+
+
+def test_a_parent_being_scanned(tmp_path: Path) -> None:
+    report = report_for(_territory(tmp_path, RememberingWatcher()), scanning=True)
+    assert report.state is ParentState.SCANNING

@@ -1,0 +1,80 @@
+"""A repository's links are watched where it has some, and each entry until it is answered."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from rootsd.core.model import Parent
+from rootsd.discovery.worktrees import WorktreeTracker, is_skipped
+from rootsd.watch.events import WatchPurpose
+from support.repos import git, make_repository, raw
+from support.watching import RememberingWatcher
+
+LINKS = WatchPurpose.LINKS
+NONE: frozenset[bytes] = frozenset()
+
+
+@pytest.fixture
+def up(tmp_path: Path) -> Path:
+    return make_repository(tmp_path / "up")
+
+
+def test_what_has_no_worktrees_costs_no_watch(up: Path) -> None:
+    watcher = RememberingWatcher()
+    assert WorktreeTracker(watcher).look(raw(up)) == NONE
+    assert watcher.count() == 0
+
+
+def test_worktrees_come_and_go(up: Path, tmp_path: Path) -> None:
+    watcher = RememberingWatcher()
+    linked = WorktreeTracker(watcher)
+    tree, folder = tmp_path / "tree", up / ".git" / "worktrees"
+    git("worktree", "add", tree, cwd=up)
+    assert linked.look(raw(up)) == {raw(tree)}
+    assert watcher.folders(LINKS) == {raw(folder)}
+    assert linked.owner(raw(folder)) == raw(up)
+    git("worktree", "add", tmp_path / "more", cwd=up)
+    git("worktree", "remove", tree, cwd=up)
+    assert linked.look(raw(up)) == {raw(tmp_path / "more")}
+    assert linked.take_cut_off() == [raw(tree)]
+    git("worktree", "remove", tmp_path / "more", cwd=up)
+    assert linked.look(raw(up)) == NONE
+    assert linked.take_cut_off() == [raw(tmp_path / "more")]
+    assert watcher.count() == 0
+
+
+def test_an_entry_without_its_link_is_watched_until_it_has_one(up: Path, tmp_path: Path) -> None:
+    watcher = RememberingWatcher()
+    linked = WorktreeTracker(watcher)
+    tree, entry = tmp_path / "tree", up / ".git" / "worktrees" / "tree"
+    git("worktree", "add", tree, cwd=up)
+    (entry / "gitdir").rename(tmp_path / "kept")
+    assert linked.look(raw(up)) == NONE
+    assert watcher.folders(LINKS) == {raw(entry), raw(entry.parent)}
+    (tmp_path / "kept").rename(entry / "gitdir")
+    assert linked.look(raw(up)) == {raw(tree)}
+    assert watcher.folders(LINKS) == {raw(entry.parent)}
+
+
+def test_a_repository_that_is_dropped_gives_its_watches_back(up: Path, tmp_path: Path) -> None:
+    watcher = RememberingWatcher()
+    linked = WorktreeTracker(watcher)
+    git("worktree", "add", tmp_path / "tree", cwd=up)
+    linked.look(raw(up))
+    shutil.rmtree(up)
+    linked.drop(raw(up))
+    assert linked.take_cut_off() == [raw(tmp_path / "tree")]
+    linked.drop(raw(up))
+    assert linked.take_cut_off() == []
+    assert watcher.count() == 0
+
+
+def test_a_parents_own_skip_counts_for_worktrees_too() -> None:
+    parent = Parent(b"/src", skip=(b"tmp-*", b"old"))
+    assert is_skipped(b"/src/x/tmp-1/tree", parent)
+    assert is_skipped(b"/src/old", parent)
+    assert not is_skipped(b"/src/.hidden/older", parent)
+    assert not is_skipped(b"/src/a", Parent(b"/src"))

@@ -1,0 +1,185 @@
+"""Clones and copies that were broken off: incomplete, with the reason, until they go on."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from rootsd.core.model import IncompleteReason, ProjectKind
+from rootsd.discovery.candidates import Arrival, CandidateResult
+from rootsd.watch.events import FileEventKind
+from support.making import Making
+from support.repos import cloned, git, make_repository, raw
+
+GIT = ProjectKind.GIT
+
+
+@pytest.fixture
+def making() -> Making:
+    return Making()
+
+
+@pytest.fixture
+def clone(tmp_path: Path) -> Path:
+    return cloned(tmp_path)
+
+
+def test_a_clone_waits_for_its_submodules(making: Making, clone: Path, tmp_path: Path) -> None:
+    git("submodule", "add", tmp_path / "up", "libs", cwd=clone)
+    git("commit", "-m", "submodule", cwd=clone)
+    outside, one = tmp_path / "outside", tmp_path / "super"
+    git("clone", "--recurse-submodules", clone, outside)
+    (outside / "libs").rename(tmp_path / "kept")
+    outside.rename(one)
+    making.consider(one, GIT, Arrival.MADE)
+    making.happen(one / ".git", "index.lock", FileEventKind.LEFT)
+    assert making.wait(0.4) == []
+    assert making.wait(0.2) == [CandidateResult(raw(one), GIT, IncompleteReason.NOT_CHECKED_OUT)]
+    (tmp_path / "kept").rename(one / "libs")
+    assert making.happen(one / ".git", "index.lock", FileEventKind.LEFT) == [
+        CandidateResult(raw(one), GIT)
+    ]
+
+
+def test_a_copy_broken_off_before_its_index_is_incomplete(making: Making, clone: Path) -> None:
+    (clone / ".git" / "index").unlink()
+    making.consider(clone, GIT, Arrival.MADE)
+    assert making.wait(0.6) == [CandidateResult(raw(clone), GIT, IncompleteReason.NOT_CHECKED_OUT)]
+
+
+def test_a_clone_without_a_checkout_is_whole_and_a_copy_of_its_part_is_not(
+    making: Making, tmp_path: Path
+) -> None:
+    make_repository(tmp_path / "up")
+    for name in ("cloned", "finished", "stopped"):
+        git("clone", "-n", tmp_path / "up", tmp_path / name)
+    for folder in (tmp_path / "finished", tmp_path / "finished/.git", tmp_path / "stopped/.git"):
+        os.utime(folder / "HEAD" if folder.name == ".git" else folder, (0, 0))
+    for name in ("cloned", "finished", "stopped"):
+        making.consider(tmp_path / name, GIT, Arrival.MADE)
+    assert making.wait(0.3) == [
+        CandidateResult(raw(tmp_path / "cloned"), GIT),
+        CandidateResult(raw(tmp_path / "finished"), GIT),
+        CandidateResult(raw(tmp_path / "stopped"), GIT, IncompleteReason.NOT_CHECKED_OUT),
+    ]
+
+
+def test_a_clone_killed_before_anything_was_fetched_is_interrupted(
+    making: Making, tmp_path: Path
+) -> None:
+    git("init", tmp_path / "one")
+    git("config", "remote.origin.url", "file:///none", cwd=tmp_path / "one")
+    making.consider(tmp_path / "one", GIT, Arrival.MADE)
+    expected = CandidateResult(raw(tmp_path / "one"), GIT, IncompleteReason.INTERRUPTED)
+    assert making.wait(0.6) == [expected]
+
+
+def _part(clone: Path, to: Path) -> Path:
+    """What a copy is as long as its last file is missing, with new times."""
+    subprocess.run(["cp", "-r", clone, to], check=True)
+    (to / "d3" / "f3").unlink()
+    return to
+
+
+@pytest.mark.parametrize("arrival", Arrival)
+def test_a_copy_without_some_files_is_incomplete_however_it_came_until_git_is_used_in_it(
+    making: Making, clone: Path, tmp_path: Path, arrival: Arrival
+) -> None:
+    copy = _part(clone, tmp_path / "copy")
+    assert making.consider(copy, GIT, arrival) is None
+    assert making.wait(2.9) == []
+    assert making.wait(0.2) == [CandidateResult(raw(copy), GIT, IncompleteReason.NOT_CHECKED_OUT)]
+    git("reset", "-q", cwd=copy)
+    assert making.happen(copy / ".git", "index.lock", FileEventKind.LEFT) == [
+        CandidateResult(raw(copy), GIT)
+    ]
+
+
+@pytest.mark.parametrize("arrival", Arrival)
+def test_a_checkout_in_which_files_were_deleted_is_whole_however_it_came(
+    making: Making, clone: Path, arrival: Arrival
+) -> None:
+    (clone / "d3" / "f3").unlink()
+    making.consider(clone, GIT, arrival)
+    making.wait(3.1)
+    assert making.consider(clone, GIT, Arrival.FOUND) == CandidateResult(raw(clone), GIT)
+
+
+@pytest.mark.parametrize("arrival", Arrival)
+def test_a_whole_copy_of_one_in_which_files_were_deleted_is_whole(
+    making: Making, clone: Path, tmp_path: Path, arrival: Arrival
+) -> None:
+    (clone / "d3" / "f3").unlink()
+    copy = tmp_path / "copy"
+    subprocess.run(["cp", "-a", clone, copy], check=True)
+    settled = making.consider(copy, GIT, arrival) or making.wait(0.1)[0]
+    assert settled == CandidateResult(raw(copy), GIT)
+
+
+def test_a_copy_is_settled_when_all_its_files_are_there(
+    making: Making, clone: Path, tmp_path: Path
+) -> None:
+    copy = _part(clone, tmp_path / "copy")
+    assert making.consider(copy, GIT, Arrival.MADE) is None
+    assert making.wait(1.0) == []
+    (clone / "d3" / "f3").rename(copy / "d3" / "f3")
+    assert making.wait(1.1) == [CandidateResult(raw(copy), GIT)]
+
+
+def test_a_copied_lock_file_of_a_package_manager_is_no_sign_of_git(
+    making: Making, clone: Path, tmp_path: Path
+) -> None:
+    copy = _part(clone, tmp_path / "copy")
+    making.consider(copy, GIT, Arrival.MADE)
+    making.happen(copy, "Cargo.lock", FileEventKind.CAME)
+    assert making.wait(3.1) == [CandidateResult(raw(copy), GIT, IncompleteReason.NOT_CHECKED_OUT)]
+
+
+def test_a_clone_that_fetched_nothing_is_a_project_once_somebody_puts_files_there(
+    making: Making, tmp_path: Path
+) -> None:
+    git("init", tmp_path / "one")
+    git("remote", "add", "origin", "file:///none", cwd=tmp_path / "one")
+    making.consider(tmp_path / "one", GIT, Arrival.MADE)
+    assert [end.incomplete for end in making.wait(1)] == [IncompleteReason.INTERRUPTED]
+    (tmp_path / "one" / "file").touch()
+    making.happen(tmp_path / "one", "file", FileEventKind.CAME)
+    assert making.wait(1) == [CandidateResult(raw(tmp_path / "one"), GIT)]
+
+
+def test_a_whole_copy_waits_for_the_process_that_makes_it(making: Making, clone: Path) -> None:
+    making.busy = True
+    assert making.consider(clone, GIT, Arrival.MADE) is None
+    assert making.wait(60) == []
+    making.busy = False
+    assert making.wait(2) == [CandidateResult(raw(clone), GIT)]
+
+
+def test_a_checkout_whose_git_died_is_given_up_and_still_watched(
+    making: Making, clone: Path
+) -> None:
+    (clone / ".git" / "index").rename(clone / ".git" / "index.lock")
+    making.consider(clone, GIT, Arrival.MADE)
+    assert making.wait(2.9) == []
+    assert making.wait(0.2) == [CandidateResult(raw(clone), GIT, IncompleteReason.NOT_CHECKED_OUT)]
+    assert making.candidates.next_due() is None
+    assert len(making.candidates) == 0
+    (clone / ".git" / "index.lock").rename(clone / ".git" / "index")
+    assert making.happen(clone / ".git", "index", FileEventKind.CAME, moved=True) == [
+        CandidateResult(raw(clone), GIT)
+    ]
+
+
+def test_a_fetch_that_was_killed_is_interrupted(making: Making, tmp_path: Path) -> None:
+    git("init", tmp_path / "one")
+    pack = tmp_path / "one" / ".git" / "objects" / "pack"
+    (pack / "tmp_pack_x").touch()
+    making.consider(tmp_path / "one", GIT, Arrival.MADE)
+    assert making.wait(0.9) == []
+    making.happen(pack, "tmp_pack_x", FileEventKind.ALTERED)
+    assert making.wait(0.9) == []
+    expected = CandidateResult(raw(tmp_path / "one"), GIT, IncompleteReason.INTERRUPTED)
+    assert making.wait(0.2) == [expected]

@@ -1,0 +1,82 @@
+"""Members of workspaces come and go with their folders and with what declares them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rootsd.core.model import NestedPolicy, Parent, ProjectKind
+from rootsd.discovery.candidates import Arrival
+from rootsd.discovery.parent_tree import ParentTree
+from rootsd.disk.markers import WalkRules
+from support.exploring import OpenWorld
+from support.repos import fake_repository, raw
+from support.watching import RememberingWatcher
+
+pytestmark = pytest.mark.needs("linux")
+
+GIT, PROJECT = ProjectKind.GIT, ProjectKind.PROJECT
+
+
+def _declare(repository: Path, pattern: str) -> None:
+    """As editors save: a new file in the place of the old one."""
+    (repository / "new").write_text(f'{{"workspaces": ["{pattern}"]}}')
+    (repository / "new").rename(repository / "package.json")
+
+
+def _package(path: Path) -> None:
+    path.mkdir(parents=True)
+    (path / "package.json").write_text("{}")
+
+
+def test_members_live_as_by_a_scan(open_world: OpenWorld, tmp_path: Path) -> None:
+    world = open_world(Parent(raw(tmp_path / "src"), nested=NestedPolicy.MEMBERS))
+    mono = fake_repository(world.top / "mono")
+    _declare(mono, "packages/*")
+    _package(mono / "packages" / "a")
+    _package(mono / "examples" / "x")
+    world.settle()
+    assert world.live() == world.fresh() == {"mono": GIT, "mono/packages/a": PROJECT}
+    _package(mono / "packages" / "b")
+    world.settle()
+    assert world.live() == world.fresh()
+    assert "mono/packages/b" in world.live()
+    _declare(mono, "examples/*")
+    world.settle()
+    assert world.fresh() == {"mono": GIT, "mono/examples/x": PROJECT}
+    assert world.held() == world.fresh()
+
+
+class _Sink:
+    def __init__(self) -> None:
+        self.found_paths: set[bytes] = set()
+
+    def found(self, path: bytes, kind: ProjectKind, arrival: Arrival) -> None:
+        self.found_paths.add(path)
+
+    def remembered(self, path: bytes) -> None:
+        """`found` follows."""
+
+    def lost(self, path: bytes) -> None:
+        self.found_paths.discard(path)
+
+
+def test_a_kept_tree_forgets_no_member(tmp_path: Path) -> None:
+    mono = fake_repository(tmp_path / "mono")
+    _declare(mono, "packages/*")
+    _package(mono / "packages" / "a")
+    parent = Parent(raw(tmp_path), nested=NestedPolicy.MEMBERS)
+
+    def explored(before: ParentTree | None) -> tuple[ParentTree, set[bytes]]:
+        sink = _Sink()
+        territory = ParentTree(parent, WalkRules.of(parent), RememberingWatcher(), sink)
+        territory.remember(before.kept() if before is not None else None)
+        territory.explore(Arrival.FOUND)
+        while territory.is_behind():
+            territory.catch_up(100)
+        return territory, sink.found_paths
+
+    first, found = explored(None)
+    _, again = explored(first)
+    assert found == again == {raw(mono), raw(mono / "packages" / "a")}

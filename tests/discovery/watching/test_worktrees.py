@@ -1,0 +1,124 @@
+"""Worktrees that no walk comes by are found from their main repository, live as by a scan."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from rootsd.core.model import Parent, ProjectKind
+from support.exploring import OpenWorld, World
+from support.repos import git, make_repository, raw
+
+pytestmark = pytest.mark.needs("linux")
+
+GIT, TREE = ProjectKind.GIT, ProjectKind.GIT_WORKTREE
+
+
+@pytest.fixture
+def up(tmp_path: Path) -> Path:
+    return make_repository(tmp_path / "up")
+
+
+def test_a_bare_repository_in_hiding_and_its_worktrees(up: Path, world: World) -> None:
+    top = world.top / "proj"
+    git("clone", "--bare", up, top / ".bare")
+    (top / ".git").write_text("gitdir: ./.bare\n")
+    git("worktree", "add", "main", cwd=top)
+    world.settle()
+    git("worktree", "add", "-b", "other", "other", cwd=top)
+    world.settle()
+    expected = {"proj": GIT, "proj/main": TREE, "proj/other": TREE}
+    assert world.live() == world.fresh() == expected
+    git("worktree", "remove", "other", cwd=top)
+    world.settle()
+    assert world.live() == world.fresh() == {"proj": GIT, "proj/main": TREE}
+
+
+def test_a_worktree_in_a_hidden_folder_of_its_repository(up: Path, world: World) -> None:
+    main = world.top / "one"
+    git("clone", up, main)
+    git("worktree", "add", ".claude/worktrees/a", cwd=main)
+    world.settle()
+    git("worktree", "add", ".claude/worktrees/b", cwd=main)
+    world.settle()
+    trees = {f"one/.claude/worktrees/{name}": TREE for name in "ab"}
+    assert world.live() == world.fresh() == {"one": GIT, **trees}
+    shutil.rmtree(main)
+    world.settle()
+    assert world.live() == world.fresh() == {}
+
+
+def test_the_first_worktree_of_a_root_is_found_by_the_sweep(up: Path, world: World) -> None:
+    main = world.top / "one"
+    git("clone", up, main)
+    world.settle()
+    world.explorer.set_roots(frozenset({raw(main)}), {})
+    git("worktree", "add", ".hidden/tree", cwd=main)
+    world.settle()
+    world.explorer.sweep()
+    world.settle()
+    assert world.live() == world.fresh() == {"one": GIT, "one/.hidden/tree": TREE}
+
+
+def test_outside_every_parent_and_in_what_is_skipped_no_worktree_is_proposed(
+    up: Path, open_world: OpenWorld, tmp_path: Path
+) -> None:
+    world = open_world(Parent(raw(tmp_path / "src"), skip=(b"scratch", b"tmp-*")))
+    main = world.top / "one"
+    git("clone", up, main)
+    for number, place in enumerate(("scratch/a", "x/tmp-1/b", "../outside", "kept")):
+        git("worktree", "add", "-b", f"b{number}", world.top / place, cwd=main)
+    world.settle()
+    assert world.live() == world.fresh() == {"one": GIT, "kept": TREE}
+
+
+def test_a_main_repository_that_is_moved_takes_its_links_along(up: Path, world: World) -> None:
+    git("clone", up, world.top / "one")
+    git("worktree", "add", ".w/a", cwd=world.top / "one")
+    world.settle()
+    (world.top / "one").rename(world.top / "two")
+    world.settle()
+    assert world.live() == world.fresh() == {"two": GIT}
+    git("worktree", "repair", ".w/a", cwd=world.top / "two")
+    world.settle()
+    assert world.fresh() == {"two": GIT, "two/.w/a": TREE}
+    world.explorer.rescan(world.explorer.territories[0])
+    world.settle()
+    assert world.live() == world.fresh()
+
+
+def test_the_links_are_followed_after_the_last_went_and_another_came_at_once(
+    up: Path, world: World
+) -> None:
+    main = world.top / "one"
+    git("clone", up, main)
+    git("worktree", "add", ".w/a", cwd=main)
+    world.settle()
+    git("worktree", "remove", ".w/a", cwd=main)
+    git("worktree", "add", ".w/b", cwd=main)
+    world.settle()
+    git("worktree", "add", ".w/c", cwd=main)
+    world.settle()
+    assert world.live() == world.fresh() == {"one": GIT, "one/.w/b": TREE, "one/.w/c": TREE}
+
+
+def test_a_worktree_ends_with_its_main_repository_and_returns_with_it(
+    up: Path, world: World
+) -> None:
+    main, beside = world.top / "one", world.top / "beside"
+    git("clone", up, main)
+    world.settle()
+    git("worktree", "add", beside, cwd=main)
+    world.settle()
+    assert world.live() == world.fresh() == {"one": GIT, "beside": TREE}
+    main.rename(world.top / "two")
+    world.settle()
+    assert world.live() == world.fresh() == {"two": GIT}
+    (world.top / "two").rename(main)
+    world.settle()
+    assert world.live() == world.fresh() == {"one": GIT, "beside": TREE}
+    shutil.rmtree(main)
+    world.settle()
+    assert world.live() == world.fresh() == {}

@@ -1,0 +1,246 @@
+"""What the text of a project names is looked at only where that ends, and mounts nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rootsd.disk.hung_mounts import FollowPolicy, HungMountDetector
+from rootsd.disk.mounts import Mount, MountTable, mount_containing, remote_mount_points
+from support.observed import HANG_S
+from support.repos import git, make_repository
+from support.subjects import OWN_MOUNTS, run_python
+
+LOCAL = Mount(b"/", b"ext4")
+HOME, INDIRECT, ANN = Mount(b"/home", b"autofs"), Mount(b"/net", b"autofs"), b"/home/ann"
+
+
+class Mounted(MountTable):
+    """What is mounted according to a test."""
+
+    def __init__(self, *found: Mount) -> None:
+        self._listed = found
+
+    def holding(self, path: bytes) -> Mount | None:
+        return mount_containing(path, self._listed)
+
+    def remote(self) -> tuple[bytes, ...]:
+        return remote_mount_points(self._listed)
+
+    def automounts(self) -> tuple[bytes, ...]:
+        return tuple(each.point for each in self._listed if each.is_automount)
+
+
+def judge(*found: Mount) -> FollowPolicy:
+    mounted = Mounted(LOCAL, *found)
+    return FollowPolicy(mounted, HungMountDetector(mounted.remote, HANG_S, ask=lambda _: None))
+
+
+def test_a_local_disk_is_followed_to() -> None:
+    assert judge(INDIRECT).may_follow(b"/src/one/.git")
+
+
+@pytest.mark.parametrize("path", [b"/net/a.stranger/x", b"/net", b"/home/eve/x"])
+def test_nothing_is_mounted_because_a_project_names_it(path: bytes) -> None:
+    assert not judge(INDIRECT, HOME, Mount(ANN, b"ext4")).may_follow(path)
+
+
+def test_what_was_mounted_by_somebody_else_is_followed_to() -> None:
+    direct = Mount(b"/data", b"autofs"), Mount(b"/data", b"xfs")
+    judged = judge(HOME, Mount(ANN, b"nfs4"), *direct)
+    assert judged.may_follow(ANN + b"/one")
+    assert judged.may_follow(b"/data/one")
+
+
+_HANGING = """
+import os, signal, subprocess, sys
+from pathlib import Path
+from rootsd.core.inputs import ProjectObserved
+from rootsd.core.inputs import ProjectUnreachable
+from rootsd.core.model import ProjectKind
+from rootsd.vcs.probe import project_state
+from rootsd.disk.identity import identify
+from rootsd.vcs.probe import probe
+from rootsd.vcs.folder import OpenProject
+from rootsd.vcs.base import PendingProject
+from rootsd.vcs.git.worktrees import read_worktree_links
+
+top = Path(sys.argv[1])
+behind, far, near = top / "behind", top / "far", os.fsencode(top / "near")
+far.mkdir()
+served = subprocess.Popen(["bindfs", "-f", behind, far])
+while not os.path.ismount(far):
+    os.sched_yield()
+def state():
+    with OpenProject(near) as look:
+        return project_state(look, ProjectKind.GIT)
+def see():
+    return identify(near), probe(near), state(), read_worktree_links(near + b".links")
+identity, seen, whole, links = see()
+assert identity.git_target is not None and isinstance(seen, ProjectObserved), seen
+assert (seen.kind, len(links.trees)) == (ProjectKind.GIT_WORKTREE, 1)
+served.send_signal(signal.SIGSTOP)
+try:
+    try:
+        identify(near)
+    except TimeoutError:
+        print("no answer")
+    assert probe(near) == ProjectUnreachable(near)
+    assert isinstance(state(), PendingProject)
+    assert not read_worktree_links(near + b".links").trees
+finally:
+    served.send_signal(signal.SIGCONT)
+from rootsd.disk import hung_mounts
+while not hung_mounts.may_follow(os.fsencode(far)):
+    os.sched_yield()
+assert see() == (identity, seen, whole, links)
+subprocess.run(["umount", far], check=True)
+served.wait(30)
+"""
+
+
+@pytest.mark.needs("namespaces", "bindfs")
+def test_a_git_file_that_leads_to_where_nobody_answers_holds_nobody_up(tmp_path: Path) -> None:
+    main = make_repository(tmp_path / "behind" / "main")
+    git("worktree", "add", tmp_path / "near", cwd=main)
+    # As git writes it where the repository is used through the other mount.
+    admin = tmp_path / "far" / "main" / ".git" / "worktrees" / "near"
+    (tmp_path / "near" / ".git").write_text(f"gitdir: {admin}\n")
+    links = tmp_path / "near.links" / "tree"
+    links.mkdir(parents=True)
+    (links / "gitdir").write_text(f"{tmp_path}/far/tree/.git\n")
+    tree = tmp_path / "behind" / "tree"
+    git("worktree", "add", tree, cwd=main)
+    (tree / ".git").write_text(f"gitdir: {admin.parent / 'tree'}\n")
+    (main / ".git" / "worktrees" / "tree" / "gitdir").write_text(f"{tmp_path}/far/tree/.git\n")
+    assert run_python(OWN_MOUNTS, _HANGING, tmp_path) == ("no answer\n", "")
+
+
+# Each has a folder of a repository, or something on the way to it, replaced by a link.
+_LINKED = (
+    "git/.git",
+    "git/.git/objects",
+    "git/.git/refs",
+    "git/.git/reftable",
+    "git/.git/worktrees",
+    "git/.git/modules",
+    "bare/objects",
+    "bare/worktrees",
+    "jj/.jj",
+    "jj/.jj/repo",
+    "jj/.jj/repo/store",
+    "jj/.jj/working_copy",
+    "hg/.hg",
+    "hg/.hg/store",
+    "svn/.svn",
+    "bzr/.bzr",
+    "bzr/.bzr/checkout",
+    "bzr/.bzr/repository",
+    "darcs/_darcs",
+    "darcs/_darcs/prefs",
+    "darcs/_darcs/pristine.hashed",
+    "pijul/.pijul",
+    "pijul/.pijul/pristine",
+)
+
+_LINKS = """
+import os, signal, subprocess, sys, threading
+from pathlib import Path
+from rootsd.disk.markers import WalkRules
+from rootsd.core.model import Parent
+from rootsd.vcs.probe import probe
+from rootsd.disk.walk import WalkFolder
+from rootsd.disk.walk import Walker
+from rootsd.disk.walk import ProposalScope
+from rootsd.vcs.probe import progress_folders
+from rootsd.vcs.probe import seconds_since_change
+from rootsd.vcs.probe import incomplete_reason
+from rootsd.vcs.folder import OpenProject
+from rootsd.vcs.origin import read_branch
+from rootsd.vcs.origin import read_origin
+from rootsd.vcs.git.worktrees import worktrees_folder
+
+top, hung = Path(sys.argv[1]), Path(sys.argv[2])
+served = subprocess.Popen(["bindfs", "-f", top / "behind", hung])
+while not os.path.ismount(hung):
+    os.sched_yield()
+served.send_signal(signal.SIGSTOP)
+
+def look_at_all():
+    walker = Walker(WalkRules.of(Parent(os.fsencode(top / "projects"))))
+    for path in sorted(map(os.fsencode, (top / "projects").iterdir())):
+        walker.look(WalkFolder(path, 1, ProposalScope.OPEN))
+        kind = probe(path).kind
+        progress_folders(path, kind), seconds_since_change(path, kind)
+        with OpenProject(path) as look:
+            incomplete_reason(look, kind, None)
+        read_origin(path, kind), read_branch(path, kind), worktrees_folder(path)
+    print("ended")
+
+def held_up(look, patience):
+    thread = threading.Thread(target=look, daemon=True)
+    thread.start()
+    thread.join(patience)
+    return thread.is_alive()
+
+# Control: who follows one of the links is held up, until nobody serves it any more. The mount
+# goes with this namespace: to unmount it here would race with who is just let go.
+followed = held_up(lambda: os.path.exists(top / "control" / "x"), 0.3)
+print("held up" if followed else "the link leads nowhere", flush=True)
+print("held up" if held_up(look_at_all, 60) else "done", flush=True)
+served.kill()
+served.wait(30)
+"""
+
+
+@pytest.mark.needs("namespaces", "bindfs")
+def test_no_link_in_a_project_is_followed_to_where_nobody_answers(tmp_path: Path) -> None:
+    hung = tmp_path / "hung"
+    for folder in (hung, tmp_path / "behind", tmp_path / "projects"):
+        folder.mkdir()
+    (tmp_path / "control").symlink_to(hung)
+    for number, linked in enumerate(_LINKED):
+        kind, _, inside = linked.partition("/")
+        project = tmp_path / "projects" / f"{number}-{kind}"
+        _make_like(kind, project)
+        link = project / inside
+        if link.is_dir():
+            link.rename(tmp_path / f"was-{number}")
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.symlink_to(hung / "x")
+    leading = tmp_path / "projects" / "git-file"
+    leading.mkdir()
+    (leading / "way").symlink_to(hung)
+    (leading / ".git").write_text("gitdir: way/x\n")
+    told = run_python(OWN_MOUNTS, _LINKS, tmp_path, hung)
+    assert told == ("held up\nended\ndone\n", "")
+
+
+def _make_like(kind: str, folder: Path) -> None:
+    """A folder that looks like a repository of the kind, far enough to be looked into."""
+    if kind == "git":
+        make_repository(folder)
+        (folder / ".gitmodules").write_text('[submodule "x"]\n\tpath = way/x\n')
+        (folder / "way").symlink_to(folder.parent.parent / "hung")
+        git("config", "submodule.active", ".", cwd=folder)
+        return
+    if kind == "bare":
+        git("init", "--bare", folder, cwd=folder.parent)
+        return
+    for file in {
+        "jj": (".jj/repo/store/type", ".jj/repo/store/git_target", ".jj/working_copy/checkout"),
+        "hg": (".hg/requires", ".hg/store/data", ".hg/dirstate"),
+        "svn": (".svn/wc.db",),
+        "bzr": (".bzr/branch-format", ".bzr/checkout/x", ".bzr/repository/x"),
+        "darcs": ("_darcs/format", "_darcs/hashed_inventory", "_darcs/prefs/defaultrepo"),
+        "pijul": (".pijul/config", ".pijul/pristine/db"),
+    }[kind]:
+        (folder / file).parent.mkdir(parents=True, exist_ok=True)
+        (folder / file).write_text(_NOTES.get(file, ""))
+
+
+_NOTES = {
+    ".jj/repo/store/git_target": "../../../../hung/x",
+    "_darcs/hashed_inventory": f"pristine:0000000000-{'e3' * 32}\n",
+}

@@ -1,0 +1,92 @@
+"""Who does not answer is not waited for."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from rootsd.disk.hung_mounts import HungMountDetector
+from support.repos import raw
+from support.until import until
+
+HANG_S = 30.0
+
+
+class Server:
+    """Answers as long as it is up."""
+
+    def __init__(self) -> None:
+        self.up = threading.Event()
+        self.up.set()
+        self.asked: list[bytes] = []
+        self.answered = threading.Event()
+
+    def ask(self, point: bytes) -> None:
+        self.asked.append(point)
+        assert self.up.wait(HANG_S)
+        self.answered.set()
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    server = Server()
+    yield server
+    server.up.set()
+
+
+@pytest.fixture
+def answers(server: Server) -> Callable[[bytes], bool]:
+    return HungMountDetector(lambda: (b"/net",), patience_s=0.05, ask=server.ask).answers
+
+
+def test_a_local_disk_is_not_even_asked(server: Server, answers: Callable[[bytes], bool]) -> None:
+    server.up.clear()
+    assert answers(b"/home/ann/src")
+    assert server.asked == []
+
+
+def test_a_path_is_followed_as_far_as_it_answers(server: Server, tmp_path: Path) -> None:
+    net = tmp_path / "net"
+    (net / "deep").mkdir(parents=True)
+    (tmp_path / "one").symlink_to("two")
+    (tmp_path / "two").symlink_to(net)
+    (net / "link").symlink_to("deep")
+    (tmp_path / "self").symlink_to("self")
+    patient, hasty = (
+        HungMountDetector(lambda: (raw(net),), patience_s=patience, ask=server.ask)
+        for patience in (HANG_S, 0.05)
+    )
+    typed = ("one/link/../x", "net//link", "none/./y", "self", "one")
+    expected = [os.path.realpath(raw(tmp_path / name)) for name in typed]
+    assert [patient.real_path(raw(tmp_path) + b"/" + name.encode()) for name in typed] == expected
+    server.up.clear()
+    found = [hasty.real_path(raw(tmp_path) + b"/" + name.encode()) for name in typed]
+    assert found == [raw(net / "x"), raw(net / "link"), *expected[2:]]
+
+
+def test_a_server_that_is_up_is_asked_each_time(server: Server) -> None:
+    answers = HungMountDetector(lambda: (b"/net",), patience_s=HANG_S, ask=server.ask).answers
+    assert answers(b"/net/src")
+    assert answers(b"/net")
+    assert server.asked == [b"/net", b"/net"]
+
+
+def test_a_server_that_is_down_is_asked_once_and_again_when_it_answered(
+    server: Server, answers: Callable[[bytes], bool]
+) -> None:
+    server.up.clear()
+    assert not answers(b"/net/src")
+    assert not answers(b"/net/other")
+    assert until(lambda: server.asked) == [b"/net"]
+    before = threading.enumerate()
+    server.up.set()
+    assert server.answered.wait(HANG_S)
+    for thread in before:
+        if thread.name == "answering":
+            thread.join(HANG_S)
+    assert until(lambda: answers(b"/net/src"))
+    assert len(server.asked) > 1

@@ -1,0 +1,123 @@
+"""A directory is told from the next one at its path, and absence from being out of reach."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from rootsd.core.model import GitEntry
+from rootsd.disk.identity import PathAbsence, classify_absence, file_system_id, identify
+from support.repos import raw
+from support.subjects import UNPRIVILEGED, run_python
+
+
+def test_the_same_folder_has_the_same_identity_also_after_a_move(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    before = identify(raw(tmp_path / "a"))
+    (tmp_path / "a" / "file").touch()
+    assert identify(raw(tmp_path / "a")).same_as(before)
+    (tmp_path / "a").rename(tmp_path / "b")
+    assert identify(raw(tmp_path / "b")).same_as(before)
+    assert before.owner == os.getuid()
+
+
+def test_a_folder_made_again_at_once_is_another_one(tmp_path: Path) -> None:
+    for _ in range(50):
+        (tmp_path / "a").mkdir()
+        before = identify(raw(tmp_path / "a"))
+        shutil.rmtree(tmp_path / "a")
+        (tmp_path / "a").mkdir()
+        assert not identify(raw(tmp_path / "a")).same_as(before)
+        shutil.rmtree(tmp_path / "a")
+
+
+def test_a_link_and_a_file_have_no_identity(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    (tmp_path / "file").touch()
+    for name in ("link", "file"):
+        with pytest.raises(NotADirectoryError):
+            identify(raw(tmp_path / name))
+    with pytest.raises(FileNotFoundError):
+        identify(raw(tmp_path / "none"))
+
+
+def test_the_entry_git_belongs_to_the_identity(tmp_path: Path) -> None:
+    folder, path = tmp_path / "a", raw(tmp_path / "a")
+    folder.mkdir()
+    assert identify(path).git is GitEntry.NONE
+    entry = folder / ".git"
+    entry.mkdir()
+    assert identify(path).git is GitEntry.FOLDER
+    entry.rmdir()
+    for target in (None, tmp_path / "b", tmp_path / "c"):
+        if target is not None:
+            target.mkdir()
+        entry.write_text(f"gitdir: {target or 'nowhere'}\n")
+        seen = identify(path)
+        assert seen.git is GitEntry.FILE
+        assert seen.git_target == (
+            replace(identify(raw(target)), git=None) if target is not None else None
+        )
+    entry.unlink()
+    entry.symlink_to(tmp_path / "b")
+    seen = identify(path)
+    assert (seen.git, seen.git_target) == (GitEntry.FILE, None)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "gitdir: \0", "gitdir:", "x" * 9000, "gitdir: " + "a/" * 3000]
+)
+def test_a_git_file_that_names_nothing_leads_nowhere(tmp_path: Path, text: str) -> None:
+    (tmp_path / ".git").write_text(text)
+    seen = identify(raw(tmp_path))
+    assert (seen.git, seen.git_target) == (GitEntry.FILE, None)
+
+
+def test_what_is_there_is_not_absent(tmp_path: Path) -> None:
+    assert classify_absence(raw(tmp_path), None, None) is None
+
+
+def test_a_path_below_a_living_folder_is_gone(tmp_path: Path) -> None:
+    assert classify_absence(raw(tmp_path / "a"), None, None) is PathAbsence.GONE
+    assert classify_absence(raw(tmp_path / "a" / "b"), raw(tmp_path), None) is PathAbsence.GONE
+    (tmp_path / "file").touch()
+    assert classify_absence(raw(tmp_path / "file"), None, None) is PathAbsence.GONE
+
+
+def test_below_a_missing_parent_nothing_can_be_said(tmp_path: Path) -> None:
+    parent = raw(tmp_path / "parent")
+    assert classify_absence(parent + b"/a", parent, None) is PathAbsence.UNREACHABLE
+    assert classify_absence(parent + b"/a", None, None) is PathAbsence.UNREACHABLE
+
+
+def test_on_another_file_system_an_absence_proves_nothing(tmp_path: Path) -> None:
+    here = file_system_id(raw(tmp_path))
+    path = raw(tmp_path / "a")
+    assert classify_absence(path, raw(tmp_path), here) is PathAbsence.GONE
+    assert classify_absence(path, raw(tmp_path), here + b"another") is PathAbsence.UNREACHABLE
+
+
+def test_identities_on_two_file_systems_differ(tmp_path: Path) -> None:
+    identity = identify(raw(tmp_path))
+    assert not identity.same_as(replace(identity, filesystem=b"other"))
+
+
+ABSENCE = """
+import os, sys
+from rootsd.disk.identity import classify_absence
+print(classify_absence(os.fsencode(sys.argv[1]), os.fsencode(sys.argv[2]), None).value)
+"""
+
+
+@pytest.mark.needs("linux", "root", "setpriv")
+def test_without_permission_a_folder_is_out_of_reach(tmp_path: Path) -> None:
+    hidden = tmp_path / "hidden"
+    (hidden / "a").mkdir(parents=True)
+    hidden.chmod(0)
+    told = run_python(UNPRIVILEGED, ABSENCE, hidden / "a", tmp_path)
+    assert told == ("unreachable\n", "")

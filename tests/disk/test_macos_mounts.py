@@ -1,0 +1,67 @@
+"""What macOS has mounted, by a fake of its call: the layout is that of its header."""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+
+from rootsd.disk.mounts import Mount, list_macos_mounts
+
+LOCAL, JOURNALED = 0x1000, 0x800000
+
+
+# `struct statfs` as sys/mount.h has it, from f_bsize to f_reserved.
+STATFS = struct.Struct("=IiQQQQQ2iIIII16s1024s1024sI7I")
+
+
+def statfs(point: bytes, kind: bytes, flags: int) -> bytes:
+    """One of them: some sizes and counts, of user 501 and type 26."""
+    source = b"//ann@server/share"
+    before = (4096, 1 << 20, *range(1, 6), 7, 26, 501, 26, flags, 0)
+    return STATFS.pack(*before, kind, point, source, *range(8))
+
+
+class Mac:
+    """Answers as getfsstat(2) does; `late` are mounted once it was asked how many there are."""
+
+    def __init__(self, *mounted: tuple[bytes, bytes, int], late: int = 0) -> None:
+        self._mounted = mounted
+        self._late = late
+
+    def getfsstat(self, buffer: ctypes.Array[ctypes.c_char] | None) -> int:
+        if buffer is None:
+            return len(self._mounted) - self._late
+        told = self._mounted[: len(buffer) // STATFS.size]
+        listed = b"".join(statfs(*one) for one in told)
+        ctypes.memmove(buffer, listed, len(listed))
+        return len(told)
+
+
+DISK = (b"/", b"apfs", LOCAL | JOURNALED)
+SHARE = (b"/Volumes/share", b"smbfs", 0)
+
+
+def test_what_is_local_and_what_is_not() -> None:
+    assert list_macos_mounts(Mac(DISK, SHARE).getfsstat) == (
+        Mount(b"/", b"apfs"),
+        Mount(b"/Volumes/share", b"smbfs", local=False),
+    )
+
+
+def test_what_shows_below_the_root_as_well_is_named_from_there() -> None:
+    data = (b"/System/Volumes/Data", b"apfs", LOCAL)
+    home = (b"/System/Volumes/Data/home", b"autofs", 0)
+    assert [each.point for each in list_macos_mounts(Mac(data, home).getfsstat)] == [
+        data[0],
+        b"/home",
+    ]
+
+
+def test_what_is_mounted_meanwhile_is_told_as_far_as_there_is_room() -> None:
+    assert len(list_macos_mounts(Mac(*[DISK] * 5, late=2).getfsstat)) == 5
+    assert len(list_macos_mounts(Mac(*[DISK] * 50, late=45).getfsstat)) == 9
+
+
+def test_a_system_that_tells_nothing_has_none() -> None:
+    assert list_macos_mounts(lambda _buffer: -1) == ()
+    assert list_macos_mounts(Mac().getfsstat) == ()

@@ -1,0 +1,132 @@
+"""Names alone decide what a folder is and where a walk goes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from rootsd.core.model import NestedPolicy, Parent, ProjectKind
+from rootsd.disk.markers import (
+    BUILT_IN_PROJECT_FILES,
+    PROJECT_GLOBS,
+    ProjectFiles,
+    WalkRules,
+    child,
+    is_marker,
+    marker_in,
+    repository_kind,
+)
+
+
+@pytest.mark.parametrize(
+    ("names", "kind"),
+    [
+        ({b".git"}, ProjectKind.GIT),
+        ({b".git", b".jj"}, ProjectKind.JJ),
+        ({b".hg", b"src"}, ProjectKind.HG),
+        ({b".svn"}, ProjectKind.SVN),
+        ({b".sl"}, ProjectKind.SAPLING),
+        ({b".fslckout"}, ProjectKind.FOSSIL),
+        ({b"_FOSSIL_"}, ProjectKind.FOSSIL),
+        ({b".bzr"}, ProjectKind.BZR),
+        ({b".pijul"}, ProjectKind.PIJUL),
+        ({b"_darcs"}, ProjectKind.DARCS),
+        ({b"HEAD", b"objects", b"refs"}, ProjectKind.GIT_BARE),
+        ({b"HEAD", b"objects"}, None),
+        ({b"package.json"}, None),
+        (set(), None),
+    ],
+)
+def test_the_kind_follows_from_the_names(names: set[bytes], kind: ProjectKind | None) -> None:
+    assert repository_kind(names) is kind
+    if kind is not None:
+        assert marker_in(names, kind) in names
+
+
+@pytest.mark.parametrize(
+    "name",
+    [b"package.json", b"Cargo.toml", b"App.sln", b"x.csproj", b"lib.cabal", b"all.code-workspace"],
+)
+def test_project_files_by_name_and_by_ending(name: bytes) -> None:
+    assert BUILT_IN_PROJECT_FILES.any_in({b"README", name})
+    assert is_marker(name)
+
+
+@pytest.mark.parametrize("name", [b"package.json.bak", b"sln", b"a.sln.txt", b"x.slnx", b"\xff"])
+def test_similar_names_are_no_project_files(name: bytes) -> None:
+    assert not BUILT_IN_PROJECT_FILES.any_in({name})
+    assert not is_marker(name)
+
+
+def test_hidden_and_listed_folders_are_not_entered() -> None:
+    rules = WalkRules.of(Parent(b"/src"))
+    names = {b".cache", b"node_modules", b"venv", b"work"}
+    entered = {n for n in names if rules.enters(b"/src", n, rules.skipped(names))}
+    assert entered == {b"work"}
+
+
+def test_build_folders_are_skipped_only_beside_a_project_file() -> None:
+    rules = WalkRules.of(Parent(b"/src"))
+    names = {b"target", b"build", b"dist", b"vendor"}
+    assert rules.skipped(names) == rules.skip_names
+    assert names <= rules.skipped({*names, b"Cargo.toml"})
+
+
+def test_project_files_are_added_and_removed_by_name_and_by_ending() -> None:
+    files = ProjectFiles.changed((b"Justfile", b"*.nimble", b"!go.mod", b"!*.sln"))
+    assert files.any_in({b"x", b"Justfile"})
+    assert files.any_in({b"one.nimble"})
+    assert files.any_in({b"Cargo.toml", b"x.sln"})
+    assert not files.any_in({b"go.mod", b"x.sln", b"nimble", b"justfile"})
+    assert is_marker(b"Justfile", files)
+    assert not is_marker(b"Justfile")
+    assert ProjectFiles.changed(()) == BUILT_IN_PROJECT_FILES
+
+
+def test_without_any_ending_the_names_still_count() -> None:
+    files = ProjectFiles.changed(b"!" + glob for glob in PROJECT_GLOBS)
+    assert files.any_in({b"go.mod"})
+    assert not files.any_in({b"x.sln"})
+
+
+def test_build_folders_are_skipped_beside_what_the_user_calls_a_project_file() -> None:
+    rules = WalkRules.of(Parent(b"/src", project_files=(b"Justfile", b"!go.mod")))
+    assert b"build" in rules.skipped({b"build", b"Justfile"})
+    assert b"build" not in rules.skipped({b"build", b"go.mod"})
+
+
+def test_the_users_names_and_globs_are_skipped_too() -> None:
+    rules = WalkRules.of(Parent(b"/src", skip=(b"old", b"tmp-*", b"caf\xe9*")))
+    skipped = rules.skipped(set())
+    entered = [b"old", b"older", b"tmp-1", b"caf\xe9s", b"xtmp-"]
+    assert [n for n in entered if rules.enters(b"/src", n, skipped)] == [b"older", b"xtmp-"]
+
+
+def test_other_parents_and_mounts_are_not_entered() -> None:
+    rules = WalkRules.of(Parent(b"/src", nested=NestedPolicy.VCS), [b"/src/disk", b"/src"])
+    assert not rules.enters(b"/src", b"disk", rules.skipped(set()))
+    assert rules.enters(b"/src", b"disks", rules.skipped(set()))
+    assert rules.enters(b"/src/sub", b"disk", rules.skipped(set()))
+
+
+def test_below_the_top_there_is_one_slash() -> None:
+    assert child(b"/", b"src") == b"/src"
+    assert child(b"/src", b"a") == b"/src/a"
+
+
+def test_the_signature_changes_with_every_rule_and_with_nothing_else() -> None:
+    parent = Parent(b"/src", skip=(b"old", b"tmp-*"))
+    signatures = [
+        WalkRules.of(parent).signature(),
+        WalkRules.of(parent, [b"/src/disk"]).signature(),
+        WalkRules.of(replace(parent, depth=3)).signature(),
+        WalkRules.of(replace(parent, nested=NestedPolicy.VCS)).signature(),
+        WalkRules.of(replace(parent, project_files=(b"Justfile",))).signature(),
+        WalkRules.of(replace(parent, project_files=(b"!go.mod",))).signature(),
+        WalkRules.of(replace(parent, project_files=(b"*.nimble",))).signature(),
+        WalkRules.of(replace(parent, skip=(b"old",))).signature(),
+        WalkRules.of(replace(parent, skip=(b"older", b"tmp-*"))).signature(),
+    ]
+    assert len(set(signatures)) == len(signatures)
+    assert WalkRules.of(replace(parent, skip=(b"tmp-*", b"old"))).signature() == signatures[0]

@@ -1,0 +1,104 @@
+"""What is mounted is known as soon as it changes, and that it changed is told."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from rootsd.disk import mounts
+from rootsd.disk.mounts import Mount, MountTable, MountWatch
+from support.subjects import OWN_MOUNTS, run_python
+
+pytestmark = pytest.mark.needs("linux")
+
+
+def test_where_changes_are_not_told_the_system_is_asked_each_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As on macOS: no list of what a walk must not enter, and still what is remote."""
+    monkeypatch.setattr(mounts, "MOUNTINFO", b"/nowhere")
+    monkeypatch.setattr(mounts, "read_mountinfo", lambda: None)
+    share = Mount(b"/Volumes/share", b"smbfs", local=False)
+    mounted = [Mount(b"/", b"apfs"), Mount(b"/net", b"autofs", local=False)]
+    table = MountTable(lambda: tuple(mounted))
+    assert (table.now(), table.remote(), table.automounts()) == (None, (), (b"/net",))
+    mounted.append(share)
+    assert table.remote() == (share.point,)
+    assert table.holding(b"/Volumes/share/src") is share
+    assert table.holding(b"/Users/ann") is mounted[0]
+    table.close()
+
+
+TABLE = """
+import os, subprocess, sys
+from rootsd.disk.mounts import mount_points
+from rootsd.disk.mounts import MountTable
+table, target = MountTable(), os.fsencode(sys.argv[1])
+before = table.now()
+print(target in mount_points(before), table.now() is before)
+subprocess.run(["mount", "-t", "tmpfs", "none", target], check=True)
+print(target in mount_points(table.now()), table.remote())
+table.close()
+subprocess.run(["umount", target], check=True)
+print(target in mount_points(table.now()))
+"""
+
+
+@pytest.mark.needs("namespaces")
+def test_a_table_is_read_again_when_something_was_mounted(tmp_path: Path) -> None:
+    told = "False True\nTrue ()\nTrue\n"
+    assert run_python(OWN_MOUNTS, TABLE, tmp_path) == (told, "")
+
+
+RENAMED = """
+import os, subprocess, sys
+from rootsd.disk.mounts import mount_points
+from rootsd.disk.mounts import MountTable
+top = os.fsencode(sys.argv[1])
+os.makedirs(top + b"/old/disk")
+subprocess.run(["mount", "-t", "tmpfs", "none", top + b"/old/disk"], check=True)
+table = MountTable()
+before = table.now()
+print(table.has_moved(), table.now() is before)
+os.rename(top + b"/old", top + b"/new")
+print(table.now() is before, table.has_moved(), top + b"/new/disk" in mount_points(table.now()))
+subprocess.run(["umount", top + b"/new/disk"], check=True)
+table.close()
+print(table.has_moved())
+"""
+
+
+@pytest.mark.needs("namespaces")
+def test_what_went_with_a_renamed_folder_is_seen_once_somebody_asks(tmp_path: Path) -> None:
+    told = "False True\nTrue True True\nFalse\n"
+    assert run_python(OWN_MOUNTS, RENAMED, tmp_path) == (told, "")
+
+
+MOUNT = """
+import os, subprocess, sys, threading
+from rootsd.disk.mounts import mount_points
+from rootsd.disk.mounts import list_mounts
+from rootsd.disk.mounts import MountWatch
+changed = threading.Event()
+watch = MountWatch(changed.set)
+watch.start()
+subprocess.run(["mount", "-t", "tmpfs", "none", sys.argv[1]], check=True)
+print(changed.wait(30), os.fsencode(sys.argv[1]) in mount_points(list_mounts()))
+watch.stop()
+"""
+
+
+@pytest.mark.needs("namespaces")
+def test_a_mount_on_a_name_with_blanks_is_seen_and_signalled(tmp_path: Path) -> None:
+    target = tmp_path / "a b\n\\c"
+    target.mkdir()
+    assert run_python(OWN_MOUNTS, MOUNT, target) == ("True True\n", "")
+
+
+def test_a_watch_that_never_began_can_be_stopped() -> None:
+    before = set(threading.enumerate())
+    watch = MountWatch(lambda: None)
+    watch.stop()
+    assert set(threading.enumerate()) <= before

@@ -1,0 +1,252 @@
+"""Who could swap a folder for another one, judged by the owners and modes above it."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from rootsd.core.model import LapseReason
+from rootsd.core.paths import RefusedPlaces
+from rootsd.disk.safety import (
+    FolderSafety,
+    explain_alias,
+    is_private_group,
+    refused_place_alias,
+    trusted_owners,
+)
+from support.repos import raw
+from support.subjects import OWN_MOUNTS, run_python
+
+UID = os.getuid()
+OURS = FolderSafety(UID, is_ours=lambda _gid, _uid: True)
+SHARED = FolderSafety(UID, is_ours=lambda _gid, _uid: False)
+
+
+def _project(top: Path, mode: int) -> bytes:
+    project = top / "above" / "project"
+    project.mkdir(parents=True)
+    (top / "above").chmod(mode)
+    return raw(project)
+
+
+@pytest.mark.parametrize("mode", [0o755, 0o700, 0o1777])
+def test_nobody_else_can_write_an_ancestor(tmp_path: Path, mode: int) -> None:
+    assert SHARED.hazard(_project(tmp_path, mode)) is None
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o757])
+def test_everybody_can_write_an_ancestor(tmp_path: Path, mode: int) -> None:
+    hazard = OURS.hazard(_project(tmp_path, mode))
+    assert hazard is not None
+    assert hazard.reason is LapseReason.EXPOSED
+    assert "everybody" in hazard.sentence
+
+
+def test_a_group_of_the_users_own_may_write(tmp_path: Path) -> None:
+    project = _project(tmp_path, 0o775)
+    assert OURS.hazard(project) is None
+    hazard = SHARED.hazard(project)
+    assert hazard is not None
+    assert "group" in hazard.sentence
+
+
+def test_a_link_in_the_path_leads_elsewhere(tmp_path: Path) -> None:
+    _project(tmp_path, 0o755)
+    (tmp_path / "link").symlink_to("above")
+    hazard = OURS.hazard(raw(tmp_path / "link" / "project"))
+    assert hazard is not None
+    assert hazard.reason is LapseReason.RETARGETED
+
+
+def test_a_folder_of_another_user_is_refused(tmp_path: Path) -> None:
+    other = FolderSafety(UID + 1, is_ours=lambda _gid, _uid: True)
+    hazard = other.hazard(_project(tmp_path, 0o755))
+    assert hazard is not None
+    assert "another user" in hazard.sentence
+
+
+def test_an_ancestor_of_another_user_is_exposed(tmp_path: Path) -> None:
+    found = os.stat_result((stat.S_IFDIR | 0o755, 1, 1, 2, UID + 77_777, 0, 0, 0, 0, 0))
+    hazard = OURS.of_ancestor(raw(tmp_path), found, UID)
+    assert hazard is not None
+    assert hazard.reason is LapseReason.EXPOSED
+
+
+def test_sticky_does_not_help_an_entry_of_somebody_else(tmp_path: Path) -> None:
+    found = os.stat_result((stat.S_IFDIR | 0o1777, 1, 1, 2, 0, 0, 0, 0, 0, 0))
+    assert OURS.of_ancestor(raw(tmp_path), found, UID) is None
+    assert OURS.of_ancestor(raw(tmp_path), found, UID + 77_777) is not None
+
+
+def test_an_ancestor_judged_before_is_not_judged_again(tmp_path: Path) -> None:
+    project, safe = _project(tmp_path, 0o755), set[bytes]()
+    assert OURS.hazard(project, safe) is None
+    assert raw(tmp_path / "above") in safe
+    (tmp_path / "above").chmod(0o777)
+    assert OURS.hazard(project, safe) is None
+    assert OURS.hazard(project) is not None
+
+
+def test_a_missing_folder_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        OURS.hazard(raw(tmp_path / "none"))
+
+
+def test_root_and_the_user_are_trusted() -> None:
+    assert {0, 1234} <= trusted_owners(1234)
+
+
+def test_an_unknown_group_is_nobodys() -> None:
+    assert not is_private_group(2**31 - 7, UID)
+
+
+def test_a_refused_place_is_known_under_another_name(tmp_path: Path) -> None:
+    (tmp_path / "secrets").mkdir()
+    (tmp_path / "alias").symlink_to("secrets")
+    secrets, alias = raw(tmp_path / "secrets"), raw(tmp_path / "alias")
+    assert refused_place_alias(secrets, [alias]) == alias
+    assert refused_place_alias(secrets, [secrets]) is None
+    assert refused_place_alias(raw(tmp_path), [secrets, raw(tmp_path / "none")]) is None
+    assert refused_place_alias(raw(tmp_path / "none"), [secrets]) is None
+
+
+def test_a_refused_place_under_another_name_is_a_hazard(tmp_path: Path) -> None:
+    project = _project(tmp_path, 0o755)
+    (tmp_path / "alias").symlink_to("above/project")
+    places = RefusedPlaces(raw(tmp_path / "alias"))
+    judge = FolderSafety(UID, places=lambda: places)
+    hazard = judge.hazard(project)
+    assert hazard is not None
+    assert hazard.reason is LapseReason.REFUSED_PLACE
+    assert hazard.sentence == f"it is {tmp_path / 'alias'} under another name"
+    # By its own name it is for the rules of places to refuse.
+    assert FolderSafety(UID, places=lambda: RefusedPlaces(project)).hazard(project) is None
+
+
+BOUND = """
+import os, subprocess, sys
+from rootsd.disk.safety import FolderSafety
+from rootsd.disk.safety import explain_alias
+here = os.fsencode(sys.argv[1])
+subprocess.run(["mount", "--bind", "/etc", here], check=True)
+print(explain_alias(here), FolderSafety(os.getuid()).hazard(here).reason.value)
+"""
+
+
+@pytest.mark.needs("namespaces")
+def test_a_bind_mount_of_a_system_folder_is_known_for_what_it_is(tmp_path: Path) -> None:
+    expected = "it is /etc under another name refused place\n"
+    assert run_python(OWN_MOUNTS, BOUND, tmp_path) == (expected, "")
+    assert explain_alias(raw(tmp_path)) is None
+
+
+BELOW = """
+import os, subprocess, sys
+from pathlib import Path
+from rootsd.core.paths import RefusedPlaces
+from rootsd.disk.identity import identify
+from rootsd.disk.mounts import MountTable
+from rootsd.disk.safety import FolderSafety
+from rootsd.vcs.verify import RootVerifier
+home = Path(sys.argv[1])
+places = RefusedPlaces(os.fsencode(home), own=(os.fsencode(home / "state"),))
+judge = FolderSafety(os.getuid(), places=lambda: places, mounted=MountTable().now)
+(home / ".ssh/sub").mkdir(parents=True)
+for place, at in ((".ssh", "src/one"), ("state", "src/two"), ("..", "src/over")):
+    subprocess.run(["mount", "--bind", home / place, home / at], check=True)
+for name in sys.argv[2:]:
+    path = os.fsencode(home / name)
+    hazard = judge.hazard(path)
+    told = RootVerifier(judge).verify({path: identify(path)})
+    print(name, hazard and hazard.sentence, [seen.reason.value for seen in told])
+"""
+
+
+@pytest.mark.needs("namespaces")
+def test_what_lies_in_a_refused_folder_under_another_name_is_refused_with_it(
+    tmp_path: Path,
+) -> None:
+    """Also where that folder and its second name were made while the judge was at work. What holds
+    one of them is refused itself, and no more."""
+    home = tmp_path / "ann"
+    for name in ("state/sub", ".codex/worktrees/w", "src/one", "src/two", "src/plain/sub"):
+        (home / name).mkdir(parents=True)
+    for folder in (home / "src/over", tmp_path / "x"):
+        folder.mkdir()
+    seen = ["src/one/sub", "src/two/sub", ".codex/worktrees/w", "src/plain/sub"]
+    seen += ["src/over", "src/over/x"]
+    assert run_python(OWN_MOUNTS, BELOW, home, *map(Path, seen)) == (
+        f"src/one/sub {home}/src/one is {home}/.ssh under another name ['refused place']\n"
+        f"src/two/sub {home}/src/two is {home}/state under another name ['refused place']\n"
+        ".codex/worktrees/w None []\n"
+        "src/plain/sub None []\n"
+        f"src/over it is {tmp_path} under another name ['refused place']\n"
+        "src/over/x None []\n",
+        "",
+    )
+
+
+CONFIGURED = """
+import os, subprocess, sys
+from rootsd.core.paths import RefusedPlaces
+from rootsd.vcs import verify
+from rootsd.disk.identity import identify
+from rootsd.disk.mounts import MountTable
+from rootsd.disk.safety import FolderSafety
+top = os.fsencode(sys.argv[1])
+subprocess.run(["mount", "--bind", top + b"/vault", top + b"/src"], check=True)
+path, mounted = top + b"/src/x", MountTable()
+places = unchanged = RefusedPlaces(b"/home/ann")
+judge = FolderSafety(os.getuid(), places=lambda: places, mounted=mounted.now)
+verifier = verify.RootVerifier(judge)
+verify.racy_cutoff_ns = lambda: 1 << 62
+def told(path):
+    return [seen.reason.value for seen in verifier.verify({path: identify(path)})]
+print(told(path), told(path))
+places = unchanged._replace(refused=(top + b"/vault",))
+print(told(path), told(path), judge.hazard(top + b"/src").sentence)
+places = unchanged._replace(refused=(top + b"/vault/x/inner",))
+print(told(path), judge.hazard(path).sentence)
+places = unchanged
+print(told(path), judge.hazard(path))
+"""
+
+
+@pytest.mark.needs("namespaces")
+def test_what_the_configuration_refuses_is_refused_under_another_name_from_then_on(
+    tmp_path: Path,
+) -> None:
+    """Also of a root that the verifier knew to be in order, and what holds the place."""
+    for name in ("vault/x/inner", "src"):
+        (tmp_path / name).mkdir(parents=True)
+    another = "under another name"
+    assert run_python(OWN_MOUNTS, CONFIGURED, tmp_path) == (
+        "[] []\n"
+        "['refused place'] ['refused place'] "
+        f"it is {tmp_path}/vault {another}\n"
+        f"['refused place'] it is {tmp_path}/vault/x {another}\n"
+        "[] None\n",
+        "",
+    )
+
+
+def test_a_refused_place_that_does_not_answer_is_known_once_it_does(tmp_path: Path) -> None:
+    project = _project(tmp_path, 0o755)
+    (tmp_path / "alias").symlink_to("above/project")
+    places, silent = RefusedPlaces(raw(tmp_path / "alias")), {raw(tmp_path / "alias")}
+    asked: list[bytes] = []
+
+    def answers(path: bytes) -> bool:
+        asked.append(path)
+        return path not in silent
+
+    judge = FolderSafety(UID, places=lambda: places, answers=answers)
+    assert judge.hazard(project) is None
+    silent.clear()
+    assert judge.hazard(project) is not None
+    asked.clear()
+    assert judge.hazard(project) is not None
+    assert asked == []

@@ -1,0 +1,61 @@
+"""Each folder has one path, whatever spellings its volume takes."""
+
+from __future__ import annotations
+
+import os
+import unicodedata
+from pathlib import Path
+
+import pytest
+
+from rootsd.disk.canonical import canonical_name, canonical_spelling
+from support.repos import raw
+
+
+def _insensitive(path: bytes) -> os.stat_result:
+    """As lstat(2) on a volume that takes capitals for small letters, and accents apart."""
+    folder, name = os.path.split(path)
+    alike = _folded(name)
+    for entry in os.listdir(folder):
+        if _folded(entry) == alike:
+            return os.lstat(os.path.join(folder, entry))
+    raise FileNotFoundError(path)
+
+
+def _folded(name: bytes) -> str:
+    return unicodedata.normalize("NFC", os.fsdecode(name)).casefold()
+
+
+@pytest.mark.parametrize(
+    ("there", "asked"),
+    [("Api", "API"), ("Api", "Api"), ("café", "cafe\u0301"), ("CAFÉ", "café"), ("42", "42")],
+)
+def test_a_volume_that_takes_other_spellings_is_asked_for_its_own(
+    tmp_path: Path, there: str, asked: str
+) -> None:
+    (tmp_path / there).mkdir()
+    (tmp_path / "other").mkdir()
+    assert canonical_name(raw(tmp_path), asked.encode(), _insensitive) == there.encode()
+
+
+@pytest.mark.parametrize("asked", ["none", "NONE", "é"])
+def test_what_is_not_there_keeps_its_name(tmp_path: Path, asked: str) -> None:
+    assert canonical_name(raw(tmp_path), asked.encode(), _insensitive) == asked.encode()
+
+
+def test_two_folders_that_differ_by_case_alone_stay_two(tmp_path: Path) -> None:
+    for name in ("src", "SRC", "é", "É"):
+        (tmp_path / name).mkdir()
+        assert canonical_spelling(raw(tmp_path / name)) == raw(tmp_path / name)
+
+
+def test_a_hard_link_is_no_other_spelling(tmp_path: Path) -> None:
+    (tmp_path / "one").touch()
+    os.link(tmp_path / "one", tmp_path / "two")
+    assert canonical_spelling(raw(tmp_path / "one")) == raw(tmp_path / "one")
+
+
+def test_a_path_of_which_a_part_is_missing_is_kept(tmp_path: Path) -> None:
+    gone = raw(tmp_path) + b"/gone/Further"
+    assert canonical_spelling(gone) == gone
+    assert canonical_spelling(b"/") == b"/"

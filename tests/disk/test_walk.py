@@ -1,0 +1,314 @@
+"""One walk finds each project once, enters no more than it must, and says what it could not."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from rootsd.core.model import NestedPolicy, Parent, ProjectKind, ScanCoverage
+from rootsd.disk.markers import WalkRules
+from rootsd.disk.walk import (
+    FolderListing,
+    ProposalScope,
+    Walker,
+    WalkFolder,
+    WalkResult,
+    read_stamp,
+)
+from support.repos import fake_repository, raw
+from support.subjects import UNPRIVILEGED, run_python
+
+# Nothing is as young as this: every listing is taken for settled.
+NEVER = 2**62
+
+
+def _scan(top: Path, parent: Parent | None = None, stops: tuple[Path, ...] = ()) -> WalkResult:
+    parent = parent or Parent(raw(top))
+    walker = Walker(WalkRules.of(parent, map(raw, stops)))
+    return walker.walk(WalkFolder(raw(top), parent.depth, top=True))
+
+
+def _found(scan: WalkResult, top: Path) -> dict[str, ProjectKind]:
+    return {
+        os.path.relpath(os.fsdecode(listing.place.path), top): listing.kind
+        for listing in scan.listings
+        if listing.kind is not None
+    }
+
+
+def _listed(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+    """The folders that are listed from now on."""
+    listed: list[bytes] = []
+    scandir = os.scandir
+
+    def count(path: bytes) -> object:
+        listed.append(path)
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", count)
+    return listed
+
+
+def _project(path: Path) -> Path:
+    path.mkdir(parents=True)
+    (path / "package.json").touch()
+    return path
+
+
+def test_repositories_and_project_folders_are_found(tmp_path: Path) -> None:
+    fake_repository(tmp_path / "flat")
+    fake_repository(tmp_path / "github.com" / "acme" / "api")
+    _project(tmp_path / "scratch" / "tool")
+    assert _found(_scan(tmp_path), tmp_path) == {
+        "flat": ProjectKind.GIT,
+        "github.com/acme/api": ProjectKind.GIT,
+        "scratch/tool": ProjectKind.PROJECT,
+    }
+
+
+def test_nothing_below_a_repository_is_opened(tmp_path: Path) -> None:
+    fake_repository(tmp_path / "one")
+    fake_repository(tmp_path / "one" / "vendored")
+    _project(tmp_path / "one" / "packages" / "a")
+    scan = _scan(tmp_path)
+    assert _found(scan, tmp_path) == {"one": ProjectKind.GIT}
+    assert len(scan.listings) == 2
+
+
+def test_nested_repositories_or_members_are_found_if_asked_for(tmp_path: Path) -> None:
+    fake_repository(tmp_path / "one")
+    fake_repository(tmp_path / "one" / "libs" / "two")
+    _project(tmp_path / "one" / "packages" / "a")
+    vcs = _scan(tmp_path, Parent(raw(tmp_path), nested=NestedPolicy.VCS))
+    assert set(_found(vcs, tmp_path)) == {"one", "one/libs/two"}
+    _project(tmp_path / "one" / "examples" / "b")
+    (tmp_path / "one" / "package.json").write_text('{"workspaces": ["packages/*"]}')
+    members = _scan(tmp_path, Parent(raw(tmp_path), nested=NestedPolicy.MEMBERS))
+    assert set(_found(members, tmp_path)) == {"one", "one/libs/two", "one/packages/a"}
+
+
+def test_members_of_a_workspace_without_a_repository_and_of_one_in_another(tmp_path: Path) -> None:
+    outer, inner = _project(tmp_path / "outer"), fake_repository(tmp_path / "outer" / "inner")
+    (outer / "Cargo.toml").write_text('[workspace]\nmembers = ["crates/*"]\n')
+    (inner / "go.work").write_text("use ./tool\n")
+    for member in ("outer/crates/a", "outer/other/b", "outer/inner/tool", "outer/inner/crates/c"):
+        _project(tmp_path / member)
+    found = _found(_scan(tmp_path, Parent(raw(tmp_path), nested=NestedPolicy.MEMBERS)), tmp_path)
+    assert set(found) == {"outer", "outer/inner", "outer/crates/a", "outer/inner/tool"}
+
+
+def test_the_topmost_project_folder_is_found_and_repositories_inside_it(tmp_path: Path) -> None:
+    _project(tmp_path / "mono")
+    _project(tmp_path / "mono" / "packages" / "a")
+    fake_repository(tmp_path / "mono" / "libs" / "two")
+    assert set(_found(_scan(tmp_path), tmp_path)) == {"mono", "mono/libs/two"}
+
+
+def test_a_parent_is_a_repository_but_no_project_by_its_files(tmp_path: Path) -> None:
+    (tmp_path / "package.json").touch()
+    fake_repository(tmp_path / "one")
+    assert set(_found(_scan(tmp_path), tmp_path)) == {"one"}
+    fake_repository(tmp_path)
+    assert set(_found(_scan(tmp_path), tmp_path)) == {".", "one"}
+
+
+def test_depth_is_how_many_levels_down_a_project_may_lie(tmp_path: Path) -> None:
+    fake_repository(tmp_path / "a" / "b" / "c")
+    for depth, found in ((2, set()), (3, {"a/b/c"})):
+        assert set(_found(_scan(tmp_path, Parent(raw(tmp_path), depth=depth)), tmp_path)) == found
+
+
+def test_skipped_hidden_and_stopped_folders_are_not_entered(tmp_path: Path) -> None:
+    for name in ("node_modules", ".hidden", "old", "disk", "kept"):
+        fake_repository(tmp_path / name / "one")
+    scan = _scan(tmp_path, Parent(raw(tmp_path), skip=(b"o?d",)), stops=(tmp_path / "disk",))
+    assert set(_found(scan, tmp_path)) == {"kept/one"}
+
+
+def test_build_folders_are_entered_where_no_project_file_is(tmp_path: Path) -> None:
+    fake_repository(tmp_path / "build" / "one")
+    _project(tmp_path / "app")
+    fake_repository(tmp_path / "app" / "build" / "two")
+    assert set(_found(_scan(tmp_path), tmp_path)) == {"build/one", "app"}
+
+
+def test_links_are_not_followed(tmp_path: Path) -> None:
+    fake_repository(tmp_path / "real" / "one")
+    (tmp_path / "loop").symlink_to(".")
+    (tmp_path / "again").symlink_to("real")
+    (tmp_path / "real" / "up").symlink_to("..")
+    assert set(_found(_scan(tmp_path), tmp_path)) == {"real/one"}
+
+
+def test_names_need_not_be_text(tmp_path: Path) -> None:
+    for name in (b"caf\xe9", b"\xff\xfe", b"new\nline"):
+        fake_repository(tmp_path / os.fsdecode(name))
+    found = {listing.place.path for listing in _scan(tmp_path).listings if listing.kind}
+    assert found == {raw(tmp_path) + b"/" + n for n in (b"caf\xe9", b"\xff\xfe", b"new\nline")}
+
+
+SHAPES: dict[str, Callable[[Path], object]] = {
+    "folder": Path.mkdir,
+    "file": Path.touch,
+    "link": lambda path: path.symlink_to(".."),
+    "dead link": lambda path: path.symlink_to("none"),
+}
+
+
+@pytest.mark.parametrize("git", SHAPES)
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("other", [".jj", ".hg", "_darcs"])
+def test_a_repository_is_of_the_same_kind_whether_or_not_it_is_listed(
+    tmp_path: Path, git: str, other: str, shape: str
+) -> None:
+    SHAPES[git](tmp_path / ".git")
+    SHAPES[shape](tmp_path / other)
+    expected = ProjectKind.JJ if other == ".jj" else ProjectKind.GIT
+    for nested in (NestedPolicy.NONE, NestedPolicy.VCS):  # with VCS, what is in it matters, too
+        walker = Walker(WalkRules.of(Parent(raw(tmp_path.parent), nested=nested)))
+        listing = walker.look(WalkFolder(raw(tmp_path), 4))
+        assert listing is not None
+        assert listing.kind is expected
+
+
+def test_a_checkout_is_listed_only_where_what_is_in_it_matters(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    top = raw(fake_repository(tmp_path))
+    walker = Walker(WalkRules.of(Parent(top)))
+    nested = WalkRules.of(Parent(top, nested=NestedPolicy.VCS))
+    listed = _listed(monkeypatch)
+    assert walker.look(WalkFolder(top, 4)) == FolderListing(
+        WalkFolder(top, 4), ProjectKind.GIT, (), ProposalScope.OPEN
+    )
+    assert listed == []
+    walker.look(WalkFolder(top, 4, top=True))
+    Walker(nested).look(WalkFolder(top, 4))
+    assert listed == [top, top]
+
+
+def test_a_bare_repository_is_found(tmp_path: Path) -> None:
+    for name in ("objects", "refs"):
+        (tmp_path / "a.git" / name).mkdir(parents=True)
+    (tmp_path / "a.git" / "HEAD").touch()
+    assert _found(_scan(tmp_path), tmp_path) == {"a.git": ProjectKind.GIT_BARE}
+
+
+def test_a_missing_parent_is_not_covered(tmp_path: Path) -> None:
+    assert _scan(tmp_path / "none").coverage is ScanCoverage.NONE
+
+
+WALK = """
+import os, sys
+from rootsd.core.model import Parent
+from rootsd.disk.markers import WalkRules
+from rootsd.disk.walk import WalkFolder
+from rootsd.disk.walk import Walker
+top = os.fsencode(sys.argv[1])
+scan = Walker(WalkRules.of(Parent(top))).walk(WalkFolder(top, 4, top=True))
+print(scan.coverage.value, sorted(scan.unreadable), sum(l.kind is not None for l in scan.listings))
+"""
+
+
+@pytest.mark.needs("linux", "root", "setpriv")
+def test_an_unreadable_folder_is_named_and_the_rest_is_found(tmp_path: Path) -> None:
+    fake_repository(tmp_path / "one")
+    fake_repository(tmp_path / "hidden" / "two")
+    (tmp_path / "hidden").chmod(0)
+    # It answers whoever asks for its `.git`, but it cannot be listed.
+    fake_repository(tmp_path / "three").chmod(0o311)
+    unreadable = {raw(tmp_path / name) for name in ("hidden", "three")}
+    expected = f"partial {sorted(unreadable)} 1\n"
+    assert run_python(UNPRIVILEGED, WALK, tmp_path) == (expected, "")
+
+
+def test_a_folder_is_armed_before_its_listing_is_relied_on(tmp_path: Path) -> None:
+    """What is made between the first listing and the watch is in the second listing."""
+
+    def arm(path: bytes) -> None:
+        if path == raw(tmp_path):
+            (tmp_path / "late").mkdir(exist_ok=True)
+
+    walker = Walker(WalkRules.of(Parent(raw(tmp_path))), arm)
+    listing = walker.look(WalkFolder(raw(tmp_path), 4, top=True))
+    assert listing is not None
+    assert [place.path for place in listing.below] == [raw(tmp_path / "late")]
+
+
+def test_what_is_made_in_a_folder_at_rest_before_it_is_watched_is_listed(tmp_path: Path) -> None:
+    stamp = read_stamp(raw(tmp_path))
+    assert stamp is not None
+
+    def arm(path: bytes) -> None:
+        # The clock that stamps folders ticks in steps: make sure that this one is seen to change.
+        for number in itertools.count():
+            (tmp_path / f"late{number}").mkdir()
+            if read_stamp(path) != stamp:
+                break
+
+    walker = Walker(WalkRules.of(Parent(raw(tmp_path))), arm)
+    listing = walker.look(WalkFolder(raw(tmp_path), 4, top=True), before=stamp[0] + 1)
+    assert listing is not None
+    assert raw(tmp_path / "late0") in {place.path for place in listing.below}
+
+
+def test_a_folder_that_is_armed_already_is_listed_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed = _listed(monkeypatch)
+    armed: list[bytes] = []
+    walker = Walker(WalkRules.of(Parent(raw(tmp_path))), armed.append)
+    place = WalkFolder(raw(tmp_path), 4, top=True)
+    assert walker.look(place, armed=True) == walker.look(place)
+    assert (len(listed), len(armed)) == (3, 1)
+
+
+def test_a_folder_on_another_device_is_not_armed(tmp_path: Path) -> None:
+    armed: list[bytes] = []
+    other = tmp_path.stat().st_dev + 1
+    walker = Walker(replace(WalkRules.of(Parent(raw(tmp_path))), device=other), armed.append)
+    assert walker.look(WalkFolder(raw(tmp_path), 1)) is None
+    assert armed == []
+
+
+def test_a_stamp_is_kept_only_of_a_folder_at_rest(tmp_path: Path) -> None:
+    walker = Walker(WalkRules.of(Parent(raw(tmp_path))))
+    place = WalkFolder(raw(tmp_path), 4, top=True)
+    young, old = walker.look(place), walker.look(place, before=NEVER)
+    assert young is not None
+    assert young.stamp is None
+    assert old is not None
+    assert old.stamp == read_stamp(raw(tmp_path))
+
+
+def test_a_stamp_differs_once_an_entry_changed(tmp_path: Path) -> None:
+    before = read_stamp(raw(tmp_path))
+    (tmp_path / "new").mkdir()
+    assert before is not None
+    assert read_stamp(raw(tmp_path)) != before
+    assert read_stamp(raw(tmp_path / "none")) is None
+
+
+def test_where_mounts_are_not_known_another_device_is_left_out(tmp_path: Path) -> None:
+    device = tmp_path.stat().st_dev
+    rules = WalkRules.of(Parent(raw(tmp_path)))
+    place = WalkFolder(raw(tmp_path), 1)
+    assert Walker(replace(rules, device=device)).look(place) is not None
+    assert Walker(replace(rules, device=device + 1)).look(place) is None
+
+
+def test_progress_is_told_and_a_walk_can_be_cancelled(tmp_path: Path) -> None:
+    for number in range(600):
+        (tmp_path / str(number)).mkdir()
+    told: list[int] = []
+    walker = Walker(WalkRules.of(Parent(raw(tmp_path))))
+    top = WalkFolder(raw(tmp_path), 4, top=True)
+    scan = walker.walk(top, progress=lambda folders, _: told.append(folders))
+    assert told == [512]
+    assert scan.coverage is ScanCoverage.FULL
+    assert walker.walk(top, cancelled=lambda: True).coverage is ScanCoverage.PARTIAL

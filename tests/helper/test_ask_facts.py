@@ -1,0 +1,87 @@
+"""Facts and last commits through a real helper, which hostile repositories may hold or fill."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rootsd.core.model import ProjectKind
+from rootsd.helper.client import HelperLink, NoAnswer, UnavailableHelper
+from rootsd.helper.protocol import HelperTask
+from rootsd.helper.questions import ProjectQuery, ask_facts, ask_last_commit
+from support.helping import real_helper
+from support.repos import make_repository, raw
+
+GIT = ProjectKind.GIT
+
+
+@pytest.fixture
+def helper() -> Iterator[HelperLink]:
+    with real_helper() as link:
+        yield link
+
+
+class Choking(UnavailableHelper):
+    """A helper that has no answer for one of the projects."""
+
+    def ask(self, duty: HelperTask, question: bytes, seconds: float) -> bytes:
+        if b"/bad" in question:
+            raise NoAnswer("late")
+        return b'[{"origin": "%d"}]' % question.count(b"/")
+
+
+def test_facts_of_several_projects_come_in_order(helper: HelperLink, tmp_path: Path) -> None:
+    make_repository(tmp_path / "one")
+    (tmp_path / "two").mkdir()
+    places = [
+        ProjectQuery(raw(tmp_path / "one"), GIT),
+        ProjectQuery(raw(tmp_path / "two"), ProjectKind.PROJECT),
+    ]
+    one, two = ask_facts(helper, places)
+    assert one is not None
+    assert two is not None
+    assert (one["branch"], two["branch"]) == ("main", None)
+    assert ask_facts(helper, []) == []
+
+
+def test_one_that_keeps_the_answer_away_harms_no_other() -> None:
+    places = [ProjectQuery(path, GIT) for path in (b"/a", b"/bad", b"/b/c")]
+    assert ask_facts(Choking("a test"), places) == [{"origin": "1"}, None, {"origin": "2"}]
+
+
+def test_the_last_commit_is_told(helper: HelperLink, tmp_path: Path) -> None:
+    make_repository(tmp_path / "one")
+    told = ask_last_commit(helper, raw(tmp_path / "one"))
+    assert told is not None
+    assert told["summary"] == "one"
+    assert ask_last_commit(helper, raw(tmp_path)) is None
+
+
+def _include(repository: Path, what: Path) -> None:
+    with (repository / ".git" / "config").open("a") as config:
+        config.write(f"[include]\n\tpath = {what}\n")
+
+
+def test_a_fifo_that_libgit2_opens_holds_one_worker_and_not_for_long(
+    helper: HelperLink, tmp_path: Path
+) -> None:
+    held, free = make_repository(tmp_path / "held"), make_repository(tmp_path / "free")
+    os.mkfifo(tmp_path / "fifo")
+    _include(held, tmp_path / "fifo")
+    assert ask_last_commit(helper, raw(held)) is None
+    assert ask_last_commit(helper, raw(free)) is not None
+    assert helper.trouble() is None
+
+
+def test_a_configuration_of_200_mb_gets_no_more_memory_than_there_is(
+    helper: HelperLink, tmp_path: Path
+) -> None:
+    repository = make_repository(tmp_path / "one")
+    line = b'[a "b"]\n\tc = d\n'
+    (tmp_path / "large").write_bytes(line * (200_000_000 // len(line)))
+    _include(repository, tmp_path / "large")
+    assert ask_last_commit(helper, raw(repository)) is None
+    assert helper.trouble() is None

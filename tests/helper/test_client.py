@@ -1,0 +1,169 @@
+"""Asking a real helper, and what is said when it does not answer."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from rootsd.helper import client as link_module
+from rootsd.helper.client import HelperLink, NoAnswer, NoHelper, UnavailableHelper
+from rootsd.helper.protocol import HelperTask
+from support.helping import ASKED, SECONDS, helper_on, kept_helper, terms_of_tests
+
+
+@pytest.fixture
+def link() -> Iterator[HelperLink]:
+    with helper_on(terms_of_tests()) as link:
+        yield link
+
+
+def test_an_answer_of_any_size_comes_whole(link: HelperLink) -> None:
+    for size in (0, 1, 4_000_000):
+        body = b"\0" * size
+        assert link.ask(ASKED, b"echo:" + body, SECONDS) == body
+    assert link.trouble() is None
+
+
+def test_many_threads_each_get_their_own_answer(link: HelperLink) -> None:
+    questions = [b"echo:%d" % number for number in range(40)]
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(lambda q: link.ask(ASKED, q, SECONDS), questions))
+    assert answers == [b"%d" % number for number in range(40)]
+
+
+@pytest.mark.parametrize(
+    ("question", "reason"),
+    [
+        (b"nonsense", "KeyError"),
+        (b"die:", "no answer"),
+        # Only Linux limits the address space.
+        pytest.param(b"eat:500000000", "MemoryError", marks=pytest.mark.needs("linux")),
+    ],
+)
+def test_a_worker_that_fails_leaves_the_helper_as_it_was(
+    link: HelperLink, question: bytes, reason: str
+) -> None:
+    with pytest.raises(NoAnswer, match=reason) as told:
+        link.ask(ASKED, question, SECONDS)
+    assert not isinstance(told.value, NoHelper)
+    assert link.ask(ASKED, b"echo:still there", SECONDS) == b"still there"
+
+
+def test_a_worker_that_hangs_is_given_up_at_its_deadline(link: HelperLink) -> None:
+    with pytest.raises(NoAnswer, match=r"within 0\.2 s"):
+        link.ask(ASKED, b"hang:", 0.2)
+    assert link.ask(ASKED, b"echo:still there", SECONDS) == b"still there"
+
+
+def test_a_helper_that_was_killed_is_replaced() -> None:
+    with kept_helper(terms_of_tests()) as kept:
+        for _ in range(5):
+            before = kept.helper_pid()
+            os.kill(before, signal.SIGKILL)
+            while kept.helper_pid() == before:
+                pass
+            assert _asked_again(kept.link, b"echo:another") == b"another"
+            assert kept.link.trouble() is None
+
+
+def test_while_there_is_none_it_is_said_and_asked_nothing() -> None:
+    with kept_helper(terms_of_tests(), SECONDS) as kept:
+        assert kept.link.ask(ASKED, b"echo:", SECONDS) == b""
+        os.kill(kept.helper_pid(), signal.SIGKILL)
+        while kept.link.trouble() is None:
+            pass
+        assert "another one is being started" in (kept.link.trouble() or "")
+        with pytest.raises(NoHelper, match="was lost"):
+            kept.link.ask(ASKED, b"echo:", SECONDS)
+
+
+def test_a_helper_killed_amid_a_question_fails_that_one_and_answers_the_next(
+    link: HelperLink,
+) -> None:
+    with pytest.raises(NoAnswer):
+        link.ask(ASKED, b"orphan:", SECONDS)
+    assert _asked_again(link, b"echo:still there") == b"still there"
+
+
+def test_a_helper_that_hangs_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    with kept_helper(terms_of_tests()) as kept:
+        assert kept.link.ask(ASKED, b"echo:", SECONDS) == b""
+        monkeypatch.setattr(link_module, "_GRACE_S", 0.2)
+        hanging = kept.helper_pid()
+        os.kill(hanging, signal.SIGSTOP)
+        with pytest.raises(NoAnswer, match="hung and is replaced"):
+            kept.link.ask(ASKED, b"echo:", 0.1)
+        monkeypatch.undo()
+        while kept.helper_pid() == hanging:
+            pass
+        assert _asked_again(kept.link, b"echo:another") == b"another"
+
+
+def test_where_the_keeper_was_killed_the_helper_goes_on_until_it_is_lost_itself() -> None:
+    with kept_helper(terms_of_tests()) as kept:
+        helper = kept.helper_pid()
+        os.kill(kept.keeper, signal.SIGKILL)
+        os.waitid(os.P_PID, kept.keeper, os.WEXITED | os.WNOWAIT)
+        assert kept.link.ask(ASKED, b"echo:still there", SECONDS) == b"still there"
+        os.kill(helper, signal.SIGKILL)
+        while kept.link.trouble() is None:
+            pass
+        assert kept.link.trouble() == "the helper process ended"
+        with pytest.raises(NoHelper, match="ended"):
+            kept.link.ask(ASKED, b"echo:", SECONDS)
+
+
+def _asked_again(link: HelperLink, question: bytes) -> bytes:
+    """The answer, once there is a helper again."""
+    deadline = time.monotonic() + SECONDS
+    while True:
+        try:
+            return link.ask(ASKED, question, SECONDS)
+        except NoAnswer:
+            assert time.monotonic() < deadline
+
+
+def test_after_its_end_there_is_no_helper(link: HelperLink) -> None:
+    link.close()
+    link.close()
+    with pytest.raises(NoHelper):
+        link.ask(ASKED, b"echo:", SECONDS)
+
+
+def test_where_there_is_none_every_question_is_met_with_the_reason() -> None:
+    absent = UnavailableHelper("no room")
+    with pytest.raises(NoHelper, match="could not be started: no room"):
+        absent.ask(HelperTask.AT_WORK, b"", 1)
+    assert "no room" in (absent.trouble() or "")
+    absent.close()
+
+
+FORKED = """
+import os, sys
+from rootsd.helper.questions import ask_folders_in_use
+from rootsd.helper.client import start_helper
+kept, lock = os.pipe()
+helper = start_helper()
+os.close(lock)
+print(os.read(kept, 1))          # its end, so the helper has let go of it
+print(ask_folders_in_use(helper, [b"/nowhere"]), helper.trouble())
+os.kill(os.getpid(), 9)
+"""
+
+
+def test_a_forked_helper_keeps_nothing_of_the_daemon_and_ends_with_it() -> None:
+    # Its end is the end of the output: both are the only ones to hold that.
+    done = subprocess.run(
+        [sys.executable, "-u", "-W", "error", "-c", FORKED],
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.stderr == ""
+    assert done.stdout.splitlines() == ["b''", "frozenset() None"]
+    assert done.returncode == -signal.SIGKILL

@@ -1,0 +1,58 @@
+"""Headers and frames: what was sent comes out, what was cut off is noticed."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rootsd.helper.protocol import (
+    AnswerStatus,
+    HelperProtocolError,
+    HelperTask,
+    frame,
+    read_to_end,
+    receive_header,
+    send_header,
+    unframe,
+)
+
+
+@given(st.sampled_from(AnswerStatus), st.binary(max_size=100))
+def test_a_frame_comes_out_as_it_went_in_and_no_part_of_it_passes_for_one(
+    outcome: AnswerStatus, body: bytes
+) -> None:
+    sent = frame(outcome, body)
+    assert unframe(sent) == (outcome, body)
+    for end in range(len(sent)):
+        with pytest.raises(HelperProtocolError):
+            unframe(sent[:end])
+    with pytest.raises(HelperProtocolError):
+        unframe(sent + b"x")
+
+
+def test_a_header_brings_the_descriptor_and_the_end_is_told() -> None:
+    ours, theirs = socket.socketpair()
+    reply, kept = socket.socketpair()
+    with ours, theirs, reply, kept:
+        send_header(ours, HelperTask.AT_WORK, 1.5, reply)
+        ours.close()
+        received = receive_header(theirs)
+        assert received is not None
+        number, seconds, answer_to = received
+        assert (number, seconds) == (HelperTask.AT_WORK, 1.5)
+        with answer_to:
+            answer_to.send(b"x")
+        assert kept.recv(1) == b"x"
+        assert receive_header(theirs) is None
+
+
+def test_more_than_the_limit_is_not_read() -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        ours.send(b"x" * 1000)
+        ours.close()
+        with pytest.raises(HelperProtocolError, match="more than 999"):
+            read_to_end(theirs, 999)

@@ -1,0 +1,149 @@
+"""The fork server: how many at once, in which order, and who is killed when."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import socket
+import struct
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from rootsd.helper.client import HelperLink, NoAnswer, NoHelper
+from rootsd.helper.protocol import HelperTask
+from support.helping import ASKED, SECONDS, helper_on, kept_helper, real_helper, terms_of_tests
+
+
+class Hanging:
+    """A worker that hangs until its deadline; `pid` is its process."""
+
+    def __init__(self, link: HelperLink, pool: Executor, folder: Path, seconds: float) -> None:
+        # Who is held up for longer than the deadline does not get so far as to hang.
+        for patience in (seconds, 10 * seconds, 100 * seconds):
+            fifo = folder / f"fifo-{patience}"
+            os.mkfifo(fifo)
+            reading = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
+            self._given_up = pool.submit(self._ask, link, fifo, patience)
+            told = self._told(reading)
+            os.close(reading)
+            if told:
+                self.pid = int(told)
+                return
+        raise AssertionError("the worker never began")
+
+    def wait(self) -> None:
+        """Until the asker has been told that there is no answer."""
+        self._given_up.result(SECONDS)
+
+    @staticmethod
+    def _ask(link: HelperLink, fifo: Path, seconds: float) -> None:
+        with pytest.raises(NoAnswer):
+            link.ask(ASKED, b"tell:" + bytes(fifo), seconds)
+
+    def _told(self, reading: int) -> bytes:
+        while not self._given_up.done():
+            if select.select([reading], [], [], 0.1)[0] and (told := os.read(reading, 16)):
+                return told
+        return b""
+
+
+def _ends(pid: int) -> bool:
+    """Whether it ends; it is not our child, but the kernel tells of its end all the same."""
+    try:
+        fd = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return True
+    try:
+        return bool(select.select([fd], [], [], SECONDS)[0])
+    finally:
+        os.close(fd)
+
+
+@pytest.mark.needs("linux")
+def test_one_that_hangs_is_killed_at_its_deadline_while_others_are_answered(
+    tmp_path: Path,
+) -> None:
+    with helper_on(terms_of_tests(at_once=2)) as link, ThreadPoolExecutor(1) as pool:
+        hanging = Hanging(link, pool, tmp_path, 1.0)
+        assert link.ask(ASKED, b"echo:meanwhile", SECONDS) == b"meanwhile"
+        hanging.wait()
+        assert link.ask(ASKED, b"echo:afterwards", SECONDS) == b"afterwards"
+        assert _ends(hanging.pid)
+
+
+def test_who_waits_for_a_free_worker_is_dropped_at_the_deadline(tmp_path: Path) -> None:
+    with helper_on(terms_of_tests(at_once=1)) as link, ThreadPoolExecutor(1) as pool:
+        hanging = Hanging(link, pool, tmp_path, SECONDS)
+        with pytest.raises(NoAnswer, match="no answer"):
+            link.ask(ASKED, b"echo:", 0.2)
+        assert link.trouble() is None
+        link.close()
+        hanging.wait()
+
+
+def test_who_waits_is_answered_once_the_one_before_is_killed(tmp_path: Path) -> None:
+    with helper_on(terms_of_tests(at_once=1)) as link, ThreadPoolExecutor(1) as pool:
+        hanging = Hanging(link, pool, tmp_path, 0.5)
+        assert link.ask(ASKED, b"echo:patience", SECONDS) == b"patience"
+        hanging.wait()
+
+
+@pytest.mark.needs("linux")
+def test_its_workers_end_with_it(tmp_path: Path) -> None:
+    with helper_on(terms_of_tests()) as link, ThreadPoolExecutor(1) as pool:
+        hanging = Hanging(link, pool, tmp_path, SECONDS)
+        link.close()
+        hanging.wait()
+    assert _ends(hanging.pid)
+
+
+@pytest.mark.needs("linux")
+def test_who_is_awaited_stood_ready_before_the_question() -> None:
+    with kept_helper(terms_of_tests(awaited=True)) as kept:
+        first = kept.standing_pid()
+        assert kept.link.ask(ASKED, b"pid:", SECONDS) == b"%d" % first
+        assert _ends(first)
+
+
+@pytest.mark.needs("linux")
+def test_one_that_ended_while_it_stood_keeps_nobody_from_being_answered() -> None:
+    with kept_helper(terms_of_tests(awaited=True)) as kept:
+        standing = kept.standing_pid()
+        os.kill(standing, signal.SIGKILL)
+        assert _ends(standing)
+        assert kept.link.ask(ASKED, b"echo:still", SECONDS) == b"still"
+
+
+@pytest.mark.needs("linux")
+def test_one_that_stands_ends_with_the_helper_however_that_ended() -> None:
+    with kept_helper(terms_of_tests(awaited=True), 1000.0) as kept:
+        standing = kept.standing_pid()
+        os.kill(kept.helper_pid(), signal.SIGKILL)
+        assert _ends(standing)
+
+
+@pytest.mark.parametrize("garbage", [b"x", struct.pack("!II", 99, 1000)])
+def test_garbage_on_the_channel_is_no_question(garbage: bytes) -> None:
+    with helper_on(terms_of_tests()) as link:
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            socket.send_fds(link._channel, [garbage], [theirs.fileno()])
+            theirs.close()
+            ours.settimeout(60)
+            assert ours.recv(1) == b""
+        if len(garbage) == 1:  # who cannot be understood is not listened to any longer
+            with pytest.raises(NoHelper):
+                link.ask(ASKED, b"echo:", SECONDS)
+        else:
+            assert link.ask(ASKED, b"echo:", SECONDS) == b""
+
+
+@pytest.mark.parametrize("duty", list(HelperTask))
+def test_every_duty_has_a_module_that_answers(duty: HelperTask) -> None:
+    with real_helper() as link, suppress(NoAnswer):
+        link.ask(duty, b"", SECONDS)
+    assert link.trouble() == "the helper process was ended"

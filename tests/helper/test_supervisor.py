@@ -1,0 +1,84 @@
+"""What keeps a helper at work: it starts another, ever later, and ends with the daemon."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rootsd.helper.protocol import HelperEvent
+from rootsd.helper.server import RESTART_DELAYS_S, supervise
+from support.helping import ASKED, SECONDS, kept_helper, terms_of_tests
+
+NO_PAUSE = (0.0,)
+
+
+@contextmanager
+def kept(
+    helper: Callable[[socket.socket], None], *pauses_s: float
+) -> Iterator[tuple[socket.socket, int]]:
+    """The daemon's end of the channel, and the process that keeps `helper`."""
+    ours, theirs = socket.socketpair()
+    pid = os.fork()
+    if not pid:
+        ours.close()
+        supervise(theirs, helper, pauses_s)
+        os._exit(0)
+    theirs.close()
+    ours.settimeout(SECONDS)
+    with ours:
+        yield ours, pid
+
+
+def ends(_: socket.socket) -> None:
+    """A helper that fails at once."""
+    os._exit(3)
+
+
+def listens(channel: socket.socket) -> None:
+    """A helper that ends when nobody speaks to it any more."""
+    while channel.recv(1):
+        pass
+
+
+def heard(channel: socket.socket, count: int) -> bytes:
+    signs = b""
+    while len(signs) < count:
+        signs += channel.recv(count - len(signs))
+    return signs
+
+
+def test_one_that_fails_again_and_again_is_started_again_and_again() -> None:
+    with kept(ends, *NO_PAUSE) as (channel, pid):
+        assert heard(channel, 20) == (HelperEvent.STARTED + HelperEvent.LOST) * 10
+    assert os.waitpid(pid, 0)[1] == 0  # it ends with the channel
+
+
+def test_the_pauses_grow_and_the_daemon_is_not_waited_for() -> None:
+    with kept(ends, 0.0, 0.0, SECONDS) as (channel, pid):
+        assert heard(channel, 6) == (HelperEvent.STARTED + HelperEvent.LOST) * 3
+        channel.shutdown(socket.SHUT_WR)  # amid the pause
+        assert channel.recv(1) == b""
+    assert os.waitpid(pid, 0)[1] == 0
+    assert sorted(RESTART_DELAYS_S) == list(RESTART_DELAYS_S)
+
+
+def test_it_ends_once_the_helper_has_ended_in_order() -> None:
+    with kept(listens, *NO_PAUSE) as (channel, pid):
+        assert heard(channel, 1) == HelperEvent.STARTED
+        channel.shutdown(socket.SHUT_WR)
+        assert channel.recv(1) == b""
+    assert os.waitpid(pid, 0)[1] == 0
+
+
+def test_signals_to_all_of_a_service_end_neither() -> None:
+    with kept_helper(terms_of_tests()) as kept_one:
+        assert kept_one.link.ask(ASKED, b"echo:", SECONDS) == b""
+        helper = kept_one.helper_pid()
+        for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
+            os.kill(helper, number)
+            os.kill(kept_one.keeper, number)
+        assert kept_one.link.ask(ASKED, b"echo:still", SECONDS) == b"still"
+        assert kept_one.helper_pid() == helper

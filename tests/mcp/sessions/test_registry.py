@@ -1,0 +1,82 @@
+"""Which MCP connections there are."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from rootsd.core.model import PublishedSet
+from rootsd.core.scope import FULL_SCOPE, Scope, UriFilter
+from rootsd.mcp.sessions.registry import SessionRegistry, scope_words
+from support.accounts import NoAccount
+from support.publishing import root
+
+NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+SET = PublishedSet(7, (root("/src/api"), root("/src/web", tags=("work",))))
+
+
+def no_sessions() -> SessionRegistry:
+    return SessionRegistry(NoAccount(), lambda: NOON)
+
+
+def test_sessions_are_listed_oldest_first_while_they_are_open() -> None:
+    sessions = no_sessions()
+    with sessions.opened(10), sessions.opened(11) as second:
+        second.named("an editor")
+        assert sessions.status() == [
+            {"client": None, "pid": 10, "since": "2026-11-21T12:00:00Z"},
+            {"client": "an editor", "pid": 11, "since": "2026-11-21T12:00:00Z"},
+        ]
+        assert [item["pid"] for item in sessions.items()] == [10, 11]
+    assert sessions.status() == []
+    assert sessions.items() == []
+
+
+def test_a_session_that_ends_in_an_error_is_gone_too() -> None:
+    sessions = no_sessions()
+    with pytest.raises(BrokenPipeError), sessions.opened(10):
+        raise BrokenPipeError
+    assert sessions.status() == []
+
+
+def test_a_session_is_shown_with_its_scope_and_how_many_roots_it_was_given() -> None:
+    sessions = no_sessions()
+    with sessions.opened(10) as session:
+        assert sessions.items()[0]["given"] == []
+        session.scoped(Scope(tags=frozenset({"work"})))
+        session.given(SET)
+        [item] = sessions.items()
+    assert (item["scope"], item["until"]) == (["tag:work"], None)
+    assert item["given"] == [
+        {
+            "at": "2026-11-21T12:00:00Z",
+            "revision": 7,
+            "roots": 1,
+            "gained": [],
+            "gained_count": 0,
+            "lost": [],
+            "lost_count": 0,
+        }
+    ]
+
+
+def test_what_a_relay_told_its_server_is_shown_as_it_was_last() -> None:
+    sessions = no_sessions()
+    with sessions.opened(10) as session:
+        assert sessions.items()[0]["told"] is None
+        session.told(2, ("api", "web"))
+        session.told(1, ("web",))
+        assert sessions.items()[0]["told"] == {"roots": 1, "names": ["web"]}
+
+
+def test_no_two_sessions_have_one_id() -> None:
+    sessions = no_sessions()
+    with sessions.opened(10) as one, sessions.opened(10) as other:
+        assert one.id != other.id
+
+
+def test_a_scope_is_told_in_the_words_that_ask_for_it() -> None:
+    assert scope_words(FULL_SCOPE) == []
+    asked = Scope(frozenset({"b", "a"}), frozenset({"t"}), b"/src/\xff", UriFilter.ANY)
+    assert scope_words(asked) == ["a", "b", "tag:t", "cwd:/src/\udcff", "any-uri"]

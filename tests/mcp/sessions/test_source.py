@@ -1,0 +1,153 @@
+"""What the daemon offers to publishing."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
+
+import anyio
+import pytest
+from anyio import to_thread
+
+from rootsd.core.errors import Busy, NotPresent
+from rootsd.core.inputs import Observation, ProjectGone
+from rootsd.core.model import Identity, PublishedSet, SessionKey
+from rootsd.mcp.sessions.requests import RootRequestLimits, RootRequestQueue
+from rootsd.mcp.sessions.source import LedgerRootsSource
+from support.decisions import approved
+from support.fakes import HANG_GUARD, FakeSessions, World, deny, path
+from support.repos import raw
+
+
+async def look(path: bytes) -> Observation:
+    return ProjectGone(path)
+
+
+async def propose(path: bytes) -> None:
+    raise NotPresent("there is nothing")
+
+
+AGENT = SessionKey("process:b:1:2", "agent, pid 1")
+
+
+async def at_once(_: bytes) -> None:
+    pass
+
+
+def supplying(
+    world: World,
+    real_path: Callable[[bytes], bytes] = os.path.realpath,
+    bounds: RootRequestLimits | None = None,
+    scanned: Callable[[bytes], Awaitable[None]] = at_once,
+) -> LedgerRootsSource:
+    asking = RootRequestQueue(
+        world.ledger,
+        look=look,
+        propose=propose,
+        sessions=FakeSessions(),
+        clock=time.monotonic,
+        bounds=bounds,
+    )
+    return LedgerRootsSource(world.ledger, real_path, asking, scanned)
+
+
+async def test_the_roots_are_the_ledgers() -> None:
+    world = World(approved(1))
+    supplier = supplying(world)
+    before = await supplier.current()
+    assert [root.path for root in before.roots] == [path(1)]
+    await world.ledger.obey([deny(1)])
+    with anyio.fail_after(HANG_GUARD):
+        assert (await supplier.wait_past(before.revision)).roots == ()
+
+
+async def test_a_link_that_leads_out_of_a_root_is_followed(tmp_path: Path) -> None:
+    (tmp_path / "root").mkdir()
+    (tmp_path / "root" / "out").symlink_to("../elsewhere")
+    supplier = supplying(World())
+    outside = await supplier.canonical(raw(tmp_path) + b"/elsewhere/secret")
+    assert await supplier.canonical(raw(tmp_path) + b"/root/out/secret") == outside
+    assert not outside.startswith(await supplier.canonical(raw(tmp_path) + b"/root"))
+
+
+async def test_a_disk_that_does_not_answer_holds_nobody_who_gives_up() -> None:
+    answers = threading.Event()
+    entered = threading.Event()
+
+    def hang(path: bytes) -> bytes:
+        entered.set()
+        assert answers.wait(HANG_GUARD)
+        return path
+
+    supplier = supplying(World(), hang)
+    async with anyio.create_task_group() as group:
+        group.start_soon(supplier.canonical, b"/nfs/a")
+        await to_thread.run_sync(entered.wait)
+        group.cancel_scope.cancel()
+    answers.set()
+
+
+async def test_too_many_wishes_are_refused() -> None:
+    supplier = supplying(World(), bounds=RootRequestLimits(burst=1))
+    supplier.request(b"/src/a", "an agent", "to read it", AGENT)
+    with pytest.raises(Busy):
+        supplier.request(b"/src/a", "an agent", "to read it", AGENT)
+
+
+async def test_all_who_ask_in_one_turn_are_answered_by_one_look_that_began_after_they_asked() -> (
+    None
+):
+    world = World(approved(1))
+    supplier = supplying(world)
+    answers: list[PublishedSet] = []
+
+    async def ask() -> None:
+        answers.append(await supplier.current())
+
+    async with anyio.create_task_group() as group:
+        for _ in range(50):
+            group.start_soon(ask)
+    assert len(answers) == 50
+    assert len(world.disk.asked) == 1
+    del world.disk.folders[path(1)]
+    assert (await supplier.current()).roots == ()
+
+
+async def test_where_the_one_who_looks_is_cancelled_another_does() -> None:
+    world = World(approved(1))
+    supplier = supplying(world)
+    answers: list[PublishedSet] = []
+
+    async def ask() -> None:
+        answers.append(await supplier.current())
+
+    async with anyio.create_task_group() as asking, anyio.create_task_group() as leading:
+        leading.start_soon(supplier.current)
+        await anyio.lowlevel.checkpoint()
+        asking.start_soon(ask)
+        asking.start_soon(ask)
+        leading.cancel_scope.cancel()
+    assert [len(published.roots) for published in answers] == [1, 1]
+
+
+async def test_where_the_look_fails_each_hears_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World(approved(1))
+    supplier = supplying(world)
+    failures: list[str] = []
+
+    def fail(roots: Mapping[bytes, Identity]) -> Sequence[Observation]:
+        raise Busy("not now")
+
+    async def ask() -> None:
+        with pytest.raises(Busy):
+            await supplier.current()
+        failures.append("heard")
+
+    monkeypatch.setattr(world.disk, "verify", fail)
+    async with anyio.create_task_group() as group:
+        for _ in range(3):
+            group.start_soon(ask)
+    assert len(failures) == 3

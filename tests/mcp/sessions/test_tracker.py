@@ -1,0 +1,91 @@
+"""Which programs are behind connections, and which of them still run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import anyio
+
+from rootsd.core.guard import Process, ProcessChain
+from rootsd.core.model import SessionKey
+from rootsd.mcp.sessions.tracker import SessionTracker
+from support.fakes import HANG_GUARD
+
+AGENT = Process(10, 100, 1, b"claude", (b"claude",))
+PUMP = Process(30, 300, 10, b"rootsd", (b"rootsd", b"bridge"))
+KEY = SessionKey("process:boot:10:100", "claude, pid 10")
+
+
+class Machine:
+    """Two processes; `sees` is false where nobody can look."""
+
+    def __init__(self) -> None:
+        self.sees = True
+        self.processes = {10: (AGENT,), 30: (PUMP, AGENT)}
+        self.gone = anyio.Event()
+        self.closed = 0
+
+    async def look(self, pids: Sequence[int]) -> Mapping[int, ProcessChain] | None:
+        return {pid: self.processes.get(pid, ()) for pid in pids} if self.sees else None
+
+    def watch(self, pid: int) -> Machine:
+        assert pid == 10
+        return self
+
+    def has_gone(self) -> bool:
+        return self.gone.is_set()
+
+    async def ended(self) -> None:
+        await self.gone.wait()
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+def hosts(machine: Machine) -> SessionTracker:
+    return SessionTracker(machine.look, machine.watch, "boot")
+
+
+async def test_a_session_goes_on_until_its_program_ends() -> None:
+    machine = Machine()
+    known = hosts(machine)
+    member = await known.membership(30, "c1")
+    assert member.key == KEY
+    assert known.is_over(KEY), "nobody watches it yet"
+    assert await known.hold(KEY)
+    assert not known.is_over(KEY)
+    looked = anyio.Event()
+
+    async def look() -> None:
+        assert known.is_over(KEY)
+        looked.set()
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(known.keep, look)
+        machine.gone.set()
+        with anyio.fail_after(HANG_GUARD):
+            await looked.wait()
+        group.cancel_scope.cancel()
+    assert not await known.hold(KEY)
+
+
+async def test_a_program_that_cannot_be_found_again_is_over() -> None:
+    machine = Machine()
+    known = hosts(machine)
+    machine.processes[10] = (Process(10, 999, 1, b"other"),)
+    assert not await known.hold(KEY), "its pid is that of another process by now"
+    machine.sees = False
+    assert not await known.hold(KEY)
+    assert known.is_over(KEY)
+    assert machine.closed == 2
+    assert not await known.hold(SessionKey("process:earlier:10:100", "claude"))
+
+
+async def test_a_program_that_nobody_sees_is_over_with_its_connection() -> None:
+    machine = Machine()
+    machine.sees = False
+    known = hosts(machine)
+    member = await known.membership(30, "c1")
+    with known.connected(member):
+        assert await known.hold(member.key)
+    assert known.is_over(member.key)

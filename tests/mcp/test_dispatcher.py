@@ -1,0 +1,153 @@
+"""What the SDK's kernel is asked, and how its answers and faults leave."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import anyio
+import pytest
+from mcp.shared.exceptions import NoBackChannelError
+
+from rootsd.mcp.responses import ResponseSender
+from rootsd.mcp.server import SdkDispatcher, _DispatchContext, build_server
+from rootsd.mcp.views import ConnectionView
+from rootsd.wire import jsonrpc
+from rootsd.wire.jsonrpc import ErrorResponse, Message, Notification, Request, Response
+from support.publishing import HANG_GUARD_S, META_2026, FakeSource, Notes, root
+
+INITIALIZE = {
+    "protocolVersion": "2025-06-18",
+    "capabilities": {},
+    "clientInfo": {"name": "test", "version": "1"},
+}
+LIST_ROOTS = {"name": "list_roots", "arguments": {}}
+
+
+class Peer:
+    """Asks, and keeps what it is told."""
+
+    def __init__(self, calls: SdkDispatcher, outlet: ResponseSender, told: list[Message]) -> None:
+        self.calls = calls
+        self.outlet = outlet
+        self.told = told
+
+    async def ask(self, request: Request) -> Message:
+        """The last thing that is said once nothing is owed."""
+        assert not isinstance(request.params, list)
+        await self.calls.take(request, request.params)
+        with anyio.fail_after(HANG_GUARD_S):
+            await self.outlet.all_answered()
+        return self.told[-1]
+
+
+@asynccontextmanager
+async def peer(source: FakeSource) -> AsyncIterator[Peer]:
+    told: list[Message] = []
+
+    async def hear(line: bytes) -> None:
+        message = jsonrpc.parse(line)
+        assert isinstance(message, Response | ErrorResponse | Notification)
+        told.append(message)
+
+    outlet = ResponseSender(hear)
+    async with anyio.create_task_group() as group:
+        view = ConnectionView(source, Notes())
+        yield Peer(SdkDispatcher(build_server(source), view, group, outlet), outlet, told)
+        group.cancel_scope.cancel()
+
+
+async def test_both_eras_are_answered_in_turns() -> None:
+    async with peer(FakeSource(root("/a"))) as client:
+        modern = {**LIST_ROOTS, "_meta": dict(META_2026)}
+        answers = [
+            await client.ask(Request(1, "server/discover", {"_meta": dict(META_2026)})),
+            await client.ask(Request(2, "initialize", INITIALIZE)),
+            await client.ask(Request(3, "tools/call", modern)),
+            await client.ask(Request(4, "tools/call", LIST_ROOTS)),
+        ]
+    assert all(isinstance(answer, Response) for answer in answers)
+    assert isinstance(answers[2], Response)
+    assert isinstance(answers[3], Response)
+    assert answers[2].result["resultType"] == "complete"
+    assert "resultType" not in answers[3].result
+
+
+async def test_what_is_said_right_after_initialize_finds_the_handshake_done() -> None:
+    async with peer(FakeSource()) as client:
+        await client.calls.take(Request(1, "initialize", INITIALIZE), INITIALIZE)
+        assert [type(message) for message in client.told] == [Response]
+        assert await client.calls.initialized()
+        assert isinstance(await client.ask(Request(2, "tools/list")), Response)
+
+
+async def test_initialized_means_nothing_where_no_handshake_was_begun() -> None:
+    async with peer(FakeSource()) as client:
+        await client.ask(Request(1, "server/discover", {"_meta": dict(META_2026)}))
+        assert not await client.calls.initialized()
+
+
+async def test_a_fault_of_ours_is_logged_and_costs_its_own_request(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    source = FakeSource()
+    async with peer(source) as client:
+        await client.ask(Request(1, "initialize", INITIALIZE))
+        source.error = ZeroDivisionError("secret")
+        with caplog.at_level(logging.ERROR):
+            answer = await client.ask(Request(2, "tools/call", LIST_ROOTS))
+        source.error = None
+        next_answer = await client.ask(Request(3, "tools/call", LIST_ROOTS))
+    reason = "a fault in rootsd, which its log describes"
+    assert answer == ErrorResponse(2, jsonrpc.INTERNAL_ERROR, "internal error", {"reason": reason})
+    assert "answering tools/call failed" in caplog.text
+    assert "ZeroDivisionError: secret" in caplog.text
+    assert isinstance(next_answer, Response)
+
+
+@pytest.mark.parametrize("meta", [{}, {"_meta": dict(META_2026)}])
+async def test_a_method_that_is_not_served_is_refused_with_a_reason(
+    meta: dict[str, object],
+) -> None:
+    async with peer(FakeSource()) as client:
+        await client.ask(Request(1, "initialize", INITIALIZE))
+        answer = await client.ask(Request(2, "a\x1b/b", meta))
+    assert isinstance(answer, ErrorResponse)
+    assert answer.code == jsonrpc.METHOD_NOT_FOUND
+    reason = "a\\u{1b}/b is not served in the protocol revision of this request"
+    assert answer.data == {"reason": reason}
+
+
+async def test_wrong_parameters_are_refused_in_the_words_of_the_sdk() -> None:
+    async with peer(FakeSource()) as client:
+        await client.ask(Request(1, "initialize", INITIALIZE))
+        answer = await client.ask(Request(2, "resources/read", {"uri": 7}))
+    assert isinstance(answer, ErrorResponse)
+    assert (answer.code, answer.data) == (jsonrpc.INVALID_PARAMS, "")
+
+
+async def test_progress_is_told_to_those_who_gave_a_token_for_it() -> None:
+    told: list[bytes] = []
+
+    async def hear(line: bytes) -> None:
+        told.append(line)
+
+    outlet = ResponseSender(hear)
+    await _DispatchContext(outlet, 1, {}).progress(1.0)
+    await _DispatchContext(outlet, 1, {"_meta": {"progressToken": 0}}).progress(
+        1.0, message="wait"
+    )
+    (line,) = told
+    said = {"progressToken": 0, "progress": 1.0, "message": "wait"}
+    assert jsonrpc.parse(line) == Notification("notifications/progress", said)
+
+
+async def test_no_handler_can_ask_the_client() -> None:
+    call = _DispatchContext(ResponseSender(_nowhere))
+    with pytest.raises(NoBackChannelError):
+        await call.send_raw_request("roots/list", None)
+
+
+async def _nowhere(_: bytes) -> None:
+    pass

@@ -1,0 +1,441 @@
+"""What is routed where, and what is answered before the SDK sees it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from rootsd.core.errors import Busy
+from rootsd.core.model import ProjectKind
+from rootsd.mcp.responses import MAX_BATCH_MESSAGES
+from support.listed import listed as listed_in
+from support.publishing import META_2026, FakeSource, connected, root
+
+API = root("/src/api", tags=("work",))
+META = {"rootsd/kind": "git", "rootsd/access": "read-write", "rootsd/tags": ["work"]}
+
+
+async def test_a_peer_that_asks_for_roots_gets_mcp_roots_and_then_notices() -> None:
+    source = FakeSource(API)
+    async with connected(source) as peer:
+        await peer.write(b'{"method":"roots/list","jsonrpc":"2.0","id":0}')
+        assert await peer.hear() == {
+            "jsonrpc": "2.0",
+            "id": 0,
+            "result": {"roots": [{"uri": "file:///src/api", "name": "api", "_meta": META}]},
+        }
+        source.publish()
+        assert await peer.hear() == {
+            "jsonrpc": "2.0",
+            "method": "notifications/roots/list_changed",
+        }
+        assert (await peer.ask("roots/list"))["result"] == {"roots": []}
+
+
+async def test_what_a_relay_has_told_its_server_is_noted_in_safe_words() -> None:
+    async with connected(FakeSource(root("/src/api"))) as peer:
+        await peer.say("rootsd/told", {"roots": 2, "names": ["api", "b\x1b[2J"]})
+        await peer.say("rootsd/told", {"roots": "x"})
+        assert "result" in await peer.ask("roots/list")
+        ((roots, names),) = peer.seen.passed_on
+        assert (roots, names[0]) == (2, "api")
+        assert "\x1b" not in names[1]
+
+
+async def test_roots_that_are_no_folders_are_left_out_of_mcp_roots() -> None:
+    source = FakeSource(API, root("https://a.example/v1", name="docs", kind=ProjectKind.URI))
+    async with connected(source) as peer:
+        names = [item["name"] for item in (await peer.ask("roots/list"))["result"]["roots"]]
+        assert names == ["api"]
+
+
+async def test_a_peer_that_never_asked_for_roots_hears_nothing_of_them() -> None:
+    source = FakeSource(API)
+    async with connected(source) as peer:
+        await peer.ask("ping")
+        source.publish()
+        assert (await peer.ask("ping"))["id"] == 1
+
+
+async def test_a_source_that_cannot_tell_is_a_fault_with_a_remedy() -> None:
+    source = FakeSource(API)
+    source.error = Busy("the store is being restored", "rootsd status")
+    async with connected(source) as peer:
+        error = (await peer.ask("roots/list"))["error"]
+    assert error == {
+        "code": -32603,
+        "message": "the store is being restored",
+        "data": {"reason": "busy", "remedy": "rootsd status"},
+    }
+
+
+@pytest.mark.parametrize("era", ["handshake", "2026"])
+async def test_an_error_nobody_foresaw_is_an_internal_error_that_tells_no_more(
+    era: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    source = FakeSource(API)
+    async with connected(source) as peer:
+        await peer.shake_hands()
+        source.error = ZeroDivisionError("secret")
+        ask = peer.ask_2026 if era == "2026" else peer.ask
+        answer = await ask("tools/call", {"name": "list_roots"})
+        source.error = None
+        assert answer["error"]["code"] == -32603
+        assert "secret" not in json.dumps(answer)
+        assert "secret" in caplog.text
+
+
+@pytest.mark.parametrize("method", ["no/such", "prompts/list", "logging/setLevel", "roots/set"])
+async def test_unknown_methods_are_refused_with_a_reason(method: str) -> None:
+    async with connected(FakeSource()) as peer:
+        await peer.shake_hands()
+        for error in (
+            (await peer.ask(method, {"level": "info"}))["error"],
+            (await peer.ask_2026(method, {"level": "info"}))["error"],
+        ):
+            assert error["code"] == -32601
+            assert method in error["data"]["reason"]
+
+
+def batch(*members: object) -> bytes:
+    return json.dumps(members).encode()
+
+
+def call(id_: object, method: str, params: object = None) -> dict[str, Any]:
+    more = {} if params is None else {"params": params}
+    return {"jsonrpc": "2.0", "id": id_, "method": method, **more}
+
+
+NOTICE = {"jsonrpc": "2.0", "method": "x"}
+
+
+async def test_a_batch_is_answered_in_one_line() -> None:
+    async with connected(FakeSource(API)) as peer:
+        await peer.shake_hands("2025-03-26")
+        listing = call("c", "tools/call", {"name": "list_roots"})
+        await peer.write(
+            batch(call("a", "ping"), NOTICE, 7, call("b", "roots/list"), listing, call("d", "x/y"))
+        )
+        answers: Any = await peer.hear()
+        assert sorted(answer["id"] or "" for answer in answers) == ["", "a", "b", "c", "d"]
+        errors = {each["id"]: each["error"]["code"] for each in answers if "error" in each}
+        assert errors == {None: -32600, "d": -32601}
+        assert (await peer.ask("ping"))["id"] == 1
+
+
+@pytest.mark.parametrize(
+    ("members", "ids"),
+    [([7, [], {}], [None] * 3), ([7, NOTICE], [None]), ([call("a", "ping")], ["a"])],
+)
+async def test_each_member_of_a_batch_that_needs_an_answer_has_one(
+    members: list[object], ids: list[str]
+) -> None:
+    async with connected(FakeSource(API)) as peer:
+        await peer.write(batch(*members))
+        answers: Any = await peer.hear()
+        assert [each["id"] for each in answers] == ids
+
+
+async def test_a_batch_of_notices_alone_has_no_answer() -> None:
+    async with connected(FakeSource(API)) as peer:
+        await peer.write(batch(NOTICE, NOTICE), batch({**NOTICE, "id": 1, "method": "ping"}))
+        answers: Any = await peer.hear()
+        assert [each["id"] for each in answers] == [1]
+
+
+async def test_a_batch_waits_for_its_slowest_member_and_others_do_not_wait_for_it() -> None:
+    source = FakeSource(API)
+    async with connected(source) as peer:
+        await peer.shake_hands("2025-03-26")
+        wish = {"name": "request_root", "arguments": {"path": "/src/web", "reason": "r"}}
+        await peer.write(batch(call("slow", "tools/call", wish), call("a", "ping")))
+        assert (await peer.ask("ping"))["id"] == 1
+        source.publish(API, root("/src/web"))
+        answers: Any = await peer.hear()
+        while not isinstance(answers, list):  # the notice of the change
+            answers = await peer.hear()
+        assert [each["id"] for each in answers] == ["a", "slow"]
+
+
+async def test_a_cancelled_member_of_a_batch_is_left_out_of_its_answer() -> None:
+    async with connected(FakeSource(API)) as peer:
+        await peer.shake_hands("2025-03-26")
+        wish = {"name": "request_root", "arguments": {"path": "/src/web", "reason": "r"}}
+        await peer.write(batch(call("slow", "tools/call", wish), call("a", "ping")))
+        assert (await peer.ask("ping"))["id"] == 1
+        await peer.say("notifications/cancelled", {"requestId": "slow"})
+        answers: Any = await peer.hear()
+        assert [each["id"] for each in answers] == ["a"]
+
+
+async def test_a_batch_of_too_many_messages_is_refused_whole() -> None:
+    async with connected(FakeSource(API)) as peer:
+        most = [call(number, "ping") for number in range(MAX_BATCH_MESSAGES)]
+        await peer.write(batch(*most))
+        answers: Any = await peer.hear()
+        assert len(answers) == MAX_BATCH_MESSAGES
+        await peer.write(batch(*most, NOTICE))
+        assert (await peer.hear())["error"]["code"] == -32600
+
+
+async def test_answers_that_are_too_large_together_are_refused_one_by_one() -> None:
+    many = tuple(root(f"/src/{'x' * 200}{number}") for number in range(5_000))
+    async with connected(FakeSource(*many)) as peer:
+        await peer.write(batch(*(call(number, "roots/list") for number in range(20))))
+        answers: Any = await peer.hear()
+    assert [each["id"] for each in answers] == list(range(20))
+    refused = ["too large" in each.get("error", {}).get("message", "") for each in answers]
+    assert refused == sorted(refused)
+    assert 0 < sum(refused) < 20
+
+
+VERSION, CAPABILITIES = META_2026
+
+
+@pytest.mark.parametrize("method", ["tools/list", "resources/list", "server/discover", "no/such"])
+@pytest.mark.parametrize(
+    ("meta", "missing"),
+    [
+        (None, [VERSION, CAPABILITIES]),
+        ({}, [VERSION, CAPABILITIES]),
+        (7, [VERSION, CAPABILITIES]),
+        ({VERSION: "2026-07-28"}, [CAPABILITIES]),
+        ({CAPABILITIES: {}}, [VERSION]),
+        ({"io.modelcontextprotocol/clientInfo": {"name": "x", "version": "1"}}, [*META_2026]),
+    ],
+)
+async def test_a_request_without_the_required_meta_is_told_what_is_missing(
+    method: str, meta: object, missing: list[str]
+) -> None:
+    params = {} if meta is None else {"_meta": meta}
+    async with connected(FakeSource(API)) as peer:
+        for asked in (params, None) if meta is None else (params,):
+            error = (await peer.ask(method, asked))["error"]
+            assert (error["code"], error["data"]["missing"]) == (-32602, missing)
+            assert all(key in error["message"] for key in missing)
+
+
+@pytest.mark.parametrize("key", [CAPABILITIES, "io.modelcontextprotocol/clientInfo"])
+async def test_a_meta_of_the_wrong_type_is_told(key: str) -> None:
+    async with connected(FakeSource(API)) as peer:
+        answer = await peer.ask("tools/list", {"_meta": {**META_2026, key: 7}})
+        assert answer["error"]["code"] == -32602
+        assert f"{key} is no object" in answer["error"]["message"]
+
+
+async def test_a_handshake_makes_the_meta_needless_but_where_a_part_of_it_is_given() -> None:
+    async with connected(FakeSource(API)) as peer:
+        await peer.shake_hands()
+        assert "result" in await peer.ask("tools/list")
+        assert "result" in await peer.ask("tools/list", {"_meta": {"progressToken": 7}})
+        error = (await peer.ask("tools/list", {"_meta": {CAPABILITIES: {}}}))["error"]
+        assert (error["code"], error["data"]["missing"]) == (-32602, [VERSION])
+        error = (await peer.ask("server/discover"))["error"]
+        assert error["code"] == -32602
+
+
+HOSTILE: list[tuple[bytes, Any, int]] = [
+    (b"{", None, -32700),
+    (b"\xff\xfe", None, -32700),
+    (b"[" * 60_000, None, -32700),
+    (b'{"jsonrpc":"2.0","id":1,"method":"ping","params":NaN}', None, -32700),
+    (b"1" * 5000, None, -32700),
+    (b"[]", None, -32600),
+    (b"null", None, -32600),
+    (b'"ping"', None, -32600),
+    (b"{}", None, -32600),
+    (b'{"jsonrpc":"1.0","id":4,"method":"ping"}', 4, -32600),
+    (b'{"jsonrpc":"2.0","id":null,"method":"ping"}', None, -32600),
+    (b'{"jsonrpc":"2.0","id":true,"method":"ping"}', None, -32600),
+    (b'{"jsonrpc":"2.0","id":1.5,"method":"ping"}', None, -32600),
+    (b'{"jsonrpc":"2.0","id":{},"method":"ping"}', None, -32600),
+    (b'{"jsonrpc":"2.0","id":4,"method":["ping"]}', 4, -32600),
+    (b'{"jsonrpc":"2.0","id":4,"method":"ping","params":7}', 4, -32600),
+    (b'{"jsonrpc":"2.0","id":4,"method":"ping","params":[]}', 4, -32602),
+    (b'{"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"\\ud800"}}', 4, -32600),
+    (b'{"jsonrpc":"2.0","id":"\\udfff","method":"ping"}', "\udfff", -32600),
+    (b'{"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"_meta":7}}', 4, -32602),
+    (b'{"jsonrpc":"2.0","id":4,"method":"initialize"}', 4, -32602),
+]
+
+
+@pytest.mark.parametrize(("line", "id_", "code"), HOSTILE)
+async def test_hostile_lines_are_answered_and_the_connection_lives_on(
+    line: bytes, id_: object, code: int
+) -> None:
+    async with connected(FakeSource()) as peer:
+        await peer.write(line)
+        answer = await peer.hear()
+        assert (answer["id"], answer["error"]["code"]) == (id_, code)
+        assert (await peer.ask("ping", id_="after"))["result"] == {}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"",
+        b"  \r",
+        b'{"jsonrpc":"2.0","id":4,"result":{}}',
+        b'{"jsonrpc":"2.0","id":null,"error":{"code":1,"message":"m"}}',
+        b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":99}}',
+        b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":[]}',
+        b'{"jsonrpc":"2.0","method":"notifications/initialized","params":{"_meta":7}}',
+        b'{"jsonrpc":"2.0","method":"notifications/progress"}',
+    ],
+)
+async def test_lines_that_want_no_answer_get_none(
+    line: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with connected(FakeSource()) as peer:
+        await peer.shake_hands()
+        await peer.write(line)
+        assert (await peer.ask("ping", id_="after"))["id"] == "after"
+    assert not caplog.records, "a peer must not be able to fill the log"
+
+
+async def test_half_a_surrogate_pair_is_allowed_where_the_other_half_follows() -> None:
+    async with connected(FakeSource()) as peer:
+        await peer.write(b'{"jsonrpc":"2.0","id":"\\ud83d\\ude00","method":"ping"}')
+        assert (await peer.hear())["id"] == "\N{GRINNING FACE}"
+
+
+async def test_ids_keep_their_type() -> None:
+    async with connected(FakeSource()) as peer:
+        for id_ in (0, "0", "", -1, 2**70):
+            await peer.say("ping", id_=id_)
+            assert (await peer.hear())["id"] == id_
+
+
+async def test_an_id_that_is_still_open_is_refused_and_free_after_a_cancellation() -> None:
+    wanted = {"notifications": {"resourcesListChanged": True}, "_meta": META_2026}
+    async with connected(FakeSource()) as peer:
+        await peer.ask("subscriptions/listen", wanted, id_=5)
+        assert (await peer.ask_2026("tools/list", id_=5))["error"]["code"] == -32600
+        await peer.say("notifications/cancelled", {"requestId": 5})
+        assert "tools" in (await peer.ask_2026("tools/list", id_=5))["result"]
+
+
+async def test_a_flood_of_open_streams_is_refused_beyond_a_number() -> None:
+    wanted = {"notifications": {"resourcesListChanged": True}, "_meta": META_2026}
+    async with connected(FakeSource()) as peer:
+        for number in range(16):
+            await peer.ask("subscriptions/listen", wanted, id_=number)
+        assert (await peer.ask("subscriptions/listen", wanted, id_=99))["error"]["code"] == -32603
+        assert "tools" in (await peer.ask_2026("tools/list", id_=100))["result"]
+
+
+async def test_many_requests_at_once_are_all_answered() -> None:
+    async with connected(FakeSource(API)) as peer:
+        await peer.shake_hands()
+        for number in range(500):
+            await peer.say("ping", id_=number)
+        answered = {(await peer.hear())["id"] for _ in range(500)}
+    assert answered == set(range(500))
+
+
+async def test_a_hello_is_welcomed_and_names_the_client() -> None:
+    async with connected(FakeSource()) as peer:
+        answer = await peer.ask("rootsd/hello", {"version": 1, "client": "my editor"}, id_="h")
+        assert (answer["id"], answer["result"]["version"]) == ("h", 1)
+        await peer.shake_hands()
+        assert peer.seen.names == ["my editor"]
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        None,
+        [],
+        {"version": 0},
+        {"version": 1, "client": 7},
+        {"version": 1, "only": "api"},
+        {"version": 1, "cwd": "src"},
+        {"version": 1, "cwd": "/src\0"},
+        {"version": 1, "any_uri": "yes"},
+        {"version": 2, "unheard_of": True},
+    ],
+)
+async def test_a_hello_that_cannot_be_followed_is_refused_not_ignored(params: object) -> None:
+    async with connected(FakeSource(API)) as peer:
+        error = (await peer.ask("rootsd/hello", params))["error"]
+        assert error["code"] == -32602
+        assert error["data"]["version"] == 1
+
+
+WEB = root("/src/web")
+DOCS = root("https://a.example/v1", name="docs", kind=ProjectKind.URI)
+
+
+@pytest.mark.parametrize(
+    ("scope", "listed", "mcp_roots"),
+    [
+        ({"only": ["web", "nobody"]}, ["web"], ["web"]),
+        ({"tags": ["work"]}, ["api"], ["api"]),
+        ({"only": ["web"], "tags": ["work"]}, ["api", "web"], ["api", "web"]),
+        ({"cwd": "/link/lib"}, ["web"], ["web"]),
+        ({"cwd": "/"}, [], []),
+        ({"any_uri": True}, ["api", "docs", "web"], ["api", "docs", "web"]),
+        ({"only": ["docs"]}, ["docs"], []),
+        ({"only": ["docs"], "any_uri": True}, ["docs"], ["docs"]),
+    ],
+)
+async def test_a_hello_narrows_every_answer_of_its_connection(
+    scope: dict[str, Any], listed: list[str], mcp_roots: list[str]
+) -> None:
+    source = FakeSource(API, DOCS, WEB)
+    source.links[b"/link"] = b"/src/web"
+    async with connected(source) as narrow, connected(source) as wide:
+        assert "result" in await narrow.ask("rootsd/hello", {"version": 1, **scope})
+        assert len(narrow.seen.scopes) == 1
+        roots = (await narrow.ask("roots/list"))["result"]["roots"]
+        assert [each["name"] for each in roots] == mcp_roots
+        found = (await narrow.ask_2026("resources/list"))["result"]["resources"]
+        assert [each["name"] for each in found] == ["approved", *listed]
+        tool = (await narrow.ask_2026("tools/call", {"name": "list_roots"}))["result"]
+        assert list(listed_in(tool)) == listed
+        text = (await narrow.ask_2026("resources/read", {"uri": "roots://approved"}))["result"]
+        shown = json.loads(text["contents"][0]["text"])["roots"]
+        assert [each["name"] for each in shown] == mcp_roots
+        everything = (await wide.ask("roots/list"))["result"]["roots"]
+        assert [each["name"] for each in everything] == ["api", "web"]
+
+
+async def test_a_connection_hears_nothing_of_roots_outside_of_its_scope() -> None:
+    source = FakeSource(API)
+    async with connected(source) as peer:
+        await peer.ask("rootsd/hello", {"version": 1, "only": ["web"]})
+        await peer.ask("roots/list")
+        source.publish()
+        assert "result" in await peer.ask("ping")
+        source.publish(WEB)
+        assert (await peer.hear())["method"] == "notifications/roots/list_changed"
+        assert len((await peer.ask("roots/list"))["result"]["roots"]) == 1
+
+
+async def test_a_hello_in_the_middle_is_refused() -> None:
+    async with connected(FakeSource()) as peer:
+        await peer.ask("ping")
+        assert (await peer.ask("rootsd/hello", {"version": 1}))["error"]["code"] == -32600
+
+
+async def test_a_request_before_the_handshake_is_refused_by_the_sdk_and_does_no_harm() -> None:
+    async with connected(FakeSource(API)) as peer:
+        assert (await peer.ask("tools/list"))["error"]["code"] == -32602
+        await peer.shake_hands()
+        assert "tools" in (await peer.ask("tools/list"))["result"]
+
+
+@pytest.mark.parametrize("leaf", [b'"\\ud800"', b"1"])
+@pytest.mark.parametrize("method", [b"ping", b"tools/call", b"rootsd/hello", b"no/such"])
+async def test_no_depth_of_nesting_ends_the_connection(leaf: bytes, method: bytes) -> None:
+    async with connected(FakeSource()) as peer:
+        await peer.shake_hands()
+        for depth in range(0, 3_000, 37):
+            nested = b"[" * depth + leaf + b"]" * depth
+            await peer.write(
+                b'{"jsonrpc":"2.0","id":4,"method":"%b","params":{"a":%b}}' % (method, nested)
+            )
+            assert (await peer.hear()).keys() >= {"jsonrpc", "id"}
+        assert (await peer.ask("ping", id_="after"))["result"] == {}

@@ -1,0 +1,219 @@
+"""`request_root`: the wish is passed on, and the answer tells of roots alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import anyio
+import pytest
+
+from rootsd.core.errors import Busy
+from rootsd.mcp.connection import PeerLimits
+from rootsd.mcp.views import WaitLimits
+from support.publishing import META_2026, FakeSource, Peer, connected, root
+
+API, WEB = root("/src/api"), root("/src/web")
+AT_ONCE = PeerLimits(patience=WaitLimits(usual_s=0))
+FOR_EVER = PeerLimits(patience=WaitLimits(usual_s=3600))
+
+
+def wish(path: str, **more: object) -> dict[str, Any]:
+    return {"name": "request_root", "arguments": {"path": path, "reason": "to fix it", **more}}
+
+
+async def ask(peer: Peer, path: str, **more: object) -> dict[str, Any]:
+    result: dict[str, Any] = (await peer.ask_2026("tools/call", wish(path, **more)))["result"]
+    return result
+
+
+async def test_a_wish_reaches_the_user_with_the_askers_name_and_a_reason_made_safe() -> None:
+    source = FakeSource(API)
+    source.links[b"/link"] = b"/src/web"
+    async with connected(source, limits=AT_ONCE) as peer:
+        await peer.shake_hands()
+        result = await ask(peer, "/link/x/..", reason="look\x1b[2J " + "a" * 500)
+    assert result["structuredContent"]["approved"] is False
+    [(path, asker, reason)] = source.wishes
+    assert (path, asker) == (b"/src/web", "a test")
+    assert reason.startswith("look\\u{1b}")
+    assert len(reason) == 200
+
+
+async def test_a_folder_in_an_approved_root_is_answered_without_a_wish() -> None:
+    source = FakeSource(API)
+    async with connected(source, limits=FOR_EVER) as peer:
+        found = (await ask(peer, "/src/api/lib"))["structuredContent"]
+    assert (found["approved"], found["root"]["name"]) == (True, "api")
+    assert source.wishes == []
+
+
+async def test_the_waiting_call_is_answered_by_the_approval() -> None:
+    source = FakeSource(API)
+    async with connected(source, limits=FOR_EVER) as peer:
+        await peer.say("tools/call", {**wish("/src/web/x"), "_meta": META_2026}, id_=7)
+        await anyio.wait_all_tasks_blocked()
+        source.publish(root("/src/other"))
+        await anyio.wait_all_tasks_blocked()
+        source.publish(API, WEB)
+        answer = await peer.hear()
+    assert answer["id"] == 7
+    assert answer["result"]["structuredContent"]["root"]["name"] == "web"
+    assert answer["result"]["structuredContent"]["revision"] == source.revision
+
+
+async def test_the_waiting_call_is_answered_by_the_denial_and_by_none_that_came_before() -> None:
+    source = FakeSource(API)
+    async with connected(source, limits=FOR_EVER) as peer:
+        await peer.say("tools/call", {**wish("/src/web"), "_meta": META_2026}, id_=7)
+        await anyio.wait_all_tasks_blocked()
+        source.asked.deny()
+        answer = (await peer.hear())["result"]["structuredContent"]
+        assert (answer["approved"], answer["denied"]) == (False, True)
+        assert "said no" in answer["advice"]
+        again = await ask(peer, "/src/web", wait_seconds=0)
+        assert again["structuredContent"]["denied"] is False
+
+
+async def test_an_approval_that_comes_with_a_denial_wins() -> None:
+    source = FakeSource(API)
+    async with connected(source, limits=FOR_EVER) as peer:
+        await peer.say("tools/call", {**wish("/src/web/lib"), "_meta": META_2026}, id_=7)
+        await anyio.wait_all_tasks_blocked()
+        source.asked.deny()
+        source.publish(WEB)
+        answer = (await peer.hear())["result"]["structuredContent"]
+    assert (answer["approved"], answer["denied"], answer["root"]["name"]) == (True, False, "web")
+
+
+async def test_a_source_that_cannot_tell_ends_the_waiting_call_with_its_own_error() -> None:
+    source = FakeSource(API)
+    async with connected(source, limits=FOR_EVER) as peer:
+        await peer.say("tools/call", {**wish("/src/web"), "_meta": META_2026}, id_=7)
+        await anyio.wait_all_tasks_blocked()
+        source.error = Busy("the disk hangs", "rootsd status")
+        source.publish(API)
+        assert (await peer.hear())["error"]["message"] == "the disk hangs"
+
+
+async def test_an_approval_outside_of_the_scope_is_not_told() -> None:
+    source = FakeSource(API)
+    async with connected(source, limits=AT_ONCE) as peer:
+        await peer.ask("rootsd/hello", {"version": 1, "only": ["api"]})
+        source.publish(API, WEB)
+        assert (await ask(peer, "/src/web"))["structuredContent"]["approved"] is False
+
+
+async def test_every_folder_that_is_no_root_gets_the_same_answer() -> None:
+    source = FakeSource(API)
+    async with connected(source, limits=AT_ONCE) as peer:
+        answers = [await ask(peer, path) for path in ("/src/web", "/etc/shadow", "/no/such", "/")]
+    assert [answer == answers[0] for answer in answers] == [True] * 4
+
+
+async def test_progress_is_told_to_a_client_that_asked_for_it() -> None:
+    source = FakeSource(API)
+    limits = PeerLimits(patience=WaitLimits(usual_s=3600, progress_s=0.01))
+    meta = {**META_2026, "progressToken": "t"}
+    async with connected(source, limits=limits) as peer:
+        await peer.say("tools/call", {**wish("/src/web"), "_meta": meta}, id_=7)
+        told = [await peer.hear() for _ in range(2)]
+        assert [each["method"] for each in told] == ["notifications/progress"] * 2
+        assert told[0]["params"]["progress"] < told[1]["params"]["progress"] < 3600
+        assert (told[0]["params"]["total"], told[0]["params"]["progressToken"]) == (3600, "t")
+        source.publish(WEB)
+        while "result" not in (answer := await peer.hear()):
+            pass
+        assert answer["result"]["structuredContent"]["approved"] is True
+
+
+async def test_the_call_ends_when_its_time_is_over() -> None:
+    limits = PeerLimits(patience=WaitLimits(usual_s=0.02, progress_s=0.01))
+    async with connected(FakeSource(API), limits=limits) as peer:
+        assert (await ask(peer, "/src/web"))["structuredContent"]["approved"] is False
+
+
+async def test_a_cancelled_call_makes_room_for_another() -> None:
+    source = FakeSource(API)
+    limits = PeerLimits(patience=WaitLimits(usual_s=3600, calls=1))
+    async with connected(source, limits=limits) as peer:
+        await peer.say("tools/call", {**wish("/src/a"), "_meta": META_2026}, id_=2)
+        await anyio.wait_all_tasks_blocked()
+        assert (await ask(peer, "/src/b"))["structuredContent"]["approved"] is False
+        await peer.say("notifications/cancelled", {"requestId": 2})
+        await anyio.wait_all_tasks_blocked()
+        await peer.say("tools/call", {**wish("/src/web"), "_meta": META_2026}, id_=3)
+        await anyio.wait_all_tasks_blocked()
+        source.publish(WEB)
+        assert (await peer.hear())["id"] == 3
+
+
+async def test_a_flood_is_refused_on_its_connection_whatever_it_asks_for() -> None:
+    source = FakeSource(API)
+    async with connected(source, limits=AT_ONCE) as peer, connected(source) as neighbour:
+        paths = ["/src/a", "/src/api", "/etc", "/src/a", "/no/such"]
+        for path in paths:
+            assert (await ask(peer, path))["isError"] is False
+        for path in ("/src/new", "/src/api"):
+            refusal = await ask(peer, path)
+            assert refusal["isError"] is True
+            assert "ask again in 12 seconds" in refusal["content"][0]["text"]
+        assert (await ask(neighbour, "/src/api"))["isError"] is False
+
+
+async def test_a_user_who_has_too_many_wishes_is_spared_another() -> None:
+    source = FakeSource(API)
+    source.busy = Busy("too many folders were asked for; ask again in 3 seconds")
+    async with connected(source, limits=FOR_EVER) as peer:
+        refusal = await ask(peer, "/src/web")
+    assert refusal["isError"] is True
+    assert "in 3 seconds" in refusal["content"][0]["text"]
+
+
+@pytest.mark.parametrize(
+    "sloppy",
+    [
+        {"path": "file:///src/web", "wait_seconds": 0.0},
+        {"path": "/src/web", "wait_seconds": -5},
+        {"path": "/src/web", "wait_seconds": "0", "approve": True},
+        {"folder": "/src/web", "path": None, "wait_seconds": ""},
+    ],
+)
+async def test_a_sloppy_call_is_taken_as_it_was_meant(sloppy: dict[str, object]) -> None:
+    source = FakeSource(API)
+    async with connected(source, limits=AT_ONCE) as peer:
+        params = {"name": "request_root", "arguments": {"reason": "to fix it", **sloppy}}
+        result = (await peer.ask_2026("tools/call", params))["result"]
+    assert result["isError"] is False
+    assert source.wishes == [(b"/src/web", "a client without a name", "to fix it")]
+
+
+async def test_a_wait_that_is_too_long_is_the_longest_there_is() -> None:
+    source = FakeSource(API)
+    limits = PeerLimits(patience=WaitLimits(progress_s=0.01))
+    meta = {**META_2026, "progressToken": "t"}
+    async with connected(source, limits=limits) as peer:
+        params = {**wish("/src/web", wait_seconds=10**6), "_meta": meta}
+        await peer.say("tools/call", params, id_=7)
+        assert (await peer.hear())["params"]["total"] == 120
+
+
+@pytest.mark.parametrize(
+    ("arguments", "hint"),
+    [
+        ({"path": "/a"}, "reason is left out"),
+        ({"path": "/a", "reason": None}, "reason is left out"),
+        ({"reason": "r"}, "path is left out"),
+        ({"path": "a", "reason": "r"}, "absolute path"),
+        ({"path": "/a", "reason": "r", "wait_seconds": "long"}, "wait_seconds is no number"),
+    ],
+)
+async def test_wrong_arguments_are_told_to_the_model_and_reach_nobody(
+    arguments: dict[str, object], hint: str
+) -> None:
+    source = FakeSource(API)
+    async with connected(source) as peer:
+        params = {"name": "request_root", "arguments": arguments}
+        result = (await peer.ask_2026("tools/call", params))["result"]
+    assert result["isError"] is True
+    assert hint in result["content"][0]["text"]
+    assert source.wishes == []

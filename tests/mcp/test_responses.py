@@ -1,0 +1,134 @@
+"""What leaves, and what is still owed."""
+
+from __future__ import annotations
+
+import anyio
+import pytest
+from mcp_types import JSONRPCNotification, JSONRPCResponse
+
+from rootsd.mcp.responses import ResponseSender
+from support.publishing import HANG_GUARD_S
+
+
+def answer(id_: int | str) -> JSONRPCResponse:
+    return JSONRPCResponse(jsonrpc="2.0", id=id_, result={})
+
+
+class Lines:
+    def __init__(self) -> None:
+        self.sent: list[bytes] = []
+
+    async def take(self, line: bytes) -> None:
+        self.sent.append(line)
+
+
+async def test_an_id_is_open_until_its_answer_leaves() -> None:
+    lines = Lines()
+    outlet = ResponseSender(lines.take)
+    await outlet.open(0)
+    assert outlet.is_open(0)
+    assert not outlet.is_open("0")
+    await outlet.send(answer(0))
+    assert not outlet.is_open(0)
+    assert lines.sent == [b'{"jsonrpc":"2.0","id":0,"result":{}}\n']
+    await outlet.all_answered()
+
+
+async def test_the_id_is_free_before_the_answer_is_out() -> None:
+    seen: list[bool] = []
+
+    async def look(_: bytes) -> None:
+        seen.append(outlet.is_open(7))
+
+    outlet = ResponseSender(look)
+    await outlet.open(7)
+    await outlet.send(answer(7))
+    assert seen == [False]
+
+
+async def test_too_many_open_requests_wait_for_an_answer() -> None:
+    outlet = ResponseSender(Lines().take)
+    for number in range(32):
+        await outlet.open(number)
+    with anyio.fail_after(HANG_GUARD_S):
+        async with anyio.create_task_group() as group:
+            group.start_soon(outlet.open, 32)
+            await anyio.wait_all_tasks_blocked()
+            assert not outlet.is_open(32)
+            await outlet.send(answer(0))
+    assert outlet.is_open(32)
+
+
+async def test_while_an_answer_waits_to_be_read_nothing_more_is_asked_or_made() -> None:
+    may_leave = anyio.Event()
+    begun: list[bytes] = []
+
+    async def wait(line: bytes) -> None:
+        begun.append(line)
+        await may_leave.wait()
+
+    outlet = ResponseSender(wait)
+    await outlet.open(1)
+    await outlet.open(2)
+    with anyio.fail_after(HANG_GUARD_S):
+        async with anyio.create_task_group() as group:
+            for number in (1, 2):
+                group.start_soon(outlet.send, answer(number))
+            group.start_soon(outlet.open, 3)
+            await anyio.wait_all_tasks_blocked()
+            assert len(begun) == 1
+            assert not outlet.is_open(3)
+            may_leave.set()
+    assert len(begun) == 2
+    assert outlet.is_open(3)
+
+
+@pytest.mark.parametrize(("opened", "cancelled"), [(7, 7), (7, "7"), ("7", 7), ("x", "x")])
+async def test_a_cancelled_request_is_owed_no_answer(
+    opened: int | str, cancelled: int | str
+) -> None:
+    outlet = ResponseSender(Lines().take)
+    await outlet.open(opened)
+    await outlet.cancel(cancelled)
+    with anyio.fail_after(HANG_GUARD_S):
+        await outlet.all_answered()
+    await outlet.cancel(cancelled)
+    await outlet.all_answered()
+
+
+async def test_waiting_for_all_answers_ends_when_the_last_is_out() -> None:
+    outlet = ResponseSender(Lines().take)
+    await outlet.open("a")
+    with anyio.fail_after(HANG_GUARD_S):
+        async with anyio.create_task_group() as group:
+            group.start_soon(outlet.all_answered)
+            await anyio.wait_all_tasks_blocked()
+            await outlet.send(answer("a"))
+
+
+async def test_notices_pass_and_settle_nothing() -> None:
+    lines = Lines()
+    outlet = ResponseSender(lines.take)
+    await outlet.open(1)
+    await outlet.send(JSONRPCNotification(jsonrpc="2.0", method="m"))
+    assert lines.sent == [b'{"jsonrpc":"2.0","method":"m"}\n']
+    assert outlet.is_open(1)
+
+
+async def test_a_cancelled_request_is_worked_on_no_longer() -> None:
+    outlet = ResponseSender(Lines().take)
+    scope = await outlet.open(7)
+    await outlet.cancel("7")
+    assert scope.cancel_called
+    assert not outlet.is_open(7)
+
+
+async def test_a_peer_that_has_left_is_owed_nothing() -> None:
+    async def refuse(_: bytes) -> None:
+        raise anyio.BrokenResourceError
+
+    outlet = ResponseSender(refuse)
+    await outlet.open(7)
+    await outlet.send(answer(7))
+    with anyio.fail_after(HANG_GUARD_S):
+        await outlet.all_answered()

@@ -1,0 +1,32 @@
+"""The server object: one for each source, whatever serves it."""
+
+from __future__ import annotations
+
+from mcp import Client
+
+from rootsd import __version__
+from rootsd.mcp.server import build_server, handshake_options
+from support.listed import listed
+from support.publishing import FakeSource, connected, root
+
+
+async def test_the_sdks_own_transports_can_serve_it() -> None:
+    async with Client(build_server(FakeSource(root("/src/api")))) as client:
+        assert listed(await client.call_tool("list_roots", {})) == {"api": "/src/api"}
+
+
+def test_a_source_has_one_server() -> None:
+    source = FakeSource()
+    assert build_server(source) is build_server(source)
+    assert build_server(source) is not build_server(FakeSource())
+
+
+async def test_it_says_its_name_its_version_and_that_it_does_not_enforce() -> None:
+    options = handshake_options(build_server(FakeSource()))
+    assert (options.server_name, options.server_version) == ("rootsd", __version__)
+    async with connected(FakeSource()) as peer:
+        found = (await peer.ask_2026("server/discover"))["result"]
+    assert "does not enforce" in found["instructions"]
+    assert found["_meta"]["io.modelcontextprotocol/serverInfo"]["name"] == "rootsd"
+    assert found["capabilities"]["resources"] == {"subscribe": True, "listChanged": True}
+    assert found["capabilities"].keys() == {"tools", "resources", "completions"}

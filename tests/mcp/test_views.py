@@ -1,0 +1,91 @@
+"""What one connection sees."""
+
+from __future__ import annotations
+
+import pytest
+from mcp.shared.exceptions import MCPError
+
+from rootsd.core.errors import Busy
+from rootsd.core.model import NO_FOCUS, Focus, PublishedSet
+from rootsd.core.scope import Scope, UriFilter
+from rootsd.mcp.views import ConnectionView
+from support.publishing import FakeSource, Notes, root
+
+
+async def test_the_set_is_the_sources_at_this_moment() -> None:
+    source = FakeSource(root("/src/api"))
+    view = ConnectionView(source, Notes())
+    assert [each.name for each in (await view.current()).roots] == ["api"]
+    source.publish()
+    assert (await view.current()).roots == ()
+
+
+async def test_an_expected_failure_becomes_an_mcp_error_that_names_the_remedy() -> None:
+    source = FakeSource()
+    source.error = Busy("too early", "rootsd status")
+    with pytest.raises(MCPError) as caught:
+        await ConnectionView(source, Notes()).current()
+    assert (caught.value.code, caught.value.message) == (-32603, "too early")
+    assert caught.value.data == {"reason": "busy", "remedy": "rootsd status"}
+
+
+API = root("/src/api", tags=("work",))
+WEB = root("/src/web")
+
+
+async def test_a_scope_narrows_what_is_seen_from_then_on() -> None:
+    source = FakeSource(API, WEB)
+    view = ConnectionView(source, Notes())
+    view.narrow(Scope(tags=frozenset({"work"}), uris=UriFilter.ANY))
+    assert (await view.current()).roots == (API,)
+    assert view.uris is UriFilter.ANY
+    source.publish(WEB)
+    assert (await view.current()).roots == ()
+
+
+async def test_sessions_of_one_scope_share_what_they_see() -> None:
+    source = FakeSource(API, WEB)
+    seen = []
+    for _ in range(2):
+        view = ConnectionView(source, Notes())
+        view.narrow(Scope(names=frozenset({"web"})))
+        seen.append(await view.current())
+    assert seen[0] is seen[1]
+
+
+def test_what_happens_outside_of_the_scope_is_no_news() -> None:
+    view = ConnectionView(FakeSource(), Notes())
+    view.narrow(Scope(names=frozenset({"web"})))
+    assert view.news(PublishedSet(1, (WEB,)), PublishedSet(2, (API, WEB))).resources == frozenset()
+    assert view.news(PublishedSet(2, (API, WEB)), PublishedSet(3, (API,))).revokes
+
+
+def _narrowed(view: ConnectionView, before: Focus, after: Focus) -> frozenset[str]:
+    both = (API, WEB)
+    return view.news(PublishedSet(1, both, before), PublishedSet(2, both, after)).resources
+
+
+def test_a_new_focus_is_no_news_to_a_session_that_runs_and_a_sweep_is() -> None:
+    view = ConnectionView(FakeSource(), Notes())
+    focus = Focus("work", 1)
+    assert _narrowed(view, NO_FOCUS, focus) == frozenset()
+    assert "roots://root/web" in _narrowed(view, focus, focus.swept_to("work"))
+    revoking = PublishedSet(1, (API, WEB)), PublishedSet(2, (API, WEB), focus.swept_to("work"))
+    assert view.news(*revoking).revokes
+
+
+def test_a_session_with_a_scope_of_its_own_keeps_it() -> None:
+    view = ConnectionView(FakeSource(), Notes())
+    view.narrow(Scope(names=frozenset({"web"})))
+    assert _narrowed(view, NO_FOCUS, NO_FOCUS.swept_to("work")) == frozenset()
+
+
+async def test_what_begins_under_a_focus_sees_its_tag_and_says_so() -> None:
+    source, notes = FakeSource(API, WEB), Notes()
+    source.refocus(Focus("work", 1))
+    view = ConnectionView(source, notes)
+    view.begun = Focus("work", 1)
+    assert (await view.current()).roots == (API,)
+    source.refocus(Focus("work", 1).swept_to(None))
+    assert (await view.current()).roots == (API, WEB)
+    assert notes.scopes == [Scope(tags=frozenset({"work"})), Scope()]

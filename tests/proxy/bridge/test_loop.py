@@ -1,0 +1,190 @@
+"""Bytes through a bridge process: whole, in order, bounded, and across daemons that are lost."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import threading
+from pathlib import Path
+
+import pytest
+
+from rootsd.service import start_record
+from rootsd.service.start_record import StartRecord
+from support.bridges import (
+    HANG_GUARD_S,
+    PING,
+    Daemon,
+    answer_pings,
+    bridge,
+    daemons,
+    echo,
+    faults,
+    notice,
+    reply,
+    request,
+    run,
+)
+
+PONG = reply(1, {})
+
+
+def test_lines_pass_unchanged_both_ways_and_the_end_is_drained() -> None:
+    lines = [os.urandom(30_000).replace(b"\n", b"\r") for _ in range(100)]
+    data = b"\n".join(lines) + b"\n"
+    with daemons(echo):
+        done = run(data)
+    assert done.stdout == data
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_a_last_line_without_a_newline_arrives() -> None:
+    with daemons(echo):
+        done = run(b"one\ntwo")
+    assert done.stdout == b"one\ntwo\n"
+
+
+def test_a_client_that_leaves_without_a_word_meets_no_error() -> None:
+    done = run(b"")
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+
+def test_an_answer_after_the_half_close_still_arrives() -> None:
+    def answer_at_the_end(daemon: Daemon) -> None:
+        assert daemon.rest() == PING
+        daemon.say(PONG)
+
+    with daemons(answer_at_the_end):
+        done = run(PING)
+    assert (done.stdout, done.returncode) == (PONG, 0)
+
+
+def test_a_client_that_does_not_read_neither_loses_nor_stops_what_it_sends() -> None:
+    taken = threading.Event()
+    many = [b"y" * 9_999 + b"\n"] * 200
+
+    def flood(daemon: Daemon) -> None:
+        sender = threading.Thread(target=daemon.say, args=[b"x" * 5_000_000 + b"\n"])
+        sender.start()
+        for line in [PING, *many]:
+            assert daemon.line() == line
+        taken.set()
+        sender.join(HANG_GUARD_S)
+        daemon.say(PONG)
+        assert daemon.rest() == b""
+
+    with daemons(flood), bridge() as client:
+        client.say(PING)
+        client.say(*many)
+        assert taken.wait(HANG_GUARD_S)
+        assert len(client.stdout.readline()) == 5_000_001
+        assert client.stdout.readline() == PONG
+        assert client.leave() == 0
+
+
+def test_a_line_without_end_is_refused_and_the_session_goes_on() -> None:
+    with daemons(answer_pings), bridge() as client:
+        assert client.ask(1, "ping")["result"] == {}
+        client.say(b"x" * 1_200_000)
+        assert client.hear()["error"]["code"] == -32600
+        client.say(b"x" * 1_200_000, b"\n")
+        assert client.ask(2, "ping")["result"] == {}
+        assert client.leave() == 0
+
+
+def test_a_client_that_closes_its_end_ends_the_bridge_without_a_traceback() -> None:
+    with daemons(echo), bridge() as client:
+        client.stdout.close()
+        client.say(PING)
+        assert client.process.wait(HANG_GUARD_S) == 0
+        assert client.complaints() == b""
+
+
+def test_an_interrupt_ends_it_without_a_traceback() -> None:
+    with daemons(echo), bridge() as client:
+        client.say(PING)
+        assert client.stdout.readline() == PING
+        client.process.send_signal(signal.SIGINT)
+        assert client.process.wait(HANG_GUARD_S) == 130
+        assert client.complaints() == b""
+
+
+@pytest.mark.needs("linux")
+def test_it_is_small_and_loads_nothing_but_the_standard_library() -> None:
+    with daemons(echo), bridge() as client:
+        client.say(PING)
+        assert client.stdout.readline() == PING
+        status = Path(f"/proc/{client.process.pid}/status").read_text()
+        mapped = Path(f"/proc/{client.process.pid}/maps").read_text()
+    found = re.search(r"VmRSS:\s+(\d+) kB", status)
+    assert found
+    assert int(found[1]) <= 15 * 1024
+    assert "pydantic" not in mapped
+    assert "_asyncio" not in mapped
+
+
+def test_without_a_daemon_every_request_is_answered_with_the_command_to_type() -> None:
+    lines = [
+        request(0, "initialize"),
+        notice("notifications/initialized"),
+        b"not json\n",
+        b"[" + request("a", "ping").strip() + b"]\n",
+        request(2, "tools/list").strip(),
+    ]
+    done = run(b"".join(lines))
+    assert done.returncode == 69
+    assert faults(done.stdout) == [(0, -32603), ("a", -32603), (2, -32603)]
+    first = json.loads(done.stdout.splitlines()[0])["error"]
+    assert first["message"] == "the daemon is not running; try: rootsd up"
+    assert first["data"] == {"reason": "unreachable", "remedy": "rootsd up"}
+    assert done.stderr.count(b"rootsd up") == 1
+
+
+def test_without_a_daemon_an_answer_comes_before_the_client_ends() -> None:
+    with bridge() as client:
+        client.say(PING[:10])
+        client.say(PING[10:])
+        assert client.hear()["error"]["code"] == -32603
+        assert client.ask(2, "ping")["error"]["code"] == -32603
+        assert client.leave() == 69
+
+
+def test_a_client_that_was_refused_is_served_once_there_is_a_daemon() -> None:
+    with bridge() as client:
+        assert client.ask(1, "ping")["error"]["code"] == -32603
+        with daemons(answer_pings):
+            assert client.ask(1, "ping")["result"] == {}
+            assert client.leave() == 0
+
+
+def test_a_bad_environment_is_an_answer_too() -> None:
+    done = run(PING, ROOTSD_DIR="relative")
+    assert done.returncode == 78
+    assert "ROOTSD_DIR" in json.loads(done.stdout)["error"]["message"]
+
+
+def recorded(tmp_path: Path, program: str) -> None:
+    """Have bridges start `program` in the place of a daemon."""
+    command = (shutil.which("sh") or "sh", "-c", program, "sh")
+    start_record.save_start_record(
+        StartRecord(command, {"PATH": os.environ["PATH"]}, str(tmp_path / "log" / "log"))
+    )
+
+
+def test_a_daemon_that_cannot_be_started_says_why(tmp_path: Path) -> None:
+    recorded(tmp_path, "echo the disk is full >&2; exit 1")
+    done = run(PING)
+    assert done.returncode == 69
+    assert "the disk is full" in json.loads(done.stdout)["error"]["message"]
+
+
+def test_after_a_down_none_is_started(tmp_path: Path) -> None:
+    recorded(tmp_path, f"touch {tmp_path}/started")
+    start_record.mark_stopped()
+    done = run(PING)
+    assert "stopped by rootsd down; try: rootsd up" in json.loads(done.stdout)["error"]["message"]
+    assert done.returncode == 69
+    assert not (tmp_path / "started").exists()

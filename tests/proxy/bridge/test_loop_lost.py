@@ -1,0 +1,217 @@
+"""Daemons that are lost under a bridge: what the next one is asked, and what the client sees."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from rootsd.system.runtime_dir import find_runtime_dir
+from support.bridges import (
+    HANG_GUARD_S,
+    INITIALIZE,
+    META_2026,
+    Converse,
+    Daemon,
+    answer_pings,
+    bridge,
+    daemons,
+    notice,
+    reply,
+    request,
+    shake_hands,
+)
+
+PONG = reply(1, {})
+URI = "roots://approved"
+
+
+def vanish_with(*answers: bytes, after: int) -> Callable[[Daemon], None]:
+    """Hear so many lines, answer some, and be gone."""
+
+    def converse(daemon: Daemon) -> None:
+        for _ in range(after):
+            daemon.line()
+        daemon.say(*answers)
+
+    return converse
+
+
+def test_what_may_be_asked_again_is_and_the_rest_is_answered_with_an_error() -> None:
+    asked = [
+        request(0, "ping"),
+        request(1, "tools/list"),
+        request(2, "tools/call", {"name": "from_the_future"}),
+        request("3", "resources/read", {"uri": URI}),
+        request(4, "unheard/of"),
+    ]
+
+    def answer_the_rest(daemon: Daemon) -> None:
+        assert [daemon.line(), daemon.line()] == [asked[0], asked[3]]
+        daemon.say(reply("3", {"contents": []}), reply(0, {}))
+        assert daemon.rest() == b""
+
+    with daemons(vanish_with(reply(1, {}), after=5), answer_the_rest), bridge() as client:
+        client.say(*asked)
+        answers = [client.hear() for _ in asked]
+        assert client.leave() == 0
+        assert client.stdout.read() == b""
+    codes = {answer["id"]: answer.get("error", {}).get("code") for answer in answers}
+    assert codes == {0: None, 1: None, 2: -32603, "3": None, 4: -32603}
+    failed = next(answer["error"] for answer in answers if answer["id"] == 4)
+    assert failed["message"] == "rootsd was restarted before it answered; try: ask again"
+
+
+def test_half_an_answer_of_a_lost_daemon_is_never_seen() -> None:
+    half = reply(1, {"of": "the first"})[:-5]
+    with daemons(vanish_with(half, after=1), answer_pings), bridge() as client:
+        assert client.ask(1, "ping") == {"jsonrpc": "2.0", "id": 1, "result": {}}
+        assert client.leave() == 0
+
+
+def test_a_request_that_every_daemon_dies_of_is_not_asked_for_ever() -> None:
+    dying = vanish_with(after=1)
+    with daemons(dying, dying, dying, answer_pings), bridge() as client:
+        assert client.ask(1, "ping")["error"]["code"] == -32603
+        assert client.ask(2, "ping")["result"] == {}
+        assert client.leave() == 0
+
+
+def test_the_handshake_and_the_subscriptions_are_made_again_and_news_is_told() -> None:
+    def first(daemon: Daemon) -> None:
+        shake_hands(daemon)
+        daemon.say(reply(daemon.hear()["id"], {}))
+        daemon.say(reply(daemon.hear()["id"], {"roots": []}))
+
+    def second(daemon: Daemon) -> None:
+        asked = daemon.hear()
+        assert asked["params"] == INITIALIZE
+        daemon.say(reply(asked["id"], {"protocolVersion": "2025-11-25"}))
+        assert daemon.hear() == {"jsonrpc": "2.0", "method": "notifications/initialized"}
+        subscribed = daemon.hear()
+        assert subscribed["params"] == {"uri": URI}
+        daemon.say(reply(subscribed["id"], {}))
+        listed = daemon.hear()
+        assert listed["method"] == "roots/list"
+        daemon.say(reply(listed["id"], {"roots": []}))
+        answer_pings(daemon)
+
+    with daemons(first, second), bridge() as client:
+        assert client.ask(0, "initialize", INITIALIZE)["id"] == 0
+        client.say(notice("notifications/initialized"))
+        assert client.ask(1, "resources/subscribe", {"uri": URI})["id"] == 1
+        assert client.ask(2, "roots/list")["id"] == 2
+        assert [client.hear()["method"] for _ in range(3)] == [
+            "notifications/roots/list_changed",
+            "notifications/resources/list_changed",
+            "notifications/resources/updated",
+        ]
+        assert client.ask(3, "ping") == {"jsonrpc": "2.0", "id": 3, "result": {}}
+        assert client.leave() == 0
+        assert client.complaints() == b""
+
+
+def test_a_stream_is_opened_again_under_its_id_and_the_client_hears_of_it_once() -> None:
+    honoured = {"resourcesListChanged": True, "resourceSubscriptions": [URI]}
+    meta = {"io.modelcontextprotocol/subscriptionId": "s"}
+    opened = notice(
+        "notifications/subscriptions/acknowledged", {"_meta": meta, "notifications": honoured}
+    )
+    listen = request("s", "subscriptions/listen", {"_meta": META_2026, "notifications": honoured})
+
+    def serve(daemon: Daemon) -> None:
+        assert daemon.line() == listen
+        daemon.say(opened)
+
+    def serve_on(daemon: Daemon) -> None:
+        serve(daemon)
+        answer_pings(daemon)
+
+    with daemons(serve, serve_on), bridge() as client:
+        client.say(listen)
+        assert client.hear()["method"] == "notifications/subscriptions/acknowledged"
+        news = [client.hear(), client.hear()]
+        assert [told["method"] for told in news] == [
+            "notifications/resources/list_changed",
+            "notifications/resources/updated",
+        ]
+        assert [told["params"]["_meta"] for told in news] == [meta, meta]
+        assert news[1]["params"]["uri"] == URI
+        assert client.ask(1, "ping")["result"] == {}
+        assert client.leave() == 0
+
+
+def test_a_daemon_that_speaks_the_agreed_revision_no_more_ends_the_session() -> None:
+    def older(daemon: Daemon) -> None:
+        daemon.say(reply(daemon.hear()["id"], {"protocolVersion": "2024-11-05"}))
+        assert daemon.rest() == b""
+
+    with daemons(shake_hands, older), bridge() as client:
+        client.ask(0, "initialize", INITIALIZE)
+        client.say(notice("notifications/initialized"))
+        answer = client.ask(1, "ping")
+        assert "agreed revision" in answer["error"]["message"]
+        assert client.leave() == 69
+
+
+def test_requests_wait_for_a_daemon_that_comes_back() -> None:
+    """Nobody listens for a while: the socket is closed, not only the connection."""
+    with bridge() as client:
+        with daemons(vanish_with(PONG, after=1)):
+            assert client.ask(1, "ping")["result"] == {}
+        assert not os.path.exists(find_runtime_dir().mcp_socket)
+        client.say(request(2, "ping"))
+        with daemons(answer_pings):
+            assert client.hear()["id"] == 2
+            assert client.leave() == 0
+
+
+def test_a_client_that_leaves_does_not_wait_for_a_daemon_that_never_accepts() -> None:
+    """The socket of the second one is there, as a supervisor holds it, and nobody behind it."""
+    with bridge() as client, daemons(vanish_with(PONG, after=1)):
+        assert client.ask(1, "ping")["result"] == {}
+        assert client.leave() == 0
+
+
+def narrow(daemon: Daemon) -> None:
+    for _ in ("hello", "initialize"):
+        daemon.say(reply(daemon.hear()["id"], {"protocolVersion": "2025-11-25"}))
+
+
+@pytest.mark.parametrize(
+    ("flags", "first", "method"),
+    [((), shake_hands, "initialize"), (("--only", "api"), narrow, "rootsd/hello")],
+)
+def test_a_client_that_leaves_does_not_wait_for_a_daemon_that_never_answers(
+    flags: tuple[str, ...], first: Converse, method: str
+) -> None:
+    asked = threading.Event()
+
+    def hang(daemon: Daemon) -> None:
+        assert daemon.hear()["method"] == method
+        asked.set()
+        daemon.rest()
+
+    with bridge(*flags) as client, daemons(first, hang):
+        client.ask(0, "initialize", INITIALIZE)
+        if not flags:
+            client.say(notice("notifications/initialized"))
+        assert asked.wait(HANG_GUARD_S)
+        assert client.leave() == 0
+
+
+def test_a_client_that_is_gone_altogether_is_owed_nothing() -> None:
+    asked = threading.Event()
+
+    def hang(daemon: Daemon) -> None:
+        daemon.line()
+        asked.set()
+        daemon.rest()
+
+    with bridge() as client, daemons(hang):
+        client.say(request(1, "ping"))
+        assert asked.wait(HANG_GUARD_S)
+        client.stdout.close()
+        assert client.leave() == 0

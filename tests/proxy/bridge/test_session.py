@@ -1,0 +1,367 @@
+"""What another daemon is told of a session, line by line; and that every id is answered once."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rootsd.core.errors import DaemonUnreachable
+from rootsd.proxy.bridge.session import BridgeSession, ProtocolVersionMismatch
+from rootsd.wire.hello import Hello, RequestedScope, ScopeRefused
+from support.bridges import INITIALIZE, fault, notice, reply, request
+
+Message = dict[str, Any]
+API = "roots://root/api"
+GONE = DaemonUnreachable("gone", "rootsd up")
+
+
+def messages(lines: bytes) -> list[Message]:
+    return [json.loads(line) for line in lines.splitlines()]
+
+
+def in_one_line(lines: bytes) -> list[Message]:
+    """The messages of a line that answers a whole batch."""
+    answers: list[Message] = json.loads(lines)
+    return answers
+
+
+def methods(lines: bytes) -> list[str]:
+    return [message["method"] for message in messages(lines)]
+
+
+def say(session: BridgeSession, *lines: bytes, passed: bool = True) -> None:
+    for line in lines:
+        session.ask(line.rstrip(b"\n"), passed=passed)
+
+
+def hear(session: BridgeSession, *lines: bytes) -> tuple[bytes, bytes]:
+    """What goes to the client, and to the daemon, when the daemon says `lines`."""
+    steps = [session.take(line.rstrip(b"\n")) for line in lines]
+    return b"".join(step.to_client for step in steps), b"".join(step.to_daemon for step in steps)
+
+
+def answer_all(session: BridgeSession, asked: bytes, **results: object) -> tuple[bytes, bytes]:
+    """Answer the requests among the lines `asked`, by method where `results` has one for it."""
+    return hear(
+        session,
+        *(
+            reply(message["id"], results.get(message["method"].replace("/", "_"), {}))
+            for message in messages(asked)
+            if "id" in message
+        ),
+    )
+
+
+def initialized() -> BridgeSession:
+    session = BridgeSession()
+    say(session, request(0, "initialize", INITIALIZE))
+    assert hear(session, reply(0, {"protocolVersion": "2025-11-25"}))[0]
+    say(session, notice("notifications/initialized"))
+    return session
+
+
+def moved(session: BridgeSession) -> bytes:
+    """Lose the daemon and shake hands with the next; returns what it is told then."""
+    session.lose()
+    asked = messages(session.begin().to_daemon)
+    assert [message["method"] for message in asked] == ["initialize"]
+    assert not session.passing
+    return hear(session, reply(asked[0]["id"], {"protocolVersion": "2025-11-25"}))[1]
+
+
+def test_a_first_daemon_without_a_hello_is_told_nothing() -> None:
+    session = BridgeSession()
+    assert session.passing
+    assert session.begin() == (b"", b"")
+
+
+def test_requests_that_came_while_there_was_no_daemon_go_to_the_first_one() -> None:
+    session = BridgeSession()
+    say(session, request(1, "ping"), request(2, "unheard/of"), passed=False)
+    assert session.begin().to_daemon == request(1, "ping") + request(2, "unheard/of")
+
+
+def test_a_handshake_that_was_not_finished_is_not_finished_for_the_client() -> None:
+    session = BridgeSession()
+    say(session, request(0, "initialize", INITIALIZE))
+    hear(session, reply(0, {"protocolVersion": "2025-11-25"}))
+    assert moved(session) == b""
+    assert session.passing
+
+
+def test_a_handshake_without_an_answer_is_asked_again_as_it_was() -> None:
+    session = BridgeSession()
+    say(session, request(0, "initialize", INITIALIZE))
+    session.lose()
+    assert session.begin().to_daemon == request(0, "initialize", INITIALIZE)
+    assert hear(session, reply(0, {"protocolVersion": "2025-11-25"}))[0]
+
+
+def test_a_refused_handshake_is_not_replayed() -> None:
+    session = BridgeSession()
+    say(session, request(0, "initialize", INITIALIZE))
+    hear(session, fault(0, -32602))
+    session.lose()
+    assert session.begin().to_daemon == b""
+
+
+def test_only_subscriptions_that_stand_are_made_again() -> None:
+    session = initialized()
+    for id_, uri in ((1, "a"), (2, "b"), (3, "c")):
+        say(session, request(id_, "resources/subscribe", {"uri": uri}))
+    hear(session, reply(1, {}), fault(2, -32002), reply(3, {}))
+    say(session, request(4, "resources/unsubscribe", {"uri": "c"}))
+    hear(session, reply(4, {}))
+    told = messages(moved(session))
+    assert [message.get("params", {}).get("uri") for message in told] == [None, "a"]
+
+
+def test_news_is_told_when_nothing_can_be_missed_any_more_and_once() -> None:
+    session = initialized()
+    say(session, request(1, "resources/subscribe", {"uri": API}), request(2, "roots/list"))
+    hear(session, reply(1, {}), reply(2, {"roots": []}))
+    subscribe, listed = [line for line in messages(moved(session)) if "id" in line]
+    assert hear(session, reply(subscribe["id"], {}))[0] == b""
+    assert methods(hear(session, reply(listed["id"], {"roots": []}))[0]) == [
+        "notifications/roots/list_changed",
+        "notifications/resources/list_changed",
+        "notifications/resources/updated",
+    ]
+    assert hear(session, reply(7, {}))[0] == reply(7, {})
+
+
+def test_a_subscription_to_a_root_that_is_gone_stands_again_when_the_root_is_back() -> None:
+    session = initialized()
+    say(session, request(1, "resources/subscribe", {"uri": API}))
+    hear(session, reply(1, {}))
+    subscribe = messages(moved(session))[1]
+    news, _ = hear(session, fault(subscribe["id"], -32002))
+    assert methods(news) == [
+        "notifications/resources/list_changed", "notifications/resources/updated",
+    ]  # fmt: skip
+    changed = notice("notifications/resources/list_changed")
+    passed, asked = hear(session, changed)
+    assert passed == changed
+    assert messages(asked)[0]["params"] == {"uri": API}
+    news, _ = answer_all(session, asked)
+    assert messages(news)[0]["params"] == {"uri": API}
+    assert hear(session, changed) == (changed, b"")
+
+
+def test_what_the_client_cancelled_is_not_asked_again() -> None:
+    session = BridgeSession()
+    say(session, request(1, "ping"), request("1", "ping"), request(2, "ping"))
+    say(session, notice("notifications/cancelled", {"requestId": 1}))
+    say(session, notice("notifications/cancelled", {"requestId": None}))
+    session.lose()
+    assert session.begin().to_daemon == request("1", "ping") + request(2, "ping")
+
+
+def test_members_of_a_batch_are_asked_again_one_by_one() -> None:
+    session = BridgeSession()
+    members = [request(1, "ping"), request(2, "tools/list"), b"7", notice("n"), request(3, "x/y")]
+    say(session, b"[" + b",".join(member.strip() for member in members) + b"]")
+    hear(session, reply(2, {}))
+    assert session.lose() == b""  # 3 is not asked again, and its answer waits for that to 1
+    assert [message["id"] for message in messages(session.begin().to_daemon)] == [1]
+    answers = in_one_line(hear(session, reply(1, {}))[0])
+    assert [answer["id"] for answer in answers] == [None, 2, 3, 1]
+
+
+def batch(*members: bytes) -> bytes:
+    return b"[" + b",".join(member.strip() for member in members) + b"]\n"
+
+
+def test_the_answers_to_a_batch_pass_as_they_are_and_settle_its_requests() -> None:
+    session = BridgeSession()
+    say(session, batch(request(1, "ping"), request(2, "ping"), notice("n")))
+    answers = batch(reply(2, {}), reply(1, {}))
+    assert hear(session, answers) == (answers, b"")
+    assert not session.owes
+
+
+@pytest.mark.parametrize("passed", [True, False])
+def test_answers_of_another_daemon_to_a_batch_reach_the_client_as_one(*, passed: bool) -> None:
+    session = BridgeSession()
+    asked = batch(request(1, "ping"), b"7", request(2, "ping"), request(3, "ping"))
+    say(session, asked, passed=passed)
+    session.lose()
+    session.begin()
+    assert hear(session, reply(3, {})) == (b"", b"")
+    assert hear(session, reply(1, {})) == (b"", b"")
+    answers = in_one_line(
+        session.ask(notice("notifications/cancelled", {"requestId": 2}).strip(), passed=True)
+    )
+    assert [each["id"] for each in answers] == [None, 3, 1]
+    assert not session.owes
+
+
+def test_errors_of_our_own_are_answers_of_their_batch() -> None:
+    session = BridgeSession()
+    say(session, batch(request(1, "ping"), request(2, "x/y")))
+    assert session.lose() == b""  # 2 may not be asked again, and 1 still lacks its answer
+    answers = in_one_line(session.fail(GONE))
+    assert [each["id"] for each in answers] == [2, 1]
+
+
+@pytest.mark.parametrize("members", [(b"7",), (b"7", notice("n"))])
+def test_a_batch_without_requests_is_answered_though_no_daemon_is_there(
+    members: tuple[bytes, ...],
+) -> None:
+    answers = in_one_line(BridgeSession().ask(batch(*members).strip(), passed=False))
+    assert [each["error"]["code"] for each in answers] == [-32600]
+
+
+def test_what_is_too_long_to_be_kept_is_not_asked_again() -> None:
+    session = BridgeSession()
+    long = request(1, "resources/read", {"uri": "x" * 70_000})
+    say(session, long)
+    assert [message["id"] for message in messages(session.lose())] == [1]
+    say(session, long, passed=False)
+    step = session.begin()
+    assert messages(step.to_client)[0]["error"]["message"].startswith("the request is too long")
+    assert step.to_daemon == b""
+
+
+def test_a_name_alone_is_told_and_nothing_waits_for_it() -> None:
+    session = BridgeSession(Hello(client="x"))
+    say(session, request(1, "ping"), passed=False)
+    step = session.begin()
+    assert methods(step.to_daemon) == ["rootsd/hello", "ping"]
+    hello, _ = messages(step.to_daemon)
+    assert session.passing
+    assert hear(session, reply(1, {}), fault(hello["id"], -32601)) == (reply(1, {}), b"")
+
+
+def test_a_scope_is_certain_before_anything_is_asked_and_again_with_the_next_daemon() -> None:
+    session = BridgeSession(Hello(scope=RequestedScope(names=("api",))))
+    say(session, request(0, "initialize", INITIALIZE), passed=False)
+    for _ in range(2):
+        assert not session.passing
+        hello = session.begin().to_daemon
+        assert methods(hello) == ["rootsd/hello"]
+        _, asked = answer_all(session, hello)
+        assert methods(asked) == ["initialize"]
+        answer_all(session, asked, initialize={"protocolVersion": "2025-11-25"})
+        assert session.passing
+        session.lose()
+
+
+def test_a_scope_that_the_next_daemon_refuses_is_not_given_up() -> None:
+    session = BridgeSession(Hello(scope=RequestedScope(tags=("work",))))
+    answer_all(session, session.begin().to_daemon)
+    session.lose()
+    asked = messages(session.begin().to_daemon)[0]
+    with pytest.raises(ScopeRefused, match="no such thing"):
+        hear(session, fault(asked["id"], -32602, "no such thing"))
+
+
+@pytest.mark.parametrize("answer", [{"protocolVersion": "2024-11-05"}, {}])
+def test_another_revision_is_not_passed_off_as_the_agreed_one(answer: Message) -> None:
+    session = initialized()
+    session.lose()
+    asked = messages(session.begin().to_daemon)[0]
+    with pytest.raises(ProtocolVersionMismatch):
+        hear(session, reply(asked["id"], answer))
+
+
+def test_an_open_stream_does_not_wait_for_an_answer_but_a_new_one_does() -> None:
+    session = BridgeSession()
+    say(session, request(5, "subscriptions/listen", {"notifications": {}}))
+    assert session.owes
+    meta = {"_meta": {"io.modelcontextprotocol/subscriptionId": 5}}
+    hear(session, notice("notifications/subscriptions/acknowledged", meta))
+    assert not session.owes
+    assert session.fail(GONE) == b""
+    assert reply(5, {}) == hear(session, reply(5, {}))[0]
+
+
+def test_a_line_that_cannot_be_read_is_answered_without_an_id() -> None:
+    answer = messages(BridgeSession().refuse_line(1000))[0]
+    assert answer["id"] is None
+    assert answer["error"]["code"] == -32600
+
+
+IDS = st.integers(0, 5) | st.sampled_from(["0", "1", "rootsd", "é"])
+CALLS = st.sampled_from(["ping", "resources/list", "unheard/of", "subscriptions/listen"])
+EVENTS = st.one_of(
+    st.tuples(st.just("ask"), IDS, CALLS),
+    st.tuples(st.just("answer"), st.integers(0, 9), st.none()),
+    st.tuples(st.sampled_from(["lose", "fail"]), st.none(), st.none()),
+)
+
+
+class _World:
+    """A client that asks, and daemons that answer what they were asked and then are lost."""
+
+    def __init__(self) -> None:
+        self.session = initialized()
+        self.asked: list[object] = []
+        self.answered: list[object] = []
+        self.at_daemon: list[object] = []
+        self.connected = True
+
+    def client_hears(self, lines: bytes) -> None:
+        self.answered += [line["id"] for line in messages(lines) if "id" in line]
+
+    def ask(self, id_: object, method: str) -> None:
+        if id_ in self.asked:
+            return  # a client uses an id once
+        self.asked.append(id_)
+        say(self.session, request(id_, method), passed=self.connected)
+        if self.connected:
+            self.at_daemon.append(id_)
+
+    def answer(self, index: int) -> None:
+        if self.connected and self.at_daemon:
+            id_ = self.at_daemon.pop(index % len(self.at_daemon))
+            self.client_hears(hear(self.session, reply(id_, {}))[0])
+
+    def lose(self) -> None:
+        if self.connected:
+            self.connected = False
+            self.at_daemon.clear()
+            self.client_hears(self.session.lose())
+
+    def give_up_and_connect(self) -> None:
+        if not self.connected:
+            self.client_hears(self.session.fail(GONE))
+            self.connect()
+
+    def connect(self) -> None:
+        step = self.session.begin()
+        self.client_hears(step.to_client)
+        asked = messages(step.to_daemon)
+        to_client, more = hear(
+            self.session, reply(asked[0]["id"], {"protocolVersion": "2025-11-25"})
+        )
+        self.client_hears(to_client)
+        self.at_daemon += [line["id"] for line in messages(more) if "id" in line]
+        self.connected = True
+
+
+@given(st.lists(EVENTS, max_size=40))
+def test_every_id_is_answered_once_whatever_is_lost_and_when(
+    events: list[tuple[str, Any, Any]],
+) -> None:
+    world = _World()
+    for kind, first, second in events:
+        match kind:
+            case "ask":
+                world.ask(first, second)
+            case "answer":
+                world.answer(first)
+            case "lose":
+                world.lose()
+            case _:
+                world.give_up_and_connect()
+    if not world.connected:
+        world.connect()
+    while world.at_daemon:
+        world.answer(0)
+    assert sorted(map(repr, world.answered)) == sorted(map(repr, world.asked))
+    assert not world.session.owes

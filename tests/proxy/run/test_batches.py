@@ -1,0 +1,39 @@
+"""What goes on of a batch."""
+
+from __future__ import annotations
+
+import pytest
+
+from rootsd.proxy.run.session import forward_batch
+from rootsd.wire.jsonrpc import Batch, Malformed, Message, parse
+
+LINE = ' [ {"jsonrpc":"2.0","method":"a"} ,3,{"jsonrpc":"2.0","method":"é"}\t] '.encode()
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, LINE),
+        ({b"3": b"4"}, LINE.replace(b"3", b"4")),
+        ({b"3": None}, b'[{"jsonrpc":"2.0","method":"a"},{"jsonrpc":"2.0","method":"\xc3\xa9"}]'),
+    ],
+)
+def test_what_is_not_changed_stays_and_what_is_between_too(
+    changes: dict[bytes, bytes | None], expected: bytes
+) -> None:
+    batch = parse(LINE)
+    assert isinstance(batch, Batch)
+    seen: list[float] = []
+
+    def pass_on(part: bytes, _: Message | Malformed, now: float) -> bytes | None:
+        seen.append(now)
+        return changes.get(part, part)
+
+    assert forward_batch(LINE, batch, 7.0, pass_on) == expected
+    assert seen == [7.0] * 3
+
+
+def test_a_batch_of_which_nothing_goes_on_does_not_go_on() -> None:
+    batch = parse(LINE)
+    assert isinstance(batch, Batch)
+    assert forward_batch(LINE, batch, 0.0, lambda *_: None) is None

@@ -1,0 +1,70 @@
+"""The texts of 2026-07-28, one at a time. What comes of them: test_traffic.py."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from rootsd.proxy.run import input_required
+from rootsd.proxy.run.input_required import RootsQuestion, StateSigner
+from rootsd.wire.jsonrpc import Request, parse
+from support.bridges import META_2026
+from support.relaying import call_2026
+
+
+def as_request(line: bytes) -> Request:
+    message = parse(line)
+    assert isinstance(message, Request)
+    return message
+
+
+def test_the_revision_in_a_request_makes_the_era() -> None:
+    assert input_required.carries_protocol_version(as_request(call_2026(1)))
+    assert not input_required.carries_protocol_version(
+        Request(1, "tools/call", {"_meta": {"progressToken": 1}})
+    )
+    assert not input_required.carries_protocol_version(Request(1, "tools/call", [META_2026]))
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        None,
+        {"resultType": "complete", "inputRequests": {"r": {"method": "roots/list"}}},
+        {"resultType": "input_required"},
+        {"resultType": "input_required", "inputRequests": []},
+        {"resultType": "input_required", "inputRequests": {"r": None, "s": {"method": 3}}},
+    ],
+)
+def test_an_answer_that_does_not_ask_for_roots_asks_nothing(result: object) -> None:
+    assert input_required.find_roots_question(result) is None
+
+
+def test_what_is_hidden_and_what_is_shown_changes_nothing_else() -> None:
+    text = (
+        '{"id":1,"result":{ "inputRequests":{"r":{"method":"roots/list"},"e":{"n":1e400}},'
+        '"resultType":"input_required","requestState":"s","n":1.10}}'
+    )
+    question = RootsQuestion(("r",), "s", has_state=True, is_alone=False)
+    for change in (input_required.hide_roots_question, input_required.forward_roots_question):
+        changed = change(text, question, StateSigner(b"a test"))
+        assert '"e":{"n":1e400}' in changed
+        assert '"n":1.10' in changed
+        state = json.loads(changed)["result"]["requestState"]
+        back = Request(1, "tools/call", {"requestState": state})
+        assert input_required.unwrap_state(back, StateSigner(b"another relay")) is None
+        wrapped = input_required.unwrap_state(back, StateSigner(b"a test"))
+        assert wrapped is not None
+        assert (wrapped.keys, wrapped.state, wrapped.has_state) == (("r",), "s", True)
+
+
+def test_a_request_that_goes_again_drops_what_it_brought_before() -> None:
+    line = call_2026(1, inputResponses={"old": {}}, requestState="old")
+    question = RootsQuestion(("r",), None, has_state=False, is_alone=True)
+    again = json.loads(
+        input_required.make_retry(line.decode(), as_request(line), "n", question, {"r": {}})
+    )
+    assert again["id"] == "n"
+    assert again["params"]["inputResponses"] == {"r": {}}
+    assert "requestState" not in again["params"]

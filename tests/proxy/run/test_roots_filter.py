@@ -1,0 +1,124 @@
+"""Which of the approved folders a server is told of."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rootsd.core.paths import contains
+from rootsd.proxy.run.roots import AccessPolicy, ClientRootsPolicy, RootFolder, RootsFilter
+
+AUTO, NARROW, OVERRIDE = (
+    ClientRootsPolicy.AUTO,
+    ClientRootsPolicy.NARROW,
+    ClientRootsPolicy.OVERRIDE,
+)
+API, WEB = RootFolder(b"/src/api", "api"), RootFolder(b"/src/web", "web")
+READ = RootFolder(b"/src/read", "read", writable=False)
+INNER = RootFolder(b"/src/api/inner", "inner")
+
+
+def told(
+    *approved: RootFolder,
+    use: ClientRootsPolicy = AUTO,
+    access: AccessPolicy = AccessPolicy.WRITABLE,
+    here: bytes | None = None,
+    theirs: tuple[bytes, ...] | None = None,
+) -> list[str]:
+    narrowing = RootsFilter(use, access, here)
+    narrowing.theirs = theirs
+    return [folder.text for folder in narrowing.apply(approved)]
+
+
+@pytest.mark.parametrize(
+    ("theirs", "expected"),
+    [
+        ((b"/src/api",), ["/src/api"]),
+        ((b"/src",), ["/src/api", "/src/web"]),
+        ((b"/",), ["/src/api", "/src/web"]),
+        ((b"/src/api/deep/er",), ["/src/api/deep/er"]),
+        ((b"/src/api-old",), []),
+        ((b"/elsewhere",), []),
+        ((b"/elsewhere", b"/src/web"), ["/src/web"]),
+        ((b"/src/web", b"/src"), ["/src/web", "/src/api"]),
+    ],
+)
+@pytest.mark.parametrize("use", [AUTO, NARROW])
+def test_the_clients_folders_narrow(
+    use: ClientRootsPolicy, theirs: tuple[bytes, ...], expected: list[str]
+) -> None:
+    assert told(API, WEB, use=use, here=b"/src/web", theirs=theirs) == expected
+
+
+def test_a_folder_within_a_root_is_called_by_its_way_from_there() -> None:
+    narrowing = RootsFilter(AUTO, AccessPolicy.WRITABLE, None)
+    narrowing.theirs = (b"/src/api/inner/x", b"/src/api/y")
+    assert [each.name for each in narrowing.apply([API, INNER])] == ["inner/x", "api/y"]
+
+
+@pytest.mark.parametrize(
+    ("here", "expected"),
+    [
+        (b"/src/api", ["/src/api", "/src/web"]),
+        (b"/src/web/deep", ["/src/web", "/src/api"]),
+        (b"/src", ["/src/api", "/src/web"]),
+        (b"/", ["/src/api", "/src/web"]),
+        (None, ["/src/api", "/src/web"]),
+    ],
+)
+def test_without_folders_of_use_the_root_of_the_working_directory_comes_first(
+    here: bytes | None, expected: list[str]
+) -> None:
+    assert told(API, WEB, here=here) == expected
+
+
+def test_whoever_insists_on_the_clients_folders_gets_nothing_without_them() -> None:
+    assert told(API, WEB, use=NARROW, here=b"/src/api") == []
+
+
+def test_overriding_ignores_the_client_and_puts_the_working_directory_first() -> None:
+    assert told(API, WEB, use=OVERRIDE, theirs=(b"/src/api",)) == ["/src/api", "/src/web"]
+    assert told(API, WEB, use=OVERRIDE, here=b"/src/web") == ["/src/web", "/src/api"]
+
+
+@pytest.mark.parametrize("theirs", [None, (b"/src/read",), (b"/src/read/deep",), (b"/src",)])
+def test_roots_for_reading_are_withheld_unless_advice_is_enough(
+    theirs: tuple[bytes, ...] | None,
+) -> None:
+    assert "/src/read" not in "".join(told(API, READ, theirs=theirs))
+    assert "/src/read" in "".join(told(API, READ, theirs=theirs, access=AccessPolicy.ADVISORY))
+
+
+def test_a_folder_that_has_nothing_in_common_with_a_root_is_outside() -> None:
+    narrowing = RootsFilter(AUTO, AccessPolicy.WRITABLE, None)
+    narrowing.theirs = (b"/src", b"/src/api/x", b"/src/api-old", b"/else")
+    assert narrowing.outside([API]) == (b"/src/api-old", b"/else")
+
+
+PATHS = st.lists(st.sampled_from([b"a", b"b", b"ab"]), min_size=1, max_size=4).map(
+    lambda parts: b"/" + b"/".join(parts)
+)
+
+
+@given(
+    st.lists(st.builds(RootFolder, PATHS, st.just("x"), st.booleans()), max_size=5),
+    st.none() | st.lists(PATHS, max_size=4).map(tuple),
+    st.none() | PATHS,
+    st.sampled_from(ClientRootsPolicy),
+    st.sampled_from(AccessPolicy),
+)
+def test_nothing_is_ever_added_to_what_is_approved(
+    approved: list[RootFolder],
+    theirs: tuple[bytes, ...] | None,
+    here: bytes | None,
+    use: ClientRootsPolicy,
+    access: AccessPolicy,
+) -> None:
+    narrowing = RootsFilter(use, access, here)
+    narrowing.theirs = theirs
+    for folder in narrowing.apply(approved):
+        assert any(
+            contains(root.path, folder.path) and (root.writable or access is AccessPolicy.ADVISORY)
+            for root in approved
+        )

@@ -1,0 +1,72 @@
+"""What relays leave below the runtime folder."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from rootsd.proxy.run.readiness import ServerProfile
+from rootsd.proxy.run.runtime_files import ServerProfileFile, make_empty_folder
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    return tmp_path / "deep" / "run"
+
+
+def test_the_empty_folder_is_made_with_what_is_missing_above_it(run: Path) -> None:
+    folder = make_empty_folder(bytes(run))
+    assert folder
+    assert make_empty_folder(bytes(run)) == folder
+    assert stat.S_IMODE(os.stat(folder).st_mode) == 0o500
+    assert stat.S_IMODE(run.stat().st_mode) == 0o700
+
+
+def test_a_folder_that_is_not_empty_or_could_be_filled_is_not_taken(run: Path) -> None:
+    first = make_empty_folder(bytes(run))
+    assert first
+    os.chmod(first, 0o700)
+    second = make_empty_folder(bytes(run))
+    assert second != first, "it can be written"
+    Path(os.fsdecode(first), "x").touch()
+    os.chmod(first, 0o500)
+    assert make_empty_folder(bytes(run)) == second, "it is not empty"
+
+
+def test_a_link_is_not_taken(run: Path, tmp_path: Path) -> None:
+    first = make_empty_folder(bytes(run))
+    assert first
+    os.rmdir(first)
+    (tmp_path / "empty").mkdir(mode=0o500)
+    os.symlink(tmp_path / "empty", first)
+    assert make_empty_folder(bytes(run)) != first
+
+
+def test_nothing_is_made_where_nothing_can_be(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    assert make_empty_folder(bytes(tmp_path / "file" / "run")) is None
+    ServerProfileFile(bytes(tmp_path / "file" / "run"), ["s"]).note(ServerProfile.ASKS)
+
+
+def test_habits_are_kept_for_each_command(run: Path) -> None:
+    one, other = (
+        ServerProfileFile(bytes(run), ["s", "a b"]),
+        ServerProfileFile(bytes(run), ["s", "a", "b"]),
+    )
+    assert one.recall() is ServerProfile.UNKNOWN
+    one.note(ServerProfile.ASKS)
+    other.note(ServerProfile.SILENT)
+    assert (one.recall(), other.recall()) == (ServerProfile.ASKS, ServerProfile.SILENT)
+    assert len(list((run / "servers").iterdir())) == 2
+
+
+def test_a_habit_that_cannot_be_read_is_unknown(run: Path) -> None:
+    habits = ServerProfileFile(bytes(run), ["s"])
+    habits.note(ServerProfile.ASKS)
+    (file,) = (run / "servers").iterdir()
+    for text in (b"", b"\xff" * 100, b"nonsense"):
+        file.write_bytes(text)
+        assert habits.recall() is ServerProfile.UNKNOWN

@@ -1,0 +1,98 @@
+"""Getting to a daemon: the socket that answers, or a process that starts one."""
+
+from __future__ import annotations
+
+import os
+import select
+import sys
+from pathlib import Path
+
+import pytest
+
+from rootsd.core.errors import ErrorCode, RootsdError
+from rootsd.proxy import daemon_link
+from rootsd.proxy.daemon_link import AutostartProcess, connect_to_daemon
+from rootsd.system.ipc.connect import NotRunning
+from rootsd.system.ipc.listener import listen
+from rootsd.system.runtime_dir import find_runtime_dir
+
+HANG_GUARD_S = 30
+
+
+def outcome() -> RootsdError | None:
+    awakening = AutostartProcess()
+    while True:
+        assert select.select([awakening], [], [], HANG_GUARD_S)[0]
+        if awakening.has_ended():
+            return awakening.outcome()
+
+
+def said(monkeypatch: pytest.MonkeyPatch, program: str) -> RootsdError | None:
+    """What comes of it if the starter is this program."""
+    monkeypatch.setattr(daemon_link, "_STARTER", ("-c", program))
+    return outcome()
+
+
+def test_it_connects_to_who_listens_and_says_so_where_nobody_does() -> None:
+    with pytest.raises(NotRunning):
+        connect_to_daemon()
+    with listen(find_runtime_dir().mcp_socket):
+        connect_to_daemon().close()
+
+
+def test_the_starter_of_this_installation_is_run_and_its_objection_is_handed_on() -> None:
+    error = outcome()
+    assert error
+    assert (error.message, error.remedy) == ("the daemon is not running", "rootsd up")
+
+
+def test_a_daemon_that_is_ready_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert said(monkeypatch, "print('ready')") is None
+
+
+def test_an_error_keeps_its_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    program = """print('error {"code": "bad-config", "message": "m", "remedy": "r"}')"""
+    error = said(monkeypatch, program)
+    assert error
+    assert (error.code, error.message, error.remedy) == (ErrorCode.BAD_CONFIG, "m", "r")
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "pass",
+        "print('error {')",
+        "print('error []')",
+        """print('error {"code": 1, "message": 2, "remedy": 3}')""",
+        "print(b'\\xff')",
+    ],
+)
+def test_a_starter_that_says_nothing_of_use_names_the_command_to_type(
+    monkeypatch: pytest.MonkeyPatch, program: str
+) -> None:
+    error = said(monkeypatch, program)
+    assert error
+    assert error.code is ErrorCode.UNREACHABLE
+
+
+def test_an_installation_that_is_gone_is_an_error_and_no_traceback(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+    error = outcome()
+    assert error
+    assert error.remedy == "rootsd up"
+
+
+def test_the_starter_is_apart_from_the_client_and_its_pipes(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    seen = tmp_path / "seen"
+    program = (
+        "import os; os.write(2, b'noise'); "
+        f"open({str(seen)!r}, 'w').write(f'{{os.getpgid(0)}} {{os.read(0, 9)}}'); print('ready')"
+    )
+    assert said(monkeypatch, program) is None
+    group, stdin = seen.read_text().split(" ", 1)
+    assert int(group) != os.getpgid(0)
+    assert stdin == "b''"

@@ -1,0 +1,120 @@
+"""The bridge's own pipes, where they are full, closed, broken, sockets, or shared with others."""
+
+from __future__ import annotations
+
+import gc
+import os
+import select
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rootsd.proxy import stdio
+
+MUCH = b"x" * 1_000_000
+
+
+@pytest.fixture
+def pipe(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[int, int]]:
+    """A pipe in the place of standard input and output."""
+    read, write = os.pipe()
+    monkeypatch.setattr(stdio, "STDIN", read)
+    monkeypatch.setattr(stdio, "STDOUT", write)
+    yield read, write
+    for end in (read, write):
+        try:
+            os.close(end)
+        except OSError:  # the test has closed it
+            continue
+
+
+def drained(end: int) -> int:
+    """How many bytes wait in a pipe."""
+    taken = 0
+    while select.select([end], [], [], 0)[0]:
+        taken += len(os.read(end, 1 << 20))
+    return taken
+
+
+def test_what_is_there_is_read_and_the_end_is_nothing(pipe: tuple[int, int]) -> None:
+    os.write(pipe[1], b"hello")
+    os.close(pipe[1])
+    assert stdio.read_stdin() == b"hello"
+    assert stdio.read_stdin() == b""
+    os.close(pipe[0])
+    assert stdio.read_stdin() == b""
+
+
+def test_a_pipe_takes_what_it_has_room_for_and_the_rest_later(pipe: tuple[int, int]) -> None:
+    write = stdio.make_stdout_writer()
+    taken = write(MUCH)
+    assert 0 < taken < len(MUCH)
+    assert write(MUCH) == 0
+    assert os.get_blocking(pipe[1])  # whoever shares it must not notice
+    assert drained(pipe[0]) == taken
+    assert write(b"more") == 4
+
+
+def test_a_pipe_that_nobody_reads_is_broken(pipe: tuple[int, int]) -> None:
+    write = stdio.make_stdout_writer()
+    os.close(pipe[0])
+    with pytest.raises(BrokenPipeError):
+        write(b"x")
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_socket_takes_what_it_has_room_for_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        monkeypatch.setattr(stdio, "STDOUT", ours.fileno())
+        write = stdio.make_stdout_writer()
+        taken = write(MUCH)
+        assert 0 < taken < len(MUCH)
+        assert write(MUCH) == 0
+        assert os.get_blocking(ours.fileno())
+        assert drained(theirs.fileno()) == taken
+        theirs.close()
+        with pytest.raises(BrokenPipeError):
+            write(b"x")
+    del write
+    gc.collect()  # its own end of the socket is as long-lived as the bridge, but for this test
+
+
+@pytest.mark.parametrize("blocking", [True, False])
+def test_what_cannot_be_opened_anew_gets_little_and_only_when_there_is_room(
+    pipe: tuple[int, int], monkeypatch: pytest.MonkeyPatch, *, blocking: bool
+) -> None:
+    def no_proc(*_: object) -> int:
+        raise FileNotFoundError
+
+    os.set_blocking(pipe[1], blocking)
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "open", no_proc)
+        write = stdio.make_stdout_writer()
+    taken = 0
+    while some := write(MUCH):
+        assert some <= select.PIPE_BUF
+        taken += some
+    assert drained(pipe[0]) == taken
+
+
+def test_a_file_is_appended_to_where_it_stands(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    with (tmp_path / "out").open("wb") as file:
+        file.write(b"before ")
+        file.flush()
+        monkeypatch.setattr(stdio, "STDOUT", file.fileno())
+        stdio.make_stdout_writer()(b"after")
+    assert (tmp_path / "out").read_bytes() == b"before after"
+
+
+def test_without_a_standard_output_there_is_nobody_to_write_to(
+    pipe: tuple[int, int],
+) -> None:
+    os.close(pipe[1])
+    write = stdio.make_stdout_writer()
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        write(b"x")

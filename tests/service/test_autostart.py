@@ -1,0 +1,162 @@
+"""Having a daemon run on behalf of a bridge: allowed or not, once for all, through whom."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from rootsd.core.errors import DaemonUnreachable, ErrorCode
+from rootsd.service import autostart, detect, launcher, start_record
+from rootsd.service.launcher import StartFailed
+from rootsd.service.start_record import StartRecord
+from rootsd.system.ipc.listener import Listener, listen
+from rootsd.system.runtime_dir import find_runtime_dir
+
+HANG_GUARD_S = 30
+RECIPE = StartRecord(("rootsd",), {"XDG_CONFIG_HOME": "/c"}, "/log")
+
+
+@pytest.fixture
+def listeners() -> Iterator[list[Listener]]:
+    opened: list[Listener] = []
+    yield opened
+    for listener in opened:
+        listener.close()
+
+
+@pytest.fixture
+def launched(
+    monkeypatch: pytest.MonkeyPatch, listeners: list[Listener]
+) -> list[StartRecord | StartFailed]:
+    """The recipes that were followed; each makes somebody listen. Errors put here come first."""
+    done: list[StartRecord | StartFailed] = []
+
+    def launch(recipe: StartRecord) -> None:
+        if done and isinstance(done[0], StartFailed):
+            raise done.pop(0)  # type: ignore[misc]
+        done.append(recipe)
+        listeners.append(listen(find_runtime_dir().mcp_socket))
+
+    monkeypatch.setattr(launcher, "launch", launch)
+    return done
+
+
+Launched = list[StartRecord | StartFailed]
+
+
+def test_where_nothing_was_recorded_nothing_is_started_and_nothing_made(
+    launched: Launched, rootsd_dir: Path
+) -> None:
+    with pytest.raises(DaemonUnreachable, match="not running") as caught:
+        autostart.start_daemon()
+    assert caught.value.remedy == "rootsd up"
+    assert not rootsd_dir.exists()
+
+
+def test_what_up_recorded_is_started(launched: Launched) -> None:
+    start_record.save_start_record(RECIPE)
+    autostart.start_daemon()
+    assert launched == [RECIPE]
+
+
+def test_after_a_down_nothing_is_started_not_even_a_service(
+    launched: Launched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[object] = []
+    monkeypatch.setattr(detect, "start_service", started.append)
+    start_record.save_start_record(RECIPE)
+    start_record.mark_stopped()
+    with pytest.raises(DaemonUnreachable, match="rootsd down"):
+        autostart.start_daemon()
+    assert launched == started == []
+
+
+def test_a_service_comes_first_also_where_nothing_was_recorded(
+    launched: Launched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[object] = []
+
+    def start(environment: object) -> bool:
+        asked.append(environment)
+        return True
+
+    monkeypatch.setattr(detect, "start_service", start)
+    autostart.start_daemon()
+    start_record.save_start_record(RECIPE)
+    autostart.start_daemon()
+    assert asked == [{}, RECIPE.environment]
+    assert launched == []
+
+
+def test_many_at_once_start_one(launched: Launched) -> None:
+    start_record.save_start_record(RECIPE)
+    threads = [threading.Thread(target=autostart.start_daemon) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(HANG_GUARD_S)
+    assert launched == [RECIPE]
+
+
+def test_a_daemon_that_is_about_to_end_is_waited_for(launched: Launched) -> None:
+    start_record.save_start_record(RECIPE)
+    busy = StartFailed("another rootsd is at work", "", ErrorCode.BUSY)
+    launched += [busy, busy]
+    autostart.start_daemon()
+    assert launched == [RECIPE]
+
+
+def test_one_that_never_ends_is_told(launched: Launched, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(launcher, "BUSY_TIMEOUT_S", 0.0)
+    start_record.save_start_record(RECIPE)
+    launched.append(StartFailed("another rootsd is at work", "", ErrorCode.BUSY))
+    with pytest.raises(StartFailed, match="at work"):
+        autostart.start_daemon()
+
+
+def test_a_down_while_it_waits_is_heeded(
+    launched: Launched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start_record.save_start_record(RECIPE)
+    recall: Callable[[], StartRecord] = start_record.load_start_record
+    calls = []
+
+    def recall_and_forbid() -> StartRecord:
+        calls.append(recall())
+        if len(calls) == 2:  # the one before the lock
+            start_record.mark_stopped()
+        return calls[-1]
+
+    monkeypatch.setattr(start_record, "load_start_record", recall_and_forbid)
+    with pytest.raises(DaemonUnreachable, match="rootsd down"):
+        autostart.start_daemon()
+    assert launched == []
+
+
+@pytest.mark.parametrize("recorded", [False, True])
+def test_as_a_program_it_says_what_came_of_it(*, recorded: bool) -> None:
+    said = b'error {"code": "unreachable", "message": "the daemon is not running", '
+    if recorded:
+        start_record.save_start_record(RECIPE)
+        with listen(find_runtime_dir().mcp_socket):
+            out = run_program()
+        said = b"ready\n"
+    else:
+        out = run_program()
+    assert out.startswith(said)
+
+
+def run_program() -> bytes:
+    return subprocess.run(
+        [sys.executable, "-P", "-m", "rootsd.service.autostart"],
+        env={"ROOTSD_DIR": os.environ["ROOTSD_DIR"]},
+        capture_output=True,
+        check=True,
+        timeout=HANG_GUARD_S,
+    ).stdout

@@ -1,0 +1,137 @@
+"""What `launchctl` is told, by a recorder in its place; nothing here has run on a Mac."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from rootsd.service.launchd import AGENT, Launchd
+from rootsd.service.launcher import StartFailed
+from rootsd.service.manager import ProgramResult, ServiceManagerUnavailable
+from support.managing import Recorder
+
+DOMAIN = f"gui/{os.getuid()}"
+TARGET = f"{DOMAIN}/{AGENT}"
+NOT_LOADED = ProgramResult(
+    113, "", f'Could not find service "{AGENT}" in domain for user gui: 501'
+)
+# launchctl(1): "the output of this command is not API"; what is read of it is shown, not acted on.
+PRINTED = f"""{TARGET} = {{
+	active count = 1
+	path = /Users/ann/Library/LaunchAgents/{AGENT}.plist
+	state = running
+	runs = 3
+	pid = 4121
+}}
+"""
+
+
+@pytest.fixture
+def recorder() -> Recorder:
+    return Recorder()
+
+
+@pytest.fixture
+def launchd(tmp_path: Path, recorder: Recorder) -> Launchd:
+    return Launchd(tmp_path, recorder)
+
+
+def test_its_file_lies_among_the_users_agents(launchd: Launchd, tmp_path: Path) -> None:
+    assert launchd.folder == tmp_path / "Library/LaunchAgents"
+    assert not launchd.is_installed()
+    launchd.folder.mkdir(parents=True)
+    (launchd.folder / f"{AGENT}.plist").touch()
+    assert launchd.is_installed()
+    assert launchd.is_at_hand()
+
+
+def test_a_file_that_was_read_before_is_read_anew(launchd: Launchd, recorder: Recorder) -> None:
+    launchd.load()
+    assert recorder.orders() == [f"launchctl bootout {TARGET}", f"launchctl enable {TARGET}"]
+
+
+def test_one_that_is_not_loaded_is_bootstrapped_before_it_is_started(
+    launchd: Launchd, recorder: Recorder
+) -> None:
+    recorder.answers[f"launchctl print {TARGET}"] = NOT_LOADED
+    launchd.start()
+    assert recorder.orders() == [
+        f"launchctl enable {TARGET}",
+        f"launchctl bootstrap {DOMAIN} {launchd.folder}/{AGENT}.plist",
+        f"launchctl kickstart {TARGET}",
+    ]
+
+
+def test_one_that_is_loaded_is_started(launchd: Launchd, recorder: Recorder) -> None:
+    launchd.wake()
+    assert recorder.orders() == [f"launchctl kickstart {TARGET}"]
+
+
+@pytest.mark.parametrize("loaded", [True, False])
+def test_a_restart_kills_the_one_that_runs(
+    launchd: Launchd, recorder: Recorder, *, loaded: bool
+) -> None:
+    recorder.answers[f"launchctl print {TARGET}"] = (
+        ProgramResult(0, PRINTED) if loaded else NOT_LOADED
+    )
+    launchd.restart()
+    assert recorder.orders()[-1] == f"launchctl kickstart -k {TARGET}"
+    assert any("bootstrap" in line for line in recorder.told) is not loaded
+
+
+def test_stopped_it_stays_so_over_logins(launchd: Launchd, recorder: Recorder) -> None:
+    launchd.stop()
+    assert recorder.orders() == [f"launchctl disable {TARGET}", f"launchctl bootout {TARGET}"]
+
+
+def test_what_is_not_loaded_is_not_booted_out(launchd: Launchd, recorder: Recorder) -> None:
+    recorder.answers[f"launchctl print {TARGET}"] = NOT_LOADED
+    launchd.stop()
+    launchd.unload()
+    launchd.forget()
+    assert not any("bootout" in line for line in recorder.told)
+    assert recorder.orders()[-1] == f"launchctl enable {TARGET}"
+
+
+def test_the_state_is_read(launchd: Launchd, recorder: Recorder) -> None:
+    recorder.answers[f"launchctl print {TARGET}"] = ProgramResult(0, PRINTED)
+    state = launchd.state()
+    assert (state.active, state.enabled, state.sockets) == ("running", True, False)
+    assert (state.pid, state.restarts, state.is_running) == (4121, 2, True)
+
+
+def test_of_one_that_is_disabled_or_not_loaded_too(launchd: Launchd, recorder: Recorder) -> None:
+    recorder.answers |= {
+        f"launchctl print {TARGET}": ProgramResult(0, "\tstate = not running\n"),
+        "launchctl print-disabled": ProgramResult(0, f'\t\t"{AGENT}" => disabled\n'),
+    }
+    state = launchd.state()
+    assert (state.active, state.enabled, state.pid) == ("not running", False, None)
+    assert not state.is_running
+    recorder.answers[f"launchctl print {TARGET}"] = NOT_LOADED
+    assert launchd.state().active == "not loaded"
+
+
+def test_a_start_that_fails_is_told(launchd: Launchd, recorder: Recorder) -> None:
+    recorder.answers["launchctl kickstart"] = ProgramResult(
+        37, "", "Operation already in progress"
+    )
+    with pytest.raises(StartFailed, match="already in progress") as caught:
+        launchd.wake()
+    assert caught.value.remedy == f"launchctl kickstart {TARGET}"
+
+
+def test_over_ssh_it_says_that_there_is_no_session(launchd: Launchd, recorder: Recorder) -> None:
+    launchd.ensure_reachable()
+    recorder.answers[f"launchctl print {DOMAIN}"] = ProgramResult(125, "", "Domain does not exist")
+    with pytest.raises(ServiceManagerUnavailable, match="Domain does not exist") as caught:
+        launchd.ensure_reachable()
+    assert "rootsd service print" in caught.value.message
+
+
+def test_its_log_is_a_file(launchd: Launchd, tmp_path: Path) -> None:
+    log = str(tmp_path / "Library/Logs/rootsd/daemon.log")
+    assert launchd.log_command(follow=False) == ["tail", "-n", "100", log]
+    assert launchd.log_command(follow=True) == ["tail", "-n", "100", "-F", log]

@@ -1,0 +1,208 @@
+"""How the daemon was last started: remembered, recalled, forbidden; and with which places."""
+
+from __future__ import annotations
+
+import errno
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rootsd.core.errors import DaemonUnreachable
+from rootsd.service import start_record
+from rootsd.system import runtime_dir
+from rootsd.system.private_files import NotPrivate
+
+HANG_GUARD_S = 60
+
+
+def test_the_recipe_of_this_process_names_its_python_and_places_and_nothing_else(
+    monkeypatch: pytest.MonkeyPatch, rootsd_dir: Path
+) -> None:
+    for name in ("XDG_STATE_HOME", "LC_TIME"):
+        monkeypatch.setenv(name, "/x")
+    for name in ("SECRET_TOKEN", "CLAUDECODE", "PYTHONPATH", "LD_PRELOAD"):
+        monkeypatch.setenv(name, "/y")
+    made = start_record.make_start_record(b"/logs")
+    assert made.command[:4] == (sys.executable, "-P", "-m", "rootsd")
+    assert made.log == "/logs/daemon.log"
+    assert made.environment["ROOTSD_DIR"] == str(rootsd_dir)
+    assert made.environment["LC_TIME"] == "/x"
+    assert "XDG_STATE_HOME" not in made.environment  # with ROOTSD_DIR it decides nothing
+    assert "/y" not in made.environment.values()
+
+
+REMEMBERS = """
+from rootsd.system.private_files import NotPrivate
+from rootsd.service import start_record
+for _ in range(200):
+    start_record.save_start_record(start_record.make_start_record(b"/log"))
+"""
+
+
+def test_of_many_who_remember_at_once_each_leaves_a_whole_recipe() -> None:
+    command = [sys.executable, "-c", REMEMBERS]
+    all_at_once = [subprocess.Popen(command, stderr=subprocess.PIPE) for _ in range(4)]
+    assert [each.communicate(timeout=HANG_GUARD_S)[1] for each in all_at_once] == [b""] * 4
+    assert start_record.load_start_record() == start_record.make_start_record(b"/log")
+    assert [file.name for file in start_record.start_folder().iterdir()] == [
+        start_record.RECORD_NAME
+    ]
+
+
+def test_a_remembered_recipe_is_recalled() -> None:
+    made = start_record.make_start_record(b"/logs")
+    start_record.save_start_record(made)
+    assert start_record.load_start_record() == made
+
+
+def test_a_recipe_that_is_written_is_not_written_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = start_record.make_start_record(b"/logs")
+    start_record.save_start_record(made)
+    start_record.mark_stopped()
+
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "replace", full)
+    start_record.save_start_record(made)
+    assert start_record.load_start_record() == made
+    with pytest.raises(NotPrivate, match="No space left") as refused:
+        start_record.save_start_record(start_record.make_start_record(b"/other"))
+    assert refused.value.remedy == "free some space on that disk, then try again"
+    assert start_record.load_start_record() == made
+    assert not list(start_record.start_folder().glob(f"{start_record.RECORD_NAME}.*"))
+
+
+def test_what_is_remembered_is_private() -> None:
+    start_record.save_start_record(start_record.make_start_record(b"/logs"))
+    file = start_record.start_folder() / start_record.RECORD_NAME
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
+
+
+def test_without_a_recipe_the_next_command_is_named() -> None:
+    with pytest.raises(DaemonUnreachable, match="not running") as caught:
+        start_record.load_start_record()
+    assert caught.value.remedy == "rootsd up"
+
+
+_RECIPE = '{"command": ["x"], "environment": {%s}, "log": "/l"}'
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "[]",
+        '{"command": 1}',
+        "\0",
+        "[" * 100_000,
+        '{"a":' * 100_000,
+        "9" * 100_000,
+        _RECIPE.replace('["x"]', '"rootsd"') % "",
+        _RECIPE.replace('["x"]', "[]") % "",
+        _RECIPE.replace('["x"]', r'["\ud800"]') % "",
+        _RECIPE.replace('["x"]', r'["\u0000"]') % "",
+        _RECIPE % '"A": 5',
+        _RECIPE % '"A=B": "x"',
+    ],
+)
+def test_a_damaged_recipe_is_an_error_that_up_mends(content: str) -> None:
+    made = start_record.make_start_record(b"/logs")
+    start_record.save_start_record(made)
+    file = start_record.start_folder() / start_record.RECORD_NAME
+    file.write_text(content)
+    with pytest.raises(DaemonUnreachable, match=r"start\.json cannot be read: ") as caught:
+        start_record.load_start_record()
+    assert caught.value.remedy == "rootsd up"
+    assert start_record.recorded_places() == {}
+    start_record.save_start_record(made)
+    assert start_record.load_start_record() == made
+
+
+def test_after_down_no_recipe_may_be_followed_until_the_next_up() -> None:
+    start_record.save_start_record(start_record.make_start_record(b"/logs"))
+    start_record.mark_stopped()
+    with pytest.raises(DaemonUnreachable, match="stopped by rootsd down"):
+        start_record.load_start_record()
+    start_record.save_start_record(start_record.make_start_record(b"/logs"))
+    assert start_record.load_start_record() == start_record.make_start_record(b"/logs")
+
+
+def test_the_folder_of_the_recipe_does_not_follow_from_xdg(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv(runtime_dir.OVERRIDE)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_STATE_HOME", "/elsewhere")
+    assert start_record.start_folder().is_relative_to(tmp_path)
+
+
+@pytest.fixture
+def home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """The usual places, in a shell that sets no variable for them."""
+    monkeypatch.delenv(runtime_dir.OVERRIDE)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name in start_record.PLACE_VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    return tmp_path
+
+
+def start(monkeypatch: pytest.MonkeyPatch, **variables: str) -> None:
+    """Have it started in a shell that sets these, and go back to one that sets none."""
+    with monkeypatch.context() as shell:
+        for name, value in variables.items():
+            shell.setenv(name, value)
+        start_record.save_start_record(start_record.make_start_record(b"/logs"))
+
+
+def test_where_a_shell_sets_no_places_those_of_the_last_start_count(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert start_record.place_variables() == {}
+    start(monkeypatch, XDG_STATE_HOME="/x/state", XDG_CONFIG_HOME="relative")
+    assert start_record.place_variables() == {"XDG_STATE_HOME": "/x/state"}
+    assert start_record.describe_place_changes() == ""
+    start(monkeypatch)  # from such a shell it is started with them again
+    assert start_record.recorded_places() == {"XDG_STATE_HOME": "/x/state"}
+    monkeypatch.setenv("XDG_CONFIG_HOME", "/y")
+    assert start_record.place_variables() == {
+        "XDG_STATE_HOME": "/x/state",
+        "XDG_CONFIG_HOME": "/y",
+    }
+
+
+def test_a_shell_that_names_other_places_is_told_until_the_daemon_is_down(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", "/y\x1b[2J")
+    start_record.ensure_same_places()  # it was never started
+    start(monkeypatch, XDG_CONFIG_HOME="/x")
+    with pytest.raises(start_record.PlacesMismatch, match="started with /x") as caught:
+        start_record.ensure_same_places()
+    assert "\x1b" not in caught.value.message
+    start_record.mark_stopped()
+    start_record.ensure_same_places()
+    assert start_record.describe_place_changes() != ""
+
+
+def test_a_variable_that_says_what_holds_without_it_is_no_other_place(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start(monkeypatch)
+    monkeypatch.setenv("XDG_CONFIG_HOME", f"{home}/.config/")
+    monkeypatch.setenv("XDG_STATE_HOME", f"{home}/.local/state")
+    assert start_record.describe_place_changes() == ""
+    monkeypatch.setenv("XDG_STATE_HOME", "/x")
+    assert start_record.describe_place_changes() == (
+        "XDG_STATE_HOME is /x here, and the daemon was started with none"
+    )
+
+
+def test_with_rootsd_dir_no_variable_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    start(monkeypatch, XDG_STATE_HOME="/x")
+    monkeypatch.setenv("XDG_CONFIG_HOME", "/y")
+    assert (start_record.place_variables(), start_record.describe_place_changes()) == ({}, "")

@@ -1,0 +1,187 @@
+"""What `systemctl --user` is told, by a recorder in its place."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from rootsd.service import manager
+from rootsd.service.launcher import StartFailed
+from rootsd.service.manager import (
+    NOT_RUN,
+    ProgramResult,
+    ServiceCommandFailed,
+    ServiceManagerUnavailable,
+)
+from rootsd.service.systemd import Systemd
+from support.managing import Recorder
+
+ALL = "rootsd.service rootsd.socket rootsd-control.socket"
+SHOWN = """ActiveState=active
+UnitFileState=enabled
+MainPID=4121
+NRestarts=2
+StatusText=3 published, 1 pending, 2 connected
+Result=success
+"""
+
+
+@pytest.fixture
+def recorder() -> Recorder:
+    return Recorder()
+
+
+@pytest.fixture
+def systemd(tmp_path: Path, recorder: Recorder, monkeypatch: pytest.MonkeyPatch) -> Systemd:
+    monkeypatch.setattr(manager, "USER_RUNTIME", tmp_path / "run")
+    return Systemd(tmp_path / "home", "", recorder)
+
+
+def put(systemd: Systemd, *names: str) -> None:
+    systemd.folder.mkdir(parents=True, exist_ok=True)
+    for name in names:
+        (systemd.folder / name).touch()
+
+
+def test_its_units_lie_below_home_unless_ours_are_where_the_shell_says(tmp_path: Path) -> None:
+    home, config = tmp_path / "home", tmp_path / "config"
+    assert Systemd(home, "", Recorder()).folder == home / ".config/systemd/user"
+    assert Systemd(home, str(config), Recorder()).folder == home / ".config/systemd/user"
+    (config / "systemd/user").mkdir(parents=True)
+    (config / "systemd/user/rootsd.service").touch()
+    assert Systemd(home, str(config), Recorder()).folder == config / "systemd/user"
+
+
+def test_its_units_lie_where_the_manager_looks_whatever_the_shell_says(
+    systemd: Systemd, recorder: Recorder, tmp_path: Path
+) -> None:
+    (tmp_path / "run" / str(os.getuid()) / "systemd").mkdir(parents=True)
+    runtime = tmp_path / "run" / str(os.getuid())
+    looked_at = (
+        f"{runtime}/systemd/user.control", "/a home/.xdg/systemd/user.control",
+        f"{runtime}/systemd/transient", "/a home/.xdg/systemd/user", "/etc/systemd/user",
+    )  # fmt: skip
+    recorder.answers["systemctl --user show --property=UnitPath"] = ProgramResult(
+        0, " ".join(looked_at) + "\n"
+    )
+    assert systemd.folder == Path("/a home/.xdg/systemd/user")
+    assert systemd.folder == Path("/a home/.xdg/systemd/user")
+    assert len(recorder.told) == 1
+
+
+def test_loading_reads_the_files_and_enables_all_three(
+    systemd: Systemd, recorder: Recorder
+) -> None:
+    systemd.load()
+    assert recorder.told == ["systemctl --user daemon-reload", f"systemctl --user enable {ALL}"]
+
+
+def test_sockets_that_somebody_took_away_are_not_named(
+    systemd: Systemd, recorder: Recorder
+) -> None:
+    put(systemd, "rootsd.service")
+    systemd.start()
+    systemd.stop()
+    assert recorder.told == [
+        "systemctl --user reset-failed rootsd.service",
+        "systemctl --user start rootsd.service",
+        "systemctl --user stop rootsd.service",
+    ]
+
+
+def test_a_person_may_start_what_failed_too_often_and_a_bridge_may_not(
+    systemd: Systemd, recorder: Recorder
+) -> None:
+    systemd.start()
+    systemd.restart()
+    assert [line.split()[2] for line in recorder.told] == [
+        "reset-failed", "start", "reset-failed", "restart",
+    ]  # fmt: skip
+    recorder.told.clear()
+    systemd.wake()
+    assert recorder.told == ["systemctl --user start rootsd.service"]
+
+
+def test_the_sockets_are_stopped_before_the_service(systemd: Systemd, recorder: Recorder) -> None:
+    systemd.unload()
+    assert recorder.told == [
+        "systemctl --user stop rootsd.socket rootsd-control.socket rootsd.service",
+        f"systemctl --user disable {ALL}",
+    ]
+
+
+def test_what_is_gone_is_forgotten(systemd: Systemd, recorder: Recorder) -> None:
+    recorder.answers["systemctl --user reset-failed"] = ProgramResult(1, "", "not loaded")
+    systemd.forget()
+    assert recorder.told[0] == "systemctl --user daemon-reload"
+
+
+def test_the_state_is_read(systemd: Systemd, recorder: Recorder) -> None:
+    recorder.answers["systemctl --user show rootsd.service"] = ProgramResult(0, SHOWN)
+    state = systemd.state()
+    assert (state.active, state.enabled, state.sockets) == ("active", True, True)
+    assert (state.pid, state.restarts, state.is_running) == (4121, 2, True)
+    assert state.said == "3 published, 1 pending, 2 connected"
+
+
+def test_of_a_service_that_nobody_has_heard_of_too(systemd: Systemd, recorder: Recorder) -> None:
+    recorder.answers["systemctl --user is-active"] = ProgramResult(3)
+    recorder.answers["systemctl --user show"] = ProgramResult(
+        0, "ActiveState=inactive\nMainPID=0\n"
+    )
+    state = systemd.state()
+    assert (state.active, state.enabled, state.sockets) == ("inactive", False, False)
+    assert (state.pid, state.restarts, state.is_running) == (None, 0, False)
+
+
+def test_a_failed_start_is_told_in_the_daemons_own_words(
+    systemd: Systemd, recorder: Recorder
+) -> None:
+    failed = "ActiveState=failed\nResult=exit-code\nStatusText=config.toml: line 3\n"
+    recorder.answers |= {
+        "systemctl --user start": ProgramResult(1, "", "Job for rootsd.service failed."),
+        "systemctl --user show": ProgramResult(0, failed),
+    }
+    with pytest.raises(StartFailed, match=r"exit-code: config\.toml: line 3") as caught:
+        systemd.wake()
+    assert caught.value.remedy == "rootsd service logs"
+
+
+def test_without_systemctl_the_command_is_told(systemd: Systemd, recorder: Recorder) -> None:
+    recorder.answers["systemctl"] = ProgramResult(NOT_RUN, "", "no such file")
+    with pytest.raises(StartFailed, match="no such file") as caught:
+        systemd.wake()
+    assert caught.value.remedy == "systemctl --user start rootsd.service"
+    with pytest.raises(ServiceCommandFailed, match="no such file"):
+        systemd.load()
+
+
+def test_without_a_user_manager_it_says_how_to_have_one(
+    systemd: Systemd, recorder: Recorder
+) -> None:
+    with pytest.raises(ServiceManagerUnavailable) as caught:
+        systemd.ensure_reachable()
+    assert not systemd.is_at_hand()
+    assert recorder.told == []
+    for word in ("XDG_RUNTIME_DIR", "enable-linger", "rootsd service print", "rootsd up"):
+        assert word in caught.value.message
+
+
+def test_without_its_bus_too(systemd: Systemd, recorder: Recorder, tmp_path: Path) -> None:
+    (tmp_path / "run" / str(os.getuid()) / "systemd").mkdir(parents=True)
+    systemd.ensure_reachable()
+    recorder.answers["systemctl"] = ProgramResult(
+        1, "", "Failed to connect to bus: No medium found"
+    )
+    with pytest.raises(ServiceManagerUnavailable, match="No medium found") as caught:
+        systemd.ensure_reachable()
+    assert "rootsd service print" in caught.value.message
+
+
+def test_its_log_is_the_journal(systemd: Systemd) -> None:
+    assert systemd.log_command(follow=True) == [
+        "journalctl", "--user-unit=rootsd.service", "--lines=100", "--follow",
+    ]  # fmt: skip
+    assert systemd.log_command(follow=False)[-1] == "--no-pager"

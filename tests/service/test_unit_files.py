@@ -1,0 +1,125 @@
+"""The service files with everything filled in."""
+
+from __future__ import annotations
+
+import plistlib
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from rootsd.service import unit_files
+from rootsd.service.unit_files import InvalidUnitValue, UnitSettings
+
+TOP = Path(__file__).parent.parent.parent
+SETTINGS = UnitSettings(
+    command=Path("/home/ann/.local/bin/rootsd"),
+    environment={},
+    writable=(Path("/home/ann/.local/state/rootsd"),),
+    stopped=Path("/home/ann/.local/state/rootsd/stopped"),
+    log=Path("/home/ann/Library/Logs/rootsd/daemon.log"),
+)
+EVERYTHING = replace(SETTINGS, environment={"XDG_STATE_HOME": "/state"}, strict=True)
+AWKWARD = Path('/home/ann/my "tools" 100% \\o/é')
+
+
+def test_a_checkout_uses_its_own_files() -> None:
+    assert unit_files.templates_folder() == TOP
+
+
+def test_what_is_installed_is_what_the_repository_holds() -> None:
+    """Line by line; only lines with a placeholder differ, and they are told here."""
+    texts = {
+        f"systemd/{name}": text for name, text in unit_files.systemd_units(EVERYTHING).items()
+    }
+    texts |= {f"launchd/{name}": text for name, text in unit_files.launchd_agent(SETTINGS).items()}
+    held = {
+        str(path.relative_to(TOP))
+        for folder in ("systemd", "launchd")
+        for path in (TOP / folder).rglob("*")
+        if path.is_file()
+    }
+    assert set(texts) == held
+    filled = []
+    for name, text in texts.items():
+        lines = (TOP / name).read_text().splitlines()
+        for ours, theirs in zip(text.splitlines(), lines, strict=True):
+            if "@" in theirs and "@system-service" not in theirs and "@privileged" not in theirs:
+                filled.append(ours.strip())
+            else:
+                assert ours == theirs
+    assert sorted(set(filled)) == [
+        "<dict></dict>",
+        "<string>/home/ann/.local/bin/rootsd</string>",
+        "<string>/home/ann/Library/Logs/rootsd/daemon.log</string>",
+        "ConditionPathExists=!/home/ann/.local/state/rootsd/stopped",
+        "Environment=XDG_STATE_HOME=/state",
+        "ExecStart=/home/ann/.local/bin/rootsd daemon",
+        "ReadWritePaths=/home/ann/.local/state/rootsd -%t/rootsd",
+        "UnsetEnvironment=XDG_CONFIG_HOME",
+    ]
+
+
+def test_what_is_not_asked_for_is_left_out() -> None:
+    assert list(unit_files.systemd_units(SETTINGS)) == list(unit_files.BASE_UNITS)
+
+
+def test_places_of_the_shell_are_handed_on() -> None:
+    places = {"XDG_CONFIG_HOME": "/my config", "XDG_STATE_HOME": "/s%1"}
+    text = unit_files.systemd_units(replace(SETTINGS, environment=places))[
+        unit_files.PLACES_DROP_IN
+    ]
+    assert 'Environment="XDG_CONFIG_HOME=/my config" "XDG_STATE_HOME=/s%%1"\n' in text
+    assert text.endswith("UnsetEnvironment=\n")
+    agent = unit_files.launchd_agent(replace(SETTINGS, environment=places))[unit_files.AGENT_PLIST]
+    assert plistlib.loads(agent.encode())["EnvironmentVariables"] == places
+
+
+def test_places_that_only_the_manager_knows_do_not_count() -> None:
+    text = unit_files.systemd_units(replace(SETTINGS, environment={}))[unit_files.PLACES_DROP_IN]
+    assert text.endswith("Environment=\nUnsetEnvironment=XDG_CONFIG_HOME XDG_STATE_HOME\n")
+
+
+def test_awkward_paths_are_quoted() -> None:
+    command = Path("/home/ann/my tools, 100%/é/rootsd")
+    awkward = replace(EVERYTHING, command=command, writable=(AWKWARD, Path("/b")), stopped=AWKWARD)
+    texts = unit_files.systemd_units(awkward)
+    assert 'ExecStart="/home/ann/my tools, 100%%/é/rootsd" daemon\n' in texts["rootsd.service"]
+    quoted = '"/home/ann/my \\"tools\\" 100%% \\\\o/é"'
+    assert f"ReadWritePaths={quoted} /b -%t/rootsd\n" in texts[unit_files.STRICT_DROP_IN]
+    unquoted = 'ConditionPathExists=!/home/ann/my "tools" 100%% \\o/é\n'
+    assert all(unquoted in texts[name] for name in unit_files.BASE_UNITS[:3])
+
+
+@pytest.mark.parametrize("character", ['"', "'", "\\"])
+def test_a_program_that_systemd_would_not_start_is_refused(character: str) -> None:
+    with pytest.raises(InvalidUnitValue, match="quote or a backslash"):
+        unit_files.systemd_units(replace(SETTINGS, command=Path(f"/a{character}b/rootsd")))
+
+
+def test_awkward_paths_survive_in_a_plist() -> None:
+    awkward = Path("/Users/<ann> & co/]]>/rootsd")
+    agent = unit_files.launchd_agent(replace(SETTINGS, command=awkward))[unit_files.AGENT_PLIST]
+    assert plistlib.loads(agent.encode())["ProgramArguments"] == [str(awkward), "daemon"]
+
+
+@pytest.mark.parametrize("bad", ["/a\nExecStartPost=/bin/evil", "/a\x1b[2J", "/a\udcff"])
+def test_what_no_line_can_hold_is_refused(bad: str) -> None:
+    for settings in (replace(SETTINGS, command=Path(bad)), replace(SETTINGS, stopped=Path(bad))):
+        with pytest.raises(InvalidUnitValue):
+            unit_files.systemd_units(settings)
+    with pytest.raises(InvalidUnitValue):
+        unit_files.launchd_agent(replace(SETTINGS, command=Path(bad)))
+
+
+def test_only_files_that_we_wrote_are_ours(tmp_path: Path) -> None:
+    file = tmp_path / "rootsd.service"
+    assert not unit_files.is_generated(file)
+    file.write_text("[Service]\nExecStart=/my/own\n")
+    assert not unit_files.is_generated(file)
+    for text in (
+        *unit_files.systemd_units(EVERYTHING).values(),
+        unit_files.launchd_agent(SETTINGS)[unit_files.AGENT_PLIST],
+    ):
+        file.write_text(text)
+        assert unit_files.is_generated(file)

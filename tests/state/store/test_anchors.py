@@ -1,0 +1,127 @@
+"""The head anchor survives torn writes and never names another head."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+
+from rootsd.core.history import ChainHead
+from rootsd.state.store import anchors as anchor_module
+from rootsd.state.store.anchors import HEAD_NAME, SLOT_SPACING, FirstAnchor
+from rootsd.system.private_files import NotPrivate
+
+
+def _head(seq: int) -> ChainHead:
+    return ChainHead(seq, hashlib.sha256(b"%d" % seq).digest())
+
+
+def _read(folder: Path) -> ChainHead | None:
+    with closing(FirstAnchor.open(folder)) as anchor:
+        return anchor.head
+
+
+def _write(folder: Path, *heads: ChainHead) -> None:
+    with closing(FirstAnchor.open(folder)) as anchor:
+        for head in heads:
+            anchor.write(head)
+
+
+def test_a_new_anchor_holds_nothing(tmp_path: Path) -> None:
+    assert _read(tmp_path) is None
+    assert (tmp_path / HEAD_NAME).stat().st_mode & 0o777 == 0o600
+
+
+def test_the_last_head_written_is_read_back(tmp_path: Path) -> None:
+    for seq in range(1, 6):
+        _write(tmp_path, _head(seq))
+        assert _read(tmp_path) == _head(seq)
+    _write(tmp_path, *map(_head, range(6, 9)))
+    assert _read(tmp_path) == _head(8)
+
+
+def test_the_last_head_counts_even_where_it_is_lower(tmp_path: Path) -> None:
+    _write(tmp_path, _head(900), _head(901), _head(3))
+    assert _read(tmp_path) == _head(3)
+
+
+def test_the_file_takes_all_its_room_when_it_is_made(tmp_path: Path) -> None:
+    _read(tmp_path)
+    before = (tmp_path / HEAD_NAME).stat()
+    _write(tmp_path, *map(_head, range(9)))
+    now = (tmp_path / HEAD_NAME).stat()
+    assert now.st_size == 2 * SLOT_SPACING
+    assert (now.st_blocks, now.st_size, now.st_ino) == (
+        before.st_blocks,
+        before.st_size,
+        before.st_ino,
+    )
+
+
+@pytest.mark.parametrize("torn_at", range(0, 81, 8))
+def test_a_torn_write_leaves_the_head_before_it(tmp_path: Path, torn_at: int) -> None:
+    _write(tmp_path, _head(1), _head(2))
+    before = (tmp_path / HEAD_NAME).read_bytes()
+    _write(tmp_path, _head(3))
+    whole = (tmp_path / HEAD_NAME).read_bytes()
+    changed = [at for at in range(len(whole)) if whole[at] != before[at]]
+    cut = changed[0] // SLOT_SPACING * SLOT_SPACING + torn_at
+    (tmp_path / HEAD_NAME).write_bytes(whole[:cut] + before[cut:])
+    assert _read(tmp_path) in ({_head(2)} if cut < changed[-1] else {_head(3)})
+
+
+def test_no_flipped_bit_makes_another_head(tmp_path: Path) -> None:
+    _write(tmp_path, _head(1), _head(2))
+    good = (tmp_path / HEAD_NAME).read_bytes()
+    outcomes = set()
+    for at in [*range(88), *range(SLOT_SPACING, SLOT_SPACING + 88)]:
+        damaged = bytearray(good)
+        damaged[at] ^= 1 << at % 8
+        (tmp_path / HEAD_NAME).write_bytes(damaged)
+        outcomes.add(_read(tmp_path))
+    assert outcomes == {_head(1), _head(2)}
+
+
+def test_with_both_slots_damaged_nothing_is_held(tmp_path: Path) -> None:
+    _write(tmp_path, _head(1), _head(2))
+    (tmp_path / HEAD_NAME).write_bytes(b"\xff" * 2 * SLOT_SPACING)
+    assert _read(tmp_path) is None
+    _write(tmp_path, _head(3))
+    assert _read(tmp_path) == _head(3)
+
+
+def test_a_file_that_was_cut_short_is_made_whole_again(tmp_path: Path) -> None:
+    _write(tmp_path, _head(1))
+    os.truncate(tmp_path / HEAD_NAME, 10)
+    assert _read(tmp_path) is None
+    assert (tmp_path / HEAD_NAME).stat().st_size == 2 * SLOT_SPACING
+
+
+@contextmanager
+def _failing_sync(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    def fail(fd: int) -> None:
+        raise OSError(5, "Input/output error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(anchor_module, "sync", fail)
+        yield
+
+
+def test_after_a_failed_write_the_next_goes_to_the_same_slot(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _write(tmp_path, _head(1))
+    with closing(FirstAnchor.open(tmp_path)) as anchor:
+        anchor.write(_head(2))
+        for seq in (3, 4, 5):  # the slot of head 2 must never be the one that is at risk
+            with _failing_sync(monkeypatch), pytest.raises(NotPrivate, match="Input/output"):
+                anchor.write(_head(seq))
+            assert anchor.head == _head(2)
+            slots = (tmp_path / HEAD_NAME).read_bytes()
+            assert slots.count(_head(2).hash) == 1
+        anchor.write(_head(6))
+    assert _read(tmp_path) == _head(6)

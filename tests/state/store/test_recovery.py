@@ -1,0 +1,239 @@
+"""Damage is found, and a rebuild saves what any file still holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from rootsd.core import history
+from rootsd.core.history import CHAIN_START, ChainHead, HistoryEvent, events_for
+from rootsd.state.store.database import (
+    Database,
+    StoreDamaged,
+    connect,
+    connect_frozen,
+    translate_errors,
+)
+from rootsd.state.store.recovery import (
+    chain_contains,
+    check,
+    damaged_files,
+    file_timestamp,
+    rebuild,
+)
+from rootsd.state.store.rows import read_events, read_sightings
+from support.decisions import NOON, after, approved, decide, denied, forget, project
+from support.stores import database_of
+
+PAGE = 4096
+
+
+def _events(count: int) -> list[HistoryEvent]:
+    changes = [decide(approved(number)) for number in range(count)]
+    return events_for([*changes, decide(denied(0)), forget(approved(1))], NOON, CHAIN_START)
+
+
+def _edit(file: Path, statements: Callable[[Database], object]) -> None:
+    with closing(connect(file)) as db:
+        statements(db)
+
+
+def _checked(file: Path) -> ChainHead:
+    with translate_errors(file), closing(connect_frozen(file)) as db:
+        return check(db).head
+
+
+def _history(file: Path) -> list[HistoryEvent]:
+    with closing(connect_frozen(file)) as db:
+        return list(read_events(db))
+
+
+def _break_event(file: Path, seq: int) -> None:
+    """Change one event as no code of ours can: around the triggers."""
+
+    def alter(db: Database) -> None:
+        (text,) = db.execute(
+            "SELECT sql FROM sqlite_schema WHERE name = 'event_no_update'"
+        ).fetchone()
+        db.execute("DROP TRIGGER event_no_update")
+        db.execute("UPDATE event SET at = at + 1 WHERE seq = ?", (seq,))
+        db.execute(text)
+
+    _edit(file, alter)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "decisions.db"
+
+
+def test_a_whole_database_gives_its_fold(file: Path) -> None:
+    events = _events(5)
+    database_of(file, events)
+    with closing(connect_frozen(file)) as db:
+        state = check(db)
+    assert state.head == events[-1].head
+    assert {event.seq for event in state.standing.values()} == {3, 4, 5, 6}
+
+
+def test_an_altered_event_is_found(file: Path) -> None:
+    database_of(file, _events(5))
+    _break_event(file, 3)
+    with pytest.raises(StoreDamaged, match="event 3"):
+        _checked(file)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DELETE FROM record WHERE key = (SELECT min(key) FROM record)",
+        "UPDATE record SET body = replace(body, 'approved', 'denied')",
+        "UPDATE record SET seq = 1",
+    ],
+)
+def test_a_record_that_is_not_the_fold_is_found(file: Path, statement: str) -> None:
+    database_of(file, _events(5))
+    _edit(file, lambda db: db.execute(statement))
+    with pytest.raises(StoreDamaged, match="records are not"):
+        _checked(file)
+
+
+def test_a_record_without_its_event_is_found(file: Path) -> None:
+    database_of(file, _events(5))
+
+    def detach(db: Database) -> None:
+        db.execute("PRAGMA foreign_keys = 0")
+        db.execute("UPDATE record SET seq = 99 WHERE seq = 3")
+
+    _edit(file, detach)
+    with pytest.raises(StoreDamaged, match="not there"):
+        _checked(file)
+
+
+def test_a_lost_trigger_is_found(file: Path) -> None:
+    database_of(file, _events(1))
+    _edit(file, lambda db: db.execute("DROP TRIGGER event_no_delete"))
+    with pytest.raises(StoreDamaged, match="tables"):
+        _checked(file)
+
+
+def test_an_outcome_that_cannot_be_read_is_found_though_the_chain_holds(file: Path) -> None:
+    events = _events(2)
+    database_of(file, [*events, *_forged(events[-1].head)])
+    with pytest.raises(StoreDamaged, match="ruling"):
+        _checked(file)
+
+
+def _forged(head: ChainHead) -> list[HistoryEvent]:
+    """An event whose hash is right and whose body no decision makes."""
+    (event,) = events_for([decide(approved(9))], NOON, head)
+    event = replace(event, body='{"id":"r9","kind":"git"}')
+    return [replace(event, hash=history._digest(event))]
+
+
+def test_a_chain_contains_each_of_its_heads_and_no_other(file: Path) -> None:
+    events = _events(3)
+    database_of(file, events)
+    with closing(connect_frozen(file)) as db:
+        assert chain_contains(db, CHAIN_START)
+        assert all(chain_contains(db, event.head) for event in events)
+        assert not chain_contains(db, ChainHead(2, b"x" * 32))
+        assert not chain_contains(db, ChainHead(events[-1].seq + 1, b"x" * 32))
+
+
+def test_a_rebuild_keeps_the_chain_up_to_the_damage_and_the_damaged_file(file: Path) -> None:
+    events = _events(9)
+    database_of(file, events, sightings=4)
+    _break_event(file, 5)
+    broken = file.read_bytes()
+    salvage = rebuild(file, [], NOON)
+    assert salvage.head == events[3].head == _checked(file)
+    assert _history(file) == events[:4]
+    assert salvage.damaged == damaged_files(file)[0]
+    assert salvage.damaged.read_bytes() == broken
+    with closing(connect_frozen(file)) as db:
+        assert {path for path, _, _ in read_sightings(db)} == {
+            project(number).path for number in range(4)
+        }
+
+
+def test_a_backup_fills_the_gap_that_damage_left(file: Path, tmp_path: Path) -> None:
+    events = _events(9)
+    database_of(file, events)
+    old = database_of(tmp_path / "backup.db", events[:6])
+    _break_event(file, 5)
+    assert rebuild(file, [old], NOON).head == events[-1].head
+    assert _history(file) == events
+
+
+def test_a_page_that_cannot_be_read_hides_no_other(file: Path, tmp_path: Path) -> None:
+    events = _events(400)
+    database_of(file, events)
+    backup = database_of(tmp_path / "backup.db", events[:200])
+    content = bytearray(file.read_bytes())
+    at = content.index(events[100].hash) // PAGE * PAGE  # a page of the table, not of an index
+    content[at : at + PAGE] = bytes(PAGE)
+    file.write_bytes(content)
+    with pytest.raises(StoreDamaged):
+        _checked(file)
+    assert rebuild(file, [backup], NOON).head == events[-1].head
+    assert _history(file) == events
+
+
+def test_of_two_histories_the_one_that_goes_on_is_taken(file: Path, tmp_path: Path) -> None:
+    """A backup of another chain shares no event with the file, and adds none."""
+    events = _events(4)
+    other = events_for([decide(denied(number)) for number in range(9)], after(9), CHAIN_START)
+    database_of(file, events)
+    _break_event(file, 3)
+    rebuild(file, [database_of(tmp_path / "other.db", other)], NOON)
+    assert _history(file) == events[:2]
+
+
+@pytest.mark.parametrize("content", [b"", b"not a database" * 999, bytes(PAGE)])
+def test_of_a_file_that_is_no_database_the_backup_is_all(
+    file: Path, tmp_path: Path, content: bytes
+) -> None:
+    events = _events(4)
+    file.write_bytes(content)
+    backup = database_of(tmp_path / "backup.db", events, sightings=2)
+    assert rebuild(file, [backup], NOON).head == events[-1].head
+    with closing(connect_frozen(file)) as db:
+        assert len(list(read_sightings(db))) == 2
+
+
+def test_with_nothing_left_an_empty_database_is_made(file: Path) -> None:
+    salvage = rebuild(file, [], NOON)
+    assert (salvage.head, salvage.damaged) == (CHAIN_START, None)
+    assert _checked(file) == CHAIN_START
+    assert file.stat().st_mode & 0o777 == 0o600
+
+
+def test_the_journal_goes_aside_with_its_file(file: Path) -> None:
+    database_of(file, _events(3))
+    journal = file.with_name(file.name + "-journal")
+    journal.write_bytes(b"hot")
+    salvage = rebuild(file, [], NOON)
+    assert salvage.damaged is not None
+    aside = salvage.damaged.with_name(salvage.damaged.name + "-journal")
+    assert aside.read_bytes() == b"hot"
+    assert not journal.exists()
+    assert damaged_files(file) == [salvage.damaged]
+
+
+def test_what_a_crash_left_of_a_rebuild_is_made_anew(file: Path) -> None:
+    events = _events(3)
+    database_of(file, events)
+    file.with_name(file.name + ".rebuilt").write_bytes(b"half")
+    file.with_name(file.name + ".rebuilt-journal").write_bytes(b"half")
+    rebuild(file, [], NOON)
+    assert _history(file) == events
+    assert {path.name for path in file.parent.iterdir()} == {
+        "decisions.db",
+        f"decisions.db.damaged-{file_timestamp(NOON)}",
+        f"decisions.db.damaged-{file_timestamp(NOON)}-journal",
+    }

@@ -1,0 +1,266 @@
+"""The store: what is appended is there afterwards, all of it, on any thread."""
+
+from __future__ import annotations
+
+import os
+import threading
+from contextlib import closing
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from rootsd.core.changes import (
+    Attempt,
+    AuditRecord,
+    ChangeVerb,
+    FocusChange,
+    GuardChange,
+    ProjectChange,
+)
+from rootsd.core.errors import RootsdError
+from rootsd.core.guard import Guard
+from rootsd.core.history import fold, verify_chain
+from rootsd.core.model import ObservedState, Presence, Project, ProjectKind, Verdict
+from rootsd.state.store import anchors as anchor_module
+from rootsd.state.store.database import DiskFull, StoreUnusable, connect_frozen
+from rootsd.state.store.rows import read_events
+from rootsd.state.store.schema import LEAST_RESERVE_BYTES
+from rootsd.state.store.store import Store, StoredState
+from rootsd.system.private_files import NotPrivate
+from support.decisions import (
+    NOON,
+    PERSON,
+    add,
+    after,
+    approved,
+    decide,
+    denied,
+    forget,
+    granted,
+    project,
+    remove,
+    rule,
+    see,
+)
+from support.fakes import path
+from support.stores import EVERYTHING, append, back_up, by_path, edit, load, opened, outside
+
+PAGE = 4096
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "state"
+
+
+def test_a_new_store_is_empty_and_private(folder: Path) -> None:
+    assert load(folder) == StoredState((), (), 1, "", is_new=True)
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert {path.stat().st_mode & 0o777 for path in folder.iterdir()} == {0o600}
+
+
+def test_the_guard_and_refused_attempts_are_there_after_a_restart(folder: Path) -> None:
+    notes: list[AuditRecord] = [
+        GuardChange(Guard.OFF, PERSON),
+        Attempt("approve it", PERSON),
+        GuardChange(Guard.TERMINAL, PERSON),
+    ]
+    with closing(Store.open(folder, outside(folder))) as store:
+        for note in notes:
+            store.append([note], NOON)
+        assert [event.verb for event in store.last_events(2)] == ["refused", "guard set"]
+        assert len(store.last_events(9)) == 3
+    loaded = load(folder)
+    assert (loaded.guard, loaded.is_new) == (Guard.TERMINAL, False)
+
+
+def test_the_focus_is_there_after_a_restart_until_it_is_cleared(folder: Path) -> None:
+    with closing(Store.open(folder, outside(folder))) as store:
+        store.append([FocusChange("work", PERSON), GuardChange(Guard.OFF, PERSON)], NOON)
+    loaded = load(folder)
+    assert (loaded.focus, loaded.guard) == ("work", Guard.OFF)
+    with closing(Store.open(folder, outside(folder))) as store:
+        store.append([FocusChange(None, PERSON)], NOON)
+    assert load(folder).focus is None
+
+
+def test_what_was_appended_is_there_after_a_restart(folder: Path) -> None:
+    changes = [
+        see(project(1)),
+        decide(approved(2)),
+        decide(denied(3)),
+        decide(granted(4)),
+        add(rule(1, Verdict.DENIED)),
+        add(rule(2, Verdict.APPROVED)),
+        remove(rule(2, Verdict.APPROVED)),
+    ]
+    assert append(folder, *changes) == 6
+    loaded = load(folder)
+    expected = (project(1), approved(2), denied(3), granted(4))
+    assert by_path(loaded) == {one.path: one for one in expected}
+    assert loaded.rules == (rule(1, Verdict.DENIED),)
+    assert (loaded.next_rule, loaded.note) == (3, "")
+
+
+def test_the_last_decision_counts_and_forgetting_leaves_no_ruling(folder: Path) -> None:
+    append(folder, decide(approved(1)), decide(approved(2)), decide(approved(3)))
+    append(folder, decide(denied(1), approved(1)), forget(approved(2), project(2)))
+    assert append(folder, forget(approved(3))) == 6
+    assert by_path(load(folder)) == {one.path: one for one in (denied(1), project(2))}
+
+
+def test_names_are_remembered_after_they_were_given_up(folder: Path) -> None:
+    odd = replace(approved(2), ruling=replace(approved(2).ruling, name='a"name":"b\\'))
+    append(folder, decide(approved(1)), decide(odd), forget(approved(1)))
+    with opened(folder) as store:
+        assert store.load().names == {"p1": path(1), 'a"name":"b\\': path(2)}
+
+
+def test_an_observation_leaves_no_event_and_does_not_touch_the_anchor(folder: Path) -> None:
+    append(folder, decide(approved(1)))
+    anchored = (folder / "head").read_bytes()
+    seen = replace(approved(1), sighting=replace(approved(1).sighting, absent_since=after(9)))
+    with opened(folder) as store:
+        assert store.append([see(project(2)), see(seen, approved(1))], after(9)) is None
+        assert store.append([], after(9)) is None
+        assert len(store.events()) == 1
+    assert (folder / "head").read_bytes() == anchored
+    assert by_path(load(folder)) == {one.path: one for one in (seen, project(2))}
+
+
+def test_a_project_that_is_gone_is_gone_after_a_restart(folder: Path) -> None:
+    append(folder, see(project(1)), see(project(2)))
+    append(folder, ProjectChange(project(1).path, project(1), None, ChangeVerb.OBSERVED))
+    assert set(by_path(load(folder))) == {project(2).path}
+
+
+def test_pages_that_were_given_back_are_read_again(folder: Path) -> None:
+    with opened(folder) as store:
+        store.append([decide(approved(1))], NOON)
+        store.forget_pages()
+        assert store.append([decide(approved(2))], after(1)) == 2
+        assert [event.seq for event in store.events()] == [1, 2]
+    assert by_path(load(folder)) == {one.path: one for one in (approved(1), approved(2))}
+
+
+def test_the_history_can_be_read_in_parts(folder: Path) -> None:
+    with opened(folder) as store:
+        for number in range(5):
+            store.append([decide(approved(number))], after(number))
+        events = store.events()
+        assert [event.at for event in events] == [after(number) for number in range(5)]
+        assert store.events(after=3) == events[3:]
+        assert store.events(after=1, limit=2) == events[1:3]
+        assert fold(verify_chain(events)).head == events[-1].head
+
+
+def test_a_ruling_without_a_sighting_shows_the_project_missing(folder: Path) -> None:
+    uri = Project(
+        b"https://x/", "u1", ObservedState(ProjectKind.URI, None, NOON), approved(9).ruling
+    )
+    append(folder, decide(approved(1)), decide(uri))
+    edit(folder, "DELETE FROM sighting")
+    projects = by_path(load(folder))
+    lost = ObservedState(ProjectKind.GIT, None, NOON, Presence.MISSING)
+    assert projects[approved(1).path] == replace(approved(1), sighting=lost)
+    assert projects[uri.path].sighting.presence is Presence.PRESENT
+
+
+def test_a_store_is_used_from_any_thread(folder: Path) -> None:
+    with opened(folder) as store:
+        appended: list[int | None] = []
+        worker = threading.Thread(
+            target=lambda: appended.append(store.append([decide(approved(1))], NOON))
+        )
+        worker.start()
+        worker.join(30)
+        assert appended == [1]
+
+
+def test_a_folder_that_others_may_read_is_refused(folder: Path) -> None:
+    append(folder, *EVERYTHING)
+    folder.chmod(0o755)
+    with pytest.raises(NotPrivate):
+        Store.open(folder, outside(folder))
+
+
+def test_when_the_disk_is_full_nothing_of_a_batch_is_stored(folder: Path) -> None:
+    with opened(folder) as store:
+        store.append(EVERYTHING, NOON)
+        before = store.load()
+        pages = store._db.execute("PRAGMA page_count").fetchone()[0]
+        store._db.execute(f"PRAGMA max_page_count = {pages}")
+        many = [decide(approved(number)) for number in range(3000)]
+        with pytest.raises(DiskFull) as caught:
+            store.append(many, NOON)
+        assert caught.value.remedy
+        assert store.load() == before
+        store._db.execute("PRAGMA max_page_count = 1000000")
+        assert store.append(many, NOON) == 3005
+    assert len(load(folder).projects) == 3000
+
+
+def test_a_decision_that_could_not_be_anchored_is_refused_and_can_be_given_again(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(fd: int) -> None:
+        raise OSError(5, "Input/output error")
+
+    with opened(folder) as store:
+        store.append(EVERYTHING, NOON)
+        with monkeypatch.context() as patch:
+            patch.setattr(anchor_module, "sync", fail)
+            with pytest.raises(RootsdError, match="Input/output error"):
+                store.append([decide(denied(1), approved(1))], NOON)
+        assert store.append([decide(denied(1), approved(1))], NOON) == 7
+    loaded = load(folder)
+    assert by_path(loaded)[denied(1).path] == denied(1)
+    assert loaded.note == ""
+
+
+def test_damage_that_shows_while_in_use_is_a_refusal_that_names_the_way_out(folder: Path) -> None:
+    with opened(folder) as store:
+        store.append(EVERYTHING, NOON)
+        store._db.execute("DROP TABLE record")
+        for use in (lambda: store.append([decide(denied(1))], NOON), lambda: back_up(store, NOON)):
+            with pytest.raises(StoreUnusable, match="damaged") as caught:
+                use()
+            assert caught.value.remedy == "rootsd down && rootsd up"
+
+
+def test_a_backup_is_due_once_a_day(folder: Path) -> None:
+    with opened(folder) as store:
+        assert store.backup_due_in(NOON) == timedelta(0)
+        store.append(EVERYTHING, NOON)
+        made = back_up(store, NOON)
+        os.utime(made, (NOON.timestamp(), NOON.timestamp()))
+        assert store.backup_due_in(after(3600)) == timedelta(hours=23)
+
+
+def test_where_nothing_was_decided_there_is_nothing_to_back_up(folder: Path) -> None:
+    with opened(folder) as store:
+        store.append([see(project(1))], NOON)
+        assert store.begin_backup() is None
+        assert store.backup_due_in(NOON) == timedelta(0)
+
+
+def test_a_backup_is_verified_while_the_store_is_used(folder: Path) -> None:
+    with opened(folder) as store:
+        store.append(EVERYTHING, NOON)
+        head = store.begin_backup()
+        store.append([decide(approved(7))], NOON)
+        assert head is not None
+        made = store.finish_backup(head, NOON)
+    with closing(connect_frozen(made)) as copy:
+        assert len(list(read_events(copy))) == 5
+
+
+def test_a_reserve_that_decisions_use_up_is_filled_again(folder: Path) -> None:
+    with opened(folder) as store:
+        for first in range(0, 4_000, 100):
+            many = [decide(approved(first + number)) for number in range(100)]
+            store.append(many, NOON)
+            free = store._db.execute("PRAGMA freelist_count").fetchone()[0]
+            assert free * PAGE >= LEAST_RESERVE_BYTES

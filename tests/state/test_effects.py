@@ -1,0 +1,186 @@
+"""Which part of a plan may take effect before the disk has it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from rootsd.core.catalog import Catalog
+from rootsd.core.changes import ChangeVerb
+from rootsd.core.inputs import (
+    ApproveRule,
+    Input,
+    ProjectUnreachable,
+    ProjectUnsafe,
+    RemoveRule,
+    RestoreRule,
+)
+from rootsd.core.model import (
+    UNDECIDED,
+    IncompleteReason,
+    LapseReason,
+    Presence,
+    Project,
+    Rule,
+    Verdict,
+)
+from rootsd.core.plan import Plan, plan
+from rootsd.state.effects import granted_projects, only_narrows, plan_owed_grants, without_grants
+from support.decisions import NOON, PERSON, approved, denied, granted, identity, project, worktree
+from support.fakes import (
+    PLACES,
+    SOURCES,
+    add_rule,
+    approve,
+    deny,
+    forget,
+    path,
+    rule,
+    sight,
+)
+
+EVERYTHING = rule(Verdict.APPROVED)
+
+
+def catalog_of(*projects: Project, rules: Sequence[Rule] = ()) -> Catalog:
+    return Catalog.of(projects, rules, PLACES, 9)
+
+
+def judged_anew(catalog: Catalog) -> Catalog:
+    return Catalog.of(catalog.projects.values(), catalog.rules, catalog.places, catalog.next_rule)
+
+
+@pytest.mark.parametrize(
+    ("known", "order"),
+    [
+        (approved(1), deny(1)),
+        (project(1), deny(1)),
+        (approved(1), forget(1)),
+        (granted(1), RemoveRule(1, PERSON)),
+        (approved(1), add_rule(Verdict.DENIED)),
+    ],
+)
+def test_what_only_takes_approval_away_narrows(known: Project, order: Input) -> None:
+    catalog = catalog_of(known, rules=[rule(Verdict.APPROVED, SOURCES + b"/p1")])
+    assert only_narrows(catalog, plan(catalog, [order], NOON))
+
+
+@pytest.mark.parametrize(
+    ("known", "order"),
+    [
+        (project(1), approve(1)),
+        (approved(1), approve(1, name="other")),
+        (denied(1), forget(1)),
+        (project(1), add_rule(Verdict.APPROVED)),
+        (approved(1), RemoveRule(1, PERSON)),
+    ],
+)
+def test_what_may_approve_anything_now_or_later_does_not_narrow(
+    known: Project, order: Input
+) -> None:
+    catalog = catalog_of(known, rules=[rule(Verdict.DENIED, SOURCES + b"/p9")])
+    assert not only_narrows(catalog, plan(catalog, [order], NOON))
+
+
+def test_a_plan_that_publishes_anything_does_not_narrow_whatever_its_changes_are_called() -> None:
+    catalog = catalog_of(approved(1), project(2))
+    made = plan(catalog, [deny(1)], NOON)
+    more = plan(made.catalog, [approve(2)], NOON)
+    assert not only_narrows(catalog, Plan(more.catalog, made.changes))
+
+
+def test_one_order_that_widens_makes_all_of_them_wait() -> None:
+    catalog = catalog_of(approved(1), project(2))
+    assert not only_narrows(catalog, plan(catalog, [deny(1), approve(2)], NOON))
+
+
+def test_without_its_grants_a_plan_leaves_the_projects_known_and_pending() -> None:
+    catalog = catalog_of(rules=[EVERYTHING])
+    made = plan(catalog, [sight(1), sight(2)], NOON)
+    assert set(made.catalog.roots) == set(granted_projects(made)) == {path(1), path(2)}
+    bare = without_grants(made)
+    assert [change.verb for change in bare.changes] == [ChangeVerb.OBSERVED, ChangeVerb.OBSERVED]
+    assert bare.catalog.projects == {p: replace(made.catalog.projects[p], ruling=UNDECIDED)
+                                     for p in (path(1), path(2))}  # fmt: skip
+    assert bare.catalog.roots == {}
+    assert bare.catalog == judged_anew(bare.catalog)
+
+
+def test_a_plan_without_grants_is_itself() -> None:
+    catalog = catalog_of(approved(1))
+    made = plan(catalog, [deny(1)], NOON)
+    assert without_grants(made) is made
+
+
+def test_a_worktree_ends_with_its_checkout_and_another_one_in_its_place_brings_it_not_back() -> (
+    None
+):
+    rules = [rule(Verdict.APPROVED, path(1))]
+    catalog = catalog_of(granted(1), worktree(2, main=1), rules=rules)
+    assert set(catalog.roots) == {path(1), path(2)}
+    made = plan(catalog, [sight(1, now=10)], NOON)
+    assert set(made.catalog.roots) == {path(1)}, "the worktree is older than this approval"
+    bare = without_grants(made).catalog
+    assert bare.roots == {}
+    assert bare == judged_anew(bare)
+
+
+def test_a_grant_that_is_owed_is_given_to_what_is_still_the_same() -> None:
+    catalog = catalog_of(project(1), project(2), rules=[EVERYTHING])
+    made = plan_owed_grants(catalog, [path(1)], NOON)
+    assert set(made.catalog.roots) == {path(1)}
+    sighting = made.catalog.projects[path(1)].sighting
+    assert sighting == project(1).sighting
+    assert made.catalog.projects[path(2)] == project(2)
+    assert made.catalog == judged_anew(made.catalog)
+
+
+@pytest.mark.parametrize(
+    "known",
+    [
+        denied(1),
+        replace(project(1), sighting=replace(project(1).sighting, hazard=LapseReason.EXPOSED)),
+        replace(
+            project(1),
+            sighting=replace(project(1).sighting, presence=Presence.SUSPENDED, absent_since=NOON),
+        ),
+        replace(
+            project(1),
+            sighting=replace(project(1).sighting, incomplete=IncompleteReason.INTERRUPTED),
+        ),
+        project(5),
+    ],
+    ids=["denied", "hazardous", "absent", "incomplete", "gone"],
+)
+def test_a_grant_is_not_owed_any_more_to_what_is_no_longer_waiting(known: Project) -> None:
+    catalog = catalog_of(known, rules=[EVERYTHING])
+    made = plan_owed_grants(catalog, [path(1)], NOON)
+    assert made.changes == ()
+    assert made.catalog.roots == {}
+
+
+def test_nothing_is_granted_where_the_rule_is_gone_by_now() -> None:
+    assert plan_owed_grants(catalog_of(project(1)), [path(1)], NOON).catalog.roots == {}
+
+
+def test_what_is_unsafe_and_what_is_out_of_reach_is_taken_in_with_the_rest() -> None:
+    catalog = catalog_of(granted(1), granted(2), rules=[EVERYTHING])
+    inputs: list[Input] = [
+        ProjectUnsafe(path(1), LapseReason.EXPOSED),
+        ProjectUnreachable(path(2)),
+        sight(3),
+    ]
+    bare = without_grants(plan(catalog, inputs, NOON))
+    assert bare.catalog.roots == {}
+    assert bare.catalog.projects[path(3)].sighting.identity == identity(3)
+
+
+def test_to_say_that_a_lapsed_rule_approves_again_does_not_narrow_to_take_it_back_does() -> None:
+    lapsed = rule(Verdict.PENDING)
+    known = catalog_of(project(1), rules=[lapsed])
+    again = plan(known, [ApproveRule(1, PERSON)], NOON)
+    assert not only_narrows(known, again)
+    back = plan(again.catalog, [RestoreRule(1, lapsed, PERSON)], NOON)
+    assert only_narrows(again.catalog, back)

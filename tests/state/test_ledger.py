@@ -1,0 +1,346 @@
+"""The single writer: what is published when, whatever the disk and other callers do meanwhile."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+
+import anyio
+import pytest
+
+from rootsd.core.changes import ProjectChange
+from rootsd.core.errors import IdentityChanged, RefusedPlace
+from rootsd.core.inputs import Approve, Order, ProjectGone, ProjectUnsafe
+from rootsd.core.model import Access, Lapse, LapseReason, PublishedSet, Verdict
+from rootsd.state.ledger import Conflict
+from support.decisions import NOON, PERSON, approved, denied, granted, identity, project
+from support.fakes import (
+    HANG_GUARD,
+    PLACES,
+    SOURCES,
+    World,
+    approve,
+    deny,
+    path,
+    rule,
+    saving_again,
+    sight,
+)
+
+
+async def test_a_waiting_client_wakes_when_a_root_is_approved() -> None:
+    world = World(project(1))
+    woken: list[PublishedSet] = []
+
+    async def wait() -> None:
+        woken.append(await world.ledger.wait_past(world.ledger.revision))
+
+    with anyio.fail_after(HANG_GUARD):
+        async with anyio.create_task_group() as group:
+            for _ in range(3):
+                group.start_soon(wait)
+            await anyio.wait_all_tasks_blocked()
+            assert woken == []
+            await world.ledger.obey([approve(1)])
+    assert [[root.name for root in published.roots] for published in woken] == [["p1"]] * 3
+
+
+async def test_whoever_is_behind_does_not_wait() -> None:
+    world = World(approved(1))
+    with anyio.fail_after(HANG_GUARD):
+        assert [root.name for root in (await world.ledger.wait_past(0)).roots] == ["p1"]
+
+
+async def test_what_narrows_takes_effect_before_it_is_saved() -> None:
+    world = World(approved(1), approved(2), approved(3))
+    seen: list[set[bytes]] = []
+    world.saver.look_around = lambda: seen.append(world.published())
+    await world.ledger.obey([deny(1)])
+    await world.ledger.observe([ProjectGone(path(2))])
+    await world.ledger.observe([sight(3, now=30)])
+    assert seen == [{path(2), path(3)}, {path(3)}, set()]
+
+
+@pytest.mark.parametrize("order", [deny(1), approve(2), replace(approve(1), access=Access.READ)])
+async def test_whoever_waits_for_news_has_had_its_turn_when_an_order_is_answered(
+    order: Order,
+) -> None:
+    world = World(approved(1), project(2))
+    before = world.ledger.revision
+    woken: list[int] = []
+
+    async def wait() -> None:
+        woken.append((await world.ledger.news_past(before)).revision)
+
+    with anyio.fail_after(HANG_GUARD):
+        async with anyio.create_task_group() as group:
+            for _ in range(50):
+                group.start_soon(wait)
+            await anyio.wait_all_tasks_blocked()
+            await world.ledger.obey([order])
+            assert woken == [before + 1] * 50
+
+
+async def test_what_widens_is_saved_before_it_takes_effect() -> None:
+    world = World(project(1), rules=[rule(Verdict.APPROVED, SOURCES + b"/p2")])
+    seen: list[set[bytes]] = []
+    world.saver.look_around = lambda: seen.append(world.published())
+    world.disk.folders[path(2)] = identity(2)
+    await world.ledger.obey([approve(1)])
+    await world.ledger.observe([sight(2)])
+    assert seen == [set(), {path(1)}]
+    assert await world.told() == {path(1), path(2)}
+
+
+async def test_a_replaced_root_of_a_rule_is_not_published_until_its_new_grant_is_saved() -> None:
+    world = World(granted(1), rules=[rule(Verdict.APPROVED)])
+    seen: list[set[bytes]] = []
+    world.saver.look_around = lambda: seen.append(world.published())
+    world.disk.folders[path(1)] = identity(10)
+    assert await world.told() == {path(1)}
+    assert seen == [set()]
+    assert [change.verb for change in world.saver.batches[-1]] == ["lapsed", "granted"]
+
+
+@pytest.mark.parametrize(
+    ("order", "told"),
+    [(approve(2), {path(1), path(2)}), (deny(1), set())],
+    ids=["widen", "narrow"],
+)
+async def test_a_caller_that_is_cancelled_leaves_store_and_memory_in_agreement(
+    order: Order, told: set[bytes]
+) -> None:
+    world = World(approved(1), project(2))
+    with anyio.fail_after(HANG_GUARD):
+        async with anyio.create_task_group() as group:
+            with world.saver.held_up() as busy:
+                group.start_soon(world.ledger.obey, [order])
+                await busy.wait()
+                group.cancel_scope.cancel()
+    assert await world.told() == told
+    assert world.is_kept()
+
+
+@pytest.mark.parametrize("order", [approve(2), deny(1)], ids=["widen", "narrow"])
+async def test_a_caller_that_is_cancelled_just_before_the_write_leaves_nothing_half_done(
+    order: Order,
+) -> None:
+    world = World(approved(1), project(2))
+    with anyio.CancelScope() as caller:
+
+        def cancel() -> datetime:
+            caller.cancel()
+            return NOON
+
+        world.ledger._now = cancel
+        await world.ledger.obey([order])
+    assert world.is_kept()
+    assert world.ledger.unsaved == 0
+    assert await world.told() in ({path(1), path(2)}, set())
+
+
+async def test_a_caller_that_is_cancelled_while_it_waits_for_another_did_nothing() -> None:
+    world = World(project(1), project(2))
+    with anyio.fail_after(HANG_GUARD):
+        async with anyio.create_task_group() as others:
+            with world.saver.held_up() as busy:
+                others.start_soon(world.ledger.obey, [approve(1)])
+                await busy.wait()
+                async with anyio.create_task_group() as group:
+                    group.start_soon(world.ledger.obey, [approve(2)])
+                    await anyio.wait_all_tasks_blocked()
+                    group.cancel_scope.cancel()
+    assert await world.told() == {path(1)}
+    assert world.is_kept()
+
+
+async def test_a_folder_that_was_replaced_is_out_of_the_very_next_answer() -> None:
+    world = World(approved(1), approved(2))
+    world.disk.folders[path(1)] = identity(10)
+    assert await world.told() == {path(2)}
+    del world.disk.folders[path(2)]
+    with anyio.fail_after(HANG_GUARD):
+        assert (await world.ledger.wait_past(0)).roots == ()
+    world.disk.folders[path(1)] = identity(1)
+    assert await world.told() == set(), "the first directory came back: a person must look at it"
+
+
+async def test_what_was_published_while_a_doubt_was_taken_in_is_verified_too() -> None:
+    world = World(approved(1), project(2))
+    told: list[set[bytes]] = []
+
+    async def ask() -> None:
+        told.append(await world.told())
+
+    with anyio.fail_after(HANG_GUARD):
+        async with anyio.create_task_group() as group:
+            with world.saver.held_up() as busy:
+                group.start_soon(world.ledger.obey, [approve(2)])
+                await busy.wait()
+                del world.disk.folders[path(1)]
+                group.start_soon(ask)
+                await anyio.wait_all_tasks_blocked()
+                world.disk.folders[path(2)] = identity(20)
+    assert told == [set()]
+
+
+async def test_the_answer_without_a_lost_root_waits_for_no_disk_and_looks_once() -> None:
+    world = World(approved(1), approved(2))
+    del world.disk.folders[path(1)]
+    with anyio.fail_after(HANG_GUARD):
+        async with anyio.create_task_group() as group:
+            with world.saver.held_up() as busy:
+                group.start_soon(world.ledger.observe, [sight(3)])
+                await busy.wait()
+                assert await world.told() == {path(2)}
+    assert len(world.disk.asked) == 1
+    assert not world.is_kept()
+    await world.ledger.save_now()
+    assert world.is_kept()
+
+
+async def test_no_approval_overtakes_what_took_effect_before_it() -> None:
+    world = World(approved(1), project(2))
+    del world.disk.folders[path(1)]
+    assert await world.told() == set()
+    assert world.saver.batches == []
+    await world.ledger.obey([approve(2)])
+    (batch,) = world.saver.batches
+    assert [change.path for change in batch if isinstance(change, ProjectChange)] == [
+        path(1),
+        path(2),
+    ]
+
+
+async def test_whoever_reads_the_store_finds_all_that_took_effect() -> None:
+    world = World(approved(1))
+    world.disk.folders[path(1)] = identity(10)
+    assert await world.told() == set()
+    assert await world.ledger.undisturbed(world.is_kept) is True
+
+
+async def test_what_takes_effect_is_written_behind() -> None:
+    world = World(approved(1))
+    async with saving_again(world.ledger):
+        with anyio.fail_after(HANG_GUARD):
+            saved = world.ledger.next_save()
+            await world.ledger.take_in([ProjectGone(path(1))])
+            await saved.wait()
+    assert world.is_kept()
+    assert world.ledger.unsaved == 0
+
+
+async def test_a_sighting_that_tells_nothing_new_is_no_doubt() -> None:
+    world = World(approved(1))
+    revision = world.ledger.revision
+    world.disk.says = [sight(1)]
+    assert await world.told() == {path(1)}
+    assert world.ledger.revision == revision
+    assert world.saver.batches == []
+
+
+async def test_what_was_replaced_since_it_was_shown_is_not_approved() -> None:
+    world = World(approved(1), project(2))
+    world.disk.folders[path(2)] = identity(20)
+    revision = world.ledger.revision
+    with pytest.raises(IdentityChanged):
+        await world.ledger.obey([approve(2)])
+    assert world.ledger.revision == revision
+    assert world.verdict(path(2)) is Verdict.PENDING
+    assert world.disk.asked == [], "whoever is asked about a part alone forgets the others"
+
+
+@pytest.mark.parametrize("first", [approve(1), deny(1)])
+async def test_an_order_that_was_overtaken_is_not_carried_out(first: Order) -> None:
+    world = World(project(1))
+    seen = world.ledger.catalog.projects[path(1)]
+    await world.ledger.obey([first])
+    before = world.ledger.catalog
+    with pytest.raises(Conflict):
+        await world.ledger.obey([approve(1, name="other")], seen=[seen])
+    assert world.ledger.catalog is before
+
+
+async def test_a_lapse_overtakes_no_order_and_stops_the_approval_of_what_lapsed() -> None:
+    world = World(approved(1))
+    seen = world.ledger.catalog.projects[path(1)]
+    await world.ledger.observe([sight(1, now=10)])
+    world.disk.folders[path(1)] = identity(10)
+    with pytest.raises(IdentityChanged):
+        await world.ledger.obey([replace(approve(1), tags=("x",))], seen=[seen])
+    await world.ledger.obey([deny(1)], seen=[seen])
+    assert world.verdict(path(1)) is Verdict.DENIED
+
+
+async def test_a_rehearsal_changes_nothing_and_tells_what_would_be() -> None:
+    world = World(project(1))
+    before = world.ledger.catalog
+    assert set(world.ledger.rehearse([approve(1)]).catalog.roots) == {path(1)}
+    assert world.ledger.catalog is before
+    assert world.saver.batches == []
+
+
+async def test_the_revision_grows_by_one_with_each_change_of_the_set_and_never_else() -> None:
+    world = World(approved(1), project(2))
+    ledger, first = world.ledger, world.ledger.revision
+    await ledger.obey([approve(2)])
+    assert ledger.revision == first + 1
+    await ledger.observe([sight(1), sight(2), sight(3)])
+    assert ledger.revision == first + 1
+    await ledger.obey([deny(3)])
+    assert ledger.revision == first + 1
+    await ledger.obey([Approve(path(1), identity(1), PERSON, "other", ("tag",))])
+    assert ledger.revision == first + 2
+    await ledger.obey([deny(1), deny(2)])
+    assert ledger.revision == first + 3
+    await ledger.obey([])
+    assert ledger.revision == first + 3
+
+
+def test_an_empty_set_has_the_first_revision_and_what_was_loaded_the_next() -> None:
+    assert World(project(1)).ledger.revision == 1
+    assert World(approved(1)).ledger.revision == 2
+
+
+async def test_what_was_approved_in_a_place_that_is_refused_now_lapses() -> None:
+    rules = [rule(Verdict.APPROVED, SOURCES)]
+    world = World(approved(1), granted(2), approved(3), denied(4), project(5), rules=rules)
+    refused = tuple(path(number) for number in (1, 2, 4, 5))
+    await world.ledger.set_places(PLACES._replace(refused=refused))
+    assert await world.told() == {path(3)}
+    for number in (1, 2):
+        ruling = world.ledger.catalog.projects[path(number)].ruling
+        assert (ruling.approves, ruling.lapse) == (False, Lapse(LapseReason.REFUSED_PLACE, NOON))
+    assert world.is_kept()
+    await world.ledger.observe([sight(1), sight(2)])  # also once the rule has seen them again
+    assert await world.told() == {path(3)}
+    with pytest.raises(RefusedPlace, match="the configuration refuses it"):
+        await world.ledger.obey([approve(1)])
+    await world.ledger.set_places(PLACES)
+    await world.ledger.obey([approve(1)])
+    assert await world.told() == {path(1), path(3)}
+
+
+async def test_places_that_are_refused_from_now_on_are_looked_for_under_other_names() -> None:
+    world = World(approved(1), approved(2))
+    world.disk.says = [ProjectUnsafe(path(1), LapseReason.REFUSED_PLACE)]
+    await world.ledger.set_places(PLACES._replace(refused=(b"/elsewhere",)))
+    assert world.published() == {path(2)}
+
+
+async def test_a_change_that_is_not_published_is_noticed_all_the_same() -> None:
+    world = World(project(1))
+    ledger, before, revision = world.ledger, world.ledger.catalog, world.ledger.revision
+    seen: list[object] = []
+
+    async def wait() -> None:
+        seen.append(await ledger.another(before))
+
+    with anyio.fail_after(HANG_GUARD):
+        async with anyio.create_task_group() as group:
+            group.start_soon(wait)
+            await anyio.wait_all_tasks_blocked()
+            assert seen == []
+            await ledger.obey([deny(1)])
+    assert seen == [ledger.catalog]
+    assert ledger.revision == revision

@@ -1,0 +1,225 @@
+"""The single writer under many callers at once, with a disk that refuses now and then."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+from random import Random
+
+import anyio
+import pytest
+
+from rootsd.core.catalog import Catalog
+from rootsd.core.errors import OrderRefused, RootsdError
+from rootsd.core.inputs import (
+    Approve,
+    Observation,
+    Order,
+    ProjectGone,
+    ProjectUnreachable,
+    ProjectUnsafe,
+    RemoveRule,
+)
+from rootsd.core.model import Access, Focus, LapseReason, PublishedRoot, Verdict
+from rootsd.state.ledger import Ledger
+from support.decisions import PERSON, identity, project
+from support.fakes import (
+    World,
+    add_rule,
+    at,
+    deny,
+    forget,
+    path,
+    saving_again,
+    sight,
+    until_kept,
+)
+from support.sizes import Sizes
+
+
+class _Owner:
+    """Does at random what can be done to its own projects, and knows what clients may be told.
+
+    Nobody else touches these, so what is to be told of them is certain between two steps.
+    """
+
+    def __init__(self, world: World, number: int, random: Random) -> None:
+        self.world = world
+        self.number = number
+        self.random = random
+        self.may_be_told = False
+        self.directory = number
+
+    async def live(self, steps: int) -> None:
+        for _ in range(steps):
+            await self.random.choice(
+                [self.look, self.replace, self.vanish, self.approve, self.approve, self.deny,
+                 self.forget, self.pause]
+            )()  # fmt: skip
+            told = await self.world.told()
+            assert (path(self.number) in told) is self.may_be_told
+
+    async def look(self) -> None:
+        there = self.world.disk.folders.setdefault(path(self.number), identity(self.directory))
+        known = self.world.ledger.catalog.projects.get(path(self.number))
+        decision = known.ruling.decision if known else None
+        held = decision is not None and decision.verdict is Verdict.APPROVED
+        await self.world.ledger.observe([sight(self.number, now=self.directory)])
+        self.may_be_told = held and decision is not None and decision.identity == there
+
+    async def replace(self) -> None:
+        self.directory += 1000
+        self.world.disk.folders[path(self.number)] = identity(self.directory)
+        self.may_be_told = False
+        if self.random.random() < 0.5:
+            await self.look()
+
+    async def vanish(self) -> None:
+        self.world.disk.folders.pop(path(self.number), None)
+        self.may_be_told = False
+        if self.random.random() < 0.5:
+            await self.world.ledger.observe([ProjectGone(path(self.number))])
+
+    async def approve(self) -> None:
+        order = Approve(path(self.number), identity(self.directory), PERSON)
+        try:
+            await self.world.ledger.obey([order])
+        except RootsdError:
+            return
+        self.may_be_told = True
+
+    async def deny(self) -> None:
+        try:
+            await self.world.ledger.obey([deny(self.number)])
+        except OrderRefused:
+            return
+        self.may_be_told = False
+
+    async def forget(self) -> None:
+        try:
+            await self.world.ledger.obey([forget(self.number)])
+        except RootsdError:
+            return
+        self.may_be_told = False
+
+    async def pause(self) -> None:
+        await self.world.ledger.observe([])
+
+
+def recorded_sets(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> list[dict[bytes, PublishedRoot]]:
+    """Every published set from now on, each compared with a catalogue judged from nothing."""
+    sets = [dict(world.ledger.catalog.roots)]
+    publish = world.ledger._publish
+
+    def record(roots: tuple[PublishedRoot, ...], focus: Focus) -> None:
+        revision = world.ledger.revision
+        publish(roots, focus)
+        assert world.ledger.revision == revision + 1
+        catalog = world.ledger.catalog
+        anew = Catalog.of(
+            catalog.projects.values(), catalog.rules, catalog.places, catalog.next_rule
+        )
+        assert roots == anew.in_order
+        sets.append({root.path: root for root in roots})
+
+    monkeypatch.setattr(world.ledger, "_publish", record)
+    return sets
+
+
+@pytest.mark.parametrize("seed", range(5))
+async def test_in_a_storm_each_client_is_told_just_what_is_approved_at_that_moment(
+    seed: int, sizes: Sizes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps = sizes.pick(test=60, check=600, soak=10_000)
+    random = Random(seed)  # noqa: S311 - a storm that comes again with its seed
+    world = World()
+    sets = recorded_sets(world, monkeypatch)
+
+    async def be_moody() -> None:
+        while True:
+            world.saver.refusing = random.random() < 0.3
+            await world.ledger.observe([sight(99, now=random.randrange(10**6))])
+            await world.ledger.save_now()
+
+    async with saving_again(world.ledger), anyio.create_task_group() as group:
+        group.start_soon(be_moody)
+        async with anyio.create_task_group() as owners:
+            for number in range(8):
+                owners.start_soon(_Owner(world, number, random).live, steps)
+        group.cancel_scope.cancel()
+    world.saver.refusing = False
+    await world.ledger.save_now()
+    assert world.is_kept()
+    assert_each_differs_from_the_one_before(sets)
+    assert len(sets) > 10
+
+
+@pytest.mark.parametrize("seed", range(5))
+async def test_in_a_storm_below_rules_and_denials_the_set_is_what_a_fresh_judgement_gives(
+    seed: int, sizes: Sizes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rounds = sizes.pick(test=150, check=1_500, soak=20_000)
+    random = Random(seed)  # noqa: S311 - a storm that comes again with its seed
+    inside = [at(path(1) + b"/in", project(11)), at(path(1) + b"/in/most", project(12))]
+    world = World(project(1), project(2), *inside)
+    sets = recorded_sets(world, monkeypatch)
+
+    async def order_at_random() -> None:
+        for _ in range(rounds):
+            world.saver.refusing = random.random() < 0.3
+            try:
+                await world.ledger.obey([random_order(random, world.ledger)])
+            except RootsdError:
+                continue
+
+    async def observe_at_random() -> None:
+        for _ in range(rounds):
+            known = random.choice([project(1), project(2), *inside])
+            seen = replace(sight(1, now=random.choice([1, 1, 1, 2])), path=known.path)
+            unsafe = ProjectUnsafe(known.path, LapseReason.EXPOSED)
+            others: list[Observation] = [
+                ProjectGone(known.path),
+                ProjectUnreachable(known.path),
+                unsafe,
+            ]
+            world.disk.folders[known.path] = identity(1)
+            await world.ledger.observe([seen, *random.choices(others, k=random.choice([0, 0, 1]))])
+
+    async with saving_again(world.ledger):
+        async with anyio.create_task_group() as group:
+            group.start_soon(order_at_random)
+            group.start_soon(order_at_random)
+            group.start_soon(observe_at_random)
+        world.saver.refusing = False
+        await until_kept(world)
+    assert world.is_kept()
+    assert_each_differs_from_the_one_before(sets)
+    assert len(sets) > 5
+
+
+def random_order(random: Random, ledger: Ledger) -> Order:
+    """An order on what is known or might be."""
+    catalog = ledger.catalog
+    known = random.choice(list(catalog.projects.values()) or [project(1)])
+    rule_number = random.choice([known_rule.number for known_rule in catalog.rules] or [1])
+    approval = Approve(known.path, known.sighting.identity, PERSON)
+    orders: Sequence[Order] = (
+        approval,
+        approval,
+        replace(approval, access=Access.READ),
+        replace(deny(1), path=known.path),
+        replace(forget(1), path=known.path),
+        replace(forget(1), path=known.path),
+        add_rule(random.choice([Verdict.APPROVED, Verdict.DENIED]), known.path),
+        RemoveRule(rule_number, PERSON),
+        RemoveRule(rule_number, PERSON),
+    )
+    return random.choice(orders)
+
+
+def assert_each_differs_from_the_one_before(sets: Sequence[dict[bytes, PublishedRoot]]) -> None:
+    for before, after in pairwise(sets):
+        assert before != after

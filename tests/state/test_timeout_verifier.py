@@ -1,0 +1,178 @@
+"""Roots on a file system that does not answer are out of reach, and nobody waits for them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import anyio
+import pytest
+
+from rootsd.core.inputs import Observation, ProjectGone, ProjectObserved, ProjectUnreachable
+from rootsd.core.model import GitEntry, Identity, IncompleteReason, ProjectKind
+from rootsd.state.timeout_verifier import TimeoutVerifier
+from support.fakes import HANG_GUARD
+from support.repos import raw
+from support.until import until
+from support.world import identity
+
+NEAR, FAR, OTHER = b"/home/ann/one", b"/net/two", b"/remote/three"
+ROOTS = {path: identity(number) for number, path in enumerate((NEAR, FAR, OTHER))}
+POINTS = (b"/net", b"/remote")
+
+
+class Disk:
+    """Folders that are there or not, on file systems that answer or not."""
+
+    def __init__(self) -> None:
+        self.gone: set[bytes] = set()
+        self.silent: set[bytes] = set()
+        self.answers = threading.Event()
+        self.looked: list[tuple[bytes, bool]] = []
+        self.made = 0
+
+    def make(self) -> _Looker:
+        self.made += 1
+        return _Looker(self)
+
+
+class _Looker:
+    def __init__(self, disk: Disk) -> None:
+        self._disk = disk
+        self.looks = 0
+
+    def verify(self, roots: Mapping[bytes, Identity]) -> list[Observation]:
+        is_main = threading.current_thread() is threading.main_thread()
+        for path in roots:
+            self.looks += 1
+            self._disk.looked.append((path, is_main))
+            if path in self._disk.silent:
+                assert self._disk.answers.wait(HANG_GUARD)
+        return [ProjectGone(path) for path in roots if path in self._disk.gone]
+
+    def verify_more(self, roots: Mapping[bytes, Identity]) -> list[Observation]:
+        return self.verify(roots)
+
+
+@pytest.fixture
+async def disk() -> AsyncIterator[Disk]:
+    disk = Disk()
+    yield disk
+    disk.answers.set()
+
+
+def _patience(
+    disk: Disk, doubted: list[bytes] | None = None, patience_s: float = HANG_GUARD
+) -> TimeoutVerifier:
+    def doubt(paths: Sequence[bytes]) -> None:
+        if doubted is not None:
+            doubted.extend(paths)
+
+    return TimeoutVerifier(disk.make, lambda: POINTS, doubt, patience_s)
+
+
+async def test_only_what_is_near_is_looked_at_on_the_loop(disk: Disk) -> None:
+    patience = _patience(disk)
+    assert await patience.verify(ROOTS) == []
+    assert sorted(disk.looked) == [(NEAR, True), (FAR, False), (OTHER, False)]
+    made = disk.made
+    assert await patience.verify_more(ROOTS) == []
+    assert disk.made == made, "what they remember is kept"
+
+
+async def test_a_root_whose_git_file_leads_far_is_looked_at_from_afar(
+    disk: Disk, tmp_path: Path
+) -> None:
+    near, far = (tmp_path / name for name in ("near", "far"))
+    for folder, target in ((near, tmp_path / "main"), (far, "/net/main")):
+        folder.mkdir()
+        (folder / ".git").write_text(f"gitdir: {target}/.git/worktrees/x\n")
+    linked = replace(identity(1), git=GitEntry.FILE)
+    patience = _patience(disk, patience_s=0.02)
+    disk.silent.add(raw(far))
+    with anyio.fail_after(HANG_GUARD):
+        told = await patience.verify({raw(near): linked, raw(far): linked})
+    assert told == [ProjectUnreachable(raw(far))]
+    until(lambda: len(disk.looked) > 1)
+    assert sorted(disk.looked) == [(raw(far), False), (raw(near), True)]
+
+
+async def test_without_remote_file_systems_nothing_leaves_the_loop(disk: Disk) -> None:
+    patience = TimeoutVerifier(disk.make, tuple, lambda _paths: None)
+    assert await patience.verify(ROOTS) == []
+    assert all(is_main for _, is_main in disk.looked)
+
+
+async def test_who_does_not_answer_is_out_of_reach_until_it_does(disk: Disk) -> None:
+    doubted: list[bytes] = []
+    patience = _patience(disk, doubted, patience_s=0.02)
+    disk.silent.add(FAR)
+    roots = {path: ROOTS[path] for path in (NEAR, FAR)}
+    with anyio.fail_after(HANG_GUARD):
+        assert await patience.verify(roots) == [ProjectUnreachable(FAR)]
+        assert await patience.verify_more(roots) == [ProjectUnreachable(FAR)]
+    assert doubted == [FAR, FAR]
+    asked = until(lambda: [path for path, _ in disk.looked if path == FAR])
+    assert asked == [FAR], "it is not asked again meanwhile"
+    disk.silent.clear()
+    disk.answers.set()
+    for thread in threading.enumerate():
+        if thread.name == "verify":
+            thread.join(HANG_GUARD)
+    with anyio.fail_after(HANG_GUARD):
+        while await patience.verify(ROOTS):
+            pass  # its patience is short, and the machine may be busy
+
+
+async def test_what_is_slow_and_goes_on_is_waited_for(disk: Disk) -> None:
+    """Many folders that take a while each are no reason to give up."""
+
+    class Slow(_Looker):
+        asked = 0
+
+        @property
+        def looks(self) -> int:
+            """Goes on each time somebody asks, and ends when it was asked for the tenth time."""
+            self.asked += 1
+            if self.asked == 10:
+                disk.answers.set()
+            return self.asked
+
+        @looks.setter
+        def looks(self, value: int) -> None:
+            """Counted above."""
+
+    disk.silent.add(FAR)
+    patience = TimeoutVerifier(lambda: Slow(disk), lambda: POINTS, lambda _: None, patience_s=0.02)
+    with anyio.fail_after(HANG_GUARD):
+        assert await patience.verify({FAR: ROOTS[FAR]}) == []
+
+
+async def test_whoever_reported_what_is_gone_has_to_look_again(disk: Disk) -> None:
+    doubted: list[bytes] = []
+    patience = _patience(disk, doubted)
+    disk.gone |= {NEAR, OTHER}
+    assert await patience.verify(ROOTS) == [ProjectGone(NEAR), ProjectGone(OTHER)]
+    assert doubted == [NEAR, OTHER]
+
+
+async def test_of_a_worktree_without_its_git_data_discovery_tells_when_they_return() -> None:
+    seen = {
+        path: ProjectObserved(path, ProjectKind.GIT, identity(1), incomplete)
+        for path, incomplete in ((NEAR, IncompleteReason.NO_GIT_DIR), (OTHER, None))
+    }
+
+    class Looks:
+        looks = 0
+
+        def verify(self, roots: Mapping[bytes, Identity]) -> list[Observation]:
+            return [seen[path] for path in roots]
+
+        verify_more = verify
+
+    doubted: list[bytes] = []
+    patience = TimeoutVerifier(Looks, tuple, doubted.extend)
+    assert await patience.verify({path: identity(1) for path in seen}) == [*seen.values()]
+    assert doubted == [NEAR]

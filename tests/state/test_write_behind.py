@@ -1,0 +1,90 @@
+"""What took effect before it was on the disk is written later, in order, and once."""
+
+from __future__ import annotations
+
+import anyio
+import pytest
+
+from rootsd.core.changes import ChangeVerb, ProjectChange
+from rootsd.state.write_behind import WriteBehindQueue
+from support.decisions import NOON, project
+from support.fakes import HANG_GUARD, DiskRefuses, FakeSaver, path
+
+
+def change(number: int) -> ProjectChange:
+    """Project `number` was found."""
+    return ProjectChange(path(number), None, project(number), ChangeVerb.OBSERVED)
+
+
+async def test_what_waits_is_written_before_what_is_written_now() -> None:
+    saver = FakeSaver()
+    backlog = WriteBehindQueue(saver, lambda: NOON)
+    backlog.put([change(1)])
+    backlog.put([change(2)])
+    assert saver.batches == []
+    assert len(backlog) == 2
+    await backlog.write([change(3)])
+    assert saver.batches == [(change(1), change(2), change(3))]
+    await backlog.write()
+    assert len(saver.batches) == 1, "nothing waits, so nothing is written"
+    assert len(backlog) == 0
+
+
+async def test_what_the_disk_refuses_goes_on_to_wait_but_for_what_was_to_be_written_now() -> None:
+    saver = FakeSaver()
+    backlog = WriteBehindQueue(saver, lambda: NOON)
+    backlog.put([change(1)])
+    saver.refusing = True
+    with pytest.raises(DiskRefuses):
+        await backlog.write([change(2)])
+    assert backlog.is_refused
+    saver.refusing, saved = False, backlog.next_save()
+    await backlog.write()
+    assert saver.batches == [(change(1),)]
+    assert not backlog.is_refused
+    assert saved.is_set()
+
+
+async def test_what_comes_while_something_is_written_is_left_to_the_next() -> None:
+    saver = FakeSaver()
+    backlog = WriteBehindQueue(saver, lambda: NOON)
+    backlog.put([change(1)])
+    with anyio.fail_after(HANG_GUARD):
+        async with anyio.create_task_group() as group:
+            with saver.held_up() as busy:
+                group.start_soon(backlog.write)
+                await busy.wait()
+                backlog.put([change(2)])
+                group.start_soon(backlog.write, [change(3)])
+                await anyio.wait_all_tasks_blocked()
+    assert saver.batches == [(change(1),), (change(2), change(3))]
+
+
+async def test_a_write_is_not_broken_off_and_nothing_is_written_twice() -> None:
+    saver = FakeSaver()
+    backlog = WriteBehindQueue(saver, lambda: NOON)
+    backlog.put([change(1)])
+    with anyio.fail_after(HANG_GUARD):
+        async with anyio.create_task_group() as group:
+            with saver.held_up() as busy:
+                group.start_soon(backlog.write)
+                await busy.wait()
+                group.cancel_scope.cancel()
+    await backlog.write()
+    assert saver.batches == [(change(1),)]
+
+
+async def test_whoever_uses_the_store_has_it_alone() -> None:
+    saver = FakeSaver()
+    backlog = WriteBehindQueue(saver, lambda: NOON)
+    backlog.put([change(1)])
+    seen: list[int] = []
+    with anyio.fail_after(HANG_GUARD):
+        async with anyio.create_task_group() as group:
+            with saver.held_up() as busy:
+                group.start_soon(backlog.write)
+                await busy.wait()
+                group.start_soon(backlog.undisturbed, lambda: seen.append(len(saver.batches)))
+                await anyio.wait_all_tasks_blocked()
+                assert seen == []
+    assert seen == [1]

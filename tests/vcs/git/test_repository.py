@@ -1,0 +1,268 @@
+"""Where `.git` leads and how far along a repository is, on real and on broken repositories."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from rootsd.core.model import ProjectKind
+from rootsd.vcs.base import Stage
+from rootsd.vcs.folder import OpenProject
+from rootsd.vcs.git.repository import GitDirs, find_git_dirs, git_dir_links_back, git_stage, is_git
+from support.repos import fake_repository, git, make_repository, raw
+
+
+def _place(path: Path) -> GitDirs:
+    place = find_git_dirs(raw(path))
+    assert place is not None
+    return place
+
+
+def _stage(path: Path, kind: ProjectKind = ProjectKind.GIT) -> Stage | None:
+    with OpenProject(raw(path)) as look:
+        repository = look.git(kind)
+        assert repository is not None
+        return git_stage(repository)
+
+
+def test_a_clone_is_whole(tmp_path: Path) -> None:
+    make_repository(tmp_path / "up")
+    git("clone", tmp_path / "up", tmp_path / "one")
+    assert _place(tmp_path / "one").kind is ProjectKind.GIT
+    assert _stage(tmp_path / "one") is None
+
+
+def test_packed_detached_and_linked_heads_resolve(tmp_path: Path) -> None:
+    repository = make_repository(tmp_path / "one")
+    git("pack-refs", "--all", cwd=repository)
+    assert _stage(repository) is None
+    git("checkout", "--detach", cwd=repository)
+    assert _stage(repository) is None
+    (repository / ".git" / "HEAD").unlink()
+    (repository / ".git" / "HEAD").symlink_to("refs/heads/main")
+    assert _stage(repository) is None
+
+
+def test_a_repository_with_a_reftable_is_whole_once_it_lists_a_table(tmp_path: Path) -> None:
+    """As git's reftable documentation lays it out: HEAD itself names no branch."""
+    repository = make_repository(tmp_path / "one")
+    data = repository / ".git"
+    shutil.rmtree(data / "refs")
+    (data / "refs").mkdir()
+    (data / "refs" / "heads").write_text("this repository uses the reftable format\n")
+    (data / "HEAD").write_text("ref: refs/heads/.invalid\n")
+    (data / "reftable").mkdir()
+    (data / "reftable" / "tables.list").touch()
+    assert _stage(repository) is not None
+    (data / "reftable" / "tables.list").write_text("0x000000000001-0x000000000002-5f3.ref\n")
+    assert _stage(repository) is None
+
+
+def test_a_worktree_names_its_main_checkout(tmp_path: Path) -> None:
+    main = make_repository(tmp_path / "main")
+    git("worktree", "add", tmp_path / "tree", cwd=main)
+    place = _place(tmp_path / "tree")
+    assert place.kind is ProjectKind.GIT_WORKTREE
+    assert place.main_checkout == raw(main)
+    assert _stage(tmp_path / "tree") is None
+
+
+def test_a_worktree_of_a_bare_repository_belongs_to_it(tmp_path: Path) -> None:
+    make_repository(tmp_path / "up")
+    git("clone", "--bare", tmp_path / "up", tmp_path / "bare.git")
+    git("worktree", "add", tmp_path / "tree", cwd=tmp_path / "bare.git")
+    assert _place(tmp_path / "tree").main_checkout == raw(tmp_path / "bare.git")
+
+
+def test_a_worktree_that_is_not_answered_belongs_to_nobody(tmp_path: Path) -> None:
+    main = make_repository(tmp_path / "main")
+    git("worktree", "add", tmp_path / "tree", cwd=main)
+    shutil.copytree(tmp_path / "tree", tmp_path / "impostor")
+    assert _place(tmp_path / "impostor").main_checkout is None
+
+
+def test_data_elsewhere_link_back_where_a_worktree_or_a_submodule_has_them(
+    tmp_path: Path,
+) -> None:
+    main = make_repository(tmp_path / "main")
+    git("worktree", "add", tmp_path / "tree", cwd=main)
+    git("submodule", "add", main, "sub", cwd=make_repository(tmp_path / "super"))
+    for folder in (main, tmp_path / "tree", tmp_path / "super" / "sub"):
+        assert git_dir_links_back(_place(folder))
+    for claims, theirs in (
+        ("impostor", main / ".git"),
+        ("tree-impostor", main / ".git" / "worktrees" / "tree"),
+        ("sub-impostor", tmp_path / "super" / ".git" / "modules" / "sub"),
+    ):
+        (tmp_path / claims).mkdir()
+        (tmp_path / claims / ".git").write_text(f"gitdir: {theirs}\n")
+        assert not git_dir_links_back(_place(tmp_path / claims))
+
+
+def test_a_separate_git_dir_links_back_where_it_was_told_to(tmp_path: Path) -> None:
+    git("init", f"--separate-git-dir={tmp_path / 'data'}", tmp_path / "work")
+    assert not git_dir_links_back(_place(tmp_path / "work"))
+    git("config", "core.worktree", tmp_path / "work", cwd=tmp_path / "work")
+    assert git_dir_links_back(_place(tmp_path / "work"))
+
+
+def test_an_admin_folder_outside_the_main_repository_proves_nothing(tmp_path: Path) -> None:
+    main = make_repository(tmp_path / "main")
+    evil = tmp_path / "evil"
+    (evil / "admin").mkdir(parents=True)
+    (evil / "admin" / "commondir").write_bytes(raw(main / ".git"))
+    (evil / "admin" / "gitdir").write_bytes(raw(evil / ".git"))
+    (evil / "admin" / "HEAD").write_text("ref: refs/heads/main\n")
+    (evil / ".git").write_bytes(b"gitdir: " + raw(evil / "admin"))
+    assert _place(evil).main_checkout is None
+
+
+def test_a_submodule_is_known_by_where_its_data_lie(tmp_path: Path) -> None:
+    make_repository(tmp_path / "up")
+    main = make_repository(tmp_path / "main")
+    git("submodule", "add", tmp_path / "up", "libs/up", cwd=main)
+    assert _place(main / "libs" / "up").kind is ProjectKind.GIT_SUBMODULE
+    assert _stage(main / "libs" / "up") is None
+
+
+def test_data_kept_elsewhere_make_a_plain_repository(tmp_path: Path) -> None:
+    make_repository(tmp_path / "up")
+    separate = f"--separate-git-dir={tmp_path / 'data'}"
+    git("clone", separate, tmp_path / "up", tmp_path / "one")
+    assert _place(tmp_path / "one").kind is ProjectKind.GIT
+    assert _stage(tmp_path / "one") is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [b"", b"gitdir: /nowhere/at/all", b"garbage", b"gitdir: \0", b"gitdir: " + b"x" * 10_000],
+)
+def test_a_git_file_that_leads_nowhere(tmp_path: Path, text: bytes) -> None:
+    (tmp_path / ".git").write_bytes(text)
+    assert find_git_dirs(raw(tmp_path)) is None
+
+
+def test_a_git_file_that_is_a_fifo_or_a_link_leads_nowhere(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    os.mkfifo(tmp_path / "a" / ".git")
+    repository = make_repository(tmp_path / "one")
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / ".git").symlink_to(repository / ".git")
+    assert find_git_dirs(raw(tmp_path / "a")) is None
+    assert find_git_dirs(raw(tmp_path / "b")) is None
+
+
+def test_fifos_in_a_repository_do_not_hang(tmp_path: Path) -> None:
+    for name in ("HEAD", "config", "packed-refs", "index"):
+        repository = make_repository(tmp_path / name)
+        (repository / ".git" / name).unlink(missing_ok=True)
+        os.mkfifo(repository / ".git" / name)
+        assert _stage(repository) is (Stage.NO_HEAD if name == "HEAD" else None)
+
+
+def test_an_empty_git_folder_has_no_head(tmp_path: Path) -> None:
+    (tmp_path / "one" / ".git").mkdir(parents=True)
+    assert _stage(tmp_path / "one") is Stage.NO_HEAD
+
+
+@pytest.mark.parametrize("head", [b"ref: refs/../../etc", b"ref: /etc/passwd", b"ref: x\0y"])
+def test_a_head_that_points_outside_does_not_resolve(tmp_path: Path, head: bytes) -> None:
+    repository = make_repository(tmp_path / "one")
+    (repository / ".git" / "HEAD").write_bytes(head)
+    assert _stage(repository) is Stage.STAGED_UNBORN
+
+
+def test_a_lock_on_a_whole_repository_is_one_in_use(tmp_path: Path) -> None:
+    repository = make_repository(tmp_path / "one")
+    (repository / ".git" / "index.lock").touch()
+    assert _stage(repository) is Stage.IN_USE
+
+
+def test_a_lock_without_an_index_is_a_checkout(tmp_path: Path) -> None:
+    repository = make_repository(tmp_path / "one")
+    (repository / ".git" / "index").rename(repository / ".git" / "index.lock")
+    assert _stage(repository) is Stage.CHECKOUT_LOCKED
+    (repository / ".git" / "refs" / "heads" / "main").unlink()
+    assert _stage(repository) is Stage.LOCKED
+
+
+def test_files_without_an_index_and_nothing_checked_out(tmp_path: Path) -> None:
+    repository = make_repository(tmp_path / "up")
+    git("clone", "-n", repository, tmp_path / "one")
+    assert _stage(tmp_path / "one") is Stage.NOT_CHECKED_OUT
+    (tmp_path / "one" / "file").touch()
+    assert _stage(tmp_path / "one") is Stage.FILES_BEFORE_INDEX
+
+
+def test_a_pack_being_written(tmp_path: Path) -> None:
+    git("init", tmp_path / "one")
+    pack = tmp_path / "one" / ".git" / "objects" / "pack"
+    (pack / "tmp_pack_x").touch()
+    assert _stage(tmp_path / "one") is Stage.FETCHING
+
+
+def test_what_a_killed_fetch_left_does_not_make_an_old_repository_unfinished(
+    tmp_path: Path,
+) -> None:
+    repository = make_repository(tmp_path / "one")
+    pack = repository / ".git" / "objects" / "pack"
+    (pack / "tmp_pack_x").touch()
+    (pack / "pack-1.keep").write_bytes(b"fetch-pack 4194304 on " + os.uname().nodename.encode())
+    assert _stage(repository) is None
+
+
+@pytest.mark.parametrize(("pid", "stage"), [
+    pytest.param(os.getpid(), Stage.KEPT_BY_LIVE, id="this process"),
+    (4_194_304, Stage.KEPT_BY_DEAD),
+    (10**30, Stage.KEPT_BY_DEAD),
+])  # fmt: skip
+def test_a_kept_pack_tells_by_its_process(tmp_path: Path, pid: int, stage: Stage) -> None:
+    git("init", tmp_path / "one")
+    keep = tmp_path / "one" / ".git" / "objects" / "pack" / "pack-1.keep"
+    keep.write_text(f"fetch-pack {pid} on {os.uname().nodename}")
+    assert _stage(tmp_path / "one") is stage
+
+
+def test_unborn_states(tmp_path: Path) -> None:
+    one = tmp_path / "one"
+    git("init", one)
+    assert _stage(one) is Stage.UNBORN
+    git("config", "remote.origin.url", "file:///none", cwd=one)
+    assert _stage(one) is Stage.CONNECTING
+    git("config", "remote.origin.fetch", "+refs/heads/*:refs/remotes/origin/*", cwd=one)
+    assert _stage(one) is Stage.NEGOTIATING
+    (one / "file").touch()
+    assert _stage(one) is Stage.REMOTE_ALONE
+    git("add", ".", cwd=one)
+    assert _stage(one) is Stage.STAGED_UNBORN
+
+
+def test_git_kinds() -> None:
+    assert is_git(ProjectKind.GIT_BARE)
+    assert not is_git(ProjectKind.JJ)
+
+
+def test_the_clone_of_an_empty_repository_is_whole(tmp_path: Path) -> None:
+    git("init", tmp_path / "up")
+    git("clone", tmp_path / "up", tmp_path / "one")
+    assert _stage(tmp_path / "one") is None
+
+
+def test_a_bare_repository_needs_no_index(tmp_path: Path) -> None:
+    make_repository(tmp_path / "up")
+    git("clone", "--bare", tmp_path / "up", tmp_path / "bare.git")
+    assert _stage(tmp_path / "bare.git", ProjectKind.GIT_BARE) is None
+
+
+def test_a_worktree_being_added(tmp_path: Path) -> None:
+    main = make_repository(tmp_path / "main")
+    git("worktree", "add", tmp_path / "tree", cwd=main)
+    (main / ".git" / "worktrees" / "tree" / "locked").write_text("initializing")
+    assert _stage(tmp_path / "tree") is Stage.WORKTREE_STARTING
+
+
+def test_the_fake_used_by_other_tests_is_whole(tmp_path: Path) -> None:
+    assert _stage(fake_repository(tmp_path / "one")) is None

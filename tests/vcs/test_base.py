@@ -1,0 +1,17 @@
+"""Each stage says how long it must be quiet, and what that means then."""
+
+from __future__ import annotations
+
+from rootsd.vcs.base import Stage
+
+
+def test_every_stage_has_an_end() -> None:
+    for stage in Stage:
+        wait = stage.wait
+        assert 0 < wait.again_s <= wait.quiet_s <= 60
+        assert wait.patience_s is None or wait.patience_s > wait.quiet_s
+
+
+def test_only_states_that_are_final_on_the_disk_lose_patience_with_processes() -> None:
+    impatient = {stage for stage in Stage if stage.wait.patience_s is not None}
+    assert impatient == {Stage.UNBORN, Stage.STAGED_UNBORN, Stage.PROJECT_FILE}

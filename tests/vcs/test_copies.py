@@ -1,0 +1,241 @@
+"""A copy of a repository is whole when everything that it names is there."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from rootsd.core.model import IncompleteReason, ProjectKind
+from rootsd.disk.reader import OpenFolder
+from rootsd.vcs.copies import interrupted_copy, is_complete_copy, missing_content
+from rootsd.vcs.folder import OpenProject
+from support.refusing import refuse_to_open
+from support.repos import git, make_repository, raw
+from support.ways import Origins
+
+CUT, PARTLY = IncompleteReason.INTERRUPTED, IncompleteReason.NOT_CHECKED_OUT
+
+
+def _lacks(path: Path, kind: ProjectKind = ProjectKind.GIT) -> IncompleteReason | None:
+    with OpenProject(raw(path)) as look:
+        return missing_content(look, kind)
+
+
+def _broken_off(path: Path, kind: ProjectKind) -> IncompleteReason | None:
+    with OpenProject(raw(path)) as look:
+        return interrupted_copy(look, kind)
+
+
+def _is_whole(copy: Path) -> bool:
+    with OpenProject(raw(copy)) as look:
+        return is_complete_copy(look, ProjectKind.GIT)
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    """A clone over the wire: its objects are in a pack."""
+    make_repository(tmp_path / "up", files=30)
+    git("clone", f"file://{tmp_path / 'up'}", tmp_path / "one")
+    return tmp_path / "one"
+
+
+def test_a_repository_is_whole(repository: Path) -> None:
+    assert _lacks(repository) is None
+
+
+def test_a_missing_file_of_the_checkout(repository: Path) -> None:
+    (repository / "d3" / "f3").unlink()
+    assert _lacks(repository) is PARTLY
+
+
+def test_a_file_cut_off_is_missed_if_it_was_made_last(repository: Path) -> None:
+    (repository / "d2" / "f2").write_text("edited\n")
+    (repository / "d3" / "f3").write_text((repository / "d3" / "f3").read_text())
+    assert _lacks(repository) is None
+    (repository / "d4" / "f4").write_text("half")
+    assert _lacks(repository) is None
+    (repository / "d4" / "f4").unlink()
+    (repository / "d4" / "f4").write_text("half")
+    assert _lacks(repository) is PARTLY
+
+
+@pytest.mark.parametrize("ending", ["pack", "idx"])
+def test_a_pack_that_is_cut_off(repository: Path, ending: str) -> None:
+    pack = next((repository / ".git" / "objects" / "pack").glob(f"*.{ending}"))
+    data = pack.read_bytes()
+    pack.chmod(0o644)
+    pack.write_bytes(data[:-100])
+    assert _lacks(repository) is CUT
+
+
+@pytest.mark.parametrize("left", [0, 10, 100, -1])
+def test_an_index_that_is_cut_off(repository: Path, left: int) -> None:
+    index = repository / ".git" / "index"
+    index.write_bytes(index.read_bytes()[:left])
+    assert _lacks(repository) is CUT
+
+
+def test_an_object_that_is_missing(tmp_path: Path) -> None:
+    repository = make_repository(tmp_path / "one", files=3)
+    assert _lacks(repository) is None
+    index = (repository / ".git" / "index").read_bytes()
+    name = index[12 + 40 : 12 + 60].hex()
+    (repository / ".git" / "objects" / name[:2] / name[2:]).unlink()
+    assert _lacks(repository) is CUT
+
+
+def test_objects_that_are_borrowed_or_promised_need_not_be_here(
+    repository: Path, tmp_path: Path
+) -> None:
+    for name in ("borrowing", "promised"):
+        git("clone", "--shared", repository, tmp_path / name)
+        assert _lacks(tmp_path / name) is None
+    alternates = tmp_path / "promised" / ".git" / "objects" / "info" / "alternates"
+    alternates.unlink()
+    assert _lacks(tmp_path / "promised") is CUT
+    pack = next((repository / ".git" / "objects" / "pack").glob("*.pack"))
+    for ending in (".pack", ".idx"):
+        shutil.copy(pack.with_suffix(ending), tmp_path / "promised" / ".git" / "objects" / "pack")
+    promisor = tmp_path / "promised" / ".git" / "objects" / "pack" / f"{pack.stem}.promisor"
+    promisor.touch()
+    assert _lacks(tmp_path / "promised") is None
+
+
+def test_what_a_sparse_checkout_leaves_out_need_not_be_there(repository: Path) -> None:
+    git("sparse-checkout", "set", "--no-cone", "/d1/", cwd=repository)
+    assert not (repository / "d3").exists()
+    assert _lacks(repository) is None
+
+
+def test_a_submodule_need_not_be_there(repository: Path, tmp_path: Path) -> None:
+    git("submodule", "add", tmp_path / "up", "libs", cwd=repository)
+    shutil.rmtree(repository / "libs")
+    assert _lacks(repository) is None
+
+
+def test_a_bare_repository_has_only_packs(repository: Path, tmp_path: Path) -> None:
+    bare = tmp_path / "bare.git"
+    git("clone", "--bare", f"file://{repository}", bare)
+    assert _lacks(bare, ProjectKind.GIT_BARE) is None
+    next((bare / "objects" / "pack").glob("*.idx")).unlink()
+    assert _lacks(bare, ProjectKind.GIT_BARE) is CUT
+
+
+def test_a_repository_of_sha256_ids(tmp_path: Path) -> None:
+    origins = Origins(tmp_path / "origins", files=5)
+    git("clone", origins.sha256.as_uri(), tmp_path / "one")
+    assert _lacks(tmp_path / "one") is None
+    (tmp_path / "one" / "d3" / "f3").unlink()
+    assert _lacks(tmp_path / "one") is PARTLY
+
+
+def test_no_repository_lacks_everything(tmp_path: Path) -> None:
+    assert _lacks(tmp_path) is CUT
+
+
+@pytest.mark.needs("hg", "svn", "fossil", "darcs")
+def test_a_file_that_another_tool_lists_is_missed(tmp_path: Path) -> None:
+    origins = Origins(tmp_path / "origins", files=5)
+    origins.run("hg", "clone", "-q", origins.hg, tmp_path / "hg")
+    origins.run("svn", "checkout", "-q", origins.svn.as_uri(), tmp_path / "svn")
+    (tmp_path / "fossil").mkdir()
+    origins.run("fossil", "open", origins.fossil, cwd=tmp_path / "fossil")
+    origins.run("darcs", "clone", origins.darcs, tmp_path / "darcs")
+    for name in ("hg", "svn", "fossil", "darcs"):
+        assert _lacks(tmp_path / name, ProjectKind(name)) is None
+        (tmp_path / name / "d3" / "f3").unlink()
+        assert _lacks(tmp_path / name, ProjectKind(name)) is PARTLY
+
+
+def _copied(repository: Path, *command: str) -> Path:
+    to = repository.with_name("copy")
+    subprocess.run([*command, repository, to], check=True)
+    return to
+
+
+@pytest.mark.parametrize("command", [("cp", "-r"), ("cp", "-a")])
+def test_a_copy_that_lacks_a_file_was_broken_off(repository: Path, command: tuple[str]) -> None:
+    copy = _copied(repository, *command)
+    (copy / "d3" / "f3").unlink()
+    os.utime(copy)  # `cp -a` sets the time back as the last thing
+    assert _broken_off(copy, ProjectKind.GIT) is PARTLY
+    git("reset", "-q", cwd=copy)
+    assert _broken_off(copy, ProjectKind.GIT) is None
+
+
+def test_a_copy_by_links_has_the_inodes_that_git_saw_and_is_a_copy(repository: Path) -> None:
+    copy = _copied(repository, "cp", "-al")
+    (copy / "d3" / "f3").unlink()
+    os.utime(copy)
+    assert _broken_off(copy, ProjectKind.GIT) is PARTLY
+
+
+def test_a_copy_that_was_finished_was_not_broken_off_whatever_it_lacks(repository: Path) -> None:
+    (repository / "d3" / "f3").unlink()
+    assert _broken_off(repository, ProjectKind.GIT) is None
+    copy = _copied(repository, "cp", "-a")
+    assert _is_whole(copy)
+    assert _broken_off(copy, ProjectKind.GIT) is None
+    os.utime(copy / "d3")
+    shutil.copy2(copy / ".git" / "index", copy / ".git" / "again")
+    (copy / ".git" / "again").rename(copy / ".git" / "index")  # after the folder, as by rsync
+    assert _broken_off(copy, ProjectKind.GIT) is PARTLY
+
+
+def test_a_checkout_was_not_broken_off_whatever_became_of_its_files(repository: Path) -> None:
+    for file in sorted(repository.glob("d*/f*"))[1:]:
+        file.unlink()
+    (left,) = repository.glob("d*/f*")
+    for change in (lambda: left.chmod(0o600), lambda: left.write_text("edited")):
+        change()
+        assert _broken_off(repository, ProjectKind.GIT) is None
+    left.unlink()
+    assert _broken_off(repository, ProjectKind.GIT) is None
+
+
+def test_a_copy_without_its_objects_was_broken_off_whatever_its_files(repository: Path) -> None:
+    copy = _copied(repository, "cp", "-r")
+    next((copy / ".git" / "objects" / "pack").glob("*.pack")).unlink()
+    assert _broken_off(copy, ProjectKind.GIT) is CUT
+    bare = repository.with_name("bare.git")
+    git("clone", "--bare", f"file://{repository}", bare)
+    assert _broken_off(bare, ProjectKind.GIT_BARE) is None
+    next((bare / "objects" / "pack").glob("*.idx")).unlink()
+    assert _broken_off(bare, ProjectKind.GIT_BARE) is CUT
+
+
+@pytest.mark.needs("hg")
+def test_a_copy_of_another_tool_s_checkout_is_told_by_its_times(tmp_path: Path) -> None:
+    origins = Origins(tmp_path / "origins", files=5)
+    origins.run("hg", "clone", "-q", origins.hg, tmp_path / "one")
+    (tmp_path / "one" / "d3" / "f3").unlink()
+    # hg dates it up to a second ahead.
+    dirstate = tmp_path / "one" / ".hg" / "dirstate"
+    os.utime(dirstate, ns=(dirstate.stat().st_ctime_ns,) * 2)
+    assert _broken_off(tmp_path / "one", ProjectKind.HG) is None
+    copy = _copied(tmp_path / "one", "cp", "-a")
+    assert _broken_off(copy, ProjectKind.HG) is None
+    os.utime(copy)
+    assert _broken_off(copy, ProjectKind.HG) is PARTLY
+
+
+def test_where_no_birth_times_are_kept_a_copy_is_taken_at_its_word(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy = _copied(repository, "cp", "-r")
+    (copy / "d3" / "f3").unlink()
+    monkeypatch.setattr(OpenFolder, "born_ns", lambda _folder, _name: None)
+    assert _broken_off(copy, ProjectKind.GIT) is None
+
+
+def test_a_folder_of_the_checkout_that_may_only_be_searched_is_searched(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refuse_to_open(monkeypatch, lambda name: name.startswith(b"d"))
+    assert _lacks(repository) is None
+    (repository / "d3" / "f3").unlink()
+    assert _lacks(repository) is PARTLY

@@ -1,0 +1,59 @@
+"""All facts of a project together, as they go into an item."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+from rootsd.core.model import ProjectKind
+from rootsd.vcs.facts import collect_facts
+from support.repos import git, make_repository, raw
+
+
+def test_the_facts_of_a_repository(tmp_path: Path) -> None:
+    repository = make_repository(tmp_path / "one")
+    git("remote", "add", "origin", "https://ann:s3cr3t@example.org/one", cwd=repository)
+    (repository / "package.json").write_text('{"name": "web"}')
+    (repository / "Cargo.toml").write_text('[package]\nname = "core"')
+    (repository / "x.csproj").touch()
+    (repository / ".env").touch()
+    facts = collect_facts(raw(repository), ProjectKind.GIT)
+    size = facts.pop("size")
+    assert facts == {
+        "origin": "https://example.org/one",
+        "branch": "main",
+        "project_files": ["Cargo.toml", "package.json", "x.csproj"],
+        "declared_names": ["core", "web"],
+        "ecosystems": ["dotnet", "node", "rust"],
+        "findings": [{"concern": "sensitive", "path": ".env", "detail": ""}],
+        "findings_left_out": 0,
+        "has_history": True,
+    }
+    assert size["whole"]
+    assert size["files"] > 5
+    json.dumps(facts)
+
+
+def test_data_of_another_repository_are_pointed_out(tmp_path: Path) -> None:
+    other = make_repository(tmp_path / "other")
+    (tmp_path / "one").mkdir()
+    (tmp_path / "one" / ".git").write_text(f"gitdir: {other / '.git'}\n")
+    assert collect_facts(raw(tmp_path / "one"), ProjectKind.GIT)["findings"] == [
+        {"concern": "elsewhere", "path": ".git", "detail": str(other / ".git")}
+    ]
+    assert collect_facts(raw(other), ProjectKind.GIT)["findings"] == []
+
+
+def test_a_folder_without_a_repository_has_no_history(tmp_path: Path) -> None:
+    (tmp_path / "go.mod").write_text("module example.org/a")
+    facts = collect_facts(raw(tmp_path), ProjectKind.PROJECT)
+    assert facts["declared_names"] == ["example.org/a"]
+    assert facts["origin"] is None
+    assert not facts["has_history"]
+
+
+def test_names_that_are_not_text_can_be_told(tmp_path: Path) -> None:
+    (tmp_path / os.fsdecode(b"\xff.pem")).touch()
+    (found,) = collect_facts(raw(tmp_path), ProjectKind.PROJECT)["findings"]
+    assert json.loads(json.dumps(found))["path"] == "\udcff.pem"

@@ -1,0 +1,107 @@
+"""What is pointed out: secrets, files that agents run, settings that run programs, projects."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from rootsd.core.model import ProjectKind
+from rootsd.vcs import facts
+from rootsd.vcs.facts import FindingKind, scan_content
+from rootsd.vcs.origin import git_dirs_of, read_git_config
+from support.repos import fake_repository, git, make_repository, raw
+
+SENSITIVE, EXECUTED, NESTED = FindingKind.SENSITIVE, FindingKind.EXECUTED, FindingKind.NESTED
+
+
+def _found(top: Path, concern: FindingKind) -> set[str]:
+    found = scan_content(raw(top), {}, None).findings
+    return {os.fsdecode(finding.path) for finding in found if finding.concern is concern}
+
+
+def _touch(top: Path, *names: str) -> None:
+    for name in names:
+        (top / name).parent.mkdir(parents=True, exist_ok=True)
+        (top / name).touch()
+
+
+def test_secrets_by_their_names(tmp_path: Path) -> None:
+    secrets = {".env", ".env.local", "deploy/id_ed25519", "tls/server.pem", ".netrc", "a.tfvars"}
+    _touch(tmp_path, *secrets, ".env.example", "id_rsa.pub", "README", "keys.py", "environment")
+    assert _found(tmp_path, SENSITIVE) == secrets
+
+
+def test_what_lies_in_dependencies_or_git_data_is_only_weighed(tmp_path: Path) -> None:
+    _touch(tmp_path, "node_modules/a/.env", ".git/x.key", "src/.env")
+    assert _found(tmp_path, SENSITIVE) == {"src/.env"}
+    assert scan_content(raw(tmp_path), {}, None).size.files == 3
+
+
+def test_files_that_agents_run(tmp_path: Path) -> None:
+    _touch(tmp_path, ".mcp.json", ".envrc", ".claude/settings.json", ".claude/hooks/stop.sh")
+    _touch(tmp_path, "sub/.mcp.json")
+    expected = {".mcp.json", ".envrc", ".claude/settings.json", ".claude/hooks/"}
+    assert _found(tmp_path, EXECUTED) == expected
+
+
+def test_settings_and_hooks_of_git_that_run_programs(tmp_path: Path) -> None:
+    repository = make_repository(tmp_path)
+    for key, value in (
+        ("core.fsmonitor", "evil"), ("core.sshCommand", "evil"), ("filter.lfs.smudge", "evil"),
+        ("alias.st", "!evil"), ("alias.ok", "status"), ("core.pager", "false"), ("a.b", "c"),
+    ):  # fmt: skip
+        git("config", key, value, cwd=repository)
+    (repository / ".git" / "hooks" / "pre-commit").write_text("evil")
+    place = git_dirs_of(raw(repository), ProjectKind.GIT)
+    assert place is not None
+    found = scan_content(
+        raw(repository), read_git_config(place), place.common + b"/hooks"
+    ).findings
+    told = {(os.fsdecode(each.path), each.detail) for each in found}
+    assert told == {
+        (".git/config", "alias.st"),
+        (".git/config", "core.fsmonitor"),
+        (".git/config", "core.sshcommand"),
+        (".git/config", "filter.lfs.smudge"),
+        (".git/hooks/pre-commit", ""),
+    }
+
+
+def test_nested_projects_with_their_kinds(tmp_path: Path) -> None:
+    fake_repository(tmp_path / "libs" / "one")
+    _touch(tmp_path, "packages/a/package.json", "package.json")
+    found = scan_content(raw(tmp_path), {}, None).findings
+    nested = {(each.path, each.detail) for each in found if each.concern is NESTED}
+    assert nested == {(b"libs/one", "git"), (b"packages/a", "project")}
+
+
+def test_links_are_neither_followed_nor_weighed_as_what_they_lead_to(tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to(".")
+    (tmp_path / "out").symlink_to("/usr")
+    found = scan_content(raw(tmp_path), {}, None)
+    assert found.size.files == 2
+    assert found.size.is_whole
+
+
+def test_what_is_too_large_is_an_estimate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(facts, "MAX_SCAN_ENTRIES", 20)
+    _touch(tmp_path, *(f"a/{number}.pem" for number in range(15)))
+    _touch(tmp_path, *(f"b/{number}" for number in range(15)))
+    size = scan_content(raw(tmp_path), {}, None).size
+    assert not size.is_whole
+    monkeypatch.setattr(facts, "MAX_SCAN_SECONDS", -1.0)
+    assert not scan_content(raw(tmp_path), {}, None).size.is_whole
+
+
+def test_more_than_a_page_of_findings_is_counted(tmp_path: Path) -> None:
+    _touch(tmp_path, *(f"{number}.pem" for number in range(120)))
+    found = scan_content(raw(tmp_path), {}, None)
+    assert (len(found.findings), found.more) == (100, 20)
+
+
+def test_what_is_not_there_has_nothing(tmp_path: Path) -> None:
+    found = scan_content(raw(tmp_path / "none"), {}, None)
+    assert found.findings == []
+    assert found.size.files == 0

@@ -1,0 +1,63 @@
+"""One folder, looked at now."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rootsd.core.inputs import ProjectGone, ProjectObserved, ProjectUnreachable, ProjectUnsafe
+from rootsd.core.model import IncompleteReason, LapseReason, ProjectKind
+from rootsd.disk.identity import identify
+from rootsd.vcs.probe import observe_absent, probe
+from support.repos import fake_repository, git, make_repository, raw
+
+
+def test_a_repository_and_a_worktree(tmp_path: Path) -> None:
+    main = make_repository(tmp_path / "main")
+    git("worktree", "add", tmp_path / "tree", cwd=main)
+    assert probe(raw(main)) == ProjectObserved(raw(main), ProjectKind.GIT, identify(raw(main)))
+    tree = probe(raw(tmp_path / "tree"))
+    assert isinstance(tree, ProjectObserved)
+    assert tree.main_checkout == raw(main)
+
+
+def test_a_plain_folder_is_a_project_since_somebody_named_it(tmp_path: Path) -> None:
+    seen = probe(raw(tmp_path))
+    assert isinstance(seen, ProjectObserved)
+    assert (seen.kind, seen.incomplete) == (ProjectKind.PROJECT, None)
+
+
+def test_a_broken_repository_says_why(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    seen = probe(raw(tmp_path))
+    assert isinstance(seen, ProjectObserved)
+    assert seen.incomplete is IncompleteReason.NO_HEAD
+
+
+def test_a_repository_in_use_is_whole(tmp_path: Path) -> None:
+    fake_repository(tmp_path)
+    (tmp_path / ".git" / "index.lock").touch()
+    seen = probe(raw(tmp_path))
+    assert isinstance(seen, ProjectObserved)
+    assert seen.incomplete is None
+
+
+def test_gone_is_not_out_of_reach(tmp_path: Path) -> None:
+    path = raw(tmp_path / "a" / "b")
+    assert probe(path) == ProjectUnreachable(path)
+    assert probe(path, within=raw(tmp_path)) == ProjectGone(path)
+    assert observe_absent(path, raw(tmp_path), b"elsewhere") == ProjectUnreachable(path)
+
+
+def test_a_link_or_a_file_in_its_place_has_replaced_it(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path)
+    (tmp_path / "file").touch()
+    for name in ("link", "file"):
+        path = raw(tmp_path / name)
+        assert probe(path) == ProjectGone(path, LapseReason.REPLACED)
+
+
+def test_a_link_above_is_told_for_what_it_is(tmp_path: Path) -> None:
+    fake_repository(tmp_path / "real" / "one")
+    (tmp_path / "link").symlink_to("real")
+    path = raw(tmp_path / "link" / "one")
+    assert probe(path) == ProjectUnsafe(path, LapseReason.RETARGETED)

@@ -1,0 +1,78 @@
+"""The state of every kind of project, as the disk alone shows it."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from rootsd.core.model import ProjectKind
+from rootsd.disk.markers import VCS_MARKERS
+from rootsd.vcs.base import CompleteProject, NoProject, PendingProject, ProjectState, Stage
+from rootsd.vcs.folder import OpenProject
+from rootsd.vcs.probe import progress_folders, project_state, seconds_since_change
+from support.repos import git, make_repository, raw
+
+
+def _state(path: Path, kind: ProjectKind) -> ProjectState:
+    with OpenProject(raw(path)) as look:
+        return project_state(look, kind)
+
+
+def test_a_clone_and_a_worktree_are_complete_and_say_what_they_are(tmp_path: Path) -> None:
+    main = make_repository(tmp_path / "main")
+    git("worktree", "add", tmp_path / "tree", cwd=main)
+    assert _state(main, ProjectKind.GIT) == CompleteProject(ProjectKind.GIT)
+    tree = _state(tmp_path / "tree", ProjectKind.GIT)
+    assert tree == CompleteProject(ProjectKind.GIT_WORKTREE, raw(main))
+
+
+def test_jj_beside_git_wins(tmp_path: Path) -> None:
+    main = make_repository(tmp_path / "main")
+    (main / ".jj").mkdir()
+    assert _state(main, ProjectKind.GIT) == PendingProject(ProjectKind.JJ, Stage.STARTING)
+
+
+@pytest.mark.parametrize("kind", [k for k in ProjectKind if k not in ("project", "uri")])
+def test_a_folder_without_a_marker_is_nothing(tmp_path: Path, kind: ProjectKind) -> None:
+    assert _state(tmp_path, kind) == NoProject()
+
+
+@pytest.mark.parametrize(
+    "marker", [b"_darcs", b".bzr", b".pijul", b".sl", b".svn", b".hg", b".jj"]
+)
+def test_an_empty_folder_of_another_vcs_is_one_being_set_up(tmp_path: Path, marker: bytes) -> None:
+    (tmp_path / marker.decode()).mkdir()
+    kind = VCS_MARKERS[marker]
+    assert _state(tmp_path, kind) == PendingProject(kind, Stage.STARTING)
+
+
+def test_a_git_file_that_leads_nowhere_is_pending(tmp_path: Path) -> None:
+    (tmp_path / ".git").write_text("gitdir: /none")
+    expected = PendingProject(ProjectKind.GIT, Stage.NO_GIT_DIR)
+    assert _state(tmp_path, ProjectKind.GIT) == expected
+
+
+def test_the_folders_to_watch_are_those_that_the_maker_writes(tmp_path: Path) -> None:
+    main = make_repository(tmp_path / "main")
+    git("worktree", "add", tmp_path / "tree", cwd=main)
+    data = raw(main / ".git")
+    assert progress_folders(raw(main), ProjectKind.GIT) == (
+        raw(main), data, data + b"/objects/pack",
+    )  # fmt: skip
+    tree = progress_folders(raw(tmp_path / "tree"), ProjectKind.GIT)
+    assert tree[1:] == (data + b"/worktrees/tree", data + b"/objects/pack")
+    assert progress_folders(raw(tmp_path), ProjectKind.PROJECT) == ()
+
+
+def test_the_newest_change_counts_and_nothing_is_as_old_as_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    git("init", tmp_path / "one")
+    head = (tmp_path / "one" / ".git" / "HEAD").stat().st_ctime
+    monkeypatch.setattr(time, "time", lambda: head + 60)
+    assert 0 < seconds_since_change(raw(tmp_path / "one"), ProjectKind.GIT) <= 60
+    monkeypatch.setattr(time, "time", lambda: head - 60)
+    assert seconds_since_change(raw(tmp_path / "one"), ProjectKind.GIT) == 0
+    assert seconds_since_change(raw(tmp_path / "none"), ProjectKind.GIT) == 0

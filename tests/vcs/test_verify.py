@@ -1,0 +1,318 @@
+"""Roots are checked before each answer: cheap when nothing changed, exact when something did."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from rootsd.core.inputs import ProjectGone, ProjectObserved, ProjectUnreachable, ProjectUnsafe
+from rootsd.core.model import GitEntry, Identity, IncompleteReason, LapseReason
+from rootsd.disk.identity import identify
+from rootsd.disk.safety import FolderSafety
+from rootsd.vcs import verify
+from rootsd.vcs.verify import RootVerifier
+from support.repos import fake_repository, raw
+
+Roots = dict[bytes, Identity]
+
+
+@pytest.fixture
+def verifier() -> RootVerifier:
+    return RootVerifier(FolderSafety(os.getuid()))
+
+
+@pytest.fixture
+def all_settled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Changes of a moment ago count as old ones."""
+    monkeypatch.setattr(verify, "racy_cutoff_ns", lambda: time.time_ns() + 10**9)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return fake_repository(tmp_path / "above" / "one")
+
+
+def _approved(*paths: Path) -> Roots:
+    return {raw(path): identify(raw(path)) for path in paths}
+
+
+def test_a_root_that_holds_yields_nothing(verifier: RootVerifier, root: Path) -> None:
+    roots = _approved(root)
+    assert verifier.verify(roots) == []
+    assert verifier.verify(roots) == []
+
+
+@pytest.mark.usefixtures("all_settled")
+def test_the_second_look_at_an_unchanged_root_is_only_an_lstat(
+    verifier: RootVerifier, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    roots = _approved(root)
+    assert verifier.verify(roots) == []
+
+    def never(path: bytes) -> Identity:
+        raise AssertionError(f"identified {path!r} again")
+
+    monkeypatch.setattr(verify, "identify", never)
+    assert verifier.verify(roots) == []
+    (root / "new").touch()
+    with pytest.raises(AssertionError, match="again"):
+        verifier.verify(roots)
+
+
+def test_a_root_that_changed_a_moment_ago_is_looked_at_in_full(
+    verifier: RootVerifier, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    roots = _approved(root)
+    looks: list[bytes] = []
+
+    def counted(path: bytes) -> Identity:
+        looks.append(path)
+        return identify(path)
+
+    monkeypatch.setattr(verify, "identify", counted)
+    for _ in range(3):
+        assert verifier.verify(roots) == []
+    assert looks == [raw(root)] * 3
+
+
+def test_a_checkout_whose_git_folder_went_or_became_a_file_is_told(
+    verifier: RootVerifier, root: Path
+) -> None:
+    roots = _approved(root)
+    verifier.verify(roots)
+    (root / ".git").rename(root / "kept")
+    (seen,) = verifier.verify(roots)
+    assert isinstance(seen, ProjectObserved)
+    assert seen.identity is not None
+    assert seen.identity.git is GitEntry.NONE
+    (root / ".git").write_text(f"gitdir: {root}/kept\n")
+    (seen,) = verifier.verify(roots)
+    assert isinstance(seen, ProjectObserved)
+    assert seen.identity is not None
+    assert seen.identity.git is GitEntry.FILE
+
+
+def _look_at_first(verifier: RootVerifier, roots: Mapping[bytes, Identity]) -> None:
+    """A root with a `.git` file is sighted once, and then known as long as nothing changes."""
+    (seen,) = verifier.verify(roots)
+    assert isinstance(seen, ProjectObserved)
+    assert seen.identity == roots[seen.path]
+    assert verifier.verify(roots) == []
+
+
+def _worktree(main: Path, tree: Path) -> Path:
+    """Make `tree` a worktree of `main`; return its entry there."""
+    fake_repository(main)
+    tree.mkdir()
+    entry = main / ".git" / "worktrees" / tree.name
+    entry.mkdir(parents=True)
+    (entry / "commondir").write_text("../..")
+    (entry / "gitdir").write_text(f"{tree}/.git")
+    (tree / ".git").write_text(f"gitdir: {entry}")
+    return entry
+
+
+def _link_elsewhere(entry: Path, _tree: Path) -> None:
+    (entry / "gitdir").write_text("/somewhere/else/.git")
+
+
+def _another_common_folder(entry: Path, _tree: Path) -> None:
+    (entry / "commondir").write_text("../../..")
+
+
+def _another_git_file(_entry: Path, tree: Path) -> None:
+    text = (tree / ".git").read_text()
+    (tree / "new").write_text(text)
+    (tree / "new").rename(tree / ".git")
+
+
+def _link_at_entry(entry: Path, _tree: Path) -> None:
+    entry.rename(entry.with_name("away"))
+    entry.symlink_to("away")
+
+
+@pytest.mark.usefixtures("all_settled")
+@pytest.mark.parametrize(
+    "change", [_link_elsewhere, _another_common_folder, _another_git_file, _link_at_entry]
+)
+def test_a_change_of_any_file_that_makes_a_worktree_is_told_at_the_next_answer(
+    verifier: RootVerifier, tmp_path: Path, change: Callable[[Path, Path], None]
+) -> None:
+    tree = tmp_path / "tree"
+    entry = _worktree(tmp_path / "main", tree)
+    roots = _approved(tree)
+    _look_at_first(verifier, roots)
+    change(entry, tree)
+    (seen,) = verifier.verify(roots)
+    assert isinstance(seen, ProjectObserved)
+    assert seen.main_checkout is None or seen.identity != roots[raw(tree)]
+
+
+@pytest.mark.usefixtures("all_settled")
+def test_what_git_writes_while_it_works_in_a_worktree_costs_no_full_look(
+    verifier: RootVerifier, tmp_path: Path
+) -> None:
+    tree = tmp_path / "tree"
+    entry = _worktree(tmp_path / "main", tree)
+    roots = _approved(tree)
+    _look_at_first(verifier, roots)
+    (entry / "index").write_text("an index")
+    assert verifier.verify(roots) == []
+
+
+@pytest.mark.usefixtures("all_settled")
+def test_a_git_file_that_is_written_anew_in_its_place_is_told(
+    verifier: RootVerifier, tmp_path: Path
+) -> None:
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    for name in ("one", "two"):
+        fake_repository(tmp_path / name)
+    (tree / ".git").write_text(f"gitdir: {tmp_path}/one/.git\n")
+    roots = _approved(tree)
+    _look_at_first(verifier, roots)
+    (tree / ".git").write_text(f"gitdir: {tmp_path}/two/.git\n")
+    (seen,) = verifier.verify(roots)
+    assert isinstance(seen, ProjectObserved)
+    assert not roots[raw(tree)].keeps_git(identify(raw(tree)))
+
+
+@pytest.mark.usefixtures("all_settled")
+def test_a_worktree_that_its_main_repository_knows_no_more_is_told_though_nothing_changed_in_it(
+    verifier: RootVerifier, tmp_path: Path
+) -> None:
+    main, tree = fake_repository(tmp_path / "main"), tmp_path / "tree"
+    tree.mkdir()
+    link = main / ".git" / "worktrees" / "tree"
+    link.mkdir(parents=True)
+    (link / "commondir").write_text("../..")
+    (link / "gitdir").write_text(f"{tree}/.git")
+    (tree / ".git").write_text(f"gitdir: {link}")
+    roots = _approved(tree)
+    _look_at_first(verifier, roots)
+    main.rename(tmp_path / "elsewhere")
+    (seen,) = verifier.verify(roots)
+    assert isinstance(seen, ProjectObserved)
+    assert (seen.main_checkout, seen.incomplete) == (None, IncompleteReason.NO_GIT_DIR)
+    assert seen.identity is not None
+    _look_at_first(verifier, {raw(tree): seen.identity})
+    (tmp_path / "elsewhere").rename(main)
+    (back,) = verifier.verify({raw(tree): seen.identity})
+    assert isinstance(back, ProjectObserved)
+    assert (back.main_checkout, back.identity) == (raw(main), roots[raw(tree)])
+
+
+def test_a_link_in_the_place_of_a_root_has_replaced_it(verifier: RootVerifier, root: Path) -> None:
+    roots = _approved(root)
+    verifier.verify(roots)
+    root.rename(root.with_name("away"))
+    root.symlink_to("away")
+    assert verifier.verify(roots) == [ProjectGone(raw(root), LapseReason.REPLACED)]
+
+
+def test_a_change_inside_is_a_fresh_sighting(verifier: RootVerifier, root: Path) -> None:
+    roots = _approved(root)
+    verifier.verify(roots)
+    (root / "new").touch()
+    assert [type(seen) for seen in verifier.verify(roots)] == [ProjectObserved]
+    assert verifier.verify(roots) == []
+
+
+def test_a_root_that_was_replaced_is_told_with_its_new_identity(
+    verifier: RootVerifier, root: Path
+) -> None:
+    roots = _approved(root)
+    verifier.verify(roots)
+    shutil.rmtree(root)
+    fake_repository(root)
+    (seen,) = verifier.verify(roots)
+    assert isinstance(seen, ProjectObserved)
+    assert seen.identity == identify(raw(root))
+    assert seen.identity != roots[raw(root)]
+
+
+def test_a_root_swapped_by_renames_above_it_is_found_out(
+    verifier: RootVerifier, root: Path
+) -> None:
+    roots = _approved(root)
+    verifier.verify(roots)
+    root.parent.rename(root.parent.with_name("away"))
+    fake_repository(root)
+    (seen,) = verifier.verify(roots)
+    assert isinstance(seen, ProjectObserved)
+    assert not roots[raw(root)].same_as(identify(raw(root)))
+
+
+def test_a_root_that_is_gone_or_out_of_reach(verifier: RootVerifier, root: Path) -> None:
+    roots = _approved(root)
+    verifier.verify(roots)
+    shutil.rmtree(root)
+    assert verifier.verify(roots) == [ProjectGone(raw(root))]
+    shutil.rmtree(root.parent)
+    assert verifier.verify(roots) == [ProjectUnreachable(raw(root))]
+
+
+def test_a_link_above_that_leads_to_the_same_root_is_unsafe(
+    verifier: RootVerifier, root: Path
+) -> None:
+    roots = _approved(root)
+    verifier.verify(roots)
+    root.parent.rename(root.parent.with_name("away"))
+    root.parent.symlink_to("away")
+    assert verifier.verify(roots) == [ProjectUnsafe(raw(root), LapseReason.RETARGETED)]
+
+
+def test_an_ancestor_opened_to_all_exposes_its_roots_only(
+    verifier: RootVerifier, root: Path, tmp_path: Path
+) -> None:
+    other = fake_repository(tmp_path / "other")
+    roots = _approved(root, other)
+    assert verifier.verify(roots) == []
+    root.parent.chmod(0o777)
+    assert verifier.verify(roots) == [ProjectUnsafe(raw(root), LapseReason.EXPOSED)]
+    root.parent.chmod(0o755)
+    assert verifier.verify(roots) == []
+
+
+def test_roots_that_are_no_longer_asked_for_are_forgotten(
+    verifier: RootVerifier, root: Path, tmp_path: Path
+) -> None:
+    other = fake_repository(tmp_path / "other")
+    verifier.verify(_approved(root, other))
+    assert verifier.verify(_approved(other)) == []
+    shutil.rmtree(root.parent)
+    assert verifier.verify(_approved(other)) == []
+
+
+@pytest.mark.usefixtures("all_settled")
+def test_what_is_about_to_be_approved_is_looked_at_beside_the_roots(
+    verifier: RootVerifier, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root, other = (fake_repository(tmp_path / "above" / name) for name in ("one", "two"))
+    verifier.verify(_approved(root))
+    assert verifier.verify_more(_approved(other)) == []
+    roots = _approved(root, other)
+    monkeypatch.setattr(verify, "identify", None)  # both are known: neither is checked in full
+    assert verifier.verify(roots) == []
+
+
+@pytest.mark.usefixtures("all_settled")
+def test_one_root_alone_is_looked_at_with_the_folders_above_it_and_no_other(
+    verifier: RootVerifier, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root, other = (fake_repository(tmp_path / above / "one") for above in ("a", "b"))
+    roots = _approved(root, other)
+    assert verifier.verify(roots) == []
+    shutil.rmtree(other.parent)
+    one = {raw(root): roots[raw(root)]}
+    with monkeypatch.context() as patched:
+        patched.setattr(verify, "identify", None)  # neither has to be checked in full
+        assert verifier.verify_more(one) == []
+    root.parent.chmod(0o777)
+    assert [type(told) for told in verifier.verify_more(one)] == [ProjectUnsafe]
+    assert {told.path for told in verifier.verify(roots)} == roots.keys()

@@ -1,0 +1,21 @@
+"""The fallback says that it watches nothing, and how often to sweep instead."""
+
+from __future__ import annotations
+
+from rootsd.watch.events import WatchOutcome, WatchPurpose
+from rootsd.watch.polling import PollingWatcher, poll_interval
+
+
+def test_it_watches_nothing_and_says_so() -> None:
+    watcher = PollingWatcher()
+    watcher.start()
+    assert watcher.watch(b"/", WatchPurpose.FRONTIER) is WatchOutcome.UNSUPPORTED
+    watcher.unwatch(b"/", WatchPurpose.FRONTIER)
+    assert watcher.count() == 0
+    watcher.stop()
+
+
+def test_a_costly_sweep_comes_less_often() -> None:
+    assert poll_interval(0.0) == 2.0
+    assert poll_interval(0.02) == 4.0
+    assert poll_interval(10.0) == 60.0

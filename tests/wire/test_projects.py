@@ -1,0 +1,13 @@
+"""The request for facts."""
+
+from __future__ import annotations
+
+from rootsd.wire.projects import ShowQuery
+from rootsd.wire.registry import decode_request
+from rootsd.wire.request import encode_request
+
+
+def test_the_request_travels() -> None:
+    query = ShowQuery("/src", ("api", "."))
+    assert encode_request(query) == ("show", {"cwd": "/src", "refs": ["api", "."]})
+    assert decode_request(*encode_request(query)) == query
