@@ -118,7 +118,7 @@ def test_a_project_that_is_named_takes_no_key_whatever_it_holds(daemon: FakeDaem
 
 
 @pytest.mark.parametrize(
-    ("session", "confirmation"),
+    ("invocation", "confirmation"),
     [
         (Invocation(), Confirmation(Person(is_there=False))),
         (Invocation(), Confirmation(Person(), key=KeyPolicy.NEVER)),
@@ -127,12 +127,12 @@ def test_a_project_that_is_named_takes_no_key_whatever_it_holds(daemon: FakeDaem
 )
 def test_where_nobody_is_asked_all_is_as_it_was_and_worktrees_wait(
     daemon: FakeDaemon,
-    session: Invocation,
+    invocation: Invocation,
     confirmation: Confirmation,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     planned(daemon, 24, (a_worktree("fix"),), tuple(RISKY))
-    assert confirm_and_send(session, ALL, confirmation) == Exit.OK
+    assert confirm_and_send(invocation, ALL, confirmation) == Exit.OK
     (order,) = daemon.asked("decide")
     assert "worktrees" not in order
     said = capsys.readouterr().err

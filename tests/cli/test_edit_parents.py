@@ -20,7 +20,7 @@ from support.terminal import Privileges, Shell
 
 
 @pytest.fixture
-def session(home: Path) -> Invocation:
+def invocation(home: Path) -> Invocation:
     return Invocation()
 
 
@@ -29,41 +29,43 @@ def folder(home: Path, name: str = "src") -> Path:
     return home / name
 
 
-def configured(session: Invocation) -> tuple[Parent, ...]:
-    return read_config(session.places.config_file).parents
+def configured(invocation: Invocation) -> tuple[Parent, ...]:
+    return read_config(invocation.places.config_file).parents
 
 
-def written(session: Invocation) -> str:
-    return Path(os.fsdecode(session.places.config_file)).read_text()
+def written(invocation: Invocation) -> str:
+    return Path(os.fsdecode(invocation.places.config_file)).read_text()
 
 
-def test_a_good_parent_is_returned_in_its_canonical_form(session: Invocation, home: Path) -> None:
+def test_a_good_parent_is_returned_in_its_canonical_form(
+    invocation: Invocation, home: Path
+) -> None:
     folder(home)
     (home / "link").symlink_to("src")
-    assert config_edit.validate_parent(session, "~/link/../link") == bytes(home / "src")
+    assert config_edit.validate_parent(invocation, "~/link/../link") == bytes(home / "src")
 
 
-def test_the_home_folder_may_be_a_parent(session: Invocation, home: Path) -> None:
-    assert config_edit.validate_parent(session, "~") == bytes(home)
+def test_the_home_folder_may_be_a_parent(invocation: Invocation, home: Path) -> None:
+    assert config_edit.validate_parent(invocation, "~") == bytes(home)
 
 
 @pytest.mark.parametrize("typed", ["/", "/etc", "/tmp", "~/.ssh", "~/.."])
-def test_a_refused_place_says_why(session: Invocation, home: Path, typed: str) -> None:
+def test_a_refused_place_says_why(invocation: Invocation, home: Path, typed: str) -> None:
     (home / ".ssh").mkdir()
     with pytest.raises(BadParent, match=r"cannot be a parent: (it|/)") as caught:
-        config_edit.validate_parent(session, typed)
+        config_edit.validate_parent(invocation, typed)
     assert caught.value.remedy == "rootsd up ~/src"
 
 
 def test_a_system_folder_under_another_name_is_refused(
-    session: Invocation, home: Path, monkeypatch: pytest.MonkeyPatch
+    invocation: Invocation, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     alias = home / "alias"
     alias.symlink_to(folder(home))
     judge = partial(explain_alias, places=[bytes(alias)])
     monkeypatch.setattr("rootsd.system.config.explain_alias", judge)
     with pytest.raises(BadParent, match="alias under another name"):
-        config_edit.validate_parent(session, "~/src")
+        config_edit.validate_parent(invocation, "~/src")
 
 
 BOUND = """
@@ -72,11 +74,11 @@ from rootsd.cli import config_edit
 from rootsd.cli.invocation import Invocation
 src, again = sys.argv[1:]
 subprocess.run(["mount", "--bind", src, again], check=True)
-session = Invocation()
-config_edit.add_parents(session, [config_edit.validate_parent(session, src)], {})
-assert config_edit.validate_parent(session, src) == src.encode()
+invocation = Invocation()
+config_edit.add_parents(invocation, [config_edit.validate_parent(invocation, src)], {})
+assert config_edit.validate_parent(invocation, src) == src.encode()
 try:
-    config_edit.validate_parent(session, again)
+    config_edit.validate_parent(invocation, again)
 except config_edit.BadParent as error:
     print(error)
 """
@@ -89,36 +91,40 @@ def test_a_parent_under_another_name_is_refused(home: Path) -> None:
     assert run_python(OWN_MOUNTS, BOUND, src, again) == (expected, "")
 
 
-def test_the_folders_of_the_daemon_are_refused(session: Invocation, rootsd_dir: Path) -> None:
+def test_the_folders_of_the_daemon_are_refused(invocation: Invocation, rootsd_dir: Path) -> None:
     state = folder(rootsd_dir, "state")
     with pytest.raises(BadParent, match="holds rootsd's own files"):
-        config_edit.validate_parent(session, str(state))
+        config_edit.validate_parent(invocation, str(state))
 
 
-def test_a_parent_that_does_not_exist_points_to_what_does(session: Invocation, home: Path) -> None:
+def test_a_parent_that_does_not_exist_points_to_what_does(
+    invocation: Invocation, home: Path
+) -> None:
     with pytest.raises(BadParent, match="/nowhere/at/all does not exist") as caught:
-        config_edit.validate_parent(session, "~/nowhere/at/all")
+        config_edit.validate_parent(invocation, "~/nowhere/at/all")
     assert caught.value.remedy == f"ls {home}"
 
 
-def test_a_file_is_no_parent_but_its_folder_might_be(session: Invocation, home: Path) -> None:
+def test_a_file_is_no_parent_but_its_folder_might_be(invocation: Invocation, home: Path) -> None:
     (home / "file").touch()
     with pytest.raises(BadParent, match="file is not a folder") as caught:
-        config_edit.validate_parent(session, "~/file")
+        config_edit.validate_parent(invocation, "~/file")
     assert caught.value.remedy == f"rootsd up {home}"
 
 
-def test_a_path_through_a_file_is_none(session: Invocation, home: Path) -> None:
+def test_a_path_through_a_file_is_none(invocation: Invocation, home: Path) -> None:
     (home / "file").touch()
     with pytest.raises(BadParent, match="Not a directory"):
-        config_edit.validate_parent(session, "~/file/x")
+        config_edit.validate_parent(invocation, "~/file/x")
 
 
-def test_a_path_that_is_not_utf8_cannot_be_written_down(session: Invocation, home: Path) -> None:
+def test_a_path_that_is_not_utf8_cannot_be_written_down(
+    invocation: Invocation, home: Path
+) -> None:
     name = os.fsdecode(b"\xff")
     folder(home, name)
     with pytest.raises(BadParent, match="not UTF-8"):
-        config_edit.validate_parent(session, f"~/{name}")
+        config_edit.validate_parent(invocation, f"~/{name}")
 
 
 @pytest.mark.needs("setpriv")
@@ -135,53 +141,57 @@ def test_a_folder_that_cannot_be_read_is_refused_and_nothing_is_written(
     assert not (rootsd_dir / "config").exists()
 
 
-def test_new_parents_are_written_once_and_short(session: Invocation, home: Path) -> None:
+def test_new_parents_are_written_once_and_short(invocation: Invocation, home: Path) -> None:
     paths = [bytes(folder(home)), b"/srv/work", bytes(home / "src")]
-    assert config_edit.add_parents(session, paths, {}) == [bytes(home / "src"), b"/srv/work"]
-    assert config_edit.add_parents(session, paths, {}) == []
-    assert configured(session) == (Parent(bytes(home / "src")), Parent(b"/srv/work"))
-    assert 'path = "~/src"' in written(session)
+    assert config_edit.add_parents(invocation, paths, {}) == [bytes(home / "src"), b"/srv/work"]
+    assert config_edit.add_parents(invocation, paths, {}) == []
+    assert configured(invocation) == (Parent(bytes(home / "src")), Parent(b"/srv/work"))
+    assert 'path = "~/src"' in written(invocation)
 
 
-def test_settings_are_written_with_the_parent(session: Invocation) -> None:
-    config_edit.add_parents(session, [b"/srv/work"], {"depth": 2, "skip": ["a"], "nested": "vcs"})
-    (parent,) = configured(session)
+def test_settings_are_written_with_the_parent(invocation: Invocation) -> None:
+    config_edit.add_parents(
+        invocation, [b"/srv/work"], {"depth": 2, "skip": ["a"], "nested": "vcs"}
+    )
+    (parent,) = configured(invocation)
     assert (parent.depth, parent.skip, parent.nested.value) == (2, (b"a",), "vcs")
 
 
-def test_a_parent_is_altered_and_removed_by_any_spelling(session: Invocation, home: Path) -> None:
-    config_edit.add_parents(session, [bytes(folder(home)), b"/srv/work"], {})
+def test_a_parent_is_altered_and_removed_by_any_spelling(
+    invocation: Invocation, home: Path
+) -> None:
+    config_edit.add_parents(invocation, [bytes(folder(home)), b"/srv/work"], {})
     (home / "link").symlink_to("src")
-    assert config_edit.change_parent(session, "~/link", {"depth": 9}) == bytes(home / "src")
-    assert configured(session)[0].depth == 9
-    assert config_edit.remove_parent(session, str(home / "link")) == bytes(home / "src")
-    assert configured(session) == (Parent(b"/srv/work"),)
+    assert config_edit.change_parent(invocation, "~/link", {"depth": 9}) == bytes(home / "src")
+    assert configured(invocation)[0].depth == 9
+    assert config_edit.remove_parent(invocation, str(home / "link")) == bytes(home / "src")
+    assert configured(invocation) == (Parent(b"/srv/work"),)
 
 
 def test_a_parent_that_is_gone_from_disk_can_still_be_removed(
-    session: Invocation, home: Path
+    invocation: Invocation, home: Path
 ) -> None:
     path = folder(home)
-    config_edit.add_parents(session, [bytes(path)], {})
+    config_edit.add_parents(invocation, [bytes(path)], {})
     path.rmdir()
-    assert config_edit.remove_parent(session, "~/src") == bytes(path)
-    assert configured(session) == ()
+    assert config_edit.remove_parent(invocation, "~/src") == bytes(path)
+    assert configured(invocation) == ()
 
 
 @pytest.mark.parametrize(
     "change", [config_edit.remove_parent, lambda s, t: config_edit.change_parent(s, t, {})]
 )
-def test_what_is_no_parent_is_named(session: Invocation, change: object) -> None:
+def test_what_is_no_parent_is_named(invocation: Invocation, change: object) -> None:
     assert callable(change)
     with pytest.raises(UnknownParent, match="/srv is no parent") as caught:
-        change(session, "/srv")
+        change(invocation, "/srv")
     assert caught.value.remedy == "rootsd parent ls"
 
 
-def test_a_damaged_configuration_is_not_written_to(session: Invocation) -> None:
-    file = Path(os.fsdecode(session.places.config_file))
+def test_a_damaged_configuration_is_not_written_to(invocation: Invocation) -> None:
+    file = Path(os.fsdecode(invocation.places.config_file))
     file.parent.mkdir(parents=True)
     file.write_text("[[parent]]\npaht = '/srv/work'\n")
     with pytest.raises(BadConfig, match="line 2, key paht"):
-        config_edit.add_parents(session, [b"/srv/work"], {})
+        config_edit.add_parents(invocation, [b"/srv/work"], {})
     assert file.read_text() == "[[parent]]\npaht = '/srv/work'\n"

@@ -24,18 +24,18 @@ def desktop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desktop:
 
 
 @pytest.fixture
-def session() -> Invocation:
+def invocation() -> Invocation:
     return Invocation(Flags(quiet=True))
 
 
-def install(session: Invocation, *, strict: bool | None = None) -> None:
-    installer.install_service(session, installer.user_supervisor(), strict=strict)
+def install(invocation: Invocation, *, strict: bool | None = None) -> None:
+    installer.install_service(invocation, installer.user_supervisor(), strict=strict)
 
 
-def installed(desktop: Desktop, session: Invocation, *, strict: bool | None = None) -> None:
+def installed(desktop: Desktop, invocation: Invocation, *, strict: bool | None = None) -> None:
     """The service is there and runs; what led to it is forgotten."""
     with desktop.daemon():
-        install(session, strict=strict)
+        install(invocation, strict=strict)
     desktop.service_runs()
     desktop.recorder.told.clear()
 
@@ -44,9 +44,11 @@ def files_in(folder: Path) -> list[str]:
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
 
 
-def test_the_files_are_written_loaded_and_started(desktop: Desktop, session: Invocation) -> None:
+def test_the_files_are_written_loaded_and_started(
+    desktop: Desktop, invocation: Invocation
+) -> None:
     with desktop.daemon(pid=0):
-        install(session)
+        install(invocation)
     assert files_in(desktop.units) == sorted(unit_files.BASE_UNITS)
     assert desktop.recorder.orders() == [
         "systemctl --user daemon-reload",
@@ -58,12 +60,12 @@ def test_the_files_are_written_loaded_and_started(desktop: Desktop, session: Inv
 
 
 def test_again_nothing_is_written_and_nothing_restarted(
-    desktop: Desktop, session: Invocation
+    desktop: Desktop, invocation: Invocation
 ) -> None:
-    installed(desktop, session)
+    installed(desktop, invocation)
     before = {file: file.stat().st_mtime_ns for file in desktop.units.rglob("*")}
     with desktop.daemon():
-        install(session)
+        install(invocation)
     assert {file: file.stat().st_mtime_ns for file in desktop.units.rglob("*")} == before
     assert desktop.recorder.orders() == [
         f"systemctl --user reset-failed {UNITS}",
@@ -71,89 +73,95 @@ def test_again_nothing_is_written_and_nothing_restarted(
     ]
 
 
-def test_after_a_down_it_may_run_again(desktop: Desktop, session: Invocation) -> None:
+def test_after_a_down_it_may_run_again(desktop: Desktop, invocation: Invocation) -> None:
     start_record.mark_stopped()
     with desktop.daemon():
-        install(session)
+        install(invocation)
     start_record.ensure_start_allowed()
 
 
-def test_a_daemon_in_the_background_makes_room(desktop: Desktop, session: Invocation) -> None:
+def test_a_daemon_in_the_background_makes_room(desktop: Desktop, invocation: Invocation) -> None:
     desktop.service_runs("inactive", pid=0)
     with desktop.daemon(pid=77):
-        install(session)
-    assert desktop.stopped == [session]
+        install(invocation)
+    assert desktop.stopped == [invocation]
 
 
-def test_an_older_daemon_of_the_service_is_replaced(desktop: Desktop, session: Invocation) -> None:
-    installed(desktop, session)
+def test_an_older_daemon_of_the_service_is_replaced(
+    desktop: Desktop, invocation: Invocation
+) -> None:
+    installed(desktop, invocation)
     with desktop.daemon(version="0.0.1"):
-        install(session)
+        install(invocation)
     assert "systemctl --user restart rootsd.service" in desktop.recorder.orders()
 
 
 def test_changed_sockets_are_stopped_first_since_they_are_in_use(
-    desktop: Desktop, session: Invocation
+    desktop: Desktop, invocation: Invocation
 ) -> None:
-    installed(desktop, session)
+    installed(desktop, invocation)
     socket = desktop.units / "rootsd.socket"
     socket.write_text(f"# {unit_files.GENERATED_MARK}\n[Socket]\nBacklog=1\n")
     with desktop.daemon():
-        install(session)
+        install(invocation)
     told = desktop.recorder.orders()
     stop = told.index("systemctl --user stop rootsd.socket rootsd-control.socket rootsd.service")
     assert stop < told.index(f"systemctl --user start {UNITS}")
     assert "Backlog=1024" in socket.read_text()
 
 
-def test_strictness_is_kept_until_it_is_taken_back(desktop: Desktop, session: Invocation) -> None:
+def test_strictness_is_kept_until_it_is_taken_back(
+    desktop: Desktop, invocation: Invocation
+) -> None:
     drop_in = desktop.units / unit_files.STRICT_DROP_IN
-    installed(desktop, session, strict=True)
+    installed(desktop, invocation, strict=True)
     assert drop_in.exists()
     with desktop.daemon():
-        install(session)
+        install(invocation)
         assert drop_in.exists()
-        install(session, strict=False)
+        install(invocation, strict=False)
     assert not drop_in.exists()
     assert "systemctl --user restart rootsd.service" in desktop.recorder.orders()
 
 
 def test_strictness_that_the_system_refuses_is_taken_out_again(
-    desktop: Desktop, session: Invocation, capsys: pytest.CaptureFixture[str]
+    desktop: Desktop, invocation: Invocation, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    installed(desktop, session)
+    installed(desktop, invocation)
     drop_in = desktop.units / unit_files.STRICT_DROP_IN
     desktop.recorder.refuses = lambda line: drop_in.exists() and " restart " in line
     with desktop.daemon():
-        install(session, strict=True)
+        install(invocation, strict=True)
     assert not drop_in.exists()
     assert desktop.recorder.orders()[-1] == f"systemctl --user start {UNITS}"
     assert "does not start with --strict" in capsys.readouterr().err
 
 
-def test_a_start_that_fails_otherwise_is_told(desktop: Desktop, session: Invocation) -> None:
+def test_a_start_that_fails_otherwise_is_told(desktop: Desktop, invocation: Invocation) -> None:
     desktop.recorder.answers["systemctl --user start"] = ProgramResult(1, "", "it failed")
     with pytest.raises(StartFailed, match="it failed"):
-        install(session)
+        install(invocation)
 
 
 def test_a_unit_that_somebody_wrote_by_hand_is_left_alone(
-    desktop: Desktop, session: Invocation
+    desktop: Desktop, invocation: Invocation
 ) -> None:
     desktop.units.mkdir(parents=True)
     (desktop.units / "rootsd.service").write_text("[Service]\nExecStart=/my/own\n")
     with pytest.raises(installer.ForeignServiceFile) as caught:
-        install(session)
+        install(invocation)
     assert caught.value.remedy.startswith("mv ")
     assert files_in(desktop.units) == ["rootsd.service"]
     with pytest.raises(installer.ServiceNotInstalled):
-        installer.uninstall_service(session, installer.user_supervisor())
+        installer.uninstall_service(invocation, installer.user_supervisor())
 
 
-def test_without_a_user_manager_nothing_is_written(desktop: Desktop, session: Invocation) -> None:
+def test_without_a_user_manager_nothing_is_written(
+    desktop: Desktop, invocation: Invocation
+) -> None:
     desktop.recorder.answers["systemctl"] = ProgramResult(1, "", "Failed to connect to bus")
     with pytest.raises(ServiceManagerUnavailable):
-        install(session)
+        install(invocation)
     assert not desktop.units.exists()
 
 
@@ -167,11 +175,11 @@ def test_places_of_ones_own_have_no_service(
 
 
 def test_places_of_the_shell_are_the_services_too(
-    desktop: Desktop, session: Invocation, monkeypatch: pytest.MonkeyPatch
+    desktop: Desktop, invocation: Invocation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(desktop.home / "state"))
     monkeypatch.setenv("XDG_CONFIG_HOME", "relative, so to be ignored")
-    installed(desktop, session, strict=True)
+    installed(desktop, invocation, strict=True)
     places = (desktop.units / unit_files.PLACES_DROP_IN).read_text()
     assert f"\nEnvironment=XDG_STATE_HOME={desktop.home}/state\n" in places
     strict = (desktop.units / unit_files.STRICT_DROP_IN).read_text()
@@ -182,33 +190,33 @@ def test_places_of_the_shell_are_the_services_too(
 
 def test_other_places_are_taken_over_by_install_alone(
     desktop: Desktop,
-    session: Invocation,
+    invocation: Invocation,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    installed(desktop, session)
+    installed(desktop, invocation)
     monkeypatch.setenv("XDG_CONFIG_HOME", "/elsewhere")
     for refused in (installer.start_service, installer.restart_service):
         with pytest.raises(start_record.PlacesMismatch, match="started with none") as caught:
-            refused(session, installer.installed_supervisor())
+            refused(invocation, installer.installed_supervisor())
         assert caught.value.remedy.startswith("rootsd service install")
     with desktop.daemon():
         with pytest.raises(start_record.PlacesMismatch):
-            lifecycle.ensure_running(session)
-        install(session)
+            lifecycle.ensure_running(invocation)
+        install(invocation)
     assert "XDG_CONFIG_HOME is /elsewhere here" in capsys.readouterr().err
     assert "=/elsewhere\n" in (desktop.units / unit_files.PLACES_DROP_IN).read_text()
     monkeypatch.delenv("XDG_CONFIG_HOME")
-    assert installer.plan_files(session, installer.user_supervisor(), strict=None).stale() == []
+    assert installer.plan_files(invocation, installer.user_supervisor(), strict=None).stale() == []
 
 
 def test_what_was_installed_is_removed_and_nothing_else(
-    desktop: Desktop, session: Invocation
+    desktop: Desktop, invocation: Invocation
 ) -> None:
-    installed(desktop, session, strict=True)
+    installed(desktop, invocation, strict=True)
     own = desktop.units / "rootsd.service.d" / "override.conf"
     own.write_text("[Service]\nEnvironment=MINE=1\n")
-    gone = installer.uninstall_service(session, installer.user_supervisor())
+    gone = installer.uninstall_service(invocation, installer.user_supervisor())
     assert len(gone) == len(unit_files.ALL_UNITS)
     assert files_in(desktop.units) == ["rootsd.service.d/override.conf"]
     assert [line.split()[2] for line in desktop.recorder.orders()] == [
@@ -217,27 +225,27 @@ def test_what_was_installed_is_removed_and_nothing_else(
     with pytest.raises(DaemonUnreachable, match="stopped"):
         start_record.load_start_record()
     with pytest.raises(installer.ServiceNotInstalled):
-        installer.uninstall_service(session, installer.user_supervisor())
+        installer.uninstall_service(invocation, installer.user_supervisor())
 
 
-def test_no_empty_folder_is_left(desktop: Desktop, session: Invocation) -> None:
-    installed(desktop, session)
-    installer.uninstall_service(session, installer.user_supervisor())
+def test_no_empty_folder_is_left(desktop: Desktop, invocation: Invocation) -> None:
+    installed(desktop, invocation)
+    installer.uninstall_service(invocation, installer.user_supervisor())
     assert not (desktop.home / ".config/systemd").exists()
 
 
 def test_started_stopped_and_restarted_it_minds_the_mark_of_down(
-    desktop: Desktop, session: Invocation
+    desktop: Desktop, invocation: Invocation
 ) -> None:
-    installed(desktop, session)
+    installed(desktop, invocation)
     managing = installer.installed_supervisor()
     with desktop.daemon():
         installer.stop_service(managing)
         with pytest.raises(DaemonUnreachable, match="stopped"):
             start_record.load_start_record()
-        installer.start_service(session, managing)
+        installer.start_service(invocation, managing)
         start_record.load_start_record()
-        installer.restart_service(session, managing)
+        installer.restart_service(invocation, managing)
     assert [line.split()[2] for line in desktop.recorder.orders()] == [
         "stop", "reset-failed", "start", "reset-failed", "restart",
     ]  # fmt: skip
@@ -250,14 +258,14 @@ def test_what_is_not_installed_cannot_be_started(desktop: Desktop) -> None:
 
 
 def test_on_a_mac_the_agent_is_written_loaded_and_started(
-    desktop: Desktop, session: Invocation
+    desktop: Desktop, invocation: Invocation
 ) -> None:
     desktop.is_a_mac()
     with desktop.daemon():
-        install(session)
+        install(invocation)
     assert files_in(desktop.agents) == [unit_files.AGENT_PLIST]
     assert [line.split()[1] for line in desktop.recorder.orders()] == [
         "bootout", "enable", "enable", "kickstart",
     ]  # fmt: skip
-    installer.uninstall_service(session, installer.user_supervisor())
+    installer.uninstall_service(invocation, installer.user_supervisor())
     assert not desktop.agents.exists()

@@ -231,17 +231,17 @@ def test_other_places_are_taken_over_once_the_daemon_is_down_and_said(
 ) -> None:
     Desktop(tmp_path, monkeypatch)
     monkeypatch.delenv("XDG_STATE_HOME", raising=False)
-    session = Invocation(Flags())
-    lifecycle.ensure_running(session)
+    invocation = Invocation(Flags())
+    lifecycle.ensure_running(invocation)
     monkeypatch.setenv("XDG_STATE_HOME", "/elsewhere")
     with pytest.raises(start_record.PlacesMismatch, match="started with none") as caught:
-        lifecycle.ensure_running(session)
+        lifecycle.ensure_running(invocation)
     assert caught.value.remedy.startswith("rootsd down")
     start_record.mark_stopped()
-    lifecycle.ensure_running(session)
+    lifecycle.ensure_running(invocation)
     assert launched[-1].environment["XDG_STATE_HOME"] == "/elsewhere"
     assert "from now on it is as here" in capsys.readouterr().err
     monkeypatch.delenv("XDG_STATE_HOME")
-    lifecycle.ensure_running(session)
+    lifecycle.ensure_running(invocation)
     assert launched[-1].environment["XDG_STATE_HOME"] == "/elsewhere"
     assert "As at the last start, XDG_STATE_HOME is /elsewhere." in capsys.readouterr().err

@@ -132,7 +132,7 @@ def facts(
     (rootsd_dir / "config").mkdir()
     (rootsd_dir / "config" / "config.toml").write_text(CONFIG)
     (rootsd_dir / "export.json").write_text(json.dumps(EXPORT))
-    monkeypatch.setattr(doctor, "run_checks", lambda session: iter(SEEN))
+    monkeypatch.setattr(doctor, "run_checks", lambda invocation: iter(SEEN))
     monkeypatch.setattr("rootsd.cli.commands.review.Keyboard", Typist)
     return rootsd_dir
 

@@ -200,7 +200,7 @@ SELECTIONS: Mapping[Selection, list[Project]] = {
     Selection.LAPSED: [lapsed(WEB)],
     Selection.PUBLISHED: [TOOL],
     Selection.MISSING: [],
-    Selection.HOPELESS: [ODD],
+    Selection.UNPUBLISHABLE: [ODD],
 }
 
 

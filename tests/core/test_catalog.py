@@ -151,10 +151,10 @@ def test_what_can_never_be_published_does_not_wait() -> None:
     odd = b"/w/caf\xe9"
     alike = replace(seen(b"/w/x"), identity=UNIDENTIFIABLE)
     catalog = after(KNOWN, seen(odd, 9), alike)
-    hopeless = [p for p in catalog.projects.values() if catalog.is_hopeless(p)]
-    reasons = {p.path: catalog.why_never(p) for p in hopeless}
+    unpublishable = [p for p in catalog.projects.values() if catalog.is_unpublishable(p)]
+    reasons = {p.path: catalog.why_never(p) for p in unpublishable}
     assert reasons == {odd: "its path is not UTF-8", b"/w/x": NO_STABLE_IDENTITY}
-    assert not any(catalog.is_waiting(p) for p in hopeless)
+    assert not any(catalog.is_waiting(p) for p in unpublishable)
     with pytest.raises(RefusedPlace, match="is not UTF-8"):
         after(catalog, Approve(odd, identity(9), ANN))
 

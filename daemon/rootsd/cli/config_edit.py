@@ -278,7 +278,7 @@ class UnknownParent(RootsdError):
     code = ErrorCode.NOTHING_MATCHED
 
 
-def validate_parent(session: Invocation, typed: str) -> bytes:
+def validate_parent(invocation: Invocation, typed: str) -> bytes:
     """The canonical path of a folder that may be a parent. Raises BadParent."""
     path = canonical_path(typed)
     shown = safe_label(path, limit=None)
@@ -297,11 +297,11 @@ def validate_parent(session: Invocation, typed: str) -> bytes:
         raise BadParent(
             f"{shown} is not UTF-8, so the configuration cannot name it", "rootsd up ~"
         )
-    if reason := parent_refusal(_refused_places(session), path):
+    if reason := parent_refusal(_refused_places(invocation), path):
         raise BadParent(f"{shown} cannot be a parent: {reason}", "rootsd up ~/src")
     if not os.access(path, os.R_OK | os.X_OK):
         raise BadParent(f"{shown} cannot be read by you", f"ls -ld {shown}")
-    known = (parent.path for parent in read_config(session.places.config_file).parents)
+    known = (parent.path for parent in read_config(invocation.places.config_file).parents)
     if (other := find_same_folder(known, path)) is not None:
         told = f"{shown} is {safe_label(other, limit=None)}, a parent already, under another name"
         raise BadParent(told, "rootsd parent ls")
@@ -309,13 +309,13 @@ def validate_parent(session: Invocation, typed: str) -> bytes:
 
 
 def add_parents(
-    session: Invocation,
+    invocation: Invocation,
     paths: Sequence[bytes],
     settings: Mapping[str, Any],
     effect: ApplyMode = ApplyMode.APPLY,
 ) -> list[bytes]:
     """Write those that are no parents yet into the configuration; returns them."""
-    config_file = session.config_to_edit
+    config_file = invocation.config_to_edit
 
     def missing() -> list[bytes]:
         known = {parent.path for parent in read_config(config_file).parents}
@@ -335,9 +335,11 @@ def add_parents(
     return fresh
 
 
-def remove_parent(session: Invocation, typed: str, effect: ApplyMode = ApplyMode.APPLY) -> bytes:
+def remove_parent(
+    invocation: Invocation, typed: str, effect: ApplyMode = ApplyMode.APPLY
+) -> bytes:
     """Take a parent out of the configuration; its path. Raises UnknownParent."""
-    config_file = session.config_to_edit
+    config_file = invocation.config_to_edit
     with _edit_or_check(config_file, effect) as change:
         path, index = _find_parent(read_config(config_file), typed)
         change(lambda text: without_parent(text, index))
@@ -345,13 +347,13 @@ def remove_parent(session: Invocation, typed: str, effect: ApplyMode = ApplyMode
 
 
 def change_parent(
-    session: Invocation,
+    invocation: Invocation,
     typed: str,
     settings: Mapping[str, Any],
     effect: ApplyMode = ApplyMode.APPLY,
 ) -> bytes:
     """Set keys of a parent in the configuration; its path. Raises UnknownParent."""
-    config_file = session.config_to_edit
+    config_file = invocation.config_to_edit
 
     def edit(text: str) -> str:
         new = with_parent_changed(text, index, settings)
@@ -382,8 +384,8 @@ def _find_parent(config: Config, typed: str) -> tuple[bytes, int]:
     raise UnknownParent(f"{safe_label(path, limit=None)} is no parent", "rootsd parent ls")
 
 
-def _refused_places(session: Invocation) -> RefusedPlaces:
-    places = session.places
+def _refused_places(invocation: Invocation) -> RefusedPlaces:
+    places = invocation.places
     own = [
         places.config,
         places.state,

@@ -63,41 +63,43 @@ class Confirmation:
     older: ExistingWorktrees = ExistingWorktrees.ASK
     key: KeyPolicy = KeyPolicy.IF_THERE
 
-    def asks(self, session: Invocation) -> bool:
+    def asks(self, invocation: Invocation) -> bool:
         """Return whether a key can be asked for."""
-        flags = session.flags
+        flags = invocation.flags
         return self.key is KeyPolicy.IF_THERE and not flags.no_input and self.asker.is_there()
 
 
-def confirm_and_send(session: Invocation, order: DecideRequest, confirmation: Confirmation) -> int:
+def confirm_and_send(
+    invocation: Invocation, order: DecideRequest, confirmation: Confirmation
+) -> int:
     """Send an approval, after a person confirmed what needs it; return the exit status."""
     if order.effect is ApplyMode.DRY_RUN:
-        print_result(session, order, send(session, order))
+        print_result(invocation, order, send(invocation, order))
         return Exit.OK
-    asks = confirmation.asks(session)
+    asks = confirmation.asks(invocation)
     plan: dict[str, Any] | None = None
     if asks or confirmation.older is ExistingWorktrees.PUBLISH:
-        plan = _planned(session, order)
+        plan = _planned(invocation, order)
     if plan is not None:
         trees = _confirmable(plan)
         if asks and (trees or _is_bulk(order, plan)):
             chosen = _ask(confirmation.asker, order, plan, trees)
             if chosen is None:
-                session.output.say("Nothing was published.")
+                invocation.output.say("Nothing was published.")
                 return Exit.FAILED
             trees = chosen
         order = _with_worktrees(order, trees)
-    decided = send(session, order)
-    print_result(session, order, decided)
+    decided = send(invocation, order)
+    print_result(invocation, order, decided)
     if _is_open_ended(order) and decided["items"]:
-        session.output.say(_UNDO)
+        invocation.output.say(_UNDO)
     if plan is None and (trees := _confirmable(decided)):
-        return _publish_older(session, order, decided, trees, confirmation)
+        return _publish_older(invocation, order, decided, trees, confirmation)
     return Exit.OK
 
 
 def _publish_older(
-    session: Invocation,
+    invocation: Invocation,
     order: DecideRequest,
     decided: Mapping[str, Any],
     trees: Sequence[Item],
@@ -105,20 +107,20 @@ def _publish_older(
 ) -> int:
     """Deal with the worktrees of a folder that was not known before its approval."""
     if confirmation.older is ExistingWorktrees.ASK:
-        if not confirmation.asks(session):
+        if not confirmation.asks(invocation):
             return Exit.OK
         chosen = _ask(confirmation.asker, order, {**decided, "items": ()}, trees)
         if not chosen:
             return Exit.OK
     again = _with_worktrees(order, trees)
-    print_result(session, again, send(session, again))
+    print_result(invocation, again, send(invocation, again))
     return Exit.OK
 
 
-def _planned(session: Invocation, order: DecideRequest) -> dict[str, Any] | None:
+def _planned(invocation: Invocation, order: DecideRequest) -> dict[str, Any] | None:
     """Return what the order would do; None for a folder that nobody knows yet."""
     try:
-        return send(session, replace(order, effect=ApplyMode.DRY_RUN))
+        return send(invocation, replace(order, effect=ApplyMode.DRY_RUN))
     except RootsdError as error:
         # The order itself tells what is wrong, or takes the folder in.
         if error.code is ErrorCode.NOTHING_MATCHED:

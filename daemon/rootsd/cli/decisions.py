@@ -45,19 +45,19 @@ def effect_of(*, dry_run: bool) -> ApplyMode:
     return ApplyMode.DRY_RUN if dry_run else ApplyMode.APPLY
 
 
-def send_and_print(session: Invocation, order: ProjectOrder) -> None:
+def send_and_print(invocation: Invocation, order: ProjectOrder) -> None:
     """Send the order and print the projects as they are now."""
-    print_result(session, order, send(session, order))
+    print_result(invocation, order, send(invocation, order))
 
 
-def send(session: Invocation, order: ProjectOrder) -> dict[str, Any]:
+def send(invocation: Invocation, order: ProjectOrder) -> dict[str, Any]:
     """Return the daemon's answer to an order. Raises RootsdError."""
-    return session.call(order)
+    return invocation.call(order)
 
 
-def print_result(session: Invocation, order: ProjectOrder, decided: Mapping[str, Any]) -> None:
+def print_result(invocation: Invocation, order: ProjectOrder, decided: Mapping[str, Any]) -> None:
     """Print what an order did, or would do."""
-    output = session.output
+    output = invocation.output
     is_rehearsal = order.effect is ApplyMode.DRY_RUN
     rules = decided.get("rules", [])
     extra = {"unchanged": decided["unchanged"], "dry_run": is_rehearsal}
@@ -71,9 +71,9 @@ def print_result(session: Invocation, order: ProjectOrder, decided: Mapping[str,
         for remedy in _removal_hints(order, item):
             output.say(f"  {remedy}")
     for item in (*decided["items"], *decided["unchanged"]):
-        if (session := item.get("session")) is not None and item["verdict"] == "approved":
+        if (for_session := item.get("session")) is not None and item["verdict"] == "approved":
             name, access = safe_label(item["name"]), item["access"].replace("read-", "read and ")
-            given = f"{name}: {access} access, for the session of {safe_label(session)} alone."
+            given = f"{name}: {access} access, for the session of {safe_label(for_session)} alone."
             output.say(f"{given} To grant more: rootsd approve {name} --always --write")
     for rule in rules:
         pattern = safe_label(pattern_of(rule), limit=None)

@@ -32,27 +32,27 @@ class DoctorCheck:
     cure: Callable[[], None] | None = None
 
 
-def run_checks(session: Invocation) -> Iterator[DoctorCheck]:
+def run_checks(invocation: Invocation) -> Iterator[DoctorCheck]:
     """Everything, looked at now."""
     yield _command()
     yield from map(DoctorCheck, _environment())
-    yield _configuration(session)
-    yield from _folders(session)
-    running = _daemon(session)
+    yield _configuration(invocation)
+    yield from _folders(invocation)
+    running = _daemon(invocation)
     yield running
     if running.diagnosis.condition is not Severity.ERROR:
         yield DoctorCheck(_mcp_socket())
-    yield from _service(session)
+    yield from _service(invocation)
 
 
-def _daemon(session: Invocation) -> DoctorCheck:
+def _daemon(invocation: Invocation) -> DoctorCheck:
     """Whether a daemon runs, and whether it is of this version."""
     topic = "daemon"
     try:
-        daemon = session.call(StatusQuery())["daemon"]
+        daemon = invocation.call(StatusQuery())["daemon"]
     except DaemonUnreachable as trouble:
         found = error(topic, trouble.message, trouble.remedy)
-        return DoctorCheck(found, lambda: _ensure_running(session))
+        return DoctorCheck(found, lambda: _ensure_running(invocation))
     except RootsdError as trouble:
         return DoctorCheck(error(topic, trouble.message, trouble.remedy))
     version = safe_label(daemon["version"])
@@ -61,14 +61,14 @@ def _daemon(session: Invocation) -> DoctorCheck:
         return DoctorCheck(ok(topic, told))
     finding = f"{told}, and this command is {__version__}"
     return DoctorCheck(
-        warning(topic, finding, "rootsd down && rootsd up"), lambda: _ensure_running(session)
+        warning(topic, finding, "rootsd down && rootsd up"), lambda: _ensure_running(invocation)
     )
 
 
-def _ensure_running(session: Invocation) -> None:
+def _ensure_running(invocation: Invocation) -> None:
     from rootsd.cli import lifecycle  # no finding needs it, only a cure
 
-    lifecycle.ensure_running(session)
+    lifecycle.ensure_running(invocation)
 
 
 def _command() -> DoctorCheck:
@@ -114,28 +114,28 @@ def _environment() -> Iterator[DoctorFinding]:
     yield ok(topic, "clients find the daemon without any variable of this shell")
 
 
-def _configuration(session: Invocation) -> DoctorCheck:
+def _configuration(invocation: Invocation) -> DoctorCheck:
     try:
-        config = read_config(session.places.config_file)
+        config = read_config(invocation.places.config_file)
     except BadConfig as trouble:
         return DoctorCheck(error("configuration", trouble.message, trouble.remedy))
     return DoctorCheck(ok("configuration", f"can be used; parents: {len(config.parents)}"))
 
 
-def _folders(session: Invocation) -> Iterator[DoctorCheck]:
+def _folders(invocation: Invocation) -> Iterator[DoctorCheck]:
     """Check the folders that only this user may enter. Offer to close one that is too open."""
     run = next(
         (each for each in runtime_dir.find_runtime_dirs() if os.path.isdir(each.path)), None
     )
-    places = [("state", session.places.state), ("second anchor", session.places.data)]
+    places = [("state", invocation.places.state), ("second anchor", invocation.places.data)]
     if run is not None:
         places += [("sockets", run.path), ("sockets", run.pub), ("sockets", run.ctl)]
     for topic, folder in places:
         diagnosis = doctor_checks.check_private_folder(topic, folder)
         is_too_open = diagnosis.remedy.startswith("chmod")
         yield DoctorCheck(diagnosis, _make_private(folder) if is_too_open else None)
-    if os.path.isdir(session.places.state):
-        yield DoctorCheck(doctor_checks.check_disk_space("disk", session.places.state))
+    if os.path.isdir(invocation.places.state):
+        yield DoctorCheck(doctor_checks.check_disk_space("disk", invocation.places.state))
 
 
 def _make_private(folder: bytes) -> Callable[[], None]:
@@ -155,7 +155,7 @@ def _mcp_socket() -> DoctorFinding:
     return error(topic, trouble.message, trouble.remedy)
 
 
-def _service(session: Invocation) -> Iterator[DoctorCheck]:
+def _service(invocation: Invocation) -> Iterator[DoctorCheck]:
     topic = "service"
     if runtime_dir.overriding_folder():
         return
@@ -168,7 +168,7 @@ def _service(session: Invocation) -> Iterator[DoctorCheck]:
     try:
         managing.ensure_reachable()
         state = managing.state()
-        stale = installer.plan_files(session, managing, strict=None).stale()
+        stale = installer.plan_files(invocation, managing, strict=None).stale()
     except RootsdError as trouble:
         yield DoctorCheck(error(topic, trouble.message, trouble.remedy))
         return
@@ -178,13 +178,13 @@ def _service(session: Invocation) -> Iterator[DoctorCheck]:
         finding = f"{names} is of another version or place"
         yield DoctorCheck(
             warning(topic, finding, again),
-            lambda: installer.install_service(session, managing, strict=None),
+            lambda: installer.install_service(invocation, managing, strict=None),
         )
     if not state.is_running:
         finding = f"installed, and {safe_label(state.active)}"
         yield DoctorCheck(
             warning(topic, finding, "rootsd service start"),
-            lambda: installer.start_service(session, managing),
+            lambda: installer.start_service(invocation, managing),
         )
     elif not stale:
         yield DoctorCheck(

@@ -85,13 +85,13 @@ def installed_supervisor() -> ServiceManager:
 
 
 def plan_files(
-    session: Invocation, managing: ServiceManager, *, strict: bool | None
+    invocation: Invocation, managing: ServiceManager, *, strict: bool | None
 ) -> ServiceFiles:
     """What `install` writes; `strict` as it is now where it is None."""
     folder = managing.folder
     if strict is None:
         strict = unit_files.is_generated(folder / unit_files.STRICT_DROP_IN)
-    settings = _unit_settings(session, strict=strict)
+    settings = _unit_settings(invocation, strict=strict)
     is_launchd = isinstance(managing, Launchd)
     named = (
         unit_files.launchd_agent(settings) if is_launchd else unit_files.systemd_units(settings)
@@ -104,7 +104,9 @@ def plan_files(
     )
 
 
-def install_service(session: Invocation, managing: ServiceManager, *, strict: bool | None) -> None:
+def install_service(
+    invocation: Invocation, managing: ServiceManager, *, strict: bool | None
+) -> None:
     """Write the files, have the daemon run by them, and return when it is ready.
 
     Nothing is restarted where nothing changes. Raises RootsdError; what is written stays, so that
@@ -112,8 +114,8 @@ def install_service(session: Invocation, managing: ServiceManager, *, strict: bo
     """
     managing.ensure_reachable()
     if told := start_record.describe_place_changes():
-        session.output.warn([f"{told}; from now on it is as here"])
-    wanted = plan_files(session, managing, strict=strict)
+        invocation.output.warn([f"{told}; from now on it is as here"])
+    wanted = plan_files(invocation, managing, strict=strict)
     for file in wanted.files:
         if file.exists() and not unit_files.is_generated(file):
             shown = safe_label(str(file), limit=None)
@@ -123,16 +125,16 @@ def install_service(session: Invocation, managing: ServiceManager, *, strict: bo
     is_new = not managing.is_installed()
     stale = wanted.stale()
     _write_files(wanted, stale)
-    start_record.save_start_record(start_record.make_start_record(session.places.log))
+    start_record.save_start_record(start_record.make_start_record(invocation.places.log))
     if is_new or stale or wanted.surplus or not managing.state().enabled:
         managing.load()
-    _stop_conflicting_daemon(session, managing, stale)
+    _stop_conflicting_daemon(invocation, managing, stale)
     try:
-        _ensure_service_runs(session, managing, changed=bool(stale or wanted.surplus))
+        _ensure_service_runs(invocation, managing, changed=bool(stale or wanted.surplus))
     except StartFailed as failure:
         if not wanted.is_strict:
             raise
-        _retry_without_strict(session, managing, failure)
+        _retry_without_strict(invocation, managing, failure)
 
 
 def installed_files(managing: ServiceManager) -> list[Path]:
@@ -144,7 +146,7 @@ def installed_files(managing: ServiceManager) -> list[Path]:
     return ours
 
 
-def uninstall_service(session: Invocation, managing: ServiceManager) -> list[Path]:
+def uninstall_service(invocation: Invocation, managing: ServiceManager) -> list[Path]:
     """Stop the service and remove what `install` wrote; the files that are gone.
 
     Files that somebody else put beside them stay, decisions and configuration do, too.
@@ -159,22 +161,22 @@ def uninstall_service(session: Invocation, managing: ServiceManager) -> list[Pat
         if folder.is_dir() and not any(folder.iterdir()):
             folder.rmdir()
     managing.forget()
-    lifecycle.stop(session)
+    lifecycle.stop(invocation)
     return ours
 
 
-def start_service(session: Invocation, managing: ServiceManager) -> None:
+def start_service(invocation: Invocation, managing: ServiceManager) -> None:
     """Have the daemon run, now and at each login. Raises StartFailed, OtherPlaces."""
     _ensure_same_places()
-    start_record.save_start_record(start_record.make_start_record(session.places.log))
+    start_record.save_start_record(start_record.make_start_record(invocation.places.log))
     managing.start()
     lifecycle.wait_until_ready()
 
 
-def restart_service(session: Invocation, managing: ServiceManager) -> None:
+def restart_service(invocation: Invocation, managing: ServiceManager) -> None:
     """A new daemon. Raises StartFailed, OtherPlaces."""
     _ensure_same_places()
-    start_record.save_start_record(start_record.make_start_record(session.places.log))
+    start_record.save_start_record(start_record.make_start_record(invocation.places.log))
     managing.restart()
     lifecycle.wait_until_ready()
 
@@ -191,8 +193,8 @@ def _ensure_same_places() -> None:
         raise start_record.PlacesMismatch(told, "rootsd service install, to have it as here")
 
 
-def _unit_settings(session: Invocation, *, strict: bool) -> unit_files.UnitSettings:
-    places = session.places
+def _unit_settings(invocation: Invocation, *, strict: bool) -> unit_files.UnitSettings:
+    places = invocation.places
     state, data, log = (
         Path(os.fsdecode(place)) for place in (places.state, places.data, places.log)
     )
@@ -230,44 +232,46 @@ def _write_files(wanted: ServiceFiles, stale: Sequence[Path]) -> None:
 
 
 def _stop_conflicting_daemon(
-    session: Invocation, managing: ServiceManager, stale: Sequence[Path]
+    invocation: Invocation, managing: ServiceManager, stale: Sequence[Path]
 ) -> None:
     """A daemon that `up` started holds the folders; sockets are not read anew while in use."""
     state = managing.state()
     if any(file.suffix == ".socket" for file in stale) and (state.is_running or state.sockets):
         managing.stop()
     try:
-        pid = session.call(StatusQuery())["daemon"]["pid"]
+        pid = invocation.call(StatusQuery())["daemon"]["pid"]
     except DaemonUnreachable:
         return
     if pid != managing.state().pid:
-        lifecycle.stop(session)
+        lifecycle.stop(invocation)
 
 
-def _ensure_service_runs(session: Invocation, managing: ServiceManager, *, changed: bool) -> None:
-    for folder in _unit_settings(session, strict=False).writable:
+def _ensure_service_runs(
+    invocation: Invocation, managing: ServiceManager, *, changed: bool
+) -> None:
+    for folder in _unit_settings(invocation, strict=False).writable:
         ensure_private_folder(folder)  # a folder that is missing cannot be made writable
-    if managing.state().is_running and (changed or _is_other_version(session)):
+    if managing.state().is_running and (changed or _is_other_version(invocation)):
         managing.restart()
     managing.start()
     lifecycle.wait_until_ready()
 
 
-def _is_other_version(session: Invocation) -> bool:
+def _is_other_version(invocation: Invocation) -> bool:
     try:
-        version: str = session.call(StatusQuery())["daemon"]["version"]
+        version: str = invocation.call(StatusQuery())["daemon"]["version"]
     except DaemonUnreachable:
         return False
     return version != __version__
 
 
 def _retry_without_strict(
-    session: Invocation, managing: ServiceManager, failure: StartFailed
+    invocation: Invocation, managing: ServiceManager, failure: StartFailed
 ) -> None:
     (managing.folder / unit_files.STRICT_DROP_IN).unlink()
     managing.load()
-    _ensure_service_runs(session, managing, changed=True)
-    session.output.warn(
+    _ensure_service_runs(invocation, managing, changed=True)
+    invocation.output.warn(
         [f"the service does not start with --strict, and runs without: {failure.message}"]
     )
 
@@ -283,9 +287,9 @@ class FolderNotRemoved(RootsdError):
     """A folder is still there."""
 
 
-def data_folders(session: Invocation) -> list[Path]:
+def data_folders(invocation: Invocation) -> list[Path]:
     """Every folder of the daemon's own that is there."""
-    places = session.places
+    places = invocation.places
     lasting = (places.config, places.log, places.state, places.data)
     named = (*lasting, *(folder.path for folder in runtime_dir.find_runtime_dirs()))
     own = dict.fromkeys(
@@ -301,14 +305,14 @@ def ensure_places_for_purge() -> None:
         raise start_record.PlacesMismatch(told, f"env {unset} rootsd service uninstall --purge")
 
 
-def purge_data(session: Invocation) -> list[Path]:
+def purge_data(invocation: Invocation) -> list[Path]:
     """Remove every folder of the daemon's own; those that were there.
 
     Under the lock, so that no daemon loses its store while it runs. Raises Busy, NotRemoved.
     """
-    lifecycle.shut_down(session)
-    present = data_folders(session)
-    state = Path(os.fsdecode(session.places.state))
+    lifecycle.shut_down(invocation)
+    present = data_folders(invocation)
+    state = Path(os.fsdecode(invocation.places.state))
     if state in present:
         with DaemonLock.acquire(state, LockRecord(os.getpid(), "purge", {})):
             _remove_folder(state)

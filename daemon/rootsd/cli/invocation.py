@@ -92,18 +92,18 @@ class Invocation:
             return self.call(ScanRequest(parent), line.show)
 
 
-def call_or_read_store(session: Invocation, question: OfflineQuery) -> dict[str, Any]:
+def call_or_read_store(invocation: Invocation, question: OfflineQuery) -> dict[str, Any]:
     """The answer; one from the store comes with a warning that says so. Raises DaemonUnreachable
     where there is no store, or somebody else holds it, and what else `call` raises."""
     try:
-        return session.call(question)
+        return invocation.call(question)
     except DaemonUnreachable:
         from rootsd.control import offline
 
-        if not offline.has_store(session.places):
+        if not offline.has_store(invocation.places):
             raise
         try:
-            return offline.answer_offline(session.places, question)
+            return offline.answer_offline(invocation.places, question)
         except Busy:
             # A daemon that starts or ends right now, whom nobody can ask yet or any more.
             pass

@@ -33,24 +33,26 @@ if TYPE_CHECKING:
 _VERBS_THAT_SHOW_NEWS = frozenset(("pending", "review", "status", "up", "scan"))
 
 
-def print_news(session: Invocation) -> None:
+def print_news(invocation: Invocation) -> None:
     """Say in a line each what came since a person looked; where nobody looks on, nothing is asked.
 
     A daemon that does not answer, or not this, has no news.
     """
-    if not session.has_called or not session.output.talks or not sys.stderr.isatty():
+    if not invocation.has_called or not invocation.output.talks or not sys.stderr.isatty():
         return
     try:
-        news = session.call(NewProposalsQuery())
+        news = invocation.call(NewProposalsQuery())
     except RootsdError:
         return
-    if session.command.partition(" ")[0] in _VERBS_THAT_SHOW_NEWS:
+    if invocation.command.partition(" ")[0] in _VERBS_THAT_SHOW_NEWS:
         return
     for wanted in news["wanted"]:
-        session.output.say(f"{safe_label(wanted['note'], limit=None)}: rootsd show {wanted['id']}")
+        invocation.output.say(
+            f"{safe_label(wanted['note'], limit=None)}: rootsd show {wanted['id']}"
+        )
     if count := news["new"]:
         what = "1 new project waits" if count == 1 else f"{count} new projects wait"
-        session.output.say(f"{what} for your decision: rootsd pending")
+        invocation.output.say(f"{what} for your decision: rootsd pending")
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,20 +204,20 @@ root = RootGroup(
 
 def main(arguments: list[str]) -> int:
     """Run the command line on `arguments` (without the program's name); the exit status."""
-    session = Invocation()
+    invocation = Invocation()
     # Before any parsing, so that a usage error is an object too.
-    session.flags.json = "--json" in arguments[: (*arguments, "--").index("--")]
-    return error_handler.run_with_error_handler(session, lambda: _run(session, arguments))
+    invocation.flags.json = "--json" in arguments[: (*arguments, "--").index("--")]
+    return error_handler.run_with_error_handler(invocation, lambda: _run(invocation, arguments))
 
 
-def _run(session: Invocation, arguments: list[str]) -> int:
+def _run(invocation: Invocation, arguments: list[str]) -> int:
     try:
-        with root.make_context("rootsd", list(arguments), obj=session) as context:
+        with root.make_context("rootsd", list(arguments), obj=invocation) as context:
             status = root.invoke(context)
-            print_news(session)
+            print_news(invocation)
             return status if isinstance(status, int) else 0
     except click.ClickException as error:
-        session.output.error(ErrorCode.USAGE.value, error.format_message(), _help_for(error))
+        invocation.output.error(ErrorCode.USAGE.value, error.format_message(), _help_for(error))
         return Exit.USAGE
     except click.exceptions.Exit as end:
         return end.exit_code

@@ -106,7 +106,7 @@ class Review:
     do not wait any more.
     """
 
-    session: Invocation
+    invocation: Invocation
     asker: ReviewPrompt
     approved: int = 0
     denied: int = 0
@@ -154,7 +154,7 @@ class Review:
     def _shown(self, ids: Sequence[str]) -> list[Item]:
         """The projects of these ids, but for those that are gone by now."""
         try:
-            items: list[Item] = self.session.call(ShowQuery("/", tuple(ids)))["items"]
+            items: list[Item] = self.invocation.call(ShowQuery("/", tuple(ids)))["items"]
         except RootsdError as error:
             if error.code is not ErrorCode.NOTHING_MATCHED:
                 raise
@@ -189,7 +189,7 @@ class Review:
             except RootsdError as error:
                 if error.code in (ErrorCode.REFUSED, ErrorCode.UNREACHABLE):
                     raise
-                self.session.output.error(error.code.value, error.message, error.remedy)
+                self.invocation.output.error(error.code.value, error.message, error.remedy)
                 if error.code is ErrorCode.FAILED:
                     self._look_again(rest)
         return "s"
@@ -222,7 +222,7 @@ class Review:
             worktrees=tuple(tree["id"] for tree in trees),
             worktrees_shown=tuple(tree["identity"] for tree in trees),
         )
-        decided = self.session.call(order)
+        decided = self.invocation.call(order)
         count = len(decided["items"]) + len(decided["unchanged"])
         self.decided.update(ids)
         if verb is DecisionVerb.APPROVE:
@@ -230,19 +230,21 @@ class Review:
         else:
             self.denied += count
         for item in decided["items"]:
-            session = f", for the session of {item['session']} alone" if "session" in item else ""
-            _print_lines(f"{item['verdict']} {safe_label(path_of(item), limit=None)}{session}")
+            for_session = (
+                f", for the session of {item['session']} alone" if "session" in item else ""
+            )
+            _print_lines(f"{item['verdict']} {safe_label(path_of(item), limit=None)}{for_session}")
         for tree in decided.get("worktrees", ()):
             if tree["published"]:
                 self.decided.add(tree["id"])
                 _print_lines(f"approved with it {safe_label(path_of(tree), limit=None)}")
-        self.session.output.warn(decided["warnings"])
+        self.invocation.output.warn(decided["warnings"])
 
     def _rename(self, item: Item) -> Item:
         name = self.asker.line("name: ")
         if not name:
             return item
-        renamed = self.session.call(RenameRequest(item["id"], name, "/"))
+        renamed = self.invocation.call(RenameRequest(item["id"], name, "/"))
         now = (*renamed["items"], *renamed["unchanged"])
         return {**item, "name": now[0]["name"]}
 

@@ -17,14 +17,14 @@ from rootsd.core.errors import RootsdError
 def main(words: Sequence[str]) -> int:
     """Run `rootsd daemon` with these words behind it: none, or `--ready-fd FD`, with `--detach`
     before that or not. The exit status."""
-    session = Invocation(command="daemon")
+    invocation = Invocation(command="daemon")
     ready_fd, detach = int(words[-1]) if words else None, "--detach" in words
     return error_handler.run_with_error_handler(
-        session, lambda: run_daemon(session, ready_fd=ready_fd, detach=detach)
+        invocation, lambda: run_daemon(invocation, ready_fd=ready_fd, detach=detach)
     )
 
 
-def run_daemon(session: Invocation, *, ready_fd: int | None, detach: bool) -> int:
+def run_daemon(invocation: Invocation, *, ready_fd: int | None, detach: bool) -> int:
     """Be the daemon until it is stopped, with `detach` as a child of nobody; the exit status.
 
     On `ready_fd` is written "ready" once it can be asked, or why it cannot. Raises RootsdError.
@@ -34,7 +34,7 @@ def run_daemon(session: Invocation, *, ready_fd: int | None, detach: bool) -> in
         # client might end as a whole.
         os._exit(0)
     try:
-        return run_in_foreground(session, ready_fd)
+        return run_in_foreground(invocation, ready_fd)
     except RootsdError as error:
         if ready_fd is not None:
             from rootsd.service import launcher
@@ -43,7 +43,7 @@ def run_daemon(session: Invocation, *, ready_fd: int | None, detach: bool) -> in
         raise
 
 
-def run_in_foreground(session: Invocation, ready_fd: int | None = None) -> int:
+def run_in_foreground(invocation: Invocation, ready_fd: int | None = None) -> int:
     """Be the daemon until it is stopped; the exit status. Raises RootsdError."""
     from rootsd.helper.client import start_helper
     from rootsd.system.lean import leave_out_the_unused
@@ -54,6 +54,6 @@ def run_in_foreground(session: Invocation, ready_fd: int | None = None) -> int:
         leave_out_the_unused()
         from rootsd.daemon import main as daemon
 
-        return daemon.run(session.places, helper=helper, ready_fd=ready_fd)
+        return daemon.run(invocation.places, helper=helper, ready_fd=ready_fd)
     finally:
         helper.close()

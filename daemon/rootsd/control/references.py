@@ -72,8 +72,8 @@ def is_selected(catalog: Catalog, project: Project, select: Selection) -> bool:
     match select:
         case Selection.WAITING:
             return catalog.is_waiting(project)
-        case Selection.HOPELESS:
-            return catalog.is_hopeless(project)
+        case Selection.UNPUBLISHABLE:
+            return catalog.is_unpublishable(project)
         case Selection.LAPSED:
             return project.ruling.is_lapsed
         case Selection.PUBLISHED:

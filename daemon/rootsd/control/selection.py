@@ -238,7 +238,7 @@ def _doubted(
 
 def _is_swept(catalog: Catalog, project: Project, select: Selection) -> bool:
     """Whether a sweep comes upon `project`: also upon what it then leaves out with the reason."""
-    is_left_out = select is Selection.WAITING and catalog.is_hopeless(project)
+    is_left_out = select is Selection.WAITING and catalog.is_unpublishable(project)
     return is_left_out or is_selected(catalog, project, select)
 
 

@@ -361,7 +361,7 @@ class Catalog:
         """Whether a person is to be asked: undecided or lapsed, there, whole, and approvable."""
         return self._is_open(project) and self.why_never(project) is None
 
-    def is_hopeless(self, project: Project) -> bool:
+    def is_unpublishable(self, project: Project) -> bool:
         """Whether a person would be asked, if an approval could publish `project`."""
         return self._is_open(project) and self.why_never(project) is not None
 

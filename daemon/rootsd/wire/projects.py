@@ -114,7 +114,7 @@ class Selection(StrEnum):
     WAITING = "waiting"
     LAPSED = "lapsed"
     PUBLISHED = "published"
-    HOPELESS = "hopeless"
+    UNPUBLISHABLE = "unpublishable"
     """Undecided, and no approval could ever publish them."""
     MISSING = "missing"
     """Gone from the disk, and not denied: a denial waits for what may come back."""
@@ -185,7 +185,7 @@ class ProjectListing(TypedDict):
 
     revision: int
     items: list[ProjectItem]
-    hopeless: NotRequired[list[ProjectItem]]
+    unpublishable: NotRequired[list[ProjectItem]]
     """Beside the projects that wait, those that no approval could ever publish."""
     warnings: list[str]
 

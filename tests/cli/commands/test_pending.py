@@ -73,7 +73,7 @@ def test_what_can_never_be_published_stands_below_and_is_not_counted(
 ) -> None:
     odd = an_item("caf\udce9", id="o1", path=None, path_b64="L3NyYy9jYWbp", uri=None,
                   note="can never be published: its path is not UTF-8")  # fmt: skip
-    daemon.answers["projects"] = {**a_listing(), "hopeless": [odd]}
+    daemon.answers["projects"] = {**a_listing(), "unpublishable": [odd]}
     shown = shell.terminal("pending", NO_COLOR="1").out.splitlines()
     assert shown == [
         "Nothing waits for a decision.",
@@ -82,7 +82,7 @@ def test_what_can_never_be_published_stands_below_and_is_not_counted(
     ]
     assert shell.run("pending").out == ""
     assert shell.run("pending", "--exit-code").status == 0
-    assert json.loads(shell.run("pending", "--json").out)["hopeless"] == [odd]
+    assert json.loads(shell.run("pending", "--json").out)["unpublishable"] == [odd]
 
 
 def test_nothing_pending_is_said_on_a_terminal_only(daemon: FakeDaemon, shell: Shell) -> None:

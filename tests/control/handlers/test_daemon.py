@@ -36,7 +36,7 @@ async def test_the_status_tells_everything_and_how_many() -> None:
         "published": 2,
         "approved": 3,
         "waiting": 2,
-        "hopeless": 0,
+        "unpublishable": 0,
         "denied": 1,
         "lapsed": 1,
         "lapsed_rules": 1,

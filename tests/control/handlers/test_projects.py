@@ -58,7 +58,7 @@ async def test_projects_are_listed_as_they_are_asked_for(
 ) -> None:
     office = Office(*EVERYTHING)
     listing = await office.ask(ProjectsQuery(CWD, **more))
-    assert set(listing) | {"hopeless"} == set(ProjectListing.__annotations__)
+    assert set(listing) | {"unpublishable"} == set(ProjectListing.__annotations__)
     assert names(listing["items"]) == listed
     assert all(set(item) == ProjectItem.__required_keys__ for item in listing["items"])
 
@@ -68,10 +68,10 @@ async def test_what_can_never_be_published_is_listed_beside_what_waits_with_the_
     office = Office(project(1), odd)
     listing = await office.ask(ProjectsQuery(CWD, select=Selection.WAITING))
     assert names(listing["items"]) == ["p1"]
-    (hopeless,) = listing["hopeless"]
-    assert (hopeless["path"], hopeless["path_b64"]) == (None, "L2hvbWUvYW5uL3NyYy9jYWbp")
-    assert hopeless["note"] == "can never be published: its path is not UTF-8"
-    assert (await office.ask(StatusQuery()))["counts"]["hopeless"] == 1
+    (unpublishable,) = listing["unpublishable"]
+    assert (unpublishable["path"], unpublishable["path_b64"]) == (None, "L2hvbWUvYW5uL3NyYy9jYWbp")
+    assert unpublishable["note"] == "can never be published: its path is not UTF-8"
+    assert (await office.ask(StatusQuery()))["counts"]["unpublishable"] == 1
     decided = await office.ask(DecideRequest(DecisionVerb.APPROVE, CWD, select=Selection.WAITING))
     assert names(decided["items"]) == ["p1"]
     assert any("its path is not UTF-8" in warning for warning in decided["warnings"])

@@ -23,14 +23,14 @@ from rootsd.wire.decisions import AddRequest
 @click.option("--name", metavar="NAME", help="call it so")
 @click.option("--dry-run", is_flag=True, help="only show what would be proposed")
 @pass_invocation
-def command(session: Invocation, *, what: str, name: str | None, dry_run: bool) -> None:
+def command(invocation: Invocation, *, what: str, name: str | None, dry_run: bool) -> None:
     """Propose a folder that no scan finds, or a URI; it waits for your decision.
 
     A URI is no folder: clients see it in tools and resources, and among MCP's roots, which have to
     be files, only where their bridge was started with --any-uri. forget takes it away again.
     """
-    added = session.call(AddRequest(what, session.cwd, name, effect_of(dry_run=dry_run)))
-    output = session.output
+    added = invocation.call(AddRequest(what, invocation.cwd, name, effect_of(dry_run=dry_run)))
+    output = invocation.output
     extra = {"is_new": added["is_new"], "dry_run": dry_run}
     answer = CommandResult(added["items"], added["revision"], added["warnings"], extra)
     output.show(answer, PROJECT_COLUMNS)

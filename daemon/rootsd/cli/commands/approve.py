@@ -104,7 +104,7 @@ _complete_pending = completion.projects(Selection.WAITING)
 @click.option("--dry-run", is_flag=True, help="only show what would be published")
 @pass_invocation
 def command(  # noqa: PLR0913 - one for each flag
-    session: Invocation,
+    invocation: Invocation,
     *,
     refs: tuple[str, ...],
     name: str | None,
@@ -146,7 +146,7 @@ def command(  # noqa: PLR0913 - one for each flag
     select = Selection.LAPSED if lapsed else Selection.WAITING if sweeping else Selection.NAMED
     order = DecideRequest(
         DecisionVerb.APPROVE,
-        cwd=session.cwd,
+        cwd=invocation.cwd,
         refs=refs,
         select=select,
         under=under,
@@ -162,7 +162,7 @@ def command(  # noqa: PLR0913 - one for each flag
         ExistingWorktrees.PUBLISH if worktrees else ExistingWorktrees.ASK,
         KeyPolicy.NEVER if yes else KeyPolicy.IF_THERE,
     )
-    return confirm_and_send(session, order, confirmation)
+    return confirm_and_send(invocation, order, confirmation)
 
 
 def _access(*, read_only: bool, write: bool) -> Access | None:

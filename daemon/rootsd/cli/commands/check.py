@@ -20,7 +20,7 @@ from rootsd.wire.projects import CheckQuery
 @click.argument("path", shell_complete=completion.files)
 @click.option("--write", is_flag=True, help="a root that is to be read only counts as denied")
 @pass_invocation
-def command(session: Invocation, *, path: str, write: bool) -> int:
+def command(invocation: Invocation, *, path: str, write: bool) -> int:
     """Tell by the exit status whether a path lies in a published root, or a URI is one.
 
     \b
@@ -33,7 +33,7 @@ def command(session: Invocation, *, path: str, write: bool) -> int:
     Prints nothing, except with --json.
     """
     whole = absolute_path(path)
-    checked = session.call(CheckQuery(whole))
-    if session.output.is_json:
-        session.output.object(CommandResult([{"path": whole, **checked}]))
+    checked = invocation.call(CheckQuery(whole))
+    if invocation.output.is_json:
+        invocation.output.object(CommandResult([{"path": whole, **checked}]))
     return status_of(checked, write=write)

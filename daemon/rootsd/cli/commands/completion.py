@@ -27,14 +27,14 @@ SCRIPTS = {"bash": "rootsd.bash", "zsh": "_rootsd", "fish": "rootsd.fish"}
 @click.argument("shell", type=click.Choice(list(SCRIPTS)))
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[-- WORD...]")
 @pass_invocation
-def command(session: Invocation, *, shell: str, words: tuple[str, ...]) -> None:
+def command(invocation: Invocation, *, shell: str, words: tuple[str, ...]) -> None:
     """Print what has a shell complete verbs, flags and projects.
 
     With words, print what could stand for the last of them: kind (plain, dir, file), word,
     explanation. That is what the scripts ask; projects come from the daemon, and where none runs
     there are none.
     """
-    output = session.output
+    output = invocation.output
     if not words:
         script = completion_script(shell)
         if output.is_json:

@@ -45,45 +45,45 @@ def command(ctx: click.Context) -> None:
 
 @command.command("path", cls=VerbCommand, epilog="rootsd config path")
 @pass_invocation
-def path(session: Invocation) -> None:
+def path(invocation: Invocation) -> None:
     """Print the path of the configuration file, even if there is none yet.
 
     With --json, also print the folders of decisions, logs and the second anchor.
     """
-    places = session.places
+    places = invocation.places
     file = text_of(places.config_file)
-    if session.output.is_json:
+    if invocation.output.is_json:
         kept = {"state": places.state, "data": places.data, "log": places.log}
         folders = {name: text_of(folder) for name, folder in kept.items()}
-        session.output.object(CommandResult(extra={"file": file, "folders": folders}))
+        invocation.output.object(CommandResult(extra={"file": file, "folders": folders}))
     else:
-        session.output.line(safe_label(file, limit=None))
+        invocation.output.line(safe_label(file, limit=None))
 
 
 @command.command("show", cls=VerbCommand, epilog="rootsd config show --json")
 @pass_invocation
-def show(session: Invocation) -> None:
+def show(invocation: Invocation) -> None:
     """Print every key with its value, and whether the file sets it or it is the default."""
-    rows = list(_rows(session))
-    file = text_of(session.places.config_file)
-    session.output.show(CommandResult(rows, extra={"file": file}), _COLUMNS)
+    rows = list(_rows(invocation))
+    file = text_of(invocation.places.config_file)
+    invocation.output.show(CommandResult(rows, extra={"file": file}), _COLUMNS)
 
 
 @command.command("check", cls=VerbCommand, epilog="rootsd config check")
 @pass_invocation
-def check(session: Invocation) -> None:
+def check(invocation: Invocation) -> None:
     """Say whether the configuration can be used, and whether the daemon uses it.
 
     What is wrong is named by file, line and key; the exit status is 78 then.
     """
     from rootsd.system.config import read_config
 
-    config = read_config(session.places.config_file)
-    in_force = _active_config(session)
+    config = read_config(invocation.places.config_file)
+    in_force = _active_config(invocation)
     is_taken_over = in_force is not None and in_force["checksum"] == config.checksum
-    output = session.output
+    output = invocation.output
     if output.is_json:
-        extra = {"file": text_of(session.places.config_file), "in_force": in_force}
+        extra = {"file": text_of(invocation.places.config_file), "in_force": in_force}
         output.object(CommandResult(extra={**extra, "taken_over": is_taken_over}))
         return
     many = len(config.parents)
@@ -100,7 +100,7 @@ def check(session: Invocation) -> None:
     "edit", cls=VerbCommand, epilog="rootsd config edit\nEDITOR=nano rootsd config edit"
 )
 @pass_invocation
-def edit(session: Invocation) -> None:
+def edit(invocation: Invocation) -> None:
     """Open the configuration in your editor, and take it over if it can be used.
 
     The editor is what VISUAL or EDITOR names. What cannot be used is not written over what can;
@@ -108,28 +108,28 @@ def edit(session: Invocation) -> None:
     """
     from rootsd.cli import config_edit
 
-    file = session.config_to_edit
-    if session.flags.no_input or not (_has_terminal() or _editor()):
+    file = invocation.config_to_edit
+    if invocation.flags.no_input or not (_has_terminal() or _editor()):
         shown = safe_label(file, limit=None)
         raise RootsdError(
             "there is no terminal to edit on", f"edit {shown}, then rootsd config check"
         )
     old = config_edit.read_text(file)
-    new = _edited(session, old)
+    new = _edited(invocation, old)
     if new is None:
-        session.output.say("Nothing was changed.")
+        invocation.output.say("Nothing was changed.")
         return
     config_edit.replace_text(file, old, new)
-    _print_reload(session)
+    _print_reload(invocation)
 
 
-def _edited(session: Invocation, old: str) -> str | None:
+def _edited(invocation: Invocation, old: str) -> str | None:
     """What a person makes of the text; None where it is the same. Raises BadConfig for what cannot
     be used, and is kept aside."""
     from rootsd.cli import config_edit
     from rootsd.system.config import parse_config
 
-    file, text = session.places.config_file, old
+    file, text = invocation.places.config_file, old
     while True:
         edited = click.edit(text, extension=".toml")
         if edited is None or edited == old:
@@ -138,7 +138,7 @@ def _edited(session: Invocation, old: str) -> str | None:
         try:
             parse_config(text, file)
         except BadConfig as error:
-            if _again(session, error):
+            if _again(invocation, error):
                 continue
             kept = safe_label(config_edit.save_aside(file, _REJECTED, text), limit=None)
             message = f"{error.message}\nyour text is kept in {kept}"
@@ -146,14 +146,14 @@ def _edited(session: Invocation, old: str) -> str | None:
         return text
 
 
-def _print_reload(session: Invocation) -> None:
+def _print_reload(invocation: Invocation) -> None:
     try:
-        in_force = session.call(ReloadRequest("config edit")).get("config")
+        in_force = invocation.call(ReloadRequest("config edit")).get("config")
     except DaemonUnreachable:
         in_force = None
-    output = session.output
+    output = invocation.output
     if output.is_json:
-        extra = {"file": text_of(session.places.config_file), "in_force": in_force}
+        extra = {"file": text_of(invocation.places.config_file), "in_force": in_force}
         output.object(CommandResult(extra=extra))
     elif in_force is None:
         output.say("Written. The daemon is not running: rootsd up")
@@ -161,11 +161,11 @@ def _print_reload(session: Invocation) -> None:
         output.say(f"The daemon took it over{_changes(in_force)}.")
 
 
-def _again(session: Invocation, error: BadConfig) -> bool:
+def _again(invocation: Invocation, error: BadConfig) -> bool:
     """Whether the person wants to go on editing."""
     if not _has_terminal():
         return False
-    session.output.error(error.code.value, error.message, "")
+    invocation.output.error(error.code.value, error.message, "")
     return click.confirm("Edit again?", default=True, err=True)
 
 
@@ -177,10 +177,10 @@ def _editor() -> str:
     return os.environ.get("VISUAL") or os.environ.get("EDITOR") or ""
 
 
-def _active_config(session: Invocation) -> Mapping[str, Any] | None:
+def _active_config(invocation: Invocation) -> Mapping[str, Any] | None:
     """What the daemon says of its configuration; None where none runs, or one of before."""
     try:
-        told: Mapping[str, Any] | None = session.call(StatusQuery()).get("config")
+        told: Mapping[str, Any] | None = invocation.call(StatusQuery()).get("config")
     except DaemonUnreachable:
         return None
     return told
@@ -191,13 +191,13 @@ def _changes(in_force: Mapping[str, Any]) -> str:
     return f": {'; '.join(changes)}" if changes else ""
 
 
-def _rows(session: Invocation) -> Iterator[dict[str, Any]]:
+def _rows(invocation: Invocation) -> Iterator[dict[str, Any]]:
     """The keys in the order of the file's documentation. Raises BadConfig."""
     from rootsd.cli import config_edit
     from rootsd.core.parsing import parse_toml
     from rootsd.system.config import parse_config
 
-    file = session.places.config_file
+    file = invocation.places.config_file
     text = config_edit.read_text(file)
     config, given = parse_config(text, file), parse_toml(text)
     for parent, entry in zip(config.parents, given.get("parent", []), strict=True):

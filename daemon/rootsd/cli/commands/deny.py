@@ -21,7 +21,7 @@ from rootsd.wire.decisions import DecideRequest, DecisionVerb
 )
 @click.option("--dry-run", is_flag=True, help="only show what would be denied")
 @pass_invocation
-def command(session: Invocation, *, refs: tuple[str, ...], dry_run: bool) -> None:
+def command(invocation: Invocation, *, refs: tuple[str, ...], dry_run: bool) -> None:
     """Never publish these, nor anything below them; what was published is taken back at once.
 
     A denial holds for the path, whatever lies there later, until forget or approve. The path of a
@@ -29,5 +29,5 @@ def command(session: Invocation, *, refs: tuple[str, ...], dry_run: bool) -> Non
     """
     effect = effect_of(dry_run=dry_run)
     send_and_print(
-        session, DecideRequest(DecisionVerb.DENY, cwd=session.cwd, refs=refs, effect=effect)
+        invocation, DecideRequest(DecisionVerb.DENY, cwd=invocation.cwd, refs=refs, effect=effect)
     )

@@ -32,7 +32,7 @@ _COLUMNS = (
 )
 @click.option("--fix", is_flag=True, help="do what can be done without you, then look again")
 @pass_invocation
-def command(session: Invocation, *, fix: bool) -> int:
+def command(invocation: Invocation, *, fix: bool) -> int:
     """Look for what keeps rootsd from working, from here and from inside the daemon.
 
     Each finding comes with its remedy. --fix closes folders that are open to others, starts the
@@ -41,14 +41,14 @@ def command(session: Invocation, *, fix: bool) -> int:
 
     The exit status is 1 if anything is broken, else 0.
     """
-    done = _apply_fixes(session, list(doctor.run_checks(session))) if fix else []
-    items = [_item(case) for case in doctor.run_checks(session)] + _daemon_checks(session)
-    output = session.output
+    done = _apply_fixes(invocation, list(doctor.run_checks(invocation))) if fix else []
+    items = [_item(case) for case in doctor.run_checks(invocation)] + _daemon_checks(invocation)
+    output = invocation.output
     wrong = [item for item in items if item["condition"] != Severity.OK]
-    shown = wrong if session.flags.quiet else items
+    shown = wrong if invocation.flags.quiet else items
     if output.on_terminal:
         for item in shown:
-            _show(session, item)
+            _show(invocation, item)
     else:
         output.show(CommandResult(shown, extra={"fixed": done}), _COLUMNS)
     for sentence in done:
@@ -58,9 +58,9 @@ def command(session: Invocation, *, fix: bool) -> int:
     return Exit.FAILED if errors else Exit.OK
 
 
-def _show(session: Invocation, item: Mapping[str, Any]) -> None:
+def _show(invocation: Invocation, item: Mapping[str, Any]) -> None:
     """Print a finding for a person, with its remedy below it, whole, so that it can be copied."""
-    output = session.output
+    output = invocation.output
     where = "" if item["seen_by"] == "command" else "   (inside the daemon)"
     label = f"{item['condition']:<7}  {item['topic']:<13}  "
     output.labelled(safe_text(label), safe_text(_on_one_line(item["finding"]) + where))
@@ -73,7 +73,7 @@ def _on_one_line(text: str) -> str:
     return " ".join(line.strip() for line in text.split("\n"))
 
 
-def _apply_fixes(session: Invocation, cases: Sequence[DoctorCheck]) -> list[str]:
+def _apply_fixes(invocation: Invocation, cases: Sequence[DoctorCheck]) -> list[str]:
     """Do what can be done; what was done."""
     done = []
     for case in cases:
@@ -83,7 +83,7 @@ def _apply_fixes(session: Invocation, cases: Sequence[DoctorCheck]) -> list[str]
         try:
             case.cure()
         except (RootsdError, OSError) as trouble:
-            session.output.warn([f"{finding}: {trouble}"])
+            invocation.output.warn([f"{finding}: {trouble}"])
         else:
             done.append(finding)
     return done
@@ -100,10 +100,10 @@ def _item(case: DoctorCheck) -> dict[str, Any]:
     }
 
 
-def _daemon_checks(session: Invocation) -> list[Mapping[str, Any]]:
+def _daemon_checks(invocation: Invocation) -> list[Mapping[str, Any]]:
     """What the daemon finds; nothing where none runs, which the command has seen itself."""
     try:
-        items: list[Mapping[str, Any]] = session.call(DoctorRequest())["items"]
+        items: list[Mapping[str, Any]] = invocation.call(DoctorRequest())["items"]
     except DaemonUnreachable:
         return []
     except RootsdError as trouble:

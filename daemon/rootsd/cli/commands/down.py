@@ -15,14 +15,14 @@ from rootsd.cli.render import CommandResult
     epilog="rootsd down",
 )
 @pass_invocation
-def command(session: Invocation) -> None:
+def command(invocation: Invocation) -> None:
     """Stop the daemon. Nothing starts it again but `rootsd up`; decisions are kept."""
     from rootsd.cli import lifecycle
     from rootsd.service import start_record
 
     start_record.mark_stopped()  # first, or a bridge would start the next one at once
-    pid = lifecycle.shut_down(session)
-    output = session.output
+    pid = lifecycle.shut_down(invocation)
+    output = invocation.output
     if output.is_json:
         output.object(CommandResult(extra={"stopped": pid}))
     elif pid is None:

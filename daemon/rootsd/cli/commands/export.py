@@ -21,22 +21,22 @@ _RULE = ("verdict", "pattern", "pattern_b64")
     "export", cls=VerbCommand, epilog="rootsd export > roots.json\nrootsd import roots.json"
 )
 @pass_invocation
-def command(session: Invocation) -> None:
+def command(invocation: Invocation) -> None:
     """Print what was decided, named and tagged, as one JSON object for import.
 
     It holds names and paths, no identities: nobody can approve anything with it. It works without
     a daemon, too.
     """
     listing, rules = (
-        call_or_read_store(session, ProjectsQuery(session.cwd)),
-        call_or_read_store(session, RulesQuery()),
+        call_or_read_store(invocation, ProjectsQuery(invocation.cwd)),
+        call_or_read_store(invocation, RulesQuery()),
     )
     items = [_only(item, _PROJECT) for item in listing["items"] if _is_worth_it(item)]
     extra = {
         "format": EXPORT_FORMAT,
         "rules": [_only(rule, _RULE) for rule in rules["items"]],
     }
-    session.output.object(CommandResult(items, listing["revision"], listing["warnings"], extra))
+    invocation.output.object(CommandResult(items, listing["revision"], listing["warnings"], extra))
 
 
 def _is_worth_it(item: Mapping[str, Any]) -> bool:

@@ -26,7 +26,7 @@ _COLUMNS = (Column("", lambda item: item["name"]),)
 @click.option("--dry-run", is_flag=True, help="only show what a session would see")
 @pass_invocation
 def command(
-    session: Invocation, *, tag: str | None, clear: bool, now: bool, dry_run: bool
+    invocation: Invocation, *, tag: str | None, clear: bool, now: bool, dry_run: bool
 ) -> None:
     """Narrow the MCP sessions that begin from now on to the roots tagged TAG; alone, show that.
 
@@ -40,11 +40,13 @@ def command(
         raise click.UsageError("name a tag, or use --clear: rootsd tag lists the tags")
     reach = FocusTarget.ALL if now else FocusTarget.LATER
     request = SetFocusRequest(tag, reach, effect_of(dry_run=dry_run)) if is_order else FocusQuery()
-    told = session.call(request)
+    told = invocation.call(request)
     items = [{"name": name} for name in told["roots"]]
     extra = {"tag": told["tag"], "dry_run": dry_run}
-    session.output.show(CommandResult(items, told["revision"], told["warnings"], extra), _COLUMNS)
-    session.output.say(_sentence(told["tag"], len(items), dry_run=dry_run))
+    invocation.output.show(
+        CommandResult(items, told["revision"], told["warnings"], extra), _COLUMNS
+    )
+    invocation.output.say(_sentence(told["tag"], len(items), dry_run=dry_run))
 
 
 def _sentence(tag: str | None, roots: int, *, dry_run: bool) -> str:

@@ -21,9 +21,10 @@ from rootsd.wire.decisions import DecideRequest, DecisionVerb
 )
 @click.option("--dry-run", is_flag=True, help="only show what would be forgotten")
 @pass_invocation
-def command(session: Invocation, *, refs: tuple[str, ...], dry_run: bool) -> None:
+def command(invocation: Invocation, *, refs: tuple[str, ...], dry_run: bool) -> None:
     """Take a decision back: the project waits again; one that is gone is no longer listed."""
     effect = effect_of(dry_run=dry_run)
     send_and_print(
-        session, DecideRequest(DecisionVerb.FORGET, cwd=session.cwd, refs=refs, effect=effect)
+        invocation,
+        DecideRequest(DecisionVerb.FORGET, cwd=invocation.cwd, refs=refs, effect=effect),
     )

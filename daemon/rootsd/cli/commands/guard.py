@@ -26,7 +26,7 @@ _MEANING = {
 @click.argument("mode", required=False, type=click.Choice([guard.value for guard in Guard]))
 @click.option("--dry-run", is_flag=True, help="only show what it would mean")
 @pass_invocation
-def command(session: Invocation, *, mode: str | None, dry_run: bool) -> None:
+def command(invocation: Invocation, *, mode: str | None, dry_run: bool) -> None:
     """Show or set who may decide what is published.
 
     agents: whoever was not started by a coding agent or an MCP client. terminal: whoever also
@@ -39,8 +39,8 @@ def command(session: Invocation, *, mode: str | None, dry_run: bool) -> None:
     request = (
         GuardQuery() if mode is None else SetGuardRequest(Guard(mode), effect_of(dry_run=dry_run))
     )
-    answer = session.call(request)
-    output = session.output
+    answer = invocation.call(request)
+    output = invocation.output
     if output.is_json:
         extra = {"guard": answer["guard"], "dry_run": dry_run}
         output.object(CommandResult((), answer["revision"], answer["warnings"], extra))

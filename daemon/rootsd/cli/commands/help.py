@@ -24,7 +24,7 @@ def _verbs(context: click.Context, param: click.Parameter, typed: str) -> list[C
 @click.argument("words", metavar="[VERB]...", nargs=-1, shell_complete=_verbs)
 @click.pass_context
 @pass_invocation
-def command(session: Invocation, context: click.Context, *, words: tuple[str, ...]) -> None:
+def command(invocation: Invocation, context: click.Context, *, words: tuple[str, ...]) -> None:
     """Explain rootsd, or one verb: the same text as VERB --help."""
     parent = context.find_root()
     for word in words:
@@ -33,7 +33,7 @@ def command(session: Invocation, context: click.Context, *, words: tuple[str, ..
         if found is None:
             raise click.UsageError(f"there is no command {' '.join(words)!r}", context)
         parent = click.Context(found, parent, found.name)
-    session.output.text(parent.get_help() + "\n")
+    invocation.output.text(parent.get_help() + "\n")
 
 
 def _command_of(command: click.Command, words: tuple[str, ...]) -> click.Command | None:

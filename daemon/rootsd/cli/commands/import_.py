@@ -30,7 +30,7 @@ _WORDS = {"approved": "approve", "denied": "deny", "pending": "approve"}  # the 
 @click.argument("file", type=click.File("rb"), shell_complete=completion.files)
 @click.option("--dry-run", is_flag=True, help="only check the file and show what it holds")
 @pass_invocation
-def command(session: Invocation, *, file: IO[bytes], dry_run: bool) -> None:
+def command(invocation: Invocation, *, file: IO[bytes], dry_run: bool) -> None:
     """Propose what an export names, under its names and tags; - is standard input.
 
     Everything waits for your decision, whatever was decided where the file comes from. What was
@@ -45,13 +45,13 @@ def command(session: Invocation, *, file: IO[bytes], dry_run: bool) -> None:
     for start in range(0, len(projects), MAX_IMPORT_ITEMS):
         part = projects[start : start + MAX_IMPORT_ITEMS]
         whats, names, tags = (tuple(column) for column in zip(*part, strict=True))
-        told = session.call(ImportRequest(whats, names, tags, effect_of(dry_run=dry_run)))
+        told = invocation.call(ImportRequest(whats, names, tags, effect_of(dry_run=dry_run)))
         items += told["items"]
         unchanged += told["unchanged"]
         warnings += told["warnings"]
         revision = told["revision"]
     extra = {"unchanged": unchanged, "dry_run": dry_run}
-    output = session.output
+    output = invocation.output
     output.show(CommandResult(items, revision, warnings, extra), PROJECT_COLUMNS)
     if dry_run:
         output.say(f"The file names {len(projects)} projects; nothing was changed.")

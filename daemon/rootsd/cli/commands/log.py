@@ -60,7 +60,7 @@ _COLUMNS_WITHOUT_HEADER = tuple(replace(column, title="") for column in _COLUMNS
 )
 @click.option("-f", "--follow", is_flag=True, help="go on with what is decided from now on")
 @pass_invocation
-def command(session: Invocation, *, last: int, follow: bool) -> None:
+def command(invocation: Invocation, *, last: int, follow: bool) -> None:
     """Show what was decided, by whom, and which orders were refused.
 
     In a pipe the columns are number, time, verb, what it is about, who ordered it, and for an
@@ -69,9 +69,9 @@ def command(session: Invocation, *, last: int, follow: bool) -> None:
     but -f works without a daemon, too.
     """
     if follow:
-        _follow(session, session.call(LogQuery(last)))
-    listing = call_or_read_store(session, LogQuery(last))
-    output = session.output
+        _follow(invocation, invocation.call(LogQuery(last)))
+    listing = call_or_read_store(invocation, LogQuery(last))
+    output = invocation.output
     output.show(
         CommandResult(listing["items"], listing["revision"], listing["warnings"]), _COLUMNS
     )
@@ -79,17 +79,17 @@ def command(session: Invocation, *, last: int, follow: bool) -> None:
         output.say("Nothing was decided yet.")
 
 
-def _follow(session: Invocation, listing: Mapping[str, Any]) -> NoReturn:
+def _follow(invocation: Invocation, listing: Mapping[str, Any]) -> NoReturn:
     """Print what there is, and then whatever comes, until ^C."""
     columns: tuple[Column, ...] = _COLUMNS
     newest = 0
     while True:
         for item in listing["items"]:
             newest = item["seq"]
-            if session.output.is_json:
-                session.output.object(CommandResult((item,), listing["revision"]))
-        if not session.output.is_json and listing["items"]:
-            session.output.show(CommandResult(listing["items"]), columns)
+            if invocation.output.is_json:
+                invocation.output.object(CommandResult((item,), listing["revision"]))
+        if not invocation.output.is_json and listing["items"]:
+            invocation.output.show(CommandResult(listing["items"]), columns)
             columns = _COLUMNS_WITHOUT_HEADER
         sys.stdout.flush()
-        listing = session.call(LogQuery(_AT_ONCE, after=newest, wait_s=MAX_LOG_WAIT_S))
+        listing = invocation.call(LogQuery(_AT_ONCE, after=newest, wait_s=MAX_LOG_WAIT_S))

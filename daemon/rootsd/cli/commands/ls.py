@@ -43,7 +43,7 @@ from rootsd.wire.projects import ProjectsQuery, Selection
 )
 @pass_invocation
 def command(
-    session: Invocation,
+    invocation: Invocation,
     *,
     verdict: str | None,
     published: bool,
@@ -56,13 +56,13 @@ def command(
     In a pipe the columns are id, name, verdict, kind, path and note, without a header.
     """
     query = ProjectsQuery(
-        cwd=session.cwd,
+        cwd=invocation.cwd,
         select=Selection.PUBLISHED if published else Selection.ALL,
         verdict=Verdict(verdict) if verdict else None,
         tag=tag,
     )
-    listing = call_or_read_store(session, query)
-    output = session.output
+    listing = call_or_read_store(invocation, query)
+    output = invocation.output
     if (paths or nul) and not output.is_json:
         _write_paths(listing["items"], nul=nul, for_terminal=output.on_terminal and not nul)
         output.warn(listing["warnings"])

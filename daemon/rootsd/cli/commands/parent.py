@@ -93,28 +93,28 @@ def command(ctx: click.Context) -> None:
     epilog="rootsd parent ls --json",
 )
 @pass_invocation
-def list_(session: Invocation) -> None:
+def list_(invocation: Invocation) -> None:
     """List the parents. Without a running daemon, what the configuration says."""
     from rootsd.system.config import read_config
 
-    config = read_config(session.places.config_file)
+    config = read_config(invocation.places.config_file)
     try:
-        status = session.call(StatusQuery())
+        status = invocation.call(StatusQuery())
     except DaemonUnreachable:
         status = {"revision": None, "parents": []}
     live = {parent["path"]: parent for parent in status["parents"]}
     items = [_item(parent, live.get(text_of(parent.path), {})) for parent in config.parents]
-    file = safe_label(session.places.config_file, limit=None)
-    session.output.show(
+    file = safe_label(invocation.places.config_file, limit=None)
+    invocation.output.show(
         CommandResult(
-            items, status["revision"], extra={"file": text_of(session.places.config_file)}
+            items, status["revision"], extra={"file": text_of(invocation.places.config_file)}
         ),
         _COLUMNS,
     )
     if not items:
-        session.output.say("No folder is watched yet: rootsd up ~/src")
-    elif session.output.on_terminal:
-        session.output.say(f"in {file}")
+        invocation.output.say("No folder is watched yet: rootsd up ~/src")
+    elif invocation.output.on_terminal:
+        invocation.output.say(f"in {file}")
 
 
 @command.command(
@@ -129,18 +129,18 @@ def list_(session: Invocation) -> None:
 @_project_files
 @_dry_run
 @pass_invocation
-def add(session: Invocation, /, *, path: str, dry_run: bool, **flags: _Flag) -> None:
+def add(invocation: Invocation, /, *, path: str, dry_run: bool, **flags: _Flag) -> None:
     """Watch one more folder, from now on."""
     from rootsd.cli import config_edit
 
-    canonical = config_edit.validate_parent(session, path)
+    canonical = config_edit.validate_parent(invocation, path)
     effect = effect_of(dry_run=dry_run)
-    if config_edit.add_parents(session, [canonical], _settings(**flags), effect):
+    if config_edit.add_parents(invocation, [canonical], _settings(**flags), effect):
         _reload_and_print(
-            session, canonical, _ResultText("is a parent now", "would be a parent"), effect
+            invocation, canonical, _ResultText("is a parent now", "would be a parent"), effect
         )
     else:
-        _reload_and_print(session, canonical, _ALREADY_A_PARENT, effect)
+        _reload_and_print(invocation, canonical, _ALREADY_A_PARENT, effect)
 
 
 @command.command(
@@ -151,14 +151,14 @@ def add(session: Invocation, /, *, path: str, dry_run: bool, **flags: _Flag) -> 
 @click.argument("path", shell_complete=completion.parents)
 @_dry_run
 @pass_invocation
-def remove(session: Invocation, *, path: str, dry_run: bool) -> None:
+def remove(invocation: Invocation, *, path: str, dry_run: bool) -> None:
     """Watch a folder no longer. Decisions about what is in it are kept."""
     from rootsd.cli import config_edit
 
     effect = effect_of(dry_run=dry_run)
-    removed = config_edit.remove_parent(session, path, effect)
+    removed = config_edit.remove_parent(invocation, path, effect)
     _reload_and_print(
-        session,
+        invocation,
         removed,
         _ResultText("is no parent any more", "would be no parent any more"),
         effect,
@@ -177,7 +177,7 @@ def remove(session: Invocation, *, path: str, dry_run: bool) -> None:
 @_project_files
 @_dry_run
 @pass_invocation
-def alter(session: Invocation, /, *, path: str, dry_run: bool, **flags: _Flag) -> None:
+def alter(invocation: Invocation, /, *, path: str, dry_run: bool, **flags: _Flag) -> None:
     """Change how a folder is watched. --skip replaces what was skipped, and '' skips nothing; so
     with --project-file."""
     from rootsd.cli import config_edit
@@ -186,8 +186,8 @@ def alter(session: Invocation, /, *, path: str, dry_run: bool, **flags: _Flag) -
     if not settings:
         raise click.UsageError("name what to set: --depth, --skip, --nested or --project-file")
     effect = effect_of(dry_run=dry_run)
-    altered = config_edit.change_parent(session, path, settings, effect)
-    _reload_and_print(session, altered, _ResultText("was changed", "would be changed"), effect)
+    altered = config_edit.change_parent(invocation, path, settings, effect)
+    _reload_and_print(invocation, altered, _ResultText("was changed", "would be changed"), effect)
 
 
 def _settings(**flags: _Flag) -> dict[str, Any]:
@@ -201,17 +201,17 @@ def _settings(**flags: _Flag) -> dict[str, Any]:
 
 
 def _reload_and_print(
-    session: Invocation, path: bytes, told: _ResultText, effect: ApplyMode
+    invocation: Invocation, path: bytes, told: _ResultText, effect: ApplyMode
 ) -> None:
     """Have the daemon follow, and say what was done."""
     from rootsd.cli import lifecycle
 
     is_rehearsal = effect is ApplyMode.DRY_RUN
     is_followed = is_rehearsal or lifecycle.reload_if_running(
-        session, f"{session.command} {text_of(path)}"
+        invocation, f"{invocation.command} {text_of(path)}"
     )
     what = told.would if is_rehearsal else told.did
-    output = session.output
+    output = invocation.output
     if output.is_json:
         item = {"path": text_of(path), "done": what}
         output.object(CommandResult([item], extra={"dry_run": is_rehearsal}))

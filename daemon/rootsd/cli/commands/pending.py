@@ -30,15 +30,15 @@ _UNPUBLISHABLE_COLUMNS = tuple(replace(column, title="") for column in (ID, NAME
 @click.option("--count", is_flag=True, help="print only how many; quick enough for a prompt")
 @click.option("--exit-code", is_flag=True, help="exit with 3 if anything waits")
 @pass_invocation
-def command(session: Invocation, *, count: bool, exit_code: bool) -> int:
+def command(invocation: Invocation, *, count: bool, exit_code: bool) -> int:
     """List what waits for your decision.
 
     Nothing of it is published, and nothing waits for it.
     """
-    listing = session.call(ProjectsQuery(cwd=session.cwd, select=Selection.WAITING))
-    items, output = listing["items"], session.output
-    hopeless = listing.get("hopeless", [])  # an older daemon does not tell
-    extra = {"hopeless": hopeless}
+    listing = invocation.call(ProjectsQuery(cwd=invocation.cwd, select=Selection.WAITING))
+    items, output = listing["items"], invocation.output
+    unpublishable = listing.get("unpublishable", [])  # an older daemon does not tell
+    extra = {"unpublishable": unpublishable}
     answer = CommandResult(items, listing["revision"], listing["warnings"], extra)
     if not count:
         output.show(answer, PENDING_COLUMNS)
@@ -49,9 +49,9 @@ def command(session: Invocation, *, count: bool, exit_code: bool) -> int:
         output.line(str(len(items)))
     if output.on_terminal and not count:
         output.say(_what_to_do(items))
-        if hopeless:
-            output.say(f"{pluralize(len(hopeless), 'project')} can never be published:")
-            output.show(CommandResult(hopeless), _UNPUBLISHABLE_COLUMNS)
+        if unpublishable:
+            output.say(f"{pluralize(len(unpublishable), 'project')} can never be published:")
+            output.show(CommandResult(unpublishable), _UNPUBLISHABLE_COLUMNS)
     return Exit.PENDING if exit_code and items else Exit.OK
 
 

@@ -15,23 +15,23 @@ from rootsd.wire.projects import ProjectsQuery, Selection
 @click.command("prune", cls=VerbCommand, epilog="rootsd prune --dry-run\nrootsd prune")
 @click.option("--dry-run", is_flag=True, help="only show what would be forgotten")
 @pass_invocation
-def command(session: Invocation, *, dry_run: bool) -> None:
+def command(invocation: Invocation, *, dry_run: bool) -> None:
     """Forget what was decided about folders that are gone.
 
     What is only out of reach (unmounted, no permission) is kept, and so are denials: they hold for
     what comes to lie there again. undo does not find what was pruned; the log still tells of it.
     """
-    missing = session.call(ProjectsQuery(session.cwd, select=Selection.MISSING))
+    missing = invocation.call(ProjectsQuery(invocation.cwd, select=Selection.MISSING))
     if not missing["items"]:
         answer = CommandResult((), missing["revision"], (), {"unchanged": [], "dry_run": dry_run})
-        session.output.show(answer, ())
-        session.output.say("Nothing that was decided about is gone.")
+        invocation.output.show(answer, ())
+        invocation.output.say("Nothing that was decided about is gone.")
         return
     send_and_print(
-        session,
+        invocation,
         DecideRequest(
             DecisionVerb.FORGET,
-            cwd=session.cwd,
+            cwd=invocation.cwd,
             select=Selection.MISSING,
             effect=effect_of(dry_run=dry_run),
         ),

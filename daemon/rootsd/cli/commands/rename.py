@@ -18,9 +18,11 @@ from rootsd.wire.decisions import RenameRequest
 @click.argument("name")
 @click.option("--dry-run", is_flag=True, help="only show what it would be called")
 @pass_invocation
-def command(session: Invocation, *, ref: str, name: str, dry_run: bool) -> None:
+def command(invocation: Invocation, *, ref: str, name: str, dry_run: bool) -> None:
     """Call a project NAME; clients see the new name at once.
 
     A name belongs to one project, and nothing else changes it: no scan, and no approval.
     """
-    send_and_print(session, RenameRequest(ref, name, session.cwd, effect_of(dry_run=dry_run)))
+    send_and_print(
+        invocation, RenameRequest(ref, name, invocation.cwd, effect_of(dry_run=dry_run))
+    )

@@ -16,7 +16,7 @@ from rootsd.wire.projects import NextPendingQuery
 @click.command("review", cls=VerbCommand, epilog="rootsd review\nrootsd review --follow")
 @click.option("--follow", is_flag=True, help="wait for what comes next; ^C ends it")
 @pass_invocation
-def command(session: Invocation, *, follow: bool) -> None:
+def command(invocation: Invocation, *, follow: bool) -> None:
     """Decide about what waits, one after the other, each with all that is known about it.
 
     Projects come in groups, by parent and by the owner that they were cloned from. y publishes, n
@@ -24,29 +24,29 @@ def command(session: Invocation, *, follow: bool) -> None:
     takes effect at once, and undo takes it back.
     """
     keyboard = Keyboard()
-    if session.flags.no_input or session.flags.json or not keyboard.is_there():
+    if invocation.flags.no_input or invocation.flags.json or not keyboard.is_there():
         raise CallerRefused("review asks a person on a terminal", "rootsd pending")
-    review = Review(session, keyboard)
+    review = Review(invocation, keyboard)
     try:
         goes_on = True
         while goes_on:
-            waiting = session.call(NextPendingQuery(tuple(review.seen)))["items"]
+            waiting = invocation.call(NextPendingQuery(tuple(review.seen)))["items"]
             if not waiting and not review.seen:
-                session.output.say("Nothing waits for a decision.")
+                invocation.output.say("Nothing waits for a decision.")
             goes_on = review.ask_about(waiting)
             if not follow:
                 break
-            goes_on = goes_on and _wait(session, review)
+            goes_on = goes_on and _wait(invocation, review)
     except KeyboardInterrupt:
-        session.output.say("")
+        invocation.output.say("")
         raise
     finally:
         if review.seen or review.left:
-            session.output.say(review.summary())
+            invocation.output.say(review.summary())
 
 
-def _wait(session: Invocation, review: Review) -> bool:
-    session.output.say("Waiting for the next project; ^C ends this.")
-    while not session.call(NextPendingQuery(tuple(review.seen), MAX_LOG_WAIT_S))["items"]:
+def _wait(invocation: Invocation, review: Review) -> bool:
+    invocation.output.say("Waiting for the next project; ^C ends this.")
+    while not invocation.call(NextPendingQuery(tuple(review.seen), MAX_LOG_WAIT_S))["items"]:
         pass
     return True

@@ -58,10 +58,10 @@ def command(ctx: click.Context) -> None:
 
 @command.command("ls", cls=VerbCommand, epilog="rootsd rule ls --json")
 @pass_invocation
-def list_(session: Invocation) -> None:
+def list_(invocation: Invocation) -> None:
     """List the rules, with how many known projects each covers."""
-    listing = session.call(RulesQuery())
-    output = session.output
+    listing = invocation.call(RulesQuery())
+    output = invocation.output
     output.show(
         CommandResult(listing["items"], listing["revision"], listing["warnings"]), _COLUMNS
     )
@@ -80,49 +80,49 @@ def list_(session: Invocation) -> None:
 @click.argument("glob", shell_complete=completion.folders)
 @click.option("--dry-run", is_flag=True, help="only show what it would cover")
 @pass_invocation
-def add(session: Invocation, *, verb: str, glob: str, dry_run: bool) -> None:
+def add(invocation: Invocation, *, verb: str, glob: str, dry_run: bool) -> None:
     """Approve or deny whatever GLOB matches, from now on; prints what it covers now.
 
     Quote GLOB. *, ? and [...] stay within one component of the path, ** stands for any number of
     them. What is matched is covered with all that is below it.
     """
     effect = effect_of(dry_run=dry_run)
-    ruled = session.call(AddRuleRequest(_VERBS[verb], glob, session.cwd, effect))
+    ruled = invocation.call(AddRuleRequest(_VERBS[verb], glob, invocation.cwd, effect))
     number = ruled["rule"]["number"]
     would = "would say" if dry_run else "says"
     done = would if ruled["is_new"] else "said already"
-    _show(session, ruled, effect)
+    _show(invocation, ruled, effect)
     pattern = safe_label(pattern_of(ruled["rule"]), limit=None)
-    session.output.say(f"Rule {number} {done}: {verb} {pattern}. {coverage_of(ruled['rule'])}")
+    invocation.output.say(f"Rule {number} {done}: {verb} {pattern}. {coverage_of(ruled['rule'])}")
     if dry_run:
-        session.output.say(DRY_RUN_NOTICE)
+        invocation.output.say(DRY_RUN_NOTICE)
 
 
 @command.command("rm", cls=VerbCommand, epilog="rootsd rule\nrootsd rule rm 1")
 @click.argument("number", type=click.IntRange(min=1), shell_complete=completion.rules)
 @click.option("--dry-run", is_flag=True, help="only show how its projects would stand then")
 @pass_invocation
-def remove(session: Invocation, *, number: int, dry_run: bool) -> None:
+def remove(invocation: Invocation, *, number: int, dry_run: bool) -> None:
     """Take a rule back; prints the projects that it covered, as they are now.
 
     What it alone had approved or denied waits for your decision again.
     """
     effect = effect_of(dry_run=dry_run)
-    ruled = session.call(RemoveRuleRequest(number, effect))
-    _show(session, ruled, effect)
+    ruled = invocation.call(RemoveRuleRequest(number, effect))
+    _show(invocation, ruled, effect)
     pattern = safe_label(pattern_of(ruled["rule"]), limit=None)
     verb = _WORDS.get(ruled["rule"]["verdict"], "approve")  # as it said before it lapsed
     gone = "would be gone" if dry_run else "is gone"
-    session.output.say(f"Rule {number} {gone}: {verb} {pattern}.")
+    invocation.output.say(f"Rule {number} {gone}: {verb} {pattern}.")
     if dry_run:
-        session.output.say(DRY_RUN_NOTICE)
+        invocation.output.say(DRY_RUN_NOTICE)
 
 
-def _show(session: Invocation, ruled: Mapping[str, Any], effect: ApplyMode) -> None:
+def _show(invocation: Invocation, ruled: Mapping[str, Any], effect: ApplyMode) -> None:
     extra = {
         "rule": ruled["rule"],
         "is_new": ruled["is_new"],
         "dry_run": effect is ApplyMode.DRY_RUN,
     }
     answer = CommandResult(ruled["items"], ruled["revision"], ruled["warnings"], extra)
-    session.output.show(answer, PROJECT_COLUMNS)
+    invocation.output.show(answer, PROJECT_COLUMNS)

@@ -33,13 +33,13 @@ _COLUMNS = (
 )
 @click.argument("parent", required=False, shell_complete=completion.parents)
 @pass_invocation
-def command(session: Invocation, parent: str | None) -> None:
+def command(invocation: Invocation, parent: str | None) -> None:
     """Look through one parent, or all of them, now.
 
     Prints what is new (+), gone (-) and changed (~). New projects wait for your decision.
     """
-    found = session.scan(text_of(canonical_path(parent)) if parent is not None else None)
-    output = session.output
+    found = invocation.scan(text_of(canonical_path(parent)) if parent is not None else None)
+    output = invocation.output
     if output.is_json:
         output.object(scan_result(found))
         return

@@ -44,21 +44,21 @@ def command() -> None:
 @_strict
 @click.option("--dry-run", is_flag=True, help="say what would be done, and do nothing")
 @pass_invocation
-def install(session: Invocation, *, strict: bool | None, dry_run: bool) -> None:
+def install(invocation: Invocation, *, strict: bool | None, dry_run: bool) -> None:
     """Install the service, start it, and show how it stands. May be repeated."""
     from rootsd.cli import installer
     from rootsd.cli.commands import status
 
     managing = installer.user_supervisor()
     if dry_run:
-        _dry_run(session, strict=strict)
+        _dry_run(invocation, strict=strict)
         return
-    installer.install_service(session, managing, strict=strict)
-    session.output.say(
+    installer.install_service(invocation, managing, strict=strict)
+    invocation.output.say(
         f"The service is installed in {safe_label(str(managing.folder), limit=None)}."
     )
-    _print_linger_hint(session)
-    status.print_status(session, session.call(StatusQuery()))
+    _print_linger_hint(invocation)
+    status.print_status(invocation, invocation.call(StatusQuery()))
 
 
 @command.command(
@@ -69,7 +69,7 @@ def install(session: Invocation, *, strict: bool | None, dry_run: bool) -> None:
 @click.option("--purge", is_flag=True, help="remove decisions, configuration and logs, too")
 @click.option("--dry-run", is_flag=True, help="only print what would be removed")
 @pass_invocation
-def uninstall(session: Invocation, *, purge: bool, dry_run: bool) -> None:
+def uninstall(invocation: Invocation, *, purge: bool, dry_run: bool) -> None:
     """Stop the service and remove what install wrote. Decisions are kept."""
     from rootsd.cli import installer
 
@@ -80,66 +80,66 @@ def uninstall(session: Invocation, *, purge: bool, dry_run: bool) -> None:
         if dry_run:
             gone = installer.installed_files(managing)
         else:
-            gone = installer.uninstall_service(session, managing)
+            gone = installer.uninstall_service(invocation, managing)
     except installer.ServiceNotInstalled:
         if not purge:
             raise
         gone = []
     if purge:
-        gone += installer.data_folders(session) if dry_run else installer.purge_data(session)
-    if session.output.is_json:
+        gone += installer.data_folders(invocation) if dry_run else installer.purge_data(invocation)
+    if invocation.output.is_json:
         extra = {"removed": [str(file) for file in gone], "dry_run": dry_run}
-        session.output.object(CommandResult(extra=extra))
+        invocation.output.object(CommandResult(extra=extra))
         return
     done = "would remove" if dry_run else "removed"
     for file in gone:
-        session.output.say(f"{done} {safe_label(str(file), limit=None)}")
+        invocation.output.say(f"{done} {safe_label(str(file), limit=None)}")
     if dry_run:
-        session.output.say(DRY_RUN_NOTICE)
+        invocation.output.say(DRY_RUN_NOTICE)
     elif not purge:
-        kept = safe_label(session.places.state, limit=None)
-        session.output.say(f"Decisions are kept in {kept}. Without a service: rootsd up")
+        kept = safe_label(invocation.places.state, limit=None)
+        invocation.output.say(f"Decisions are kept in {kept}. Without a service: rootsd up")
 
 
 @command.command("start", cls=VerbCommand, epilog="rootsd service start")
 @pass_invocation
-def start(session: Invocation) -> None:
+def start(invocation: Invocation) -> None:
     """Start the daemon, and return when it is ready."""
     from rootsd.cli import installer
 
-    installer.start_service(session, installer.installed_supervisor())
-    _print_done(session, "The service runs.")
+    installer.start_service(invocation, installer.installed_supervisor())
+    _print_done(invocation, "The service runs.")
 
 
 @command.command("stop", cls=VerbCommand, epilog="rootsd service stop")
 @pass_invocation
-def stop(session: Invocation) -> None:
+def stop(invocation: Invocation) -> None:
     """Stop the daemon, as rootsd down does: nothing but start or up starts it again."""
     from rootsd.cli import installer
 
     installer.stop_service(installer.installed_supervisor())
-    _print_done(session, "The service is stopped.")
+    _print_done(invocation, "The service is stopped.")
 
 
 @command.command("restart", cls=VerbCommand, epilog="rootsd service restart")
 @pass_invocation
-def restart(session: Invocation) -> None:
+def restart(invocation: Invocation) -> None:
     """Start a new daemon; sessions of MCP clients go on."""
     from rootsd.cli import installer
 
-    installer.restart_service(session, installer.installed_supervisor())
-    _print_done(session, "The service runs.")
+    installer.restart_service(invocation, installer.installed_supervisor())
+    _print_done(invocation, "The service runs.")
 
 
 @command.command("status", cls=VerbCommand, epilog="rootsd service status --json")
 @pass_invocation
-def status(session: Invocation) -> int:
+def status(invocation: Invocation) -> int:
     """Show how the service stands; the exit status is 0 if it runs, else 69."""
     from rootsd.cli import installer
 
     managing = installer.installed_supervisor()
     state = managing.state()
-    wanted = installer.plan_files(session, managing, strict=None)
+    wanted = installer.plan_files(invocation, managing, strict=None)
     stale = [*wanted.stale(), *wanted.surplus]
     warnings = ["the service files are of another version; rootsd service install"]
     answer = CommandResult(
@@ -150,18 +150,18 @@ def status(session: Invocation) -> int:
             "said": state.said, "folder": str(managing.folder),
         },
     )  # fmt: skip
-    _show(session, answer)
+    _show(invocation, answer)
     return Exit.OK if state.is_running else Exit.UNREACHABLE
 
 
 @command.command("logs", cls=VerbCommand, epilog="rootsd service logs -f")
 @click.option("-f", "--follow", is_flag=True, help="go on, until Ctrl-C")
 @pass_invocation
-def logs(session: Invocation, *, follow: bool) -> None:
+def logs(invocation: Invocation, *, follow: bool) -> None:
     """Show what the daemon wrote, the newest last."""
     from rootsd.cli import installer
 
-    del session
+    del invocation
     words = installer.installed_supervisor().log_command(follow=follow)
     try:
         os.execvp(words[0], list(words))  # noqa: S606 - fixed words; it takes our place
@@ -172,12 +172,12 @@ def logs(session: Invocation, *, follow: bool) -> None:
 @command.command("print", cls=VerbCommand, epilog="rootsd service print --strict")
 @_strict
 @pass_invocation
-def print_(session: Invocation, *, strict: bool | None) -> None:
+def print_(invocation: Invocation, *, strict: bool | None) -> None:
     """Print the files that install writes, and where."""
     from rootsd.cli import installer
 
-    files = installer.plan_files(session, installer.user_supervisor(), strict=strict).files
-    output = session.output
+    files = installer.plan_files(invocation, installer.user_supervisor(), strict=strict).files
+    output = invocation.output
     if output.is_json:
         listed = [{"path": str(file), "text": text} for file, text in files.items()]
         output.object(CommandResult(extra={"files": listed}))
@@ -186,7 +186,7 @@ def print_(session: Invocation, *, strict: bool | None) -> None:
         output.line(f"# {safe_label(str(file), limit=None)}\n{text}")
 
 
-def _dry_run(session: Invocation, *, strict: bool | None) -> None:
+def _dry_run(invocation: Invocation, *, strict: bool | None) -> None:
     from rootsd.cli import installer
     from rootsd.service import detect, manager
     from rootsd.service.manager import ProgramResult
@@ -200,7 +200,7 @@ def _dry_run(session: Invocation, *, strict: bool | None) -> None:
         return ProgramResult(0)
 
     managing = detect.local_service_manager(os.environ, note)
-    wanted = installer.plan_files(session, managing, strict=strict)
+    wanted = installer.plan_files(invocation, managing, strict=strict)
     stale = wanted.stale()
     managing.load()
     managing.start()
@@ -210,15 +210,15 @@ def _dry_run(session: Invocation, *, strict: bool | None) -> None:
         *(f"remove {file}" for file in wanted.surplus),
         *(f"run {' '.join(words)}" for words in told),
     ]
-    if session.output.is_json:
-        session.output.object(CommandResult(extra={"steps": steps}))
+    if invocation.output.is_json:
+        invocation.output.object(CommandResult(extra={"steps": steps}))
         return
     for step in steps:
-        session.output.line(safe_label(step, limit=None))
+        invocation.output.line(safe_label(step, limit=None))
 
 
-def _show(session: Invocation, answer: CommandResult) -> None:
-    output = session.output
+def _show(invocation: Invocation, answer: CommandResult) -> None:
+    output = invocation.output
     if output.is_json:
         output.object(answer)
         return
@@ -231,22 +231,22 @@ def _show(session: Invocation, answer: CommandResult) -> None:
     output.warn(answer.warnings)
 
 
-def _print_done(session: Invocation, sentence: str) -> None:
+def _print_done(invocation: Invocation, sentence: str) -> None:
     """What was done, with --json how the daemon is afterwards."""
-    if not session.output.is_json:
-        session.output.say(sentence)
+    if not invocation.output.is_json:
+        invocation.output.say(sentence)
         return
     try:
-        daemon = session.call(StatusQuery())["daemon"]
+        daemon = invocation.call(StatusQuery())["daemon"]
     except DaemonUnreachable:
         daemon = None
-    session.output.object(CommandResult(extra={"daemon": daemon}))
+    invocation.output.object(CommandResult(extra={"daemon": daemon}))
 
 
-def _print_linger_hint(session: Invocation) -> None:
+def _print_linger_hint(invocation: Invocation) -> None:
     lingering = Path("/var/lib/systemd/linger")
     user = os.environ.get("USER", "")
     if lingering.is_dir() and user.isidentifier() and not (lingering / user).exists():
-        session.output.say(
+        invocation.output.say(
             f"It runs while you are logged in; to have it always: loginctl enable-linger {user}"
         )

@@ -65,7 +65,7 @@ _HISTORY = (
     help="with --history, how many sessions",
 )
 @pass_invocation
-def command(session: Invocation, *, history: bool, last: int) -> None:
+def command(invocation: Invocation, *, history: bool, last: int) -> None:
     """List the connections of MCP clients, and what they were given.
 
     Of a server that runs inside the approved set (`rootsd run`), ROOTS tells of how many of those
@@ -75,8 +75,8 @@ def command(session: Invocation, *, history: bool, last: int) -> None:
     they are time, id, client, scope, and what happened: opened, + gained, - lost, ended.
     """
     view = SessionView.HISTORY if history else SessionView.OPEN
-    listing = session.call(SessionsQuery(view, last))
-    items, output = listing["items"], session.output
+    listing = invocation.call(SessionsQuery(view, last))
+    items, output = listing["items"], invocation.output
     if output.is_json:
         output.object(CommandResult(items, listing["revision"], listing["warnings"]))
         return

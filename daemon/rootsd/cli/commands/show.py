@@ -22,7 +22,7 @@ from rootsd.wire.projects import ShowQuery
     "refs", metavar="REF...", nargs=-1, required=True, shell_complete=completion.projects()
 )
 @pass_invocation
-def command(session: Invocation, *, refs: tuple[str, ...]) -> None:
+def command(invocation: Invocation, *, refs: tuple[str, ...]) -> None:
     """All that a decision on a project should rest on, as it is on the disk now.
 
     REF is a name, an id, a path, `.`, or a glob. Where it came from, branch and last commit, what
@@ -30,8 +30,8 @@ def command(session: Invocation, *, refs: tuple[str, ...]) -> None:
     pipe: label, tab, value; an empty line between projects. Everything that is read from the
     project was written by its author, who may lie.
     """
-    listing = session.call(ShowQuery(session.cwd, refs))
-    output = session.output
+    listing = invocation.call(ShowQuery(invocation.cwd, refs))
+    output = invocation.output
     answer = CommandResult(listing["items"], listing["revision"], listing["warnings"])
     if output.is_json:
         output.object(answer)

@@ -26,14 +26,14 @@ _LATER = ("config", "guard", "refused", "agent_commands", "closed_connections")
     epilog="rootsd\nrootsd status --json",
 )
 @pass_invocation
-def command(session: Invocation) -> None:
+def command(invocation: Invocation) -> None:
     """Show the daemon, its parents, counts, connections, and what is degraded."""
-    print_status(session, session.call(StatusQuery(is_look=session.output.on_terminal)))
+    print_status(invocation, invocation.call(StatusQuery(is_look=invocation.output.on_terminal)))
 
 
-def print_status(session: Invocation, status: Mapping[str, Any]) -> None:
+def print_status(invocation: Invocation, status: Mapping[str, Any]) -> None:
     """Print a status: lines for a person, tab-separated ones for a pipe, or JSON."""
-    output = session.output
+    output = invocation.output
     if output.is_json:
         output.object(status_result(status))
     elif output.on_terminal:
@@ -79,8 +79,8 @@ def _lines(status: Mapping[str, Any]) -> Iterator[str]:
         yield ("          " if number else "parents   ") + parent_line(parent)
     words = ("published", "denied", "lapsed", "incomplete")
     told = [f"{counts[word]} {word}" for word in words if counts.get(word)]
-    if hopeless := counts.get("hopeless"):
-        told.append(f"{hopeless} can never be published")
+    if unpublishable := counts.get("unpublishable"):
+        told.append(f"{unpublishable} can never be published")
     yield f"projects  {'   '.join(told) or 'none decided'}"
     if lapsed := counts.get("lapsed_rules"):
         yield f"rules     {lapsed} lapsed".ljust(41) + "→ rootsd rule"

@@ -45,7 +45,7 @@ _COLUMNS = (
 @click.option("--dry-run", is_flag=True, help="only show what would be tagged")
 @pass_invocation
 def command(
-    session: Invocation,
+    invocation: Invocation,
     *,
     ref: str | None,
     tags: tuple[str, ...],
@@ -58,22 +58,22 @@ def command(
     sessions to a tag. REF without a TAG shows what is tagged how.
     """
     if ref is None:
-        _list(session)
+        _list(invocation)
     elif tags or off:
         send_and_print(
-            session, TagRequest((ref,), session.cwd, tags, off, effect_of(dry_run=dry_run))
+            invocation, TagRequest((ref,), invocation.cwd, tags, off, effect_of(dry_run=dry_run))
         )
     else:
-        listing = session.call(ProjectsQuery(session.cwd, refs=(ref,)))
+        listing = invocation.call(ProjectsQuery(invocation.cwd, refs=(ref,)))
         answer = CommandResult(listing["items"], listing["revision"], listing["warnings"])
-        session.output.show(answer, PROJECT_COLUMNS)
+        invocation.output.show(answer, PROJECT_COLUMNS)
 
 
-def _list(session: Invocation) -> None:
-    listing = session.call(ProjectsQuery(session.cwd))
+def _list(invocation: Invocation) -> None:
+    listing = invocation.call(ProjectsQuery(invocation.cwd))
     counts = Counter(tag for item in listing["items"] for tag in item["tags"])
     items = [{"tag": tag, "projects": counts[tag]} for tag in sorted(counts)]
-    output = session.output
+    output = invocation.output
     output.show(CommandResult(items, listing["revision"], listing["warnings"]), _COLUMNS)
     if output.on_terminal and not items:
         output.say("There is no tag: rootsd tag REF TAG")

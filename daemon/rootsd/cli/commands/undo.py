@@ -23,15 +23,15 @@ _TERMINAL_COLUMNS = tuple(replace(column, title="") for column in (VERDICT, NAME
 @click.argument("seq", metavar="[SEQ]", required=False, type=click.IntRange(min=1))
 @click.option("--dry-run", is_flag=True, help="only show what it would be again")
 @pass_invocation
-def command(session: Invocation, *, seq: int | None, dry_run: bool) -> None:
+def command(invocation: Invocation, *, seq: int | None, dry_run: bool) -> None:
     """Take back your newest order, with all it decided, or one line of the log by its number.
 
     Approvals, denials, rules, names, tags, the focus and the guard are what they were before. An
     approval comes back only to the folder that it was given for. What a later order stands on is
     undone after that; doing it again takes back the order before.
     """
-    done = session.call(UndoRequest(seq, effect_of(dry_run=dry_run)))
-    output = session.output
+    done = invocation.call(UndoRequest(seq, effect_of(dry_run=dry_run)))
+    output = invocation.output
     extra = {"undone": done["undone"], "dry_run": dry_run}
     answer = CommandResult(done["items"], done["revision"], done["warnings"], extra)
     output.show(answer, _TERMINAL_COLUMNS if output.on_terminal else PROJECT_COLUMNS)

@@ -18,13 +18,13 @@ from rootsd.wire.daemon import StatusQuery
     epilog="rootsd version",
 )
 @pass_invocation
-def command(session: Invocation) -> None:
+def command(invocation: Invocation) -> None:
     """Print the version of this command, and of the daemon if one runs."""
     try:
-        daemon = session.call(StatusQuery())["daemon"]
+        daemon = invocation.call(StatusQuery())["daemon"]
     except DaemonUnreachable:
         daemon = None
-    output = session.output
+    output = invocation.output
     if output.is_json:
         output.object(CommandResult(extra={"version": __version__, "daemon": daemon}))
         return

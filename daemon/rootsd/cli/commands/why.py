@@ -36,14 +36,14 @@ _COLUMNS = (
 @click.command("why", cls=VerbCommand, epilog="rootsd why .\nrootsd why ~/src/api/main.py --json")
 @click.argument("path", shell_complete=completion.files)
 @pass_invocation
-def command(session: Invocation, *, path: str) -> int:
+def command(invocation: Invocation, *, path: str) -> int:
     """Tell why a path or URI is published or not: all that speaks for and against its project.
 
     What comes first in the list outweighs what comes after; "decides" marks the verdict. Ends
     with 5 where no project is known at or above the path.
     """
-    why = session.call(WhyQuery(absolute_path(path)))
-    output = session.output
+    why = invocation.call(WhyQuery(absolute_path(path)))
+    output = invocation.output
     extra = {name: why[name] for name in ("path", "published", "voices", "obstacles")}
     if output.is_json:
         output.object(CommandResult(why["items"], why["revision"], why["warnings"], extra))

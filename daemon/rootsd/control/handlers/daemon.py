@@ -124,7 +124,7 @@ class DaemonHandlers:
         catalog = self.ledger.catalog
         counts = Counter(j.verdict.value for j in catalog.judgements.values())
         waiting = sum(1 for p in catalog.projects.values() if catalog.is_waiting(p))
-        hopeless = sum(1 for p in catalog.projects.values() if catalog.is_hopeless(p))
+        unpublishable = sum(1 for p in catalog.projects.values() if catalog.is_unpublishable(p))
         lapsed = sum(1 for p in catalog.projects.values() if p.ruling.is_lapsed)
         lapsed_rules = sum(1 for rule in catalog.rules if rule.verdict is Verdict.PENDING)
         incomplete = sum(1 for p in catalog.projects.values() if p.sighting.incomplete)
@@ -143,7 +143,7 @@ class DaemonHandlers:
                 "published": len(catalog.roots),
                 "approved": counts["approved"],
                 "waiting": waiting,
-                "hopeless": hopeless,
+                "unpublishable": unpublishable,
                 "denied": counts["denied"],
                 "lapsed": lapsed,
                 "lapsed_rules": lapsed_rules,

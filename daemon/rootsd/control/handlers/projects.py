@@ -84,8 +84,10 @@ class ProjectHandlers:
             warnings=[],
         )
         if query.select is Selection.WAITING:
-            hopeless = [project for project in candidates if catalog.is_hopeless(project)]
-            listing["hopeless"] = project_items(catalog, hopeless, self.parents())
+            unpublishable = [
+                project for project in candidates if catalog.is_unpublishable(project)
+            ]
+            listing["unpublishable"] = project_items(catalog, unpublishable, self.parents())
         return listing
 
     async def next_waiting(self, query: NextPendingQuery) -> ProjectListing:
