@@ -27,7 +27,7 @@ from rootsd.core.model import (
     Verdict,
 )
 from rootsd.core.plan import Plan, plan
-from rootsd.state.effects import granted_projects, only_narrows, plan_owed_grants, without_grants
+from rootsd.state.effects import granted_projects, only_narrows, plan_owed_grants
 from support.decisions import NOON, PERSON, approved, denied, granted, identity, project, worktree
 from support.fakes import (
     PLACES,
@@ -100,7 +100,7 @@ def test_without_its_grants_a_plan_leaves_the_projects_known_and_pending() -> No
     catalog = catalog_of(rules=[EVERYTHING])
     made = plan(catalog, [sight(1), sight(2)], NOON)
     assert set(made.catalog.roots) == set(granted_projects(made)) == {path(1), path(2)}
-    bare = without_grants(made)
+    bare = made.immediate
     assert [change.verb for change in bare.changes] == [ChangeVerb.OBSERVED, ChangeVerb.OBSERVED]
     assert bare.catalog.projects == {p: replace(made.catalog.projects[p], ruling=UNDECIDED)
                                      for p in (path(1), path(2))}  # fmt: skip
@@ -111,7 +111,7 @@ def test_without_its_grants_a_plan_leaves_the_projects_known_and_pending() -> No
 def test_a_plan_without_grants_is_itself() -> None:
     catalog = catalog_of(approved(1))
     made = plan(catalog, [deny(1)], NOON)
-    assert without_grants(made) is made
+    assert made.immediate is made
 
 
 def test_a_worktree_ends_with_its_checkout_and_another_one_in_its_place_brings_it_not_back() -> (
@@ -122,7 +122,7 @@ def test_a_worktree_ends_with_its_checkout_and_another_one_in_its_place_brings_i
     assert set(catalog.roots) == {path(1), path(2)}
     made = plan(catalog, [sight(1, now=10)], NOON)
     assert set(made.catalog.roots) == {path(1)}, "the worktree is older than this approval"
-    bare = without_grants(made).catalog
+    bare = made.immediate.catalog
     assert bare.roots == {}
     assert bare == judged_anew(bare)
 
@@ -172,7 +172,7 @@ def test_what_is_unsafe_and_what_is_out_of_reach_is_taken_in_with_the_rest() -> 
         ProjectUnreachable(path(2)),
         sight(3),
     ]
-    bare = without_grants(plan(catalog, inputs, NOON))
+    bare = plan(catalog, inputs, NOON).immediate
     assert bare.catalog.roots == {}
     assert bare.catalog.projects[path(3)].sighting.identity == identity(3)
 

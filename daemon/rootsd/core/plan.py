@@ -158,10 +158,26 @@ _GRANT_PASSES = 2
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What inputs lead to. `changes` are in order; empty where nothing changes."""
+    """The catalog that inputs lead to, and the changes in order; none if nothing changes.
+
+    `ungranted` is the catalog without the new grants of rules and main checkouts. It is None if
+    there are no new grants.
+    """
 
     catalog: Catalog
     changes: tuple[Change, ...]
+    ungranted: Catalog | None = None
+
+    @property
+    def immediate(self) -> Plan:
+        """The part that takes effect at once; new grants wait until the disk has them.
+
+        This is the plan itself if it grants nothing.
+        """
+        if self.ungranted is None:
+            return self
+        changes = (change for change in self.changes if change.verb is not ChangeVerb.GRANTED)
+        return Plan(self.ungranted, tuple(changes))
 
 
 def plan(catalog: Catalog, inputs: Iterable[Input], now: datetime) -> Plan:
@@ -244,7 +260,7 @@ class _PlanBuilder:
         self._changes = _coalesce_observations(self._changes)
         if not self._changes:
             return Plan(self._old, ())
-        judged = self._judged()
+        ungranted = judged = self._judged()
         for _ in range(_GRANT_PASSES):
             affected = self._affected(judged)
             granted = tuple(derive_grants(judged, affected, self._now, self._confirmed))
@@ -256,7 +272,8 @@ class _PlanBuilder:
             judged = self._judged()
         for path in self._approvals:
             _check_took_effect(judged, path)
-        return Plan(judged, tuple(self._changes))
+        changes = tuple(self._changes)
+        return Plan(judged, changes, None if judged is ungranted else ungranted)
 
     def _overrule(self, path: bytes) -> None:
         """A denial, or its end, reaches below; an approval before it in this batch is history."""

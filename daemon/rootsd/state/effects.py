@@ -20,7 +20,7 @@ def only_narrows(catalog: Catalog, made: Plan) -> bool:
         _narrows(change) for change in made.changes if change.verb is not ChangeVerb.GRANTED
     ):
         return False
-    return without_grants(made).catalog.roots.items() <= catalog.roots.items()
+    return made.immediate.catalog.roots.items() <= catalog.roots.items()
 
 
 def _narrows(change: Change) -> bool:
@@ -59,20 +59,6 @@ def granted_projects(made: Plan) -> dict[bytes, Project]:
             assert change.before is not None, "only a known project is granted anything"
             granted.setdefault(change.path, change.before)
     return granted
-
-
-def without_grants(made: Plan) -> Plan:
-    """`made` as it would be if neither rule nor main checkout had spoken for anything new."""
-    granted = granted_projects(made)
-    if not granted:
-        return made
-    catalog = made.catalog
-    affected = {*granted, *(tree for path in granted for tree in catalog.linked.get(path, ()))}
-    before = replace(catalog, projects={**catalog.projects, **granted})
-    return Plan(
-        before.judged(affected, catalog),
-        tuple(c for c in made.changes if c.verb is not ChangeVerb.GRANTED),
-    )
 
 
 def plan_owed_grants(catalog: Catalog, owed: Iterable[bytes], now: datetime) -> Plan:

@@ -50,7 +50,7 @@ from rootsd.core.model import (
 )
 from rootsd.core.paths import RefusedPlaces, ancestors
 from rootsd.core.plan import Plan, plan
-from rootsd.state.effects import granted_projects, only_narrows, plan_owed_grants, without_grants
+from rootsd.state.effects import granted_projects, only_narrows, plan_owed_grants
 from rootsd.state.expiry import ExpiryTracker
 from rootsd.state.write_behind import ChangeStore, WriteBehindQueue
 
@@ -169,11 +169,15 @@ class Ledger:
             if doubts := [*self.expiries.ended(before), *seen]:
                 made = plan(before, doubts, self._now())
                 alone = self._published is published and not self._lock.locked()
-                if alone and without_grants(made) is made:
+                if alone and made.immediate is made:
                     # Nobody has had a turn since the look: it holds for all that is left.
                     self._let_hold(made)
                     return self._published
-                await self.take_in(doubts)
+                async with self._lock:
+                    with anyio.CancelScope(shield=True):
+                        if self._catalog is not before:  # another change came first
+                            made = plan(self._catalog, doubts, self._now())
+                        await self._hold(made)
             # Others may have published meanwhile: all is verified again, until a look tells
             # nothing that is not known.
             if self._catalog is before and self._published is published:
@@ -327,7 +331,8 @@ class Ledger:
             confirmed = (o.worktrees for o in approvals if isinstance(o, Approve))
             chosen |= {each.path: each.identity for trees in confirmed for each in trees}
             seen_now = await self._verifier.verify_more(chosen)
-            await self._hold(plan(self._catalog, seen_now, self._now()))
+            if seen_now:
+                await self._hold(plan(self._catalog, seen_now, self._now()))
         made = plan(self._catalog, orders, self._now())
         if only_narrows(self._catalog, made):
             return await self._hold(made)
@@ -340,7 +345,7 @@ class Ledger:
 
         Returns what did take effect.
         """
-        bare = without_grants(made)
+        bare = made.immediate
         if bare is made:
             self._let_hold(made)
             return made
