@@ -10,7 +10,7 @@ in pyproject.toml hold it so.
 
 core     decides. Pure: no clock, files, sockets, logging, threads. `step` changes one project,
          `judge` says what the verdict is, `is_published` is the one predicate for what clients
-         see, `plan` turns inputs into a new catalogue and the list of changes.
+         see, `plan` turns inputs into a new catalog and the list of changes.
 wire     bytes to messages and back. As pure as core.
 host     all contact with the operating system: reads, identities, markers, watches, the store,
          sockets. It returns facts, "could not read" among them, and never an empty list for an

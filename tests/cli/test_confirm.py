@@ -22,8 +22,8 @@ from rootsd.wire.projects import Selection
 from support.fake_daemon import FakeDaemon, Objection, a_decision, an_item
 
 API = DecideRequest(DecisionVerb.APPROVE, "/", refs=("api",))
-ALL = DecideRequest(DecisionVerb.APPROVE, "/", select=Selection.WAITING)
-UNDER = DecideRequest(DecisionVerb.APPROVE, "/", select=Selection.WAITING, under="/src")
+ALL = DecideRequest(DecisionVerb.APPROVE, "/", select=Selection.PENDING)
+UNDER = DecideRequest(DecisionVerb.APPROVE, "/", select=Selection.PENDING, under="/src")
 GLOB = DecideRequest(DecisionVerb.APPROVE, "/", refs=("acme/*",))
 RISKY = [{"id": "r1", "name": "acme/api", "path": "/src/acme/api", "files": [".mcp.json"]}]
 

@@ -14,10 +14,10 @@ from support.helping import real_helper
 from support.repos import make_repository, raw
 
 
-def _at(number: int, path: bytes, **sighting: object) -> Project:
+def _at(number: int, path: bytes, **observed: object) -> Project:
     known = project(number)
-    seen = replace(known.sighting, kind=ProjectKind.GIT, **sighting)  # type: ignore[arg-type]
-    return replace(known, path=path, sighting=seen)
+    seen = replace(known.observed, kind=ProjectKind.GIT, **observed)  # type: ignore[arg-type]
+    return replace(known, path=path, observed=seen)
 
 
 async def test_each_project_gets_its_own_facts(tmp_path: Path) -> None:
@@ -62,7 +62,7 @@ async def test_a_repository_has_its_last_commit(tmp_path: Path) -> None:
 async def test_what_is_out_of_reach_or_no_folder_is_not_looked_at() -> None:
     missing = _at(1, b"/none", presence=Presence.MISSING)
     uri = replace(project(2), path=b"https://example.org")
-    uri = replace(uri, sighting=replace(uri.sighting, kind=ProjectKind.URI))
+    uri = replace(uri, observed=replace(uri.observed, kind=ProjectKind.URI))
     assert await FactsCollector(UnavailableHelper("a test"), lambda: ()).facts_of(
         [missing, uri]
     ) == [{}, {}]

@@ -20,10 +20,10 @@ from support.repos import git, make_repository, raw
 GIT = ProjectKind.GIT
 
 
-def _at(path: Path, **sighting: object) -> Project:
+def _at(path: Path, **observed: object) -> Project:
     known = project(1)
-    seen = replace(known.sighting, **{"kind": GIT, **sighting})  # type: ignore[arg-type]
-    return replace(known, path=raw(path), sighting=seen)
+    seen = replace(known.observed, **{"kind": GIT, **observed})  # type: ignore[arg-type]
+    return replace(known, path=raw(path), observed=seen)
 
 
 @pytest.fixture

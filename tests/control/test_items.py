@@ -51,8 +51,8 @@ def item_of(
     return project_items(catalog, [known], parents)[0]
 
 
-def seen(known: Project, **sighting: object) -> Project:
-    return replace(known, sighting=replace(known.sighting, **sighting))  # type: ignore[arg-type]
+def seen(known: Project, **observed: object) -> Project:
+    return replace(known, observed=replace(known.observed, **observed))  # type: ignore[arg-type]
 
 
 def test_an_approved_project_is_told_in_full() -> None:
@@ -109,7 +109,7 @@ def test_a_project_that_was_moved_says_what_it_was() -> None:
         Decision(Verdict.APPROVED, PERSON, NOON, identity(1)), name="api", tags=("work",)
     )
     before = seen(project(1, ruling), presence=Presence.MISSING, absent_since=NOON)
-    moved = replace(project(2), sighting=replace(project(2).sighting, identity=identity(1)))
+    moved = replace(project(2), observed=replace(project(2).observed, identity=identity(1)))
     note = item_of(moved, before)["note"]
     assert note == "moved from /home/ann/src/p1, was approved as api #work"
     assert item_of(project(2), before)["note"] is None

@@ -196,7 +196,7 @@ def lapsed(known: Project) -> Project:
 SELECTIONS: Mapping[Selection, list[Project]] = {
     Selection.ALL: [API, lapsed(WEB), TOOL, BLOCKED, ODD],
     Selection.NAMED: [API, lapsed(WEB), TOOL, BLOCKED, ODD],
-    Selection.WAITING: [API, lapsed(WEB)],
+    Selection.PENDING: [API, lapsed(WEB)],
     Selection.LAPSED: [lapsed(WEB)],
     Selection.PUBLISHED: [TOOL],
     Selection.MISSING: [],

@@ -113,7 +113,7 @@ async def test_the_stakes_name_paths_and_nothing_is_decided_by_telling() -> None
         "approve /home/ann/src/p1",
         "approve /home/ann/src/p3",
     ]
-    every = DecideRequest(APPROVE, CWD, select=Selection.WAITING, under="/home/ann")
+    every = DecideRequest(APPROVE, CWD, select=Selection.PENDING, under="/home/ann")
     assert await stakes_of(every, office) == [
         "approve /home/ann/src/p1",
         "approve /home/ann/src/p2",
@@ -127,7 +127,7 @@ async def test_the_stakes_name_paths_and_nothing_is_decided_by_telling() -> None
 
 async def test_many_paths_are_cut_short() -> None:
     office = Office(*(project(n) for n in range(30)))
-    told = await stakes_of(DecideRequest(APPROVE, CWD, select=Selection.WAITING), office)
+    told = await stakes_of(DecideRequest(APPROVE, CWD, select=Selection.PENDING), office)
     assert len(told) == 21
     assert told[-1] == "and 10 more"
 

@@ -88,8 +88,8 @@ def test_a_denial_wins_over_approve_rules_wider_and_narrower(
 
 def test_what_holds_a_denied_project_is_withheld_until_that_is_forgotten() -> None:
     catalog = after(approved(API), Deny(LIB, ANN))
-    assert catalog.judgements[API].ground is VerdictReason.HOLDS_DENIED
-    assert not catalog.is_waiting(catalog.projects[API])
+    assert catalog.judgments[API].reason is VerdictReason.HOLDS_DENIED
+    assert not catalog.is_pending(catalog.projects[API])
     assert after(catalog, ProjectGone(LIB)).roots == {}
     assert after(catalog, Forget(LIB, ANN)).roots.keys() == {API}
 
@@ -152,9 +152,9 @@ def test_what_can_never_be_published_does_not_wait() -> None:
     alike = replace(seen(b"/w/x"), identity=UNIDENTIFIABLE)
     catalog = after(KNOWN, seen(odd, 9), alike)
     unpublishable = [p for p in catalog.projects.values() if catalog.is_unpublishable(p)]
-    reasons = {p.path: catalog.why_never(p) for p in unpublishable}
+    reasons = {p.path: catalog.why_unapprovable(p) for p in unpublishable}
     assert reasons == {odd: "its path is not UTF-8", b"/w/x": NO_STABLE_IDENTITY}
-    assert not any(catalog.is_waiting(p) for p in unpublishable)
+    assert not any(catalog.is_pending(p) for p in unpublishable)
     with pytest.raises(RefusedPlace, match="is not UTF-8"):
         after(catalog, Approve(odd, identity(9), ANN))
 
@@ -165,11 +165,14 @@ def test_ids_lead_to_paths() -> None:
 
 def test_worktrees_are_found_by_their_main_checkout() -> None:
     catalog = after(KNOWN, seen(b"/v/1", 8, API), seen(b"/v/2", 9, API))
-    assert catalog.linked == {API: (b"/v/1", b"/v/2")}
+    assert catalog.worktrees == {API: (b"/v/1", b"/v/2")}
 
 
 def test_the_innermost_project_holds_a_path() -> None:
-    held = {path: KNOWN.holding(path) for path in (LIB + b"/x", API + b"/vendor", SRC, b"/w", URI)}
+    held = {
+        path: KNOWN.project_containing(path)
+        for path in (LIB + b"/x", API + b"/vendor", SRC, b"/w", URI)
+    }
     paths = [project.path if project else None for project in held.values()]
     assert paths == [LIB, API, SRC, None, None]
 
@@ -195,19 +198,19 @@ def test_a_person_is_asked_about_what_is_undecided_there_whole_and_safe(
     event: ProjectObserved | Approve | Deny | ProjectUnreachable | ProjectUnsafe, waits: bool
 ) -> None:
     catalog = after(KNOWN, event)
-    assert catalog.is_waiting(catalog.projects[API]) is waits
+    assert catalog.is_pending(catalog.projects[API]) is waits
 
 
 def test_what_lapsed_waits_and_says_so() -> None:
     catalog = after(approved(API), seen(API, 9))
-    assert catalog.judgements[API].ground is VerdictReason.LAPSED
-    assert catalog.is_waiting(catalog.projects[API])
+    assert catalog.judgments[API].reason is VerdictReason.LAPSED
+    assert catalog.is_pending(catalog.projects[API])
     assert not catalog.is_denied(catalog.projects[API])
 
 
 def test_only_an_approved_checkout_that_is_none_itself_speaks_for_worktrees() -> None:
     catalog = after(approved(API), seen(b"/v/1", 8, API), Approve(b"/v/1", tree(8), ANN))
-    speaks = catalog.surroundings.approved_since
+    speaks = catalog.decision_context.approved_since
     assert [speaks(path) for path in (API, LIB, b"/v/1", b"/v/nothing")] == [
         to_ns(NOW), None, None, None,
     ]  # fmt: skip
@@ -231,15 +234,15 @@ def test_a_moved_folder_is_told_by_its_identity_and_by_nothing_else() -> None:
 def test_what_is_gone_is_told_again_by_where_it_came_from() -> None:
     approval = Approve(b"/w/a", identity(1), ANN, name="api", origin="there")
     catalog = after(NOTHING_KNOWN, seen(b"/w/a", 1), approval, seen(b"/w/b", 2))
-    assert catalog.cloned_again(catalog.projects[b"/w/b"], "there") is None
-    assert not catalog.may_come_back(catalog.projects[b"/w/b"])
+    assert catalog.missing_with_origin(catalog.projects[b"/w/b"], "there") is None
+    assert not catalog.may_match_origin(catalog.projects[b"/w/b"])
     catalog = after(catalog, ProjectGone(b"/w/a"))
     again = catalog.projects[b"/w/b"]
-    assert catalog.may_come_back(again)
-    assert catalog.cloned_again(again, "there") is catalog.projects[b"/w/a"]
-    assert catalog.cloned_again(again, "elsewhere") is None
+    assert catalog.may_match_origin(again)
+    assert catalog.missing_with_origin(again, "there") is catalog.projects[b"/w/a"]
+    assert catalog.missing_with_origin(again, "elsewhere") is None
     catalog = after(catalog, Approve(b"/w/b", identity(2), ANN))
-    assert catalog.cloned_again(catalog.projects[b"/w/b"], "there") is None
+    assert catalog.missing_with_origin(catalog.projects[b"/w/b"], "there") is None
 
 
 def test_a_moved_folder_that_was_named_meanwhile_is_told_all_the_same() -> None:
@@ -262,22 +265,22 @@ def test_what_is_still_there_out_of_reach_or_was_never_decided_was_not_moved() -
 
 def test_what_holds_a_path_is_found_from_inside_out() -> None:
     catalog = after(KNOWN, uri_seen(URI))
-    over = [project.path for project in catalog.over([LIB, LIB + b"/x", URI])]
+    over = [project.path for project in catalog.containing([LIB, LIB + b"/x", URI])]
     assert over == [LIB, API, SRC, URI]
 
 
 def worked_out(catalog: Catalog) -> tuple[object, ...]:
     return (
-        catalog.linked,
-        catalog.awaited,
-        catalog.ending,
+        catalog.worktrees,
+        catalog.missing_approved,
+        catalog.expiring,
         catalog.ids,
         catalog.frozen_names,
     )
 
 
 def in_order(catalog: Catalog) -> list[str]:
-    return [root.name for root in catalog.in_order]
+    return [root.name for root in catalog.sorted_roots]
 
 
 LINKED = b"/w/linked"
@@ -302,19 +305,19 @@ ONE = Approve(OTHER, identity(ALL.index(OTHER)), ANN)
 )
 def test_what_is_spared_to_work_out_again_is_what_it_would_be(change: Input) -> None:
     before = after(approved(API), seen(LINKED, 6, main=API))
-    known, ordered = worked_out(before), before.in_order
+    known, ordered = worked_out(before), before.sorted_roots
     catalog = after(before, change)
     projects = catalog.projects.values()
     afresh = Catalog.of(projects, catalog.rules, catalog.places, catalog.next_rule)
     assert worked_out(catalog) == worked_out(afresh)
-    assert catalog.in_order == afresh.in_order
-    assert (worked_out(before), before.in_order) == (known, ordered)
+    assert catalog.sorted_roots == afresh.sorted_roots
+    assert (worked_out(before), before.sorted_roots) == (known, ordered)
 
 
 @given(st.lists(st.tuples(st.sampled_from(ALL), st.sampled_from("pqrs"), st.booleans())))
 def test_roots_stay_in_the_order_of_their_names(orders: list[tuple[bytes, str, bool]]) -> None:
     catalog = KNOWN
-    assert catalog.in_order == ()
+    assert catalog.sorted_roots == ()
     for path, name, is_approval in orders:
         approval = Approve(path, identity(ALL.index(path)), ANN, name=name)
         with suppress(OrderRefused):  # the name belongs to another
@@ -331,11 +334,11 @@ def test_what_no_change_concerns_is_not_worked_out_again() -> None:
 
 def test_an_approved_root_that_is_gone_is_awaited_until_its_approval_lapses() -> None:
     catalog = after(approved(API), ProjectGone(API), ProjectGone(OTHER))
-    assert catalog.awaited == {API: catalog.projects[API]}
-    assert after(catalog, ProjectUnreachable(API)).awaited == {}
-    assert after(catalog, seen(API, ALL.index(API))).awaited == {}
-    assert after(catalog, Deny(API, ANN)).awaited == {}
-    assert after(catalog, ProjectGone(API, LapseReason.REPLACED)).awaited == {}
+    assert catalog.missing_approved == {API: catalog.projects[API]}
+    assert after(catalog, ProjectUnreachable(API)).missing_approved == {}
+    assert after(catalog, seen(API, ALL.index(API))).missing_approved == {}
+    assert after(catalog, Deny(API, ANN)).missing_approved == {}
+    assert after(catalog, ProjectGone(API, LapseReason.REPLACED)).missing_approved == {}
 
 
 def test_the_identities_are_those_of_the_published_folders() -> None:

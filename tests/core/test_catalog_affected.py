@@ -1,4 +1,4 @@
-"""Whose judgement may be another one after a change."""
+"""Whose judgment may be another one after a change."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_a_change_reaches_what_holds_it_and_its_worktrees_and_nothing_beside() -
 def test_whether_a_path_is_published_rests_on_what_holds_it_and_on_main_checkouts() -> None:
     main, outer = approved(1), at(b"/home/ann/src/out", approved(2))
     tree = at(b"/home/ann/src/out/tree", approved(3))
-    tree = replace(tree, sighting=replace(tree.sighting, main_checkout=main.path))
+    tree = replace(tree, observed=replace(tree.observed, main_checkout=main.path))
     known = [main, outer, tree, approved(4), at(tree.path + b"/in", project(5))]
     catalog = Catalog.of(known, (), PLACES, 1)
     assert identities_behind(tree.path + b"/in/file", catalog) == {

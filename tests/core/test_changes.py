@@ -23,11 +23,11 @@ def _is_decision(before: Project | None, after: Project | None) -> bool:
 
 
 def test_what_the_disk_shows_is_no_decision() -> None:
-    missing = replace(SEEN.sighting, presence=Presence.MISSING, absent_since=LATER)
+    missing = replace(SEEN.observed, presence=Presence.MISSING, absent_since=LATER)
     assert not _is_decision(None, SEEN)
     assert not _is_decision(SEEN, None)
-    assert not _is_decision(SEEN, replace(SEEN, sighting=missing))
-    assert not _is_decision(DENIED, replace(DENIED, sighting=missing))
+    assert not _is_decision(SEEN, replace(SEEN, observed=missing))
+    assert not _is_decision(DENIED, replace(DENIED, observed=missing))
 
 
 def test_what_changes_a_ruling_is_a_decision() -> None:

@@ -55,8 +55,8 @@ ALLOW = Rule(1, b"/w/a", Verdict.APPROVED, ANN, NOW)
 FORBID = Rule(2, b"/w/*/b", Verdict.DENIED, ANN, NOW)
 
 
-def project(ruling: Ruling, sighting: ObservedState = SEEN, path: bytes = PATH) -> Project:
-    return Project(path, "r7k2", sighting, ruling)
+def project(ruling: Ruling, observed: ObservedState = SEEN, path: bytes = PATH) -> Project:
+    return Project(path, "r7k2", observed, ruling)
 
 
 def around(
@@ -100,11 +100,11 @@ def test_each_ground_outweighs_those_after_it() -> None:
         (no_decision, around(), VerdictReason.UNDECIDED),
     ]
     for ruling, surroundings, ground in steps:
-        assert judge(project(ruling, LINKED), surroundings).ground is ground
+        assert judge(project(ruling, LINKED), surroundings).reason is ground
 
 
 @pytest.mark.parametrize(
-    ("ruling", "surroundings", "judgement"),
+    ("ruling", "surroundings", "judgment"),
     [
         (Ruling(DENIED), around(), Judgment(Verdict.DENIED, VerdictReason.DENIED)),
         (
@@ -126,9 +126,9 @@ def test_each_ground_outweighs_those_after_it() -> None:
     ],
 )
 def test_a_judgement_says_what_spoke(
-    ruling: Ruling, surroundings: DecisionContext, judgement: Judgment
+    ruling: Ruling, surroundings: DecisionContext, judgment: Judgment
 ) -> None:
-    assert judge(project(ruling, LINKED), surroundings) == judgement
+    assert judge(project(ruling, LINKED), surroundings) == judgment
 
 
 def some(*values: object) -> st.SearchStrategy[Any]:
@@ -156,8 +156,8 @@ def test_the_first_voice_is_the_verdict_and_all_are_in_the_order_of_precedence(
     ruling: Ruling, surroundings: DecisionContext
 ) -> None:
     known = project(ruling, LINKED)
-    spoken = [voice.ground for voice in judgments_by_precedence(known, surroundings)]
-    assert spoken[0] is judge(known, surroundings).ground
+    spoken = [voice.reason for voice in judgments_by_precedence(known, surroundings)]
+    assert spoken[0] is judge(known, surroundings).reason
     assert spoken == [ground for ground in VerdictReason if ground in spoken]
 
 
@@ -172,7 +172,7 @@ def test_a_denial_wins_at_every_depth(above: bytes, ruling: Ruling) -> None:
 
 def test_a_denial_says_nothing_of_neighbours() -> None:
     assert (
-        judge(project(Ruling(APPROVED)), around(denied=b"/w/a/b-old")).ground
+        judge(project(Ruling(APPROVED)), around(denied=b"/w/a/b-old")).reason
         is VerdictReason.APPROVED
     )
 
@@ -191,21 +191,21 @@ def test_a_denial_says_nothing_of_neighbours() -> None:
 )
 def test_what_does_not_approve(ruling: Ruling) -> None:
     surroundings = around(ALLOW, approved=lambda _: True)
-    assert judge(project(ruling), surroundings).ground is VerdictReason.UNDECIDED
+    assert judge(project(ruling), surroundings).reason is VerdictReason.UNDECIDED
 
 
 @pytest.mark.parametrize("shown", [None, UNIDENTIFIABLE])
 def test_what_cannot_be_identified_is_not_approved(shown: Identity | None) -> None:
-    sighting = replace(SEEN, identity=shown)
+    observed = replace(SEEN, identity=shown)
     ruling = Ruling(replace(APPROVED, identity=shown))
-    assert judge(project(ruling, sighting), around()).verdict is Verdict.PENDING
+    assert judge(project(ruling, observed), around()).verdict is Verdict.PENDING
 
 
 def test_a_uri_has_no_directory_and_no_folders_above_it() -> None:
-    sighting = ObservedState(ProjectKind.URI, None, NOW)
-    uri = project(Ruling(replace(APPROVED, identity=None)), sighting, b"https://example.com/v1")
-    judgement = judge(uri, around(FORBID, denied=b"https://example.com"))
-    assert judgement.ground is VerdictReason.APPROVED
+    observed = ObservedState(ProjectKind.URI, None, NOW)
+    uri = project(Ruling(replace(APPROVED, identity=None)), observed, b"https://example.com/v1")
+    judgment = judge(uri, around(FORBID, denied=b"https://example.com"))
+    assert judgment.reason is VerdictReason.APPROVED
     assert root_of(uri).uri == "https://example.com/v1"
 
 
@@ -216,7 +216,7 @@ def test_the_approving_rule_is_the_first_that_covers_the_project() -> None:
 
 
 @pytest.mark.parametrize(
-    ("verdict", "sighting", "path", "published"),
+    ("verdict", "observed", "path", "published"),
     [
         (Verdict.APPROVED, SEEN, PATH, True),
         (Verdict.PENDING, SEEN, PATH, False),
@@ -228,10 +228,10 @@ def test_the_approving_rule_is_the_first_that_covers_the_project() -> None:
     ],
 )
 def test_published_is_what_is_approved_there_safe_and_readable(
-    verdict: Verdict, sighting: ObservedState, path: bytes, published: bool
+    verdict: Verdict, observed: ObservedState, path: bytes, published: bool
 ) -> None:
-    judgement = Judgment(verdict, VerdictReason.UNDECIDED)
-    assert is_published(project(Ruling(APPROVED), sighting, path), judgement) is published
+    judgment = Judgment(verdict, VerdictReason.UNDECIDED)
+    assert is_published(project(Ruling(APPROVED), observed, path), judgment) is published
 
 
 def test_a_root_is_what_clients_see() -> None:

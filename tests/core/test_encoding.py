@@ -12,13 +12,13 @@ from rootsd.core.encoding import (
     BadRecord,
     ProjectRecord,
     decode_actor,
+    decode_observed,
     decode_project,
     decode_rule,
-    decode_sighting,
     encode_actor,
+    encode_observed,
     encode_project,
     encode_rule,
-    encode_sighting,
     from_ns,
     to_ns,
 )
@@ -46,17 +46,17 @@ def test_a_rule_survives_its_text(rule: Rule) -> None:
 
 
 @given(sightings)
-def test_a_sighting_survives_its_text(sighting: ObservedState) -> None:
-    assert decode_sighting(encode_sighting(sighting)) == sighting
+def test_a_sighting_survives_its_text(observed: ObservedState) -> None:
+    assert decode_observed(encode_observed(observed)) == observed
 
 
 @pytest.mark.parametrize("kind", [ProjectKind.PROJECT, ProjectKind.GIT])
 def test_of_an_earlier_version_a_folder_without_a_repository_may_have_been_named(
     kind: ProjectKind,
 ) -> None:
-    text = json.loads(encode_sighting(ObservedState(kind, None, NOON)))
+    text = json.loads(encode_observed(ObservedState(kind, None, NOON)))
     del text["named"]
-    assert decode_sighting(json.dumps(text)).named is (kind is ProjectKind.PROJECT)
+    assert decode_observed(json.dumps(text)).named is (kind is ProjectKind.PROJECT)
 
 
 @given(st.none() | actors)

@@ -7,9 +7,9 @@ from rootsd.core.model import NO_FOCUS
 
 def test_a_change_is_for_sessions_that_begin_later() -> None:
     early = NO_FOCUS
-    late = early.changed("work")
+    late = early.for_new_sessions("work")
     assert (late.tag_for(early), late.tag_for(late)) == (None, "work")
-    later = late.changed(None)
+    later = late.for_new_sessions(None)
     assert (later.tag_for(early), later.tag_for(late), later.tag_for(later)) == (
         None,
         "work",
@@ -18,13 +18,13 @@ def test_a_change_is_for_sessions_that_begin_later() -> None:
 
 
 def test_a_sweep_is_for_all_and_later_changes_leave_it() -> None:
-    early = NO_FOCUS.changed("home")
-    swept = early.swept_to("work")
+    early = NO_FOCUS.for_new_sessions("home")
+    swept = early.for_all_sessions("work")
     assert (swept.tag_for(NO_FOCUS), swept.tag_for(early), swept.tag_for(swept)) == ("work",) * 3
-    after = swept.changed("home")
+    after = swept.for_new_sessions("home")
     assert (after.tag_for(early), after.tag_for(swept), after.tag_for(after)) == (
         "work",
         "work",
         "home",
     )
-    assert after.swept_to(None).tag_for(early) is None
+    assert after.for_all_sessions(None).tag_for(early) is None

@@ -62,7 +62,7 @@ WAITING = Project(MAIN, "r7k2", SEEN)
 
 
 def granted(project: Project) -> list[Project]:
-    """What rule 1, which is for everything, gives to a catalogue of `project` alone."""
+    """What rule 1, which is for everything, gives to a catalog of `project` alone."""
     rules = [Rule(1, b"/", Verdict.APPROVED, ANN, NOW)]
     return list(
         derive_grants(Catalog.of([project], rules, PLACES, 2), [project.path, b"/else"], LATER)
@@ -88,11 +88,11 @@ def test_a_replacement_is_granted_again(reason: LapseReason) -> None:
 @pytest.mark.parametrize(
     "project",
     [
-        replace(WAITING, sighting=replace(SEEN, presence=Presence.MISSING)),
-        replace(WAITING, sighting=replace(SEEN, incomplete=IncompleteReason.NO_HEAD)),
-        replace(WAITING, sighting=replace(SEEN, hazard=LapseReason.EXPOSED)),
-        replace(WAITING, sighting=replace(SEEN, identity=None)),
-        replace(WAITING, sighting=replace(SEEN, identity=UNIDENTIFIABLE)),
+        replace(WAITING, observed=replace(SEEN, presence=Presence.MISSING)),
+        replace(WAITING, observed=replace(SEEN, incomplete=IncompleteReason.NO_HEAD)),
+        replace(WAITING, observed=replace(SEEN, hazard=LapseReason.EXPOSED)),
+        replace(WAITING, observed=replace(SEEN, identity=None)),
+        replace(WAITING, observed=replace(SEEN, identity=UNIDENTIFIABLE)),
         replace(WAITING, path=HOME),
         replace(WAITING, path=b"/w/\xff"),
         replace(WAITING, ruling=Ruling(lapse=Lapse(LapseReason.STORE_RESTORED, NOW))),
@@ -189,12 +189,12 @@ def test_what_was_read_only_stays_so_when_a_rule_grants_its_successor() -> None:
 
 
 def _granted_by_0_1_0(born_ns: int) -> Catalog:
-    """Return a catalogue as version 0.1.0 stored it, with a worktree that was born then."""
+    """Return a catalog as version 0.1.0 stored it, with a worktree that was born then."""
     catalog = after(NOTHING_KNOWN, seen(MAIN), Approve(MAIN, identity(1), ANN))
     known = replace(tree(2, born_ns), git_born_ns=None)
     grant = Grant(Actor(ActorKind.MAIN_CHECKOUT, "/w/api"), known, NOW)
-    sighting = ObservedState(ProjectKind.GIT_WORKTREE, known, NOW, main_checkout=MAIN)
-    old = Project(TREE, "t2", sighting, Ruling(grants=(grant,), name="fix"))
+    observed = ObservedState(ProjectKind.GIT_WORKTREE, known, NOW, main_checkout=MAIN)
+    old = Project(TREE, "t2", observed, Ruling(grants=(grant,), name="fix"))
     return Catalog.of([*catalog.projects.values(), old], (), PLACES, 1)
 
 
@@ -205,7 +205,7 @@ def test_what_0_1_0_granted_is_looked_at_before_it_counts(born_ns: int, told: se
     looked = ProjectObserved(TREE, ProjectKind.GIT_WORKTREE, tree(2, born_ns), main_checkout=MAIN)
     catalog = after(catalog, looked)
     assert catalog.roots.keys() == told
-    doubt = inheritance_blocker(catalog.projects[TREE], catalog.surroundings)
+    doubt = inheritance_blocker(catalog.projects[TREE], catalog.decision_context)
     assert (doubt is InheritanceBlocker.OLDER) is (TREE not in told)
     confirmed = ConfirmedWorktree(TREE, tree(2, born_ns))
     again = Approve(MAIN, identity(1), ANN, worktrees=(confirmed,))
@@ -258,11 +258,11 @@ def test_undo_takes_back_the_worktrees_that_were_confirmed_with_the_approval() -
 def test_a_worktree_in_a_place_that_shows_more_does_not_inherit(
     place: bytes, doubt: InheritanceBlocker
 ) -> None:
-    catalog = NOTHING_KNOWN.in_places(PLACES._replace(parents=(b"/v/src",)))
+    catalog = NOTHING_KNOWN.with_places(PLACES._replace(parents=(b"/v/src",)))
     catalog = after(catalog, seen(b"/k/tree/inner", 5), seen(MAIN))
     catalog = after(catalog, Approve(MAIN, identity(1), ANN), seen(place, 2, MAIN))
     assert catalog.roots.keys() == {MAIN}
-    assert inheritance_blocker(catalog.projects[place], catalog.surroundings) is doubt
+    assert inheritance_blocker(catalog.projects[place], catalog.decision_context) is doubt
 
 
 def test_a_worktree_is_withdrawn_once_another_project_is_known_inside_of_it() -> None:
@@ -291,5 +291,5 @@ def test_without_birth_times_a_worktree_waits(shown: Identity) -> None:
         catalog, ProjectObserved(TREE, ProjectKind.GIT_WORKTREE, shown, main_checkout=MAIN)
     )
     assert catalog.roots.keys() == {MAIN}
-    doubt = inheritance_blocker(catalog.projects[TREE], catalog.surroundings)
+    doubt = inheritance_blocker(catalog.projects[TREE], catalog.decision_context)
     assert doubt is InheritanceBlocker.NO_BIRTH_TIMES

@@ -187,7 +187,7 @@ def test_an_event_tells_who_when_and_what_came_of_it() -> None:
     assert (event.seq, event.prev, event.at) == (42, b"h" * 32, after(5))
     assert event.decided_by() == PERSON
     assert event.subject == EventSubject(SubjectKind.PROJECT, now.path)
-    assert event.outcome() == ProjectRecord(now.id, now.sighting.kind, now.ruling)
+    assert event.outcome() == ProjectRecord(now.id, now.observed.kind, now.ruling)
 
 
 def test_an_event_about_a_rule_gives_the_rule_back() -> None:
@@ -210,7 +210,7 @@ def test_the_fold_is_the_last_event_of_each_subject() -> None:
     ]
     events = events_for(changes, NOON, CHAIN_START)
     state = fold(verify_chain(events))
-    assert state.standing == {
+    assert state.latest == {
         EventSubject(SubjectKind.PROJECT, denied(1).path): events[2],
         rule_subject(1): events[4],
     }
@@ -233,7 +233,7 @@ def test_distrust_takes_back_approvals_and_keeps_denials() -> None:
     events = events_for(changes, NOON, CHAIN_START)
     taken_back = lapse_all_approvals(fold(events), after(60))
     state = fold(verify_chain([*events, *taken_back]))
-    outcomes = {subject.key: event.outcome() for subject, event in state.standing.items()}
+    outcomes = {subject.key: event.outcome() for subject, event in state.latest.items()}
     for name in (approved(1).path, granted(2).path):
         lapsed = outcomes[name]
         assert isinstance(lapsed, ProjectRecord)
@@ -245,7 +245,7 @@ def test_distrust_takes_back_approvals_and_keeps_denials() -> None:
         assert lapsed.ruling.name is not None
         assert lapsed.ruling.kept_access is accesses[name]
     assert outcomes[denied(3).path] == ProjectRecord(
-        "r3", denied(3).sighting.kind, denied(3).ruling
+        "r3", denied(3).observed.kind, denied(3).ruling
     )
     assert outcomes[b"1"] == rule(1, Verdict.PENDING)
     assert outcomes[b"2"] == rule(2, Verdict.DENIED)
@@ -257,7 +257,7 @@ def test_after_distrust_nothing_is_approved_and_a_second_time_changes_nothing(
     events: list[HistoryEvent],
 ) -> None:
     state = fold([*events, *lapse_all_approvals(fold(events), NOON)])
-    for event in state.standing.values():
+    for event in state.latest.values():
         match event.outcome():
             case ProjectRecord(ruling=ruling):
                 assert not _approves(ruling)

@@ -40,7 +40,7 @@ from rootsd.core.inputs import (
 from rootsd.core.model import Access, Identity, LapseReason, Project, Rule, Verdict
 from rootsd.core.paths import PathError
 from rootsd.core.plan import plan
-from support.machine import PATHS, Machine, mains, numbers, sighting
+from support.machine import PATHS, Machine, mains, numbers, observed
 from support.world import (
     ANN,
     HOME,
@@ -58,7 +58,7 @@ API = SRC + b"/api"
 WORKTREE = SRC + b"/api-fix"
 
 observations: st.SearchStrategy[Observation] = st.one_of(
-    st.builds(sighting, st.sampled_from(PATHS), numbers, mains, whole=st.booleans()),
+    st.builds(observed, st.sampled_from(PATHS), numbers, mains, whole=st.booleans()),
     st.builds(ProjectGone, st.sampled_from(PATHS)),
     st.builds(ProjectUnreachable, st.sampled_from(PATHS)),
     st.builds(ProjectUnsafe, st.sampled_from(PATHS), st.sampled_from(LapseReason)),
@@ -153,7 +153,7 @@ def test_observations_alone_publish_nothing(
     assert all(project.ruling.name is None for project in catalog.projects.values())
 
 
-@given(st.lists(st.builds(sighting, st.sampled_from(PATHS), numbers, mains, whole=st.booleans()),
+@given(st.lists(st.builds(observed, st.sampled_from(PATHS), numbers, mains, whole=st.booleans()),
                 unique_by=lambda sighted: sighted.path),
        st.lists(st.sampled_from(PATHS)), st.sampled_from([b"/w/a", b"/w/b/*", b"/"]))  # fmt: skip
 def test_an_identical_second_scan_changes_nothing(
@@ -162,7 +162,7 @@ def test_an_identical_second_scan_changes_nothing(
     catalog = plan(NOTHING_KNOWN, [*scan, allow(pattern)], NOW).catalog
     for path in approved:
         if path in catalog.roots:
-            catalog = after(catalog, Approve(path, catalog.projects[path].sighting.identity, ANN))
+            catalog = after(catalog, Approve(path, catalog.projects[path].observed.identity, ANN))
     again = plan(catalog, scan, LATER)
     assert again.changes == ()
     assert again.catalog is catalog
@@ -179,10 +179,10 @@ def test_approval_publishes_under_the_name_that_was_shown() -> None:
 def test_approving_what_was_denied_ends_the_denial_of_what_lies_below() -> None:
     catalog = after(NOTHING_KNOWN, seen(b"/srv/mono"), seen(b"/srv/mono/api", 2))
     catalog = after(catalog, Deny(b"/srv/mono", ANN))
-    assert catalog.judgements[b"/srv/mono/api"].verdict is Verdict.DENIED
+    assert catalog.judgments[b"/srv/mono/api"].verdict is Verdict.DENIED
     catalog = after(catalog, approve(b"/srv/mono"))
     assert list(catalog.roots) == [b"/srv/mono"]
-    assert catalog.judgements[b"/srv/mono/api"].verdict is Verdict.PENDING
+    assert catalog.judgments[b"/srv/mono/api"].verdict is Verdict.PENDING
 
 
 def test_a_name_frozen_in_the_same_batch_is_not_given_twice() -> None:

@@ -37,7 +37,7 @@ def _reinstate(path: bytes, number: int) -> Reinstate:
 def test_a_rule_that_approves_again_grants_what_it_had_granted() -> None:
     lost = _lost(ActorKind.RULE, RULE)
     made = plan(lost, [ApproveRule(1, ANN), _reinstate(API, 1)], LATER)
-    assert made.catalog.judgements[API].ground is VerdictReason.APPROVE_RULE
+    assert made.catalog.judgments[API].reason is VerdictReason.APPROVE_RULE
     assert [change.verb for change in made.changes] == [
         ChangeVerb.APPROVED,
         ChangeVerb.APPROVED,
@@ -53,14 +53,14 @@ def test_a_worktree_is_inherited_again_from_its_main_checkout() -> None:
     lost = _lost(ActorKind.MAIN_CHECKOUT)
     approve_main = Approve(API, identity(1), ANN)
     both = plan(lost, [_reinstate(WORKTREE, 2), approve_main], LATER).catalog
-    assert both.judgements[WORKTREE].ground is VerdictReason.MAIN_CHECKOUT
+    assert both.judgments[WORKTREE].reason is VerdictReason.MAIN_CHECKOUT
     assert plan(both, [Deny(API, ANN)], LATER).catalog.roots == {}
 
 
 @pytest.mark.parametrize("rules", [(), (RULE,)])
 def test_where_nothing_speaks_any_more_the_person_does(rules: tuple[Rule, ...]) -> None:
     made = plan(_lost(ActorKind.RULE, *rules), [_reinstate(API, 1)], LATER)
-    assert made.catalog.judgements[API].ground is VerdictReason.APPROVED
+    assert made.catalog.judgments[API].reason is VerdictReason.APPROVED
     assert [change.verb for change in made.changes] == [ChangeVerb.APPROVED], (
         "one event, to be undone"
     )

@@ -16,7 +16,7 @@ def test_values_of_the_right_type_are_read() -> None:
     )
     assert fields.text("t") == "x"
     assert fields.number("n") == 7
-    assert fields.hexed("h") == b"\x00\xff"
+    assert fields.hex_bytes("h") == b"\x00\xff"
     assert fields.member("m", Verdict) is Verdict.DENIED
     assert fields.texts("l") == ("a", "b")
     assert fields.inner("o").number("n") == 1
@@ -31,9 +31,9 @@ def test_values_of_the_right_type_are_read() -> None:
         ('{"k":"1"}', lambda fields: fields.number("k")),
         ('{"k":true}', lambda fields: fields.number("k")),
         ('{"k":1.0}', lambda fields: fields.number("k")),
-        ('{"k":"0g"}', lambda fields: fields.hexed("k")),
-        ('{"k":"FF"}', lambda fields: fields.hexed("k")),
-        ('{"k":"00 11"}', lambda fields: fields.hexed("k")),
+        ('{"k":"0g"}', lambda fields: fields.hex_bytes("k")),
+        ('{"k":"FF"}', lambda fields: fields.hex_bytes("k")),
+        ('{"k":"00 11"}', lambda fields: fields.hex_bytes("k")),
         ('{"k":"maybe"}', lambda fields: fields.member("k", Verdict)),
         ('{"k":"ab"}', lambda fields: fields.texts("k")),
         ('{"k":[1]}', lambda fields: fields.texts("k")),

@@ -160,7 +160,7 @@ def test_a_root_for_one_session_is_seen_by_that_session_alone(
     bound = tuple(replace(each, session=data.draw(keys)) for each in published.roots)
     seen = apply_scope(PublishedSet(3, bound), replace(scope, sessions=sessions)).roots
     assert all(each.session in {None, *sessions} for each in seen)
-    if scope.takes_all:
+    if scope.is_full:
         assert seen == tuple(each for each in bound if each.session in {None, *sessions})
 
 
@@ -210,10 +210,10 @@ def test_narrowing_again_by_names_and_tags_takes_nothing_more(
 def test_each_root_that_is_left_was_asked_for(published: PublishedSet, scope: Scope) -> None:
     for each in apply_scope(published, scope).roots:
         assert (
-            scope.takes_all
+            scope.is_full
             or each.name in scope.names
             or set(each.tags) & scope.tags
-            or scope.takes_by_folder
+            or scope.narrows_by_folder
         )
 
 

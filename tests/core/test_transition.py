@@ -53,7 +53,7 @@ PENDING = Project(PATH, "r7k2", ObservedState(ProjectKind.GIT, identity(1), NOW)
 ROOT = replace(PENDING, ruling=APPROVED)
 REFUSED = replace(PENDING, ruling=DENIED)
 MISSING = replace(
-    ROOT, sighting=replace(ROOT.sighting, presence=Presence.MISSING, absent_since=NOW)
+    ROOT, observed=replace(ROOT.observed, presence=Presence.MISSING, absent_since=NOW)
 )
 
 
@@ -83,7 +83,7 @@ def test_what_nothing_proposes_is_dropped_unless_somebody_decided_or_named_it() 
     stray = replace(seen(PATH), proposed=False)
     assert later(None, stray) is None
     assert later(PENDING, stray) is None
-    named = replace(PENDING, sighting=replace(PENDING.sighting, named=True))
+    named = replace(PENDING, observed=replace(PENDING.observed, named=True))
     tagged = replace(PENDING, ruling=Ruling(tags=("work",)))
     lapsed = replace(PENDING, ruling=Ruling(lapse=Lapse(LapseReason.REPLACED, NOW)))
     for project in (ROOT, REFUSED, named, tagged, lapsed):
@@ -137,8 +137,8 @@ def test_what_came_back_after_a_lapse_stays_lapsed() -> None:
 
 
 def test_the_first_sighting_of_another_directory_is_its_own() -> None:
-    assert kept(ROOT, seen(PATH, 2)).sighting.first_seen == LATER
-    assert kept(ROOT, seen(PATH, 1, b"/w/main")).sighting.first_seen == NOW
+    assert kept(ROOT, seen(PATH, 2)).observed.first_seen == LATER
+    assert kept(ROOT, seen(PATH, 1, b"/w/main")).observed.first_seen == NOW
 
 
 @pytest.mark.parametrize(
@@ -158,15 +158,15 @@ def test_what_is_gone_is_kept_only_where_something_was_decided() -> None:
     assert later(PENDING, ProjectGone(PATH)) is None
     missing = kept(ROOT, ProjectGone(PATH))
     assert missing.ruling == APPROVED
-    assert missing.sighting.presence is Presence.MISSING
-    assert missing.sighting.absent_since == LATER
+    assert missing.observed.presence is Presence.MISSING
+    assert missing.observed.absent_since == LATER
     assert kept(missing, seen(PATH)) == ROOT
 
 
 def test_what_is_out_of_reach_is_kept_and_absent_since_the_first_time() -> None:
     suspended = kept(PENDING, ProjectUnreachable(PATH))
-    assert suspended.sighting.presence is Presence.SUSPENDED
-    assert kept(MISSING, ProjectUnreachable(PATH)).sighting.absent_since == NOW
+    assert suspended.observed.presence is Presence.SUSPENDED
+    assert kept(MISSING, ProjectUnreachable(PATH)).observed.absent_since == NOW
     assert later(suspended, ProjectGone(PATH)) is None
 
 
@@ -178,7 +178,7 @@ def test_a_uri_cannot_be_lost(event: Observation) -> None:
 
 def test_a_hazard_is_noted_and_ends_with_the_next_sighting() -> None:
     marked = kept(PENDING, ProjectUnsafe(PATH, LapseReason.EXPOSED))
-    assert marked.sighting.hazard is LapseReason.EXPOSED
+    assert marked.observed.hazard is LapseReason.EXPOSED
     assert marked.ruling == UNDECIDED
     assert kept(marked, seen(PATH)) == PENDING
 
@@ -202,9 +202,9 @@ def test_what_is_not_there_or_not_whole_is_not_approved() -> None:
     order = Approve(PATH, identity(1), ANN)
     with pytest.raises(NotPresent, match="/w/api is missing"):
         later(MISSING, order)
-    half = replace(PENDING.sighting, incomplete=IncompleteReason.INTERRUPTED)
+    half = replace(PENDING.observed, incomplete=IncompleteReason.INTERRUPTED)
     with pytest.raises(NotPresent, match="incomplete: interrupted"):
-        later(replace(PENDING, sighting=half), order)
+        later(replace(PENDING, observed=half), order)
 
 
 @pytest.mark.parametrize("shown", [identity(2), UNIDENTIFIABLE, None])
@@ -218,7 +218,7 @@ def test_a_denial_takes_all_approvals_and_keeps_the_name() -> None:
     assert kept(ROOT, Deny(PATH, ANN)).ruling == replace(
         DENIED, decision=Decision(Verdict.DENIED, ANN, LATER)
     )
-    assert kept(MISSING, Deny(PATH, ANN)).sighting == MISSING.sighting
+    assert kept(MISSING, Deny(PATH, ANN)).observed == MISSING.observed
 
 
 def test_forgetting_leaves_the_sighting_alone_and_drops_what_is_gone() -> None:
@@ -239,7 +239,7 @@ def test_what_was_replaced_by_something_that_is_no_folder_lapses(project: Projec
     after = kept(project, ProjectGone(PATH, LapseReason.REPLACED))
     assert after.ruling.lapse == Lapse(LapseReason.REPLACED, LATER)
     assert after.ruling.decision is None
-    assert after.sighting.presence is Presence.MISSING
+    assert after.observed.presence is Presence.MISSING
     assert later(PENDING, ProjectGone(PATH, LapseReason.REPLACED)) is None
     assert kept(REFUSED, ProjectGone(PATH, LapseReason.REPLACED)).ruling == DENIED
 
@@ -247,7 +247,7 @@ def test_what_was_replaced_by_something_that_is_no_folder_lapses(project: Projec
 def test_an_approval_lapses_when_git_data_leads_elsewhere() -> None:
     folder = replace(identity(1), git=GitEntry.FOLDER)
     approved = Ruling(Decision(Verdict.APPROVED, ANN, NOW, folder))
-    root = replace(PENDING, sighting=replace(PENDING.sighting, identity=folder), ruling=approved)
+    root = replace(PENDING, observed=replace(PENDING.observed, identity=folder), ruling=approved)
     file = replace(identity(1), git=GitEntry.FILE)
     after = kept(root, ProjectObserved(PATH, ProjectKind.GIT, file))
     assert after.ruling.lapse == Lapse(LapseReason.RETARGETED, LATER)
@@ -282,10 +282,10 @@ def test_what_was_decided_since_is_not_undone() -> None:
 
 
 def test_an_approval_comes_back_only_to_the_directory_it_was_bound_to() -> None:
-    replaced = replace(REFUSED, sighting=replace(REFUSED.sighting, identity=identity(2)))
+    replaced = replace(REFUSED, observed=replace(REFUSED.observed, identity=identity(2)))
     with pytest.raises(IdentityChanged):
         later(replaced, Restore(PATH, DENIED, APPROVED, ANN))
-    gone = replace(REFUSED, sighting=replace(REFUSED.sighting, presence=Presence.MISSING))
+    gone = replace(REFUSED, observed=replace(REFUSED.observed, presence=Presence.MISSING))
     with pytest.raises(NotPresent):
         later(gone, Restore(PATH, DENIED, APPROVED, ANN))
 

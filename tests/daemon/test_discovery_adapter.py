@@ -189,7 +189,7 @@ async def test_a_root_that_is_removed_leaves_the_published_set(home: Path) -> No
     one = make_repository(home / "src" / "one")
     async with surveying(home, home / "src") as (surveyor, ledger):
         await surveyor.scan(None, None)
-        seen = ledger.catalog.projects[raw(one)].sighting.identity
+        seen = ledger.catalog.projects[raw(one)].observed.identity
         assert seen is not None
         await ledger.obey([Approve(raw(one), seen, PERSON)])
         assert list(ledger.catalog.roots) == [raw(one)]
@@ -211,10 +211,10 @@ async def test_a_root_that_is_gone_lapses_as_soon_as_something_else_takes_its_pl
     one = make_repository(home / "src" / "one")
     async with surveying(home, home / "src") as (surveyor, ledger):
         await surveyor.scan(None, None)
-        seen = ledger.catalog.projects[raw(one)].sighting.identity
+        seen = ledger.catalog.projects[raw(one)].observed.identity
         await ledger.obey([Approve(raw(one), seen, PERSON)])
         one.rename(home / "away")
-        await _until(ledger, lambda known: known.sighting.presence is Presence.MISSING, one)
+        await _until(ledger, lambda known: known.observed.presence is Presence.MISSING, one)
         assert not ledger.catalog.projects[raw(one)].ruling.is_lapsed
         one.symlink_to(home / "away")
         await _until(ledger, lambda known: known.ruling.is_lapsed, one)
@@ -248,9 +248,9 @@ async def test_many_observations_are_taken_in_by_parts_and_no_hazard_after_its_s
         await surveyor.scan(None, None)
     assert [len(batch) for batch in batches] == [6, 6, 4]
     for batch in batches:
-        for sighting, hazard in zip(batch[::2], batch[1::2], strict=True):
-            assert isinstance(sighting, ProjectObserved)
-            assert hazard == ProjectUnsafe(sighting.path, LapseReason.EXPOSED)
+        for observed, hazard in zip(batch[::2], batch[1::2], strict=True):
+            assert isinstance(observed, ProjectObserved)
+            assert hazard == ProjectUnsafe(observed.path, LapseReason.EXPOSED)
 
 
 async def test_others_have_their_turn_while_many_observations_are_taken_in(

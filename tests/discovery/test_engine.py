@@ -136,8 +136,8 @@ def test_a_plain_folder_that_was_named_stays_a_project(world: World, tmp_path: P
 
 def _kept(seen: ProjectObserved) -> Project:
     """What the store has of it in a later life."""
-    sighting = ObservedState(seen.kind, seen.identity, datetime(2026, 1, 1, tzinfo=UTC))
-    return Project(seen.path, "r7k2", replace(sighting, named=seen.named))
+    observed = ObservedState(seen.kind, seen.identity, datetime(2026, 1, 1, tzinfo=UTC))
+    return Project(seen.path, "r7k2", replace(observed, named=seen.named))
 
 
 def test_a_project_file_that_goes_while_the_parent_is_away_leaves_no_project(world: World) -> None:

@@ -22,8 +22,8 @@ def _moved_away(world: World, root: Path, away: Path) -> None:
     root.rename(away)
     gone = [each for each in world.take() if isinstance(each, ProjectGone)]
     assert [each.lapse for each in gone if each.path == seen.path] == [None]
-    sighting = ObservedState(seen.kind, seen.identity, NOON, named=seen.named)
-    awaited = Project(seen.path, "x", sighting)
+    observed = ObservedState(seen.kind, seen.identity, NOON, named=seen.named)
+    awaited = Project(seen.path, "x", observed)
     world.explorer.set_roots(frozenset(), {seen.path: awaited})
     assert world.take() == []
 

@@ -46,8 +46,8 @@ def test_an_identity_is_held_once_for_us_and_the_catalogue(
     told: ReportCache, tmp_path: Path
 ) -> None:
     path, before, now = raw(tmp_path), identify(raw(tmp_path)), identify(raw(tmp_path))
-    sighting = ObservedState(ProjectKind.GIT, before, datetime(2026, 1, 1, tzinfo=UTC))
-    told.know([Project(path, "r7k2", sighting)])
+    observed = ObservedState(ProjectKind.GIT, before, datetime(2026, 1, 1, tzinfo=UTC))
+    told.know([Project(path, "r7k2", observed)])
     assert told.as_held(path, now) is before
     other = replace(now, inode=now.inode + 1)
     assert told.as_held(path, other) is other

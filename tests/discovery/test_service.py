@@ -70,8 +70,8 @@ def start(observed: Observed, src: Path) -> Iterator[Start]:
 
 def _project(path: Path) -> Project:
     identity = identify(raw(path)) if path.exists() else None
-    sighting = ObservedState(ProjectKind.GIT, identity, datetime(2026, 1, 1, tzinfo=UTC))
-    return Project(raw(path), "r7k2", sighting)
+    observed = ObservedState(ProjectKind.GIT, identity, datetime(2026, 1, 1, tzinfo=UTC))
+    return Project(raw(path), "r7k2", observed)
 
 
 @pytest.mark.parametrize(

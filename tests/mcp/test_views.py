@@ -69,15 +69,18 @@ def test_a_new_focus_is_no_news_to_a_session_that_runs_and_a_sweep_is() -> None:
     view = ConnectionView(FakeSource(), Notes())
     focus = Focus("work", 1)
     assert _narrowed(view, NO_FOCUS, focus) == frozenset()
-    assert "roots://root/web" in _narrowed(view, focus, focus.swept_to("work"))
-    revoking = PublishedSet(1, (API, WEB)), PublishedSet(2, (API, WEB), focus.swept_to("work"))
+    assert "roots://root/web" in _narrowed(view, focus, focus.for_all_sessions("work"))
+    revoking = (
+        PublishedSet(1, (API, WEB)),
+        PublishedSet(2, (API, WEB), focus.for_all_sessions("work")),
+    )
     assert view.news(*revoking).revokes
 
 
 def test_a_session_with_a_scope_of_its_own_keeps_it() -> None:
     view = ConnectionView(FakeSource(), Notes())
     view.narrow(Scope(names=frozenset({"web"})))
-    assert _narrowed(view, NO_FOCUS, NO_FOCUS.swept_to("work")) == frozenset()
+    assert _narrowed(view, NO_FOCUS, NO_FOCUS.for_all_sessions("work")) == frozenset()
 
 
 async def test_what_begins_under_a_focus_sees_its_tag_and_says_so() -> None:
@@ -86,6 +89,6 @@ async def test_what_begins_under_a_focus_sees_its_tag_and_says_so() -> None:
     view = ConnectionView(source, notes)
     view.begun = Focus("work", 1)
     assert (await view.current()).roots == (API,)
-    source.refocus(Focus("work", 1).swept_to(None))
+    source.refocus(Focus("work", 1).for_all_sessions(None))
     assert (await view.current()).roots == (API, WEB)
     assert notes.scopes == [Scope(tags=frozenset({"work"})), Scope()]

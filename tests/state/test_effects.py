@@ -131,8 +131,8 @@ def test_a_grant_that_is_owed_is_given_to_what_is_still_the_same() -> None:
     catalog = catalog_of(project(1), project(2), rules=[EVERYTHING])
     made = plan_owed_grants(catalog, [path(1)], NOON)
     assert set(made.catalog.roots) == {path(1)}
-    sighting = made.catalog.projects[path(1)].sighting
-    assert sighting == project(1).sighting
+    observed = made.catalog.projects[path(1)].observed
+    assert observed == project(1).observed
     assert made.catalog.projects[path(2)] == project(2)
     assert made.catalog == judged_anew(made.catalog)
 
@@ -141,14 +141,14 @@ def test_a_grant_that_is_owed_is_given_to_what_is_still_the_same() -> None:
     "known",
     [
         denied(1),
-        replace(project(1), sighting=replace(project(1).sighting, hazard=LapseReason.EXPOSED)),
+        replace(project(1), observed=replace(project(1).observed, hazard=LapseReason.EXPOSED)),
         replace(
             project(1),
-            sighting=replace(project(1).sighting, presence=Presence.SUSPENDED, absent_since=NOON),
+            observed=replace(project(1).observed, presence=Presence.SUSPENDED, absent_since=NOON),
         ),
         replace(
             project(1),
-            sighting=replace(project(1).sighting, incomplete=IncompleteReason.INTERRUPTED),
+            observed=replace(project(1).observed, incomplete=IncompleteReason.INTERRUPTED),
         ),
         project(5),
     ],
@@ -174,7 +174,7 @@ def test_what_is_unsafe_and_what_is_out_of_reach_is_taken_in_with_the_rest() -> 
     ]
     bare = plan(catalog, inputs, NOON).immediate
     assert bare.catalog.roots == {}
-    assert bare.catalog.projects[path(3)].sighting.identity == identity(3)
+    assert bare.catalog.projects[path(3)].observed.identity == identity(3)
 
 
 def test_to_say_that_a_lapsed_rule_approves_again_does_not_narrow_to_take_it_back_does() -> None:

@@ -52,7 +52,7 @@ async def test_an_approval_ends_and_is_one_to_be_asked_about_again() -> None:
     world.clock.pass_time(1)
     assert await world.told() == {path(2)}
     known = world.ledger.catalog.projects[path(1)]
-    assert world.ledger.catalog.is_waiting(known)
+    assert world.ledger.catalog.is_pending(known)
     assert known.ruling.lapse is not None
     assert known.ruling.lapse.reason is LapseReason.EXPIRED
     assert not known.ruling.is_lapsed

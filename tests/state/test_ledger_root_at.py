@@ -20,8 +20,8 @@ async def test_the_root_at_a_path_is_verified_and_no_other_is_looked_at() -> Non
 async def test_a_worktree_is_no_root_once_the_folder_of_its_main_checkout_was_replaced() -> None:
     tree = worktree(2, main=1)
     world = World(approved(1), tree)
-    assert tree.sighting.identity is not None
-    world.disk.folders[path(2)] = tree.sighting.identity
+    assert tree.observed.identity is not None
+    world.disk.folders[path(2)] = tree.observed.identity
     assert await world.ledger.root_at(path(2)) == world.ledger.catalog.roots[path(2)]
     world.disk.folders[path(1)] = identity(10)
     assert await world.ledger.root_at(path(2)) is None

@@ -110,7 +110,7 @@ class _Owner:
 def recorded_sets(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> list[dict[bytes, PublishedRoot]]:
-    """Every published set from now on, each compared with a catalogue judged from nothing."""
+    """Every published set from now on, each compared with a catalog judged from nothing."""
     sets = [dict(world.ledger.catalog.roots)]
     publish = world.ledger._publish
 
@@ -122,7 +122,7 @@ def recorded_sets(
         anew = Catalog.of(
             catalog.projects.values(), catalog.rules, catalog.places, catalog.next_rule
         )
-        assert roots == anew.in_order
+        assert roots == anew.sorted_roots
         sets.append({root.path: root for root in roots})
 
     monkeypatch.setattr(world.ledger, "_publish", record)
@@ -205,7 +205,7 @@ def random_order(random: Random, ledger: Ledger) -> Order:
     catalog = ledger.catalog
     known = random.choice(list(catalog.projects.values()) or [project(1)])
     rule_number = random.choice([known_rule.number for known_rule in catalog.rules] or [1])
-    approval = Approve(known.path, known.sighting.identity, PERSON)
+    approval = Approve(known.path, known.observed.identity, PERSON)
     orders: Sequence[Order] = (
         approval,
         approval,

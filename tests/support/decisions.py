@@ -118,8 +118,8 @@ def identity(number: int) -> Identity:
 
 def project(number: int, ruling: Ruling = UNDECIDED) -> Project:
     """Project `number`, present, with `ruling`."""
-    sighting = ObservedState(ProjectKind.GIT, identity(number), NOON)
-    return Project(b"/home/ann/src/p%d" % number, f"r{number}", sighting, ruling)
+    observed = ObservedState(ProjectKind.GIT, identity(number), NOON)
+    return Project(b"/home/ann/src/p%d" % number, f"r{number}", observed, ruling)
 
 
 def worktree(number: int, main: int) -> Project:
@@ -134,12 +134,12 @@ def worktree(number: int, main: int) -> Project:
         git_target=entry,
         git_born_ns=born,
     )
-    sighting = ObservedState(
+    observed = ObservedState(
         ProjectKind.GIT_WORKTREE, whole, NOON, main_checkout=project(main).path
     )
     by_main = Grant(Actor(ActorKind.MAIN_CHECKOUT), whole, NOON, to_ns(NOON))
     ruling = Ruling(grants=(by_main,), name=f"p{number}")
-    return replace(project(number, ruling), sighting=sighting)
+    return replace(project(number, ruling), observed=observed)
 
 
 def approved(number: int) -> Project:

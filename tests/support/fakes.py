@@ -121,7 +121,7 @@ class FakeVerifier:
     def __init__(self, projects: Sequence[Project] | None = None) -> None:
         self.is_trusting = projects is None
         known = projects or ()
-        self.folders = {p.path: p.sighting.identity for p in known if p.sighting.identity}
+        self.folders = {p.path: p.observed.identity for p in known if p.observed.identity}
         self.says: list[Observation] = []
         self.asked: list[Mapping[bytes, Identity]] = []
 
@@ -215,7 +215,7 @@ class World:
 
     def verdict(self, path: bytes) -> Verdict:
         """The verdict on the project at `path`."""
-        return self.ledger.catalog.judgements[path].verdict
+        return self.ledger.catalog.judgments[path].verdict
 
     def is_kept(self) -> bool:
         """Whether the store holds just what the ledger holds in memory."""
@@ -266,8 +266,8 @@ def rule(verdict: Verdict, pattern: bytes = SOURCES, number: int = 1) -> Rule:
 
 def missing(known: Project) -> Project:
     """`known`, gone from the disk."""
-    gone = replace(known.sighting, presence=Presence.MISSING, absent_since=NOON)
-    return replace(known, sighting=gone)
+    gone = replace(known.observed, presence=Presence.MISSING, absent_since=NOON)
+    return replace(known, observed=gone)
 
 
 def lapsed(known: Project) -> Project:

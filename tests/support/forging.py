@@ -93,11 +93,11 @@ class Village:
         self.world.explorer.follow((raw(path),))
         self.see()
         trees = tuple(
-            ConfirmedWorktree(project.path, project.sighting.identity)
+            ConfirmedWorktree(project.path, project.observed.identity)
             for project in (self.known(tree) for tree in confirm)
-            if project.sighting.identity is not None
+            if project.observed.identity is not None
         )
-        identity = self.known(path).sighting.identity
+        identity = self.known(path).observed.identity
         self._take([Approve(raw(path), identity, PERSON, worktrees=trees)])
         approved_ns = time.time_ns()
         until(lambda: time.clock_gettime_ns(_STAMPING_CLOCK) > approved_ns)
@@ -107,7 +107,7 @@ class Village:
         self.see()
         self.world.explorer.follow((raw(path),))
         self.see()
-        linked = self.catalog.linked.get(raw(path), ())
+        linked = self.catalog.worktrees.get(raw(path), ())
         self.approve(path, confirm=[Path(os.fsdecode(tree)) for tree in linked])
 
     def deny(self, path: Path) -> None:

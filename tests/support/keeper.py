@@ -181,7 +181,7 @@ def _orders(catalog: Catalog, verb: str, what: str) -> list[Order]:
     match verb:
         case "approve":
             known = catalog.projects.get(path)
-            return [Approve(path, known.sighting.identity if known else None, PERSON)]
+            return [Approve(path, known.observed.identity if known else None, PERSON)]
         case "deny":
             return [Deny(path, PERSON)]
         case "rule approve":

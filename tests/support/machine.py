@@ -86,7 +86,7 @@ patterns = st.sampled_from(sorted(COVERED))
 mains = st.sampled_from((None, *MAINS, *WORKTREES[:1]))
 
 
-def sighting(path: bytes, number: int, main: bytes | None, *, whole: bool) -> ProjectObserved:
+def observed(path: bytes, number: int, main: bytes | None, *, whole: bool) -> ProjectObserved:
     """Directory `number` at `path`; 0 is one that nothing tells from another."""
     if path == URI:
         return ProjectObserved(URI, ProjectKind.URI, None)
@@ -155,7 +155,7 @@ class Machine(RuleBasedStateMachine):
         observations = []
         for path, number, main, whole in sightings:
             linked = main if path in WORKTREES else None
-            observations.append(sighting(path, number, linked, whole=whole or path == URI))
+            observations.append(observed(path, number, linked, whole=whole or path == URI))
             shown = URI_NUMBER if path == URI else number
             self.permitted.sight(path, shown, linked, whole=whole or path == URI)
         assert self.take(*observations)
@@ -165,7 +165,7 @@ class Machine(RuleBasedStateMachine):
         """What was there before is seen there again, and nothing is wrong with it."""
         if (last := self.permitted.folders.get(path)) is not None:
             number = last.seen or 0
-            assert self.take(sighting(path, number, last.main, whole=last.whole))
+            assert self.take(observed(path, number, last.main, whole=last.whole))
             self.permitted.sight(path, number, last.main, whole=last.whole)
 
     @rule(path=anywhere)
@@ -189,7 +189,7 @@ class Machine(RuleBasedStateMachine):
     @rule(path=anywhere, name=st.sampled_from((None, None, "api", "a")))
     def approve(self, path: bytes, name: str | None) -> None:
         project = self.catalog.projects.get(path)
-        shown = project.sighting.identity if project else None
+        shown = project.observed.identity if project else None
         if self.take(Approve(path, shown, ANN, name=name)):
             self.permitted.approve(path)
 
@@ -245,7 +245,7 @@ class Machine(RuleBasedStateMachine):
         project = self.catalog.projects.get(path)
         if project is None:
             return
-        approval = Approve(path, project.sighting.identity, ANN)
+        approval = Approve(path, project.observed.identity, ANN)
         if self.take(approval, Deny(path, ANN)):
             self.permitted.deny(path)
 
@@ -287,7 +287,7 @@ def replayed(before: Catalog, changes: tuple[Change, ...]) -> dict[bytes, Projec
 
 
 def _as_seen(project: Project) -> tuple[Input, ...]:
-    seen = project.sighting
+    seen = project.observed
     match seen.presence:
         case Presence.MISSING:
             return (ProjectGone(project.path),)

@@ -12,7 +12,7 @@ from functools import lru_cache
 
 import pytest
 
-from rootsd.core.encoding import decode_project, decode_sighting
+from rootsd.core.encoding import decode_observed, decode_project
 
 _TEXTS = 1 << 14
 
@@ -22,6 +22,6 @@ def remembered() -> Iterator[None]:
     """Have what stored texts say remembered meanwhile."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("rootsd.core.history.decode_project", lru_cache(_TEXTS)(decode_project))
-        sightings = lru_cache(_TEXTS)(decode_sighting)
-        patch.setattr("rootsd.state.store.rows.decode_sighting", sightings)
+        sightings = lru_cache(_TEXTS)(decode_observed)
+        patch.setattr("rootsd.state.store.rows.decode_observed", sightings)
         yield

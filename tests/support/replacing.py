@@ -182,7 +182,7 @@ async def _is_kept_when_seen(ledger: Ledger, path: bytes, approved: Identity) ->
     if ledger.catalog.roots:
         return True
     is_there = isinstance(seen, ProjectObserved)
-    return is_there and ledger.catalog.judgements[path].verdict is Verdict.APPROVED
+    return is_there and ledger.catalog.judgments[path].verdict is Verdict.APPROVED
 
 
 def _mount(kind: FileSystem) -> Path:

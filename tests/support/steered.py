@@ -96,7 +96,7 @@ class Known:
 
     def live(self) -> dict[bytes, ObservedState]:
         projects = self.projects().values()
-        return {p.path: p.sighting for p in projects if p.sighting.presence is Presence.PRESENT}
+        return {p.path: p.observed for p in projects if p.observed.presence is Presence.PRESENT}
 
     def projects(self) -> dict[bytes, Project]:
         with self.changed:

@@ -15,7 +15,7 @@ from rootsd.state.store import schema
 from rootsd.state.store.anchors import FirstAnchor
 from rootsd.state.store.database import connect, transaction
 from rootsd.state.store.opening import DATABASE_NAME
-from rootsd.state.store.rows import read_head, write_events, write_sighting
+from rootsd.state.store.rows import read_head, write_events, write_observed
 from rootsd.state.store.store import Store, StoredState
 from support.decisions import (
     NOON,
@@ -73,7 +73,7 @@ def database_of(file: Path, events: Sequence[HistoryEvent], *, sightings: int = 
         with transaction(db):
             write_events(db, events)
             for one in map(project, range(sightings)):
-                write_sighting(db, one.path, one.id, one.sighting)
+                write_observed(db, one.path, one.id, one.observed)
     return file
 
 
@@ -88,7 +88,7 @@ def make_version_0_1_0(folder: Path, changes: Sequence[Change | AuditRecord]) ->
             write_events(db, events_for(changes, NOON, CHAIN_START))
             for change in changes:
                 if isinstance(change, ProjectChange) and (one := change.after):
-                    write_sighting(db, one.path, one.id, one.sighting)
+                    write_observed(db, one.path, one.id, one.observed)
         head = read_head(db)
     with closing(FirstAnchor.open(folder)) as anchor:
         anchor.write(head)

@@ -48,7 +48,7 @@ def uri_seen(uri: bytes) -> ProjectObserved:
 
 
 def after(catalog: Catalog, *inputs: Input) -> Catalog:
-    """The catalogue after `inputs`, one by one."""
+    """The catalog after `inputs`, one by one."""
     for event in inputs:
         catalog = plan(catalog, [event], NOW).catalog
     return catalog

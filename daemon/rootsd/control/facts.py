@@ -7,7 +7,7 @@ with that when they are proposed again.
 
 Finds the files in projects that agents execute, for a person who is about to approve many.
 
-Who brings the worktrees of repositories into the catalogue before a person is shown them.
+Who brings the worktrees of repositories into the catalog before a person is shown them.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ class FactsCollector:
         here = [
             (number, _subject(project, parents))
             for number, project in enumerate(projects)
-            if project.sighting.presence is Presence.PRESENT
-            and project.sighting.kind is not ProjectKind.URI
+            if project.observed.presence is Presence.PRESENT
+            and project.observed.kind is not ProjectKind.URI
         ]
         found: list[Facts] = [{} for _ in projects]
         parts = [here[at : at + MOST_AT_ONCE] for at in range(0, len(here), MOST_AT_ONCE)]
@@ -92,7 +92,7 @@ def _subject(project: Project, parents: Sequence[Parent]) -> ProjectQuery:
     holders = [parent for parent in parents if contains(parent.path, project.path)]
     innermost = max(holders, key=lambda parent: len(parent.path), default=None)
     files = innermost.project_files if innermost is not None else ()
-    return ProjectQuery(project.path, project.sighting.kind, files)
+    return ProjectQuery(project.path, project.observed.kind, files)
 
 
 ReadOrigins = Callable[[Iterable[Project]], Awaitable[Mapping[bytes, str]]]
@@ -120,8 +120,8 @@ class OriginReader:
         here = [
             project
             for project in projects
-            if project.sighting.presence is Presence.PRESENT
-            and project.sighting.kind not in (ProjectKind.URI, ProjectKind.PROJECT)
+            if project.observed.presence is Presence.PRESENT
+            and project.observed.kind not in (ProjectKind.URI, ProjectKind.PROJECT)
         ]
         found: dict[bytes, str] = {}
         if here:
@@ -137,7 +137,7 @@ class OriginReader:
             if time.monotonic() > end:
                 break
             if self._answers(project.path):
-                origin = read_origin(project.path, project.sighting.kind)
+                origin = read_origin(project.path, project.observed.kind)
                 if origin:
                     found[project.path] = origin
         return found
@@ -168,8 +168,8 @@ class ExecutedFileFinder:
         here = [
             project
             for project in projects
-            if project.sighting.presence is Presence.PRESENT
-            and project.sighting.kind is not ProjectKind.URI
+            if project.observed.presence is Presence.PRESENT
+            and project.observed.kind is not ProjectKind.URI
         ]
         return await to_thread.run_sync(self._read, here, limiter=self._threads)
 
@@ -178,7 +178,7 @@ class ExecutedFileFinder:
         for project in projects:
             if time.monotonic() > end or not self._answers(project.path):
                 found[project.path] = ()
-            elif files := list_executed_files(project.path, project.sighting.kind):
+            elif files := list_executed_files(project.path, project.observed.kind):
                 found[project.path] = files
         return found
 
@@ -187,4 +187,4 @@ RefreshWorktrees = Callable[[Sequence[bytes]], Awaitable[None]]
 
 
 async def no_refresh(_mains: Sequence[bytes]) -> None:
-    """Take the catalogue as it is."""
+    """Take the catalog as it is."""

@@ -322,10 +322,10 @@ class CommandGuard:
         markers = {marker for agent in self._agents for marker in agent.markers | agent.hints}
         connected, hosts = set(self._connected()), {host.pid for host in self._hosts.values()}
         others = [*sorted(connected - hosts), *sorted(hosts)]
-        sighting = await self._view.look(callers, others, markers)
-        if sighting is None:
+        observed = await self._view.look(callers, others, markers)
+        if observed is None:
             return None
-        lineages = sighting.lineages
+        lineages = observed.lineages
         self._forget_ended(hosts, lineages)
         self._are_all_hosts_known = True
         for pid in connected:
@@ -340,7 +340,7 @@ class CommandGuard:
                 self._hosts[host.key] = host
         while len(self._hosts) > _MAX_HOSTS:
             del self._hosts[next(iter(self._hosts))]
-        return sighting
+        return observed
 
     def _forget_ended(self, pids: Collection[int], lineages: Mapping[int, Lineage]) -> None:
         """Forget the hosts among `pids` that have ended. They started no living process; what

@@ -29,16 +29,16 @@ def worktree_items(catalog: Catalog, mains: Iterable[bytes]) -> list[WorktreeIte
     Worktrees that were decided about on their own, and those that are incomplete or out of reach,
     are left out.
     """
-    linked = (path for main in mains for path in sorted(catalog.linked.get(main, ())))
+    linked = (path for main in mains for path in sorted(catalog.worktrees.get(main, ())))
     projects = (catalog.projects[path] for path in linked)
     return [item for each in projects if (item := _worktree_item(catalog, each)) is not None]
 
 
 def _worktree_item(catalog: Catalog, project: Project) -> WorktreeItem | None:
-    path, main = project.path, project.sighting.main_checkout
-    ground = catalog.judgements[path].ground
+    path, main = project.path, project.observed.main_checkout
+    ground = catalog.judgments[path].reason
     is_inherited = ground is VerdictReason.MAIN_CHECKOUT and path in catalog.roots
-    doubt = _inheritance_doubt(catalog, project) if catalog.is_waiting(project) else None
+    doubt = _inheritance_doubt(catalog, project) if catalog.is_pending(project) else None
     if main is None or not (is_inherited or doubt):
         return None
     readable = is_utf8(path)
@@ -48,7 +48,7 @@ def _worktree_item(catalog: Catalog, project: Project) -> WorktreeItem | None:
         path=text_of(path) if readable else None,
         path_b64=None if readable else b64encode(path).decode(),
         main=text_of(main),
-        identity=identity_fingerprint(project.sighting.identity),
+        identity=identity_fingerprint(project.observed.identity),
         published=is_inherited,
         confirmable=doubt is InheritanceBlocker.OLDER,
         reason=doubt.value if doubt else None,
@@ -60,11 +60,11 @@ def why_not_inherited(catalog: Catalog, project: Project) -> str | None:
 
     None for anything that is decided about, or is no worktree of an approved main checkout.
     """
-    seen = project.sighting
+    seen = project.observed
     if seen.kind is not ProjectKind.GIT_WORKTREE or seen.presence is not Presence.PRESENT:
         return None
-    judgement = catalog.judgements[project.path]
-    if judgement.verdict is not Verdict.PENDING or judgement.ground not in _UNDECIDED_REASONS:
+    judgment = catalog.judgments[project.path]
+    if judgment.verdict is not Verdict.PENDING or judgment.reason not in _UNDECIDED_REASONS:
         return None
     if seen.main_checkout is None:
         return "no repository links back to this worktree"
@@ -77,7 +77,7 @@ def why_not_inherited(catalog: Catalog, project: Project) -> str | None:
 
 
 def _inheritance_doubt(catalog: Catalog, project: Project) -> InheritanceBlocker | None:
-    return inheritance_blocker(project, catalog.surroundings)
+    return inheritance_blocker(project, catalog.decision_context)
 
 
 NoteForPath = Callable[[bytes], str | None]
@@ -86,7 +86,7 @@ _NO_ORIGINS: Mapping[bytes, str] = MappingProxyType({})
 
 
 def no_note(_: bytes) -> str | None:
-    """What to say of a folder where nothing is known beside the catalogue."""
+    """What to say of a folder where nothing is known beside the catalog."""
     return None
 
 
@@ -102,10 +102,10 @@ def project_items(
     items = []
     for project in projects:
         item = _project_item(catalog, project, parents)
-        if (session := catalog.bound.get(project.path)) is not None:
+        if (session := catalog.session_bound.get(project.path)) is not None:
             item["session"] = session.label
         item["origin"] = origin = origins.get(project.path)
-        asker = note_on(project.path) if catalog.is_waiting(project) else None
+        asker = note_on(project.path) if catalog.is_pending(project) else None
         if isinstance(asker, RequestNote):
             item["request"] = asker
         inherits = why_not_inherited(catalog, project)
@@ -128,7 +128,7 @@ def dropped_project_items(
 
 
 def _project_item(catalog: Catalog, project: Project, parents: Sequence[Parent]) -> ProjectItem:
-    seen, ruling = project.sighting, project.ruling
+    seen, ruling = project.observed, project.ruling
     decided_at = ruling.decision.at if ruling.decision else None
     if decided_at is None and ruling.grants:
         decided_at = ruling.grants[-1].at
@@ -143,7 +143,7 @@ def _project_item(catalog: Catalog, project: Project, parents: Sequence[Parent])
         path_b64=None if readable else b64encode(project.path).decode(),
         uri=(to_uri(project.path) if is_folder else text_of(project.path)) if readable else None,
         kind=seen.kind.value,
-        verdict=catalog.judgements[project.path].verdict.value,
+        verdict=catalog.judgments[project.path].verdict.value,
         presence=seen.presence.value,
         published=root is not None,
         lapsed=ruling.lapse.reason.value if ruling.lapse and ruling.is_lapsed else None,
@@ -178,29 +178,31 @@ def _note(catalog: Catalog, project: Project) -> str | None:
 def _why_unpublishable(catalog: Catalog, project: Project) -> str | None:
     """Return why no approval could publish `project` as it is, or None."""
     if catalog.is_unpublishable(project):
-        return f"can never be published: {catalog.why_never(project)}"
+        return f"can never be published: {catalog.why_unapprovable(project)}"
     if not is_utf8(project.path):
         return "not published: the path is not UTF-8"
-    if project.sighting.hazard is not None:
-        return f"cannot be published: {project.sighting.hazard.value}"
+    if project.observed.hazard is not None:
+        return f"cannot be published: {project.observed.hazard.value}"
     return None
 
 
 def _why_this_verdict(catalog: Catalog, project: Project) -> str | None:
     """Return what led to the verdict on `project`, or None if the verdict says it all."""
-    judgement = catalog.judgements[project.path]
-    match judgement.ground:
-        case VerdictReason.APPROVED if (session := catalog.bound.get(project.path)) is not None:
+    judgment = catalog.judgments[project.path]
+    match judgment.reason:
+        case VerdictReason.APPROVED if (
+            session := catalog.session_bound.get(project.path)
+        ) is not None:
             return f"for the session of {session.label} alone"
         case VerdictReason.HOLDS_DENIED:
             inner = next(p for p in catalog.below(project.path) if catalog.is_denied(p))
             return f"withheld: holds {catalog.name_of(inner)}, which is denied"
         case VerdictReason.DENIED_ABOVE | VerdictReason.MAIN_CHECKOUT if isinstance(
-            judgement.by, bytes
+            judgment.by, bytes
         ):
-            return f"{judgement.ground.value}: {text_of(judgement.by)}"
-        case VerdictReason.DENY_RULE | VerdictReason.APPROVE_RULE if isinstance(judgement.by, int):
-            return f"{judgement.ground.value} {judgement.by}"
+            return f"{judgment.reason.value}: {text_of(judgment.by)}"
+        case VerdictReason.DENY_RULE | VerdictReason.APPROVE_RULE if isinstance(judgment.by, int):
+            return f"{judgment.reason.value} {judgment.by}"
         case VerdictReason.LAPSED if (
             project.ruling.lapse is not None and not project.ruling.is_lapsed
         ):
@@ -221,8 +223,8 @@ def _origin_note(catalog: Catalog, project: Project, origin: str | None) -> str 
     if known is not None and known != origin:
         return f"its origin was {known}"
     if known is not None:
-        return "same origin" if catalog.is_waiting(project) else None
-    before = catalog.cloned_again(project, origin)
+        return "same origin" if catalog.is_pending(project) else None
+    before = catalog.missing_with_origin(project, origin)
     if before is None or catalog.moved_from(project) is not None:
         return None
     return f"same origin as {_previous_state(catalog, before)}"

@@ -70,8 +70,8 @@ def canonical_path(real_path: Callable[[str, str], bytes], typed: str, cwd: str)
 def is_selected(catalog: Catalog, project: Project, select: Selection) -> bool:
     """Whether `select` means `project`; where projects are named, all others are left to that."""
     match select:
-        case Selection.WAITING:
-            return catalog.is_waiting(project)
+        case Selection.PENDING:
+            return catalog.is_pending(project)
         case Selection.UNPUBLISHABLE:
             return catalog.is_unpublishable(project)
         case Selection.LAPSED:
@@ -79,7 +79,7 @@ def is_selected(catalog: Catalog, project: Project, select: Selection) -> bool:
         case Selection.PUBLISHED:
             return project.path in catalog.roots
         case Selection.MISSING:
-            is_missing = project.sighting.presence is Presence.MISSING
+            is_missing = project.observed.presence is Presence.MISSING
             return is_missing and not is_denied_by_person(project)
         case Selection.ALL | Selection.NAMED:
             return True
@@ -87,7 +87,7 @@ def is_selected(catalog: Catalog, project: Project, select: Selection) -> bool:
 
 @dataclass(frozen=True)
 class ReferenceResolver:
-    """Resolves references in one catalogue.
+    """Resolves references in one catalog.
 
     `real_path` turns what a person typed into a canonical absolute path, following symlinks.
     """

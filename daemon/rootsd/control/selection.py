@@ -44,7 +44,7 @@ class ProjectSelection:
         steady, warnings = [], [*self.warnings]
         for project in self.projects:
             known = now.projects.get(project.path)
-            if known is not None and known.sighting == project.sighting:
+            if known is not None and known.observed == project.observed:
                 steady.append(project)
             else:
                 warnings.append(_left_out(self.catalog, project, "it changed just now"))
@@ -56,7 +56,7 @@ class ProjectSelector:
     """Finds what a request means.
 
     `real_path` makes a typed path canonical (it touches the disk: called in a thread). `propose`
-    looks at one folder, takes what it sees into the catalogue, and raises RootsdError where no
+    looks at one folder, takes what it sees into the catalog, and raises RootsdError where no
     folder can be seen; `foresee` does the same and takes nothing in.
     """
 
@@ -130,7 +130,7 @@ class ProjectSelector:
         return _obstacle(catalog, project)
 
     async def unseen(self, request: DecideRequest) -> Sequence[ProjectObserved]:
-        """The named folders that no scan has found and that are not in the catalogue yet.
+        """The named folders that no scan has found and that are not in the catalog yet.
 
         An approval has them proposed first. A denial does not: a rule could approve what is only
         proposed. Only once all other references are known to mean something: an order that fails
@@ -173,7 +173,7 @@ def _check_as_shown(chosen: list[Project], request: DecideRequest) -> None:
     if not len(chosen) == len(request.refs) == len(request.shown):
         raise BadRequest("what was shown goes with one reference each", "rootsd pending")
     for project, mark in zip(chosen, request.shown, strict=True):
-        if identity_fingerprint(project.sighting.identity) != mark:
+        if identity_fingerprint(project.observed.identity) != mark:
             shown = safe_label(project.path, limit=None)
             raise IdentityChanged(
                 f"{shown} is not the folder you were shown: it was replaced", "rootsd pending"
@@ -191,9 +191,9 @@ def _fitting(catalog: Catalog, verb: DecisionVerb) -> Callable[[Project], bool]:
     return lambda p: (
         p.path in catalog.roots
         or (
-            catalog.is_waiting(p)
+            catalog.is_pending(p)
             and _obstacle(catalog, p) is None
-            and bulk_approval_blocker(p, catalog.surroundings) is None
+            and bulk_approval_blocker(p, catalog.decision_context) is None
         )
     )
 
@@ -220,11 +220,11 @@ def _doubted(
     """
     if request.verb is not DecisionVerb.APPROVE:
         return ()
-    around = catalog.surroundings
+    around = catalog.decision_context
     doubts = [
         (project, doubt)
         for project in others
-        if catalog.is_waiting(project) and _obstacle(catalog, project) is None
+        if catalog.is_pending(project) and _obstacle(catalog, project) is None
         if (doubt := bulk_approval_blocker(project, around)) is not None
     ]
     if not doubts:
@@ -238,7 +238,7 @@ def _doubted(
 
 def _is_swept(catalog: Catalog, project: Project, select: Selection) -> bool:
     """Whether a sweep comes upon `project`: also upon what it then leaves out with the reason."""
-    is_left_out = select is Selection.WAITING and catalog.is_unpublishable(project)
+    is_left_out = select is Selection.PENDING and catalog.is_unpublishable(project)
     return is_left_out or is_selected(catalog, project, select)
 
 
@@ -252,9 +252,9 @@ def _lapsed_rules(catalog: Catalog, request: DecideRequest) -> tuple[Rule, ...]:
 
 def _obstacle(catalog: Catalog, project: Project) -> str | None:
     """Why an approval of a project that waits would be refused, as a sentence."""
-    if project.path in catalog.surroundings.holding_denied:
+    if project.path in catalog.decision_context.holding_denied:
         return "it holds a denied project"
-    return catalog.why_never(project)
+    return catalog.why_unapprovable(project)
 
 
 def _left_out(catalog: Catalog, project: Project, why: str) -> str:

@@ -105,6 +105,6 @@ class ParentChange:
 
 
 Change = ProjectChange | RuleChange
-"""What changes the catalogue."""
+"""What changes the catalog."""
 AuditRecord = GuardChange | FocusChange | ParentChange | Attempt
-"""What the history tells, too, and no catalogue holds."""
+"""What the history tells, too, and no catalog holds."""

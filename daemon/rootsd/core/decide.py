@@ -17,7 +17,7 @@ moment at which a person approved. A worktree inherits only if all of these hold
 
 The one decision function, and the one predicate for what is published.
 
-`judge` says what the verdict on a project is and on what ground, with the rest of the catalogue
+`judge` says what the verdict on a project is and on what ground, with the rest of the catalog
 as its surroundings; `voices` what else speaks for or against it. `is_published` answers "may
 clients see this?" for everyone who asks.
 
@@ -110,7 +110,7 @@ class Judgment:
     `by` is None where what was decided about the project itself did, or nothing."""
 
     verdict: Verdict
-    ground: VerdictReason
+    reason: VerdictReason
     by: bytes | int | None = None
 
 
@@ -128,7 +128,7 @@ class DecisionContext:
     denied: frozenset[bytes]
     holding_denied: frozenset[bytes]
     approved_since: Callable[[bytes], int | None]
-    inside: Callable[[bytes], Sequence[Project]] = lambda _: ()
+    projects_below: Callable[[bytes], Sequence[Project]] = lambda _: ()
     parents: tuple[bytes, ...] = ()
 
 
@@ -139,21 +139,21 @@ _PENDING = Judgment(Verdict.PENDING, VerdictReason.UNDECIDED)
 _LAPSED = Judgment(Verdict.PENDING, VerdictReason.LAPSED)
 
 
-def judge(project: Project, around: DecisionContext) -> Judgment:
+def judge(project: Project, context: DecisionContext) -> Judgment:
     """The verdict on `project` as things stand."""
-    return next(judgments_by_precedence(project, around))
+    return next(judgments_by_precedence(project, context))
 
 
-def denial_of(project: Project, around: DecisionContext) -> Judgment | None:
+def denial_of(project: Project, context: DecisionContext) -> Judgment | None:
     """The denial that stands on `project`, if one does."""
-    return next(_denials(project, around), None)
+    return next(_denials(project, context), None)
 
 
-def judgments_by_precedence(project: Project, around: DecisionContext) -> Iterator[Judgment]:
+def judgments_by_precedence(project: Project, context: DecisionContext) -> Iterator[Judgment]:
     """Everything that speaks for or against `project`, by precedence: the first is the verdict."""
-    yield from _denials(project, around)
-    is_withheld = project.path in around.holding_denied
-    for approval in _approvals(project, around):
+    yield from _denials(project, context)
+    is_withheld = project.path in context.holding_denied
+    for approval in _approvals(project, context):
         if is_withheld:
             is_withheld = False
             yield Judgment(Verdict.PENDING, VerdictReason.HOLDS_DENIED)
@@ -161,15 +161,15 @@ def judgments_by_precedence(project: Project, around: DecisionContext) -> Iterat
     yield _LAPSED if project.ruling.lapse else _PENDING
 
 
-def _denials(project: Project, around: DecisionContext) -> Iterator[Judgment]:
+def _denials(project: Project, context: DecisionContext) -> Iterator[Judgment]:
     if is_denied_by_person(project):
         yield _DENIED
-    if around.denied and project.sighting.kind is not ProjectKind.URI:
+    if context.denied and project.observed.kind is not ProjectKind.URI:
         for folder in ancestors(project.path):
-            if folder in around.denied:
+            if folder in context.denied:
                 yield Judgment(Verdict.DENIED, VerdictReason.DENIED_ABOVE, folder)
                 break  # the nearest, which is the one to take back
-    rule = first_match(around.rules, project.path, Verdict.DENIED)
+    rule = first_match(context.rules, project.path, Verdict.DENIED)
     if rule is not None:
         yield Judgment(Verdict.DENIED, VerdictReason.DENY_RULE, rule.number)
 
@@ -180,8 +180,8 @@ def is_denied_by_person(project: Project) -> bool:
     return decision is not None and decision.verdict is Verdict.DENIED
 
 
-def _approvals(project: Project, around: DecisionContext) -> Iterator[Judgment]:
-    ruling, seen = project.ruling, project.sighting
+def _approvals(project: Project, context: DecisionContext) -> Iterator[Judgment]:
+    ruling, seen = project.ruling, project.observed
     decision = ruling.decision
     if (
         decision is not None
@@ -190,17 +190,17 @@ def _approvals(project: Project, around: DecisionContext) -> Iterator[Judgment]:
     ):
         yield _APPROVED
     givers = {grant.actor.kind for grant in ruling.grants if _holds(grant.identity, seen)}
-    if ActorKind.RULE in givers and (rule := approving_rule(project, around)) is not None:
+    if ActorKind.RULE in givers and (rule := approving_rule(project, context)) is not None:
         yield Judgment(Verdict.APPROVED, VerdictReason.APPROVE_RULE, rule.number)
-    if ActorKind.MAIN_CHECKOUT in givers and _inherits(project, around):
+    if ActorKind.MAIN_CHECKOUT in givers and _inherits(project, context):
         yield Judgment(Verdict.APPROVED, VerdictReason.MAIN_CHECKOUT, seen.main_checkout)
 
 
-def _inherits(project: Project, around: DecisionContext) -> bool:
+def _inherits(project: Project, context: DecisionContext) -> bool:
     """Return whether a grant as a worktree still counts."""
-    seen = project.sighting
+    seen = project.observed
     main = seen.main_checkout
-    since = around.approved_since(main) if main is not None else None
+    since = context.approved_since(main) if main is not None else None
     return (
         since is not None
         and seen.identity is not None
@@ -210,72 +210,72 @@ def _inherits(project: Project, around: DecisionContext) -> bool:
             and grant.identity.keeps_git_file(seen.identity)
             for grant in project.ruling.grants
         )
-        and _permanent_blocker(project, around) is None
+        and _permanent_blocker(project, context) is None
     )
 
 
-def inheritance_blocker(project: Project, around: DecisionContext) -> InheritanceBlocker | None:
+def inheritance_blocker(project: Project, context: DecisionContext) -> InheritanceBlocker | None:
     """Return why `project`, a worktree, gets no grant from its approved main checkout.
 
     None also if it is no worktree, or if its main checkout is not approved: then there is no
-    approval to inherit. A person can overrule `Doubt.OLDER` and no other doubt.
+    approval to inherit. A person can overrule `Doubt.OLDER` and no other blocker.
     """
-    main = project.sighting.main_checkout
-    since = around.approved_since(main) if main is not None else None
+    main = project.observed.main_checkout
+    since = context.approved_since(main) if main is not None else None
     if since is None:
         return None
-    if (doubt := _permanent_blocker(project, around)) is not None:
-        return doubt
+    if (blocker := _permanent_blocker(project, context)) is not None:
+        return blocker
     lapse = project.ruling.lapse
     if lapse is not None and lapse.reason is LapseReason.RETARGETED:
         return InheritanceBlocker.REPLACED
-    born = entry_born_ns(project.sighting.identity)
+    born = entry_born_ns(project.observed.identity)
     return InheritanceBlocker.OLDER if born is None or born <= since else None
 
 
-def bulk_approval_blocker(project: Project, around: DecisionContext) -> InheritanceBlocker | None:
+def bulk_approval_blocker(project: Project, context: DecisionContext) -> InheritanceBlocker | None:
     """Return why an approval that does not name `project` leaves it out, or None.
 
     A forged `.git` file can make a folder look like a worktree. A person who names the folder can
     approve it all the same. `Doubt.OLDER` does not count here.
     """
-    if any(contains(project.path, parent) for parent in around.parents):
+    if any(contains(project.path, parent) for parent in context.parents):
         return InheritanceBlocker.PARENT
-    if project.sighting.main_checkout is None:
+    if project.observed.main_checkout is None:
         return None
     lapse = project.ruling.lapse
     if lapse is not None and lapse.reason is LapseReason.RETARGETED:
         return InheritanceBlocker.REPLACED
-    return _permanent_blocker(project, around)
+    return _permanent_blocker(project, context)
 
 
-def _permanent_blocker(project: Project, around: DecisionContext) -> InheritanceBlocker | None:
-    """Return the doubt about a worktree that no confirmation removes."""
-    seen = project.sighting
+def _permanent_blocker(project: Project, context: DecisionContext) -> InheritanceBlocker | None:
+    """Return the blocker about a worktree that no confirmation removes."""
+    seen = project.observed
     main = seen.main_checkout or b""
-    doubt = creation_blocker(seen.identity)
-    doubt = doubt or location_blocker(project.path, main, around.parents)
-    if doubt is None and not all(
-        _is_harmless(p, main, around) for p in around.inside(project.path)
+    blocker = creation_blocker(seen.identity)
+    blocker = blocker or location_blocker(project.path, main, context.parents)
+    if blocker is None and not all(
+        _is_harmless(p, main, context) for p in context.projects_below(project.path)
     ):
-        doubt = InheritanceBlocker.HOLDS_PROJECT
-    return doubt
+        blocker = InheritanceBlocker.HOLDS_PROJECT
+    return blocker
 
 
-def _is_harmless(inner: Project, main: bytes, around: DecisionContext) -> bool:
+def _is_harmless(inner: Project, main: bytes, context: DecisionContext) -> bool:
     """Return whether a worktree of `main` that holds `inner` shows nothing but its own files."""
-    if inner.sighting.presence is Presence.MISSING:
+    if inner.observed.presence is Presence.MISSING:
         return True
-    if inner.sighting.main_checkout != main:
+    if inner.observed.main_checkout != main:
         return False
     return (
-        inheritance_blocker(inner, around) is None
-        or judge(inner, around).verdict is Verdict.APPROVED
+        inheritance_blocker(inner, context) is None
+        or judge(inner, context).verdict is Verdict.APPROVED
     )
 
 
 def approved_since_ns(
-    project: Project, judgement: Judgment, around: DecisionContext
+    project: Project, judgment: Judgment, context: DecisionContext
 ) -> int | None:
     """Return since when `project` is approved without a break, in nanoseconds since the epoch.
 
@@ -283,10 +283,10 @@ def approved_since_ns(
     approval: a later one has another.
     """
     ruling = project.ruling
-    match judgement.ground:
+    match judgment.reason:
         case VerdictReason.APPROVED if (decision := ruling.decision) and decision.session is None:
             return to_ns(decision.at) if decision.since_ns is None else decision.since_ns
-        case VerdictReason.APPROVE_RULE if (rule := approving_rule(project, around)) is not None:
+        case VerdictReason.APPROVE_RULE if (rule := approving_rule(project, context)) is not None:
             grants = (g for g in ruling.grants if g.actor.kind is ActorKind.RULE)
             grant = next(grants)
             given = to_ns(grant.at) if grant.since_ns is None else grant.since_ns
@@ -295,24 +295,24 @@ def approved_since_ns(
             return None
 
 
-def approving_rule(project: Project, around: DecisionContext) -> Rule | None:
+def approving_rule(project: Project, context: DecisionContext) -> Rule | None:
     """The approve rule that covers `project`, if one does."""
-    return first_match(around.rules, project.path, Verdict.APPROVED)
+    return first_match(context.rules, project.path, Verdict.APPROVED)
 
 
-def _holds(approved: Identity | None, sighting: ObservedState) -> bool:
-    if sighting.kind is ProjectKind.URI:
+def _holds(approved: Identity | None, observed: ObservedState) -> bool:
+    if observed.kind is ProjectKind.URI:
         return True
-    seen = sighting.identity
+    seen = observed.identity
     return approved is not None and seen is not None and approved.holds_for(seen)
 
 
-def is_published(project: Project, judgement: Judgment) -> bool:
+def is_published(project: Project, judgment: Judgment) -> bool:
     """Whether clients may be told of `project`: approved, there, safe, and readable."""
     return (
-        judgement.verdict is Verdict.APPROVED
-        and project.sighting.presence is Presence.PRESENT
-        and project.sighting.hazard is None
+        judgment.verdict is Verdict.APPROVED
+        and project.observed.presence is Presence.PRESENT
+        and project.observed.hazard is None
         and is_utf8(project.path)
     )
 
@@ -324,10 +324,10 @@ def root_of(project: Project, name: str | None = None) -> PublishedRoot:
     return PublishedRoot(
         path=project.path,
         name=name or ruling.name or text_of(project.path),
-        kind=project.sighting.kind,
+        kind=project.observed.kind,
         access=ruling.access,
         tags=ruling.tags,
-        main_checkout=project.sighting.main_checkout,
+        main_checkout=project.observed.main_checkout,
         approval=0 if decision is None else decision.number,
         session=None if session is None else session.id,
     )

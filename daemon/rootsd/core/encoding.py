@@ -92,7 +92,7 @@ class RecordReader:
             raise BadRecord(f"{key} is not a whole number")
         return value
 
-    def hexed(self, key: str) -> bytes:
+    def hex_bytes(self, key: str) -> bytes:
         """The bytes that the plain hex text below `key` stands for."""
         text = self.text(key)
         try:
@@ -194,7 +194,7 @@ def decode_rule(number: int, text: str) -> Rule:
     fields = RecordReader.parse(text)
     return Rule(
         number,
-        fields.hexed("pattern"),
+        fields.hex_bytes("pattern"),
         fields.member("verdict", Verdict),
         _read_actor(fields.inner("actor")),
         _time(fields, "at"),
@@ -221,23 +221,23 @@ def decode_focus(text: str) -> FocusRecord:
     return FocusRecord(RecordReader.parse(text).text("tag"))
 
 
-def encode_sighting(sighting: ObservedState) -> str:
+def encode_observed(observed: ObservedState) -> str:
     """The text of a sighting."""
     return _canonical(
         {
-            "kind": sighting.kind.value,
-            "identity": _map_optional(sighting.identity, _identity),
-            "first_seen": to_ns(sighting.first_seen),
-            "presence": sighting.presence.value,
-            "absent_since": _map_optional(sighting.absent_since, to_ns),
-            "incomplete": sighting.incomplete,
-            "main_checkout": _map_optional(sighting.main_checkout, bytes.hex),
-            "named": int(sighting.named),
+            "kind": observed.kind.value,
+            "identity": _map_optional(observed.identity, _identity),
+            "first_seen": to_ns(observed.first_seen),
+            "presence": observed.presence.value,
+            "absent_since": _map_optional(observed.absent_since, to_ns),
+            "incomplete": observed.incomplete,
+            "main_checkout": _map_optional(observed.main_checkout, bytes.hex),
+            "named": int(observed.named),
         }
     )
 
 
-def decode_sighting(text: str) -> ObservedState:
+def decode_observed(text: str) -> ObservedState:
     """The sighting that `text` holds."""
     fields = RecordReader.parse(text)
     kind = fields.member("kind", ProjectKind)
@@ -249,7 +249,7 @@ def decode_sighting(text: str) -> ObservedState:
         presence=fields.member("presence", Presence),
         absent_since=fields.maybe("absent_since", partial(_time, fields)),
         incomplete=fields.maybe("incomplete", partial(fields.member, enum=IncompleteReason)),
-        main_checkout=fields.maybe("main_checkout", fields.hexed),
+        main_checkout=fields.maybe("main_checkout", fields.hex_bytes),
         # Earlier versions did not tell: in doubt a person's word is kept.
         named=kind is ProjectKind.PROJECT if named is None else bool(named),
     )
@@ -428,9 +428,9 @@ def _identity(identity: Identity) -> Json:
 
 def _read_identity(fields: RecordReader) -> Identity:
     return Identity(
-        filesystem=_shared_bytes(fields.hexed("filesystem")),
+        filesystem=_shared_bytes(fields.hex_bytes("filesystem")),
         inode=fields.number("inode"),
-        handle=fields.maybe("handle", fields.hexed),
+        handle=fields.maybe("handle", fields.hex_bytes),
         born_ns=fields.maybe("born", fields.number),
         owner=fields.number("owner"),
         git=fields.maybe("git", partial(fields.member, enum=GitEntry)),

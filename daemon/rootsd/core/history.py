@@ -1,4 +1,4 @@
-"""The history of decisions: events in a hash chain, and the standing outcomes they fold to.
+"""The history of decisions: events in a hash chain, and the latest outcomes they fold to.
 
 An event holds the *outcome* for one subject, a project or a rule: all that is decided about it
 afterwards, or nothing when it is undecided or gone. So the fold is "the last event of each
@@ -148,7 +148,7 @@ class HistoryState:
     """What a history comes to: its end, and the last event of each subject with an outcome."""
 
     head: ChainHead
-    standing: dict[EventSubject, HistoryEvent]
+    latest: dict[EventSubject, HistoryEvent]
 
 
 def rule_subject(number: int) -> EventSubject:
@@ -185,14 +185,14 @@ def verify_chain(
 def fold(events: Iterable[HistoryEvent]) -> HistoryState:
     """What `events`, a whole history from its start, come to."""
     head = CHAIN_START
-    standing: dict[EventSubject, HistoryEvent] = {}
+    latest: dict[EventSubject, HistoryEvent] = {}
     for event in events:
         head = event.head
         if event.body is None:
-            standing.pop(event.subject, None)
+            latest.pop(event.subject, None)
         else:
-            standing[event.subject] = event
-    return HistoryState(head, standing)
+            latest[event.subject] = event
+    return HistoryState(head, latest)
 
 
 def lapse_all_approvals(state: HistoryState, at: datetime) -> list[HistoryEvent]:
@@ -203,7 +203,7 @@ def lapse_all_approvals(state: HistoryState, at: datetime) -> list[HistoryEvent]
     one again.
     """
     drafts: list[_UnsealedEvent] = []
-    for subject, last in state.standing.items():
+    for subject, last in state.latest.items():
         match last.outcome():
             case ProjectRecord() as project:
                 ruling = _without_approval(project.ruling, at)
@@ -256,7 +256,7 @@ def _unsealed_events(change: Change | AuditRecord) -> Iterator[_UnsealedEvent]:
 def _project_body(project: Project | None) -> str | None:
     if project is None or project.ruling == UNDECIDED:
         return None
-    return encode_project(ProjectRecord(project.id, project.sighting.kind, project.ruling))
+    return encode_project(ProjectRecord(project.id, project.observed.kind, project.ruling))
 
 
 def _without_approval(ruling: Ruling, at: datetime) -> Ruling:

@@ -1,4 +1,4 @@
-"""Everything that can change the catalogue: facts (the disk, the clock) and orders (a person).
+"""Everything that can change the catalog: facts (the disk, the clock) and orders (a person).
 
 A fact cannot be refused; an order can. Only orders approve.
 """

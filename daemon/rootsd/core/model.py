@@ -28,24 +28,24 @@ from rootsd.core.paths import text_of, to_uri
 @dataclass(frozen=True, slots=True)
 class Focus:
     """`tag` holds for sessions that begin now, None for no tag. `number` counts the changes;
-    sessions that began before change `swept` follow `swept_tag`, whatever held at their start."""
+    sessions that began before change `swept` follow `reset_tag`, whatever held at their start."""
 
     tag: str | None = None
     number: int = 0
-    swept: int = 0
-    swept_tag: str | None = None
+    reset_number: int = 0
+    reset_tag: str | None = None
 
-    def changed(self, tag: str | None) -> Focus:
+    def for_new_sessions(self, tag: str | None) -> Focus:
         """This focus on `tag`; sessions that run are left as they are."""
-        return Focus(tag, self.number + 1, self.swept, self.swept_tag)
+        return Focus(tag, self.number + 1, self.reset_number, self.reset_tag)
 
-    def swept_to(self, tag: str | None) -> Focus:
+    def for_all_sessions(self, tag: str | None) -> Focus:
         """This focus on `tag`, for all sessions."""
         return Focus(tag, self.number + 1, self.number + 1, tag)
 
     def tag_for(self, start: Focus) -> str | None:
         """The tag that a session is narrowed to that began when the focus was `start`."""
-        return self.swept_tag if self.swept > start.number else start.tag
+        return self.reset_tag if self.reset_number > start.number else start.tag
 
 
 NO_FOCUS = Focus()
@@ -354,7 +354,7 @@ class Project:
 
     path: bytes
     id: str
-    sighting: ObservedState
+    observed: ObservedState
     ruling: Ruling = UNDECIDED
 
 

@@ -133,13 +133,13 @@ class RefusedPlaces(NamedTuple):
         folders: they are refused one by one."""
         return self._why_neither(path)
 
-    def trees(self) -> tuple[bytes, ...]:
+    def refused_trees(self) -> tuple[bytes, ...]:
         """The folders in which nothing can be a root, but for the exceptions by name: those of the
         system, of secrets and settings, the daemon's own, and what the configuration refuses."""
         private = (self.home + b"/" + name for name in _PRIVATE_IN_HOME)
         return (*sorted(_SYSTEM_TREES), *sorted(private), *self.own, *self.refused)
 
-    def holding(self) -> tuple[bytes, ...]:
+    def refused_ancestors(self) -> tuple[bytes, ...]:
         """The folders that can be no root because of what lies in them."""
         inside = (self.home, *self.own, *self.refused)
         return tuple(sorted({above for place in inside for above in ancestors(place)}))

@@ -6,7 +6,7 @@ Approvals that no person typed: a rule, or an approved main checkout, speaks for
 Each becomes a grant, bound to the identity seen, so that it is a row of the history, and so that
 another directory in the same place needs another grant.
 
-From inputs to a new catalogue and the list of changes: decides, and does nothing.
+From inputs to a new catalog and the list of changes: decides, and does nothing.
 
 Rules and approved main checkouts speak here too: see `rootsd.core.plan`.
 """
@@ -100,15 +100,15 @@ def approval_start_ns(trees: Iterable[Project | None], now: datetime) -> int | N
     birth of the newest: all that exist are then older than the approval, even if the clock that
     stamps files is ahead of ours, on a server or because ours was set back.
     """
-    births = (entry_born_ns(tree.sighting.identity) for tree in trees if tree is not None)
+    births = (entry_born_ns(tree.observed.identity) for tree in trees if tree is not None)
     newest = max((born for born in births if born is not None), default=0)
     return newest if newest > to_ns(now) else None
 
 
 def _can_be_granted(project: Project, judged: Catalog) -> bool:
-    seen = project.sighting
+    seen = project.observed
     return (
-        judged.judgements[project.path].ground in (VerdictReason.UNDECIDED, VerdictReason.LAPSED)
+        judged.judgments[project.path].reason in (VerdictReason.UNDECIDED, VerdictReason.LAPSED)
         and seen.presence is Presence.PRESENT
         and seen.incomplete is None
         and seen.hazard is None
@@ -128,19 +128,19 @@ def _may_have_been_revoked(project: Project) -> bool:
 def _grant_for(
     project: Project, judged: Catalog, now: datetime, *, is_confirmed: bool
 ) -> Grant | None:
-    identity = project.sighting.identity
+    identity = project.observed.identity
     assert identity is not None, "_can_be_granted looked"
-    around = judged.surroundings
-    if rule := approving_rule(project, around):
+    context = judged.decision_context
+    if rule := approving_rule(project, context):
         actor = Actor(ActorKind.RULE, str(rule.number))
-        trees = (judged.projects[path] for path in judged.linked.get(project.path, ()))
+        trees = (judged.projects[path] for path in judged.worktrees.get(project.path, ()))
         return Grant(actor, identity, now, approval_start_ns(trees, now))
-    main = project.sighting.main_checkout
-    since_ns = around.approved_since(main) if main is not None else None
+    main = project.observed.main_checkout
+    since_ns = context.approved_since(main) if main is not None else None
     if main is None or since_ns is None:
         return None
-    doubt = inheritance_blocker(project, around)
-    if doubt is None or (doubt is InheritanceBlocker.OLDER and is_confirmed):
+    blocker = inheritance_blocker(project, context)
+    if blocker is None or (blocker is InheritanceBlocker.OLDER and is_confirmed):
         actor = Actor(ActorKind.MAIN_CHECKOUT, safe_label(main, limit=None))
         return Grant(actor, identity, now, since_ns)
     return None
@@ -181,7 +181,7 @@ class Plan:
 
 
 def plan(catalog: Catalog, inputs: Iterable[Input], now: datetime) -> Plan:
-    """The catalogue after `inputs`. Raises OrderRefused; then nothing of `inputs` counts."""
+    """The catalog after `inputs`. Raises OrderRefused; then nothing of `inputs` counts."""
     inputs = tuple(inputs)
     draft = _PlanBuilder(catalog, now)
     for event in inputs:
@@ -197,7 +197,7 @@ def plan(catalog: Catalog, inputs: Iterable[Input], now: datetime) -> Plan:
 
 
 class _PlanBuilder:
-    """A catalogue in the making: a private copy, what was touched, and the changes so far."""
+    """A catalog in the making: a private copy, what was touched, and the changes so far."""
 
     def __init__(self, catalog: Catalog, now: datetime) -> None:
         self._old = catalog
@@ -312,8 +312,8 @@ class _PlanBuilder:
             self._projects[path] = after
             if after.ruling.name is not None:
                 self._new_names[names.comparison_key(after.ruling.name)] = path
-            if after.sighting.main_checkout is not None:
-                self._new_trees[after.sighting.main_checkout].add(path)
+            if after.observed.main_checkout is not None:
+                self._new_trees[after.observed.main_checkout].add(path)
         self._touched[path] = None
         self._changes.append(ProjectChange(path, before, after, verb, actor))
 
@@ -339,7 +339,7 @@ class _PlanBuilder:
     def _confirm(self, main: bytes, shown: ConfirmedWorktree) -> None:
         """Let a worktree inherit that is older. Raises IdentityChanged if it is another one."""
         project = self._projects.get(shown.path)
-        seen = project.sighting if project is not None else None
+        seen = project.observed if project is not None else None
         if (
             seen is None
             or seen.identity is None
@@ -355,10 +355,10 @@ class _PlanBuilder:
         """Return the `since_ns` of an approval of `path` now: an approval that stands goes on."""
         before = self._old.projects.get(path)
         if before is not None and before is self._projects.get(path):
-            since = self._old.since(before)
+            since = self._old.approved_since(before)
             if since is not None:
                 return since
-        trees = {*self._old.linked.get(path, ()), *self._new_trees[path]}
+        trees = {*self._old.worktrees.get(path, ()), *self._new_trees[path]}
         return approval_start_ns(map(self._projects.get, trees), self._now)
 
     def _as_before(self, order: Approve) -> Approve:
@@ -398,7 +398,7 @@ class _PlanBuilder:
         undone = order.undone.decision
         if undone is None:
             return
-        for path in self._old.linked.get(order.path, ()):
+        for path in self._old.worktrees.get(order.path, ()):
             tree = self._projects.get(path)
             for grant in tree.ruling.grants if tree is not None else ():
                 if tree is not None and _is_inherited(grant) and grant.at == undone.at:
@@ -408,7 +408,7 @@ class _PlanBuilder:
 
     def _check_approvable(self, path: bytes) -> None:
         project = self._projects.get(path)
-        if project is not None and project.sighting.kind is ProjectKind.URI:
+        if project is not None and project.observed.kind is ProjectKind.URI:
             return
         if not is_utf8(path):
             shown = safe_label(path, limit=None)
@@ -445,7 +445,7 @@ class _PlanBuilder:
     def _holder(self, name: str) -> bytes | None:
         """Return the project whose frozen name looks like `name`, or None."""
         look = names.comparison_key(name)
-        for path in (self._new_names.get(look), self._old.frozen_looks.get(look)):
+        for path in (self._new_names.get(look), self._old.frozen_keys.get(look)):
             project = self._projects.get(path) if path is not None else None
             frozen = project.ruling.name if project is not None else None
             if frozen is not None and look in self._looks_of(path, frozen):
@@ -485,11 +485,11 @@ class _PlanBuilder:
     def _judged(self) -> Catalog:
         projects, rules = dict(self._projects), tuple(self._rules)
         counters = self._next_rule, self._approvals_given
-        catalog = self._old.replaced(projects, rules, *counters, self._touched)
+        catalog = self._old.with_projects(projects, rules, *counters, self._touched)
         return catalog.judged(self._affected(catalog), catalog if self._touches_all else self._old)
 
     def _affected(self, catalog: Catalog) -> Iterable[bytes]:
-        """The projects whose judgement may have become another."""
+        """The projects whose judgment may have become another."""
         if self._touches_all:
             return catalog.projects
         return affected_paths(self._touched, self._overruled, catalog)
@@ -513,7 +513,7 @@ def _unsupported_reinstatements(
         event.path: event.approval
         for event in inputs
         if isinstance(event, Reinstate)
-        and after.judgements[event.path].ground is VerdictReason.UNDECIDED
+        and after.judgments[event.path].reason is VerdictReason.UNDECIDED
     }
 
 
@@ -539,17 +539,17 @@ def _coalesce_observations(changes: Iterable[Change]) -> list[Change]:
 
 def _check_took_effect(judged: Catalog, path: bytes) -> None:
     """An approval under a denial would be accepted and then do nothing: it is refused instead."""
-    judgement = judged.judgements[path]
+    judgment = judged.judgments[path]
     shown = safe_label(path, limit=None)
-    if judgement.ground is VerdictReason.HOLDS_DENIED:
+    if judgment.reason is VerdictReason.HOLDS_DENIED:
         inner = next(p for p in judged.below(path) if judged.is_denied(p))
         inner_shown = safe_label(inner.path, limit=None)
         raise DeniedHere(
             f"{shown} holds {inner_shown}, which is denied", f"rootsd forget {inner.id}"
         )
-    if judgement.verdict is not Verdict.DENIED:
+    if judgment.verdict is not Verdict.DENIED:
         return
-    by = judgement.by
+    by = judgment.by
     if isinstance(by, int):
         raise DeniedHere(f"deny rule {by} covers {shown}", f"rootsd rule rm {by}")
     folder = safe_label(by or path, limit=None)

@@ -71,12 +71,12 @@ class Scope:
     sessions: frozenset[str] = frozenset()
 
     @property
-    def takes_all(self) -> bool:
+    def is_full(self) -> bool:
         """Whether nothing is taken away."""
-        return not self.names and not self.tags and not self.takes_by_folder
+        return not self.names and not self.tags and not self.narrows_by_folder
 
     @property
-    def takes_by_folder(self) -> bool:
+    def narrows_by_folder(self) -> bool:
         """Whether the working directory narrows the set. A workspace without a project does not:
         the session gets the whole set."""
         if self.folder is None:
@@ -101,9 +101,9 @@ def session_start_in(catalog: Catalog, folder: bytes) -> SessionStart:
 def apply_scope(published: PublishedSet, scope: Scope) -> PublishedSet:
     """Return the roots of `published` that fit `scope`, in their order, at the same revision."""
     published = _unbound(published, scope.sessions)
-    if scope.takes_all:
+    if scope.is_full:
         return published
-    here = _standing_for(published, scope) if scope.takes_by_folder else frozenset[bytes]()
+    here = _standing_for(published, scope) if scope.narrows_by_folder else frozenset[bytes]()
     roots = tuple(
         root
         for root in published.roots
@@ -172,7 +172,7 @@ def _workspace(published: PublishedSet, anchor: bytes, approvals: int) -> frozen
 def apply_focus(scope: Scope, tag: str | None) -> Scope:
     """Return what a connection with `scope` sees while the focus is on `tag`. A connection that
     asked for a part of the set sees that part."""
-    if tag is None or not scope.takes_all:
+    if tag is None or not scope.is_full:
         return scope
     return replace(scope, tags=frozenset((tag,)))
 

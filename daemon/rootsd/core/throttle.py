@@ -64,24 +64,24 @@ class NotificationDebouncer:
     ) -> None:
         self._quiet = quiet
         self._apart = apart
-        self._last_found: float | None = None
-        self._last_told: float | None = None
+        self._last_added: float | None = None
+        self._last_sent: float | None = None
 
-    def found(self, now: float) -> None:
+    def add(self, now: float) -> None:
         """Something was proposed."""
-        self._last_found = now
+        self._last_added = now
 
-    def looked(self) -> None:
+    def clear(self) -> None:
         """The person has seen what there is."""
-        self._last_found = None
+        self._last_added = None
 
-    def told(self, now: float) -> None:
+    def mark_sent(self, now: float) -> None:
         """The person was told of all there is."""
-        self._last_found, self._last_told = None, now
+        self._last_added, self._last_sent = None, now
 
     def due(self) -> float | None:
         """When to tell; None for as long as nothing more is found."""
-        if self._last_found is None:
+        if self._last_added is None:
             return None
-        settled = self._last_found + self._quiet
-        return settled if self._last_told is None else max(settled, self._last_told + self._apart)
+        settled = self._last_added + self._quiet
+        return settled if self._last_sent is None else max(settled, self._last_sent + self._apart)

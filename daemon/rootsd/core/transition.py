@@ -123,15 +123,15 @@ def _sighted(
         named=event.named,
     )
     if project is None:
-        return Project(path=event.path, id=new_id, sighting=seen)
-    old = project.sighting
+        return Project(path=event.path, id=new_id, observed=seen)
+    old = project.observed
     if old.identity == seen.identity or _is_same(old.identity, seen.identity):
         seen = replace(seen, first_seen=old.first_seen)
     if (reason := _why_lapsed(project, seen)) is not None:
         project = _lapsed(project, reason, now)
     elif seen.identity is not None:
         project = _without_another_link(project, seen.identity, now)
-    return replace(project, sighting=seen)
+    return replace(project, observed=seen)
 
 
 def _without_another_link(project: Project, seen: Identity, now: datetime) -> Project:
@@ -170,7 +170,7 @@ def _why_lapsed(project: Project, seen: ObservedState) -> LapseReason | None:
         return LapseReason.REPLACED
     if not all(identity.keeps_git(now) for identity in approved):
         return LapseReason.RETARGETED
-    return LapseReason.RETARGETED if _is_of_another(project.sighting, seen) else None
+    return LapseReason.RETARGETED if _is_of_another(project.observed, seen) else None
 
 
 def _is_of_another(before: ObservedState, seen: ObservedState) -> bool:
@@ -189,7 +189,7 @@ def has_stable_identity(identity: Identity | None) -> bool:
 
 def _is_mere_proposal(project: Project) -> bool:
     """Whether nobody has decided about `project`, labelled it, or called it a project."""
-    return project.ruling == UNDECIDED and not project.sighting.named
+    return project.ruling == UNDECIDED and not project.observed.named
 
 
 def _is_same(one: Identity | None, other: Identity | None) -> bool:
@@ -197,17 +197,17 @@ def _is_same(one: Identity | None, other: Identity | None) -> bool:
 
 
 def _absent(project: Project | None, presence: Presence, now: datetime) -> Project | None:
-    if project is None or project.sighting.kind is ProjectKind.URI:
+    if project is None or project.observed.kind is ProjectKind.URI:
         return project
     if presence is Presence.MISSING and project.ruling == UNDECIDED:
         return None
-    seen = project.sighting
+    seen = project.observed
     since = now if seen.presence is Presence.PRESENT else seen.absent_since
-    return replace(project, sighting=replace(seen, presence=presence, absent_since=since))
+    return replace(project, observed=replace(seen, presence=presence, absent_since=since))
 
 
 def _hazardous(project: Project, event: ProjectUnsafe, now: datetime) -> Project:
-    marked = replace(project, sighting=replace(project.sighting, hazard=event.reason))
+    marked = replace(project, observed=replace(project.observed, hazard=event.reason))
     return _lapsed(marked, event.reason, now)
 
 
@@ -314,12 +314,12 @@ def _restored(project: Project, order: Restore, now: datetime) -> Project | None
         if decision.expires is not None and decision.expires.at <= now:
             raise CannotUndo(f"the approval of {shown} would have ended", "rootsd approve REF")
     restored = replace(project, ruling=replace(order.ruling, grants=()))
-    is_gone = project.sighting.presence is Presence.MISSING
+    is_gone = project.observed.presence is Presence.MISSING
     return None if is_gone and restored.ruling == UNDECIDED else restored
 
 
 def _check_approvable(project: Project, shown_then: Identity | None) -> None:
-    seen = project.sighting
+    seen = project.observed
     shown = safe_label(project.path, limit=None)
     if seen.presence is not Presence.PRESENT:
         raise NotPresent(f"{shown} is {seen.presence.value}", "rootsd scan")
@@ -351,6 +351,6 @@ def _denied(project: Project, order: Deny, now: datetime) -> Project:
 
 def _forgotten(project: Project) -> Project | None:
     """What is not on the disk (any more) is dropped: nothing would ever find it again."""
-    if project.sighting.presence is Presence.MISSING or project.sighting.kind is ProjectKind.URI:
+    if project.observed.presence is Presence.MISSING or project.observed.kind is ProjectKind.URI:
         return None
     return replace(project, ruling=UNDECIDED)

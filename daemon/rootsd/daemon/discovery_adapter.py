@@ -133,8 +133,8 @@ class DiscoveryAdapter:
         revision, awaited = -1, None
         while True:
             catalog = self._ledger.catalog
-            if self._ledger.revision != revision or catalog.awaited is not awaited:
-                revision, awaited = self._ledger.revision, catalog.awaited
+            if self._ledger.revision != revision or catalog.missing_approved is not awaited:
+                revision, awaited = self._ledger.revision, catalog.missing_approved
                 self._discovery.set_roots(catalog.roots.keys(), awaited)
             await self._ledger.another(catalog)
 
@@ -169,7 +169,7 @@ class DiscoveryAdapter:
         )
 
     async def propose(self, path: bytes) -> None:
-        """Look at one folder and take it into the catalogue.
+        """Look at one folder and take it into the catalog.
 
         Raises NotPresent or RefusedPlace where there is nothing that could be approved.
         """
@@ -179,7 +179,7 @@ class DiscoveryAdapter:
         await self._ledger.save_now()
 
     async def follow(self, mains: Sequence[bytes]) -> None:
-        """Have the worktrees of these repositories in the catalogue, as they are now."""
+        """Have the worktrees of these repositories in the catalog, as they are now."""
         await self._result_of(self._discovery.follow(mains))
         await self._idle.wait()
 

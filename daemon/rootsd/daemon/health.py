@@ -71,7 +71,7 @@ class HealthReporter:
 
     def _tell_status(self) -> None:
         catalog = self._ledger.catalog
-        waiting = sum(1 for project in catalog.projects.values() if catalog.is_waiting(project))
+        waiting = sum(1 for project in catalog.projects.values() if catalog.is_pending(project))
         status = f"{len(catalog.roots)} published, {waiting} pending, {self._clients()} connected"
         if status != self._told:
             self._told = status

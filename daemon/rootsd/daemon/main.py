@@ -255,7 +255,7 @@ class Daemon:
         # Loading proves nothing: what was approved is looked at before anybody can ask, and the
         # configuration, or a newer version, may refuse places that were none to refuse then.
         config = self._configuration.config
-        await self._hosts.recall(self._ledger.catalog.bound.values())
+        await self._hosts.recall(self._ledger.catalog.session_bound.values())
         await self._ledger.set_places(config.limiting(self._places))
         await self._gate.begin(config.approval, is_new=self._is_new)
         with ExitStack() as stack:

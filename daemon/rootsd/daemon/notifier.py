@@ -89,7 +89,7 @@ class PendingNotifier:
         ]
         self._known = _pending_paths(catalog)
         self._untold = frozenset()
-        self._pace.looked()
+        self._pace.clear()
         return NewProposals(
             revision=self._ledger.revision, new=len(new) - len(wanted), wanted=wanted, warnings=[]
         )
@@ -124,7 +124,7 @@ class PendingNotifier:
             fresh = {path for path in waiting - seen if self._note_on(path) is None}
             self._untold = (self._untold & waiting) | fresh
             if fresh:
-                self._pace.found(self._clock())
+                self._pace.add(self._clock())
                 self._stirred.set()
             seen = waiting
 
@@ -132,9 +132,9 @@ class PendingNotifier:
         count = len(self._untold)
         self._untold = frozenset()
         if not count:
-            self._pace.looked()
+            self._pace.clear()
         else:
-            self._pace.told(self._clock())
+            self._pace.mark_sent(self._clock())
             what = "1 new project waits" if count == 1 else f"{count} new projects wait"
             await self._show(what, "rootsd review")
 
@@ -146,4 +146,4 @@ class PendingNotifier:
 
 
 def _pending_paths(catalog: Catalog) -> frozenset[bytes]:
-    return frozenset(p.path for p in catalog.projects.values() if catalog.is_waiting(p))
+    return frozenset(p.path for p in catalog.projects.values() if catalog.is_pending(p))

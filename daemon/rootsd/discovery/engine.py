@@ -164,7 +164,7 @@ class DiscoveryEngine:
         self._told.know(known.values())
         strays = {path: project for path, project in known.items() if path in self._told}
         self._strays.know(strays)
-        self._strays.name(path for path, project in strays.items() if project.sighting.named)
+        self._strays.name(path for path, project in strays.items() if project.observed.named)
 
     def set_parents(self, parents: Iterable[Parent]) -> list[ParentTree]:
         """Use these parents; returns the new or changed ones, which are still to be explored.

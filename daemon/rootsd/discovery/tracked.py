@@ -85,8 +85,8 @@ class ReportCache:
     def know(self, projects: Iterable[Project]) -> None:
         """These were told in an earlier life; what they are now is yet to be said."""
         for project in projects:
-            if project.sighting.kind is not ProjectKind.URI:
-                self._seen[project.path] = project.sighting.identity
+            if project.observed.kind is not ProjectKind.URI:
+                self._seen[project.path] = project.observed.identity
                 self.unsay(project.path)
 
     def identity(self, path: bytes) -> Identity | None:
@@ -96,7 +96,7 @@ class ReportCache:
     def as_held(self, path: bytes, identity: Identity) -> Identity:
         """An identity just read, as the object that is held of `path` already where it is equal.
 
-        The catalogue has that one as well: 200 B for each project.
+        The catalog has that one as well: 200 B for each project.
         """
         held = self._seen.get(path)
         return held if held == identity else identity
@@ -342,7 +342,7 @@ class MissingRoots:
         come = [path for path in paths if self._has_come(path)]
         self._told.know(self._all[path] for path in come)
         self._strays.know(come)
-        self._strays.name(path for path in come if self._all[path].sighting.named)
+        self._strays.name(path for path in come if self._all[path].observed.named)
         seen = self._strays.look_at(come)
         for path in (each.path for each in seen if each == ProjectGone(each.path)):
             self._told.forget(path)  # it is not what was awaited, and no other one: still gone

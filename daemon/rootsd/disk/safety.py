@@ -157,7 +157,7 @@ class FolderSafety:
 
     def heed_places(self) -> object:
         """Know the refused places by what is configured and mounted now; called before any folder
-        is judged. Returns the same object for as long as no judgement would be another."""
+        is judged. Returns the same object for as long as no judgment would be another."""
         places, mounted = self._places(), self._mounted()
         then = self._then
         if then is None or then[0] is not places or then[1] is not mounted:
@@ -166,7 +166,10 @@ class FolderSafety:
 
     def _have_identified(self, places: RefusedPlaces) -> bool:
         """Identify what can be asked of; False where anything could not."""
-        trees, others = places.trees(), (*REFUSED_IDENTITIES, places.home, *places.holding())
+        trees, others = (
+            places.refused_trees(),
+            (*REFUSED_IDENTITIES, places.home, *places.refused_ancestors()),
+        )
         silent = {place for place in (*trees, *others) if not self._answers(place)}
         # A link to a folder is no second name of it: the walk that finds projects follows none.
         as_trees = _by_identity(

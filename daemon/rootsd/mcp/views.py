@@ -90,7 +90,7 @@ class ConnectionView:
         where the connection sees only these anyway."""
         return (
             NO_WORKSPACE_PATHS
-            if self._scope.takes_by_folder
+            if self._scope.narrows_by_folder
             else _workspace_paths(answer, self.start)
         )
 

@@ -70,10 +70,10 @@ def plan_owed_grants(catalog: Catalog, owed: Iterable[bytes], now: datetime) -> 
     sightings: list[ProjectObserved] = []
     for path in sorted(owed):
         project = catalog.projects.get(path)
-        if project is None or not catalog.is_waiting(project):
+        if project is None or not catalog.is_pending(project):
             continue  # gone, decided or unsafe by now; when that ends, a sighting tells
-        seen = project.sighting
-        unseen[path] = replace(project, sighting=replace(seen, presence=Presence.SUSPENDED))
+        seen = project.observed
+        unseen[path] = replace(project, observed=replace(seen, presence=Presence.SUSPENDED))
         sightings.append(
             ProjectObserved(path, seen.kind, seen.identity, None, seen.main_checkout, seen.named)
         )

@@ -52,10 +52,10 @@ class ExpiryTracker:
         """Return the approvals whose time, or whose session, is over."""
         left = [
             SessionEnded(path, session)
-            for path, session in catalog.bound.items()
+            for path, session in catalog.session_bound.items()
             if self._is_over(session)
         ]
-        if not catalog.ending:
+        if not catalog.expiring:
             return [*left]
         now = self._now()
         return [
@@ -66,7 +66,7 @@ class ExpiryTracker:
     def _expired(self, catalog: Catalog, now: ClockReading) -> list[ApprovalExpired]:
         return [
             ApprovalExpired(path, decision.expires)
-            for path, decision in catalog.ending.items()
+            for path, decision in catalog.expiring.items()
             if decision.expires is not None and self._due_ns(decision, now) <= now.since_boot_ns
         ]
 
@@ -82,8 +82,8 @@ class ExpiryTracker:
         return lapse is not None and (lapse.for_session or has_ended(lapse, self._now()))
 
     def follow(self, catalog: Catalog) -> None:
-        """Ring for the next end in this catalogue."""
-        ending = catalog.ending.values()
+        """Ring for the next end in this catalog."""
+        ending = catalog.expiring.values()
         if not ending:
             self._due.clear()
             self._alarm.set(None)

@@ -6,11 +6,11 @@ Orders that were chosen by what somebody saw, when somebody else has decided sin
 
 The single writer: decides, saves, publishes.
 
-Everything that changes the catalogue comes through two doors. `take_in` takes what the disk
+Everything that changes the catalog comes through two doors. `take_in` takes what the disk
 shows and never refuses; `obey` takes orders and may. What only narrows takes effect before it is
 saved, and holds in memory where the disk refuses it; what approves anything, an order or the
 grant of a rule, is saved before it takes effect, and all that took effect earlier with it. So the
-published set is the catalogue's at every moment, a failed write publishes nothing new, and it
+published set is the catalog's at every moment, a failed write publishes nothing new, and it
 gives nothing back. Notices are never sent from here: whoever publishes waits until the revision
 has passed the one it knows, so no path can forget to tell.
 """
@@ -93,7 +93,7 @@ WRITE_DELAY_SECONDS = 0.005
 
 
 class Ledger:
-    """Holds the catalogue and the published set; see the module's text."""
+    """Holds the catalog and the published set; see the module's text."""
 
     def __init__(
         self,
@@ -120,11 +120,11 @@ class Ledger:
         self._needs_saving = anyio.Event()
         expiries.follow(catalog)
         if catalog.roots:
-            self._publish(catalog.in_order, focus)
+            self._publish(catalog.sorted_roots, focus)
 
     @property
     def catalog(self) -> Catalog:
-        """The catalogue as it stands; its roots are the published set."""
+        """The catalog as it stands; its roots are the published set."""
         return self._catalog
 
     @property
@@ -205,7 +205,7 @@ class Ledger:
         return self._published
 
     async def another(self, catalog: Catalog) -> Catalog:
-        """Wait until the catalogue is another than `catalog`, whether what is published changed or
+        """Wait until the catalog is another than `catalog`, whether what is published changed or
         not; steps may be missed."""
         while self._catalog is catalog:
             await self._adopted.wait()
@@ -248,7 +248,7 @@ class Ledger:
         return made
 
     async def note(self, note: AuditRecord) -> None:
-        """Make durable what no catalogue holds. Raises what the store raised."""
+        """Make durable what no catalog holds. Raises what the store raised."""
         await self._backlog.write((note,))
 
     async def refocus(self, note: FocusChange, change: Callable[[Focus], Focus]) -> None:
@@ -257,14 +257,14 @@ class Ledger:
         async with self._lock:
             with anyio.CancelScope(shield=True):
                 await self._backlog.write((note,))
-                self._publish(self._catalog.in_order, change(self._published.focus))
+                self._publish(self._catalog.sorted_roots, change(self._published.focus))
         await lowlevel.cancel_shielded_checkpoint()  # as in `obey`
 
     async def set_places(self, places: RefusedPlaces) -> None:
         """Refuse these places from now on; what was approved in one of them lapses."""
         async with self._lock:
             with anyio.CancelScope(shield=True):
-                self._adopt(self._catalog.in_places(places))
+                self._adopt(self._catalog.with_places(places))
                 refused = [
                     ProjectUnsafe(project.path, LapseReason.REFUSED_PLACE)
                     for project in self._catalog.projects.values()
@@ -377,14 +377,14 @@ class Ledger:
             log.warning("the store refuses, so this holds in memory alone: %s", error)
 
     def _adopt(self, catalog: Catalog) -> None:
-        """No await in here: catalogue and published set change as one."""
+        """No await in here: catalog and published set change as one."""
         before = self._catalog.roots
         self._catalog = catalog
         self.expiries.follow(catalog)
         self._adopted.set()
         self._adopted = anyio.Event()
         if catalog.roots != before:
-            self._publish(catalog.in_order, self._published.focus)
+            self._publish(catalog.sorted_roots, self._published.focus)
 
     def _publish(self, roots: tuple[PublishedRoot, ...], focus: Focus) -> None:
         self._published = PublishedSet(self._published.revision + 1, roots, focus)

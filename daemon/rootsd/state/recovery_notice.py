@@ -45,7 +45,7 @@ def _is_anything_lost(catalog: Catalog) -> bool:
     """Tell whether one command would restore anything."""
     if any(rule.verdict is Verdict.PENDING for rule in catalog.rules):
         return True
-    return any(_is_lost(p) and catalog.is_waiting(p) for p in catalog.projects.values())
+    return any(_is_lost(p) and catalog.is_pending(p) for p in catalog.projects.values())
 
 
 def _is_lost(project: Project) -> bool:

@@ -111,7 +111,7 @@ class Selection(StrEnum):
 
     NAMED = "named"
     ALL = "all"
-    WAITING = "waiting"
+    PENDING = "waiting"
     LAPSED = "lapsed"
     PUBLISHED = "published"
     UNPUBLISHABLE = "unpublishable"
@@ -245,7 +245,7 @@ class ReasonItem(TypedDict):
 class WhyResult(TypedDict):
     """`path` is the canonical path or the URI asked about, `items` the project there, if any.
 
-    `published` is the judgement and the state of the disk taken together; `obstacles` say, a
+    `published` is the judgment and the state of the disk taken together; `obstacles` say, a
     sentence each, what keeps an approved project from clients, or a path from being a project.
     """
 

@@ -46,7 +46,7 @@ async def test_a_uri_waits_is_approved_by_itself_and_published() -> None:
 async def test_a_uri_is_swept_along_with_what_waits_and_denied_like_a_folder() -> None:
     office = Office(project(1))
     await add(office, URI)
-    await office.decide(APPROVE, select=Selection.WAITING)
+    await office.decide(APPROVE, select=Selection.PENDING)
     assert len(await office.world.told()) == 2
     await office.decide(DENY, "v1")
     assert await office.world.told() == {path(1)}

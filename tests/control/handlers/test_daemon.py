@@ -20,14 +20,14 @@ from support.fakes import lapsed, path, rule
 
 
 def suspended(known: Project) -> Project:
-    return replace(known, sighting=replace(known.sighting, presence=Presence.SUSPENDED))
+    return replace(known, observed=replace(known.observed, presence=Presence.SUSPENDED))
 
 
 async def test_the_status_tells_everything_and_how_many() -> None:
-    incomplete = replace(project(5).sighting, incomplete=IncompleteReason.NO_HEAD)
+    incomplete = replace(project(5).observed, incomplete=IncompleteReason.NO_HEAD)
     office = Office(
         approved(1), suspended(approved(2)), denied(3), lapsed(project(4)),
-        replace(project(5), sighting=incomplete), project(6), granted(7),
+        replace(project(5), observed=incomplete), project(6), granted(7),
         rules=[rule(Verdict.APPROVED, path(7)), rule(Verdict.PENDING, number=2)],
     )  # fmt: skip
     status = await office.ask(StatusQuery())

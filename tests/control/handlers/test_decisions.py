@@ -174,14 +174,14 @@ REFUSALS: list[tuple[Project, tuple[Project, ...], tuple[Rule, ...], type[Rootsd
     (
         replace(
             project(1),
-            sighting=replace(project(1).sighting, incomplete=IncompleteReason.INTERRUPTED),
+            observed=replace(project(1).observed, incomplete=IncompleteReason.INTERRUPTED),
         ),
         (),
         (),
         NotPresent,
     ),
     (
-        replace(project(1), sighting=replace(project(1).sighting, hazard=LapseReason.EXPOSED)),
+        replace(project(1), observed=replace(project(1).observed, hazard=LapseReason.EXPOSED)),
         (),
         (),
         NotPresent,
@@ -217,7 +217,7 @@ async def test_a_name_goes_with_one_project_alone() -> None:
         with pytest.raises(NameTaken):
             await office.decide(APPROVE, *refs, name="hammer")
     with pytest.raises(NameTaken):
-        await office.decide(APPROVE, select=Selection.WAITING, name="hammer")
+        await office.decide(APPROVE, select=Selection.PENDING, name="hammer")
     assert await office.world.told() == set()
 
 
@@ -313,7 +313,7 @@ async def test_all_that_lapsed_with_a_lost_history_comes_back_by_one_order_rules
 
 @pytest.mark.parametrize(
     ("verb", "select", "under"),
-    [(APPROVE, Selection.WAITING, None), (APPROVE, Selection.LAPSED, "/home/ann/src")],
+    [(APPROVE, Selection.PENDING, None), (APPROVE, Selection.LAPSED, "/home/ann/src")],
 )
 async def test_a_rule_that_lapsed_is_not_meant_by_less_than_all_that_lapsed(
     verb: DecisionVerb, select: Selection, under: str | None
@@ -345,7 +345,7 @@ async def test_what_ended_is_not_among_what_lapsed() -> None:
     office = Office(_lost(project(1), Access.READ, LapseReason.EXPIRED), project(2))
     with pytest.raises(UnknownProject):
         await office.decide(APPROVE, select=Selection.LAPSED)
-    await office.decide(APPROVE, select=Selection.WAITING)
+    await office.decide(APPROVE, select=Selection.PENDING)
     assert await office.world.told() == {path(1), path(2)}
 
 

@@ -38,7 +38,7 @@ async def test_a_denial_that_comes_first_is_not_overturned_by_a_sweep_on_its_way
     sweep: tuple[str, ...],
 ) -> None:
     office = Office(project(1), project(2))
-    select = Selection.NAMED if sweep else Selection.WAITING
+    select = Selection.NAMED if sweep else Selection.PENDING
     with anyio.fail_after(HANG_GUARD):
         async with anyio.create_task_group() as group:
             with office.world.saver.held_up() as busy:

@@ -127,7 +127,7 @@ async def test_an_empty_reference_is_not_the_folder_where_the_person_is() -> Non
     with pytest.raises(BadRequest):
         await office.decide(APPROVE, "", cwd="/home/ann/src/p1")
     with pytest.raises(BadRequest):
-        await office.decide(APPROVE, select=Selection.WAITING, under="")
+        await office.decide(APPROVE, select=Selection.PENDING, under="")
     assert await office.world.told() == set()
 
 

@@ -25,7 +25,7 @@ def _lost(number: int, by: ActorKind | None) -> Project:
 
 
 def _ground(office: Office, number: int) -> VerdictReason:
-    return office.world.ledger.catalog.judgements[path(number)].ground
+    return office.world.ledger.catalog.judgments[path(number)].reason
 
 
 async def test_what_a_rule_had_granted_is_the_rules_again_and_a_persons_approval_is_hers() -> None:

@@ -54,7 +54,7 @@ async def test_a_sweep_approves_what_waits_and_tells_what_it_left_out() -> None:
     office = Office(
         project(1), denied(2), lapsed(project(3)), project(4), at(path(4) + b"/in", denied(5))
     )
-    done = await office.decide(APPROVE, select=Selection.WAITING)
+    done = await office.decide(APPROVE, select=Selection.PENDING)
     assert names(done["items"]) == ["p1", "p3"]
     assert done["warnings"] == ["p4 is left out: it holds a denied project"]
     assert await office.world.told() == {path(1), path(3)}
@@ -63,10 +63,10 @@ async def test_a_sweep_approves_what_waits_and_tells_what_it_left_out() -> None:
 def _forged(number: int, main: int) -> Project:
     """Return a folder whose `.git` file was written into it long after it was made."""
     tree = worktree(number, main)
-    seen = tree.sighting.identity
+    seen = tree.observed.identity
     assert seen is not None
-    sighting = replace(tree.sighting, identity=replace(seen, born_ns=0))
-    return replace(tree, sighting=sighting, ruling=UNDECIDED)
+    observed = replace(tree.observed, identity=replace(seen, born_ns=0))
+    return replace(tree, observed=observed, ruling=UNDECIDED)
 
 
 APART = "its folder, its .git file and its entry in git were not created together"
@@ -77,8 +77,8 @@ ONE_BY_NAME = "1 project has to be approved by name: rootsd approve PATH"
 @pytest.mark.parametrize(
     ("refs", "more"),
     [
-        ((), {"select": Selection.WAITING}),
-        ((), {"select": Selection.WAITING, "under": str(SOURCES, "ascii")}),
+        ((), {"select": Selection.PENDING}),
+        ((), {"select": Selection.PENDING, "under": str(SOURCES, "ascii")}),
         (("p*",), {}),
     ],
 )
@@ -100,7 +100,7 @@ async def test_a_sweep_leaves_out_a_forged_worktree_and_says_so(
 async def test_a_sweep_approves_a_worktree_that_git_made() -> None:
     real = replace(worktree(3, 1), ruling=UNDECIDED)
     office = Office(project(1), real)
-    done = await office.decide(APPROVE, select=Selection.WAITING)
+    done = await office.decide(APPROVE, select=Selection.PENDING)
     assert (names(done["items"]), done["warnings"]) == (["p1", "p3"], [])
 
 
@@ -108,7 +108,7 @@ async def test_a_sweep_leaves_out_parents_and_what_holds_one() -> None:
     office = Office(project(1), project(2), at(path(2) + b"/src/in", project(3)))
     catalog = office.world.ledger.catalog
     await office.world.ledger.set_places(catalog.places._replace(parents=(path(2) + b"/src",)))
-    done = await office.decide(APPROVE, select=Selection.WAITING)
+    done = await office.decide(APPROVE, select=Selection.PENDING)
     assert names(done["items"]) == ["p1", "in"]
     assert done["warnings"] == ["p2 is left out: it is a parent, or holds one", ONE_BY_NAME]
     assert names((await office.decide(APPROVE, "p2"))["items"]) == ["p2"]
@@ -116,7 +116,7 @@ async def test_a_sweep_leaves_out_parents_and_what_holds_one() -> None:
 
 async def test_of_many_that_are_left_out_ten_are_named_and_all_counted() -> None:
     office = Office(approved(1), *(_forged(number, 1) for number in range(10, 30)), project(2))
-    warnings = (await office.decide(APPROVE, select=Selection.WAITING))["warnings"]
+    warnings = (await office.decide(APPROVE, select=Selection.PENDING))["warnings"]
     assert len(warnings) == 11
     assert warnings[-1] == "20 projects have to be approved by name: rootsd approve PATH"
 
@@ -124,7 +124,7 @@ async def test_of_many_that_are_left_out_ten_are_named_and_all_counted() -> None
 def _alike(number: int) -> Project:
     """On a file system that gives neither a file handle nor a birth time."""
     known = project(number)
-    return replace(known, sighting=replace(known.sighting, identity=UNIDENTIFIABLE))
+    return replace(known, observed=replace(known.observed, identity=UNIDENTIFIABLE))
 
 
 async def test_what_can_never_be_approved_does_not_stop_the_others() -> None:
@@ -134,7 +134,7 @@ async def test_what_can_never_be_approved_does_not_stop_the_others() -> None:
         at(HOME + b"/.ssh/x", project(3)),
         _alike(4),
     )
-    done = await office.decide(APPROVE, select=Selection.WAITING)
+    done = await office.decide(APPROVE, select=Selection.PENDING)
     assert names(done["items"]) == ["p1"]
     assert sorted(done["warnings"]) == [
         "caf\\xe9 is left out: its path is not UTF-8",
@@ -143,7 +143,7 @@ async def test_what_can_never_be_approved_does_not_stop_the_others() -> None:
         "x is left out: /home/ann/.ssh holds secrets and settings",
     ]
     with pytest.raises(UnknownProject, match=r"caf.* is left out: .*; p4 is left out: "):
-        await office.decide(APPROVE, select=Selection.WAITING)
+        await office.decide(APPROVE, select=Selection.PENDING)
     assert names((await office.decide(APPROVE, "*"))["unchanged"]) == ["p1"]
     with pytest.raises(NotPresent, match="p4 cannot be approved: its file system"):
         await office.decide(APPROVE, "p4")
@@ -153,24 +153,24 @@ async def test_what_changes_at_that_moment_does_not_stop_a_sweep_either() -> Non
     office = Office(project(1), project(2), project(3), project(4))
     office.world.disk.folders[path(2)] = identity(20)
     del office.world.disk.folders[path(3)]
-    done = await office.decide(APPROVE, select=Selection.WAITING)
+    done = await office.decide(APPROVE, select=Selection.PENDING)
     assert names(done["items"]) == ["p1", "p4"]
     assert done["warnings"] == [f"p{n} is left out: it changed just now" for n in (2, 3)]
     assert await office.world.told() == {path(1), path(4)}
     # What is there by now was not among what was swept; it waits for the next time.
-    assert names((await office.decide(APPROVE, select=Selection.WAITING))["items"]) == ["p2"]
+    assert names((await office.decide(APPROVE, select=Selection.PENDING))["items"]) == ["p2"]
 
 
 async def test_a_sweep_of_which_nothing_is_left_is_refused() -> None:
     office = Office(project(1))
     office.world.disk.folders[path(1)] = identity(10)
     with pytest.raises(IdentityChanged):
-        await office.decide(APPROVE, select=Selection.WAITING)
+        await office.decide(APPROVE, select=Selection.PENDING)
 
 
 async def test_a_sweep_that_denies_leaves_nothing_out() -> None:
     office = Office(project(4), at(path(4) + b"/in", denied(5)))
-    done = await office.decide(DENY, select=Selection.WAITING)
+    done = await office.decide(DENY, select=Selection.PENDING)
     assert (names(done["items"]), done["warnings"]) == (["p4"], [])
 
 
@@ -182,11 +182,11 @@ async def test_a_sweep_may_be_narrowed_to_what_lapsed_and_to_a_folder() -> None:
     )
     assert [item["id"] for item in done["items"]] == ["r3"]
     done = await office.decide(
-        APPROVE, select=Selection.WAITING, under="sub", effect=ApplyMode.DRY_RUN
+        APPROVE, select=Selection.PENDING, under="sub", effect=ApplyMode.DRY_RUN
     )
     assert [item["id"] for item in done["items"]] == ["r3"]
     with pytest.raises(UnknownProject):
-        await office.decide(APPROVE, select=Selection.WAITING, under="/home/ann/src/su")
+        await office.decide(APPROVE, select=Selection.PENDING, under="/home/ann/src/su")
 
 
 async def test_a_selection_of_what_is_published_denies_just_that() -> None:

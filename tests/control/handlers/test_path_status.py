@@ -29,7 +29,7 @@ from support.fakes import at, lapsed, path, rule
 
 
 def seen(known: Project, **changes: object) -> Project:
-    return replace(known, sighting=replace(known.sighting, **changes))  # type: ignore[arg-type]
+    return replace(known, observed=replace(known.observed, **changes))  # type: ignore[arg-type]
 
 
 def suspended(known: Project) -> Project:
@@ -37,7 +37,7 @@ def suspended(known: Project) -> Project:
 
 
 def read_only(known: Project) -> Project:
-    decision = Decision(Verdict.APPROVED, PERSON, NOON, known.sighting.identity, Access.READ)
+    decision = Decision(Verdict.APPROVED, PERSON, NOON, known.observed.identity, Access.READ)
     return replace(known, ruling=replace(known.ruling, decision=decision))
 
 
@@ -95,9 +95,9 @@ async def test_where_roots_lie_in_each_other_the_innermost_speaks(
 
 async def test_a_uri_stands_as_its_project_does_and_what_is_below_it_is_not_known() -> None:
     uri = "https://example.com/v1"
-    sighting = replace(project(1).sighting, kind=ProjectKind.URI, identity=None)
+    observed = replace(project(1).observed, kind=ProjectKind.URI, identity=None)
     decision = Decision(Verdict.APPROVED, PERSON, NOON, None)
-    known = Project(bytes_of(uri), "u1", sighting, Ruling(decision, name="docs"))
+    known = Project(bytes_of(uri), "u1", observed, Ruling(decision, name="docs"))
     office = Office(known, at(b"https://example.com/v2", denied(2)))
     assert (await office.ask(CheckQuery(uri)))["root"] == "docs"
     why = await office.ask(WhyQuery(uri))

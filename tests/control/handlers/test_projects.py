@@ -39,7 +39,7 @@ EVERYTHING = (
     ("more", "listed"),
     [
         ({}, ["p1", "p2", "p3", "p4", "p5"]),
-        ({"select": Selection.WAITING}, ["p3", "p4"]),
+        ({"select": Selection.PENDING}, ["p3", "p4"]),
         ({"select": Selection.LAPSED}, ["p3"]),
         ({"select": Selection.PUBLISHED}, ["p1", "p5"]),
         ({"verdict": Verdict.DENIED}, ["p2"]),
@@ -66,13 +66,13 @@ async def test_projects_are_listed_as_they_are_asked_for(
 async def test_what_can_never_be_published_is_listed_beside_what_waits_with_the_reason() -> None:
     odd = at(b"/home/ann/src/caf\xe9", project(9))
     office = Office(project(1), odd)
-    listing = await office.ask(ProjectsQuery(CWD, select=Selection.WAITING))
+    listing = await office.ask(ProjectsQuery(CWD, select=Selection.PENDING))
     assert names(listing["items"]) == ["p1"]
     (unpublishable,) = listing["unpublishable"]
     assert (unpublishable["path"], unpublishable["path_b64"]) == (None, "L2hvbWUvYW5uL3NyYy9jYWbp")
     assert unpublishable["note"] == "can never be published: its path is not UTF-8"
     assert (await office.ask(StatusQuery()))["counts"]["unpublishable"] == 1
-    decided = await office.ask(DecideRequest(DecisionVerb.APPROVE, CWD, select=Selection.WAITING))
+    decided = await office.ask(DecideRequest(DecisionVerb.APPROVE, CWD, select=Selection.PENDING))
     assert names(decided["items"]) == ["p1"]
     assert any("its path is not UTF-8" in warning for warning in decided["warnings"])
 

@@ -39,7 +39,7 @@ async def test_an_approve_rule_publishes_what_it_covers_and_what_comes_later() -
     ]
     assert (ruled["is_new"], ruled["revision"]) == (True, office.world.ledger.revision)
     await office.world.ledger.observe([sight(4)])
-    office.world.disk.folders[path(4)] = project(4).sighting.identity  # type: ignore[assignment]
+    office.world.disk.folders[path(4)] = project(4).observed.identity  # type: ignore[assignment]
     assert await office.world.told() == {path(1), path(4)}
 
 
@@ -49,7 +49,7 @@ async def test_what_a_deny_rule_covers_is_withdrawn_and_never_waits() -> None:
     assert {item["verdict"] for item in ruled["items"]} == {"denied"}
     await office.world.ledger.observe([sight(3)])
     catalog = office.world.ledger.catalog
-    assert not [p for p in catalog.projects.values() if catalog.is_waiting(p)]
+    assert not [p for p in catalog.projects.values() if catalog.is_pending(p)]
     assert await office.world.told() == set()
 
 

@@ -519,7 +519,7 @@ def _a_worktree_that_a_parent_was_added_in(village: Village) -> Path:
     real = _granted(village)
     places = village.catalog.places
     inside = (*places.parents, raw(real / "sub"))
-    village.catalog = village.catalog.in_places(places._replace(parents=inside))
+    village.catalog = village.catalog.with_places(places._replace(parents=inside))
     return real
 
 

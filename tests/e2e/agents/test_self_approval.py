@@ -28,8 +28,8 @@ CHALLENGE = " to go on: "
 
 def ways_for(program: AgentProgram, sizes: Sizes) -> Sequence[Way]:
     """Return the ways that `program` takes in this run."""
-    takes_all = isinstance(program, ClaudeCode) or sizes.size is Size.SOAK
-    return [way for way in WAYS if takes_all or way.name in FOUR]
+    is_full = isinstance(program, ClaudeCode) or sizes.size is Size.SOAK
+    return [way for way in WAYS if is_full or way.name in FOUR]
 
 
 def outcomes(

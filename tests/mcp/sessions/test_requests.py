@@ -94,7 +94,7 @@ class Clients:
     def is_waiting(self, where: bytes) -> bool:
         catalog = self.world.ledger.catalog
         known = catalog.projects.get(where)
-        return known is not None and catalog.is_waiting(known)
+        return known is not None and catalog.is_pending(known)
 
 
 @asynccontextmanager
@@ -219,7 +219,7 @@ async def test_a_wish_never_brings_about_what_a_rule_would_approve() -> None:
 async def test_a_wish_never_brings_about_what_a_main_checkout_would_approve() -> None:
     async with served(Clients(approved(1))) as clients:
         clients.main_checkouts[OTHER] = path(1)
-        young = worktree(2, main=1).sighting.identity
+        young = worktree(2, main=1).observed.identity
         assert young is not None
         clients.world.disk.folders[OTHER] = young
         await clients.ask(OTHER)

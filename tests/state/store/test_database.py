@@ -26,7 +26,7 @@ from rootsd.state.store.database import (
     transaction,
     translate_errors,
 )
-from rootsd.state.store.rows import read_events, read_head, write_events, write_sighting
+from rootsd.state.store.rows import read_events, read_head, write_events, write_observed
 from rootsd.state.store.schema import migrate
 from support.decisions import NOON, approved, decide, project
 
@@ -83,7 +83,7 @@ def test_a_second_program_is_told_that_the_database_is_in_use(
     db: Database, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(database, "BUSY_SECONDS", 0.01)
-    write_sighting(db, b"/p", "r1", project(1).sighting)
+    write_observed(db, b"/p", "r1", project(1).observed)
     with pytest.raises(Busy, match="another program has"), translate_errors(file):
         connect(file)
 

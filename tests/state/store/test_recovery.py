@@ -25,7 +25,7 @@ from rootsd.state.store.recovery import (
     file_timestamp,
     rebuild,
 )
-from rootsd.state.store.rows import read_events, read_sightings
+from rootsd.state.store.rows import read_events, read_observed
 from support.decisions import NOON, after, approved, decide, denied, forget, project
 from support.stores import database_of
 
@@ -77,7 +77,7 @@ def test_a_whole_database_gives_its_fold(file: Path) -> None:
     with closing(connect_frozen(file)) as db:
         state = check(db)
     assert state.head == events[-1].head
-    assert {event.seq for event in state.standing.values()} == {3, 4, 5, 6}
+    assert {event.seq for event in state.latest.values()} == {3, 4, 5, 6}
 
 
 def test_an_altered_event_is_found(file: Path) -> None:
@@ -156,7 +156,7 @@ def test_a_rebuild_keeps_the_chain_up_to_the_damage_and_the_damaged_file(file: P
     assert salvage.damaged == damaged_files(file)[0]
     assert salvage.damaged.read_bytes() == broken
     with closing(connect_frozen(file)) as db:
-        assert {path for path, _, _ in read_sightings(db)} == {
+        assert {path for path, _, _ in read_observed(db)} == {
             project(number).path for number in range(4)
         }
 
@@ -203,7 +203,7 @@ def test_of_a_file_that_is_no_database_the_backup_is_all(
     backup = database_of(tmp_path / "backup.db", events, sightings=2)
     assert rebuild(file, [backup], NOON).head == events[-1].head
     with closing(connect_frozen(file)) as db:
-        assert len(list(read_sightings(db))) == 2
+        assert len(list(read_observed(db))) == 2
 
 
 def test_with_nothing_left_an_empty_database_is_made(file: Path) -> None:

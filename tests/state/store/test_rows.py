@@ -15,15 +15,15 @@ from rootsd.core.history import CHAIN_START, HistoryEvent, events_for
 from rootsd.core.model import Verdict
 from rootsd.state.store.database import Database, connect, transaction
 from rootsd.state.store.rows import (
-    drop_sighting,
+    drop_observed,
     read_events,
     read_fold,
     read_head,
     read_next_rule,
+    read_observed,
     read_records,
-    read_sightings,
     write_events,
-    write_sighting,
+    write_observed,
 )
 from rootsd.state.store.schema import migrate
 from support.decisions import (
@@ -92,11 +92,11 @@ def test_events_can_be_neither_changed_nor_deleted(db: Database, statement: str)
 def test_sightings_are_written_replaced_and_dropped(db: Database) -> None:
     first, second = project(1), project(2)
     for one in (first, second):
-        write_sighting(db, one.path, one.id, one.sighting)
-    seen_again = replace(first.sighting, identity=None)
-    write_sighting(db, first.path, "r1b", seen_again)
-    drop_sighting(db, second.path)
-    assert list(read_sightings(db)) == [(first.path, "r1b", seen_again)]
+        write_observed(db, one.path, one.id, one.observed)
+    seen_again = replace(first.observed, identity=None)
+    write_observed(db, first.path, "r1b", seen_again)
+    drop_observed(db, second.path)
+    assert list(read_observed(db)) == [(first.path, "r1b", seen_again)]
 
 
 @pytest.mark.parametrize(
@@ -110,9 +110,9 @@ def test_sightings_are_written_replaced_and_dropped(db: Database) -> None:
 )
 def test_a_damaged_sighting_is_left_out_and_the_others_stay(db: Database, damage: str) -> None:
     for one in (project(1), project(2)):
-        write_sighting(db, one.path, one.id, one.sighting)
+        write_observed(db, one.path, one.id, one.observed)
     db.execute(f"UPDATE sighting SET {damage} WHERE path = ?", (project(1).path,))  # noqa: S608
-    assert list(read_sightings(db)) == [(project(2).path, "r2", project(2).sighting)]
+    assert list(read_observed(db)) == [(project(2).path, "r2", project(2).observed)]
 
 
 @pytest.mark.parametrize(

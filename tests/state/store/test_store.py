@@ -121,7 +121,7 @@ def test_names_are_remembered_after_they_were_given_up(folder: Path) -> None:
 def test_an_observation_leaves_no_event_and_does_not_touch_the_anchor(folder: Path) -> None:
     append(folder, decide(approved(1)))
     anchored = (folder / "head").read_bytes()
-    seen = replace(approved(1), sighting=replace(approved(1).sighting, absent_since=after(9)))
+    seen = replace(approved(1), observed=replace(approved(1).observed, absent_since=after(9)))
     with opened(folder) as store:
         assert store.append([see(project(2)), see(seen, approved(1))], after(9)) is None
         assert store.append([], after(9)) is None
@@ -164,8 +164,8 @@ def test_a_ruling_without_a_sighting_shows_the_project_missing(folder: Path) -> 
     edit(folder, "DELETE FROM sighting")
     projects = by_path(load(folder))
     lost = ObservedState(ProjectKind.GIT, None, NOON, Presence.MISSING)
-    assert projects[approved(1).path] == replace(approved(1), sighting=lost)
-    assert projects[uri.path].sighting.presence is Presence.PRESENT
+    assert projects[approved(1).path] == replace(approved(1), observed=lost)
+    assert projects[uri.path].observed.presence is Presence.PRESENT
 
 
 def test_a_store_is_used_from_any_thread(folder: Path) -> None:

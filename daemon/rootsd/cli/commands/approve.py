@@ -48,7 +48,7 @@ class Duration(click.ParamType[int]):
         return seconds
 
 
-_complete_pending = completion.projects(Selection.WAITING)
+_complete_pending = completion.projects(Selection.PENDING)
 
 
 @click.command(
@@ -143,7 +143,7 @@ def command(  # noqa: PLR0913 - one for each flag
         )
     if name is not None and (sweeping or len(refs) != 1):
         raise click.UsageError("--as goes with exactly one project")
-    select = Selection.LAPSED if lapsed else Selection.WAITING if sweeping else Selection.NAMED
+    select = Selection.LAPSED if lapsed else Selection.PENDING if sweeping else Selection.NAMED
     order = DecideRequest(
         DecisionVerb.APPROVE,
         cwd=invocation.cwd,

@@ -35,7 +35,7 @@ def command(invocation: Invocation, *, count: bool, exit_code: bool) -> int:
 
     Nothing of it is published, and nothing waits for it.
     """
-    listing = invocation.call(ProjectsQuery(cwd=invocation.cwd, select=Selection.WAITING))
+    listing = invocation.call(ProjectsQuery(cwd=invocation.cwd, select=Selection.PENDING))
     items, output = listing["items"], invocation.output
     unpublishable = listing.get("unpublishable", [])  # an older daemon does not tell
     extra = {"unpublishable": unpublishable}

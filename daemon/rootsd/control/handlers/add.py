@@ -76,7 +76,7 @@ class AddHandlers:
         )
 
     async def proposed(self, request: AddRequest) -> bytes:
-        """The path of the project, once it is in the catalogue. Raises as `add` does."""
+        """The path of the project, once it is in the catalog. Raises as `add` does."""
         if looks_like_uri(request.what):
             seen = _sighted_uri(request.what)
             await self.ledger.observe([seen])

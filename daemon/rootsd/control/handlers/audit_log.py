@@ -248,7 +248,7 @@ class UndoHandlers:
         if step.event.subject == FOCUS_SUBJECT:
             tag = before.tag if isinstance(before, FocusRecord) else None
             note = FocusChange(tag, actor, ChangeVerb.UNDONE)
-            await self.ledger.refocus(note, lambda focus: focus.changed(tag))
+            await self.ledger.refocus(note, lambda focus: focus.for_new_sessions(tag))
         else:
             guard = before if isinstance(before, Guard) else Guard.AGENTS
             await self.gate.set_guard(guard, actor, ChangeVerb.UNDONE)

@@ -122,12 +122,12 @@ class DaemonHandlers:
     async def status(self, query: StatusQuery) -> StatusResult:
         """How all stands."""
         catalog = self.ledger.catalog
-        counts = Counter(j.verdict.value for j in catalog.judgements.values())
-        waiting = sum(1 for p in catalog.projects.values() if catalog.is_waiting(p))
+        counts = Counter(j.verdict.value for j in catalog.judgments.values())
+        waiting = sum(1 for p in catalog.projects.values() if catalog.is_pending(p))
         unpublishable = sum(1 for p in catalog.projects.values() if catalog.is_unpublishable(p))
         lapsed = sum(1 for p in catalog.projects.values() if p.ruling.is_lapsed)
         lapsed_rules = sum(1 for rule in catalog.rules if rule.verdict is Verdict.PENDING)
-        incomplete = sum(1 for p in catalog.projects.values() if p.sighting.incomplete)
+        incomplete = sum(1 for p in catalog.projects.values() if p.observed.incomplete)
         degraded = [*self.host.degraded(is_look=query.is_look), *self.surveyor.degraded()]
         if self.ledger.unsaved:
             degraded.append(

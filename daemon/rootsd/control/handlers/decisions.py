@@ -156,7 +156,7 @@ class DecisionHandlers:
     """Carries out `Decide` requests.
 
     `requests` knows which sessions ask for folders, and `origins_of` reads where projects come
-    from. `follow` has the worktrees of repositories in the catalogue, as they are now.
+    from. `follow` has the worktrees of repositories in the catalog, as they are now.
     `executed_in` finds files that agents execute.
     """
 
@@ -324,8 +324,8 @@ class DecisionHandlers:
         dropped = (p for p in chosen.projects if p.path not in after.projects)
         withheld = [
             f"{safe_label(after.name_of(p))} is withheld: it holds a denied project"
-            for p in after.over(changed)
-            if after.judgements[p.path].ground is VerdictReason.HOLDS_DENIED
+            for p in after.containing(changed)
+            if after.judgments[p.path].reason is VerdictReason.HOLDS_DENIED
         ]
         decided = DecideResult(
             revision=self.ledger.revision,
@@ -362,7 +362,7 @@ def _check_request(request: DecideRequest, catalog: Catalog) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _ApprovalContext:
-    """What is known of one project beside the catalogue: its origin, the session that an approval
+    """What is known of one project beside the catalog: its origin, the session that an approval
     of it is about, and its worktrees that the person confirmed."""
 
     origin: str | None
@@ -381,7 +381,7 @@ def _verdict_order(
         case DecisionVerb.APPROVE:
             approval = Approve(
                 path=project.path,
-                identity=project.sighting.identity,
+                identity=project.observed.identity,
                 actor=actor,
                 name=request.name,
                 tags=request.tags,
@@ -414,8 +414,8 @@ def _confirmed_worktrees(
     for id_, mark in zip(request.worktrees, request.worktrees_shown, strict=True):
         path = catalog.ids.get(id_)
         project = catalog.projects[path] if path is not None else None
-        identity = project.sighting.identity if project is not None else None
-        main = project.sighting.main_checkout if project is not None else None
+        identity = project.observed.identity if project is not None else None
+        main = project.observed.main_checkout if project is not None else None
         if (
             path is None
             or main is None
@@ -466,7 +466,7 @@ def _is_unchanged(catalog: Catalog, order: VerdictOrder) -> bool:
         case Approve():
             return (
                 # An approval that something stands against is asked for again, to hear what.
-                catalog.judgements[order.path].ground is VerdictReason.APPROVED
+                catalog.judgments[order.path].reason is VerdictReason.APPROVED
                 and ruling.decision is not None
                 and ruling.decision.access is order.access
                 and ruling.decision.expires == order.expires
@@ -480,5 +480,5 @@ def _is_unchanged(catalog: Catalog, order: VerdictOrder) -> bool:
         case Deny():
             return ruling.decision is not None and ruling.decision.verdict is Verdict.DENIED
         case Forget():
-            is_uri = catalog.projects[order.path].sighting.kind is ProjectKind.URI
+            is_uri = catalog.projects[order.path].observed.kind is ProjectKind.URI
             return ruling == UNDECIDED and not is_uri  # which to forget is to drop

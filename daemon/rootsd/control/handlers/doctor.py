@@ -59,7 +59,7 @@ class DoctorHandlers:
         if self.ledger.unsaved:
             count = self.ledger.unsaved
             yield error("store", f"the disk refuses {count} changes", "df -h, then rootsd status")
-        seen = (p.sighting.first_seen for p in self.ledger.catalog.projects.values())
+        seen = (p.observed.first_seen for p in self.ledger.catalog.projects.values())
         yield doctor_checks.check_clock(self.now(), max(seen, default=None))
         yield doctor_checks.check_watch_limit(
             self.surveyor.watches(), read_inotify_limit(InotifyLimit.WATCHES)

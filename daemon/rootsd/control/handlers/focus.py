@@ -48,9 +48,9 @@ class FocusHandlers:
 
             def change(focus: Focus) -> Focus:
                 return (
-                    focus.changed(tag)
+                    focus.for_new_sessions(tag)
                     if request.reach is FocusTarget.LATER
-                    else focus.swept_to(tag)
+                    else focus.for_all_sessions(tag)
                 )
 
             await self.ledger.refocus(FocusChange(tag, actor), change)

@@ -56,8 +56,8 @@ class PathStatusHandlers:
                 access=root.access.value,
             )
         catalog = self.ledger.catalog
-        project = catalog.holding(path)
-        verdict = catalog.judgements[project.path].verdict if project else None
+        project = catalog.project_containing(path)
+        verdict = catalog.judgments[project.path].verdict if project else None
         if verdict is Verdict.APPROVED:
             # Approved and yet not published: out of reach, so there is nothing to rely on.
             verdict = Verdict.PENDING
@@ -69,7 +69,7 @@ class PathStatusHandlers:
         path = await self._canonical(query.path)
         revision = (await self.ledger.current()).revision
         catalog = self.ledger.catalog
-        project = catalog.holding(path)
+        project = catalog.project_containing(path)
         known = [] if project is None else [project]
         return WhyResult(
             revision=revision,
@@ -96,11 +96,11 @@ class PathStatusHandlers:
 
 def _reasons(project: Project, catalog: Catalog) -> list[ReasonItem]:
     spoken = {
-        voice.ground: voice for voice in judgments_by_precedence(project, catalog.surroundings)
+        voice.reason: voice for voice in judgments_by_precedence(project, catalog.decision_context)
     }
-    deciding = catalog.judgements[project.path].ground
+    deciding = catalog.judgments[project.path].reason
     # A rule grants nothing to a denied project, and a person asks why it does not.
-    rule = approving_rule(project, catalog.surroundings)
+    rule = approving_rule(project, catalog.decision_context)
     if rule is not None and catalog.is_denied(project):
         outweighed = Judgment(Verdict.APPROVED, VerdictReason.APPROVE_RULE, rule.number)
         spoken.setdefault(VerdictReason.APPROVE_RULE, outweighed)
@@ -124,12 +124,12 @@ def _reason_source(voice: Judgment, project: Project, catalog: Catalog) -> str |
             rule = next(rule for rule in catalog.rules if rule.number == number)
             return f"{number}: {text_of(rule.pattern)}"
         case None:
-            return text_of(project.path) if voice.ground in _PERSON_REASONS else None
+            return text_of(project.path) if voice.reason in _PERSON_REASONS else None
 
 
 def _obstacles(project: Project, catalog: Catalog) -> list[str]:
     """Return what keeps a project from clients besides its verdict, a sentence each."""
-    seen = project.sighting
+    seen = project.observed
     obstacles = []
     if seen.presence is not Presence.PRESENT:
         obstacles.append(f"it is {seen.presence.value}")

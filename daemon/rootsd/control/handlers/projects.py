@@ -76,14 +76,14 @@ class ProjectHandlers:
             if _matches_query(catalog, project, query)
             and (under is None or contains(under, project.path))
         ]
-        back = [p for p in chosen if catalog.is_waiting(p) and catalog.may_come_back(p)]
+        back = [p for p in chosen if catalog.is_pending(p) and catalog.may_match_origin(p)]
         origins = await self.origins_of(back)
         listing = ProjectListing(
             revision=revision,
             items=project_items(catalog, chosen, self.parents(), self.note_on, origins),
             warnings=[],
         )
-        if query.select is Selection.WAITING:
+        if query.select is Selection.PENDING:
             unpublishable = [
                 project for project in candidates if catalog.is_unpublishable(project)
             ]
@@ -98,14 +98,14 @@ class ProjectHandlers:
             while not fresh:
                 catalog = await self.ledger.another(catalog)
                 fresh = self._waiting(known)
-        listing = await self.listing(ProjectsQuery("/", select=Selection.WAITING))
+        listing = await self.listing(ProjectsQuery("/", select=Selection.PENDING))
         listing["items"] = [item for item in listing["items"] if item["id"] not in known]
         return listing
 
     def _waiting(self, known: frozenset[str]) -> bool:
         catalog = self.ledger.catalog
         projects = catalog.projects.values()
-        return any(p.id not in known and catalog.is_waiting(p) for p in projects)
+        return any(p.id not in known and catalog.is_pending(p) for p in projects)
 
     async def show(self, query: ShowQuery) -> ProjectListing:
         """The same with what is to be seen of each."""
@@ -121,17 +121,17 @@ class ProjectHandlers:
             if trees := self._worktrees(project):
                 item["worktrees"] = trees
             # As it was known before the facts were read: what took its place since is refused.
-            item["identity"] = identity_fingerprint(project.sighting.identity)
+            item["identity"] = identity_fingerprint(project.observed.identity)
             cast("dict[str, Any]", item).update(facts)
         return ProjectListing(revision=revision, items=items, warnings=[])
 
     def _worktrees(self, project: Project) -> list[WorktreeItem]:
         """Return what an approval of the project would mean for its worktrees."""
         catalog = self.ledger.catalog
-        if not catalog.linked.get(project.path):
+        if not catalog.worktrees.get(project.path):
             return []
-        if catalog.since(project) is None:
-            approval = Approve(project.path, project.sighting.identity, _DRY_RUN_ACTOR)
+        if catalog.approved_since(project) is None:
+            approval = Approve(project.path, project.observed.identity, _DRY_RUN_ACTOR)
             try:
                 catalog = self.ledger.rehearse([approval]).catalog
             except OrderRefused:
@@ -145,6 +145,6 @@ class ProjectHandlers:
 def _matches_query(catalog: Catalog, project: Project, query: ProjectsQuery) -> bool:
     return (
         is_selected(catalog, project, query.select)
-        and (query.verdict is None or catalog.judgements[project.path].verdict is query.verdict)
+        and (query.verdict is None or catalog.judgments[project.path].verdict is query.verdict)
         and (query.tag is None or query.tag in project.ruling.tags)
     )

@@ -50,13 +50,13 @@ class DiscoveryControl(Protocol):
         """Scan now, and return when the catalog holds every project that the scan found."""
 
     async def propose(self, path: bytes) -> None:
-        """Look at one folder and take it into the catalogue. Raises RootsdError."""
+        """Look at one folder and take it into the catalog. Raises RootsdError."""
 
     async def foresee(self, path: bytes) -> ProjectObserved:
         """What `propose` would see; nothing is taken in. Raises as `propose` does."""
 
     async def follow(self, mains: Sequence[bytes]) -> None:
-        """Have the worktrees of these repositories in the catalogue, as they are now."""
+        """Have the worktrees of these repositories in the catalog, as they are now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ class ScanHandlers:
 
 @dataclass(frozen=True, slots=True)
 class _CatalogDiff:
-    """What a scan of `parent` made of a catalogue; each project is in one list at most."""
+    """What a scan of `parent` made of a catalog; each project is in one list at most."""
 
     before: Catalog
     after: Catalog
@@ -136,4 +136,4 @@ class _CatalogDiff:
 
 
 def _is_missing(project: Project) -> bool:
-    return project.sighting.presence is Presence.MISSING
+    return project.observed.presence is Presence.MISSING

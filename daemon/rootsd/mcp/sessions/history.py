@@ -370,7 +370,7 @@ class _HistoryReader:
 
     def _take_given(self, record: _SessionRecord, at: datetime, revision: int) -> None:
         has_bound = any(root.session is not None for root in self._roots.values())
-        if record.scope.takes_all and not record.has_refocused and not has_bound:
+        if record.scope.is_full and not record.has_refocused and not has_bound:
             change, count = self._change_since(record), len(self._roots)
         else:
             change, count = self._change_in_scope(record)

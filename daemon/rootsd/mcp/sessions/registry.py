@@ -148,7 +148,7 @@ class SessionRegistry:
 def scope_words(scope: Scope) -> list[str]:
     """A scope in the words that ask for it; none for one that takes nothing away."""
     words = [*sorted(scope.names), *(f"tag:{tag}" for tag in sorted(scope.tags))]
-    if scope.takes_by_folder:
+    if scope.narrows_by_folder:
         path = scope.start.anchor or scope.folder or b""
         word = "workspace" if scope.extent is ScopeExtent.WORKSPACE else "cwd"
         words.append(f"{word}:{text_of(path)}")

@@ -87,7 +87,7 @@ def _ignore_request(wish: RootRequest) -> None:
 class RootRequestQueue:
     """Takes wishes in, and proposes what may be proposed.
 
-    `look` says what lies at a path and takes nothing into the catalogue; `propose` does, and
+    `look` says what lies at a path and takes nothing into the catalog; `propose` does, and
     raises RootsdError where nothing can be seen. `clock` gives seconds that never go back.
     `heard` is told of each wish that comes to wait for the person, by whoever puts itself there.
     `sessions` knows which sessions still run.
@@ -234,4 +234,4 @@ def _is_denied_by_person(path: bytes, catalog: Catalog) -> bool:
 
 def _is_pending(path: bytes, catalog: Catalog) -> bool:
     project = catalog.projects.get(path)
-    return project is not None and catalog.is_waiting(project)
+    return project is not None and catalog.is_pending(project)

@@ -55,9 +55,9 @@ from rootsd.state.store.rows import (
     read_fold,
     read_head,
     read_head_at,
-    read_sightings,
+    read_observed,
     write_events,
-    write_sighting,
+    write_observed,
 )
 from rootsd.state.store.schema import APPLICATION_ID, BINDING_SINCE, layout, layout_of, migrate
 from rootsd.system.private_files import (
@@ -155,7 +155,7 @@ class SalvageSources:
         rows: list[tuple[bytes, str, ObservedState]] = []
         for file, db in self._databases.items():
             with self._reading(file):
-                rows.extend(read_sightings(db))
+                rows.extend(read_observed(db))
             if rows:
                 break
         return rows
@@ -245,7 +245,7 @@ def check(db: Database) -> HistoryState:
     try:
         state = fold(verify_chain(read_events(db)))
         standing: dict[tuple[str, bytes], tuple[int, str | None]] = {}
-        for subject, event in state.standing.items():
+        for subject, event in state.latest.items():
             event.outcome()
             standing[subject.kind.value, subject.key] = (event.seq, event.body)
         if read_fold(db) != standing:
@@ -340,7 +340,7 @@ def _fill(
     with transaction(db):
         write_events(db, sources.events())
         for row in sources.sightings():
-            write_sighting(db, *row)
+            write_observed(db, *row)
         if key is not None:
             write_binding(db, DatabaseBinding(key, file))
     return check(db).head

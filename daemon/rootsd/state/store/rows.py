@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from rootsd.core.changes import ChangeVerb
-from rootsd.core.encoding import BadRecord, decode_sighting, encode_sighting
+from rootsd.core.encoding import BadRecord, decode_observed, encode_observed
 from rootsd.core.history import (
     CHAIN_START,
     ChainHead,
@@ -112,23 +112,23 @@ def read_next_rule(db: Database) -> int:
     return 1 + max(numbers, default=0)
 
 
-def read_sightings(db: Database) -> Iterator[tuple[bytes, str, ObservedState]]:
+def read_observed(db: Database) -> Iterator[tuple[bytes, str, ObservedState]]:
     """Path, project id and sighting of every row that is as it was written. A damaged row is left
     out: nothing rests on it, and the next scan writes it anew."""
     # As blobs: to make text of a damaged row would fail, and with it the rows after it.
     query = "SELECT path, CAST(id AS BLOB), CAST(body AS BLOB), digest FROM sighting"
     for path, project_id, body, digest in db.execute(query):
         try:
-            if _sighting_digest(path, project_id, body) == digest:
-                yield path, project_id.decode(), decode_sighting(body.decode())
+            if _observed_digest(path, project_id, body) == digest:
+                yield path, project_id.decode(), decode_observed(body.decode())
         except (BadRecord, TypeError):
             continue
 
 
-def write_sighting(db: Database, path: bytes, project_id: str, sighting: ObservedState) -> None:
+def write_observed(db: Database, path: bytes, project_id: str, observed: ObservedState) -> None:
     """Keep what was last seen at `path`."""
-    body = encode_sighting(sighting)
-    digest = _sighting_digest(path, project_id.encode(), body.encode())
+    body = encode_observed(observed)
+    digest = _observed_digest(path, project_id.encode(), body.encode())
     db.execute(
         "INSERT INTO sighting(path, id, body, digest) VALUES(?,?,?,?) ON CONFLICT(path)"
         " DO UPDATE SET id = excluded.id, body = excluded.body, digest = excluded.digest",
@@ -136,12 +136,12 @@ def write_sighting(db: Database, path: bytes, project_id: str, sighting: Observe
     )
 
 
-def drop_sighting(db: Database, path: bytes) -> None:
+def drop_observed(db: Database, path: bytes) -> None:
     """Keep nothing about `path`."""
     db.execute("DELETE FROM sighting WHERE path = ?", (path,))
 
 
-def _sighting_digest(path: bytes, project_id: bytes, body: bytes) -> bytes:
+def _observed_digest(path: bytes, project_id: bytes, body: bytes) -> bytes:
     return hashlib.sha256(b"\0".join((path, project_id, body))).digest()
 
 

@@ -26,15 +26,15 @@ from rootsd.state.store.database import (
 from rootsd.state.store.nocow import write_in_place
 from rootsd.state.store.opening import DATABASE_NAME, OpenedDatabase, open_database
 from rootsd.state.store.rows import (
-    drop_sighting,
+    drop_observed,
     read_events,
     read_head,
     read_names,
     read_next_rule,
+    read_observed,
     read_records,
-    read_sightings,
     write_events,
-    write_sighting,
+    write_observed,
 )
 from rootsd.state.store.schema import fill_reserve
 from rootsd.system.private_files import display_path, ensure_private_folder
@@ -102,8 +102,8 @@ class Store:
         guard: Guard | None = None
         focus: str | None = None
         with translate_errors(self._file):
-            for path, project_id, sighting in read_sightings(self._db):
-                projects[path] = Project(path, project_id, sighting)
+            for path, project_id, observed in read_observed(self._db):
+                projects[path] = Project(path, project_id, observed)
             for event in read_records(self._db):
                 match event.outcome():
                     case Rule() as rule:
@@ -115,8 +115,8 @@ class Store:
                     case ProjectRecord() as ruled:
                         path = event.subject.key
                         known = projects.get(path)
-                        sighting = known.sighting if known else _unseen(ruled, event.at)
-                        projects[path] = Project(path, ruled.id, sighting, ruled.ruling)
+                        observed = known.observed if known else _unseen(ruled, event.at)
+                        projects[path] = Project(path, ruled.id, observed, ruled.ruling)
                     case None:
                         raise StoreDamaged(f"event {event.seq} has a record and no outcome")
             next_rule = read_next_rule(self._db)
@@ -152,7 +152,7 @@ class Store:
                 write_events(self._db, events)
                 head = events[-1].head if events else head
                 if isinstance(change, ProjectChange):
-                    self._keep_sighting(change)
+                    self._save_observed(change)
         if head == before:
             return None
         self._anchors.write(head)
@@ -221,12 +221,12 @@ class Store:
         with suppress(StoreUnusable, StoreDamaged):
             self._has_room = self._has_room and fill_reserve(self._db, self._file)
 
-    def _keep_sighting(self, change: ProjectChange) -> None:
+    def _save_observed(self, change: ProjectChange) -> None:
         before, after = change.before, change.after
         if after is None:
-            drop_sighting(self._db, change.path)
-        elif before is None or (before.id, before.sighting) != (after.id, after.sighting):
-            write_sighting(self._db, change.path, after.id, after.sighting)
+            drop_observed(self._db, change.path)
+        elif before is None or (before.id, before.observed) != (after.id, after.observed):
+            write_observed(self._db, change.path, after.id, after.observed)
 
 
 def _unseen(ruled: ProjectRecord, decided: datetime) -> ObservedState:
