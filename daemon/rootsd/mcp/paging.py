@@ -12,7 +12,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mcp.shared.exceptions import MCPError
+from mcp import MCPError
 
 from rootsd.core.model import PublishedRoot
 from rootsd.wire.jsonrpc import INVALID_PARAMS

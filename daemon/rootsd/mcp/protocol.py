@@ -13,8 +13,8 @@ from dataclasses import replace
 
 import anyio
 from anyio.abc import TaskGroup
-from mcp.server.lowlevel import Server
-from mcp.shared.exceptions import MCPError
+from mcp import MCPError
+from mcp.server import Server
 
 from rootsd import __version__
 from rootsd.core.labels import safe_label

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from mcp.shared.exceptions import MCPError
+from mcp import MCPError
 from mcp_types import (
     Annotations,
     CompleteRequestParams,

@@ -25,13 +25,13 @@ from typing import Any
 
 import anyio
 from anyio.abc import TaskGroup
-from mcp.server.caching import CacheableMethod, CacheHint
+from mcp import MCPError
+from mcp.server import CacheHint, InitializationOptions, NotificationOptions, Server
+from mcp.server.caching import CacheableMethod
 from mcp.server.connection import Connection
-from mcp.server.lowlevel import NotificationOptions, Server
-from mcp.server.models import InitializationOptions
 from mcp.server.runner import ServerRunner
 from mcp.shared.dispatcher import CallOptions, DispatchContext, OnRequest
-from mcp.shared.exceptions import MCPError, NoBackChannelError
+from mcp.shared.exceptions import NoBackChannelError
 from mcp.shared.inbound import InboundLadderRejection, classify_inbound_request
 from mcp.shared.jsonrpc_dispatcher import (
     handler_exception_to_error_data,

@@ -19,9 +19,8 @@ from functools import lru_cache
 from typing import Any
 
 import anyio
-from mcp.server.context import ServerRequestContext
-from mcp.shared.exceptions import MCPError
-from mcp.shared.subscriptions import SUBSCRIPTION_ID_META_KEY
+from mcp import MCPError
+from mcp.server import ServerRequestContext
 from mcp_types import (
     SubscriptionFilter,
     SubscriptionsAcknowledgedNotification,
@@ -34,6 +33,9 @@ from rootsd.mcp.diff import PublishedDiff
 from rootsd.wire.jsonrpc import INTERNAL_ERROR, Notification, encode
 
 _MAX_STREAMS = 16
+
+# MCP 2026-07-28, "Subscriptions": each notification on a stream carries the id of its request.
+_SUBSCRIPTION_ID_KEY = "io.modelcontextprotocol/subscriptionId"
 
 _UPDATED = "notifications/resources/updated"
 _LIST_CHANGED = "notifications/resources/list_changed"
@@ -102,7 +104,7 @@ class _ListenStream:
     """One `subscriptions/listen`; `begun` is set when it is acknowledged, or will never be."""
 
     def __init__(self, ctx: ServerRequestContext[Any, Any], wanted: SubscriptionFilter) -> None:
-        self.meta: dict[str, Any] = {SUBSCRIPTION_ID_META_KEY: ctx.request_id}
+        self.meta: dict[str, Any] = {_SUBSCRIPTION_ID_KEY: ctx.request_id}
         self.begun = anyio.Event()
         self.closed = anyio.Event()
         self._ctx = ctx

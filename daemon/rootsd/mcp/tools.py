@@ -34,7 +34,7 @@ from re import compile as compiled
 from typing import Any, Protocol
 
 import anyio
-from mcp.shared.exceptions import MCPError
+from mcp import MCPError
 from mcp_types import (
     CallToolRequestParams,
     CallToolResult,

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
-from mcp.server.context import ServerRequestContext
-from mcp.shared.exceptions import MCPError
+from mcp import MCPError
+from mcp.server import ServerRequestContext
 
 from rootsd.core import scope as scopes
 from rootsd.core.errors import RootsdError

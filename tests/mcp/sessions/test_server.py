@@ -27,8 +27,8 @@ async def test_two_versions_are_never_mixed(
     installed = tmp_path / "__init__.py"
     installed.write_text("")
     monkeypatch.setattr(rootsd, "__file__", str(installed))
-    loaded = list[str]()
-    monkeypatch.setattr(module, "load_lean", loaded.append)
+    loaded = list[bool]()
+    monkeypatch.setattr(module, "_import_serve_session", lambda: loaded.append(True))
     outdated = list[bool]()
     reception = SessionServer(
         None,  # type: ignore[arg-type]  # nothing is opened

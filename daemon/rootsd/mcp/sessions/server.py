@@ -9,15 +9,14 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Awaitable, Callable
+from enum import StrEnum
 from functools import partial
-from types import ModuleType
 
 from anyio import to_thread
 from anyio.abc import SocketStream
 
 import rootsd
 from rootsd.core.throttle import TokenBuckets
-from rootsd.mcp.sdk import load_lean
 from rootsd.mcp.sessions.registry import SessionRegistry
 from rootsd.mcp.sessions.source import LedgerRootsSource
 from rootsd.mcp.sessions.tracker import SessionTracker
@@ -29,6 +28,9 @@ from rootsd.system.ipc.unix_socket import Peer
 from rootsd.system.memory import freeze_loaded_objects
 
 log = logging.getLogger(__name__)
+
+ServeSession = Callable[..., Awaitable[StrEnum]]
+"""`serve_session` of rootsd.mcp.connection, which is imported for the first connection only."""
 
 
 class SessionServer:
@@ -51,14 +53,14 @@ class SessionServer:
         self._connected = connected
         self._outdated = outdated
         self._installed = _installation()
-        self._publishing: ModuleType | None = None
+        self._serve_session: ServeSession | None = None
         self._requests = TokenBuckets(requests_per_process)
         self._turns = FairScheduler()
 
     async def serve(self, stream: SocketStream, peer: Peer, heard: MarkActive) -> None:
         """Serve one connection to its end."""
-        publishing = self._publishing or await self._load()
-        if publishing is None:
+        serve_session = self._serve_session or await self._load()
+        if serve_session is None:
             await stream.aclose()
             return
         turn = partial(self._turns.take, peer.pid)
@@ -67,7 +69,7 @@ class SessionServer:
             await self._connected()
             member = await self._hosts.membership(peer.pid, session.id)
             with self._hosts.connected(member):
-                end = await publishing.serve_session(
+                end = await serve_session(
                     DirectSocketStream(stream),
                     self._supplier,
                     witness=session,
@@ -79,16 +81,23 @@ class SessionServer:
                 )
             session.end = end.value
 
-    async def _load(self) -> ModuleType | None:
+    async def _load(self) -> ServeSession | None:
         if _installation() != self._installed:
             log.critical("another version was installed; stopping, to be started again as that")
             self._outdated()
             return None
-        publishing = await to_thread.run_sync(load_lean, "rootsd.mcp.connection")
-        if self._publishing is None:
-            self._publishing = publishing
+        serve_session = await to_thread.run_sync(_import_serve_session)
+        if self._serve_session is None:
+            self._serve_session = serve_session
             freeze_loaded_objects()
-        return publishing
+        return serve_session
+
+
+def _import_serve_session() -> ServeSession:
+    """Import the MCP SDK with what stands on it. Call this in a thread: it takes half a second."""
+    from rootsd.mcp.connection import serve_session  # noqa: PLC0415 - the SDK takes 40 MB
+
+    return serve_session
 
 
 def _installation() -> tuple[int, int] | None:
