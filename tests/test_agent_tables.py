@@ -1,4 +1,4 @@
-"""What the README and docs/AGENTS.md say about agents agrees with the data of code and tests."""
+"""The tables of agents in docs/SECURITY.md and docs/AGENTS.md match the code and the tests."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ def table(file: Path, heading: str) -> dict[str, list[str]]:
 
 
 def outcome_in(cell: str) -> Outcome:
-    """Return the outcome that a cell of the README's table describes."""
+    """Return the outcome that a cell of that table describes."""
     if cell.startswith("**not refused**"):
         return Outcome.PASSED
     return Outcome.REFUSED if cell.startswith("refused") else Outcome.CHALLENGED
 
 
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.name)
-def test_the_readme_has_the_outcome_of_each_way_that_real_agents_take(way: Way) -> None:
-    said = table(TOP / "README.md", "an agent orders an approval")
+def test_the_table_has_the_outcome_of_each_way_that_real_agents_take(way: Way) -> None:
+    said = table(TOP / "docs" / "SECURITY.md", "an agent orders an approval")
     for row in (way.row, way.alone, way.shared):
         (cell,) = said[row.text]
         assert outcome_in(cell) is row.outcome

@@ -1,4 +1,4 @@
-"""What README and docs say holds: their commands run, their snippets parse, their output fits."""
+"""The README and the docs are true: commands run, snippets parse, and output is as printed."""
 
 from __future__ import annotations
 
@@ -19,6 +19,9 @@ from support.terminal import Shell
 
 TOP = Path(__file__).parent.parent
 README, CLIENTS, SHELL = TOP / "README.md", TOP / "docs" / "CLIENTS.md", TOP / "docs" / "SHELL.md"
+DOCUMENTS = (README, *sorted((TOP / "docs").glob("*.md")), *sorted(TOP.glob("[CS]*.md")))
+# Documents that print commands with what these print.
+GUIDES = (README, TOP / "docs" / "SERVICE.md", TOP / "docs" / "SANDBOX.md")
 # Blocks that the reader cannot type in a home made for them, by their first words, and what stands
 # for them beside the tests below: a CI stage, a real service manager, a real sandbox.
 ELSEWHERE = {
@@ -34,10 +37,15 @@ def first_words(block: Block) -> str:
     return block.commands[0][0]
 
 
+def console_blocks() -> list[Block]:
+    """Return the blocks of commands in all guides."""
+    return [block for guide in GUIDES for block in blocks(guide, "console")]
+
+
 def run_here() -> list[Block]:
     return [
         block
-        for block in blocks(README, "console")
+        for block in console_blocks()
         if not any(first_words(block).startswith(words) for words in ELSEWHERE)
     ]
 
@@ -77,7 +85,7 @@ def git(folder: Path, *words: str) -> None:
 
 
 @pytest.mark.needs("bash")
-def test_every_command_of_the_readme_prints_what_is_said(reader: Reader) -> None:
+def test_every_command_of_the_guides_prints_what_they_say(reader: Reader) -> None:
     run = run_here()
     assert len(run) >= 2
     for block in run:
@@ -87,13 +95,13 @@ def test_every_command_of_the_readme_prints_what_is_said(reader: Reader) -> None
 
 
 def block_of(words: str) -> list[str]:
-    """The commands of the one block of the README that begins so, without their comments."""
-    (block,) = (b for b in blocks(README, "console") if first_words(b).startswith(words))
+    """Return the commands of the one block that begins with `words`, without their comments."""
+    (block,) = (b for b in console_blocks() if first_words(b).startswith(words))
     return [command.partition(" #")[0].strip() for command, _ in block.commands]
 
 
-def test_every_other_command_of_the_readme_is_run_elsewhere() -> None:
-    others = [block for block in blocks(README, "console") if block not in run_here()]
+def test_every_other_command_of_the_guides_is_run_elsewhere() -> None:
+    others = [block for block in console_blocks() if block not in run_here()]
     assert len(others) == len(ELSEWHERE)
     for words, where in ELSEWHERE.items():
         assert block_of(words)
@@ -173,8 +181,14 @@ def _without_code(document: Path) -> str:
     return re.sub(r"^```.*?^```$", "", document.read_text(), flags=re.MULTILINE | re.DOTALL)
 
 
+def test_the_readme_is_short_and_has_no_tables() -> None:
+    text = README.read_text()
+    assert len(text.split()) <= 900
+    assert not re.search(r"^\|", text, re.MULTILINE)
+
+
 def test_every_link_of_a_document_leads_to_a_file() -> None:
-    for document in (README, CLIENTS, SHELL):
+    for document in DOCUMENTS:
         for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", _without_code(document)):
             assert (document.parent / target).exists(), target
 
@@ -319,7 +333,8 @@ def test_the_starship_module_shows_how_many_wait(reader: Reader) -> None:
 def test_the_pictures_are_there_and_load_nothing(name: str, theme: str) -> None:
     picture = (TOP / "docs" / f"{name}-{theme}.svg").read_text()
     assert not re.search(r"@font-face|@import|href|url\((?!#)", picture)
-    assert f"docs/{name}-{theme}.svg" in README.read_text()
+    pages = (README, TOP / "docs" / "GUIDE.md")
+    assert any(f"{name}-{theme}.svg" in page.read_text() for page in pages)
     assert "/home-" not in picture
 
 

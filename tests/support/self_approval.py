@@ -1,6 +1,6 @@
 """The ways in which an agent tries to approve its own root, and the outcome of each.
 
-The outcomes are the table "What it does not protect from" of the README. Each way names its row;
+The outcomes are the table of the guard in docs/SECURITY.md. Each way names its row;
 tests/test_agent_tables.py compares the two. tests/e2e/agents plays the ways with real programs.
 """
 
@@ -35,7 +35,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row of the README's table."""
+    """A row of the table in docs/SECURITY.md."""
 
     text: str
     outcome: Outcome

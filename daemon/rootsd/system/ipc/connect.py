@@ -92,7 +92,7 @@ def _explained(error: OSError, path: bytes) -> RootsdError:
     if error.errno == errno.EPERM:
         return Sandboxed(
             "a sandbox forbids this program to use the sockets of rootsd",
-            "run it outside, or see 'In a sandbox' in the README",
+            "run it outside, or see docs/SANDBOX.md",
         )
     if error.errno == errno.EACCES:
         return ForeignSocket(f"{shown} is closed to you", f"ls -ld {shown}")
