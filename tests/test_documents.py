@@ -227,7 +227,7 @@ def test_every_client_is_told_the_same_command() -> None:
                    "Gemini CLI", "Copilot CLI", "opencode", "Qwen Code", "Cline",
                    "Goose"):  # fmt: skip
         assert f"### {client}\n" in text
-        assert client in README.read_text()
+        assert client in " ".join(README.read_text().split())
 
 
 def test_the_command_answers_a_client_that_strips_the_environment(reader: Reader) -> None:
