@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import subprocess
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -27,6 +28,21 @@ REGISTRY_HOSTS = tuple(
     )
 )
 SLEEPS = ("sleep", "sleep_until", "sleep_forever")
+
+# Words that a newcomer could not guess. docs/GLOSSARY.md has the words that replaced them.
+_CLASS_WORDS = """
+    Asking Audience Awaited Backlog Barrier Behind Bookings Chronicle Desk Door Entry Eras Fault
+    Gate Ground Guards Habits Happening Hints Intake Keeping Linked Means Memo Notice Noticing
+    Offers Outlet Overtaken Patience Reception Renewal Repairs Reply Rounds Senses Shapes Sight
+    Standing Strays Supplier Supply Surveyor Sweeping Terrain Territory Told Turns Visit Visitor
+    Wish
+"""
+_MODULE_WORDS = """
+    arrival becoming boundary collecting diagnosis examining guarding keys manner nowhere pace
+    portrait relief sparing stable voices
+"""
+RETIRED_CLASSES = frozenset(_CLASS_WORDS.split())
+RETIRED_MODULES = frozenset(f"{_CLASS_WORDS.lower()} {_MODULE_WORDS}".split())
 
 
 def _sources() -> list[Path]:
@@ -57,6 +73,21 @@ def _sleeping_lines(tree: ast.AST) -> list[int]:
         and (node.func.attr if isinstance(node.func, ast.Attribute) else node.func.id) in SLEEPS
         and not (node.args and isinstance(node.args[0], ast.Constant) and node.args[0].value == 0)
     ]
+
+
+def _public_classes(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+            yield node.name
+
+
+def _modules_of_public_classes() -> dict[str, list[str]]:
+    """Return the modules of the package that define each public class name."""
+    modules: dict[str, list[str]] = defaultdict(list)
+    for path in sorted(PACKAGE.rglob("*.py")):
+        for name in _public_classes(_tree(path)):
+            modules[name].append(str(path.relative_to(PACKAGE)))
+    return modules
 
 
 def _tracked_and_new_files() -> list[Path]:
@@ -96,6 +127,27 @@ def test_no_test_hides_in_a_class() -> None:
 def test_no_module_is_a_drawer_for_everything() -> None:
     drawers = {"util", "utils", "helper", "helpers", "misc", "common"}
     assert _of(TOP, [path for path in _sources() if path.stem in drawers]) == []
+
+
+def test_each_public_class_name_is_used_once() -> None:
+    modules = _modules_of_public_classes()
+    assert len(modules) > 100, "the search for classes finds nothing"
+    assert {name: where for name, where in modules.items() if len(where) > 1} == {}
+
+
+def test_no_class_has_a_retired_name() -> None:
+    modules = _modules_of_public_classes()
+    assert {name: modules[name] for name in RETIRED_CLASSES & modules.keys()} == {}
+
+
+def test_no_module_has_a_retired_name() -> None:
+    modules = [path for path in PACKAGE.rglob("*") if path.stem in RETIRED_MODULES]
+    assert _of(PACKAGE, modules) == []
+
+
+def test_a_nested_public_class_is_found_and_a_private_one_is_not() -> None:
+    tree = ast.parse("class Door:\n    class Desk: ...\nclass _Gate: ...")
+    assert list(_public_classes(tree)) == ["Door", "Desk"]
 
 
 @pytest.mark.needs("checkout")
