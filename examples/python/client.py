@@ -1,4 +1,4 @@
-"""An MCP client whose servers are told of the roots that the user approved, and of each change.
+"""An MCP client that passes the approved roots, and each change, to its server.
 
     python client.py COMMAND ARGS…
 
