@@ -15,7 +15,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rootsd.control import references
-from rootsd.control.references import ReferenceResolver, canonical_path, is_selected
+from rootsd.control.references import (
+    ReferenceResolver,
+    canonical_path,
+    is_selected,
+    meant_projects,
+)
 from rootsd.core.catalog import Catalog
 from rootsd.core.errors import AmbiguousReference, RootsdError, UnknownProject
 from rootsd.core.model import Lapse, LapseReason, Project, Ruling
@@ -53,6 +58,11 @@ def resolver(
     *projects: Project, real_path: Callable[[str], bytes] = real_path
 ) -> ReferenceResolver:
     return ReferenceResolver(Catalog.of(projects or ALL, (), PLACES, 1), real_path)
+
+
+def found(resolver: ReferenceResolver, reference: str) -> tuple[Project, ...]:
+    (resolved,) = resolver.resolve([reference])
+    return resolved.projects
 
 
 @pytest.mark.parametrize(
@@ -95,21 +105,21 @@ def test_a_project_that_is_named_like_the_id_of_another_is_not_meant_by_it() -> 
 
 
 def test_a_project_may_be_named_like_its_own_id() -> None:
-    assert resolver(at(SOURCES + b"/r1", project(1))).one("r1") is not None
+    assert resolver(at(SOURCES + b"/r1", project(1))).all(["r1"]) != []
 
 
 def test_the_end_of_a_path_means_the_only_project_there_whatever_it_is_called() -> None:
-    assert resolver(TOOL).find("src/tool") == (TOOL,)
+    assert found(resolver(TOOL), "src/tool") == (TOOL,)
     elsewhere = at(b"/srv/src/tool", project(7))
     with pytest.raises(AmbiguousReference):
-        resolver(TOOL, elsewhere).find("src/tool")
+        found(resolver(TOOL, elsewhere), "src/tool")
 
 
 @pytest.mark.parametrize("reference", ["/", "/api.example.com"])
 def test_a_whole_path_is_not_taken_for_the_end_of_a_uri(reference: str) -> None:
     uris = [b"https://api.example.com", b"https://api.example.com//"]
     known = [at(uri, project(number)) for number, uri in enumerate(uris)]
-    assert resolver(*known).find(reference) == ()
+    assert found(resolver(*known), reference) == ()
 
 
 def test_an_ending_that_fits_several_names_is_ambiguous_and_all_are_listed() -> None:
@@ -118,7 +128,7 @@ def test_an_ending_that_fits_several_names_is_ambiguous_and_all_are_listed() -> 
     assert refusal.value.choices == ("acme/api", "beta/api")
     odd = at(SOURCES + b"/$(x)/y", project(7))
     with pytest.raises(AmbiguousReference) as refusal:
-        resolver(odd, at(b"/srv/$(x)/y", project(8))).find("y")
+        found(resolver(odd, at(b"/srv/$(x)/y", project(8))), "y")
     assert refusal.value.choices == ("r7", "r8")
     assert refusal.value.remedy
 
@@ -129,7 +139,7 @@ def test_what_means_nothing_is_an_error_that_names_the_next_command(reference: s
         resolver().all([reference])
     assert reference in refusal.value.message
     assert refusal.value.remedy == "rootsd ls"
-    assert not resolver().find(reference)
+    assert not found(resolver(), reference)
 
 
 @pytest.mark.parametrize("reference", ["", "a\0b", "half\ud800"])
@@ -172,10 +182,10 @@ def test_what_does_not_fit_is_left_out_of_a_glob_and_not_where_it_is_named() -> 
     def fits(project: Project) -> bool:
         return project is not API
 
-    assert resolver().all(["*api"], fits) == [OTHER_API]
-    assert resolver().all(["acme/api"], fits) == [API]
+    assert meant_projects(resolver().resolve(["*api"]), fits) == [OTHER_API]
+    assert meant_projects(resolver().resolve(["acme/api"]), fits) == [API]
     with pytest.raises(UnknownProject, match="waits for a decision"):
-        resolver().all(["acme/a*"], fits)
+        meant_projects(resolver().resolve(["acme/a*"]), fits)
 
 
 @given(st.text(max_size=12) | st.text("[]!^-*?a:.=&|~", max_size=12))

@@ -1,11 +1,11 @@
-"""Resolve references (names, ids, paths, globs), and check names and tags that become references.
+"""Resolve references, and check the names and tags that become references.
 
-What a person's words mean: a name, an id, a path, a glob over names and paths, a selection.
+A reference (REF) is the word by which a person means projects: a name, an id, a path, or a glob
+over names and paths. Resolving reads a catalog and canonicalizes paths on disk, so it runs in a
+worker thread. Each reference of a request is resolved once.
 
-The names and tags that a person may give.
-
-They reach every client, and a person types them again as a REF. So a word that cannot be typed, or
-that already means something else as a REF, is refused.
+Names and tags reach every client, and people type them as references. So a name or a tag is
+refused if people cannot type it, or if it already means something else as a reference.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _SHELL_SAFE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._/@+-]*")
 
 
 def real_path(typed: str, cwd: str, resolve: Callable[[bytes], bytes] = os.path.realpath) -> bytes:
-    """The canonical path of what a person typed in `cwd`: symlinks followed, `..` resolved."""
+    """Return the canonical path of what a person typed in `cwd`, without symlinks and `..`."""
     return resolve(os.path.join(bytes_of(cwd), bytes_of(os.path.expanduser(typed))))
 
 
@@ -49,18 +49,18 @@ def reference_to(catalog: Catalog, project: Project) -> str:
 
 
 def never_plain(_path: bytes) -> bool:
-    """Has each path followed, plain or not."""
+    """Return False for every path, so that each one is resolved on disk."""
     return False
 
 
 def canonical_path(real_path: Callable[[str, str], bytes], typed: str, cwd: str) -> bytes:
-    """`real_path(typed, cwd)`. Raises BadRequest where `typed` can be no path.
+    """Return `real_path(typed, cwd)`. Raises BadRequest if `typed` cannot be a path.
 
-    An empty one is none: it comes from a variable that is not set, and would mean `cwd`.
+    An empty word is no path. It comes from a shell variable that is not set, and would mean `cwd`.
     """
     try:
         if not typed:
-            raise ValueError("it is empty")  # noqa: TRY301 - one sentence for all that is no path
+            raise ValueError("it is empty")  # noqa: TRY301 - one message for every word that is no path
         return real_path(typed, cwd)
     except ValueError as error:
         shown = safe_label(typed, limit=None)
@@ -68,7 +68,7 @@ def canonical_path(real_path: Callable[[str, str], bytes], typed: str, cwd: str)
 
 
 def is_selected(catalog: Catalog, project: Project, select: Selection) -> bool:
-    """Whether `select` means `project`; where projects are named, all others are left to that."""
+    """Return whether `select` covers `project`; a selection by name excludes none here."""
     match select:
         case Selection.PENDING:
             return catalog.is_pending(project)
@@ -85,82 +85,112 @@ def is_selected(catalog: Catalog, project: Project, select: Selection) -> bool:
             return True
 
 
-@dataclass(frozen=True)
-class ReferenceResolver:
-    """Resolves references in one catalog.
+@dataclass(frozen=True, slots=True)
+class ResolvedReference:
+    """The projects that one reference means in a catalog, in the order of their paths.
 
-    `real_path` turns what a person typed into a canonical absolute path, following symlinks.
+    `path` is the canonical path, or the URI, that the reference names. It is None if a name or an
+    id matched, since no path was read then. `is_pattern` is true if the projects matched a glob.
     """
 
-    catalog: Catalog
-    real_path: Callable[[str], bytes]
+    reference: str
+    projects: tuple[Project, ...]
+    path: bytes | None = None
+    is_pattern: bool = False
 
-    def one(self, reference: str) -> Project | None:
-        """The project that a name, an id or a path means; None where it means none.
+    def matches(self, fits: Callable[[Project], bool]) -> Sequence[Project]:
+        """Return the projects; of those that matched a glob, only the ones that `fits` accepts.
 
-        A name or an id wins over a path. Raises AmbiguousReference where it is the name of one
-        and the id of another, since whoever makes a project names it, or the last component of
-        several names.
+        Raises UnknownProject if none is left.
         """
-        catalog = self.catalog
-        named, meant = self._names.get(reference), catalog.ids.get(reference)
-        if named is not None and meant is not None and named != meant:
-            name, other = safe_label(named, limit=None), safe_label(meant, limit=None)
-            raise AmbiguousReference(
-                f"{safe_label(reference)} is a name and an id", "rootsd ls", (name, other)
-            )
-        for path in (named, meant):
-            if path is not None:
-                return catalog.projects[path]
-        where = bytes_of(reference) if looks_like_uri(reference) else self.real_path(reference)
-        if (project := catalog.projects.get(where)) is not None:
-            return project
-        return self._by_ending(reference)
-
-    def find(self, reference: str) -> Sequence[Project]:
-        """The projects that a reference means, in the order of their paths; it may mean none."""
-        if (project := self.one(reference)) is not None:
-            return (project,)
-        return () if _GLOB_CHARACTERS.isdisjoint(reference) else self._by_glob(reference)
-
-    def all(
-        self, references: Iterable[str], fits: Callable[[Project], bool] = lambda _: True
-    ) -> list[Project]:
-        """The projects that the references mean, each once, in that order.
-
-        A glob means only projects that `fits` takes; a project that is named is named.
-        Raises UnknownProject where a reference means nothing, AmbiguousReference where one that
-        is no glob means several.
-        """
-        found: dict[bytes, Project] = {}
-        for reference in references:
-            for project in self._matches(reference, fits):
-                found.setdefault(project.path, project)
-        return list(found.values())
-
-    @cached_property
-    def _names(self) -> dict[str, bytes]:
-        proposed = {name: path for path, name in self.catalog.proposed_names.items()}
-        return proposed | dict(self.catalog.frozen_names)
-
-    def _matches(self, reference: str, fits: Callable[[Project], bool]) -> Sequence[Project]:
-        if (project := self.one(reference)) is not None:
-            return (project,)
-        shown = safe_label(reference, limit=None)
-        if _GLOB_CHARACTERS.isdisjoint(reference):
+        if self.projects and not self.is_pattern:
+            return self.projects
+        shown = safe_label(self.reference, limit=None)
+        if not is_glob(self.reference):
             raise UnknownProject(f"no project is called {shown}", "rootsd ls")
-        matches = self._by_glob(reference)
-        if not matches:
+        if not self.projects:
             raise UnknownProject(f"no project matches {shown}", "rootsd ls")
-        fitting = [project for project in matches if fits(project)]
+        fitting = [project for project in self.projects if fits(project)]
         if not fitting:
             raise UnknownProject(
                 f"nothing that matches {shown} waits for a decision", "rootsd pending"
             )
         return fitting
 
+
+def meant_projects(
+    resolved: Iterable[ResolvedReference], fits: Callable[[Project], bool] = lambda _: True
+) -> list[Project]:
+    """Return the projects of all references, each once, in the order of the references.
+
+    Raises UnknownProject as `ResolvedReference.matches` does.
+    """
+    found: dict[bytes, Project] = {}
+    for each in resolved:
+        for project in each.matches(fits):
+            found.setdefault(project.path, project)
+    return list(found.values())
+
+
+@dataclass(frozen=True)
+class ReferenceResolver:
+    """Resolves references in one catalog.
+
+    `real_path` turns what a person typed into a canonical absolute path and follows symlinks. It
+    reads the disk, so call the methods in a worker thread.
+    """
+
+    catalog: Catalog
+    real_path: Callable[[str], bytes]
+
+    def resolve(self, references: Iterable[str]) -> list[ResolvedReference]:
+        """Resolve each reference; one that means nothing has no projects.
+
+        Raises AmbiguousReference if one that is no glob means several, and what `real_path`
+        raises.
+        """
+        return [self._resolve_one(reference) for reference in references]
+
+    def all(self, references: Iterable[str]) -> list[Project]:
+        """Return the projects that the references mean, each once, in that order.
+
+        Raises UnknownProject if one means nothing, and AmbiguousReference if one that is no glob
+        means several.
+        """
+        return meant_projects(self.resolve(references))
+
+    def _resolve_one(self, reference: str) -> ResolvedReference:
+        """A name or an id wins over a path, and a path wins over a glob.
+
+        A word that is the name of one project and the id of another is ambiguous. The maker of a
+        project chooses its name, so the name must not take over the id.
+        """
+        catalog = self.catalog
+        named, identified = self._names.get(reference), catalog.ids.get(reference)
+        if named is not None and identified is not None and named != identified:
+            choices = (safe_label(named, limit=None), safe_label(identified, limit=None))
+            raise AmbiguousReference(
+                f"{safe_label(reference)} is a name and an id", "rootsd ls", choices
+            )
+        known = named if named is not None else identified
+        if known is not None:
+            return ResolvedReference(reference, (catalog.projects[known],))
+        path = bytes_of(reference) if looks_like_uri(reference) else self.real_path(reference)
+        project = catalog.projects.get(path) or self._by_ending(reference)
+        if project is not None:
+            return ResolvedReference(reference, (project,), path)
+        if is_glob(reference):
+            matches = tuple(self._by_glob(reference))
+            return ResolvedReference(reference, matches, path, is_pattern=True)
+        return ResolvedReference(reference, (), path)
+
+    @cached_property
+    def _names(self) -> dict[str, bytes]:
+        proposed = {name: path for path, name in self.catalog.proposed_names.items()}
+        return proposed | dict(self.catalog.frozen_names)
+
     def _by_glob(self, pattern: str) -> list[Project]:
-        """By name, by path, or by as many last components of the path as the pattern has."""
+        """Match names, paths, and as many last components of a path as the pattern has."""
         matches = re.compile(translate(pattern)).match
         length = pattern.count("/") + 1
         catalog = self.catalog
@@ -173,10 +203,10 @@ class ReferenceResolver:
         ]
 
     def _by_ending(self, reference: str) -> Project | None:
-        """Return the only project whose name ends so, or the only one whose path does, or None.
+        """Return the only project whose name or path ends with `reference`, or None.
 
-        `api` fits `acme/api` and `api~r7k2`. A path fits only from two components on, and a
-        whole path is the end of nothing.
+        `api` matches the names `acme/api` and `api~r7k2`. Only a reference of two components or
+        more matches the end of a path. An absolute path never does.
         """
         if reference.startswith("/"):
             return None
@@ -204,20 +234,22 @@ _REMEDY = "rootsd rename --help"
 
 
 def check_label(word: str) -> None:
-    """Raise BadRequest for a word that can be no name and no tag, of whatever project."""
+    """Raise BadRequest for a word that no project can have as its name or tag."""
     if safe_label(word) != word or word in (".", ".."):
         raise BadRequest(
             f"{safe_label(word)} is no name and no tag: up to 64 visible characters, no path"
         )
-    for start, what in _FORBIDDEN_PREFIXES.items():
-        if word.startswith(start):
-            raise BadRequest(f"{word} is no name and no tag: it would be read as {what}", _REMEDY)
+    for prefix, meaning in _FORBIDDEN_PREFIXES.items():
+        if word.startswith(prefix):
+            raise BadRequest(
+                f"{word} is no name and no tag: it would be read as {meaning}", _REMEDY
+            )
 
 
 def check_name(name: str, path: bytes, catalog: Catalog) -> None:
-    """Raise BadRequest for a word that can be no name of the project at `path`.
+    """Raise BadRequest for a word that cannot be the name of the project at `path`.
 
-    The end of its own path is always a name for it, as `acme/api` is for `/src/acme/api`.
+    The end of its own path is always a valid name: `acme/api` for `/src/acme/api`.
     """
     check_label(name)
     _check_no_id(name, path, catalog)
@@ -232,7 +264,7 @@ def check_name(name: str, path: bytes, catalog: Catalog) -> None:
 
 
 def check_tag(tag: str, catalog: Catalog) -> None:
-    """Raise BadRequest for a word that can be no tag."""
+    """Raise BadRequest for a word that cannot be a tag."""
     check_label(tag)
     _check_no_id(tag, None, catalog)
     if "/" in tag:

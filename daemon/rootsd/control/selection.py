@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from anyio import to_thread
 
-from rootsd.control.references import ReferenceResolver, canonical_path, is_glob, is_selected
+from rootsd.control.references import (
+    ReferenceResolver,
+    ResolvedReference,
+    canonical_path,
+    is_selected,
+    meant_projects,
+)
 from rootsd.core.catalog import Catalog
 from rootsd.core.decide import bulk_approval_blocker
 from rootsd.core.encoding import identity_fingerprint
@@ -28,19 +34,23 @@ _MAX_NAMED = 10
 
 @dataclass(frozen=True, slots=True)
 class ProjectSelection:
-    """The projects that a request means, as they are in `catalog`, and the rules that lapsed."""
+    """The projects that a request means, as they are in `catalog`, and the lapsed rules.
+
+    `unseen` are folders that `catalog` has and the ledger does not have yet.
+    """
 
     catalog: Catalog
     projects: tuple[Project, ...]
     warnings: tuple[str, ...]
     rules: tuple[Rule, ...] = ()
+    unseen: tuple[ProjectObserved, ...] = ()
 
     def __len__(self) -> int:
-        """How many projects there are."""
+        """Return the number of projects."""
         return len(self.projects)
 
     def without_changed(self, now: Catalog) -> ProjectSelection:
-        """Those that the disk shows as it did when they were chosen."""
+        """Return the selection without the projects that changed on disk since it was made."""
         steady, warnings = [], [*self.warnings]
         for project in self.projects:
             known = now.projects.get(project.path)
@@ -48,16 +58,16 @@ class ProjectSelection:
                 steady.append(project)
             else:
                 warnings.append(_left_out(self.catalog, project, "it changed just now"))
-        return ProjectSelection(self.catalog, tuple(steady), tuple(warnings), self.rules)
+        return replace(self, projects=tuple(steady), warnings=tuple(warnings))
 
 
 @dataclass(frozen=True, slots=True)
 class ProjectSelector:
-    """Finds what a request means.
+    """Finds the projects that a request means.
 
-    `real_path` makes a typed path canonical (it touches the disk: called in a thread). `propose`
-    looks at one folder, takes what it sees into the catalog, and raises RootsdError where no
-    folder can be seen; `foresee` does the same and takes nothing in.
+    `real_path` canonicalizes a typed path. It reads the disk, so it is called in a thread.
+    `propose` reads one folder and adds it to the catalog. It raises RootsdError if it finds no
+    folder. `foresee` reads the folder the same way and adds nothing.
     """
 
     ledger: Ledger
@@ -65,31 +75,36 @@ class ProjectSelector:
     propose: Callable[[bytes], Awaitable[None]]
     foresee: Callable[[bytes], Awaitable[ProjectObserved]]
 
-    async def choose(
-        self, request: DecideRequest, unseen: Sequence[ProjectObserved]
-    ) -> ProjectSelection:
-        """The projects, also of what was `unseen` by every scan. Raises UnknownProject where there
-        are none, AmbiguousReference, and IdentityChanged where one is not the directory that the
-        person was shown."""
-        catalog = self.ledger.rehearse(unseen).catalog
+    async def choose(self, request: DecideRequest) -> ProjectSelection:
+        """Return the projects that the request means. Each reference is resolved once.
+
+        Raises UnknownProject if there are none, AmbiguousReference, and IdentityChanged if one is
+        not the directory that the person was shown.
+        """
+        catalog = self.ledger.catalog
         if request.select is not Selection.NAMED:
-            return await self._selected(catalog, request)
+            return await self._swept(catalog, request)
         if not request.refs:
             raise UnknownProject("no project was named", "rootsd pending")
         resolver = self._resolver(catalog, request.cwd)
-        fits = _fitting(catalog, request.verb)
+        resolved = await to_thread.run_sync(resolver.resolve, request.refs)
+        unseen: Sequence[ProjectObserved] = ()
+        if unknown := [each for each in resolved if not each.projects]:
+            unseen = await self._look_at_unknown(request, unknown)
+            catalog = self.ledger.rehearse(unseen).catalog if unseen else self.ledger.catalog
+            resolved = [_in_catalog(catalog, each) for each in resolved]
         try:
-            chosen = await to_thread.run_sync(resolver.all, request.refs, fits)
+            chosen = meant_projects(resolved, _fitting(catalog, request.verb))
         except UnknownProject as error:
-            if left_out := await _doubted_by_glob(resolver, request):
+            if left_out := _doubted_by_glob(catalog, request, resolved):
                 raise UnknownProject("; ".join(left_out), _BY_NAME) from error
             raise
         if request.shown:
             _check_as_shown(chosen, request)
-        left_out = await _doubted_by_glob(resolver, request, chosen)
-        return ProjectSelection(catalog, tuple(chosen), left_out)
+        left_out = _doubted_by_glob(catalog, request, resolved, chosen)
+        return ProjectSelection(catalog, tuple(chosen), left_out, unseen=tuple(unseen))
 
-    async def _selected(self, catalog: Catalog, request: DecideRequest) -> ProjectSelection:
+    async def _swept(self, catalog: Catalog, request: DecideRequest) -> ProjectSelection:
         under = b"/"
         if request.under is not None:
             under = await to_thread.run_sync(self._canonical, request.under, request.cwd)
@@ -118,7 +133,7 @@ class ProjectSelector:
         return ProjectSelection(catalog, fitting, warnings, rules)
 
     def _has_ended(self, request: DecideRequest, project: Project) -> bool:
-        """Whether what is to be as it was would have ended meanwhile."""
+        """Return whether a lapsed approval that is to be restored would have ended by now."""
         is_restored = request.verb is DecisionVerb.APPROVE and request.select is Selection.LAPSED
         return is_restored and request.lasts is None and self.ledger.expiries.has_ended(project)
 
@@ -129,19 +144,22 @@ class ProjectSelector:
             return "its approval has ended meanwhile"
         return _obstacle(catalog, project)
 
-    async def unseen(self, request: DecideRequest) -> Sequence[ProjectObserved]:
-        """The named folders that no scan has found and that are not in the catalog yet.
+    async def _look_at_unknown(
+        self, request: DecideRequest, unknown: Sequence[ResolvedReference]
+    ) -> Sequence[ProjectObserved]:
+        """Read the folders that no scan has found; return those that are not proposed yet.
 
-        An approval has them proposed first. A denial does not: a rule could approve what is only
-        proposed. Only once all other references are known to mean something: an order that fails
-        leaves nothing behind.
+        An approval proposes them first. A denial does not, because a rule could approve a folder
+        that is only proposed. Nothing is read before every other reference is known to mean
+        something, so a request that fails leaves nothing behind.
         """
-        if request.select is not Selection.NAMED or request.verb is DecisionVerb.FORGET:
+        if request.verb is DecisionVerb.FORGET:
             return ()
-        unknown = await self._unknown(request)
+        meant_projects(each for each in unknown if not _looks_like_a_path(each.reference))
+        paths = [each.path for each in unknown if each.path is not None]
         if request.verb is DecisionVerb.DENY:
-            return [await self.foresee(path) for path in unknown]
-        for path in unknown:
+            return [await self.foresee(path) for path in paths]
+        for path in paths:
             if request.effect is ApplyMode.DRY_RUN:
                 shown = safe_label(path, limit=None)
                 raise UnknownProject(
@@ -150,17 +168,6 @@ class ProjectSelector:
                 )
             await self.propose(path)
         return ()
-
-    async def _unknown(self, request: DecideRequest) -> Sequence[bytes]:
-        resolver = self._resolver(self.ledger.catalog, request.cwd)
-        unknown = [
-            reference
-            for reference in request.refs
-            if not await to_thread.run_sync(resolver.find, reference)
-        ]
-        words = [reference for reference in unknown if not _looks_like_a_path(reference)]
-        await to_thread.run_sync(resolver.all, words)  # raises where there are any
-        return [await to_thread.run_sync(resolver.real_path, reference) for reference in unknown]
 
     def _resolver(self, catalog: Catalog, cwd: str) -> ReferenceResolver:
         return ReferenceResolver(catalog, lambda typed: self._canonical(typed, cwd))
@@ -181,7 +188,7 @@ def _check_as_shown(chosen: list[Project], request: DecideRequest) -> None:
 
 
 def _fitting(catalog: Catalog, verb: DecisionVerb) -> Callable[[Project], bool]:
-    """Return whether an order that does not name a project may mean it.
+    """Return a test of whether a request that does not name a project may include it.
 
     An approval by sweep overturns no denial. It leaves out the projects that cannot be approved,
     and those that a person has to name.
@@ -198,25 +205,43 @@ def _fitting(catalog: Catalog, verb: DecisionVerb) -> Callable[[Project], bool]:
     )
 
 
-async def _doubted_by_glob(
-    resolver: ReferenceResolver, request: DecideRequest, chosen: Sequence[Project] = ()
+def _in_catalog(catalog: Catalog, resolved: ResolvedReference) -> ResolvedReference:
+    """Return the reference with its projects as they are in `catalog`, a later one.
+
+    The paths stay: a reference keeps the meaning that it had when it was resolved.
+    """
+    paths = [project.path for project in resolved.projects]
+    if not paths and resolved.path is not None:
+        paths = [resolved.path]
+    is_pattern = resolved.is_pattern and bool(resolved.projects)
+    known = tuple(catalog.projects[path] for path in paths if path in catalog.projects)
+    return replace(resolved, projects=known, is_pattern=is_pattern)
+
+
+def _doubted_by_glob(
+    catalog: Catalog,
+    request: DecideRequest,
+    resolved: Sequence[ResolvedReference],
+    chosen: Sequence[Project] = (),
 ) -> tuple[str, ...]:
-    """Return a warning for each project that the globs match and that has to be named."""
-    globs = [reference for reference in request.refs if is_glob(reference)]
-    if not globs or request.verb is not DecisionVerb.APPROVE:
-        return ()
-    found = [await to_thread.run_sync(resolver.find, each) for each in globs]
+    """Return a warning for each project that a glob matched and that has to be named."""
     paths = {project.path for project in chosen}
-    others = {p.path: p for some in found for p in some if p.path not in paths}
-    return _doubted(resolver.catalog, request, list(others.values()))
+    others = {
+        project.path: project
+        for each in resolved
+        if each.is_pattern
+        for project in each.projects
+        if project.path not in paths
+    }
+    return _doubted(catalog, request, list(others.values()))
 
 
 def _doubted(
     catalog: Catalog, request: DecideRequest, others: Sequence[Project]
 ) -> tuple[str, ...]:
-    """Return warnings for those of `others` that wait, and that an approval has to name.
+    """Return warnings for the pending projects among `others` that an approval has to name.
 
-    The last one says how many they are, and how to approve one.
+    The last warning has their number and the command that approves one.
     """
     if request.verb is not DecisionVerb.APPROVE:
         return ()
@@ -237,13 +262,13 @@ def _doubted(
 
 
 def _is_swept(catalog: Catalog, project: Project, select: Selection) -> bool:
-    """Whether a sweep comes upon `project`: also upon what it then leaves out with the reason."""
+    """Return whether a sweep considers `project`, even if it then leaves it out with a reason."""
     is_left_out = select is Selection.PENDING and catalog.is_unpublishable(project)
     return is_left_out or is_selected(catalog, project, select)
 
 
 def _lapsed_rules(catalog: Catalog, request: DecideRequest) -> tuple[Rule, ...]:
-    """The rules that an approval of all that lapsed means, too."""
+    """Return the lapsed rules, if the request approves everything that lapsed."""
     is_all = request.verb is DecisionVerb.APPROVE and request.under is None
     if not is_all or request.select is not Selection.LAPSED:
         return ()
@@ -251,7 +276,7 @@ def _lapsed_rules(catalog: Catalog, request: DecideRequest) -> tuple[Rule, ...]:
 
 
 def _obstacle(catalog: Catalog, project: Project) -> str | None:
-    """Why an approval of a project that waits would be refused, as a sentence."""
+    """Return, as a sentence, why an approval of a pending project would be refused, or None."""
     if project.path in catalog.decision_context.holding_denied:
         return "it holds a denied project"
     return catalog.why_unapprovable(project)

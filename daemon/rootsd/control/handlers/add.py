@@ -1,11 +1,8 @@
 """Handle add and import: propose folders and URIs that no scan found.
 
-What a person adds by hand: a folder that no scan has found, or a URI.
-
-Takes in what a file says that was known elsewhere: it waits here, whatever was decided there.
-
-The file is anybody's: a path is looked at as if it had been typed, and a name or a tag that could
-not have been typed is left out, with a warning.
+An import file may come from anywhere. Each of its paths is read as if a person had typed it. Its
+projects wait for a decision here, whatever was decided elsewhere. A name or a tag that nobody
+could have typed is left out, with a warning.
 """
 
 from __future__ import annotations
@@ -40,9 +37,9 @@ from rootsd.wire.request import BadRequest
 
 @dataclass(frozen=True, slots=True)
 class AddHandlers:
-    """Carries out `Addition` requests; the parts are those of `rootsd.control.selection`.
+    """Handles `AddRequest`.
 
-    `foresee` looks as `propose` does and takes nothing in.
+    `real_path`, `propose`, and `foresee` are those of `rootsd.control.selection`.
     """
 
     ledger: Ledger
@@ -52,21 +49,27 @@ class AddHandlers:
     parents: Callable[[], Sequence[Parent]]
 
     def entries(self) -> Iterable[Route[Any]]:
-        """What is answered here."""
+        """Return the routes of these handlers."""
         return (command_route(AddRequest, self.add, _add_command),)
 
     async def add(self, request: AddRequest, actor: Actor) -> AddResult:
-        """Propose it. Raises BadRequest for what is neither, and what `propose` raises."""
+        """Propose a folder or a URI, and name it.
+
+        Raises BadRequest for a word that is neither, and what `propose` raises.
+        """
         before = self.ledger.catalog
+        target = await self._target(request)
+        path = target if isinstance(target, bytes) else target.path
         if request.name is not None:
-            is_uri = looks_like_uri(request.what)
-            path = _sighted_uri(request.what).path if is_uri else await self._folder(request)
             check_name(request.name, path, before)
         if request.effect is ApplyMode.DRY_RUN:
-            path, catalog = await self._rehearsed(request, actor)
+            seen = await self.foresee(target) if isinstance(target, bytes) else target
+            renames = _rename_orders(request, path, before, actor)
+            catalog = self.ledger.rehearse([seen, *renames]).catalog
         else:
-            path = await self.proposed(request)
-            await self.ledger.obey(_rename_orders(request, path, self.ledger.catalog, actor))
+            await self._propose(target)
+            if renames := _rename_orders(request, path, self.ledger.catalog, actor):
+                await self.ledger.obey(renames)
             catalog = self.ledger.catalog
         return AddResult(
             revision=self.ledger.revision,
@@ -76,30 +79,26 @@ class AddHandlers:
         )
 
     async def proposed(self, request: AddRequest) -> bytes:
-        """The path of the project, once it is in the catalog. Raises as `add` does."""
-        if looks_like_uri(request.what):
-            seen = _sighted_uri(request.what)
-            await self.ledger.observe([seen])
-            return seen.path
-        folder = await self._folder(request)
-        await self.propose(folder)
-        return folder
+        """Propose a folder or a URI and return its path in the catalog. Raises as `add` does."""
+        target = await self._target(request)
+        await self._propose(target)
+        return target if isinstance(target, bytes) else target.path
 
-    async def _rehearsed(self, request: AddRequest, actor: Actor) -> tuple[bytes, Catalog]:
-        if looks_like_uri(request.what):
-            seen = _sighted_uri(request.what)
+    async def _propose(self, target: bytes | ProjectObserved) -> None:
+        if isinstance(target, bytes):
+            await self.propose(target)
         else:
-            seen = await self.foresee(await self._folder(request))
-        sighted = self.ledger.rehearse([seen]).catalog
-        naming = _rename_orders(request, seen.path, sighted, actor)
-        return seen.path, self.ledger.rehearse([seen, *naming]).catalog
+            await self.ledger.observe([target])
 
-    async def _folder(self, request: AddRequest) -> bytes:
+    async def _target(self, request: AddRequest) -> bytes | ProjectObserved:
+        """Return the folder's canonical path, or the URI as an observation: no disk shows it."""
+        if looks_like_uri(request.what):
+            return _observed_uri(request.what)
         return await to_thread.run_sync(canonical_path, self.real_path, request.what, request.cwd)
 
 
-def _sighted_uri(typed: str) -> ProjectObserved:
-    """Raises BadRequest for what is none."""
+def _observed_uri(typed: str) -> ProjectObserved:
+    """Return the URI as an observation. Raises BadRequest if it is not valid."""
     try:
         return ProjectObserved(bytes_of(normalize_uri(typed)), ProjectKind.URI, None)
     except UriError as error:
@@ -110,13 +109,15 @@ def _sighted_uri(typed: str) -> ProjectObserved:
 def _rename_orders(
     request: AddRequest, path: bytes, catalog: Catalog, actor: Actor
 ) -> list[Rename]:
-    if request.name is None or catalog.projects[path].ruling.name == request.name:
+    project = catalog.projects.get(path)
+    known = project.ruling.name if project is not None else None
+    if request.name is None or known == request.name:
         return []
     return [Rename(path, request.name, actor)]
 
 
 def _add_command(request: AddRequest) -> GuardedCommand | None:
-    """To propose decides nothing; to name does."""
+    """Return the command to guard. Proposing decides nothing; naming does."""
     if request.name is None or request.effect is ApplyMode.DRY_RUN:
         return None
     return plain_command(f"add {request.what} --name {request.name}")
@@ -127,18 +128,21 @@ _MAX_INPUT_LENGTH = 4096
 
 @dataclass(frozen=True, slots=True)
 class ImportHandlers:
-    """Carries out `Import`; a folder is proposed as `adding` does."""
+    """Handles `ImportRequest`. Each folder is proposed by the handlers in `adding`."""
 
     ledger: Ledger
     adding: AddHandlers
     parents: Callable[[], Sequence[Parent]]
 
     def entries(self) -> Iterable[Route[Any]]:
-        """What is answered here."""
+        """Return the routes of these handlers."""
         return (command_route(ImportRequest, self.take_in, _import_command),)
 
     async def take_in(self, request: ImportRequest, actor: Actor) -> DecideResult:
-        """Propose all that can be. Raises BadRequest for a request that is out of shape."""
+        """Propose every project of the request that can be proposed.
+
+        Raises BadRequest if the lists of the request do not have the same length, or are too long.
+        """
         count = len(request.whats)
         if not count == len(request.names) == len(request.tags) or count > MAX_IMPORT_ITEMS:
             raise BadRequest(
@@ -176,7 +180,7 @@ class ImportHandlers:
         return await self.adding.proposed(AddRequest(what, "/"))
 
     async def _labelled(self, path: bytes, name: str, tags: str, actor: Actor) -> list[str]:
-        """Name and tag it as it was; what cannot be is told."""
+        """Name and tag the project as the file says; return a warning for each word left out."""
         good, warnings = [], []
         for tag in tags.splitlines():
             try:

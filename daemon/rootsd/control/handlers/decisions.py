@@ -161,7 +161,7 @@ class DecisionHandlers:
     """
 
     ledger: Ledger
-    chooser: ProjectSelector
+    selector: ProjectSelector
     parents: Callable[[], Sequence[Parent]]
     requests: SessionRequests = NO_SESSION_REQUESTS
     origins_of: ReadOrigins = no_origins
@@ -176,15 +176,15 @@ class DecisionHandlers:
         """Decide what the request names. Raises RootsdError, and then nothing was decided."""
         _check_request(request, self.ledger.catalog)
         while True:
-            unseen = await self.chooser.unseen(request)
+            chosen = await self.selector.choose(request)
             try:
-                decided = await self._carry_out(request, actor, unseen)
+                decided = await self._carry_out(request, actor, chosen)
             except Conflict:
-                continue  # whoever came first may have left less to do, or to be refused
+                continue  # another request came first: resolve and plan on the catalog it left
             if request.effect is ApplyMode.APPLY:
-                for folder in unseen:
+                for folder in chosen.unseen:
                     with suppress(RootsdError):  # it is gone by now, and stays denied
-                        await self.chooser.propose(folder.path)
+                        await self.selector.propose(folder.path)
             return decided
 
     def _order_in(self, request: DecideRequest) -> GuardedCommand | None:
@@ -217,9 +217,8 @@ class DecisionHandlers:
         return [*lines, f"and {more} more"] if more > 0 else lines
 
     async def _carry_out(
-        self, request: DecideRequest, actor: Actor, unseen: Sequence[ProjectObserved]
+        self, request: DecideRequest, actor: Actor, chosen: ProjectSelection
     ) -> DecideResult:
-        chosen = await self.chooser.choose(request, unseen)
         if request.name is not None and len(chosen.projects) != 1:
             raise NameTaken("--as names one project, and several are meant", "rootsd ls")
         if request.name is not None:
@@ -255,7 +254,7 @@ class DecisionHandlers:
             settled = {each.path for each in so_already} - renewed
             fresh = [order for order in orders if order.path not in settled]
             try:
-                inputs = [*again, *unseen, *fresh]
+                inputs = [*again, *chosen.unseen, *fresh]
                 after = await self._applied(request.effect, inputs, chosen.projects)
                 break
             except OrderRefused:
