@@ -7,18 +7,11 @@ from pathlib import Path
 import pytest
 
 from bench.forest import Forest, Plan, make_forest
-from rootsd.system.memory import freeze_loaded_objects
 from support.sizes import Sizes
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--plot", type=Path, help="write the curve of bench_growth there, as SVG")
-
-
-@pytest.fixture(scope="session", autouse=True)
-def collector() -> None:
-    """What runs in this process is collected as it is in the daemon."""
-    freeze_loaded_objects()
 
 
 @pytest.fixture(scope="session")

@@ -46,12 +46,10 @@ def run_daemon(invocation: Invocation, *, ready_fd: int | None, detach: bool) ->
 def run_in_foreground(invocation: Invocation, ready_fd: int | None = None) -> int:
     """Be the daemon until it is stopped; the exit status. Raises RootsdError."""
     from rootsd.helper.client import start_helper
-    from rootsd.system.lean import leave_out_the_unused
 
     # Before the daemon is loaded, which the helper would keep in memory for nothing.
     helper = start_helper()
     try:
-        leave_out_the_unused()
         from rootsd.daemon import main as daemon
 
         return daemon.run(invocation.places, helper=helper, ready_fd=ready_fd)

@@ -38,7 +38,6 @@ from rootsd.daemon.configuration import ReloadableConfig
 from rootsd.daemon.discovery_adapter import DiscoveryAdapter
 from rootsd.daemon.health import HealthReporter, check_daemon
 from rootsd.daemon.listeners import RunFolderClaim, SocketListeners, fallback_folders
-from rootsd.daemon.memory import keep_releasing_memory
 from rootsd.daemon.notifier import PendingNotifier
 from rootsd.daemon.startup import handle_signals, notify_launcher
 from rootsd.discovery.service import DiscoveryDependencies
@@ -64,11 +63,10 @@ from rootsd.state.store.rotating_log import RotatingLog
 from rootsd.state.store.store import Store, StoredState
 from rootsd.state.timeout_verifier import TimeoutVerifier
 from rootsd.system import desktop, runtime_dir
-from rootsd.system.allocator import hold_little
 from rootsd.system.clock import make_alarm, moment, utc_now
 from rootsd.system.config import Config, read_config
 from rootsd.system.lock import DaemonLock, LockRecord
-from rootsd.system.memory import freeze_loaded_objects
+from rootsd.system.malloc import limit_malloc
 from rootsd.system.places import Places
 from rootsd.system.process_exit import ExitWatch
 from rootsd.system.rate_limited_log import configure_logging
@@ -90,7 +88,7 @@ def run(places: Places, *, helper: Helper, ready_fd: int | None) -> int:
     same folders, BadConfig, and what the store raises.
     """
     configure_logging()
-    hold_little()
+    limit_malloc()
     run_folder = runtime_dir.find_runtime_dir()
     record = LockRecord(
         os.getpid(),
@@ -291,7 +289,6 @@ class Daemon:
             group.start_soon(self._ledger.keep_expiring)
             group.start_soon(self._hosts.keep, self._ledger.current)
             group.start_soon(self._backups.keep)
-            group.start_soon(keep_releasing_memory, self._ledger, self._store)
             group.start_soon(self._surveyor.take_in)
             group.start_soon(self._surveyor.follow_roots)
             group.start_soon(self._asking.carry_out)
@@ -304,7 +301,6 @@ class Daemon:
             group.start_soon(self._listen, listening)
             self._surveyor.start(config.parents)
             await group.start(self._configuration.keep_following, self._take_over)
-            freeze_loaded_objects()
             log.info("ready: %d roots published", len(self._ledger.catalog.roots))
             on_ready()
             self._supervisor.ready()

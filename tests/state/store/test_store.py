@@ -136,15 +136,6 @@ def test_a_project_that_is_gone_is_gone_after_a_restart(folder: Path) -> None:
     assert set(by_path(load(folder))) == {project(2).path}
 
 
-def test_pages_that_were_given_back_are_read_again(folder: Path) -> None:
-    with opened(folder) as store:
-        store.append([decide(approved(1))], NOON)
-        store.forget_pages()
-        assert store.append([decide(approved(2))], after(1)) == 2
-        assert [event.seq for event in store.events()] == [1, 2]
-    assert by_path(load(folder)) == {one.path: one for one in (approved(1), approved(2))}
-
-
 def test_the_history_can_be_read_in_parts(folder: Path) -> None:
     with opened(folder) as store:
         for number in range(5):

@@ -25,7 +25,6 @@ from rootsd.system.ipc.acceptor import MarkActive
 from rootsd.system.ipc.fair_scheduler import FairScheduler
 from rootsd.system.ipc.stream import DirectSocketStream
 from rootsd.system.ipc.unix_socket import Peer
-from rootsd.system.memory import freeze_loaded_objects
 
 log = logging.getLogger(__name__)
 
@@ -89,7 +88,6 @@ class SessionServer:
         serve_session = await to_thread.run_sync(_import_serve_session)
         if self._serve_session is None:
             self._serve_session = serve_session
-            freeze_loaded_objects()
         return serve_session
 
 

@@ -206,8 +206,3 @@ def transaction(db: Database) -> Iterator[None]:
 def read_number(db: Database, pragma: str) -> int:
     """The value of a PRAGMA that is a whole number."""
     return int(db.execute(f"PRAGMA {pragma}").fetchone()[0])
-
-
-def shrink_memory(db: Database) -> None:
-    """Free what memory `db` can do without (sqlite3_db_release_memory)."""
-    db.execute("PRAGMA shrink_memory")

@@ -19,7 +19,6 @@ from rootsd.state.store.database import (
     StoreDamaged,
     StoreUnusable,
     require_sqlite,
-    shrink_memory,
     transaction,
     translate_errors,
 )
@@ -191,11 +190,6 @@ class Store:
         touch the database: others may use the store meanwhile."""
         with self._in_use():
             return backup.finish_copy(self._folder, head, at)
-
-    def forget_pages(self) -> None:
-        """Give back the memory in which SQLite keeps pages of the database, up to 2 MB; what is
-        asked for next is read again."""
-        shrink_memory(self._db)
 
     def close(self) -> None:
         """Close the files; the store cannot be used afterwards."""
