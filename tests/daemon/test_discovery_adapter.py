@@ -42,7 +42,7 @@ async def surveying(
     )
     surveyor = DiscoveryAdapter(ledger)
     async with anyio.create_task_group() as group:
-        group.start_soon(surveyor.take_in)
+        group.start_soon(surveyor.forward_observations)
         group.start_soon(surveyor.follow_roots)
         surveyor.start([Parent(raw(parent)) for parent in parents])
         try:
@@ -191,18 +191,18 @@ async def test_a_root_that_is_removed_leaves_the_published_set(home: Path) -> No
         await surveyor.scan(None, None)
         seen = ledger.catalog.projects[raw(one)].observed.identity
         assert seen is not None
-        await ledger.obey([Approve(raw(one), seen, PERSON)])
+        await ledger.execute([Approve(raw(one), seen, PERSON)])
         assert list(ledger.catalog.roots) == [raw(one)]
         gone = ledger.revision
         await to_thread.run_sync(shutil.rmtree, one)
         while ledger.catalog.roots:
-            gone = (await ledger.wait_past(gone)).revision
+            gone = (await ledger.wait_for_revision_past(gone)).revision
 
 
 async def _until(ledger: Ledger, is_so: Callable[[Project], bool], path: Path) -> None:
     catalog = ledger.catalog
     while not is_so(catalog.projects[raw(path)]):
-        catalog = await ledger.another(catalog)
+        catalog = await ledger.wait_for_change(catalog)
 
 
 async def test_a_root_that_is_gone_lapses_as_soon_as_something_else_takes_its_place(
@@ -212,7 +212,7 @@ async def test_a_root_that_is_gone_lapses_as_soon_as_something_else_takes_its_pl
     async with surveying(home, home / "src") as (surveyor, ledger):
         await surveyor.scan(None, None)
         seen = ledger.catalog.projects[raw(one)].observed.identity
-        await ledger.obey([Approve(raw(one), seen, PERSON)])
+        await ledger.execute([Approve(raw(one), seen, PERSON)])
         one.rename(home / "away")
         await _until(ledger, lambda known: known.observed.presence is Presence.MISSING, one)
         assert not ledger.catalog.projects[raw(one)].ruling.is_lapsed
@@ -238,13 +238,13 @@ async def test_many_observations_are_taken_in_by_parts_and_no_hazard_after_its_s
     (home / "src" / "open").chmod(0o777)
     batches: list[list[Fact]] = []
     async with surveying(home, home / "src") as (surveyor, ledger):
-        take_in = ledger.take_in
+        take_in = ledger.apply_facts
 
         async def recorded(facts: Iterable[Fact]) -> None:
             batches.append(list(facts))
             await take_in(batches[-1])
 
-        monkeypatch.setattr(ledger, "take_in", recorded)
+        monkeypatch.setattr(ledger, "apply_facts", recorded)
         await surveyor.scan(None, None)
     assert [len(batch) for batch in batches] == [6, 6, 4]
     for batch in batches:
@@ -260,7 +260,7 @@ async def test_others_have_their_turn_while_many_observations_are_taken_in(
     for number in range(8):
         fake_repository(home / "src" / f"r{number}")
     async with surveying(home, home / "src") as (surveyor, ledger):
-        take_in = ledger.take_in
+        take_in = ledger.apply_facts
         order: list[str] = []
 
         async def recorded(facts: Iterable[Fact]) -> None:
@@ -268,6 +268,6 @@ async def test_others_have_their_turn_while_many_observations_are_taken_in(
             asyncio.get_running_loop().call_soon(order.append, "another")
             await take_in(facts)
 
-        monkeypatch.setattr(ledger, "take_in", recorded)
+        monkeypatch.setattr(ledger, "apply_facts", recorded)
         await surveyor.scan(None, None)
     assert order == ["batch", "another"] * 4

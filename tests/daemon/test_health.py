@@ -56,7 +56,7 @@ async def test_the_status_follows_what_is_published(
     health = HealthReporter(ServiceNotifier(ours), world.ledger, clients=lambda: 3, check=well)
     async with telling(health):
         assert await hear(theirs) == "STATUS=1 published, 1 pending, 3 connected"
-        await world.ledger.obey([approve(2)])
+        await world.ledger.execute([approve(2)])
         assert await hear(theirs) == "STATUS=2 published, 0 pending, 3 connected"
 
 
@@ -116,7 +116,7 @@ async def test_a_check_that_does_not_come_back_is_silence(
     async with telling(health):
         await begun.wait()
         assert (await hear(theirs)).startswith("STATUS=")
-        await world.ledger.obey([approve(1)])  # the loop turns, and yet:
+        await world.ledger.execute([approve(1)])  # the loop turns, and yet:
         assert (await hear(theirs)).startswith("STATUS=1")
     theirs.settimeout(0)
     with pytest.raises(BlockingIOError):

@@ -66,8 +66,6 @@ def test_where_everything_is_watched_only_roots_are_swept(
     sweeping = PollScheduler(explorer, clock)
     sweeping.sweep_what_is_due()
     assert sweeping.due() == clock.now + ROOTS_POLL_INTERVAL_S
-    sweeping.put_off(10.0)
-    assert sweeping.due() == clock.now + ROOTS_POLL_INTERVAL_S + 10.0
 
 
 def test_a_sweep_that_takes_long_comes_seldom(

@@ -140,16 +140,16 @@ async def test_an_order_waits_for_the_copy_and_not_for_its_verification(
         assert obeyed.wait(HANG_GUARD)
         order.append("verified")
 
-    async def obey() -> None:
+    async def deny_one() -> None:
         await anyio.to_thread.run_sync(copying.wait, HANG_GUARD)
         copied.set()
-        await world.ledger.obey([approve(1)])
+        await world.ledger.execute([approve(1)])
         order.append("obeyed")
         obeyed.set()
 
     store.on_copy, store.on_verify = copy, verify
     async with anyio.create_task_group() as group:
-        group.start_soon(obey)
+        group.start_soon(deny_one)
         await keep(backups, store, 1)
     assert order == ["copied", "obeyed", "verified"]
 

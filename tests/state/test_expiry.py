@@ -31,7 +31,7 @@ HOUR = 3_600
 async def _approve_for(world: World, number: int, seconds: int) -> None:
     expires = world.ledger.expiries.after(seconds)
     order = Approve(path(number), identity(number), PERSON, access=Access.READ, expires=expires)
-    await world.ledger.obey([order])
+    await world.ledger.execute([order])
 
 
 async def _restarted(world: World) -> World:
@@ -81,7 +81,7 @@ async def test_those_who_wait_are_told_at_the_end_though_nobody_asks() -> None:
             revision = world.ledger.revision
             world.clock.pass_time(HOUR)
             with anyio.fail_after(HANG_GUARD):
-                await world.ledger.news_past(revision)
+                await world.ledger.wait_for_revision_past(revision)
             assert world.published() == left
         group.cancel_scope.cancel()
 
@@ -93,9 +93,9 @@ async def test_the_alarm_is_set_for_the_next_end_alone() -> None:
     for number, hours in ((1, 3), (2, 1), (3, 2)):
         await _approve_for(world, number, hours * HOUR)
     assert world.clock.alarm == start + HOUR * 10**9
-    await world.ledger.obey([Deny(path(2), PERSON)])
+    await world.ledger.execute([Deny(path(2), PERSON)])
     assert world.clock.alarm == start + 2 * HOUR * 10**9
-    await world.ledger.obey([approve(3), approve(1)])  # without an end
+    await world.ledger.execute([approve(3), approve(1)])  # without an end
     assert world.clock.alarm is None
 
 

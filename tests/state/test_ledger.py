@@ -33,7 +33,7 @@ async def test_a_waiting_client_wakes_when_a_root_is_approved() -> None:
     woken: list[PublishedSet] = []
 
     async def wait() -> None:
-        woken.append(await world.ledger.wait_past(world.ledger.revision))
+        woken.append(await world.ledger.wait_for_revision_past(world.ledger.revision))
 
     with anyio.fail_after(HANG_GUARD):
         async with anyio.create_task_group() as group:
@@ -41,21 +41,22 @@ async def test_a_waiting_client_wakes_when_a_root_is_approved() -> None:
                 group.start_soon(wait)
             await anyio.wait_all_tasks_blocked()
             assert woken == []
-            await world.ledger.obey([approve(1)])
+            await world.ledger.execute([approve(1)])
     assert [[root.name for root in published.roots] for published in woken] == [["p1"]] * 3
 
 
 async def test_whoever_is_behind_does_not_wait() -> None:
     world = World(approved(1))
     with anyio.fail_after(HANG_GUARD):
-        assert [root.name for root in (await world.ledger.wait_past(0)).roots] == ["p1"]
+        published = await world.ledger.wait_for_revision_past(0)
+    assert [root.name for root in published.roots] == ["p1"]
 
 
 async def test_what_narrows_takes_effect_before_it_is_saved() -> None:
     world = World(approved(1), approved(2), approved(3))
     seen: list[set[bytes]] = []
     world.saver.look_around = lambda: seen.append(world.published())
-    await world.ledger.obey([deny(1)])
+    await world.ledger.execute([deny(1)])
     await world.ledger.observe([ProjectGone(path(2))])
     await world.ledger.observe([sight(3, now=30)])
     assert seen == [{path(2), path(3)}, {path(3)}, set()]
@@ -70,14 +71,14 @@ async def test_whoever_waits_for_news_has_had_its_turn_when_an_order_is_answered
     woken: list[int] = []
 
     async def wait() -> None:
-        woken.append((await world.ledger.news_past(before)).revision)
+        woken.append((await world.ledger.wait_for_revision_past(before)).revision)
 
     with anyio.fail_after(HANG_GUARD):
         async with anyio.create_task_group() as group:
             for _ in range(50):
                 group.start_soon(wait)
             await anyio.wait_all_tasks_blocked()
-            await world.ledger.obey([order])
+            await world.ledger.execute([order])
             assert woken == [before + 1] * 50
 
 
@@ -86,7 +87,7 @@ async def test_what_widens_is_saved_before_it_takes_effect() -> None:
     seen: list[set[bytes]] = []
     world.saver.look_around = lambda: seen.append(world.published())
     world.disk.folders[path(2)] = identity(2)
-    await world.ledger.obey([approve(1)])
+    await world.ledger.execute([approve(1)])
     await world.ledger.observe([sight(2)])
     assert seen == [set(), {path(1)}]
     assert await world.told() == {path(1), path(2)}
@@ -114,7 +115,7 @@ async def test_a_caller_that_is_cancelled_leaves_store_and_memory_in_agreement(
     with anyio.fail_after(HANG_GUARD):
         async with anyio.create_task_group() as group:
             with world.saver.held_up() as busy:
-                group.start_soon(world.ledger.obey, [order])
+                group.start_soon(world.ledger.execute, [order])
                 await busy.wait()
                 group.cancel_scope.cancel()
     assert await world.told() == told
@@ -133,7 +134,7 @@ async def test_a_caller_that_is_cancelled_just_before_the_write_leaves_nothing_h
             return NOON
 
         world.ledger._now = cancel
-        await world.ledger.obey([order])
+        await world.ledger.execute([order])
     assert world.is_kept()
     assert world.ledger.unsaved == 0
     assert await world.told() in ({path(1), path(2)}, set())
@@ -144,10 +145,10 @@ async def test_a_caller_that_is_cancelled_while_it_waits_for_another_did_nothing
     with anyio.fail_after(HANG_GUARD):
         async with anyio.create_task_group() as others:
             with world.saver.held_up() as busy:
-                others.start_soon(world.ledger.obey, [approve(1)])
+                others.start_soon(world.ledger.execute, [approve(1)])
                 await busy.wait()
                 async with anyio.create_task_group() as group:
-                    group.start_soon(world.ledger.obey, [approve(2)])
+                    group.start_soon(world.ledger.execute, [approve(2)])
                     await anyio.wait_all_tasks_blocked()
                     group.cancel_scope.cancel()
     assert await world.told() == {path(1)}
@@ -160,7 +161,7 @@ async def test_a_folder_that_was_replaced_is_out_of_the_very_next_answer() -> No
     assert await world.told() == {path(2)}
     del world.disk.folders[path(2)]
     with anyio.fail_after(HANG_GUARD):
-        assert (await world.ledger.wait_past(0)).roots == ()
+        assert (await world.ledger.current()).roots == ()
     world.disk.folders[path(1)] = identity(1)
     assert await world.told() == set(), "the first directory came back: a person must look at it"
 
@@ -175,7 +176,7 @@ async def test_what_was_published_while_a_doubt_was_taken_in_is_verified_too() -
     with anyio.fail_after(HANG_GUARD):
         async with anyio.create_task_group() as group:
             with world.saver.held_up() as busy:
-                group.start_soon(world.ledger.obey, [approve(2)])
+                group.start_soon(world.ledger.execute, [approve(2)])
                 await busy.wait()
                 del world.disk.folders[path(1)]
                 group.start_soon(ask)
@@ -204,7 +205,7 @@ async def test_no_approval_overtakes_what_took_effect_before_it() -> None:
     del world.disk.folders[path(1)]
     assert await world.told() == set()
     assert world.saver.batches == []
-    await world.ledger.obey([approve(2)])
+    await world.ledger.execute([approve(2)])
     (batch,) = world.saver.batches
     assert [change.path for change in batch if isinstance(change, ProjectChange)] == [
         path(1),
@@ -216,7 +217,7 @@ async def test_whoever_reads_the_store_finds_all_that_took_effect() -> None:
     world = World(approved(1))
     world.disk.folders[path(1)] = identity(10)
     assert await world.told() == set()
-    assert await world.ledger.undisturbed(world.is_kept) is True
+    assert await world.ledger.run_exclusively(world.is_kept) is True
 
 
 async def test_what_takes_effect_is_written_behind() -> None:
@@ -224,7 +225,7 @@ async def test_what_takes_effect_is_written_behind() -> None:
     async with saving_again(world.ledger):
         with anyio.fail_after(HANG_GUARD):
             saved = world.ledger.next_save()
-            await world.ledger.take_in([ProjectGone(path(1))])
+            await world.ledger.apply_facts([ProjectGone(path(1))])
             await saved.wait()
     assert world.is_kept()
     assert world.ledger.unsaved == 0
@@ -244,7 +245,7 @@ async def test_what_was_replaced_since_it_was_shown_is_not_approved() -> None:
     world.disk.folders[path(2)] = identity(20)
     revision = world.ledger.revision
     with pytest.raises(IdentityChanged):
-        await world.ledger.obey([approve(2)])
+        await world.ledger.execute([approve(2)])
     assert world.ledger.revision == revision
     assert world.verdict(path(2)) is Verdict.PENDING
     assert world.disk.asked == [], "whoever is asked about a part alone forgets the others"
@@ -254,10 +255,10 @@ async def test_what_was_replaced_since_it_was_shown_is_not_approved() -> None:
 async def test_an_order_that_was_overtaken_is_not_carried_out(first: Order) -> None:
     world = World(project(1))
     seen = world.ledger.catalog.projects[path(1)]
-    await world.ledger.obey([first])
+    await world.ledger.execute([first])
     before = world.ledger.catalog
     with pytest.raises(Conflict):
-        await world.ledger.obey([approve(1, name="other")], seen=[seen])
+        await world.ledger.execute([approve(1, name="other")], seen=[seen])
     assert world.ledger.catalog is before
 
 
@@ -267,15 +268,15 @@ async def test_a_lapse_overtakes_no_order_and_stops_the_approval_of_what_lapsed(
     await world.ledger.observe([sight(1, now=10)])
     world.disk.folders[path(1)] = identity(10)
     with pytest.raises(IdentityChanged):
-        await world.ledger.obey([replace(approve(1), tags=("x",))], seen=[seen])
-    await world.ledger.obey([deny(1)], seen=[seen])
+        await world.ledger.execute([replace(approve(1), tags=("x",))], seen=[seen])
+    await world.ledger.execute([deny(1)], seen=[seen])
     assert world.verdict(path(1)) is Verdict.DENIED
 
 
 async def test_a_rehearsal_changes_nothing_and_tells_what_would_be() -> None:
     world = World(project(1))
     before = world.ledger.catalog
-    assert set(world.ledger.rehearse([approve(1)]).catalog.roots) == {path(1)}
+    assert set(world.ledger.dry_run([approve(1)]).catalog.roots) == {path(1)}
     assert world.ledger.catalog is before
     assert world.saver.batches == []
 
@@ -283,17 +284,17 @@ async def test_a_rehearsal_changes_nothing_and_tells_what_would_be() -> None:
 async def test_the_revision_grows_by_one_with_each_change_of_the_set_and_never_else() -> None:
     world = World(approved(1), project(2))
     ledger, first = world.ledger, world.ledger.revision
-    await ledger.obey([approve(2)])
+    await ledger.execute([approve(2)])
     assert ledger.revision == first + 1
     await ledger.observe([sight(1), sight(2), sight(3)])
     assert ledger.revision == first + 1
-    await ledger.obey([deny(3)])
+    await ledger.execute([deny(3)])
     assert ledger.revision == first + 1
-    await ledger.obey([Approve(path(1), identity(1), PERSON, "other", ("tag",))])
+    await ledger.execute([Approve(path(1), identity(1), PERSON, "other", ("tag",))])
     assert ledger.revision == first + 2
-    await ledger.obey([deny(1), deny(2)])
+    await ledger.execute([deny(1), deny(2)])
     assert ledger.revision == first + 3
-    await ledger.obey([])
+    await ledger.execute([])
     assert ledger.revision == first + 3
 
 
@@ -315,9 +316,9 @@ async def test_what_was_approved_in_a_place_that_is_refused_now_lapses() -> None
     await world.ledger.observe([sight(1), sight(2)])  # also once the rule has seen them again
     assert await world.told() == {path(3)}
     with pytest.raises(RefusedPlace, match="the configuration refuses it"):
-        await world.ledger.obey([approve(1)])
+        await world.ledger.execute([approve(1)])
     await world.ledger.set_places(PLACES)
-    await world.ledger.obey([approve(1)])
+    await world.ledger.execute([approve(1)])
     assert await world.told() == {path(1), path(3)}
 
 
@@ -334,13 +335,13 @@ async def test_a_change_that_is_not_published_is_noticed_all_the_same() -> None:
     seen: list[object] = []
 
     async def wait() -> None:
-        seen.append(await ledger.another(before))
+        seen.append(await ledger.wait_for_change(before))
 
     with anyio.fail_after(HANG_GUARD):
         async with anyio.create_task_group() as group:
             group.start_soon(wait)
             await anyio.wait_all_tasks_blocked()
             assert seen == []
-            await ledger.obey([deny(1)])
+            await ledger.execute([deny(1)])
     assert seen == [ledger.catalog]
     assert ledger.revision == revision

@@ -34,7 +34,7 @@ async def test_an_approve_that_the_disk_refuses_raises_and_changes_nothing() -> 
     world.saver.refusing = True
     for orders in ([approve(2)], [replace(approve(1), access=Access.READ)]):
         with pytest.raises(DiskRefuses):
-            await world.ledger.obey(orders)
+            await world.ledger.execute(orders)
         assert world.ledger.catalog is before
         assert await world.ledger.current() is published
     assert world.ledger.unsaved == 0
@@ -44,7 +44,7 @@ async def test_a_deny_that_the_disk_refuses_holds_and_is_written_later() -> None
     world = World(approved(1), approved(2))
     world.saver.refusing = True
     async with saving_again(world.ledger):
-        await world.ledger.obey([deny(1)])
+        await world.ledger.execute([deny(1)])
         assert await world.told() == {path(2)}
         assert world.ledger.unsaved == 1
         assert not world.is_kept()
@@ -57,9 +57,9 @@ async def test_a_deny_that_the_disk_refuses_holds_and_is_written_later() -> None
 async def test_a_deny_that_was_refused_goes_along_with_the_next_write() -> None:
     world = World(approved(1), project(2))
     world.saver.refusing = True
-    await world.ledger.obey([deny(1)])
+    await world.ledger.execute([deny(1)])
     world.saver.refusing = False
-    await world.ledger.obey([approve(2)])
+    await world.ledger.execute([approve(2)])
     assert world.ledger.unsaved == 0
     assert [change.verb for change in world.saver.batches[-1]] == ["denied", "approved"]
     assert world.is_kept()
@@ -68,7 +68,7 @@ async def test_a_deny_that_was_refused_goes_along_with_the_next_write() -> None:
 async def test_a_last_attempt_before_the_end_saves_what_the_disk_had_refused() -> None:
     world = World(approved(1))
     world.saver.refusing = True
-    await world.ledger.obey([deny(1)])
+    await world.ledger.execute([deny(1)])
     await world.ledger.save_now()
     assert world.ledger.unsaved == 1
     world.saver.refusing = False
@@ -94,7 +94,7 @@ async def test_every_order_that_only_narrows_holds_where_the_disk_refuses(
     world = World(known, rules=[rule(Verdict.APPROVED, number=7)] if by_rule else [])
     assert await world.told() == {path(1)}
     world.saver.refusing = True
-    await world.ledger.obey([order])
+    await world.ledger.execute([order])
     assert await world.told() == set()
     assert world.verdict(path(1)) is verdict
     world.saver.refusing = False
@@ -112,7 +112,7 @@ async def test_an_order_that_may_widen_is_refused_with_the_disk(order: Order) ->
     before = world.ledger.catalog
     world.saver.refusing = True
     with pytest.raises(DiskRefuses):
-        await world.ledger.obey([order])
+        await world.ledger.execute([order])
     assert world.ledger.catalog is before
 
 
@@ -120,10 +120,10 @@ async def test_orders_are_never_carried_out_in_part() -> None:
     world = World(approved(1), project(2))
     before = world.ledger.catalog
     with pytest.raises(OrderRefused):
-        await world.ledger.obey([deny(1), approve(9)])
+        await world.ledger.execute([deny(1), approve(9)])
     world.saver.refusing = True
     with pytest.raises(DiskRefuses):
-        await world.ledger.obey([deny(1), approve(2)])
+        await world.ledger.execute([deny(1), approve(2)])
     assert world.ledger.catalog is before
     assert await world.told() == {path(1)}
     assert world.saver.batches == []
@@ -135,7 +135,7 @@ async def test_a_cancelled_deny_that_the_disk_refuses_holds_all_the_same() -> No
     with anyio.fail_after(HANG_GUARD):
         async with anyio.create_task_group() as group:
             with world.saver.held_up() as busy:
-                group.start_soon(world.ledger.obey, [deny(1)])
+                group.start_soon(world.ledger.execute, [deny(1)])
                 await busy.wait()
                 group.cancel_scope.cancel()
     assert await world.told() == set()
@@ -162,7 +162,7 @@ async def test_a_replaced_root_of_a_rule_stays_out_while_the_disk_refuses() -> N
     world.saver.refusing = True
     world.disk.folders[path(1)] = identity(10)
     assert await world.told() == {path(2)}
-    await world.ledger.obey([deny(2)])
+    await world.ledger.execute([deny(2)])
     assert await world.told() == set()
     world.saver.refusing = False
     await world.ledger.save_now()
@@ -178,7 +178,7 @@ async def test_nothing_that_was_withdrawn_comes_back_with_a_later_write() -> Non
     await world.ledger.observe([ProjectGone(path(1)), sight(3)])
     assert world.published() == {path(2)}
     world.saver.refusing = False
-    await world.ledger.obey([deny(2)])
+    await world.ledger.execute([deny(2)])
     assert path(1) not in world.published()
 
 
@@ -202,7 +202,7 @@ async def test_a_grant_that_is_owed_is_not_given_to_what_has_changed_since(
     if isinstance(later, ProjectGone | ProjectUnreachable | ProjectUnsafe):
         await world.ledger.observe([later])
     else:
-        await world.ledger.obey([later])
+        await world.ledger.execute([later])
     world.saver.refusing = False
     await world.ledger.save_now()
     assert world.published() == set()
@@ -214,7 +214,7 @@ async def test_a_deny_holds_also_while_grants_wait_for_the_disk() -> None:
     world = World(granted(1), rules=[rule(Verdict.APPROVED)])
     world.saver.refusing = True
     await world.ledger.observe([sight(2)])
-    await world.ledger.obey([deny(1)])
+    await world.ledger.execute([deny(1)])
     assert await world.told() == set()
     assert world.verdict(path(1)) is Verdict.DENIED
 

@@ -84,21 +84,21 @@ class _Owner:
     async def approve(self) -> None:
         order = Approve(path(self.number), identity(self.directory), PERSON)
         try:
-            await self.world.ledger.obey([order])
+            await self.world.ledger.execute([order])
         except RootsdError:
             return
         self.may_be_told = True
 
     async def deny(self) -> None:
         try:
-            await self.world.ledger.obey([deny(self.number)])
+            await self.world.ledger.execute([deny(self.number)])
         except OrderRefused:
             return
         self.may_be_told = False
 
     async def forget(self) -> None:
         try:
-            await self.world.ledger.obey([forget(self.number)])
+            await self.world.ledger.execute([forget(self.number)])
         except RootsdError:
             return
         self.may_be_told = False
@@ -171,7 +171,7 @@ async def test_in_a_storm_below_rules_and_denials_the_set_is_what_a_fresh_judgem
         for _ in range(rounds):
             world.saver.refusing = random.random() < 0.3
             try:
-                await world.ledger.obey([random_order(random, world.ledger)])
+                await world.ledger.execute([random_order(random, world.ledger)])
             except RootsdError:
                 continue
 

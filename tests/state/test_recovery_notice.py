@@ -23,7 +23,7 @@ async def test_what_lapsed_is_told_until_all_of_it_was_decided_and_not_after() -
     repairs = RecoveryNotice(world.ledger, NOTE)
     for order in (approve(1), deny(2), ApproveRule(1, PERSON)):
         assert repairs.told(is_look=True) == [NOTE], "to look decides nothing"
-        await world.ledger.obey([order])
+        await world.ledger.execute([order])
     assert repairs.told(is_look=False) == []
 
 

@@ -84,7 +84,7 @@ async def test_whoever_uses_the_store_has_it_alone() -> None:
             with saver.held_up() as busy:
                 group.start_soon(backlog.write)
                 await busy.wait()
-                group.start_soon(backlog.undisturbed, lambda: seen.append(len(saver.batches)))
+                group.start_soon(backlog.run_exclusively, lambda: seen.append(len(saver.batches)))
                 await anyio.wait_all_tasks_blocked()
                 assert seen == []
     assert seen == [1]

@@ -149,7 +149,7 @@ class Keeper:
                 os.write(answers, await self._told(ledger, store, see))
                 for line in lines:
                     with suppress(RootsdError):
-                        await ledger.obey(_orders(ledger.catalog, *json.loads(line)))
+                        await ledger.execute(_orders(ledger.catalog, *json.loads(line)))
                     os.write(answers, DONE.encode())
                     os.write(answers, await self._told(ledger, store, see))
 

@@ -160,14 +160,14 @@ async def _kept(top: Path, way: Way, rounds: int, make: Callable[[], Verifier]) 
         seen = probe(path)
         assert isinstance(seen, ProjectObserved), seen
         await ledger.observe([seen])
-        await ledger.obey([Approve(path, seen.identity, PERSON)])
+        await ledger.execute([Approve(path, seen.identity, PERSON)])
         roots = (await ledger.current()).roots
         assert [root.path for root in roots] == [path], "it was to be published at first"
         approved = identify(path)
         victim.replace(way)
         roots = (await ledger.current()).roots
         kept += bool(roots) or await _is_kept_when_seen(ledger, path, approved)
-        await ledger.obey([Deny(path, PERSON), Forget(path, PERSON)])
+        await ledger.execute([Deny(path, PERSON), Forget(path, PERSON)])
     victim.undo()
     return kept
 

@@ -40,6 +40,7 @@ from rootsd.core.model import (
 from rootsd.core.paths import RefusedPlaces, ancestors
 from rootsd.core.plan import plan
 from rootsd.discovery import parent_tree
+from rootsd.discovery.periodic import PollScheduler
 from rootsd.discovery.service import Discovery, DiscoveryDependencies
 from rootsd.disk.identity import identify
 from rootsd.disk.markers import SKIPPED_BESIDE_A_PROJECT_FILE, SKIPPED_NAMES
@@ -131,7 +132,7 @@ class Steered(Discovery):
             senses=senses,
             index=index,
         )
-        self._sweeping.put_off(_NEVER_S)
+        self._sweeping = PollScheduler(self._explorer, self._time, roots_interval_s=_NEVER_S)
 
     def deaf_to_mounts(self) -> None:
         self._mounts = MountWatch(lambda: None)

@@ -91,7 +91,7 @@ class ProjectSelector:
         unseen: Sequence[ProjectObserved] = ()
         if unknown := [each for each in resolved if not each.projects]:
             unseen = await self._look_at_unknown(request, unknown)
-            catalog = self.ledger.rehearse(unseen).catalog if unseen else self.ledger.catalog
+            catalog = self.ledger.dry_run(unseen).catalog if unseen else self.ledger.catalog
             resolved = [_in_catalog(catalog, each) for each in resolved]
         try:
             chosen = meant_projects(resolved, _fitting(catalog, request.verb))

@@ -107,13 +107,13 @@ class DiscoveryAdapter:
         """The parents in force."""
         return self._parents
 
-    async def take_in(self) -> None:
+    async def forward_observations(self) -> None:
         """Hand on what discovery reports, for as long as the daemon runs."""
         while True:
             await self._arrived.wait()
             self._arrived = anyio.Event()
             while self._inbox:
-                await self._ledger.take_in(self._next_batch())
+                await self._ledger.apply_facts(self._next_batch())
                 # To take in waits for nothing: others would have their turn after the last batch.
                 await lowlevel.checkpoint()
             self._idle.set()
@@ -136,7 +136,7 @@ class DiscoveryAdapter:
             if self._ledger.revision != revision or catalog.missing_approved is not awaited:
                 revision, awaited = self._ledger.revision, catalog.missing_approved
                 self._discovery.set_roots(catalog.roots.keys(), awaited)
-            await self._ledger.another(catalog)
+            await self._ledger.wait_for_change(catalog)
 
     async def scan(self, parent: bytes | None, progress: ProgressSink | None) -> ScanStats:
         """Scan now, and return when the catalog holds every project that the scan found.

@@ -54,7 +54,7 @@ class HealthReporter:
     async def _follow(self) -> None:
         revision = -1
         while True:
-            revision = (await self._ledger.news_past(revision)).revision
+            revision = (await self._ledger.wait_for_revision_past(revision)).revision
             self._tell_status()
 
     async def _beat(self, interval: float) -> None:
@@ -84,7 +84,7 @@ async def check_daemon(
     """Return when `read` has read from the store, in the ledger's turn, and the daemon has
     accepted and ended a connection to its socket at the path that `socket` gives. Raises
     RootsdError or OSError."""
-    await ledger.undisturbed(read)
+    await ledger.run_exclusively(read)
     await to_thread.run_sync(_connect_and_leave, socket(), abandon_on_cancel=True)
 
 

@@ -289,7 +289,7 @@ class Daemon:
             group.start_soon(self._ledger.keep_expiring)
             group.start_soon(self._hosts.keep, self._ledger.current)
             group.start_soon(self._backups.keep)
-            group.start_soon(self._surveyor.take_in)
+            group.start_soon(self._surveyor.forward_observations)
             group.start_soon(self._surveyor.follow_roots)
             group.start_soon(self._asking.carry_out)
             group.start_soon(self._asking.follow_decisions)

@@ -116,7 +116,7 @@ class PendingNotifier:
         catalog = self._ledger.catalog
         seen = _pending_paths(catalog)
         while True:
-            await self._ledger.another(catalog)
+            await self._ledger.wait_for_change(catalog)
             with anyio.move_on_after(self._gather):
                 await anyio.Event().wait()
             catalog = self._ledger.catalog

@@ -26,20 +26,22 @@ ROOTS_POLL_CPU_SHARE = 0.01 / 60.0
 class PollScheduler:
     """Sweeps an explorer by the clock given. One thread calls all methods."""
 
-    def __init__(self, explorer: DiscoveryEngine, monotonic: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        explorer: DiscoveryEngine,
+        monotonic: Callable[[], float],
+        roots_interval_s: float = ROOTS_POLL_INTERVAL_S,
+    ) -> None:
         self._explorer = explorer
         self._now = monotonic
+        self._roots_interval_s = roots_interval_s
         self._parents: dict[bytes, float] = {}
-        self._roots = monotonic() + ROOTS_POLL_INTERVAL_S
+        self._roots = monotonic() + roots_interval_s
 
     def due(self) -> float | None:
         """When `sweep_what_is_due` has something to do, on the clock given; None for never."""
         due = [self._roots] if self._explorer.has_anything() else []
         return min((*due, *self._parents.values()), default=None)
-
-    def put_off(self, seconds: float) -> None:
-        """Look at what no watch covers that much later."""
-        self._roots += seconds
 
     def sweep_what_is_due(self) -> None:
         """Sweep the parents that are polled, and the rest, if it is time to."""
@@ -58,7 +60,7 @@ class PollScheduler:
         if now >= self._roots:
             self._explorer.sweep()
             end = self._now()
-            self._roots = end + max(ROOTS_POLL_INTERVAL_S, (end - now) / ROOTS_POLL_CPU_SHARE)
+            self._roots = end + max(self._roots_interval_s, (end - now) / ROOTS_POLL_CPU_SHARE)
 
 
 def _needs_polling(territory: ParentTree) -> bool:

@@ -72,7 +72,7 @@ class BackupScheduler:
         due_in = await to_thread.run_sync(self._store.backup_due_in, self._now())
         if due_in <= timedelta(0):
             # Only the copy keeps decisions waiting; to verify it takes ten times as long.
-            head = await self._ledger.undisturbed(self._store.begin_backup)
+            head = await self._ledger.run_exclusively(self._store.begin_backup)
             if head is None:
                 return LONGEST_PAUSE
             made = await to_thread.run_sync(self._store.finish_backup, head, self._now())

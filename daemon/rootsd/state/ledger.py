@@ -1,18 +1,33 @@
-"""Decide, save and publish, as the single writer of the catalog.
+"""Decide, save and publish: the ledger is the single writer of the catalog.
 
-Who looks at folders for the ledger, before anything is told or approved.
+The catalog holds every project with its decision. The published set holds the roots that clients
+may get. The ledger keeps both in memory, changes them together, and has each change written to the
+store. Everything that changes the catalog goes through one of two methods:
 
-Orders that were chosen by what somebody saw, when somebody else has decided since.
+* `apply_facts` takes observations of the disk, and approvals that ended. It never refuses one.
+* `execute` takes orders: a person's decisions. It applies all orders of a call or none.
 
-The single writer: decides, saves, publishes.
+When a change takes effect, and when it is saved. A change that narrows the published set takes
+effect at once. It is saved afterwards, and it stays in force in memory if the disk refuses it. A
+change that widens the published set is saved before it takes effect. That is an order that
+approves something, or the grant of a rule. Everything that took effect earlier is saved with it.
+Three properties follow:
 
-Everything that changes the catalog comes through two doors. `take_in` takes what the disk
-shows and never refuses; `obey` takes orders and may. What only narrows takes effect before it is
-saved, and holds in memory where the disk refuses it; what approves anything, an order or the
-grant of a rule, is saved before it takes effect, and all that took effect earlier with it. So the
-published set is the catalog's at every moment, a failed write publishes nothing new, and it
-gives nothing back. Notices are never sent from here: whoever publishes waits until the revision
-has passed the one it knows, so no path can forget to tell.
+* The published set always agrees with the catalog.
+* A failed write never publishes anything new.
+* A failed write never brings back a root that was taken away.
+
+How an answer is verified. `current` looks at the folder of each root before it returns the set. If
+a folder is no longer the approved one, the root leaves the set before the answer does. `Verifier`
+is the interface of the code that looks. The ledger repeats the look until it finds nothing new,
+because other tasks may publish meanwhile.
+
+How sessions learn of changes. The ledger sends no notifications. A session waits in
+`wait_for_revision_past` until the revision is newer than the one it sent. So no code path can
+forget to notify.
+
+How conflicts are detected. A caller passes the projects as they were when a person chose the
+orders. If another decision about one of them came in between, `execute` raises `Conflict`.
 """
 
 from __future__ import annotations
@@ -56,28 +71,38 @@ from rootsd.state.write_behind import ChangeStore, WriteBehindQueue
 
 
 class Verifier(Protocol):
-    """Looks at folders; reports those that are not what was approved, or is about to be. It waits
-    for no file system that does not answer: what lies there is out of reach."""
+    """The code that compares folders with the approved identities.
+
+    It reports the folders that differ. It never waits for a file system that does not answer: the
+    roots there are unreachable.
+    """
 
     async def verify(self, roots: Mapping[bytes, Identity]) -> Sequence[Observation]:
-        """What is to be known about `roots` before anybody is told of them; empty if all hold."""
+        """Return the observations that contradict `roots`; none if all roots hold."""
 
     async def verify_more(self, roots: Mapping[bytes, Identity]) -> Sequence[Observation]:
-        """The same of some alone, published or about to be approved; the others stay known."""
+        """Do the same for some roots alone, published ones or ones about to be approved.
+
+        The verifier keeps what it knows about all other roots.
+        """
 
 
 class Conflict(Busy):
-    """Somebody decided about one of the projects meanwhile; what was to be done may differ now."""
+    """A newer decision about one of the projects; the order may mean something else now."""
 
 
 def refuse_conflicts(seen: Iterable[Project], catalog: Catalog) -> None:
-    """Raise Overtaken where one of the projects was decided about since it was `seen`."""
+    """Raise Conflict if one of the projects was decided about since it was `seen`."""
     if any(_is_conflict(project, catalog) for project in seen):
         raise Conflict("somebody else decided about this meanwhile", "rootsd ls")
 
 
 def _is_conflict(seen: Project, catalog: Catalog) -> bool:
-    """A lapse is nobody's decision; an approval runs into it by the identity it carries."""
+    """Return whether a person decided about `seen` since then.
+
+    A lapse is not a person's decision. An approval of a lapsed project fails by the identity that
+    it carries, not here.
+    """
     known = catalog.projects.get(seen.path)
     if known is None or known.ruling.decision == seen.ruling.decision:
         return False
@@ -88,12 +113,12 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 RETRY_SECONDS = (1.0, 2.0, 5.0, 15.0, 60.0)
-# What comes together is written together, and whoever asks meanwhile has the machine.
+# Changes within this time are written together, and other tasks can run meanwhile.
 WRITE_DELAY_SECONDS = 0.005
 
 
 class Ledger:
-    """Holds the catalog and the published set; see the module's text."""
+    """The catalog and the published set, with all operations that change them."""
 
     def __init__(
         self,
@@ -107,15 +132,16 @@ class Ledger:
         focus: Focus = NO_FOCUS,
     ) -> None:
         self._catalog = catalog
-        self._backlog = WriteBehindQueue(saver, now)
+        self._queue = WriteBehindQueue(saver, now)
         self._verifier = verifier
         self.expiries = expiries
         self._now = now
-        # Without a turn of the loop where nobody holds it: who looked may then conclude.
+        # Acquire without yielding when the lock is free, so that a check made just before still
+        # holds.
         self._lock = anyio.Lock(fast_acquire=True)
         self._published = PublishedSet(first_revision, (), focus)
         self._changed = anyio.Event()
-        self._adopted = anyio.Event()
+        self._catalog_changed = anyio.Event()
         self._owed: set[bytes] = set()
         self._needs_saving = anyio.Event()
         expiries.follow(catalog)
@@ -124,34 +150,37 @@ class Ledger:
 
     @property
     def catalog(self) -> Catalog:
-        """The catalog as it stands; its roots are the published set."""
+        """The current catalog. Its roots are the published set."""
         return self._catalog
 
     @property
     def revision(self) -> int:
-        """The number of the published set."""
+        """The revision of the published set."""
         return self._published.revision
 
     @property
     def focus(self) -> Focus:
-        """What sessions without a scope of their own are narrowed to."""
+        """The focus, which narrows the sessions that have no scope of their own."""
         return self._published.focus
 
     @property
     def unsaved(self) -> int:
-        """How much waits since the disk refused it, changes and grants."""
-        return len(self._backlog) + len(self._owed) if self._backlog.is_refused else 0
+        """The number of changes and grants that wait since the disk refused a write."""
+        return len(self._queue) + len(self._owed) if self._queue.is_refused else 0
 
     async def current(self) -> PublishedSet:
-        """The published set, each root's folder and time verified at this moment.
+        """Return the published set after verifying the folder and the end time of each root.
 
-        What the look finds wrong is out of the answer; it is written behind."""
+        Roots that fail are not in the result. The store learns of them later, in the background.
+        """
         return await self._verified(lambda catalog: self._verifier.verify(catalog.identities))
 
     async def root_at(self, path: bytes) -> PublishedRoot | None:
-        """Return the innermost published root at or above an absolute path, verified like
-        `current`; the roots that have no say in it are not looked at. A root for one session alone
-        is none here: nothing tells which session asks."""
+        """Return the innermost published root at or above the absolute `path`.
+
+        Verify it as `current` does, but look only at the roots that can affect the result. Ignore
+        roots that are approved for one session: the path does not say which session asks.
+        """
         await self._verified(
             lambda catalog: self._verifier.verify_more(identities_behind(path, catalog))
         )
@@ -170,21 +199,21 @@ class Ledger:
                 made = plan(before, doubts, self._now())
                 alone = self._published is published and not self._lock.locked()
                 if alone and made.immediate is made:
-                    # Nobody has had a turn since the look: it holds for all that is left.
-                    self._let_hold(made)
+                    # No other task has run since the look, so it still holds for all other roots.
+                    self._apply_now(made)
                     return self._published
                 async with self._lock:
                     with anyio.CancelScope(shield=True):
                         if self._catalog is not before:  # another change came first
                             made = plan(self._catalog, doubts, self._now())
-                        await self._hold(made)
-            # Others may have published meanwhile: all is verified again, until a look tells
-            # nothing that is not known.
+                        await self._apply(made)
+            # Other tasks may have published meanwhile. Verify everything again until a look finds
+            # nothing new.
             if self._catalog is before and self._published is published:
                 return published
 
     async def keep_expiring(self) -> None:
-        """End what has its time, when that is over. Runs as long as the daemon does."""
+        """End approvals when their time is over. Run for as long as the daemon does."""
 
         async def look() -> None:
             await self.current()
@@ -192,197 +221,213 @@ class Ledger:
 
         await self.expiries.keep(look)
 
-    async def wait_past(self, revision: int) -> PublishedSet:
-        """Wait until the published set is newer than `revision`, then return it verified."""
-        await self.news_past(revision)
-        return await self.current()
+    async def wait_for_revision_past(self, revision: int) -> PublishedSet:
+        """Wait until the published set is newer than `revision`, and return it.
 
-    async def news_past(self, revision: int) -> PublishedSet:
-        """Wait until the published set is newer than `revision`. Not verified: it serves to say
-        that something changed, and to no answer."""
+        The set is not verified. Use it to tell that something changed, never as an answer.
+        """
         while self._published.revision <= revision:
             await self._changed.wait()
         return self._published
 
-    async def another(self, catalog: Catalog) -> Catalog:
-        """Wait until the catalog is another than `catalog`, whether what is published changed or
-        not; steps may be missed."""
+    async def wait_for_change(self, catalog: Catalog) -> Catalog:
+        """Wait until the catalog differs from `catalog`, and return the new one.
+
+        The published set may be the same. Steps in between may be missed.
+        """
         while self._catalog is catalog:
-            await self._adopted.wait()
+            await self._catalog_changed.wait()
         return self._catalog
 
-    async def take_in(self, facts: Iterable[Fact]) -> None:
-        """Let take effect what the disk shows, or what has ended. `keep_saving` writes it down,
-        but a grant, which is saved first."""
-        async with self._lock:
-            with anyio.CancelScope(shield=True):
-                await self._hold(plan(self._catalog, facts, self._now()))
+    async def apply_facts(self, facts: Iterable[Fact]) -> None:
+        """Apply observations of the disk, and approvals that ended.
 
-    async def observe(self, facts: Iterable[Fact]) -> None:
-        """As `take_in`, and wait until it is written down, or the disk refused it."""
-        await self.take_in(facts)
-        with anyio.CancelScope(shield=True):
-            await self._write()
-
-    async def obey(
-        self, orders: Sequence[Order | ProjectObserved], *, seen: Iterable[Project] = ()
-    ) -> Plan:
-        """Carry out orders, all or none; what is to be approved is verified first. A folder that
-        is not known yet is sighted before the order about it, and not published in between.
-
-        `seen` are projects as they were when the orders were chosen. Raises Overtaken where one
-        of them was decided about since, OrderRefused, or what the store raised. Orders that only
-        narrow are carried out even where the disk refuses: they hold in memory and are written
-        as soon as the disk takes them. One that widens makes all of them wait for the disk.
-
-        Whoever waits for news has had its turn when this returns: an order is not answered before
-        the sessions have been told.
+        `keep_saving` writes them later. A grant is the exception: it is saved before it takes
+        effect.
         """
         async with self._lock:
             with anyio.CancelScope(shield=True):
-                made = await self._obey(orders, seen)
+                await self._apply(plan(self._catalog, facts, self._now()))
+
+    async def observe(self, facts: Iterable[Fact]) -> None:
+        """Apply facts as `apply_facts` does, then wait until they are saved or the disk refused
+        them.
+        """
+        await self.apply_facts(facts)
         with anyio.CancelScope(shield=True):
             await self._write()
-        # They were woken when it took effect, so they stand before us in the queue of the loop.
+
+    async def execute(
+        self, orders: Sequence[Order | ProjectObserved], *, seen: Iterable[Project] = ()
+    ) -> Plan:
+        """Carry out all orders or none of them.
+
+        The folders of approvals are verified first. `orders` may begin with a sighting of a folder
+        that is not known yet; it is not published before the orders apply.
+
+        `seen` holds projects as they were when the orders were chosen. Raises Conflict if one of
+        them was decided about since, OrderRefused, or the error of the store.
+
+        Orders that only narrow take effect even if the disk refuses them. They stay in memory and
+        are written as soon as possible. If one of the orders widens, all of them wait for the
+        disk.
+
+        When this returns, every task that waits for a new revision has run: sessions are notified
+        before the order is answered.
+        """
+        async with self._lock:
+            with anyio.CancelScope(shield=True):
+                made = await self._execute(orders, seen)
+        with anyio.CancelScope(shield=True):
+            await self._write()
+        # The change woke the waiting tasks, so they stand before this one in the event loop's
+        # queue.
         await lowlevel.cancel_shielded_checkpoint()
         return made
 
     async def note(self, note: AuditRecord) -> None:
-        """Make durable what no catalog holds. Raises what the store raised."""
-        await self._backlog.write((note,))
+        """Save an audit record, which no catalog holds. Raises the error of the store."""
+        await self._queue.write((note,))
 
-    async def refocus(self, note: FocusChange, change: Callable[[Focus], Focus]) -> None:
-        """Change the focus, which is another published set to whoever it narrows. Raises what the
-        store raised, and then the focus is what it was."""
+    async def change_focus(self, note: FocusChange, change: Callable[[Focus], Focus]) -> None:
+        """Save and apply a new focus, which publishes another set to the sessions it narrows.
+
+        Raises the error of the store; the focus is then unchanged.
+        """
         async with self._lock:
             with anyio.CancelScope(shield=True):
-                await self._backlog.write((note,))
+                await self._queue.write((note,))
                 self._publish(self._catalog.sorted_roots, change(self._published.focus))
-        await lowlevel.cancel_shielded_checkpoint()  # as in `obey`
+        await lowlevel.cancel_shielded_checkpoint()  # as in `execute`
 
     async def set_places(self, places: RefusedPlaces) -> None:
-        """Refuse these places from now on; what was approved in one of them lapses."""
+        """Refuse these places from now on. Approvals of projects in them lapse."""
         async with self._lock:
             with anyio.CancelScope(shield=True):
-                self._adopt(self._catalog.with_places(places))
+                self._set_catalog(self._catalog.with_places(places))
                 refused = [
                     ProjectUnsafe(project.path, LapseReason.REFUSED_PLACE)
                     for project in self._catalog.projects.values()
                     if project.ruling.approves and places.why_no_root(project.path)
                 ]
-                await self._hold(plan(self._catalog, refused, self._now()))
+                await self._apply(plan(self._catalog, refused, self._now()))
         with anyio.CancelScope(shield=True):
             await self._write()
-        await self.current()  # which knows them under other names as well
+        await self.current()  # finds these places under other names as well
 
-    def rehearse(self, inputs: Sequence[Input]) -> Plan:
-        """What `obey` or `observe` would do; nothing is done. Raises OrderRefused."""
+    def dry_run(self, inputs: Sequence[Input]) -> Plan:
+        """Return the plan that `execute` or `observe` would apply, without applying it.
+
+        Raises OrderRefused.
+        """
         return plan(self._catalog, inputs, self._now())
 
     def next_save(self) -> anyio.Event:
-        """What is set as soon as the disk has taken something more."""
-        return self._backlog.next_save()
+        """Return an event that is set as soon as the disk has accepted another write."""
+        return self._queue.next_save()
 
     async def keep_saving(self, retry_seconds: Sequence[float] = RETRY_SECONDS) -> None:
-        """Write what took effect, and what the disk refused until it takes it. Runs as long as the
-        daemon does.
+        """Write the changes that took effect, and retry those that the disk refused.
 
-        `retry_seconds` are the pauses before the disk is asked again, the last one for good.
+        Run for as long as the daemon does. `retry_seconds` are the pauses between retries; the
+        last one repeats.
         """
         attempt = 0
         while True:
             await self._needs_saving.wait()
-            if self._backlog.is_refused:
+            if self._queue.is_refused:
                 pause, attempt = retry_seconds[attempt], min(attempt + 1, len(retry_seconds) - 1)
             else:
                 pause = WRITE_DELAY_SECONDS
             with anyio.move_on_after(pause):
-                await self.next_save().wait()  # a later change may take the earlier ones along
+                await self.next_save().wait()  # a later change may save the earlier ones with it
             await self.save_now()
-            if not self._backlog.is_refused:
+            if not self._queue.is_refused:
                 attempt = 0
-            if not self._backlog and not self._owed:
+            if not self._queue and not self._owed:
                 self._needs_saving = anyio.Event()
 
     async def save_now(self) -> None:
-        """Have the disk take what waits for it; `unsaved` tells what it refused."""
+        """Write everything that waits. `unsaved` tells what the disk refused."""
         with anyio.CancelScope(shield=True):
             await self._write()
-            if self._owed and not self._backlog:
+            if self._owed and not self._queue:
                 async with self._lock:
                     owed, self._owed = self._owed, set()
-                    await self._hold(plan_owed_grants(self._catalog, owed, self._now()))
+                    await self._apply(plan_owed_grants(self._catalog, owed, self._now()))
 
-    async def undisturbed(self, work: Callable[[], T]) -> T:
-        """Run `work`, which uses the store, in a worker thread, while nothing else does: all that
-        took effect is there, but what the disk refused. What is to be written waits meanwhile, so
-        it has to be short."""
-        if not self._backlog.is_refused:
+    async def run_exclusively(self, work: Callable[[], T]) -> T:
+        """Run `work`, which uses the store, in a worker thread while nothing else uses the store.
+
+        Everything that took effect is saved first, except for what the disk refused. Later writes
+        wait for `work`, so it has to be short.
+        """
+        if not self._queue.is_refused:
             await self._write()
-        return await self._backlog.undisturbed(work)
+        return await self._queue.run_exclusively(work)
 
-    async def _obey(
+    async def _execute(
         self, orders: Sequence[Order | ProjectObserved], seen: Iterable[Project]
     ) -> Plan:
         refuse_conflicts(seen, self._catalog)
         approvals = [order for order in orders if isinstance(order, Approve | Reinstate | Restore)]
         if approvals:
-            chosen = {o.path: identity for o in approvals if (identity := _approved_in(o))}
+            chosen = {o.path: identity for o in approvals if (identity := _approved_identity(o))}
             confirmed = (o.worktrees for o in approvals if isinstance(o, Approve))
             chosen |= {each.path: each.identity for trees in confirmed for each in trees}
             seen_now = await self._verifier.verify_more(chosen)
             if seen_now:
-                await self._hold(plan(self._catalog, seen_now, self._now()))
+                await self._apply(plan(self._catalog, seen_now, self._now()))
         made = plan(self._catalog, orders, self._now())
         if only_narrows(self._catalog, made):
-            return await self._hold(made)
-        await self._backlog.write(made.changes)
-        self._adopt(made.catalog)
+            return await self._apply(made)
+        await self._queue.write(made.changes)
+        self._set_catalog(made.catalog)
         return made
 
-    async def _hold(self, made: Plan) -> Plan:
-        """Let `made` take effect whatever the disk says, but for grants: those are saved first.
+    async def _apply(self, made: Plan) -> Plan:
+        """Apply the plan, whatever the disk says, except for its grants: save those first.
 
-        Returns what did take effect.
+        Return the plan that did take effect.
         """
         bare = made.immediate
         if bare is made:
-            self._let_hold(made)
+            self._apply_now(made)
             return made
-        self._adopt(bare.catalog)
+        self._set_catalog(bare.catalog)
         try:
-            await self._backlog.write(made.changes)
+            await self._queue.write(made.changes)
         except RootsdError as error:
-            log.warning("the store refuses, so this is not granted yet: %s", error)
+            log.warning("the store refuses writes, so this is not granted yet: %s", error)
             self._owed.update(granted_projects(made))
-            self._wait_for_disk(bare.changes)
+            self._save_later(bare.changes)
             return bare
-        self._adopt(made.catalog)
+        self._set_catalog(made.catalog)
         return made
 
-    def _let_hold(self, made: Plan) -> None:
-        """Let what approves nothing take effect. No await in here."""
+    def _apply_now(self, made: Plan) -> None:
+        """Apply a plan that approves nothing. Must not await."""
         if made.changes:
-            self._adopt(made.catalog)
-            self._wait_for_disk(made.changes)
+            self._set_catalog(made.catalog)
+            self._save_later(made.changes)
 
-    def _wait_for_disk(self, changes: Sequence[Change]) -> None:
-        self._backlog.put(changes)
+    def _save_later(self, changes: Sequence[Change]) -> None:
+        self._queue.put(changes)
         self._needs_saving.set()
 
     async def _write(self) -> None:
         try:
-            await self._backlog.write()
+            await self._queue.write()
         except RootsdError as error:
-            log.warning("the store refuses, so this holds in memory alone: %s", error)
+            log.warning("the store refuses writes, so this is kept in memory only: %s", error)
 
-    def _adopt(self, catalog: Catalog) -> None:
-        """No await in here: catalog and published set change as one."""
+    def _set_catalog(self, catalog: Catalog) -> None:
+        """Replace catalog and published set together. Must not await."""
         before = self._catalog.roots
         self._catalog = catalog
         self.expiries.follow(catalog)
-        self._adopted.set()
-        self._adopted = anyio.Event()
+        self._catalog_changed.set()
+        self._catalog_changed = anyio.Event()
         if catalog.roots != before:
             self._publish(catalog.sorted_roots, self._published.focus)
 
@@ -392,8 +437,8 @@ class Ledger:
         self._changed = anyio.Event()
 
 
-def _approved_in(order: Approve | Reinstate | Restore) -> Identity | None:
-    """The directory that the order approves, if it approves one."""
+def _approved_identity(order: Approve | Reinstate | Restore) -> Identity | None:
+    """Return the directory that the order approves, or None."""
     match order:
         case Approve(identity=identity) | Reinstate(approval=Approve(identity=identity)):
             return identity

@@ -71,7 +71,7 @@ class WriteBehindQueue:
         self._saved.set()
         self._saved = anyio.Event()
 
-    async def undisturbed(self, work: Callable[[], T]) -> T:
+    async def run_exclusively(self, work: Callable[[], T]) -> T:
         """Run `work`, which uses the store, in a worker thread while nothing is written."""
         async with self._turn:
             with anyio.CancelScope(shield=True):

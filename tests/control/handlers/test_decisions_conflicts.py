@@ -42,7 +42,7 @@ async def test_a_denial_that_comes_first_is_not_overturned_by_a_sweep_on_its_way
     with anyio.fail_after(HANG_GUARD):
         async with anyio.create_task_group() as group:
             with office.world.saver.held_up() as busy:
-                group.start_soon(office.world.ledger.obey, [deny(1)])
+                group.start_soon(office.world.ledger.execute, [deny(1)])
                 # The denial is decided under the lock; the sweep chooses before it is known.
                 group.start_soon(lambda: office.decide(APPROVE, *sweep, select=select))
                 await busy.wait()
@@ -61,7 +61,7 @@ async def test_an_order_that_somebody_overtook_is_chosen_again() -> None:
     with anyio.fail_after(HANG_GUARD):
         async with anyio.create_task_group() as group:
             with office.world.saver.held_up() as busy:
-                group.start_soon(office.world.ledger.obey, [approve(2)])
+                group.start_soon(office.world.ledger.execute, [approve(2)])
                 await busy.wait()
                 group.start_soon(forget)
                 await anyio.wait_all_tasks_blocked()

@@ -92,7 +92,7 @@ async def test_what_was_moved_is_approved_until_it_was_to_end() -> None:
 def test_a_lost_history_takes_no_end_away() -> None:
     office = Office(project(1))
     expires = office.world.ledger.expiries.after(HOUR)
-    given = office.world.ledger.rehearse([replace(approve(1), expires=expires)]).changes
+    given = office.world.ledger.dry_run([replace(approve(1), expires=expires)]).changes
     events = events_for(given, NOON, CHAIN_START)
     (lost,) = lapse_all_approvals(fold(events), NOON)
     outcome = lost.outcome()

@@ -114,7 +114,7 @@ async def test_a_listing_agrees_with_what_clients_are_told_while_a_denial_is_bei
     with anyio.fail_after(HANG_GUARD):
         async with anyio.create_task_group() as group:
             with office.world.saver.held_up() as busy:
-                group.start_soon(office.world.ledger.obey, [deny(1)])
+                group.start_soon(office.world.ledger.execute, [deny(1)])
                 await busy.wait()
                 listing = await office.ask(ProjectsQuery(CWD))
                 told = await office.world.told()

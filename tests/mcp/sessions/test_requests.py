@@ -85,10 +85,10 @@ class Clients:
             await anyio.wait_all_tasks_blocked()
         return wish
 
-    async def obey(self, *orders: Order) -> None:
+    async def execute(self, *orders: Order) -> None:
         """A person's orders, and all that comes of them."""
         with anyio.fail_after(HANG_GUARD):
-            await self.world.ledger.obey(orders)
+            await self.world.ledger.execute(orders)
             await anyio.wait_all_tasks_blocked()
 
     def is_waiting(self, where: bytes) -> bool:
@@ -233,7 +233,7 @@ async def test_the_note_of_a_folder_that_was_decided_makes_room() -> None:
         await clients.ask(path(2))
         await clients.ask(OTHER)
         assert OTHER not in clients.world.ledger.catalog.projects
-        await clients.obey(deny(1))
+        await clients.execute(deny(1))
         await clients.ask(OTHER)
         assert clients.is_waiting(OTHER)
         assert clients.asking.note_on(path(1)) is None
@@ -262,7 +262,7 @@ async def test_wishes_that_nobody_looks_after_yet_are_bounded() -> None:
 async def test_an_approval_of_what_was_asked_for_is_like_any_other() -> None:
     async with served(Clients(replace(project(1)))) as clients:
         await clients.ask(path(1))
-        await clients.world.ledger.obey([approve(1)])
+        await clients.world.ledger.execute([approve(1)])
         assert clients.world.published() == {path(1)}
 
 
@@ -271,7 +271,7 @@ async def test_the_asker_whom_the_person_saw_is_told_of_the_denial_and_nobody_el
         first = await clients.ask(path(1))
         second = await clients.ask(path(1), "another")
         elsewhere = await clients.ask(path(2))
-        await clients.obey(deny(1))
+        await clients.execute(deny(1))
         later = await clients.ask(path(1))
         told = [wish.is_denied for wish in (first, second, elsewhere, later)]
         assert told == [True, False, False, False]
@@ -288,7 +288,7 @@ async def test_what_is_no_answer_to_the_request_tells_nothing() -> None:
         approved_one = await clients.ask(path(1))
         ruled = await clients.ask(OTHER)
         assert clients.is_waiting(inside)
-        await clients.obey(AddRule(OTHER, Verdict.DENIED, PERSON))
-        await clients.obey(approve(1))
-        await clients.obey(deny(1))
+        await clients.execute(AddRule(OTHER, Verdict.DENIED, PERSON))
+        await clients.execute(approve(1))
+        await clients.execute(deny(1))
         assert [wish.is_denied for wish in (below, approved_one, ruled)] == [False] * 3

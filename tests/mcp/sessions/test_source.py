@@ -59,7 +59,7 @@ async def test_the_roots_are_the_ledgers() -> None:
     supplier = supplying(world)
     before = await supplier.current()
     assert [root.path for root in before.roots] == [path(1)]
-    await world.ledger.obey([deny(1)])
+    await world.ledger.execute([deny(1)])
     with anyio.fail_after(HANG_GUARD):
         assert (await supplier.wait_past(before.revision)).roots == ()
 

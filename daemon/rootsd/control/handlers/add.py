@@ -65,11 +65,11 @@ class AddHandlers:
         if request.effect is ApplyMode.DRY_RUN:
             seen = await self.foresee(target) if isinstance(target, bytes) else target
             renames = _rename_orders(request, path, before, actor)
-            catalog = self.ledger.rehearse([seen, *renames]).catalog
+            catalog = self.ledger.dry_run([seen, *renames]).catalog
         else:
             await self._propose(target)
             if renames := _rename_orders(request, path, self.ledger.catalog, actor):
-                await self.ledger.obey(renames)
+                await self.ledger.execute(renames)
             catalog = self.ledger.catalog
         return AddResult(
             revision=self.ledger.revision,
@@ -189,11 +189,11 @@ class ImportHandlers:
             except BadRequest as error:
                 warnings.append(f"a tag is left out: {error.message}")
         if good:
-            await self.ledger.obey([Retag(path, tuple(good), (), actor)])
+            await self.ledger.execute([Retag(path, tuple(good), (), actor)])
         if name:
             try:
                 check_label(name)
-                await self.ledger.obey([Rename(path, name, actor)])
+                await self.ledger.execute([Rename(path, name, actor)])
             except (BadRequest, NameTaken) as error:
                 warnings.append(f"a name is left out: {error.message}")
         return warnings

@@ -78,13 +78,13 @@ class AuditLogHandlers:
     async def log(self, query: LogQuery) -> LogListing:
         """The last events, or those after a number, which may be yet to come."""
         saved = self.ledger.next_save()
-        events = await self.ledger.undisturbed(partial(self._events, query))
+        events = await self.ledger.run_exclusively(partial(self._events, query))
         with anyio.move_on_after(min(query.wait_s, MAX_LOG_WAIT_S)):
             while query.after is not None and not events:
                 await saved.wait()
                 saved = self.ledger.next_save()
-                events = await self.ledger.undisturbed(partial(self._events, query))
-        items = await self.ledger.undisturbed(partial(log_items_from, self.archive, events))
+                events = await self.ledger.run_exclusively(partial(self._events, query))
+        items = await self.ledger.run_exclusively(partial(log_items_from, self.archive, events))
         return LogListing(revision=self.ledger.revision, items=items, warnings=[])
 
     async def guard(self, _: GuardQuery) -> GuardStatus:
@@ -222,9 +222,9 @@ class UndoHandlers:
     async def undo(self, request: UndoRequest, actor: Actor) -> UndoResult:
         """Take it back, all or nothing. Raises CannotUndo, UnknownEvent, and what stands against
         an approval that would come back."""
-        steps = await self.ledger.undisturbed(partial(self._steps, request.seq))
+        steps = await self.ledger.run_exclusively(partial(self._steps, request.seq))
         if request.effect is ApplyMode.DRY_RUN:
-            catalog = self.ledger.rehearse(_undo_orders(steps, actor)).catalog
+            catalog = self.ledger.dry_run(_undo_orders(steps, actor)).catalog
         else:
             catalog = await self._carried_out(steps, actor)
         paths = [s.event.subject.key for s in steps if s.event.subject.kind is SubjectKind.PROJECT]
@@ -237,7 +237,7 @@ class UndoHandlers:
         )
 
     async def _carried_out(self, steps: Sequence[UndoStep], actor: Actor) -> Catalog:
-        made = await self.ledger.obey(_undo_orders(steps, actor))
+        made = await self.ledger.execute(_undo_orders(steps, actor))
         for step in steps:
             if step.event.subject.kind is SubjectKind.SETTING:
                 await self._set_back(step, actor)
@@ -248,7 +248,7 @@ class UndoHandlers:
         if step.event.subject == FOCUS_SUBJECT:
             tag = before.tag if isinstance(before, FocusRecord) else None
             note = FocusChange(tag, actor, ChangeVerb.UNDONE)
-            await self.ledger.refocus(note, lambda focus: focus.for_new_sessions(tag))
+            await self.ledger.change_focus(note, lambda focus: focus.for_new_sessions(tag))
         else:
             guard = before if isinstance(before, Guard) else Guard.AGENTS
             await self.gate.set_guard(guard, actor, ChangeVerb.UNDONE)

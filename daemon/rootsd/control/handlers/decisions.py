@@ -312,8 +312,8 @@ class DecisionHandlers:
         seen: Sequence[Project],
     ) -> Catalog:
         if effect is ApplyMode.DRY_RUN:
-            return self.ledger.rehearse(orders).catalog
-        return (await self.ledger.obey(orders, seen=seen)).catalog
+            return self.ledger.dry_run(orders).catalog
+        return (await self.ledger.execute(orders, seen=seen)).catalog
 
     def _decided(
         self, chosen: ProjectSelection, after: Catalog, changed: set[bytes]

@@ -53,7 +53,7 @@ class FocusHandlers:
                     else focus.for_all_sessions(tag)
                 )
 
-            await self.ledger.refocus(FocusChange(tag, actor), change)
+            await self.ledger.change_focus(FocusChange(tag, actor), change)
         return await self._told(tag)
 
     def _check_known(self, tag: str) -> None:

@@ -82,9 +82,9 @@ class NameHandlers:
         self, effect: ApplyMode, chosen: Sequence[Project], orders: Sequence[Rename | Retag]
     ) -> DecideResult:
         if effect is ApplyMode.DRY_RUN:
-            made = self.ledger.rehearse(orders)
+            made = self.ledger.dry_run(orders)
         else:
-            made = await self.ledger.obey(orders)
+            made = await self.ledger.execute(orders)
         changed = {change.path for change in made.changes if hasattr(change, "path")}
         known = [made.catalog.projects[project.path] for project in chosen]
         parents = self.parents()

@@ -96,7 +96,7 @@ class ProjectHandlers:
         catalog, fresh = self.ledger.catalog, self._waiting(known)
         with anyio.move_on_after(min(query.wait_s, MAX_LOG_WAIT_S)):
             while not fresh:
-                catalog = await self.ledger.another(catalog)
+                catalog = await self.ledger.wait_for_change(catalog)
                 fresh = self._waiting(known)
         listing = await self.listing(ProjectsQuery("/", select=Selection.PENDING))
         listing["items"] = [item for item in listing["items"] if item["id"] not in known]
@@ -133,7 +133,7 @@ class ProjectHandlers:
         if catalog.approved_since(project) is None:
             approval = Approve(project.path, project.observed.identity, _DRY_RUN_ACTOR)
             try:
-                catalog = self.ledger.rehearse([approval]).catalog
+                catalog = self.ledger.dry_run([approval]).catalog
             except OrderRefused:
                 return []
         return worktree_items(catalog, [project.path])

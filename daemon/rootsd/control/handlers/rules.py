@@ -98,8 +98,8 @@ class RuleHandlers:
         self, ruling: AddRule | ApproveRule | RemoveRule, effect: ApplyMode
     ) -> Catalog:
         if effect is ApplyMode.DRY_RUN:
-            return self.ledger.rehearse([ruling]).catalog
-        return (await self.ledger.obey([ruling])).catalog
+            return self.ledger.dry_run([ruling]).catalog
+        return (await self.ledger.execute([ruling])).catalog
 
     def _told(self, rule: Rule, matched_in: Catalog, now: Catalog, *, is_new: bool) -> RuleResult:
         covered = _covered(rule, matched_in)

@@ -150,7 +150,7 @@ class RootRequestQueue:
         """Tell askers of denials and drop what was decided, for as long as the daemon runs."""
         catalog = self._ledger.catalog
         while True:
-            catalog = await self._ledger.another(catalog)
+            catalog = await self._ledger.wait_for_change(catalog)
             self._drop_ended()
             for path, wish in tuple(self._wishes.items()):
                 if _is_denied_by_person(path, catalog):
@@ -221,7 +221,7 @@ class RootRequestQueue:
             seen = await self._look(path)
             if not isinstance(seen, ProjectObserved):
                 return False
-            after = self._ledger.rehearse([seen]).catalog
+            after = self._ledger.dry_run([seen]).catalog
             return _is_pending(path, after) and after.roots == before.roots
         return False
 

@@ -80,7 +80,7 @@ class LedgerRootsSource:
 
     async def wait_past(self, revision: int) -> PublishedSet:
         """Wait until the published set is newer than `revision`; it is not verified."""
-        return await self.ledger.news_past(revision)
+        return await self.ledger.wait_for_revision_past(revision)
 
     async def canonical(self, path: bytes) -> bytes:
         """`path` as it is on the disk; whoever waits for that may be cancelled."""
