@@ -152,7 +152,7 @@ def test_what_can_never_be_published_does_not_wait() -> None:
     alike = replace(seen(b"/w/x"), identity=UNIDENTIFIABLE)
     catalog = after(KNOWN, seen(odd, 9), alike)
     unpublishable = [p for p in catalog.projects.values() if catalog.is_unpublishable(p)]
-    reasons = {p.path: catalog.why_unapprovable(p) for p in unpublishable}
+    reasons = {p.path: catalog.why_unpublishable(p) for p in unpublishable}
     assert reasons == {odd: "its path is not UTF-8", b"/w/x": NO_STABLE_IDENTITY}
     assert not any(catalog.is_pending(p) for p in unpublishable)
     with pytest.raises(RefusedPlace, match="is not UTF-8"):

@@ -110,7 +110,7 @@ def test_what_has_no_identity_keeps_its_first_sighting(event: ProjectObserved) -
     ],
 )
 def test_a_sighting_that_nothing_can_have_made_is_a_bug(event: ProjectObserved) -> None:
-    with pytest.raises(ValueError, match="a URI is no path"):
+    with pytest.raises(ValueError, match="and a URI has none"):
         later(None, event)
 
 

@@ -178,7 +178,7 @@ def _note(catalog: Catalog, project: Project) -> str | None:
 def _why_unpublishable(catalog: Catalog, project: Project) -> str | None:
     """Return why no approval could publish `project` as it is, or None."""
     if catalog.is_unpublishable(project):
-        return f"can never be published: {catalog.why_unapprovable(project)}"
+        return f"can never be published: {catalog.why_unpublishable(project)}"
     if not is_utf8(project.path):
         return "not published: the path is not UTF-8"
     if project.observed.hazard is not None:

@@ -279,7 +279,7 @@ def _obstacle(catalog: Catalog, project: Project) -> str | None:
     """Return, as a sentence, why an approval of a pending project would be refused, or None."""
     if project.path in catalog.decision_context.holding_denied:
         return "it holds a denied project"
-    return catalog.why_unapprovable(project)
+    return catalog.why_unpublishable(project)
 
 
 def _left_out(catalog: Catalog, project: Project, why: str) -> str:

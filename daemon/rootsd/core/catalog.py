@@ -1,9 +1,8 @@
-"""All projects and rules at one moment with their verdicts. Immutable; `plan` replaces it as a
-whole.
+"""All projects and rules at one moment, with the verdict on each project.
 
-All projects and rules at one moment, each judged; immutable, replaced whole by `plan`.
-
-How far a change reaches: whose judgment may be another one after it, and on whom one rests.
+A catalog is immutable. `rootsd.core.plan.plan` replaces it as a whole. Most changes touch few of
+thousands of projects. So a new catalog judges only the projects that the change can affect
+(`affected_paths`), and takes over cached values that the change cannot affect.
 """
 
 from __future__ import annotations
@@ -46,21 +45,21 @@ from rootsd.core.transition import NO_STABLE_IDENTITY, has_stable_identity
 
 _Inode = tuple[bytes, int, int]
 _BY_NAME = attrgetter("name")
-# Beyond that, to sort all is hardly slower than to find the place of each.
+# Above this number, a full sort costs hardly more than single insertions.
 _FEW = 64
 
 
 @dataclass(frozen=True)
 class Catalog:
-    """The catalog. Build it with `Catalog.of`; change it with `rootsd.core.plan.plan`.
+    """All projects and rules, with judgments. Build it with `Catalog.of`; change it with `plan`.
 
-    `reserved` holds each name that a project once had, and the path of the last one that had it:
-    no other project is given it unasked. `approvals` is the number of the newest approval by a
-    person: see `Decision.number`.
-
-    `judgments` has one entry for each project, `roots` one for each published project, and
-    `identities` the identity that was approved for each of those that is a folder; `denied` are
-    the projects whose verdict is a denial.
+    * `reserved`: each name that a project once had, with the path of the last project that had it.
+      No other project gets that name as a proposal.
+    * `approvals`: the number of the newest approval by a person; see `Decision.number`.
+    * `judgments`: one for each project.
+    * `roots`: one for each published project.
+    * `identities`: the approved identity of each published folder.
+    * `denied`: the projects whose verdict is a denial.
     """
 
     projects: Mapping[bytes, Project]
@@ -83,7 +82,7 @@ class Catalog:
         approvals: int = 0,
         reserved: Mapping[str, bytes] = MappingProxyType({}),
     ) -> Catalog:
-        """A catalog with everything judged."""
+        """Return a catalog with all projects judged."""
         known = {p.path: p for p in projects}
         catalog = Catalog(
             known, tuple(rules), places, next_rule, approvals=approvals, reserved=reserved
@@ -91,7 +90,9 @@ class Catalog:
         return catalog.judged(catalog.projects, catalog)
 
     def judged(self, paths: Iterable[bytes], before: Catalog) -> Catalog:
-        """This catalog with `paths` judged anew and all others as they were in `before`."""
+        """Return this catalog with new judgments for `paths`, and those of `before`
+        for the rest.
+        """
         anew = dict.fromkeys((*paths, *_differing(before._disambiguated, self._disambiguated)))
         affected = [project for path in anew if (project := self.projects.get(path)) is not None]
         denied = _denied_paths(self.rules, self.projects, before.denied.difference(anew), affected)
@@ -115,7 +116,7 @@ class Catalog:
         return new
 
     def with_places(self, places: RefusedPlaces) -> Catalog:
-        """Return this catalog with other places, and everything judged by them."""
+        """Return this catalog with other refused places, and all projects judged again."""
         moved = replace(self, places=places)
         return moved.judged(moved.projects, moved)
 
@@ -127,8 +128,10 @@ class Catalog:
         approvals: int,
         changed: Iterable[bytes],
     ) -> Catalog:
-        """Return a catalog of other projects and rules in the same places; nothing is judged
-        yet. `changed` are the paths where `projects` are not those of this catalog."""
+        """Return a catalog of other projects and rules in the same places, without new judgments.
+
+        `changed` are the paths where `projects` differs from the projects of this catalog.
+        """
         touched = tuple(changed)
         new = Catalog(
             projects,
@@ -144,7 +147,7 @@ class Catalog:
     def _reserved_after(
         self, projects: Mapping[bytes, Project], changed: Iterable[bytes]
     ) -> Mapping[str, bytes]:
-        """Return the reserved names with those that the `changed` projects give up."""
+        """Return the reserved names, including those that the `changed` projects give up."""
         given_up = {}
         for path in changed:
             before, after = self.projects.get(path), projects.get(path)
@@ -154,8 +157,11 @@ class Catalog:
         return {**self.reserved, **given_up} if given_up else self.reserved
 
     def _copy_cached(self, before: Catalog, changed: Iterable[bytes]) -> None:
-        """Spare what was worked out for `before` and is the same here: of thousands of projects,
-        few change at a time, and hardly in what these look at."""
+        """Copy the cached values of `before` that are the same here.
+
+        Few of thousands of projects change at a time, and rarely in the fields that these values
+        use.
+        """
         pairs = [(before.projects.get(path), self.projects.get(path)) for path in changed]
         for name, part in _INPUTS_OF_CACHED.items():
             known = before.__dict__.get(name)
@@ -163,7 +169,7 @@ class Catalog:
                 self.__dict__[name] = known
 
     def _update_sorted_roots(self, before: Catalog, anew: Collection[bytes]) -> None:
-        """Find the places of the few roots that came among those that stay."""
+        """Insert the few changed roots into the sorted roots of `before`."""
         known = before.__dict__.get("sorted_roots")
         if known is None or len(anew) > _FEW:
             return
@@ -171,7 +177,7 @@ class Catalog:
         for path in anew:
             if (root := before.roots.get(path)) is not None:
                 at = bisect_left(kept, root.name, key=_BY_NAME)
-                if kept[at : at + 1] != [root]:  # two of one name: which goes is not left to luck
+                if kept[at : at + 1] != [root]:  # two have one name: sort all instead of guessing
                     return
                 del kept[at]
         for path in anew:
@@ -181,17 +187,17 @@ class Catalog:
 
     @cached_property
     def decision_context(self) -> DecisionContext:
-        """What every judgment in this catalog looks at."""
+        """Return the context that every judgment in this catalog uses."""
         return _context(self.rules, self.projects, self.places, self.denied)
 
     @cached_property
     def sorted_roots(self) -> tuple[PublishedRoot, ...]:
-        """The roots in the order of their names, as they are published."""
+        """Return the roots sorted by name, as they are published."""
         return tuple(sorted(self.roots.values(), key=_BY_NAME))
 
     @cached_property
     def worktrees(self) -> Mapping[bytes, tuple[bytes, ...]]:
-        """Main checkout -> its linked worktrees."""
+        """Return main checkout -> its linked worktrees."""
         linked: dict[bytes, list[bytes]] = defaultdict(list)
         for project in self.projects.values():
             if project.observed.main_checkout is not None:
@@ -200,7 +206,7 @@ class Catalog:
 
     @cached_property
     def expiring(self) -> Mapping[bytes, Decision]:
-        """Path -> the approval there, of those that have an end."""
+        """Return path -> decision, for the approvals that have an end."""
         return {
             project.path: decision
             for project in self.projects.values()
@@ -209,7 +215,7 @@ class Catalog:
 
     @cached_property
     def session_bound(self) -> Mapping[bytes, SessionKey]:
-        """Path -> the session for which alone the project is approved."""
+        """Return path -> session, for the projects that are approved for one session alone."""
         return {
             project.path: session
             for project in self.projects.values()
@@ -218,17 +224,19 @@ class Catalog:
 
     @cached_property
     def missing_approved(self) -> Mapping[bytes, Project]:
-        """Path -> project, of those that are approved and not there: they may come back."""
+        """Return path -> project, for the approved projects that are missing: they may
+        come back.
+        """
         return {p.path: p for p in self.projects.values() if _is_missing_approved(p)}
 
     @cached_property
     def ids(self) -> Mapping[str, bytes]:
-        """Id -> path."""
+        """Return id -> path."""
         return {project.id: project.path for project in self.projects.values()}
 
     @cached_property
     def frozen_names(self) -> Mapping[str, bytes]:
-        """Name -> path, of the projects whose name was frozen by an approval."""
+        """Return name -> path, for the projects whose name an approval froze."""
         return {
             name: project.path
             for project in self.projects.values()
@@ -237,7 +245,7 @@ class Catalog:
 
     @cached_property
     def frozen_keys(self) -> Mapping[str, bytes]:
-        """Look of a name -> path, of the projects whose name was frozen: see `names.look_of`."""
+        """Return comparison key -> path, for frozen names; see `names.comparison_key`."""
         return {
             names.comparison_key(name): project.path
             for project in self.projects.values()
@@ -247,7 +255,9 @@ class Catalog:
 
     @cached_property
     def _disambiguated(self) -> Mapping[bytes, str]:
-        """Path -> name, of the projects whose stored names look the same; mostly empty."""
+        """Return path -> name, for the projects whose stored names look the same.
+        Usually empty.
+        """
         stored = ((p.path, n) for p in self.projects.values() if (n := p.ruling.name) is not None)
         return names.disambiguate(stored, self._id_of)
 
@@ -259,7 +269,7 @@ class Catalog:
 
     @cached_property
     def proposed_names(self) -> Mapping[bytes, str]:
-        """Path -> the name proposed for it, for the projects without a frozen one."""
+        """Return path -> proposed name, for the projects without a frozen name."""
         unnamed = (p.path for p in self.projects.values() if p.ruling.name is None)
         stored = (p.path for p in self.projects.values() if p.ruling.name is not None)
         return names.propose_names(
@@ -272,7 +282,7 @@ class Catalog:
 
     @cached_property
     def _missing_by_inode(self) -> Mapping[_Inode, tuple[Project, ...]]:
-        """What was decided about and is not there now, by what any directory has."""
+        """Return inode -> missing projects with a decision."""
         away: dict[_Inode, list[Project]] = defaultdict(list)
         for project in self.projects.values():
             seen = project.observed
@@ -283,7 +293,7 @@ class Catalog:
 
     @cached_property
     def _missing_by_origin(self) -> Mapping[str, Project]:
-        """What was approved and is not there now, by where it came from."""
+        """Return origin -> missing project, for the projects that were approved."""
         return {
             project.ruling.origin: project
             for project in self.projects.values()
@@ -291,20 +301,20 @@ class Catalog:
         }
 
     def may_match_origin(self, project: Project) -> bool:
-        """Whether its origin may tell a person what a project that waits was before."""
+        """Return whether the origin of a pending project may show which earlier project it is."""
         return project.ruling.origin is not None or bool(self._missing_by_origin)
 
     def missing_with_origin(self, project: Project, origin: str) -> Project | None:
-        """What came from the same `origin`, was approved, and is not there any more.
+        """Return the missing project with the same `origin` that was approved, or None.
 
-        A hint like `moved_from`, and a weaker one: an origin is what the author says it is.
+        This is a hint like `moved_from`, but a weaker one: an author can write any origin.
         """
         return self._missing_by_origin.get(origin) if _is_undecided(project) else None
 
     def moved_from(self, project: Project) -> Project | None:
-        """What a project that nothing was decided about was before its folder was moved here.
+        """Return the missing project whose folder was moved to an undecided `project`, or None.
 
-        A hint for a person, who decides anew: an approval binds to the path, too.
+        This is a hint for a person, who decides again: an approval also binds to the path.
         """
         identity = project.observed.identity
         if identity is None or not _is_undecided(project):
@@ -316,19 +326,19 @@ class Catalog:
         return next(same, None)
 
     def name_of(self, project: Project) -> str:
-        """Return the frozen name, or else the proposed one."""
+        """Return the frozen name of `project`, or else the proposed one."""
         return self._frozen_name_of(project) or self.proposed_names[project.path]
 
     def approved_since(self, project: Project) -> int | None:
-        """Return since when `project` is approved without a break; see `decide.since_of`."""
+        """Return the time since which `project` is approved; see `decide.approved_since_ns`."""
         return approved_since_ns(project, self.judgments[project.path], self.decision_context)
 
     def below(self, folder: bytes) -> Iterable[Project]:
-        """The projects at or below `folder`."""
+        """Return the projects at or below `folder`."""
         return (p for p in self.projects.values() if contains(folder, p.path))
 
     def containing(self, paths: Iterable[bytes]) -> Iterable[Project]:
-        """The projects at `paths`, and those that hold one of them, each once."""
+        """Return the projects at `paths` and the projects that contain one of them, each once."""
         folders = dict.fromkeys(
             folder
             for path in paths
@@ -337,17 +347,17 @@ class Catalog:
         return (self.projects[folder] for folder in folders if folder in self.projects)
 
     def is_denied(self, project: Project) -> bool:
-        """Whether the verdict on `project` is a denial, its own or one that covers it."""
+        """Return whether the verdict on `project` is a denial, its own or one that covers it."""
         return self.judgments[project.path].verdict is Verdict.DENIED
 
     def project_containing(self, path: bytes) -> Project | None:
-        """The innermost project that `path` is, or lies in."""
+        """Return the innermost project at or above `path`, or None."""
         for folder in (path, *ancestors(path)):
             if (project := self.projects.get(folder)) is not None:
                 return project
         return None
 
-    def why_unapprovable(self, project: Project) -> str | None:
+    def why_unpublishable(self, project: Project) -> str | None:
         """Return why no approval can ever publish `project` where it is, or None."""
         if project.observed.kind is ProjectKind.URI:
             return None
@@ -358,14 +368,16 @@ class Catalog:
         return self.places.why_no_root(project.path)
 
     def is_pending(self, project: Project) -> bool:
-        """Whether a person is to be asked: undecided or lapsed, there, whole, and approvable."""
-        return self._is_undecided_and_ready(project) and self.why_unapprovable(project) is None
+        """Return whether a person should decide: it is undecided or lapsed, ready, and
+        publishable.
+        """
+        return self._is_ready(project) and self.why_unpublishable(project) is None
 
     def is_unpublishable(self, project: Project) -> bool:
-        """Whether a person would be asked, if an approval could publish `project`."""
-        return self._is_undecided_and_ready(project) and self.why_unapprovable(project) is not None
+        """Return whether `project` would be pending if an approval could publish it."""
+        return self._is_ready(project) and self.why_unpublishable(project) is not None
 
-    def _is_undecided_and_ready(self, project: Project) -> bool:
+    def _is_ready(self, project: Project) -> bool:
         judgment = self.judgments[project.path]
         return (
             judgment.reason in (VerdictReason.UNDECIDED, VerdictReason.LAPSED)
@@ -376,7 +388,7 @@ class Catalog:
 
 
 def _differing(before: Mapping[bytes, str], after: Mapping[bytes, str]) -> Iterable[bytes]:
-    """Return the keys whose value is not the same in both."""
+    """Return the keys whose values differ."""
     return (path for path, _ in before.items() ^ after.items()) if before or after else ()
 
 
@@ -394,7 +406,7 @@ def _is_missing_approved(project: Project) -> bool:
     return project.observed.presence is Presence.MISSING and project.ruling.approves
 
 
-# What the values that are worked out once for a catalog look at, in each project.
+# The part of a project that each cached value of a catalog depends on.
 _INPUTS_OF_CACHED: Mapping[str, Callable[[Project], object]] = {
     "worktrees": lambda project: project.observed.main_checkout,
     "missing_approved": lambda project: project if _is_missing_approved(project) else None,
@@ -410,7 +422,7 @@ _INPUTS_OF_CACHED: Mapping[str, Callable[[Project], object]] = {
 def _is_equal_in(
     part: Callable[[Project], object], before: Project | None, after: Project | None
 ) -> bool:
-    """Whether both have the same part; no project has none."""
+    """Return whether both projects have the same part. A project that does not exist has none."""
     if before is after:
         return True
     return (before and part(before)) == (after and part(after))
@@ -422,7 +434,7 @@ def _denied_paths(
     known: frozenset[bytes],
     affected: Iterable[Project],
 ) -> frozenset[bytes]:
-    """The projects that a denial stands on: `known`, and those of `affected` that have one."""
+    """Return the projects that a denial covers: `known`, and those among `affected`."""
     by_person = (project.path for project in affected if is_denied_by_person(project))
     folders = _folders_denied_by_person(projects, known.union(by_person))
     context = DecisionContext(rules, folders, frozenset(), lambda _: None)
@@ -435,17 +447,17 @@ def _context(
     places: RefusedPlaces,
     denied: frozenset[bytes],
 ) -> DecisionContext:
-    """What to judge by, where `denied` are all projects that a denial stands on.
+    """Return the context for judgments, if `denied` are all projects that a denial covers.
 
-    Nothing in it refers to a catalog: a cycle would keep each replaced catalog in memory
-    until the garbage collector comes by.
+    It holds no reference to a catalog. A reference cycle would keep each replaced catalog in
+    memory until the garbage collector runs.
     """
     holding = (f for path in denied if path.startswith(b"/") for f in ancestors(path))
     context = DecisionContext(
         rules,
         _folders_denied_by_person(projects, denied),
         frozenset(holding),
-        approved_since=lambda _: None,  # never asked about a main checkout: worktrees do not chain
+        approved_since=lambda _: None,  # not used for main checkouts: worktrees do not chain
         parents=places.parents,
     )
     return replace(
@@ -458,7 +470,7 @@ def _context(
 def _projects_below(
     projects: Mapping[bytes, Project], in_order: Callable[[], Sequence[bytes]], folder: bytes
 ) -> Sequence[Project]:
-    """Return the projects below `folder`, but not the one at `folder` itself."""
+    """Return the projects below `folder`, without the one at `folder` itself."""
     paths, start = in_order(), folder + b"/"
     first = bisect_left(paths, start)
     # "0" comes right after "/".
@@ -477,7 +489,7 @@ def _folders_denied_by_person(
 def _approved_since(
     projects: Mapping[bytes, Project], context: DecisionContext, path: bytes
 ) -> int | None:
-    """Return since when the main checkout at `path` is approved itself, or None if it is not."""
+    """Return the time since which the main checkout at `path` is approved itself, or None."""
     project = projects.get(path)
     if project is None or project.observed.main_checkout is not None:
         return None
@@ -485,28 +497,29 @@ def _approved_since(
 
 
 def _is_undecided(project: Project) -> bool:
-    """Whether nothing was ever decided about it; it may have been named."""
+    """Return whether nothing was ever decided about `project`. It may have been named."""
     ruling = project.ruling
     return ruling.decision is None and ruling.lapse is None and not ruling.grants
 
 
 def _inode_of(identity: Identity) -> _Inode:
-    """What two identities have in common where they are the same, and others may."""
+    """Return the part that equal identities always share."""
     return identity.filesystem, identity.inode, identity.owner
 
 
-# Up to here it is quicker to compare each path with each folder than to go through its ancestors.
+# For up to this many folders, comparing each path with each folder is faster than walking up its
+# ancestors.
 _FEW_FOLDERS = 16
 
 
 def affected_paths(
     touched: Iterable[bytes], overruled: AbstractSet[bytes], catalog: Catalog
 ) -> AbstractSet[bytes]:
-    """The projects whose judgment may change with `touched`, of which `overruled` were denied
-    or forgotten.
+    """Return the projects whose judgment may change after a change of the `touched` projects.
 
-    That is: themselves, what holds them (withheld when they are denied), what lies below the
-    overruled ones, and the worktrees of all.
+    `overruled` are those among them that were denied or forgotten. The result has the touched
+    projects, the projects that contain them (since a denial inside withholds a root), the projects
+    below the overruled ones, and the worktrees of all of these.
     """
     near = {*touched, *(project.path for project in catalog.containing(touched))}
     if overruled:
@@ -516,8 +529,11 @@ def affected_paths(
 
 
 def identities_behind(path: bytes, catalog: Catalog) -> Mapping[bytes, Identity]:
-    """The published folders, with their approved identities, by which it is settled what `path` is
-    to clients: those at or above it, and for worktrees their main checkouts."""
+    """Return the published folders that decide how clients see `path`, with their approved
+    identities.
+
+    These are the folders at or above `path`, and the main checkouts of those that are worktrees.
+    """
     holding = [p for p in catalog.containing((path,)) if p.path in catalog.roots]
     mains = (p.observed.main_checkout for p in holding)
     settling = {*(p.path for p in holding), *(main for main in mains if main is not None)}
@@ -526,7 +542,7 @@ def identities_behind(path: bytes, catalog: Catalog) -> Mapping[bytes, Identity]
 
 
 def _below(folders: AbstractSet[bytes], paths: Iterable[bytes]) -> Iterable[bytes]:
-    """Those of the paths that lie below one of the folders."""
+    """Return the paths that are below one of the folders."""
     if len(folders) > _FEW_FOLDERS:
         return (path for path in paths if not folders.isdisjoint(_folders_above(path)))
     starts = tuple(folder + b"/" for folder in folders if folder.startswith(b"/"))

@@ -1,30 +1,33 @@
-"""Decide the verdict on a project, whether it is published, and which worktrees inherit an
-approval.
+"""Decide the verdict on a project, whether it is published, and which worktrees inherit approval.
 
-When a linked worktree inherits the approval of its main checkout.
+`judge` returns the verdict on a project and the reason for it. It sees the other projects and
+rules through a `DecisionContext`. `judgments_by_precedence` also returns the judgments that lost.
+`is_published` is the only answer to the question "may clients see this?".
 
-Anybody can write a `.git` file that names an approved repository, and an archive can hold the
-link back as well. Two things cannot be forged by a file: the birth time of a folder, and the
-moment at which a person approved. A worktree inherits only if all of these hold:
+The order of precedence is the same at every depth:
+
+1. A person denied the folder, or a folder above it.
+2. A deny rule matches.
+3. A person approved the folder, and its identity is still the same.
+4. An approve rule matches.
+5. It is a linked worktree, and its main checkout is approved.
+6. Otherwise the project is pending.
+
+An approved project that contains a denied project stays pending, since a root includes everything
+below it.
+
+A linked worktree can inherit the approval of its main checkout. Anybody can write a `.git` file
+that names an approved repository, and an archive can also hold the link back. A file cannot forge
+two things: the birth time of a folder, and the moment of a person's approval. So a worktree
+inherits only if all of these are true:
 
 * The repository links back to it. `rootsd.vcs.git.repository` checks that.
 * `git worktree add` made it: the folder, its `.git` file, and its entry in the repository were
   born within two seconds.
-* It is not a parent, and it holds no parent, no main checkout and no other known project. It may
-  hold worktrees that inherit from the same main checkout: they are published anyway.
+* It is not a parent, and it contains no parent, no main checkout and no other known project. It
+  may contain worktrees that inherit from the same main checkout, since they are published anyway.
 * Neither its `.git` file nor its entry was replaced since the last grant.
-* Its entry was born after the approval, or the person saw the folder and confirmed it.
-
-The one decision function, and the one predicate for what is published.
-
-`judge` says what the verdict on a project is and on what ground, with the rest of the catalog
-as its surroundings; `voices` what else speaks for or against it. `is_published` answers "may
-clients see this?" for everyone who asks.
-
-Precedence, the same at every depth: a person's denial, of the folder or of one above it; a deny
-rule; a person's approval whose identity holds; an approve rule; the main checkout of a linked
-worktree (`rootsd.core.decide`); else pending. What holds a denied project is withheld, since a
-root includes what lies below it.
+* Its entry was born after the approval, or a person saw the folder and confirmed it.
 """
 
 from __future__ import annotations
@@ -65,13 +68,13 @@ class InheritanceBlocker(StrEnum):
 
 
 def entry_born_ns(identity: Identity | None) -> int | None:
-    """Return when the repository got its entry for a worktree, or None if nothing tells."""
+    """Return the birth time of a worktree's entry in its repository, or None if it is unknown."""
     target = identity.git_target if identity is not None else None
     return target.born_ns if target is not None else None
 
 
 def creation_blocker(identity: Identity | None) -> InheritanceBlocker | None:
-    """Return why a folder may not have been made by `git worktree add`, or None if it was."""
+    """Return why `git worktree add` may not have made the folder, or None if it did."""
     if identity is None:
         return InheritanceBlocker.NO_BIRTH_TIMES
     births = [identity.born_ns, identity.git_born_ns, entry_born_ns(identity)]
@@ -91,7 +94,7 @@ def location_blocker(
 
 
 class VerdictReason(StrEnum):
-    """Why a verdict is what it is."""
+    """The reason for a verdict, in the order of precedence."""
 
     DENIED = "denied"
     DENIED_ABOVE = "a folder above is denied"
@@ -106,8 +109,11 @@ class VerdictReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Judgment:
-    """The verdict on a project, its ground, and what spoke: another folder or a rule's number.
-    `by` is None where what was decided about the project itself did, or nothing."""
+    """The verdict on a project, with its reason.
+
+    `by` is the folder or the number of the rule that decided. It is None if a decision about the
+    project itself did, or nothing.
+    """
 
     verdict: Verdict
     reason: VerdictReason
@@ -116,12 +122,14 @@ class Judgment:
 
 @dataclass(frozen=True, slots=True)
 class DecisionContext:
-    """What `judge` needs to know besides the project itself.
+    """Everything that `judge` needs to know apart from the project itself.
 
-    `denied` are the folders that a person denied; `holding_denied` the folders above any project
-    that is denied by a person or a rule; `approved_since` tells since when a main checkout is
-    approved (see `since_of`), and None if it is not. `inside` gives the projects below a folder,
-    `parents` are the configured ones.
+    * `denied`: the folders that a person denied.
+    * `holding_denied`: the folders above any project that a person or a rule denied.
+    * `approved_since`: returns the time since which a main checkout is approved (see
+      `approved_since_ns`), or None if it is not approved.
+    * `projects_below`: returns the projects below a folder.
+    * `parents`: the configured parents.
     """
 
     rules: tuple[Rule, ...]
@@ -132,7 +140,7 @@ class DecisionContext:
     parents: tuple[bytes, ...] = ()
 
 
-# Thousands of projects have one of these: 64 bytes each.
+# Shared, since thousands of projects have one of these: 64 bytes each.
 _APPROVED = Judgment(Verdict.APPROVED, VerdictReason.APPROVED)
 _DENIED = Judgment(Verdict.DENIED, VerdictReason.DENIED)
 _PENDING = Judgment(Verdict.PENDING, VerdictReason.UNDECIDED)
@@ -140,17 +148,17 @@ _LAPSED = Judgment(Verdict.PENDING, VerdictReason.LAPSED)
 
 
 def judge(project: Project, context: DecisionContext) -> Judgment:
-    """The verdict on `project` as things stand."""
+    """Return the verdict on `project`."""
     return next(judgments_by_precedence(project, context))
 
 
 def denial_of(project: Project, context: DecisionContext) -> Judgment | None:
-    """The denial that stands on `project`, if one does."""
+    """Return the denial that covers `project`, or None."""
     return next(_denials(project, context), None)
 
 
 def judgments_by_precedence(project: Project, context: DecisionContext) -> Iterator[Judgment]:
-    """Everything that speaks for or against `project`, by precedence: the first is the verdict."""
+    """Yield every judgment that applies to `project`, by precedence. The first is the verdict."""
     yield from _denials(project, context)
     is_withheld = project.path in context.holding_denied
     for approval in _approvals(project, context):
@@ -168,14 +176,14 @@ def _denials(project: Project, context: DecisionContext) -> Iterator[Judgment]:
         for folder in ancestors(project.path):
             if folder in context.denied:
                 yield Judgment(Verdict.DENIED, VerdictReason.DENIED_ABOVE, folder)
-                break  # the nearest, which is the one to take back
+                break  # the nearest one is the one that a person can revoke
     rule = first_match(context.rules, project.path, Verdict.DENIED)
     if rule is not None:
         yield Judgment(Verdict.DENIED, VerdictReason.DENY_RULE, rule.number)
 
 
 def is_denied_by_person(project: Project) -> bool:
-    """Whether a person denied this very project."""
+    """Return whether a person denied this project itself."""
     decision = project.ruling.decision
     return decision is not None and decision.verdict is Verdict.DENIED
 
@@ -215,10 +223,10 @@ def _inherits(project: Project, context: DecisionContext) -> bool:
 
 
 def inheritance_blocker(project: Project, context: DecisionContext) -> InheritanceBlocker | None:
-    """Return why `project`, a worktree, gets no grant from its approved main checkout.
+    """Return why a worktree gets no grant from its approved main checkout, or None.
 
-    None also if it is no worktree, or if its main checkout is not approved: then there is no
-    approval to inherit. A person can overrule `Doubt.OLDER` and no other blocker.
+    None also if `project` is no worktree, or if its main checkout is not approved: then there is
+    nothing to inherit. A person can overrule `InheritanceBlocker.OLDER` and no other blocker.
     """
     main = project.observed.main_checkout
     since = context.approved_since(main) if main is not None else None
@@ -236,8 +244,8 @@ def inheritance_blocker(project: Project, context: DecisionContext) -> Inheritan
 def bulk_approval_blocker(project: Project, context: DecisionContext) -> InheritanceBlocker | None:
     """Return why an approval that does not name `project` leaves it out, or None.
 
-    A forged `.git` file can make a folder look like a worktree. A person who names the folder can
-    approve it all the same. `Doubt.OLDER` does not count here.
+    A forged `.git` file can make a folder look like a worktree. A person can still approve it by
+    name. `InheritanceBlocker.OLDER` does not count here.
     """
     if any(contains(project.path, parent) for parent in context.parents):
         return InheritanceBlocker.PARENT
@@ -250,7 +258,7 @@ def bulk_approval_blocker(project: Project, context: DecisionContext) -> Inherit
 
 
 def _permanent_blocker(project: Project, context: DecisionContext) -> InheritanceBlocker | None:
-    """Return the blocker about a worktree that no confirmation removes."""
+    """Return the blocker that no confirmation removes, or None."""
     seen = project.observed
     main = seen.main_checkout or b""
     blocker = creation_blocker(seen.identity)
@@ -263,7 +271,9 @@ def _permanent_blocker(project: Project, context: DecisionContext) -> Inheritanc
 
 
 def _is_harmless(inner: Project, main: bytes, context: DecisionContext) -> bool:
-    """Return whether a worktree of `main` that holds `inner` shows nothing but its own files."""
+    """Return whether a worktree of `main` that contains `inner` shows nothing but its
+    own files.
+    """
     if inner.observed.presence is Presence.MISSING:
         return True
     if inner.observed.main_checkout != main:
@@ -277,10 +287,11 @@ def _is_harmless(inner: Project, main: bytes, context: DecisionContext) -> bool:
 def approved_since_ns(
     project: Project, judgment: Judgment, context: DecisionContext
 ) -> int | None:
-    """Return since when `project` is approved without a break, in nanoseconds since the epoch.
+    """Return the time since which `project` is approved without a break, in nanoseconds since the
+    epoch.
 
-    None if it is not approved for all sessions, or only as a worktree. The number also names the
-    approval: a later one has another.
+    None if it is not approved for all sessions, or only as a worktree. The number also identifies
+    the approval: a later approval has another number.
     """
     ruling = project.ruling
     match judgment.reason:
@@ -296,7 +307,7 @@ def approved_since_ns(
 
 
 def approving_rule(project: Project, context: DecisionContext) -> Rule | None:
-    """The approve rule that covers `project`, if one does."""
+    """Return the approve rule that covers `project`, or None."""
     return first_match(context.rules, project.path, Verdict.APPROVED)
 
 
@@ -308,7 +319,9 @@ def _holds(approved: Identity | None, observed: ObservedState) -> bool:
 
 
 def is_published(project: Project, judgment: Judgment) -> bool:
-    """Whether clients may be told of `project`: approved, there, safe, and readable."""
+    """Return whether clients may see `project`: it is approved, present and safe, and its path is
+    UTF-8.
+    """
     return (
         judgment.verdict is Verdict.APPROVED
         and project.observed.presence is Presence.PRESENT
@@ -318,7 +331,7 @@ def is_published(project: Project, judgment: Judgment) -> bool:
 
 
 def root_of(project: Project, name: str | None = None) -> PublishedRoot:
-    """Return a published project as clients see it: under `name`, else its frozen name."""
+    """Return a published project as clients see it, under `name` or else under its frozen name."""
     ruling, decision = project.ruling, project.ruling.decision
     session = None if decision is None else decision.session
     return PublishedRoot(

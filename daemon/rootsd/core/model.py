@@ -1,19 +1,13 @@
-"""The domain model: projects, what the disk shows of them, what was decided, and parents.
+"""The domain model: projects, observations of them, decisions about them, parents, and the focus.
 
-The focus: the tag that MCP sessions without a scope of their own are narrowed to.
+A project has two independent halves. Its `ObservedState` says what the disk shows. Only
+observations change it. Its `Ruling` says what was decided. Only orders extend a ruling. An
+observation can at most take an approval away, which is called a *lapse*.
 
-It is set for the sessions that begin from then on, or for those that run, too. So what holds for
-one session follows from the focus as it was when that began, and as it is.
+Whether clients see a project follows from both halves and from the other projects and rules. One
+module computes that: `rootsd.core.decide`.
 
-The vocabulary of the program: projects, what was seen of them, what was decided about them.
-
-A project has two independent halves. Its `Sighting` is what the disk shows; only observations
-change it. Its `Ruling` is what was decided; only orders widen it, and an observation can at most
-take an approval away (a *lapse*). Whether a project is published follows from both halves and
-from its surroundings, in one place: `rootsd.core.decide`. Paths are bytes, absolute and canonical;
-times are aware datetimes in UTC.
-
-The folders that the user configured: what is looked for in one, and how much of it was seen.
+Paths are bytes, absolute and canonical. Times are aware datetimes in UTC.
 """
 
 from __future__ import annotations
@@ -27,8 +21,13 @@ from rootsd.core.paths import text_of, to_uri
 
 @dataclass(frozen=True, slots=True)
 class Focus:
-    """`tag` holds for sessions that begin now, None for no tag. `number` counts the changes;
-    sessions that began before change `swept` follow `reset_tag`, whatever held at their start."""
+    """The tag that narrows sessions without a scope of their own.
+
+    `tag` applies to sessions that begin now; None means no tag. A change of the focus applies
+    either to new sessions alone or to all sessions. `number` counts the changes, so a session can
+    remember the number at its start. Change `reset_number` was the last one for all sessions:
+    sessions that began before it follow `reset_tag`.
+    """
 
     tag: str | None = None
     number: int = 0
@@ -36,15 +35,15 @@ class Focus:
     reset_tag: str | None = None
 
     def for_new_sessions(self, tag: str | None) -> Focus:
-        """This focus on `tag`; sessions that run are left as they are."""
+        """Return this focus set to `tag` for new sessions. Running sessions keep their tag."""
         return Focus(tag, self.number + 1, self.reset_number, self.reset_tag)
 
     def for_all_sessions(self, tag: str | None) -> Focus:
-        """This focus on `tag`, for all sessions."""
+        """Return this focus set to `tag` for new and running sessions."""
         return Focus(tag, self.number + 1, self.number + 1, tag)
 
     def tag_for(self, start: Focus) -> str | None:
-        """The tag that a session is narrowed to that began when the focus was `start`."""
+        """Return the tag that narrows a session that began when the focus was `start`."""
         return self.reset_tag if self.reset_number > start.number else start.tag
 
 
@@ -52,7 +51,7 @@ NO_FOCUS = Focus()
 
 
 class ProjectKind(StrEnum):
-    """What a project is: the kind of repository, a folder with a project file, or a URI."""
+    """The kind of a project: a kind of repository, a folder with a project file, or a URI."""
 
     GIT = "git"
     GIT_WORKTREE = "git-worktree"
@@ -71,7 +70,7 @@ class ProjectKind(StrEnum):
 
 
 class Verdict(StrEnum):
-    """What was decided about a project."""
+    """The decision that is in force for a project."""
 
     PENDING = "pending"
     APPROVED = "approved"
@@ -79,7 +78,7 @@ class Verdict(StrEnum):
 
 
 class Presence(StrEnum):
-    """What the disk shows of a project's folder."""
+    """Whether the folder of a project is on the disk."""
 
     PRESENT = "present"
     MISSING = "missing"
@@ -87,19 +86,19 @@ class Presence(StrEnum):
 
 
 class Access(StrEnum):
-    """What a root's clients are asked to do with it; advice, as all of MCP's roots are."""
+    """The access that clients are asked to limit themselves to. MCP roots cannot enforce it."""
 
     READ_WRITE = "read-write"
     READ = "read"
 
 
 def stricter_access(one: Access, other: Access) -> Access:
-    """The one that asks clients for more restraint."""
+    """Return the access that allows less."""
     return Access.READ if Access.READ in (one, other) else Access.READ_WRITE
 
 
 class IncompleteReason(StrEnum):
-    """Why a repository is listed but not proposed: it was never finished."""
+    """Why a repository is incomplete. An incomplete repository is listed but not proposed."""
 
     INTERRUPTED = "interrupted"
     NO_HEAD = "no HEAD"
@@ -109,7 +108,7 @@ class IncompleteReason(StrEnum):
 
 
 class LapseReason(StrEnum):
-    """Why an approval was lost without anybody revoking it."""
+    """Why an approval ended without a person revoking it."""
 
     REPLACED = "replaced"
     RETARGETED = "retargeted"
@@ -121,10 +120,10 @@ class LapseReason(StrEnum):
 
 
 class ActorKind(StrEnum):
-    """Who gave a command, or tried to. The daemon itself is never one.
+    """The kind of actor behind a decision or an attempt. The daemon itself is never an actor.
 
-    `CHALLENGED` is a caller that the guard doubted and that typed the word shown on its terminal.
-    A `CALLER` is one that the guard refuses.
+    * `CHALLENGED`: the guard doubted the caller, who then typed the word shown on the terminal.
+    * `CALLER`: the guard refuses this caller.
     """
 
     PERSON = "person"
@@ -135,20 +134,22 @@ class ActorKind(StrEnum):
 
     @property
     def may_decide(self) -> bool:
-        """Whether the guard followed commands of this kind of caller."""
+        """Return whether the guard accepted commands of this kind of actor."""
         return self in (ActorKind.PERSON, ActorKind.CHALLENGED)
 
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """Who decided; `detail` says more, e.g. the terminal, the rule's number, the main checkout."""
+    """The actor behind a decision. `detail` is the terminal, the number of the rule, or the main
+    checkout.
+    """
 
     kind: ActorKind
     detail: str = ""
 
 
 class GitEntry(StrEnum):
-    """What the entry `.git` of a directory is; FILE is whatever is there and no directory."""
+    """The type of the entry `.git` in a directory. FILE is any entry that is not a directory."""
 
     FOLDER = "folder"
     FILE = "file"
@@ -157,13 +158,17 @@ class GitEntry(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What tells one directory from another that takes its path later.
+    """The facts that distinguish a directory from another one that takes its path later.
 
-    `filesystem` is the file system's UUID or id, `handle` the kernel's file handle (it holds the
-    inode's generation, see name_to_handle_at(2)), `born_ns` the birth time in nanoseconds since
-    the epoch (statx(2)), `owner` a user id. An inode number alone is reused at once. `git` is
-    None where nobody looked, `git_target` the directory that a `.git` file leads to, and
-    `git_born_ns` the birth time of that file.
+    * `filesystem`: the UUID or id of the file system.
+    * `inode`: not enough alone, since file systems reuse inode numbers at once.
+    * `handle`: the kernel's file handle, which holds the generation of the inode (see
+      name_to_handle_at(2)).
+    * `born_ns`: the birth time in nanoseconds since the epoch (statx(2)).
+    * `owner`: a user id.
+    * `git`: the type of the `.git` entry; None if it was not read.
+    * `git_target`: the identity of the directory that a `.git` file points to.
+    * `git_born_ns`: the birth time of that `.git` file.
     """
 
     filesystem: bytes
@@ -176,7 +181,9 @@ class Identity:
     git_born_ns: int | None = None
 
     def same_as(self, other: Identity) -> bool:
-        """Whether both describe one directory; never true where nothing but the inode speaks."""
+        """Return whether both identities describe one directory. False if only the inode numbers
+        can be compared.
+        """
         if (self.filesystem, self.inode, self.owner) != (
             other.filesystem,
             other.inode,
@@ -188,14 +195,16 @@ class Identity:
         return self.born_ns is not None and self.born_ns == other.born_ns
 
     def holds_for(self, seen: Identity) -> bool:
-        """Whether an approval of this directory is one of what is `seen` there."""
+        """Return whether an approval of this directory covers the directory that is `seen` there
+        now.
+        """
         return self.same_as(seen) and self.keeps_git(seen)
 
     def keeps_git(self, seen: Identity) -> bool:
-        """Whether the git data that is `seen` is where it was.
+        """Return whether the git data in `seen` is where it was at the approval.
 
-        `git init` where there was none leads nowhere else, and what a `.git` file named may be
-        out of reach for a time.
+        A later `git init` is no change of place. If the target of a `.git` file cannot be read
+        now, the answer is True: it may be out of reach for a time.
         """
         if self.git is None or seen.git is None:
             return True
@@ -207,18 +216,20 @@ class Identity:
         return now is None or (was is not None and was.same_as(now))
 
     def keeps_git_file(self, seen: Identity) -> bool:
-        """Return whether the `.git` file that is `seen` is the same file; false if unknown."""
+        """Return whether `seen` has the same `.git` file; False if that is unknown."""
         return self.git_born_ns is not None and self.git_born_ns == seen.git_born_ns
 
 
 @dataclass(frozen=True, slots=True)
 class ObservedState:
-    """What the disk showed of a project when it was last looked at.
+    """The result of the last observation of a project on the disk.
 
-    There is no "last seen": it would change, and rewrite, every project on every scan.
-    `main_checkout` is set for a linked git worktree whose back-link was verified; `hazard` where
-    the folder may not be published as it stands, e.g. others can write an ancestor. `named` where
-    a person called it a project: it is one without a marker, too.
+    It has no "last seen" time: that would change, and rewrite, every project on every scan.
+
+    * `main_checkout` is set for a linked git worktree if its repository links back to it.
+    * `hazard` is set if the folder may not be published now, for example because others can write
+      to a folder above it.
+    * `named` is True if a person named the folder as a project. It then needs no marker.
     """
 
     kind: ProjectKind
@@ -234,10 +245,11 @@ class ObservedState:
 
 @dataclass(frozen=True, slots=True)
 class Expiry:
-    """When an approval ends: `since_boot_ns` nanoseconds after the machine's start `boot`.
+    """The end of an approval.
 
-    That clock goes on while the machine sleeps, and nobody can set it. `at` is the same moment by
-    the wall clock, for people, and for the time after another start. See `rootsd.core.expiry`.
+    `since_boot_ns` counts nanoseconds from the start `boot` of the machine. That clock continues
+    while the machine sleeps, and nobody can set it. `at` is the same moment on the wall clock. It
+    is for people, and for the time after a restart of the machine. See `rootsd.core.expiry`.
     """
 
     at: datetime
@@ -247,8 +259,11 @@ class Expiry:
 
 @dataclass(frozen=True, slots=True)
 class SessionKey:
-    """What tells one session of a client from all others: see `rootsd.core.session_keys`. `label`
-    names its program to people."""
+    """The key that distinguishes one session of a client from all others: see
+    `rootsd.core.session_keys`.
+
+    `label` is the name of the client's program, for people.
+    """
 
     id: str
     label: str
@@ -256,14 +271,15 @@ class SessionKey:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """A person's word. An approval is bound to `identity`; a denial to the path alone.
+    """A decision of a person. An approval binds to `identity`, a denial to the path alone.
 
-    `number` orders the approvals of all projects: a later approval has a higher one. It is 0 for
-    a denial, and for an approval that version 0.1.0 stored. With `session`, the approval is for
-    that session alone and ends with it.
+    `number` orders the approvals of all projects: a later approval has a higher number. It is 0
+    for a denial, and for an approval that version 0.1.0 stored. If `session` is set, the approval
+    is for that session alone and ends with it.
 
-    `since_ns` is set where the project has been approved without a break since another time than
-    `at`, in nanoseconds since the epoch. Only worktrees born later inherit the approval unasked.
+    `since_ns` is set if the project has been approved without a break since a time other than
+    `at`, in nanoseconds since the epoch. Only worktrees that were born after that time inherit the
+    approval without confirmation.
     """
 
     verdict: Verdict
@@ -279,11 +295,13 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """An approval that a rule or an approved main checkout gave, bound to the identity seen.
+    """An approval that a rule or an approved main checkout gave. It binds to the identity at that
+    time.
 
-    It counts only while what gave it still stands: see `rootsd.core.decide.judge`. A rule's grant
-    uses `since_ns` as a `Decision` does. The grant of a worktree repeats the `since_ns` of the
-    approval that it rests on: a later approval of the main checkout does not revive it.
+    A grant counts only while its giver is still in force: see `rootsd.core.decide.judge`. The
+    grant of a rule uses `since_ns` as a `Decision` does. The grant of a worktree copies the
+    `since_ns` of the main checkout's approval, so a later approval of the main checkout does not
+    revive it.
     """
 
     actor: Actor
@@ -294,10 +312,13 @@ class Grant:
 
 @dataclass(frozen=True, slots=True)
 class Lapse:
-    """An approval that was lost; cleared by the next order. Where that matters to who restores it,
-    `by` tells who had given it, a person before all others; `expires` when it would have ended.
-    `number` is the number of the lost approval; `for_session` is set where it was for one session
-    alone, and then it is never restored."""
+    """An approval that was lost. The next order clears it.
+
+    `by` is the kind of actor that gave the approval, if that matters for restoring it; a person
+    comes before all others. `expires` is the end that the approval had, and `number` its number.
+    `for_session` is True if the approval was for one session alone. Such an approval is never
+    restored.
+    """
 
     reason: LapseReason
     at: datetime
@@ -309,11 +330,12 @@ class Lapse:
 
 @dataclass(frozen=True, slots=True)
 class Ruling:
-    """Everything that was decided about one project. The name is frozen by an approval.
+    """Everything that was decided about one project. An approval freezes the name.
 
-    `kept_access` is what an approval that lapsed had said; no rule that grants it anew says more.
-    `origin` is where the project said that it came from when a person approved it: its author's
-    text, by which a person may know it again, and no ground for anything.
+    `kept_access` is the access of the approval that lapsed. A rule that grants the project anew
+    gives no more than that. `origin` is the repository address that the project had when a person
+    approved it. Its author chose that text. It helps a person to recognize the project, and no
+    decision depends on it.
     """
 
     decision: Decision | None = None
@@ -326,18 +348,24 @@ class Ruling:
 
     @property
     def access(self) -> Access:
-        """What clients are asked to do with the root, if it is published."""
+        """Return the access that clients are asked to limit themselves to if the root is
+        published.
+        """
         return self.kept_access if self.decision is None else self.decision.access
 
     @property
     def is_lapsed(self) -> bool:
-        """Whether an approval was lost; one that came to its end was not."""
+        """Return whether an approval was lost. An approval that reached its planned end was not
+        lost.
+        """
         ends = (LapseReason.EXPIRED, LapseReason.SESSION_ENDED)
         return self.lapse is not None and self.lapse.reason not in ends
 
     @property
     def approves(self) -> bool:
-        """Whether anything approves, of whichever directory."""
+        """Return whether a person, a rule or a main checkout approved the project, with any
+        identity.
+        """
         decision = self.decision
         return bool(self.grants) or (decision is not None and decision.verdict is Verdict.APPROVED)
 
@@ -347,9 +375,10 @@ UNDECIDED = Ruling()
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """A folder that discovery found or a person named; `path` is its key.
+    """A folder that discovery found or that a person named. `path` is its key.
 
-    For `ProjectKind.URI` there is no folder and `path` holds the URI. `id` is short and stable.
+    A project of kind `ProjectKind.URI` has no folder, and its `path` holds the URI. `id` is short
+    and stable.
     """
 
     path: bytes
@@ -360,8 +389,10 @@ class Project:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A standing order for the paths that `pattern` matches; see `rootsd.core.rules`. One that
-    approved and has lapsed is pending: it speaks for nothing."""
+    """A verdict for all paths that match `pattern`; see `rootsd.core.rules`.
+
+    An approve rule that lapsed has the verdict PENDING and decides nothing.
+    """
 
     number: int
     pattern: bytes
@@ -372,11 +403,11 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class PublishedRoot:
-    """A published project, as every client sees it; knows nothing of MCP.
+    """A published project as every client sees it, independent of MCP.
 
-    `main_checkout` is set for a linked git worktree. `approval` is the number of the approval by
-    a person, 0 where a rule or a main checkout approved it. `session` is the id of the one session
-    that sees the root; None where all do.
+    `main_checkout` is set for a linked git worktree. `approval` is the number of a person's
+    approval, or 0 if a rule or a main checkout approved the project. `session` is the id of the
+    one session that sees the root, or None if all sessions do.
     """
 
     path: bytes
@@ -390,14 +421,19 @@ class PublishedRoot:
 
     @property
     def uri(self) -> str:
-        """By what clients call it; made anew each time: thousands would take 110 bytes each."""
+        """Return the URI of the root. It is computed each time: stored, each would
+        take 110 bytes.
+        """
         return text_of(self.path) if self.kind is ProjectKind.URI else to_uri(self.path)
 
 
 @dataclass(frozen=True, slots=True)
 class PublishedSet:
-    """The published set at one revision; replaced whole, never edited. Roots are in name order.
-    `focus` takes no root out of the set, but out of what sessions without a scope see of it."""
+    """The published roots at one revision, sorted by name. It is replaced as a whole, never
+    edited.
+
+    `focus` removes no root from the set. It narrows the view of sessions without a scope.
+    """
 
     revision: int
     roots: tuple[PublishedRoot, ...]
@@ -405,7 +441,9 @@ class PublishedSet:
 
 
 class NestedPolicy(StrEnum):
-    """What is proposed below a project: nothing, repositories, or these and workspace members."""
+    """What rootsd proposes below a project: nothing, repositories, or also members of
+    workspaces.
+    """
 
     NONE = "none"
     VCS = "vcs"
@@ -414,11 +452,12 @@ class NestedPolicy(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Parent:
-    """A folder that the user configured; its inside is discovered and watched.
+    """A folder that the user configured. rootsd discovers and watches the projects in it.
 
-    `depth` is how many levels below the parent a project may lie; `skip` are names or globs that
-    are never entered, besides the built-in ones. `project_files` are names and `*.ENDING`s that
-    make a folder a project, too; with a `!` before them they do not.
+    * `depth`: how many levels below the parent a project may lie.
+    * `skip`: names or globs of folders that are never entered, in addition to the built-in ones.
+    * `project_files`: names and `*.ENDING` patterns that also make a folder a project. A leading
+      `!` removes one from the built-in list.
     """
 
     path: bytes

@@ -1,14 +1,9 @@
-"""Plan a change: from observations and orders to a new catalog, its changes, and the grants that
-follow.
+"""Plan a change: from facts and orders to a new catalog, the list of changes, and derived grants.
 
-Approvals that no person typed: a rule, or an approved main checkout, speaks for a project.
-
-Each becomes a grant, bound to the identity seen, so that it is a row of the history, and so that
-another directory in the same place needs another grant.
-
-From inputs to a new catalog and the list of changes: decides, and does nothing.
-
-Rules and approved main checkouts speak here too: see `rootsd.core.plan`.
+`plan` decides and does nothing: it reads no disk and writes no store. Each input changes one
+project or rule. After that, approve rules and approved main checkouts can approve further
+projects. Each of these approvals becomes a grant. A grant is bound to the observed identity, so
+another directory in the same place needs another grant, and the history records each one.
 """
 
 from __future__ import annotations
@@ -81,9 +76,9 @@ def derive_grants(
     now: datetime,
     confirmed: Container[bytes] = frozenset(),
 ) -> Iterator[Project]:
-    """Yield each pending project at `paths` that something speaks for, with its grant.
+    """Yield each pending project at `paths` that a rule or main checkout approves, with its grant.
 
-    `confirmed` are the worktrees that a person was shown and confirmed.
+    `confirmed` are the worktrees that a person saw and confirmed.
     """
     for path in sorted(paths):
         project = judged.projects.get(path)
@@ -94,11 +89,12 @@ def derive_grants(
 
 
 def approval_start_ns(trees: Iterable[Project | None], now: datetime) -> int | None:
-    """Return the `since_ns` of an approval that is given `now` to the main checkout of `trees`.
+    """Return the `since_ns` of an approval that the main checkout of `trees` gets at `now`.
 
-    It is None for `now` itself. If one of the known worktrees was born later than that, it is the
-    birth of the newest: all that exist are then older than the approval, even if the clock that
-    stamps files is ahead of ours, on a server or because ours was set back.
+    None means `now` itself. If a known worktree was born later than `now`, the result is the
+    newest birth time. So every worktree that exists is older than the approval, even if the clock
+    that stamps files is ahead of ours. That can happen on a file server, or if our clock was set
+    back.
     """
     births = (entry_born_ns(tree.observed.identity) for tree in trees if tree is not None)
     newest = max((born for born in births if born is not None), default=0)
@@ -113,14 +109,17 @@ def _can_be_granted(project: Project, judged: Catalog) -> bool:
         and seen.incomplete is None
         and seen.hazard is None
         and seen.identity is not None
-        and seen.identity.same_as(seen.identity)  # else the grant would not hold
+        and seen.identity.same_as(seen.identity)  # otherwise the grant would never count
         and not _may_have_been_revoked(project)
         and judged.places.why_no_root(project.path) is None
     )
 
 
 def _may_have_been_revoked(project: Project) -> bool:
-    """A store that lost its end may have lost a denial: only a person brings such a root back."""
+    """Return whether a denial may be lost: only a person approves such a project again.
+
+    A store that lost its end may have lost a denial.
+    """
     lapse = project.ruling.lapse
     return lapse is not None and lapse.reason is LapseReason.STORE_RESTORED
 
@@ -129,7 +128,7 @@ def _grant_for(
     project: Project, judged: Catalog, now: datetime, *, is_confirmed: bool
 ) -> Grant | None:
     identity = project.observed.identity
-    assert identity is not None, "_can_be_granted looked"
+    assert identity is not None, "_can_be_granted checked it"
     context = judged.decision_context
     if rule := approving_rule(project, context):
         actor = Actor(ActorKind.RULE, str(rule.number))
@@ -152,13 +151,14 @@ def _with_grant(project: Project, grant: Grant, name: str) -> Project:
     return replace(project, ruling=replace(ruling, grants=(*kept, grant), lapse=None, name=name))
 
 
-# The second is for the worktrees of main checkouts that the first approved; they do not chain.
+# The first pass may approve main checkouts, and the second grants their worktrees. Worktrees do
+# not chain, so no third pass is needed.
 _GRANT_PASSES = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The catalog that inputs lead to, and the changes in order; none if nothing changes.
+    """The catalog that the inputs lead to, and the changes in order; none if nothing changes.
 
     `ungranted` is the catalog without the new grants of rules and main checkouts. It is None if
     there are no new grants.
@@ -170,7 +170,7 @@ class Plan:
 
     @property
     def immediate(self) -> Plan:
-        """The part that takes effect at once; new grants wait until the disk has them.
+        """Return the part that takes effect at once. New grants wait for a check of the disk.
 
         This is the plan itself if it grants nothing.
         """
@@ -181,23 +181,25 @@ class Plan:
 
 
 def plan(catalog: Catalog, inputs: Iterable[Input], now: datetime) -> Plan:
-    """The catalog after `inputs`. Raises OrderRefused; then nothing of `inputs` counts."""
+    """Return the catalog after `inputs`, with the changes. Raises OrderRefused; then none of
+    `inputs` applies.
+    """
     inputs = tuple(inputs)
     draft = _PlanBuilder(catalog, now)
     for event in inputs:
         draft.take(event)
-    made = draft.finished()
-    if forsaken := _unsupported_reinstatements(made.catalog, inputs):
+    planned = draft.finished()
+    if unsupported := _unsupported_reinstatements(planned.catalog, inputs):
         again = (
-            forsaken.get(event.path, event) if isinstance(event, Reinstate) else event
+            unsupported.get(event.path, event) if isinstance(event, Reinstate) else event
             for event in inputs
         )
         return plan(catalog, again, now)
-    return made
+    return planned
 
 
 class _PlanBuilder:
-    """A catalog in the making: a private copy, what was touched, and the changes so far."""
+    """A new catalog in progress: private copies, changed paths, and the changes so far."""
 
     def __init__(self, catalog: Catalog, now: datetime) -> None:
         self._old = catalog
@@ -276,7 +278,10 @@ class _PlanBuilder:
         return Plan(judged, changes, None if judged is ungranted else ungranted)
 
     def _overrule(self, path: bytes) -> None:
-        """A denial, or its end, reaches below; an approval before it in this batch is history."""
+        """Record a denial, or its end, which affects every project below `path`.
+
+        An approval of `path` earlier in this batch no longer counts.
+        """
         self._overruled.add(path)
         self._approvals.pop(path, None)
 
@@ -327,7 +332,7 @@ class _PlanBuilder:
             self._numbered(self._named(self._as_before(order))), ChangeVerb.APPROVED, order.actor
         )
         if before is not None and is_denied_by_person(before):
-            self._overrule(order.path)  # what lies below is not denied any more
+            self._overrule(order.path)  # the projects below are not denied any more
         self._approvals[order.path] = None
 
     def _numbered(self, order: Approve) -> Approve:
@@ -337,7 +342,9 @@ class _PlanBuilder:
         return replace(order, number=self._approvals_given)
 
     def _confirm(self, main: bytes, shown: ConfirmedWorktree) -> None:
-        """Let a worktree inherit that is older. Raises IdentityChanged if it is another one."""
+        """Let an older worktree inherit. Raises IdentityChanged if it is not the one that was
+        shown.
+        """
         project = self._projects.get(shown.path)
         seen = project.observed if project is not None else None
         if (
@@ -352,7 +359,7 @@ class _PlanBuilder:
         self._confirmed.add(shown.path)
 
     def _since(self, path: bytes) -> int | None:
-        """Return the `since_ns` of an approval of `path` now: an approval that stands goes on."""
+        """Return the `since_ns` for an approval of `path` now: a current approval continues."""
         before = self._old.projects.get(path)
         if before is not None and before is self._projects.get(path):
             since = self._old.approved_since(before)
@@ -362,7 +369,10 @@ class _PlanBuilder:
         return approval_start_ns(map(self._projects.get, trees), self._now)
 
     def _as_before(self, order: Approve) -> Approve:
-        """The order with what the project was where it was moved from; nothing remains there."""
+        """Return the order with the settings that the project had before its folder moved here.
+
+        The project at the old path is forgotten: nothing is left there.
+        """
         project = self._projects.get(order.path)
         before = None if project is None else self._old.moved_from(project)
         if before is None or is_denied_by_person(before):
@@ -394,7 +404,7 @@ class _PlanBuilder:
             self._approvals[order.path] = None
 
     def _withdraw_worktrees(self, order: Restore) -> None:
-        """Take back what worktrees were granted together with the decision that is undone."""
+        """Take back the grants that worktrees got together with the decision that is undone."""
         undone = order.undone.decision
         if undone is None:
             return
@@ -419,7 +429,9 @@ class _PlanBuilder:
             raise RefusedPlace(f"{shown} can never be a root: {reason}")
 
     def _named(self, order: Approve) -> Approve:
-        """The order with the name it freezes: its own, the one frozen before, or the proposal."""
+        """Return the order with the name that it freezes: its own, the frozen one, or the proposed
+        one.
+        """
         project = self._projects.get(order.path)
         if project is None:
             return order
@@ -430,7 +442,7 @@ class _PlanBuilder:
     def _check_free(self, name: str, path: bytes) -> None:
         """Raise NameTaken if another project has a name that looks like `name`.
 
-        A project keeps the name that it has: version 0.1.0 froze names that look the same.
+        A project keeps its current name: version 0.1.0 could freeze names that look the same.
         """
         project = self._projects.get(path)
         if project is not None and project.ruling.name == name:
@@ -444,21 +456,21 @@ class _PlanBuilder:
 
     def _holder(self, name: str) -> bytes | None:
         """Return the project whose frozen name looks like `name`, or None."""
-        look = names.comparison_key(name)
-        for path in (self._new_names.get(look), self._old.frozen_keys.get(look)):
+        key = names.comparison_key(name)
+        for path in (self._new_names.get(key), self._old.frozen_keys.get(key)):
             project = self._projects.get(path) if path is not None else None
             frozen = project.ruling.name if project is not None else None
-            if frozen is not None and look in self._looks_of(path, frozen):
+            if frozen is not None and key in self._keys_of(path, frozen):
                 return path
         return None
 
-    def _looks_of(self, path: bytes | None, frozen: str) -> Sequence[str]:
+    def _keys_of(self, path: bytes | None, frozen: str) -> Sequence[str]:
         before = self._old.projects.get(path) if path is not None else None
         shown = self._old.name_of(before) if before and before.ruling.name == frozen else frozen
         return names.comparison_key(frozen), names.comparison_key(shown)
 
     def _proposal(self, path: bytes) -> str:
-        """The name that the person saw, unless a name frozen meanwhile took it."""
+        """Return the name that the person saw, unless another project has frozen it since."""
         known = self._old.proposed_names.get(path)
         if known is not None and self._holder(known) is None:
             return known
@@ -489,7 +501,7 @@ class _PlanBuilder:
         return catalog.judged(self._affected(catalog), catalog if self._touches_all else self._old)
 
     def _affected(self, catalog: Catalog) -> Iterable[bytes]:
-        """The projects whose judgment may have become another."""
+        """Return the paths of the projects whose judgment may have changed."""
         if self._touches_all:
             return catalog.projects
         return affected_paths(self._touched, self._overruled, catalog)
@@ -500,7 +512,7 @@ def _is_inherited(grant: Grant) -> bool:
 
 
 def _end_of(ruling: Ruling) -> Expiry | None:
-    """When the approval that was given, or lapsed, ends."""
+    """Return the end of the current or lapsed approval, or None."""
     given = ruling.decision or ruling.lapse
     return given.expires if given is not None else None
 
@@ -508,7 +520,7 @@ def _end_of(ruling: Ruling) -> Expiry | None:
 def _unsupported_reinstatements(
     after: Catalog, inputs: Iterable[Input]
 ) -> Mapping[bytes, Approve]:
-    """The approvals of those that were reinstated and nothing spoke for."""
+    """Return the approvals for reinstated projects that no rule or main checkout approves."""
     return {
         event.path: event.approval
         for event in inputs
@@ -518,9 +530,10 @@ def _unsupported_reinstatements(
 
 
 def _coalesce_observations(changes: Iterable[Change]) -> list[Change]:
-    """Successive observations of one project as one; those that come to nothing are left out.
+    """Merge successive observations of one project, and drop those that change nothing.
 
-    One look may take several observations, and to look again must not change anything.
+    One scan may observe a project several times, and another scan of the same files must not
+    change anything.
     """
     merged: list[Change] = []
     observed: dict[bytes, tuple[int, Project | None]] = {}
@@ -538,7 +551,10 @@ def _coalesce_observations(changes: Iterable[Change]) -> list[Change]:
 
 
 def _check_took_effect(judged: Catalog, path: bytes) -> None:
-    """An approval under a denial would be accepted and then do nothing: it is refused instead."""
+    """Raise DeniedHere if a denial keeps the approval of `path` from taking effect.
+
+    Without this check, rootsd would accept the approval, and it would do nothing.
+    """
     judgment = judged.judgments[path]
     shown = safe_label(path, limit=None)
     if judgment.reason is VerdictReason.HOLDS_DENIED:

@@ -1,13 +1,9 @@
 """Rules by path: match patterns, and add, remove, approve or restore a rule.
 
-Standing orders by path: which rule speaks for a path.
-
-A pattern is an absolute path with globs, matched by components: `*`, `?` and `[…]` stay within
-one component, `**` stands for any number of components. A pattern matches a folder and so
-speaks for everything below it as well. Characters are characters of UTF-8; a byte that is not
-UTF-8 counts as one.
-
-What an order does to the rules: the change that it makes of one of them.
+A pattern is an absolute path with globs, matched by components. `*`, `?` and `[…]` match within
+one component, and `**` matches any number of components. A pattern that matches a folder also
+covers everything below it. Characters are UTF-8 characters. A byte that is not UTF-8 counts as one
+character.
 """
 
 from __future__ import annotations
@@ -32,7 +28,7 @@ _RANGE_OR_ONE = re.compile(r"(.)-(.)|(.)", re.DOTALL)
 
 
 def first_match(rules: Iterable[Rule], path: bytes, verdict: Verdict) -> Rule | None:
-    """The first rule with that verdict whose pattern matches `path` or a folder above it."""
+    """Return the first rule with `verdict` that matches `path` or a folder above it, or None."""
     for rule in rules:
         if rule.verdict is verdict and matches(rule.pattern, path):
             return rule
@@ -40,17 +36,19 @@ def first_match(rules: Iterable[Rule], path: bytes, verdict: Verdict) -> Rule | 
 
 
 def matches(pattern: bytes, path: bytes) -> bool:
-    """Whether `pattern` matches `path` or a folder above it."""
+    """Return whether `pattern` matches `path` or a folder above it."""
     return _compiled(pattern).match(text_of(path)) is not None
 
 
 def escape_pattern(path: bytes) -> bytes:
-    """The pattern that matches this path alone, with what is below it."""
+    """Return the pattern that matches only `path` and everything below it."""
     return _SPECIAL.sub(rb"[\g<0>]", path)
 
 
 def normalize_pattern(pattern: bytes) -> bytes:
-    """The pattern in its normal form. Raises PathError where it is no absolute path or no glob."""
+    """Return the normal form of `pattern`. Raises PathError if it is not absolute or not a valid
+    glob.
+    """
     normal = normalize_path(pattern)
     try:
         _compiled(normal)
@@ -68,8 +66,8 @@ def _compiled(pattern: bytes) -> re.Pattern[str]:
         elif part:
             sections[-1] += "/" + _component(text_of(part))
     first, *deeper = [section + _END_OF_COMPONENT for section in sections]
-    # Atomic: where a section first fits is as good as anywhere deeper, since each spans a fixed
-    # number of components. A deep path cannot make the match try all ways of placing them.
+    # Atomic groups: the first match of a section is as good as a deeper one, since each section
+    # spans a fixed number of components. So a deep path cannot cause exponential backtracking.
     return re.compile(first + "".join(f"(?>.*?{each})" for each in deeper), re.DOTALL)
 
 
@@ -90,20 +88,22 @@ def _component(glob: str) -> str:
     first, *starred = pieces
     if not starred:
         return first
-    # Atomic: where a piece first fits is as good as anywhere later, and a folder's name, which
-    # anybody may choose, cannot make the match try all ways of sharing it among the stars.
+    # Atomic groups: the first match of a piece is as good as a later one. So a folder name, which
+    # anybody can choose, cannot cause exponential backtracking.
     *middle, last = starred
     return first + "".join(f"(?>[^/]*?{piece})" for piece in middle) + f"[^/]*{last}"
 
 
 def _class_end(glob: str, start: int) -> int:
-    """Where the class that opens before `start` ends; a `]` that comes first is a member."""
+    """Return the end of the character class that opens before `start`. A leading `]`
+    is a member.
+    """
     first = start + 1 if glob.startswith(("!", "^"), start) else start
     return glob.find("]", first + 1)
 
 
 def _class(inside: str) -> str:
-    """The members and ranges of a class, each written so that `re` sees nothing special in it."""
+    """Return a character class for `re`, with every special character escaped."""
     negated = inside.startswith(("!", "^"))
     rest = inside[1:] if negated else inside
     members = [
@@ -116,8 +116,10 @@ def _class(inside: str) -> str:
 def rule_change(
     rules: Sequence[Rule], order: RuleOrder, next_rule: int, now: datetime
 ) -> RuleChange:
-    """What `order` makes of one rule; a new one is number `next_rule`. Raises UnknownRule, and
-    PathError for what is no pattern."""
+    """Return the change that `order` makes to one rule. A new rule gets the number `next_rule`.
+
+    Raises UnknownRule, and PathError for an invalid pattern.
+    """
     match order:
         case AddRule(actor=actor):
             pattern = normalize_pattern(order.pattern)
@@ -138,7 +140,7 @@ def rule_change(
 
 
 def apply_rule_change(rules: Sequence[Rule], change: RuleChange) -> list[Rule]:
-    """The rules as they are then, in the order of their numbers."""
+    """Return the rules after `change`, sorted by number."""
     others = [rule for rule in rules if rule.number != change.number]
     here = [] if change.after is None else [change.after]
     return sorted([*others, *here], key=lambda rule: rule.number)

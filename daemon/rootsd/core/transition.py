@@ -1,7 +1,8 @@
 """Apply one input to one project. No other code changes a project.
 
-An observation moves the sighting and can take an approval away; it can never give one. An order
-moves the ruling, or is refused. Both come in as values, so that the whole behaviour is a table.
+A fact changes the observed state and can take an approval away. It can never give one. An order
+changes the ruling, or is refused. Both are plain values, so tests can cover the behavior as a
+table.
 """
 
 from __future__ import annotations
@@ -46,7 +47,9 @@ from rootsd.core.model import (
     Verdict,
 )
 
-NO_STABLE_IDENTITY = "its file system does not tell a folder from another one that takes its place"
+NO_STABLE_IDENTITY = (
+    "its file system cannot distinguish a folder from another one that takes its place"
+)
 _HAZARDS = {
     LapseReason.EXPOSED: "others can write to it or to a folder above it",
     LapseReason.REFUSED_PLACE: "it lies in a place that can never be a root",
@@ -61,17 +64,17 @@ _HAZARDS = {
 def apply_input(
     project: Project | None, event: Fact | ProjectOrder, new_id: str, now: datetime
 ) -> Project | None:
-    """`project` after `event`, or None where nothing is left to keep.
+    """Return `project` after `event`, or None if nothing is left to keep.
 
-    `new_id` names a project seen for the first time. Raises OrderRefused, and then only for
-    orders: UnknownProject, NotPresent, IdentityChanged. Raises ValueError for a sighting that
-    nothing can have made: a folder at no path, a URI at one.
+    `new_id` is the id for a project that is new. Raises OrderRefused for orders only:
+    UnknownProject, NotPresent, IdentityChanged. Raises ValueError for an impossible observation: a
+    folder without an absolute path, or a URI with one.
     """
     match event:
         case ProjectObserved():
             if not event.proposed and (project is None or _is_mere_proposal(project)):
                 return None
-            return _sighted(project, event, new_id, now)
+            return _after_observation(project, event, new_id, now)
         case ProjectGone():
             if project is not None and event.lapse is not None:
                 project = _lapsed(project, event.lapse, now)
@@ -83,7 +86,7 @@ def apply_input(
         case ApprovalExpired():
             return _expired(project, event, now) if project else None
         case SessionEnded():
-            return _left_behind(project, event, now) if project else None
+            return _after_session(project, event, now) if project else None
         case _:
             return _ordered(_known(project, event), event, now)
 
@@ -109,11 +112,11 @@ def _ordered(project: Project, order: ProjectOrder, now: datetime) -> Project | 
             assert_never(order)
 
 
-def _sighted(
+def _after_observation(
     project: Project | None, event: ProjectObserved, new_id: str, now: datetime
 ) -> Project:
     if event.path.startswith(b"/") is (event.kind is ProjectKind.URI):
-        raise ValueError("a folder's path is absolute, and a URI is no path")
+        raise ValueError("a folder has an absolute path, and a URI has none")
     seen = ObservedState(
         kind=event.kind,
         identity=event.identity,
@@ -135,9 +138,9 @@ def _sighted(
 
 
 def _without_another_link(project: Project, seen: Identity, now: datetime) -> Project:
-    """Return `project` without its grant as a worktree if another `.git` file is there now.
+    """Return `project` without its grant as a worktree if its `.git` file was replaced.
 
-    A grant of version 0.1.0 does not say which file it was. It stays, and counts for nothing.
+    A grant of version 0.1.0 does not record the file. It stays, and counts for nothing.
     """
     ruling = project.ruling
     kept = tuple(
@@ -156,7 +159,9 @@ def _without_another_link(project: Project, seen: Identity, now: datetime) -> Pr
 
 
 def _why_lapsed(project: Project, seen: ObservedState) -> LapseReason | None:
-    """Why what is seen now is not what was approved; None also where nothing was approved."""
+    """Return why the folder is no longer the approved one, or None. None also if it was not
+    approved.
+    """
     if seen.kind is ProjectKind.URI:
         return None
     ruling = project.ruling
@@ -174,21 +179,25 @@ def _why_lapsed(project: Project, seen: ObservedState) -> LapseReason | None:
 
 
 def _is_of_another(before: ObservedState, seen: ObservedState) -> bool:
-    """Whether a worktree has come to another main checkout. While its git data are out of reach
-    nobody can say of which it is."""
+    """Return whether a worktree now belongs to another main checkout.
+
+    False while its git data cannot be read: the main checkout is then unknown.
+    """
     if IncompleteReason.NO_GIT_DIR in (before.incomplete, seen.incomplete):
         return False
     return before.main_checkout != seen.main_checkout
 
 
 def has_stable_identity(identity: Identity | None) -> bool:
-    """Whether a folder of this identity could be told from another one in its place. What has no
-    identity is no folder, or was not looked at."""
+    """Return whether this identity can be distinguished from that of another folder in its place.
+
+    True for None: that is no folder, or it was not observed.
+    """
     return identity is None or identity.same_as(identity)
 
 
 def _is_mere_proposal(project: Project) -> bool:
-    """Whether nobody has decided about `project`, labelled it, or called it a project."""
+    """Return whether nobody has decided about `project`, tagged it, or named it as a project."""
     return project.ruling == UNDECIDED and not project.observed.named
 
 
@@ -212,7 +221,10 @@ def _hazardous(project: Project, event: ProjectUnsafe, now: datetime) -> Project
 
 
 def _lapsed(project: Project, reason: LapseReason, now: datetime) -> Project:
-    """Without its approvals; a denial stays. Name, tags and access are kept for the next."""
+    """Return the project without its approvals. A denial stays.
+
+    Name, tags and access are kept for the next approval.
+    """
     ruling = project.ruling
     decision = ruling.decision
     approved = decision is not None and decision.verdict is Verdict.APPROVED
@@ -233,7 +245,9 @@ def _lapsed(project: Project, reason: LapseReason, now: datetime) -> Project:
 def make_lapse(
     decision: Decision | None, reason: LapseReason, now: datetime, by: ActorKind | None = None
 ) -> Lapse:
-    """Return what remains of `decision`, if there is one, when an approval lapses."""
+    """Return the record of an approval that lapses. `decision` is the decision it came from, if
+    any.
+    """
     if decision is None:
         return Lapse(reason, now, by)
     for_session = decision.session is not None
@@ -241,15 +255,17 @@ def make_lapse(
 
 
 def _expired(project: Project, event: ApprovalExpired, now: datetime) -> Project:
-    """Without the approval that had an end; what a rule grants besides has none."""
+    """Return the project without its approval that had an end. Grants of rules have no end and
+    stay.
+    """
     decision = project.ruling.decision
     if decision is None or decision.expires != event.expires:
         return project
     return _ended(project, LapseReason.EXPIRED, now)
 
 
-def _left_behind(project: Project, event: SessionEnded, now: datetime) -> Project:
-    """Without the approval that was for a session alone, which is over."""
+def _after_session(project: Project, event: SessionEnded, now: datetime) -> Project:
+    """Return the project without the approval that was only for the session that ended."""
     decision = project.ruling.decision
     if decision is None or decision.session != event.session:
         return project
@@ -258,7 +274,7 @@ def _left_behind(project: Project, event: SessionEnded, now: datetime) -> Projec
 
 def _ended(project: Project, reason: LapseReason, now: datetime) -> Project:
     ruling = project.ruling
-    # What one session was given says nothing about a later approval.
+    # The access for one session does not limit a later approval.
     kept = Access.READ_WRITE if reason is LapseReason.SESSION_ENDED else ruling.access
     ended = replace(ruling, decision=None, lapse=Lapse(reason, now), kept_access=kept)
     return replace(project, ruling=ended)
@@ -298,21 +314,23 @@ def _approved(project: Project, order: Approve, now: datetime) -> Project:
 
 
 def _reinstated(project: Project, order: Reinstate) -> Project:
-    """It waits, as if it had never been approved but for its name, tags and access."""
+    """Return the project as pending, without its lapse. Its name, tags and access stay."""
     _check_approvable(project, order.approval.identity)
     return replace(project, ruling=replace(project.ruling, lapse=None))
 
 
 def _restored(project: Project, order: Restore, now: datetime) -> Project | None:
-    """What rules had granted is not brought back: they speak for themselves."""
+    """Return the project with an earlier ruling. Grants are not restored: rules give them anew."""
     shown = safe_label(project.path, limit=None)
     if replace(project.ruling, grants=()) != replace(order.undone, grants=()):
-        raise CannotUndo(f"something else was decided about {shown} meanwhile", "rootsd log")
+        raise CannotUndo(f"another decision about {shown} was made since", "rootsd log")
     decision = order.ruling.decision
     if decision is not None and decision.verdict is Verdict.APPROVED:
         _check_approvable(project, decision.identity)
         if decision.expires is not None and decision.expires.at <= now:
-            raise CannotUndo(f"the approval of {shown} would have ended", "rootsd approve REF")
+            raise CannotUndo(
+                f"the approval of {shown} would have expired by now", "rootsd approve REF"
+            )
     restored = replace(project, ruling=replace(order.ruling, grants=()))
     is_gone = project.observed.presence is Presence.MISSING
     return None if is_gone and restored.ruling == UNDECIDED else restored
@@ -343,14 +361,18 @@ def _check_approvable(project: Project, shown_then: Identity | None) -> None:
 
 
 def _denied(project: Project, order: Deny, now: datetime) -> Project:
-    """A denial binds to the path: it needs no identity and outlives whatever lies there."""
+    """Return the project with a denial. It binds to the path alone, so any folder
+    there is denied.
+    """
     ruling = project.ruling
     decision = Decision(Verdict.DENIED, order.actor, now)
     return replace(project, ruling=Ruling(decision=decision, name=ruling.name, tags=ruling.tags))
 
 
 def _forgotten(project: Project) -> Project | None:
-    """What is not on the disk (any more) is dropped: nothing would ever find it again."""
+    """Return the project as undecided, or None if it is not on the disk: no scan would find it
+    again.
+    """
     if project.observed.presence is Presence.MISSING or project.observed.kind is ProjectKind.URI:
         return None
     return replace(project, ruling=UNDECIDED)

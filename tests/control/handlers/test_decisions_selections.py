@@ -138,8 +138,8 @@ async def test_what_can_never_be_approved_does_not_stop_the_others() -> None:
     assert names(done["items"]) == ["p1"]
     assert sorted(done["warnings"]) == [
         "caf\\xe9 is left out: its path is not UTF-8",
-        "p4 is left out: its file system does not tell a folder from another one that takes its"
-        " place",
+        "p4 is left out: its file system cannot distinguish a folder from another one that takes"
+        " its place",
         "x is left out: /home/ann/.ssh holds secrets and settings",
     ]
     with pytest.raises(UnknownProject, match=r"caf.* is left out: .*; p4 is left out: "):
