@@ -1,13 +1,13 @@
-"""The history of decisions: events in a hash chain, and the latest outcomes they fold to.
+"""The history of decisions: events in a hash chain, and the outcomes that follow from them.
 
-An event holds the *outcome* for one subject, a project or a rule: all that is decided about it
-afterwards, or nothing when it is undecided or gone. So the fold is "the last event of each
-subject", and what it means does not change when the code that decides does.
+An event holds the *outcome* for one subject, a project or a rule: everything that is decided about
+it from then on, or nothing if it is undecided or gone. So the current state is the last event of
+each subject. Its meaning does not change when the code that decides changes.
 
-The hash of an event is SHA-256 over the hash of the one before (32 bytes; zeros for the first)
-and the ASCII text of a JSON array: sequence number, time in nanoseconds, actor, verb, kind of
-subject, its key in hex, body. Actor and body enter it as the stored texts, not as parsed values,
-so keys that this version does not know are covered too.
+The hash of an event is SHA-256 over the hash of the event before (32 bytes; zeros for the first)
+and the ASCII text of a JSON array. The array has the sequence number, the time in nanoseconds,
+actor, verb, the kind of the subject, its key in hex, and the body. Actor and body enter as the
+stored texts, not as parsed values. So the hash also covers keys that this version does not know.
 """
 
 from __future__ import annotations
@@ -62,11 +62,11 @@ from rootsd.core.transition import make_lapse
 
 
 class BrokenChain(Exception):
-    """An event does not follow from the one before it, or was altered."""
+    """An event that does not follow from the event before it, or that was altered."""
 
 
 class SubjectKind(StrEnum):
-    """What an event is about."""
+    """The kind of thing that an event is about."""
 
     PROJECT = "project"
     RULE = "rule"
@@ -77,8 +77,11 @@ class SubjectKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class EventSubject:
-    """What an event is about: a project by its path, a rule by its number in decimal digits, a
-    setting by its name. An attempt, by what it was, and a parent, by its path, have no outcome."""
+    """The subject of an event: a project by path, a rule by number in decimal digits, or a setting
+    by name.
+
+    An attempt, by its command, and a parent, by its path, are subjects without an outcome.
+    """
 
     kind: SubjectKind
     key: bytes
@@ -86,7 +89,7 @@ class EventSubject:
 
 @dataclass(frozen=True, slots=True)
 class ChainHead:
-    """Where a chain ends: the last event's sequence number and hash."""
+    """The end of a chain: the sequence number and the hash of the last event."""
 
     seq: int
     hash: bytes
@@ -101,7 +104,7 @@ _to_json = json.JSONEncoder(separators=(",", ":")).encode
 
 @dataclass(frozen=True, slots=True)
 class HistoryEvent:
-    """One decision. `actor` and `body` are canonical JSON texts; see `rootsd.core.encoding`."""
+    """One event. `actor` and `body` are canonical JSON texts; see `rootsd.core.encoding`."""
 
     seq: int
     at_ns: int
@@ -114,20 +117,23 @@ class HistoryEvent:
 
     @property
     def at(self) -> datetime:
-        """When it was decided, by the wall clock; `seq` alone tells the order."""
+        """Return the time of the decision by the wall clock. Only `seq` gives the order."""
         return from_ns(self.at_ns)
 
     @property
     def head(self) -> ChainHead:
-        """The end of a chain whose last event this is."""
+        """Return the end of a chain whose last event this is."""
         return ChainHead(self.seq, self.hash)
 
     def decided_by(self) -> Actor | None:
-        """Who ordered it; None for what the daemon saw, as a lapse. Raises BadRecord."""
+        """Return the actor that gave the order, or None for a change that the daemon observed.
+
+        Raises BadRecord.
+        """
         return decode_actor(self.actor)
 
     def outcome(self) -> ProjectRecord | Rule | Guard | FocusRecord | None:
-        """What was decided about the subject from then on. Raises BadRecord."""
+        """Return what is decided about the subject from then on. Raises BadRecord."""
         if self.body is None:
             return None
         match self.subject.kind:
@@ -145,19 +151,19 @@ class HistoryEvent:
 
 @dataclass(frozen=True, slots=True)
 class HistoryState:
-    """What a history comes to: its end, and the last event of each subject with an outcome."""
+    """The state after a history: its end, and the last event of each subject with an outcome."""
 
     head: ChainHead
     latest: dict[EventSubject, HistoryEvent]
 
 
 def rule_subject(number: int) -> EventSubject:
-    """The subject of the events about rule `number`."""
+    """Return the subject of events about rule `number`."""
     return EventSubject(SubjectKind.RULE, b"%d" % number)
 
 
 def rule_number(subject: EventSubject) -> int:
-    """The number of the rule that `subject` is; raises BadRecord."""
+    """Return the number of the rule that `subject` is. Raises BadRecord."""
     if not subject.key.isdigit() or len(subject.key) > MAX_RULE_DIGITS:
         raise BadRecord("the key of a rule is not a number")
     return int(subject.key)
@@ -166,15 +172,18 @@ def rule_number(subject: EventSubject) -> int:
 def events_for(
     changes: Iterable[Change | AuditRecord], at: datetime, head: ChainHead
 ) -> list[HistoryEvent]:
-    """The events that record the decisions among `changes`, chained to `head`."""
+    """Return the events that record the decisions among `changes`, chained to `head`."""
     return _chained([draft for change in changes for draft in _unsealed_events(change)], at, head)
 
 
 def verify_chain(
     events: Iterable[HistoryEvent], head: ChainHead = CHAIN_START
 ) -> Iterator[HistoryEvent]:
-    """Pass on `events` while each follows from the one before; raises BrokenChain at the first
-    that does not. Nothing is verified that is not consumed."""
+    """Yield `events` while each follows from the one before. Raises BrokenChain at the first that
+    does not.
+
+    Events that the caller does not consume are not verified.
+    """
     for event in events:
         if event.seq != head.seq + 1 or event.prev != head.hash or event.hash != _digest(event):
             raise BrokenChain(f"event {event.seq} does not follow from event {head.seq}")
@@ -183,7 +192,7 @@ def verify_chain(
 
 
 def fold(events: Iterable[HistoryEvent]) -> HistoryState:
-    """What `events`, a whole history from its start, come to."""
+    """Return the state after `events`, a whole history from its start."""
     head = CHAIN_START
     latest: dict[EventSubject, HistoryEvent] = {}
     for event in events:
@@ -196,11 +205,10 @@ def fold(events: Iterable[HistoryEvent]) -> HistoryState:
 
 
 def lapse_all_approvals(state: HistoryState, at: datetime) -> list[HistoryEvent]:
-    """The events that take back every approval, for a history whose end may be lost: a decision
-    in the lost part may have taken any of them back.
+    """Return the events that take back every approval, for a history whose end may be lost.
 
-    Approvals, grants and approve rules lapse, denials and deny rules stay; the guard is the usual
-    one again.
+    A lost decision may have taken any of them back. Approvals, grants and approve rules lapse.
+    Denials and deny rules stay. The guard returns to its default.
     """
     drafts: list[_UnsealedEvent] = []
     for subject, last in state.latest.items():
@@ -222,7 +230,7 @@ def lapse_all_approvals(state: HistoryState, at: datetime) -> list[HistoryEvent]
 
 @dataclass(frozen=True, slots=True)
 class _UnsealedEvent:
-    """What an event will say, before it has a place in the chain."""
+    """The content of an event before it has a place in the chain."""
 
     actor: Actor | None
     verb: ChangeVerb

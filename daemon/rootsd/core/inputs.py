@@ -1,6 +1,7 @@
-"""Everything that can change the catalog: facts (the disk, the clock) and orders (a person).
+"""The inputs that can change a catalog: facts (from the disk and the clock) and orders (by a
+person).
 
-A fact cannot be refused; an order can. Only orders approve.
+An order can be refused, a fact cannot. Only orders approve.
 """
 
 from __future__ import annotations
@@ -24,11 +25,12 @@ from rootsd.core.model import (
 
 @dataclass(frozen=True, slots=True)
 class ProjectObserved:
-    """A project lies at `path`; `incomplete` says why it is not whole (yet), `named` that a person
-    called it one, marker or not.
+    """A project is at `path`.
 
-    `proposed` is False if no parent, repository or person proposes what is there any more. Then a
-    project that nobody decided about is dropped.
+    * `incomplete` is set while the repository is incomplete.
+    * `named` is True if a person named the folder as a project, even without a marker.
+    * `proposed` is False if no parent, repository or person proposes the folder any more. Then a
+      project without a decision is dropped.
     """
 
     path: bytes
@@ -42,10 +44,11 @@ class ProjectObserved:
 
 @dataclass(frozen=True, slots=True)
 class ProjectGone:
-    """No project lies at `path` any more: proven absent, not merely unseen.
+    """No project is at `path` any more. This is proven: an unreadable folder is
+    `ProjectUnreachable`.
 
-    `lapse` is set where something else took its place, such as a link: then no approval waits
-    for its return.
+    `lapse` is set if something else is in its place, such as a link. Then an approval does not
+    wait for the project to return.
     """
 
     path: bytes
@@ -54,14 +57,18 @@ class ProjectGone:
 
 @dataclass(frozen=True, slots=True)
 class ProjectUnreachable:
-    """Nothing can be said about `path`: unmounted, permission lost, I/O error."""
+    """The state of `path` is unknown: the file system is unmounted or fails, or permission is
+    missing.
+    """
 
     path: bytes
 
 
 @dataclass(frozen=True, slots=True)
 class ProjectUnsafe:
-    """What lies at `path` may not be published any more, e.g. others can write an ancestor."""
+    """The project at `path` may not be published now, for example because others can write to a
+    folder above it.
+    """
 
     path: bytes
     reason: LapseReason
@@ -69,7 +76,7 @@ class ProjectUnsafe:
 
 @dataclass(frozen=True, slots=True)
 class ApprovalExpired:
-    """The time of the approval of `path` that was to last until `expires` is over."""
+    """The approval of `path` with the end `expires` has reached its end."""
 
     path: bytes
     expires: Expiry
@@ -77,7 +84,7 @@ class ApprovalExpired:
 
 @dataclass(frozen=True, slots=True)
 class SessionEnded:
-    """The session `session` is over, for which alone `path` was approved."""
+    """The session that had the approval of `path` for itself alone has ended."""
 
     path: bytes
     session: SessionKey
@@ -89,7 +96,7 @@ Fact = Observation | ApprovalExpired | SessionEnded
 
 @dataclass(frozen=True, slots=True)
 class ConfirmedWorktree:
-    """A worktree that the person was shown with its main checkout, and confirmed."""
+    """A worktree that a person saw together with its main checkout, and confirmed."""
 
     path: bytes
     identity: Identity
@@ -97,14 +104,13 @@ class ConfirmedWorktree:
 
 @dataclass(frozen=True, slots=True)
 class Approve:
-    """Publish `path` as long as the directory there is `identity`, which the person was shown.
+    """Publish `path` as long as the directory there is `identity`, which the person saw.
 
-    `origin` is where it says that it came from, to be remembered. `number` is set where a lapsed
-    approval is restored as it was; a new approval gets the next number. With
-    `session`, it is for that session alone.
-
-    `worktrees` are those that existed before this order and are to inherit it. `since_ns` is as in
-    a `Decision`.
+    * `origin`: the repository address to remember.
+    * `number`: set to restore a lapsed approval as it was; a new approval gets the next number.
+    * `worktrees`: existing worktrees that the person confirmed; they inherit the approval.
+    * `since_ns`: see `Decision.since_ns`.
+    * `session`: the one session that the approval is for, or None for all.
     """
 
     path: bytes
@@ -123,8 +129,10 @@ class Approve:
 
 @dataclass(frozen=True, slots=True)
 class Reinstate:
-    """Let speak again for `path` what had, and lapsed with a lost history: a rule, or its main
-    checkout. Where nothing does any more, it is `approval` instead."""
+    """Let a rule or a main checkout approve `path` again after a lapse with a lost history.
+
+    If neither does any more, apply `approval` instead.
+    """
 
     path: bytes
     approval: Approve
@@ -133,7 +141,7 @@ class Reinstate:
 
 @dataclass(frozen=True, slots=True)
 class Deny:
-    """Never publish `path` nor anything below it; silent and sticky."""
+    """Never publish `path` nor anything below it. A denial stays until a person takes it back."""
 
     path: bytes
     actor: Actor
@@ -141,7 +149,7 @@ class Deny:
 
 @dataclass(frozen=True, slots=True)
 class Forget:
-    """Back to undecided; a project that is gone as well is dropped."""
+    """Make the project undecided again. A project that is gone from the disk is dropped."""
 
     path: bytes
     actor: Actor
@@ -149,7 +157,7 @@ class Forget:
 
 @dataclass(frozen=True, slots=True)
 class Rename:
-    """Call the project `name`, now and once it is published."""
+    """Give the project the name `name`, now and once it is published."""
 
     path: bytes
     name: str
@@ -158,7 +166,7 @@ class Rename:
 
 @dataclass(frozen=True, slots=True)
 class Retag:
-    """Tag the project with the tags `on` and take the tags `off` from it."""
+    """Add the tags `on` to the project and remove the tags `off`."""
 
     path: bytes
     on: tuple[str, ...]
@@ -168,9 +176,9 @@ class Retag:
 
 @dataclass(frozen=True, slots=True)
 class Restore:
-    """Take back what made `undone` of a project: its ruling is to be `ruling` again.
+    """Undo the decision that led to `undone`: the ruling of the project becomes `ruling` again.
 
-    An approval comes back only to the directory that it was bound to.
+    An approval comes back only for the directory that it was bound to.
     """
 
     path: bytes
@@ -181,7 +189,7 @@ class Restore:
 
 @dataclass(frozen=True, slots=True)
 class AddRule:
-    """A standing order; `verdict` is approved or denied."""
+    """Add a rule. `verdict` is APPROVED or DENIED."""
 
     pattern: bytes
     verdict: Verdict
@@ -190,7 +198,7 @@ class AddRule:
 
 @dataclass(frozen=True, slots=True)
 class RemoveRule:
-    """Take a standing order back, and with it the grants it alone had given."""
+    """Remove a rule, and with it the grants that only this rule gave."""
 
     number: int
     actor: Actor
@@ -198,7 +206,7 @@ class RemoveRule:
 
 @dataclass(frozen=True, slots=True)
 class ApproveRule:
-    """Let rule `number`, which has lapsed, approve again."""
+    """Let rule `number`, which lapsed, approve again."""
 
     number: int
     actor: Actor
@@ -206,7 +214,9 @@ class ApproveRule:
 
 @dataclass(frozen=True, slots=True)
 class RestoreRule:
-    """Take back what happened to rule `number`: it is `rule` again, or gone where that is None."""
+    """Undo a change of rule `number`: the rule becomes `rule` again, or is removed if `rule` is
+    None.
+    """
 
     number: int
     rule: Rule | None

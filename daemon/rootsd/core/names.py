@@ -1,11 +1,11 @@
-"""Names for projects: the folder's name, or the shortest suffix of the path that is unique.
+"""Names for projects: the name of the folder, or the shortest unique suffix of the path.
 
-No two names look the same: they differ in more than Unicode form, compatibility characters and
-case (UAX #15, NFKC and full case folding), in the part that tables show. If the whole paths of two
-projects look the same, each name ends with the id of its project: `café~r7k2`.
+No two names look the same. They differ in more than Unicode form, compatibility characters and
+case (UAX #15, NFKC and full case folding), and they differ in the part that tables show. If the
+whole paths of two projects look the same, each name ends with the id of its project: `café~r7k2`.
 
-Pure and independent of order: the same set of paths gives the same names. A name that an approval
-froze is taken, and proposals avoid it.
+The functions are pure: the same set of paths gives the same names in any order. A name that an
+approval froze is taken, and proposals avoid it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ ID_SEPARATOR = "~"
 
 
 def comparison_key(name: str) -> str:
-    """Return the text that all names share that a reader cannot tell from `name`."""
+    """Return a key that is equal for all names that a reader cannot tell apart."""
     label = safe_label(name)
     if label.isascii():
         folded = label.lower()
@@ -37,7 +37,7 @@ def comparison_key(name: str) -> str:
 
 
 def with_id(name: str, project_id: str, is_free: Callable[[str], bool]) -> str:
-    """Return `name` with the id of its project at its end, and a look that `is_free`.
+    """Return `name` with the id of its project at the end, and a comparison key that `is_free`.
 
     The name is cut so that a label shows the id.
     """
@@ -56,7 +56,8 @@ def disambiguate(
 ) -> Mapping[bytes, str]:
     """Return path -> name with an id, for the projects whose frozen names look the same.
 
-    `frozen` are paths with the names that are stored. Version 0.1.0 compared names exactly.
+    `frozen` has paths with their stored names. Version 0.1.0 compared names exactly, so it could
+    store such names.
     """
     groups: dict[str, list[tuple[bytes, str]]] = defaultdict(list)
     for path, name in frozen:
@@ -78,13 +79,13 @@ def propose_names(
     reserved: Mapping[str, bytes] = MappingProxyType({}),
     id_of: Callable[[bytes], str] | None = None,
 ) -> Mapping[bytes, str]:
-    """Return a name for each path: its last component, or as many more as tell it apart.
+    """Return a name for each path: its last component, with as many more as it needs to be unique.
 
-    It is told apart from `others` too, the projects that have a name already. So two projects
-    have the same names whichever is approved first. No name looks like another or like one in
-    `taken`. A name that looks like one in `reserved` goes only to the path that had it: somebody
-    may remember it. If even the whole path is taken, the last component gets the id of the
-    project, which `id_of` returns (by default its shortest id).
+    It also differs from the names of `others`, the projects that already have a name. So two
+    projects get the same names whichever is approved first. No name looks like another or like one
+    in `taken`. A name that looks like one in `reserved` goes only to the path that had it, since
+    somebody may remember it. If even the whole path is taken, the last component gets the id of
+    the project. `id_of` returns that id (by default its shortest id).
     """
     names: dict[bytes, str] = {}
     looks = {comparison_key(name) for name in taken}
@@ -130,7 +131,9 @@ def _suffix(parts: list[bytes], length: int) -> str:
 def _by_suffix(
     clashing: Mapping[bytes, list[bytes]], length: int, wanted: Collection[bytes]
 ) -> Mapping[str, list[bytes]]:
-    """Return the paths by the look of their last `length` components, if one is `wanted`."""
+    """Return the paths by the key of their last `length` components, without groups that have no
+    `wanted` path.
+    """
     groups: dict[str, list[bytes]] = defaultdict(list)
     for path, parts in clashing.items():
         groups[comparison_key(_suffix(parts, length))].append(path)
@@ -138,7 +141,9 @@ def _by_suffix(
 
 
 def _parts(path: bytes) -> list[bytes]:
-    """Return what names are made of: the components of a path; host and path of a URI as one."""
+    """Return the parts of a name: the components of a path, or host and path of a URI
+    as one part.
+    """
     if path.startswith(b"/"):
         return path.strip(b"/").split(b"/")
     rest = path.partition(b"://")[2].partition(b"?")[0]
@@ -147,9 +152,9 @@ def _parts(path: bytes) -> list[bytes]:
 
 
 def project_id(path: bytes, *taken: Collection[str]) -> str:
-    """A short id for `path`, in none of `taken`; longer on a clash.
+    """Return a short id for `path` that is in none of `taken`; it is longer after a clash.
 
-    It comes from the path's hash, so that it survives a lost store.
+    It comes from the hash of the path, so that it is the same after the store was lost.
     """
     digest = int.from_bytes(hashlib.sha256(path).digest(), "big")
     candidate = ""

@@ -1,12 +1,12 @@
 """The part of the published set that one connection sees. A scope can only take roots away.
 
-A connection asks for names, for tags, or for what its working directory stands for: the root that
-holds it, or its *workspace*. A workspace is that root, its worktrees, the roots that share a tag
+A connection asks for names, for tags, or for the root that contains its working directory, or for
+the *workspace* of that root. A workspace has that root, its worktrees, the roots that share a tag
 with it, and every root that a person approves while the session runs.
 
-Which root the working directory stands for is decided once, when the session begins, and kept in
-`Start`. So a removal never opens another folder: when that root is denied, forgotten, replaced or
-unmounted, nothing takes its place.
+A session finds the project of its working directory once, when it begins, and keeps it in its
+`SessionStart`. So a removal never opens another folder: when that root is denied, forgotten,
+replaced or unmounted, nothing takes its place.
 """
 
 from __future__ import annotations
@@ -20,29 +20,31 @@ from rootsd.core.paths import ancestors, contains
 
 
 class UriFilter(Enum):
-    """Which URIs a connection takes in `roots/list`: every revision of MCP says `file://` alone,
-    and a client may ask for the others all the same."""
+    """Which URIs a connection gets from `roots/list`.
+
+    Every revision of MCP allows only `file://` URIs there. A client may still ask for others.
+    """
 
     FILE = auto()
     ANY = auto()
 
 
 class ScopeExtent(StrEnum):
-    """How much of the set a working directory stands for."""
+    """How much of the set a working directory selects."""
 
     ROOT = "root"
-    """The root that holds it."""
+    """The root that contains it."""
     WORKSPACE = "workspace"
-    """The workspace of that root; the whole set where no known project holds the directory."""
+    """The workspace of that root; the whole set if no known project contains the directory."""
 
 
 @dataclass(frozen=True, slots=True)
 class SessionStart:
-    """What a session needs to know later about its beginning.
+    """The facts about the start of a session that its scope depends on later.
 
-    `anchor` is the project that held the working directory: the innermost root, or else the
-    innermost known project. It is None where no known project did. `approvals` is the number of
-    the newest approval by a person at that moment.
+    `anchor` is the project that contained the working directory: the innermost root, or else the
+    innermost known project, or None. `approvals` is the number of the newest approval by a person
+    at that time.
     """
 
     anchor: bytes | None = None
@@ -54,12 +56,14 @@ NO_SESSION_START = SessionStart()
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What a connection asked for: a root fits by its name, by one of its tags, or by what the
-    working directory `folder` stands for. Where none of the three is given, every root fits.
+    """The part of the published set that a connection asked for.
 
-    `folder` is canonical; `extent` and `start` have a meaning only beside it. `uris` takes no root
-    away from the set. A root that is approved for one session alone fits only if that session is
-    in `sessions`.
+    A root is in the scope by its name, by one of its tags, or because the working directory
+    `folder` selects it. If none of the three is given, every root is in the scope.
+
+    `folder` is canonical. `extent` and `start` apply only together with it. `uris` removes no root
+    from the set. A root that is approved for one session alone is in the scope only if `sessions`
+    contains that session.
     """
 
     names: frozenset[str] = frozenset()
@@ -72,13 +76,15 @@ class Scope:
 
     @property
     def is_full(self) -> bool:
-        """Whether nothing is taken away."""
+        """Return whether the scope takes nothing away."""
         return not self.names and not self.tags and not self.narrows_by_folder
 
     @property
     def narrows_by_folder(self) -> bool:
-        """Whether the working directory narrows the set. A workspace without a project does not:
-        the session gets the whole set."""
+        """Return whether the working directory narrows the set.
+
+        It does not for a workspace without a project: the session then gets the whole set.
+        """
         if self.folder is None:
             return False
         return self.extent is ScopeExtent.ROOT or self.start.anchor is not None
@@ -88,8 +94,11 @@ FULL_SCOPE = Scope()
 
 
 def session_start_in(catalog: Catalog, folder: bytes) -> SessionStart:
-    """Return the start of a session that begins now, with its working directory in `folder`
-    (canonical). A project in a place that can never be a root holds nothing."""
+    """Return the start of a session that begins now with the working directory `folder`
+    (canonical).
+
+    A project in a place that can never be a root is no anchor.
+    """
     above = [folder, *ancestors(folder)]
     roots = (path for path in above if path in catalog.roots)
     root = next((path for path in roots if catalog.roots[path].session is None), None)
@@ -99,11 +108,13 @@ def session_start_in(catalog: Catalog, folder: bytes) -> SessionStart:
 
 
 def apply_scope(published: PublishedSet, scope: Scope) -> PublishedSet:
-    """Return the roots of `published` that fit `scope`, in their order, at the same revision."""
+    """Return the roots of `published` that are in `scope`, in their order, at the same
+    revision.
+    """
     published = _unbound(published, scope.sessions)
     if scope.is_full:
         return published
-    here = _standing_for(published, scope) if scope.narrows_by_folder else frozenset[bytes]()
+    here = _selected_by_folder(published, scope) if scope.narrows_by_folder else frozenset[bytes]()
     roots = tuple(
         root
         for root in published.roots
@@ -113,7 +124,7 @@ def apply_scope(published: PublishedSet, scope: Scope) -> PublishedSet:
 
 
 def bound_sessions(published: PublishedSet) -> frozenset[str]:
-    """Return the ids of the sessions for which alone a root is approved."""
+    """Return the ids of the sessions that have a root approved for them alone."""
     return frozenset(root.session for root in published.roots if root.session is not None)
 
 
@@ -126,30 +137,34 @@ def _unbound(published: PublishedSet, sessions: frozenset[str]) -> PublishedSet:
 
 
 def workspace(published: PublishedSet, scope: Scope) -> frozenset[bytes]:
-    """Return the paths of the roots in the workspace of a session with `scope`: all roots where
-    the session has no workspace of its own."""
+    """Return the paths of the roots in the workspace of a session with `scope`.
+
+    These are all roots if the session has no workspace of its own.
+    """
     if scope.folder is None or scope.start.anchor is None:
         return frozenset(root.path for root in published.roots)
     return _workspace(published, scope.start.anchor, scope.start.approvals)
 
 
 def workspace_at_start(published: PublishedSet, start: SessionStart) -> frozenset[bytes]:
-    """Return the paths of the roots in the workspace of a session that began so; none where it
-    has no workspace."""
+    """Return the paths of the roots in the workspace of a session with this start.
+
+    There are none if the session has no workspace.
+    """
     if start.anchor is None:
         return frozenset()
     return _workspace(published, start.anchor, start.approvals)
 
 
-def _standing_for(published: PublishedSet, scope: Scope) -> frozenset[bytes]:
-    """Return the paths of the roots that the working directory of `scope` stands for."""
+def _selected_by_folder(published: PublishedSet, scope: Scope) -> frozenset[bytes]:
+    """Return the paths of the roots that the working directory of `scope` selects."""
     anchor, folder = scope.start.anchor, scope.folder
-    assert folder is not None, "asked only for a scope with a folder"
+    assert folder is not None, "narrows_by_folder is true"
     if anchor is None:
-        # No project held it at the start. The outermost root that does now: when an inner one is
-        # removed, the set does not grow.
-        around = [root.path for root in _around(published, folder)]
-        return frozenset(around[:1])
+        # No project contained the folder at the start. Take the outermost root that does now: then
+        # the set does not grow when an inner root is removed.
+        containing = [root.path for root in _roots_containing(published, folder)]
+        return frozenset(containing[:1])
     if scope.extent is ScopeExtent.ROOT:
         return frozenset(root.path for root in published.roots if root.path == anchor)
     return _workspace(published, anchor, scope.start.approvals)
@@ -170,22 +185,26 @@ def _workspace(published: PublishedSet, anchor: bytes, approvals: int) -> frozen
 
 
 def apply_focus(scope: Scope, tag: str | None) -> Scope:
-    """Return what a connection with `scope` sees while the focus is on `tag`. A connection that
-    asked for a part of the set sees that part."""
+    """Return the scope of a connection with `scope` while the focus is on `tag`.
+
+    The focus changes nothing for a connection that asked for a part of the set.
+    """
     if tag is None or not scope.is_full:
         return scope
     return replace(scope, tags=frozenset((tag,)))
 
 
 def root_containing(published: PublishedSet, path: bytes) -> PublishedRoot | None:
-    """Return the innermost root that is `path` or holds it; `path` is canonical."""
-    return next(reversed(_around(published, path)), None)
+    """Return the innermost root that contains `path` (canonical), or None."""
+    return next(reversed(_roots_containing(published, path)), None)
 
 
-def _around(published: PublishedSet, path: bytes) -> list[PublishedRoot]:
-    """Return the roots that are `path` or hold it, the outermost first."""
-    around = [root for root in published.roots if is_folder(root) and contains(root.path, path)]
-    return sorted(around, key=lambda root: len(root.path))
+def _roots_containing(published: PublishedSet, path: bytes) -> list[PublishedRoot]:
+    """Return the roots that contain `path`, the outermost first."""
+    containing = [
+        root for root in published.roots if is_folder(root) and contains(root.path, path)
+    ]
+    return sorted(containing, key=lambda root: len(root.path))
 
 
 def is_folder(root: PublishedRoot) -> bool:
