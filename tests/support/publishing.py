@@ -185,10 +185,10 @@ class Notes:
     def scoped(self, scope: Scope) -> None:
         self.scopes.append(scope)
 
-    def told(self, roots: int, names: tuple[str, ...]) -> None:
+    def roots_reported(self, roots: int, names: tuple[str, ...]) -> None:
         self.passed_on.append((roots, names))
 
-    def given(self, published: PublishedSet) -> None:
+    def roots_sent(self, published: PublishedSet) -> None:
         self.sets.append(published)
 
 

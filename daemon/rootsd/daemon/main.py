@@ -47,7 +47,7 @@ from rootsd.disk.mounts import MountTable
 from rootsd.disk.safety import FolderSafety
 from rootsd.helper.client import Helper
 from rootsd.helper.questions import ask_folders_in_use
-from rootsd.mcp.sessions.history import LOG_GENERATION_BYTES, SessionLog, read_history
+from rootsd.mcp.sessions.history import SessionLog, read_history
 from rootsd.mcp.sessions.registry import SessionRegistry
 from rootsd.mcp.sessions.requests import RootRequestQueue
 from rootsd.mcp.sessions.server import SessionServer
@@ -59,7 +59,7 @@ from rootsd.state.expiry import ExpiryTracker
 from rootsd.state.ledger import Ledger
 from rootsd.state.recovery_notice import RecoveryNotice
 from rootsd.state.store.revisions import first_revision
-from rootsd.state.store.rotating_log import RotatingLog
+from rootsd.state.store.session_history import SessionHistoryStore
 from rootsd.state.store.store import Store, StoredState
 from rootsd.state.timeout_verifier import TimeoutVerifier
 from rootsd.system import desktop, runtime_dir
@@ -77,7 +77,7 @@ log = logging.getLogger(__name__)
 
 _EXIT_FAILURE = 1
 _INDEX_FILE = "discovery.index"
-_SESSIONS_FILE = "sessions.ndjson"
+_SESSIONS_FILE = "sessions.db"
 
 
 def run(places: Places, *, helper: Helper, ready_fd: int | None) -> int:
@@ -184,8 +184,8 @@ class Daemon:
         )
         self._noticing = PendingNotifier(self._ledger, self._asking, clock=time.monotonic)
         self._since = utc_now()
-        self._journal = RotatingLog(state / _SESSIONS_FILE, LOG_GENERATION_BYTES)
-        self._session_log = SessionLog(self._journal, __version__, utc_now)
+        self._session_store = SessionHistoryStore(state / _SESSIONS_FILE)
+        self._session_log = SessionLog(self._session_store, utc_now)
         self._sessions = SessionRegistry(self._session_log, utc_now)
         self._is_new = loaded.is_new
         records = AgentActivity.kept_in(state)
@@ -293,7 +293,7 @@ class Daemon:
             group.start_soon(self._surveyor.follow_roots)
             group.start_soon(self._asking.carry_out)
             group.start_soon(self._asking.follow_decisions)
-            group.start_soon(self._session_log.keep)
+            group.start_soon(self._session_log.run)
             if desktop.is_available():
                 group.start_soon(self._noticing.keep_telling)
             group.start_soon(self._gate.keep_remembering)
@@ -329,7 +329,7 @@ class Daemon:
 
     def session_history(self, last: int) -> list[SessionItem]:
         """The `last` sessions that began, and what each was given; called in a thread."""
-        return read_history(self._journal.read, last)
+        return read_history(self._session_store, last)
 
     def closed_connections(self) -> dict[str, int]:
         """How many connections were closed from this side, and why."""

@@ -195,7 +195,7 @@ class ProtocolRouter:
                 told := hello.decode_reported_roots(params)
             ) is not None:
                 names = tuple(safe_label(name) for name in told.names)
-                self._view.witness.told(told.roots, names)
+                self._view.witness.roots_reported(told.roots, names)
             case _:
                 pass  # unknown notices are ignored, as JSON-RPC has it
 

@@ -86,10 +86,10 @@ class _NullObserver:
     def scoped(self, scope: Scope) -> None:
         pass
 
-    def told(self, roots: int, names: tuple[str, ...]) -> None:
+    def roots_reported(self, roots: int, names: tuple[str, ...]) -> None:
         pass
 
-    def given(self, published: PublishedSet) -> None:
+    def roots_sent(self, published: PublishedSet) -> None:
         pass
 
 

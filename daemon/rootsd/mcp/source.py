@@ -81,11 +81,11 @@ class SessionObserver(Protocol):
         focus; told before it is given a root, and again where the focus changes for it."""
         ...
 
-    def told(self, roots: int, names: tuple[str, ...]) -> None:
+    def roots_reported(self, roots: int, names: tuple[str, ...]) -> None:
         """How many roots a relay has told its server of, and the first names; it may have been
         given more."""
         ...
 
-    def given(self, published: PublishedSet) -> None:
+    def roots_sent(self, published: PublishedSet) -> None:
         """The set that an answer is made from, the scope still to apply; told for each answer."""
         ...

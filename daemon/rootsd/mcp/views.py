@@ -82,7 +82,7 @@ class ConnectionView:
             raise MCPError(INTERNAL_ERROR, error.message, data) from error
         scope = self._scope_in(published)
         self._witness(scope)
-        self.witness.given(published)
+        self.witness.roots_sent(published)
         return _cached_narrow(published, scope)
 
     def workspace(self, answer: PublishedSet) -> WorkspacePaths:

@@ -1,4 +1,4 @@
-"""Which MCP connections there are."""
+"""The registry of open MCP sessions."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ import pytest
 
 from rootsd.core.model import PublishedSet
 from rootsd.core.scope import FULL_SCOPE, Scope, UriFilter
-from rootsd.mcp.sessions.registry import SessionRegistry, scope_words
-from support.accounts import NoAccount
+from rootsd.mcp.sessions.registry import SessionRegistry, describe_scope
 from support.publishing import root
+from support.session_history import NullRecorder
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 SET = PublishedSet(7, (root("/src/api"), root("/src/web", tags=("work",))))
 
 
-def no_sessions() -> SessionRegistry:
-    return SessionRegistry(NoAccount(), lambda: NOON)
+def empty_registry() -> SessionRegistry:
+    return SessionRegistry(NullRecorder(), lambda: NOON)
 
 
 def test_sessions_are_listed_oldest_first_while_they_are_open() -> None:
-    sessions = no_sessions()
+    sessions = empty_registry()
     with sessions.opened(10), sessions.opened(11) as second:
         second.named("an editor")
         assert sessions.status() == [
@@ -33,19 +33,19 @@ def test_sessions_are_listed_oldest_first_while_they_are_open() -> None:
     assert sessions.items() == []
 
 
-def test_a_session_that_ends_in_an_error_is_gone_too() -> None:
-    sessions = no_sessions()
+def test_a_session_that_ends_in_an_error_is_removed() -> None:
+    sessions = empty_registry()
     with pytest.raises(BrokenPipeError), sessions.opened(10):
         raise BrokenPipeError
     assert sessions.status() == []
 
 
-def test_a_session_is_shown_with_its_scope_and_how_many_roots_it_was_given() -> None:
-    sessions = no_sessions()
+def test_a_session_is_shown_with_its_scope_and_its_number_of_roots() -> None:
+    sessions = empty_registry()
     with sessions.opened(10) as session:
         assert sessions.items()[0]["given"] == []
         session.scoped(Scope(tags=frozenset({"work"})))
-        session.given(SET)
+        session.roots_sent(SET)
         [item] = sessions.items()
     assert (item["scope"], item["until"]) == (["tag:work"], None)
     assert item["given"] == [
@@ -61,22 +61,22 @@ def test_a_session_is_shown_with_its_scope_and_how_many_roots_it_was_given() -> 
     ]
 
 
-def test_what_a_relay_told_its_server_is_shown_as_it_was_last() -> None:
-    sessions = no_sessions()
+def test_the_newest_roots_that_a_relay_reported_are_shown() -> None:
+    sessions = empty_registry()
     with sessions.opened(10) as session:
         assert sessions.items()[0]["told"] is None
-        session.told(2, ("api", "web"))
-        session.told(1, ("web",))
+        session.roots_reported(2, ("api", "web"))
+        session.roots_reported(1, ("web",))
         assert sessions.items()[0]["told"] == {"roots": 1, "names": ["web"]}
 
 
-def test_no_two_sessions_have_one_id() -> None:
-    sessions = no_sessions()
+def test_session_ids_are_unique() -> None:
+    sessions = empty_registry()
     with sessions.opened(10) as one, sessions.opened(10) as other:
         assert one.id != other.id
 
 
-def test_a_scope_is_told_in_the_words_that_ask_for_it() -> None:
-    assert scope_words(FULL_SCOPE) == []
+def test_a_scope_is_described_by_the_arguments_that_request_it() -> None:
+    assert describe_scope(FULL_SCOPE) == []
     asked = Scope(frozenset({"b", "a"}), frozenset({"t"}), b"/src/\xff", UriFilter.ANY)
-    assert scope_words(asked) == ["a", "b", "tag:t", "cwd:/src/\udcff", "any-uri"]
+    assert describe_scope(asked) == ["a", "b", "tag:t", "cwd:/src/\udcff", "any-uri"]

@@ -1,4 +1,4 @@
-"""The open MCP sessions: their clients, scopes, and the last set each was given."""
+"""The open MCP sessions: their clients, scopes, and the last set that each received."""
 
 from __future__ import annotations
 
@@ -15,36 +15,43 @@ from rootsd.core.scope import FULL_SCOPE, Scope, ScopeExtent, UriFilter, apply_s
 from rootsd.core.timestamps import rfc3339
 from rootsd.wire.daemon import ReportedRootsItem, SentRootsItem, SessionItem, SessionStatus
 
+Clock = Callable[[], datetime]
+
 
 class SessionRecorder(Protocol):
-    """Who keeps for good what sessions do."""
+    """The interface that keeps a permanent record of sessions."""
 
     def opened(self, session: OpenSession) -> None:
-        """A session began."""
+        """Record that a session began."""
 
     def named(self, session: OpenSession) -> None:
-        """It said what it is called."""
+        """Record the client's name."""
 
     def scoped(self, session: OpenSession) -> None:
-        """It narrowed itself."""
+        """Record the new scope."""
 
-    def given(self, session: OpenSession, published: PublishedSet) -> None:
-        """It was given another set than the last time; the whole one, its scope still to apply."""
+    def roots_sent(self, session: OpenSession, published: PublishedSet) -> None:
+        """Record that the session received another set than before.
 
-    def told(self, session: OpenSession, told: ReportedRootsItem) -> None:
-        """A relay has told its server of roots."""
+        `published` is the whole set; the recorder applies the session's scope.
+        """
 
-    def closed(self, session: OpenSession, end: str) -> None:
-        """It is over."""
+    def roots_reported(self, session: OpenSession) -> None:
+        """Record which roots a relay reported to its server."""
+
+    def closed(self, session: OpenSession) -> None:
+        """Record the end of a session."""
 
 
 @dataclass(slots=True)
 class OpenSession:
-    """One connection and what is known of it: publishing's witness. `client` is what the peer
-    calls itself, once it has."""
+    """One connection and the facts about it: the SessionObserver of `rootsd.mcp`.
 
-    account: SessionRecorder
-    now: Callable[[], datetime]
+    `client` is the peer's name for itself, as soon as it has sent one.
+    """
+
+    recorder: SessionRecorder
+    now: Clock
     id: str
     pid: int
     since: datetime
@@ -53,51 +60,56 @@ class OpenSession:
     end: str = "closed by rootsd"
     last: PublishedSet | None = None
     last_at: datetime | None = None
-    passed_on: ReportedRootsItem | None = None
+    reported: ReportedRootsItem | None = None
 
     def named(self, name: str) -> None:
-        """Note what the peer calls itself."""
+        """Note the client's name."""
         self.client = name
-        self.account.named(self)
+        self.recorder.named(self)
 
     def scoped(self, scope: Scope) -> None:
-        """Note what the peer narrowed itself to."""
+        """Note the scope that applies from now on."""
         self.scope = scope
-        self.account.scoped(self)
+        self.recorder.scoped(self)
 
-    def told(self, roots: int, names: tuple[str, ...]) -> None:
-        """Note what a relay has told its server of."""
-        self.passed_on = ReportedRootsItem(roots=roots, names=list(names))
-        self.account.told(self, self.passed_on)
+    def roots_reported(self, roots: int, names: tuple[str, ...]) -> None:
+        """Note which roots a relay has reported to its server."""
+        self.reported = ReportedRootsItem(roots=roots, names=list(names))
+        self.recorder.roots_reported(self)
 
-    def given(self, published: PublishedSet) -> None:
-        """Note what the peer was given, where it is not what it had."""
+    def roots_sent(self, published: PublishedSet) -> None:
+        """Note the set that the client received, unless it is the previous one."""
         if published is not self.last:
             self.last, self.last_at = published, self.now()
-            self.account.given(self, published)
+            self.recorder.roots_sent(self, published)
 
-    def item(self) -> SessionItem:
-        """The session as the command line shows it."""
+    def describe(self) -> SessionItem:
+        """Return the session for the command line, without the roots that it received."""
         return SessionItem(
             id=self.id,
             client=self.client,
             pid=self.pid,
-            scope=scope_words(self.scope),
+            scope=describe_scope(self.scope),
             since=rfc3339(self.since),
             until=None,
             end=None,
-            given=self._newest(),
-            told=self.passed_on,
+            given=[],
+            told=self.reported,
         )
+
+    def item(self) -> SessionItem:
+        """Return the session for the command line, with the newest set that it received."""
+        item = self.describe()
+        item["given"] = self._newest()
+        return item
 
     def _newest(self) -> list[SentRootsItem]:
         if self.last is None or self.last_at is None:
             return []
-        count = len(apply_scope(self.last, self.scope).roots)
         newest = SentRootsItem(
             at=rfc3339(self.last_at),
             revision=self.last.revision,
-            roots=count,
+            roots=len(apply_scope(self.last, self.scope).roots),
             gained=[],
             gained_count=0,
             lost=[],
@@ -109,8 +121,8 @@ class OpenSession:
 class SessionRegistry:
     """The open connections, oldest first."""
 
-    def __init__(self, account: SessionRecorder, now: Callable[[], datetime]) -> None:
-        self._account = account
+    def __init__(self, recorder: SessionRecorder, now: Clock) -> None:
+        self._recorder = recorder
         self._now = now
         self._open: dict[str, OpenSession] = {}
 
@@ -119,34 +131,34 @@ class SessionRegistry:
 
     @contextmanager
     def opened(self, pid: int) -> Iterator[OpenSession]:
-        """Keep a session for as long as the connection lives."""
-        session = OpenSession(self._account, self._now, secrets.token_hex(4), pid, self._now())
+        """Register a session for as long as its connection lives."""
+        session = OpenSession(self._recorder, self._now, secrets.token_hex(4), pid, self._now())
         self._open[session.id] = session
-        self._account.opened(session)
+        self._recorder.opened(session)
         try:
             yield session
         finally:
             del self._open[session.id]
-            self._account.closed(session, session.end)
+            self._recorder.closed(session)
 
     def pids(self) -> set[int]:
-        """The processes that hold a session."""
+        """Return the processes that have a session."""
         return {session.pid for session in self._open.values()} - {0}
 
     def status(self) -> list[SessionStatus]:
-        """Every open session, for `status`."""
+        """Return every open session, for `rootsd status`."""
         return [
             SessionStatus(client=session.client, pid=session.pid, since=rfc3339(session.since))
             for session in self._open.values()
         ]
 
     def items(self) -> list[SessionItem]:
-        """Every open session, for `sessions`."""
+        """Return every open session, for `rootsd sessions`."""
         return [session.item() for session in self._open.values()]
 
 
-def scope_words(scope: Scope) -> list[str]:
-    """A scope in the words that ask for it; none for one that takes nothing away."""
+def describe_scope(scope: Scope) -> list[str]:
+    """Return a scope as the arguments that request it; none if it excludes nothing."""
     words = [*sorted(scope.names), *(f"tag:{tag}" for tag in sorted(scope.tags))]
     if scope.narrows_by_folder:
         path = scope.start.anchor or scope.folder or b""

@@ -36,6 +36,15 @@ PRAGMAS = (
     "cell_size_check=1",
     "temp_store=MEMORY",  # a confined daemon may not make temporary files
 )
+# No decision depends on the history of sessions: it is never synced to the disk.
+HISTORY_PRAGMAS = (
+    "synchronous=OFF",
+    "journal_mode=PERSIST",
+    "trusted_schema=0",
+    "cell_size_check=1",
+    "temp_store=MEMORY",
+    "cache_size=-256",  # KiB
+)
 READING_PRAGMAS = ("trusted_schema=0", "cell_size_check=1", "temp_store=MEMORY")
 # Where the header has by which format the file may be written (sqlite.org/fileformat2.html, 1.3).
 _WRITE_VERSION, _NEWEST_FORMAT = 18, b"\x02"
@@ -166,6 +175,11 @@ def journal_of(file: Path) -> Path:
 def connect_frozen(file: Path) -> Database:
     """Open `file` for reading as it lies there: no lock, no journal, nothing is changed."""
     return _connect(file, "mode=ro&immutable=1", READING_PRAGMAS)
+
+
+def connect_history(file: Path) -> Database:
+    """Open the history of sessions, an existing `file`, for writing."""
+    return _connect(file, "mode=rw", HISTORY_PRAGMAS)
 
 
 def connect_memory() -> Database:
