@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import shutil
 import subprocess
+import sys
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -170,3 +172,53 @@ def test_a_sleep_is_found(call: str) -> None:
 
 def test_giving_way_is_no_sleep() -> None:
     assert _sleeping_lines(ast.parse("async def f():\n    await anyio.sleep(0)")) == []
+
+
+_EXAMPLE_VCS = """
+from rootsd.core.model import ProjectKind
+from rootsd.vcs.base import MarkedVcs
+
+
+class Example(MarkedVcs):
+    kind = ProjectKind.EXAMPLE
+    progress = (b"/.example",)
+
+    def stage(self, path):
+        return None
+"""
+# Each line to add, after which line, in which file.
+_EXAMPLE_VCS_LINES = (
+    ("vcs/registry.py", "from rootsd.vcs.darcs import Darcs",
+     "from rootsd.vcs.example import Example"),
+    ("vcs/registry.py", "    Darcs(),", "    Example(),"),
+    ("core/model.py", '    DARCS = "darcs", b"_darcs"', '    EXAMPLE = "example", b".example"'),
+)  # fmt: skip
+_FIND_EXAMPLE = """
+import os, sys
+from rootsd.core.model import Parent
+from rootsd.disk.markers import WalkRules
+from rootsd.disk.walk import Walker, WalkFolder
+from rootsd.vcs.probe import probe
+
+top = os.fsencode(sys.argv[1])
+found = Walker(WalkRules.of(Parent(top))).walk(WalkFolder(top, 3, top=True)).listings[-1]
+print(found.kind, probe(found.place.path).kind, probe(found.place.path).incomplete)
+"""
+
+
+def test_a_new_vcs_is_one_file_its_line_in_the_registry_and_its_stored_value(
+    tmp_path: Path,
+) -> None:
+    package = tmp_path / "rootsd"
+    shutil.copytree(PACKAGE, package)
+    (package / "vcs" / "example.py").write_text(_EXAMPLE_VCS)
+    for name, before, line in _EXAMPLE_VCS_LINES:
+        text = (package / name).read_text()
+        assert text.count(before + "\n") == 1
+        (package / name).write_text(text.replace(before, f"{before}\n{line}"))
+    (tmp_path / "src" / "one" / ".example").mkdir(parents=True)
+    run = subprocess.run(
+        [sys.executable, "-c", _FIND_EXAMPLE, tmp_path / "src"],
+        capture_output=True, text=True, check=True, env={"PYTHONPATH": str(tmp_path)},
+    )  # fmt: skip
+    assert run.stdout == "example example None\n"

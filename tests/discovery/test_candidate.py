@@ -10,8 +10,8 @@ import pytest
 
 from rootsd.core.model import IncompleteReason, ProjectKind
 from rootsd.discovery.candidates import Arrival, Candidate, is_marker_old
-from rootsd.vcs.base import CompleteProject, PendingProject, Stage
 from rootsd.vcs.folder import OpenProject
+from rootsd.vcs.stages import CompleteProject, PendingProject, Stage
 from support.repos import fake_repository, git, raw
 
 GIT, HG, PROJECT = ProjectKind.GIT, ProjectKind.HG, ProjectKind.PROJECT

@@ -191,6 +191,24 @@ def test_an_old_repository_of_another_kind_is_settled_by_a_scan(
     assert making.wait(3.1) == [CandidateResult(raw(tmp_path), pijul)]
 
 
+@pytest.mark.parametrize("arrival", [Arrival.FOUND, Arrival.MADE])
+def test_a_copy_of_another_vcs_is_complete_once_nothing_in_it_grows(
+    making: Making, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arrival: Arrival
+) -> None:
+    data, deep = tmp_path / ".hg", tmp_path / "src" / "deep"
+    (data / "store").mkdir(parents=True)
+    (data / "requires").touch()
+    (data / "dirstate").write_bytes(b"\1" * 40)
+    deep.mkdir(parents=True)
+    now = time.time()
+    for age in (0, 2.9):  # nothing tells of a change this deep
+        monkeypatch.setattr(time, "time", lambda: deep.stat().st_ctime + age)  # noqa: B023
+        assert making.consider(tmp_path, ProjectKind.HG, arrival) is None
+        assert making.wait(60) == []
+    monkeypatch.setattr(time, "time", lambda: now + 60)
+    assert making.wait(60) == [CandidateResult(raw(tmp_path), ProjectKind.HG)]
+
+
 def test_a_repository_in_use_is_settled_by_a_scan(making: Making, tmp_path: Path) -> None:
     fake_repository(tmp_path / "one")
     (tmp_path / "one" / ".git" / "index.lock").touch()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rootsd.discovery.vcs_activity import is_significant_event, is_vcs_temporary_file
+from rootsd.discovery.vcs_activity import is_significant_event
+from rootsd.vcs.registry import is_vcs_temporary_file
 from rootsd.watch.events import FileEvent, FileEventKind, WatchPurpose
 
 CAME, LEFT, ALTERED = FileEventKind.CAME, FileEventKind.LEFT, FileEventKind.ALTERED

@@ -63,7 +63,7 @@ from rootsd.vcs.probe import project_state
 from rootsd.disk.identity import identify
 from rootsd.vcs.probe import probe
 from rootsd.vcs.folder import OpenProject
-from rootsd.vcs.base import PendingProject
+from rootsd.vcs.stages import PendingProject
 from rootsd.vcs.git.worktrees import read_worktree_links
 
 top = Path(sys.argv[1])

@@ -19,8 +19,8 @@ from rootsd.confine.landlock import READ, Right, Ruleset
 from rootsd.core.inputs import Observation, ProjectObserved
 from rootsd.core.model import Parent
 from rootsd.discovery.service import Discovery
-from rootsd.vcs.copies import missing_content
 from rootsd.vcs.folder import OpenProject
+from rootsd.vcs.git.copies import missing_content
 from rootsd.vcs.git.repository import find_git_dirs
 from rootsd.vcs.probe import probe
 

@@ -168,7 +168,8 @@ class Way:
     """How a project of `kind` is made: one process that ends when it is whole.
 
     `has_files` tells whether it then holds the files of `Origins.tree`; `in_parts` whether there
-    is a moment when it is there and not whole.
+    is a moment when it is there and not whole; `shows_interruption` whether the disk shows that it
+    was killed in between.
     """
 
     name: str
@@ -177,6 +178,7 @@ class Way:
     needs: tuple[str, ...] = ()
     has_files: bool = True
     in_parts: bool = True
+    shows_interruption: bool = True
 
     def destination(self, parent: Path, number: int) -> Path:
         """Where it is made."""
@@ -259,5 +261,5 @@ WAYS = (
         ("brz",)),
     Way("brz checkout", ProjectKind.BZR, _lightweight, ("brz",)),
     Way("darcs clone", ProjectKind.DARCS, lambda o, to: ["darcs", "clone", "-q", o.darcs, to],
-        ("darcs",)),
+        ("darcs",), shows_interruption=False),
 )  # fmt: skip

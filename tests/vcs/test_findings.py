@@ -10,7 +10,8 @@ import pytest
 from rootsd.core.model import ProjectKind
 from rootsd.vcs import facts
 from rootsd.vcs.facts import FindingKind, scan_content
-from rootsd.vcs.origin import git_dirs_of, read_git_config
+from rootsd.vcs.git.config import read_git_config
+from rootsd.vcs.origin import git_dirs_of
 from support.repos import fake_repository, git, make_repository, raw
 
 SENSITIVE, EXECUTED, NESTED = FindingKind.SENSITIVE, FindingKind.EXECUTED, FindingKind.NESTED

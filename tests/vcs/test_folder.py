@@ -8,9 +8,9 @@ from pathlib import Path
 
 from rootsd.core.model import ProjectKind
 from rootsd.disk.identity import identify
-from rootsd.vcs.base import CompleteProject, NoProject
 from rootsd.vcs.folder import OpenProject
 from rootsd.vcs.probe import project_state
+from rootsd.vcs.stages import CompleteProject, NoProject
 from support.repos import fake_repository, git, make_repository, raw
 
 GIT, BARE = ProjectKind.GIT, ProjectKind.GIT_BARE

@@ -8,13 +8,8 @@ from pathlib import Path
 import pytest
 
 from rootsd.core.model import ProjectKind
-from rootsd.vcs.origin import (
-    git_dirs_of,
-    is_safe_for_libgit2,
-    read_branch,
-    read_git_config,
-    read_origin,
-)
+from rootsd.vcs.git.config import is_safe_for_libgit2, read_git_config
+from rootsd.vcs.origin import git_dirs_of, read_branch, read_origin
 from support.repos import git, make_repository, raw
 from support.ways import Origins
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
+
+import pytest
 
 from rootsd.core.inputs import ProjectGone, ProjectObserved, ProjectUnreachable, ProjectUnsafe
 from rootsd.core.model import IncompleteReason, LapseReason, ProjectKind
 from rootsd.disk.identity import identify
-from rootsd.vcs.probe import observe_absent, probe
+from rootsd.vcs.probe import changed_within, observe_absent, probe
 from support.repos import fake_repository, git, make_repository, raw
 
 
@@ -61,3 +64,17 @@ def test_a_link_above_is_told_for_what_it_is(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("real")
     path = raw(tmp_path / "link" / "one")
     assert probe(path) == ProjectUnsafe(path, LapseReason.RETARGETED)
+
+
+def test_a_change_anywhere_in_a_folder_shows_that_it_grows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert not changed_within(raw(tmp_path / "none"), 3.0)
+    file = tmp_path / "one" / "two" / "file"
+    file.parent.mkdir(parents=True)
+    file.touch()
+    changed = file.stat().st_ctime
+    monkeypatch.setattr(time, "time", lambda: changed + 2.9)
+    assert changed_within(raw(tmp_path), 3.0)
+    monkeypatch.setattr(time, "time", lambda: changed + 3.1)
+    assert not changed_within(raw(tmp_path), 3.0)

@@ -9,9 +9,9 @@ import pytest
 
 from rootsd.core.model import ProjectKind
 from rootsd.disk.markers import VCS_MARKERS
-from rootsd.vcs.base import CompleteProject, NoProject, PendingProject, ProjectState, Stage
 from rootsd.vcs.folder import OpenProject
 from rootsd.vcs.probe import progress_folders, project_state, seconds_since_change
+from rootsd.vcs.stages import CompleteProject, NoProject, PendingProject, ProjectState, Stage
 from support.repos import git, make_repository, raw
 
 

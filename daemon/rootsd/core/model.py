@@ -15,6 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from typing import Self
 
 from rootsd.core.paths import text_of, to_uri
 
@@ -51,20 +52,34 @@ NO_FOCUS = Focus()
 
 
 class ProjectKind(StrEnum):
-    """The kind of a project: a kind of repository, a folder with a project file, or a URI."""
+    """The kind of a project: a kind of repository, a folder with a project file, or a URI.
 
-    GIT = "git"
+    Each line holds the stored value, which must never change, and then `markers`: a folder that
+    holds one of these names is a checkout. `rootsd.vcs.base` explains how to add a VCS.
+    """
+
+    _value_: str
+    markers: tuple[bytes, ...]
+
+    def __new__(cls, value: str, *markers: bytes) -> Self:
+        """Make a member of its stored value and its markers."""
+        member = str.__new__(cls, value)
+        member._value_ = value
+        member.markers = markers
+        return member
+
+    GIT = "git", b".git"
     GIT_WORKTREE = "git-worktree"
     GIT_SUBMODULE = "git-submodule"
     GIT_BARE = "git-bare"
-    JJ = "jj"
-    HG = "hg"
-    SVN = "svn"
-    SAPLING = "sapling"
-    FOSSIL = "fossil"
-    BZR = "bzr"
-    PIJUL = "pijul"
-    DARCS = "darcs"
+    JJ = "jj", b".jj"
+    HG = "hg", b".hg"
+    SVN = "svn", b".svn"
+    SAPLING = "sapling", b".sl"
+    FOSSIL = "fossil", b".fslckout", b"_FOSSIL_"
+    BZR = "bzr", b".bzr"
+    PIJUL = "pijul", b".pijul"
+    DARCS = "darcs", b"_darcs"
     PROJECT = "project"
     URI = "uri"
 

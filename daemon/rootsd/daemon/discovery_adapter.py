@@ -44,7 +44,7 @@ T = TypeVar("T")
 _MAX_CONCURRENT_PROBES = 4
 # Observations taken in at once: 3 ms, in which nobody else is answered.
 _BATCH = 128
-# The longest quiet time that makes a project whole is 3 s; see `rootsd.vcs.base`.
+# The longest quiet time that makes a project whole is 3 s; see `rootsd.vcs.stages`.
 _SETTLE_TIMEOUT_S = 4.0
 
 

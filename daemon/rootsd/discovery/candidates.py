@@ -20,22 +20,24 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from rootsd.core.model import Identity, IncompleteReason, ProjectKind
-from rootsd.discovery.vcs_activity import is_significant_event, is_vcs_temporary_file
+from rootsd.discovery.vcs_activity import is_significant_event
 from rootsd.disk.markers import marker_in
 from rootsd.disk.reader import list_names
 from rootsd.system.processes import FindFoldersInUse
-from rootsd.vcs.base import CompleteProject, NoProject, PendingProject, Stage
-from rootsd.vcs.copies import interrupted_copy, is_complete_copy
 from rootsd.vcs.folder import OpenProject
+from rootsd.vcs.git.copies import interrupted_copy, is_complete_copy
 from rootsd.vcs.git.repository import is_git
 from rootsd.vcs.git.submodules import lacks_submodules
 from rootsd.vcs.git.worktrees import may_have_worktrees
 from rootsd.vcs.probe import (
+    changed_within,
     incomplete_reason,
     progress_folders,
     project_state,
     seconds_since_change,
 )
+from rootsd.vcs.registry import is_vcs_temporary_file
+from rootsd.vcs.stages import CompleteProject, NoProject, PendingProject, Stage
 from rootsd.watch.events import FileEvent, FileEventKind, Watcher, WatchOutcome, WatchPurpose
 
 # What a scan finds unchanged for longer than this has been quiet for that long.
@@ -111,11 +113,25 @@ class Candidate:
             return Stage.PROJECT_FILE if made else None
         if made and not is_git(state.kind):
             return Stage.SETTLING if self.maker_seen else Stage.COPYING
+        if self.arrival is Arrival.FOUND and not is_git(state.kind) and self._may_be_growing():
+            return Stage.COPYING
         if made and not self.maker_seen and state.kind not in _CREATED_AT_ONCE_BY_GIT:
             return Stage.COPYING
         if interrupted_copy(look, state.kind) is not None:
             return Stage.COPYING
         return Stage.SUBMODULES if lacks_submodules(look, state.kind) else None
+
+    def _may_be_growing(self) -> bool:
+        """Return whether a checkout that a scan found may be an unfinished copy.
+
+        A copy of a git checkout is compared with its index. A copy of any other checkout ends
+        with a quiet period.
+        """
+        return self.stage is Stage.COPYING or self.is_growing()
+
+    def is_growing(self) -> bool:
+        """Return whether anything in the folder changed within the quiet period of a copy."""
+        return changed_within(self.path, Stage.COPYING.wait.quiet_s)
 
     def settled(
         self,
@@ -439,6 +455,11 @@ class Candidates:
         self, candidate: Candidate, state: CompleteProject | PendingProject, look: OpenProject
     ) -> CandidateResult | None:
         stage = candidate.doubt(state, look)
+        if stage is Stage.COPYING and not is_git(candidate.kind) and candidate.is_growing():
+            # Only the folders where a VCS shows progress are watched: look at all of them.
+            candidate.quiet_since = self._now()
+            self._look_again(candidate)
+            return None
         outcome = None if stage is None else candidate.conclusion(stage, look)
         if outcome is None:
             self.drop(candidate.path)

@@ -2,22 +2,9 @@
 
 from __future__ import annotations
 
-from rootsd.vcs.git.repository import GIT_STATE_FILES, TEMPORARY_PACK_PREFIXES
+from rootsd.vcs.git.repository import GIT_STATE_FILES
+from rootsd.vcs.registry import is_vcs_temporary_file
 from rootsd.watch.events import FileEvent, FileEventKind
-
-# Of Mercurial, Sapling and Breezy; those of git end in `.lock`.
-_LOCK_NAMES = frozenset(b"wlock lock held limbo updatestate".split())
-_TEMPORARY_SUFFIXES = (b".lock", b"-journal", b"-0")
-_TEMPORARY_PREFIXES = (b"tmp_pack", *TEMPORARY_PACK_PREFIXES)
-
-
-def is_vcs_temporary_file(name: bytes) -> bool:
-    """Whether only a tool at work makes a file of this name; a copy hardly ever has one."""
-    return (
-        name in _LOCK_NAMES
-        or name.endswith(_TEMPORARY_SUFFIXES)
-        or name.startswith(_TEMPORARY_PREFIXES)
-    )
 
 
 def is_significant_event(happening: FileEvent) -> bool:

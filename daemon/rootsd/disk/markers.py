@@ -13,20 +13,9 @@ from types import MappingProxyType
 
 from rootsd.core.model import NestedPolicy, Parent, ProjectKind
 
-# In order of precedence: a colocated jj repository holds a .git as well.
+# The first marker in a folder wins. `.jj` comes first: a Jujutsu workspace may hold a `.git` too.
 VCS_MARKERS: Mapping[bytes, ProjectKind] = MappingProxyType(
-    {
-        b".jj": ProjectKind.JJ,
-        b".git": ProjectKind.GIT,
-        b".hg": ProjectKind.HG,
-        b".svn": ProjectKind.SVN,
-        b".sl": ProjectKind.SAPLING,
-        b".fslckout": ProjectKind.FOSSIL,
-        b"_FOSSIL_": ProjectKind.FOSSIL,
-        b".bzr": ProjectKind.BZR,
-        b".pijul": ProjectKind.PIJUL,
-        b"_darcs": ProjectKind.DARCS,
-    }
+    {marker: kind for kind in (ProjectKind.JJ, *ProjectKind) for marker in kind.markers}
 )
 VCS_NAMES = frozenset(VCS_MARKERS)
 GIT_BARE_NAMES = frozenset((b"HEAD", b"objects", b"refs"))

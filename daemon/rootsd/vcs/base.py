@@ -1,116 +1,117 @@
-"""Define the states of a repository that is being created, and how long each may last.
+"""Define what rootsd must know about a version control system (VCS).
 
-Some states are final at once, some only after nothing has happened for a while and no process is
-at work on the folder. The quiet times are measured: no shorter one was ever wrong together with
-the process check, and none is relied on without it.
+To add a VCS:
+
+1. Write one file in this package with a class that implements `VcsKind`. Most systems need only
+   the methods of `MarkedVcs`.
+2. Add one line to `ALL_KINDS` in `rootsd.vcs.registry`.
+
+A new VCS also needs its line in `rootsd.core.model.ProjectKind`. That line holds the value that
+rootsd stores and the names that mark a checkout. The names are there because the walk and the
+watchers need them, and neither may import this package.
+
+Every method reads a few small files, follows no links, runs no program, and raises nothing.
 """
 
 from __future__ import annotations
 
+import re
+from abc import abstractmethod
 from dataclasses import dataclass
-from enum import Enum
+from typing import Protocol
 
 from rootsd.core.model import IncompleteReason, ProjectKind
+from rootsd.disk.reader import CONFIG_CAP, read_small
+from rootsd.vcs.folder import OpenProject
+from rootsd.vcs.git.repository import GitDirs
+from rootsd.vcs.stages import CompleteProject, NoProject, PendingProject, ProjectState, Stage
+
+_MAX_LINES = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class QuietPeriod:
-    """How long a stage must be quiet to be believed, in seconds, and what it then means.
+class TemporaryFiles:
+    """Names of files that only a running VCS program creates, such as locks and journals.
 
-    `outcome` None: the project is whole. `again_s` is when another look may show something new
-    that no event tells. `patience_s` is when even a process on the folder no longer counts: where
-    nothing on the disk is unfinished, that process may be anything.
+    An event for such a file shows that a program creates the project. A copy rarely has one.
     """
 
-    quiet_s: float
-    again_s: float
-    outcome: IncompleteReason | None = None
-    patience_s: float | None = None
+    names: frozenset[bytes] = frozenset()
+    prefixes: tuple[bytes, ...] = ()
+    suffixes: tuple[bytes, ...] = ()
 
 
-class Stage(Enum):
-    """Why a candidate is not believed to be whole."""
+class VcsKind(Protocol):
+    """One kind of repository or checkout, as discovery and the facts of a project need it."""
 
-    NO_HEAD = "no HEAD"
-    NO_GIT_DIR = "its .git leads nowhere"
-    IN_USE = "whole, with a lock held"
-    LOCKED = "a lock held"
-    CHECKOUT_LOCKED = "a checkout under its lock"
-    WORKTREE_STARTING = "worktree being added"
-    FETCHING = "a pack being written"
-    KEPT_BY_LIVE = "a pack kept by a live fetch"
-    KEPT_BY_DEAD = "a pack kept by a dead fetch"
-    FILES_BEFORE_INDEX = "files but no index"
-    NOT_CHECKED_OUT = "nothing checked out"
-    STAGED_UNBORN = "files added, no commit"
-    UNBORN = "no commit"
-    CONNECTING = "a remote, nothing fetched"
-    NEGOTIATING = "a remote, fetch prepared"
-    REMOTE_ALONE = "files and a remote, nothing fetched"
-    SUBMODULES = "submodules being cloned"
-    COPYING = "a copy"
-    SETTLING = "whole, its maker perhaps not done"
-    STARTING = "another VCS being set up"
-    JJ = "jj, perhaps at work"
-    HG_NO_PARENT = "hg with no commit checked out"
-    OTHER = "another VCS, perhaps at work"
-    PROJECT_FILE = "a project file just written"
+    kind: ProjectKind
+    temporary_files: TemporaryFiles = TemporaryFiles()
+
+    @abstractmethod
+    def state(self, project: OpenProject) -> ProjectState:
+        """Return whether the folder is a complete project, a pending one, or none.
+
+        The state may name another kind: the `.git` of a folder may belong to a worktree.
+        """
+
+    @abstractmethod
+    def progress_folders(self, path: bytes) -> tuple[bytes, ...]:
+        """Return the folders in which a clone or checkout at `path` shows progress.
+
+        Discovery watches those that exist.
+        """
+
+    def missing_content(self, project: OpenProject) -> IncompleteReason | None:
+        """Return what a project at rest lacks, or None.
+
+        The default is None: locks, journals, and a quiet period decide.
+        """
+        del project
+        return None
+
+    def git_dirs(self, path: bytes) -> GitDirs | None:
+        """Return the git directories that belong to the project, or None."""
+        del path
+        return None
+
+    def origin(self, path: bytes) -> bytes | None:
+        """Return the address that the repository was cloned from, or None."""
+        del path
+        return None
+
+    def branch(self, path: bytes) -> bytes | None:
+        """Return the current branch, or None."""
+        del path
+        return None
+
+
+class MarkedVcs(VcsKind, Protocol):
+    """A VCS whose state is one stage, which it reads from the files below its marker."""
 
     @property
-    def wait(self) -> QuietPeriod:
-        """What to wait for in this stage."""
-        return _QUIET_PERIODS[self]
+    @abstractmethod
+    def progress(self) -> tuple[bytes, ...]:
+        """The progress folders below the project, such as `/.hg`; `b""` is the project itself."""
+
+    @abstractmethod
+    def stage(self, path: bytes) -> Stage | None:
+        """Return the stage of the checkout at `path`, or None if it is complete."""
+
+    def state(self, project: OpenProject) -> ProjectState:
+        """Return the state by the marker and the stage."""
+        if not any(map(project.exists, self.kind.markers)):
+            return NoProject()
+        stage = self.stage(project.path)
+        return CompleteProject(self.kind) if stage is None else PendingProject(self.kind, stage)
+
+    def progress_folders(self, path: bytes) -> tuple[bytes, ...]:
+        """Return the folders of `progress`."""
+        return tuple(path + inside for inside in self.progress)
 
 
-_QUIET_PERIODS = {
-    Stage.NO_HEAD: QuietPeriod(5.0, 0.05, IncompleteReason.NO_HEAD),
-    Stage.NO_GIT_DIR: QuietPeriod(5.0, 0.01, IncompleteReason.NO_GIT_DIR),
-    Stage.IN_USE: QuietPeriod(3.0, 0.1),
-    Stage.LOCKED: QuietPeriod(3.0, 0.1, IncompleteReason.LOCKED),
-    Stage.CHECKOUT_LOCKED: QuietPeriod(3.0, 0.1, IncompleteReason.NOT_CHECKED_OUT),
-    Stage.WORKTREE_STARTING: QuietPeriod(3.0, 0.1, IncompleteReason.NOT_CHECKED_OUT),
-    Stage.FETCHING: QuietPeriod(1.0, 0.2, IncompleteReason.INTERRUPTED),
-    Stage.KEPT_BY_LIVE: QuietPeriod(60.0, 0.02, IncompleteReason.INTERRUPTED),
-    Stage.KEPT_BY_DEAD: QuietPeriod(1.0, 0.2, IncompleteReason.INTERRUPTED),
-    # git writes files under the lock of the index; without either, their writer was stopped.
-    Stage.FILES_BEFORE_INDEX: QuietPeriod(0.5, 0.2, IncompleteReason.NOT_CHECKED_OUT),
-    Stage.NOT_CHECKED_OUT: QuietPeriod(0.02, 0.02),
-    Stage.STAGED_UNBORN: QuietPeriod(0.15, 0.05, patience_s=10.0),
-    Stage.UNBORN: QuietPeriod(0.02, 0.02, patience_s=10.0),
-    Stage.CONNECTING: QuietPeriod(0.5, 0.25, IncompleteReason.INTERRUPTED),
-    Stage.NEGOTIATING: QuietPeriod(0.5, 0.25, IncompleteReason.INTERRUPTED),
-    Stage.REMOTE_ALONE: QuietPeriod(0.5, 0.25),
-    Stage.SUBMODULES: QuietPeriod(0.5, 0.05, IncompleteReason.NOT_CHECKED_OUT),
-    Stage.COPYING: QuietPeriod(3.0, 0.05),
-    Stage.SETTLING: QuietPeriod(0.1, 0.1),
-    Stage.STARTING: QuietPeriod(5.0, 0.1, IncompleteReason.INTERRUPTED),
-    Stage.JJ: QuietPeriod(0.25, 0.25),
-    Stage.HG_NO_PARENT: QuietPeriod(0.6, 0.2),
-    Stage.OTHER: QuietPeriod(3.0, 0.5),
-    Stage.PROJECT_FILE: QuietPeriod(0.25, 0.25, patience_s=3.0),
-}
-
-
-@dataclass(frozen=True, slots=True)
-class CompleteProject:
-    """Whole, as far as the disk shows. `main_checkout` is set for a verified linked worktree."""
-
-    kind: ProjectKind
-    main_checkout: bytes | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class PendingProject:
-    """Not whole, or not known to be."""
-
-    kind: ProjectKind
-    stage: Stage
-    main_checkout: bytes | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class NoProject:
-    """No project is there (any more)."""
-
-
-ProjectState = CompleteProject | PendingProject | NoProject
+def first_match(file: bytes, pattern: bytes) -> bytes | None:
+    """Return group 1 of `pattern` in the first line of a small file that matches, or None."""
+    compiled = re.compile(pattern)
+    lines = (read_small(file, CONFIG_CAP) or b"").splitlines()[:_MAX_LINES]
+    found = (compiled.match(line.strip()) for line in lines)
+    return next((match[1].strip() for match in found if match is not None), None)

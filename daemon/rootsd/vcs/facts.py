@@ -33,15 +33,9 @@ from rootsd.disk.markers import (
     repository_kind,
 )
 from rootsd.disk.reader import list_names
+from rootsd.vcs.git.config import GitConfig, is_safe_for_libgit2, read_git_config
 from rootsd.vcs.git.repository import git_dir_links_back
-from rootsd.vcs.origin import (
-    GitConfig,
-    git_dirs_of,
-    is_safe_for_libgit2,
-    read_branch,
-    read_git_config,
-    read_origin,
-)
+from rootsd.vcs.origin import git_dirs_of, read_branch, read_origin
 
 MAX_SCAN_ENTRIES = 50_000
 MAX_SCAN_SECONDS = 1.0

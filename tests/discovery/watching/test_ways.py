@@ -22,8 +22,8 @@ from rootsd.core.model import IncompleteReason, Parent, ProjectKind
 from rootsd.discovery import candidates
 from rootsd.discovery.service import Discovery, DiscoveryDependencies
 from rootsd.system.processes import FindFoldersInUse, folders_in_use
-from rootsd.vcs import probe
-from rootsd.vcs.base import CompleteProject
+from rootsd.vcs.git import kinds
+from rootsd.vcs.stages import CompleteProject
 from support.needs import unmet
 from support.observed import HANG_S, Proposals
 from support.repos import git, raw
@@ -180,7 +180,7 @@ def test_without_the_checks_a_copy_is_proposed_too_early(
 ) -> None:
     """Else the test above would prove nothing."""
     monkeypatch.setattr(candidates, "is_complete_copy", lambda _path, _kind: True)
-    monkeypatch.setattr(probe, "interrupted_copy", lambda _path, _kind: None)
+    monkeypatch.setattr(kinds, "interrupted_copy", lambda _path, _kind: None)
     ways = [way for way in WAYS if way.name in ("cp -a", "tar x")]
     with _watched(workshop.parent, lambda _paths: frozenset()) as watch:
 
@@ -220,10 +220,7 @@ def _head(repository: Path) -> str | None:
 
 
 def _is_like_another_way(to: Path) -> bool:
-    """Killed when it was, file by file, what `git init`, `git clone --no-checkout` or `darcs init`
-    makes."""
-    if (to / "_darcs").exists():
-        return not (to / "_darcs" / "prefs" / "defaultrepo").exists()
+    """Return whether it holds what `git init` or `git clone --no-checkout` makes."""
     config = to / ".git" / "config"
     bare = to / "config"
     text = next((file.read_text() for file in (config, bare) if file.exists()), None)
@@ -247,7 +244,7 @@ def _has_begun(to: Path) -> bool:
 
 
 def test_what_is_killed_is_never_proposed_as_whole(workshop: Workshop, sizes: Sizes) -> None:
-    ways = [way for way in WAYS if way.in_parts]
+    ways = [way for way in WAYS if way.in_parts and way.shows_interruption]
     ways = _possible(sizes.pick(test=ways[1::5], check=ways, soak=ways))
     with _watched(workshop.parent) as watch:
         runs = sizes.pick(test=len(ways), check=60, soak=500)
@@ -269,7 +266,7 @@ def test_without_the_states_what_is_killed_is_proposed(
     """Else the test above would prove nothing."""
     monkeypatch.setattr(candidates, "project_state", lambda _path, kind: CompleteProject(kind))
     monkeypatch.setattr(candidates, "is_complete_copy", lambda _path, _kind: True)
-    monkeypatch.setattr(probe, "interrupted_copy", lambda _path, _kind: None)
+    monkeypatch.setattr(kinds, "interrupted_copy", lambda _path, _kind: None)
     ways = [way for way in WAYS if way.name in ("clone", "cp -a")]
     with _watched(workshop.parent, lambda _paths: frozenset()) as watch:
 

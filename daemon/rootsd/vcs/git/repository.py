@@ -24,7 +24,7 @@ from rootsd.disk.reader import (
     read_small,
     resolve_path,
 )
-from rootsd.vcs.base import Stage
+from rootsd.vcs.stages import Stage
 
 GIT_LOCK_FILES = frozenset(
     b"index.lock HEAD.lock config.lock packed-refs.lock shallow.lock".split()

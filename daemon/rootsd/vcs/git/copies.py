@@ -14,15 +14,13 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from itertools import groupby
-from types import MappingProxyType
 from typing import NamedTuple
 
 from rootsd.core.model import IncompleteReason, ProjectKind
 from rootsd.disk.reader import CONFIG_CAP, OpenFolder
 from rootsd.vcs.folder import OpenProject
-from rootsd.vcs.foreign import tracked_files
 from rootsd.vcs.git import objects
 from rootsd.vcs.git.index import (
     SHA1_SIZE,
@@ -32,19 +30,10 @@ from rootsd.vcs.git.index import (
     read_first_entries,
     read_index_entries,
 )
-from rootsd.vcs.git.repository import GitRepository, is_git
+from rootsd.vcs.git.repository import GitRepository
 
 _UINT32_MASK = 0xFFFFFFFF
 _ITSELF = b"."
-_CHECKOUT_FILES: Mapping[ProjectKind, bytes] = MappingProxyType(
-    {
-        ProjectKind.HG: b".hg/dirstate",
-        ProjectKind.SAPLING: b".sl/dirstate",
-        ProjectKind.SVN: b".svn/wc.db",
-        ProjectKind.FOSSIL: b".fslckout",
-        ProjectKind.DARCS: b"_darcs/hashed_inventory",
-    }
-)
 _SHA256 = re.compile(rb"^[ \t]*objectformat[ \t]*=[ \t]*sha256", re.MULTILINE | re.IGNORECASE)
 # Everybody has the empty blob; git makes up what it needs of it.
 _EMPTY_BLOBS = frozenset(
@@ -114,9 +103,6 @@ def missing_content(look: OpenProject, kind: ProjectKind) -> IncompleteReason | 
     history behind them is not walked. 6 ms for 1,000 files. In the others: the files of the
     checkout, where its list can be read. Raises OSError where a link is in the way of a file.
     """
-    if not is_git(kind):
-        names = tracked_files(look.path, kind)
-        return None if _first_missing(look, names) is None else IncompleteReason.NOT_CHECKED_OUT
     git = look.git(kind)
     return IncompleteReason.INTERRUPTED if git is None else _missing_git_content(git)
 
@@ -124,10 +110,7 @@ def missing_content(look: OpenProject, kind: ProjectKind) -> IncompleteReason | 
 def _checkout_file(look: OpenProject, kind: ProjectKind) -> _FileRef | None:
     """The file in which a tool keeps what is in the checkout."""
     git = look.git(kind)
-    if git is not None:
-        return _FileRef(git.folder, b"HEAD" if git.is_bare else b"index")
-    inside = _CHECKOUT_FILES.get(kind)
-    return None if inside is None else _FileRef(look, inside)
+    return None if git is None else _FileRef(git.folder, b"HEAD" if git.is_bare else b"index")
 
 
 def _was_written_by_git(git: GitRepository) -> bool:
@@ -240,10 +223,6 @@ def _with_their_files(
 
 def _folder_of(entry: IndexEntry) -> bytes:
     return entry.name.rpartition(b"/")[0]
-
-
-def _first_missing(work: OpenFolder, names: Iterable[bytes]) -> bytes | None:
-    return next((name for name in names if _stat_or_none(work, name) is None), None)
 
 
 def _exists(note: _FileRef) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rootsd.vcs.base import Stage
+from rootsd.vcs.stages import Stage
 
 
 def test_every_stage_has_an_end() -> None:

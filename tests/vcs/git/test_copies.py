@@ -11,8 +11,8 @@ import pytest
 
 from rootsd.core.model import IncompleteReason, ProjectKind
 from rootsd.disk.reader import OpenFolder
-from rootsd.vcs.copies import interrupted_copy, is_complete_copy, missing_content
 from rootsd.vcs.folder import OpenProject
+from rootsd.vcs.git.copies import interrupted_copy, is_complete_copy, missing_content
 from support.refusing import refuse_to_open
 from support.repos import git, make_repository, raw
 from support.ways import Origins
@@ -137,20 +137,6 @@ def test_no_repository_lacks_everything(tmp_path: Path) -> None:
     assert _lacks(tmp_path) is CUT
 
 
-@pytest.mark.needs("hg", "svn", "fossil", "darcs")
-def test_a_file_that_another_tool_lists_is_missed(tmp_path: Path) -> None:
-    origins = Origins(tmp_path / "origins", files=5)
-    origins.run("hg", "clone", "-q", origins.hg, tmp_path / "hg")
-    origins.run("svn", "checkout", "-q", origins.svn.as_uri(), tmp_path / "svn")
-    (tmp_path / "fossil").mkdir()
-    origins.run("fossil", "open", origins.fossil, cwd=tmp_path / "fossil")
-    origins.run("darcs", "clone", origins.darcs, tmp_path / "darcs")
-    for name in ("hg", "svn", "fossil", "darcs"):
-        assert _lacks(tmp_path / name, ProjectKind(name)) is None
-        (tmp_path / name / "d3" / "f3").unlink()
-        assert _lacks(tmp_path / name, ProjectKind(name)) is PARTLY
-
-
 def _copied(repository: Path, *command: str) -> Path:
     to = repository.with_name("copy")
     subprocess.run([*command, repository, to], check=True)
@@ -206,21 +192,6 @@ def test_a_copy_without_its_objects_was_broken_off_whatever_its_files(repository
     assert _broken_off(bare, ProjectKind.GIT_BARE) is None
     next((bare / "objects" / "pack").glob("*.idx")).unlink()
     assert _broken_off(bare, ProjectKind.GIT_BARE) is CUT
-
-
-@pytest.mark.needs("hg")
-def test_a_copy_of_another_tool_s_checkout_is_told_by_its_times(tmp_path: Path) -> None:
-    origins = Origins(tmp_path / "origins", files=5)
-    origins.run("hg", "clone", "-q", origins.hg, tmp_path / "one")
-    (tmp_path / "one" / "d3" / "f3").unlink()
-    # hg dates it up to a second ahead.
-    dirstate = tmp_path / "one" / ".hg" / "dirstate"
-    os.utime(dirstate, ns=(dirstate.stat().st_ctime_ns,) * 2)
-    assert _broken_off(tmp_path / "one", ProjectKind.HG) is None
-    copy = _copied(tmp_path / "one", "cp", "-a")
-    assert _broken_off(copy, ProjectKind.HG) is None
-    os.utime(copy)
-    assert _broken_off(copy, ProjectKind.HG) is PARTLY
 
 
 def test_where_no_birth_times_are_kept_a_copy_is_taken_at_its_word(

@@ -1,0 +1,114 @@
+"""The kinds of git repository: checkout, linked worktree, submodule, and bare repository."""
+
+from __future__ import annotations
+
+from rootsd.core.model import IncompleteReason, ProjectKind
+from rootsd.vcs.base import TemporaryFiles, VcsKind
+from rootsd.vcs.folder import OpenProject
+from rootsd.vcs.git.config import git_branch, git_origin
+from rootsd.vcs.git.copies import interrupted_copy
+from rootsd.vcs.git.repository import (
+    TEMPORARY_PACK_PREFIXES,
+    GitDirs,
+    bare_git_dirs,
+    find_git_dirs,
+    git_stage,
+)
+from rootsd.vcs.git.submodules import lacks_submodules
+from rootsd.vcs.jj import Jujutsu
+from rootsd.vcs.stages import CompleteProject, NoProject, PendingProject, ProjectState, Stage
+
+_TEMPORARY_FILES = TemporaryFiles(
+    prefixes=(b"tmp_pack", *TEMPORARY_PACK_PREFIXES), suffixes=(b".lock",)
+)
+
+
+class Git(VcsKind):
+    """A folder with a `.git`: a checkout, a linked worktree, or a submodule."""
+
+    temporary_files = _TEMPORARY_FILES
+
+    def __init__(self, kind: ProjectKind) -> None:
+        self.kind = kind
+
+    def state(self, project: OpenProject) -> ProjectState:
+        """Return the state with the kind that the git data show.
+
+        A folder that also holds a `.jj` is a Jujutsu workspace.
+        """
+        if project.exists(b".jj"):
+            return Jujutsu().state(project)
+        git = project.git(ProjectKind.GIT)
+        if git is None:
+            if not project.exists(b".git"):
+                return NoProject()
+            return PendingProject(ProjectKind.GIT, Stage.NO_GIT_DIR)
+        kind, main_checkout = git.place.kind, git.place.main_checkout
+        stage = git_stage(git)
+        if stage is None:
+            return CompleteProject(kind, main_checkout)
+        return PendingProject(kind, stage, main_checkout)
+
+    def progress_folders(self, path: bytes) -> tuple[bytes, ...]:
+        """Return the checkout, its git directory, and its packs."""
+        place = find_git_dirs(path)
+        if place is None:
+            return (path,)
+        # The checkout too: a clone with no file beside its `.git` may be interrupted.
+        return (path, place.folder, place.common + b"/objects/pack")
+
+    def missing_content(self, project: OpenProject) -> IncompleteReason | None:
+        """Return what an interrupted copy or a recursive clone lacks, or None."""
+        missing = interrupted_copy(project, self.kind)
+        if missing is None and lacks_submodules(project, self.kind):
+            return IncompleteReason.NOT_CHECKED_OUT
+        return missing
+
+    def git_dirs(self, path: bytes) -> GitDirs | None:
+        """Return where the `.git` leads, or None if it leads nowhere."""
+        return find_git_dirs(path)
+
+    def origin(self, path: bytes) -> bytes | None:
+        """Return the address of the remote `origin`, else of the first remote."""
+        place = self.git_dirs(path)
+        return git_origin(place) if place is not None else None
+
+    def branch(self, path: bytes) -> bytes | None:
+        """Return the checked-out branch."""
+        place = self.git_dirs(path)
+        return git_branch(place) if place is not None else None
+
+
+class BareGit(VcsKind):
+    """A bare git repository."""
+
+    kind = ProjectKind.GIT_BARE
+    temporary_files = _TEMPORARY_FILES
+
+    def state(self, project: OpenProject) -> ProjectState:
+        """Return the state by HEAD, refs, and packs."""
+        git = project.git(self.kind)
+        if git is None or not project.exists(b"HEAD") or not project.is_folder(b"objects"):
+            return NoProject()
+        stage = git_stage(git)
+        return CompleteProject(self.kind) if stage is None else PendingProject(self.kind, stage)
+
+    def progress_folders(self, path: bytes) -> tuple[bytes, ...]:
+        """Return the repository and its packs."""
+        return (path, path + b"/objects/pack")
+
+    def missing_content(self, project: OpenProject) -> IncompleteReason | None:
+        """Return what an interrupted copy lacks, or None."""
+        return interrupted_copy(project, self.kind)
+
+    def git_dirs(self, path: bytes) -> GitDirs | None:
+        """Return the repository itself."""
+        return bare_git_dirs(path)
+
+    def origin(self, path: bytes) -> bytes | None:
+        """Return the address of the remote `origin`, else of the first remote."""
+        return git_origin(bare_git_dirs(path))
+
+    def branch(self, path: bytes) -> bytes | None:
+        """Return the branch that HEAD names."""
+        return git_branch(bare_git_dirs(path))

@@ -1,0 +1,51 @@
+"""Mercurial. Source: hgrc(5), and traces of hg 6.3 at random moments of a clone."""
+
+from __future__ import annotations
+
+from rootsd.core.model import ProjectKind
+from rootsd.disk.reader import NOTE_CAP, REF_CAP, list_names, read_small
+from rootsd.vcs.base import MarkedVcs, TemporaryFiles, first_match
+from rootsd.vcs.stages import Stage
+
+_ID_SIZE = 20
+
+
+class Mercurial(MarkedVcs):
+    """A Mercurial checkout. The last step of `hg clone` records the checked-out commit."""
+
+    kind = ProjectKind.HG
+    temporary_files = TemporaryFiles(frozenset((b"wlock", b"lock", b"updatestate")))
+    progress = (b"/.hg", b"/.hg/store")
+
+    def stage(self, path: bytes) -> Stage | None:
+        """Return the stage by the locks and the recorded commit."""
+        return hg_stage(path + b"/.hg")
+
+    def origin(self, path: bytes) -> bytes | None:
+        """Return the default path of `.hg/hgrc`."""
+        return first_match(path + b"/.hg/hgrc", rb"default[ \t]*=[ \t]*(.+)")
+
+    def branch(self, path: bytes) -> bytes | None:
+        """Return the named branch of the working folder."""
+        return (read_small(path + b"/.hg/branch", REF_CAP) or b"default").strip()
+
+
+def hg_stage(data: bytes) -> Stage | None:
+    """Return the stage of the checkout whose data folder (`.hg` or `.sl`) is `data`."""
+    names = list_names(data)
+    if not names >= {b"requires", b"store"}:
+        return Stage.STARTING
+    store = list_names(data + b"/store")
+    is_locked = not names.isdisjoint((b"wlock", b"updatestate"))
+    is_locked = is_locked or not store.isdisjoint((b"lock", b"journal"))
+    if _checked_out_commit(data):
+        return Stage.IN_USE if is_locked else None
+    if b"journal" in store:
+        return Stage.FETCHING
+    return Stage.CHECKOUT_LOCKED if is_locked else Stage.HG_NO_PARENT
+
+
+def _checked_out_commit(data: bytes) -> bytes:
+    """Return the binary id of the checked-out commit; empty if there is none."""
+    text = read_small(data + b"/dirstate", NOTE_CAP) or b""
+    return text.removeprefix(b"dirstate-v2\n")[:_ID_SIZE].strip(b"\0")

@@ -1,0 +1,24 @@
+"""Pijul. Source: its documented layout."""
+
+from __future__ import annotations
+
+from rootsd.core.model import ProjectKind
+from rootsd.disk.reader import exists_no_follow
+from rootsd.vcs.base import MarkedVcs, first_match
+from rootsd.vcs.stages import Stage
+
+
+class Pijul(MarkedVcs):
+    """A Pijul repository. No file shows that a clone is complete, so it must be quiet first."""
+
+    kind = ProjectKind.PIJUL
+    progress = (b"/.pijul", b"/.pijul/pristine")
+
+    def stage(self, path: bytes) -> Stage | None:
+        """Return the stage by the database."""
+        exists = exists_no_follow(path + b"/.pijul/pristine/db")
+        return Stage.OTHER if exists else Stage.STARTING
+
+    def origin(self, path: bytes) -> bytes | None:
+        """Return the default remote."""
+        return first_match(path + b"/.pijul/config", rb'default_remote[ \t]*=[ \t]*"([^"]+)"')

@@ -1,0 +1,24 @@
+"""Sapling. It keeps the files of Mercurial, in `.sl`. Source: its documented layout."""
+
+from __future__ import annotations
+
+from rootsd.core.model import ProjectKind
+from rootsd.vcs.base import MarkedVcs, TemporaryFiles, first_match
+from rootsd.vcs.hg import hg_stage
+from rootsd.vcs.stages import Stage
+
+
+class Sapling(MarkedVcs):
+    """A Sapling checkout."""
+
+    kind = ProjectKind.SAPLING
+    temporary_files = TemporaryFiles(frozenset((b"wlock", b"lock", b"updatestate")))
+    progress = (b"/.sl", b"/.sl/store")
+
+    def stage(self, path: bytes) -> Stage | None:
+        """Return the stage as for Mercurial."""
+        return hg_stage(path + b"/.sl")
+
+    def origin(self, path: bytes) -> bytes | None:
+        """Return the default path of `.sl/config`."""
+        return first_match(path + b"/.sl/config", rb"default[ \t]*=[ \t]*(.+)")
