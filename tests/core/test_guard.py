@@ -44,13 +44,13 @@ def without_terminal(*line: Process) -> tuple[Process, ...]:
 
 
 def test_a_person_in_a_tab_may() -> None:
-    assert judged(CALLER, SHELL, TERMINAL_EMULATOR).response is ADMIT
+    assert judged(CALLER, SHELL, TERMINAL_EMULATOR).action is ADMIT
 
 
 def test_who_is_gone_may_not() -> None:
-    assert judged().response is REFUSE
+    assert judged().action is REFUSE
     finding = judge_caller(Guard.AGENTS, Caller(Lineage((CALLER,)), has_gone=True), McpHosts(), ())
-    assert (finding.response, finding.why) == (REFUSE, "the process that sent it is gone")
+    assert (finding.action, finding.why) == (REFUSE, "the process that sent it is gone")
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_who_is_gone_may_not() -> None:
 def test_a_lineage_that_was_not_seen_whole_never_admits(seen_as: LineageCompleteness) -> None:
     def judged_so(*line: Process) -> GuardAction:
         caller = Caller(Lineage(line, seen_as))
-        return judge_caller(Guard.AGENTS, caller, McpHosts(), KNOWN_AGENTS).response
+        return judge_caller(Guard.AGENTS, caller, McpHosts(), KNOWN_AGENTS).action
 
     assert judged_so() is REFUSE
     assert judged_so(*without_terminal(CALLER, SHELL)) is REFUSE
@@ -72,9 +72,9 @@ def test_a_lineage_that_was_not_seen_whole_never_admits(seen_as: LineageComplete
 def test_while_not_all_hosts_are_known_nobody_is_admitted_unasked() -> None:
     hosts = McpHosts((), are_all_known=False)
     caller = Caller(Lineage((CALLER, SHELL)))
-    assert judge_caller(Guard.AGENTS, caller, hosts, ()).response is CHALLENGE
+    assert judge_caller(Guard.AGENTS, caller, hosts, ()).action is CHALLENGE
     caller = Caller(Lineage(without_terminal(CALLER, SHELL)))
-    assert judge_caller(Guard.AGENTS, caller, hosts, ()).response is REFUSE
+    assert judge_caller(Guard.AGENTS, caller, hosts, ()).action is REFUSE
 
 
 # Terminals and the programs that hold them: an agent in a tab, younger than the terminal program.
@@ -105,73 +105,73 @@ def judged_on(
 
 def test_a_terminal_held_by_an_orphan_in_the_agents_group_is_challenged() -> None:
     orphan = process(40, 5, "python3", control_group=TAB)
-    assert judged_on(holder(orphan, MANAGER)).response is CHALLENGE
-    assert judged_on(holder(replace(orphan, parent=1))).response is CHALLENGE
+    assert judged_on(holder(orphan, MANAGER)).action is CHALLENGE
+    assert judged_on(holder(replace(orphan, parent=1))).action is CHALLENGE
     below = process(45, 40, "script", control_group=TAB)
-    assert judged_on(holder(below, orphan, MANAGER)).response is CHALLENGE
+    assert judged_on(holder(below, orphan, MANAGER)).action is CHALLENGE
     finding = judged_on(holder(orphan, MANAGER))
     assert "python3, pid 40 holds its terminal" in finding.why
     # The controls: no agent, an older holder, another group, one that a login shares.
-    assert judged_on(holder(orphan, MANAGER), hosts=()).response is ADMIT
+    assert judged_on(holder(orphan, MANAGER), hosts=()).action is ADMIT
     older = process(25, 5, "python3", control_group=TAB)
-    assert judged_on(holder(older, MANAGER)).response is ADMIT
+    assert judged_on(holder(older, MANAGER)).action is ADMIT
     elsewhere = replace(orphan, control_group=TAB + b"x")
-    assert judged_on(holder(elsewhere, MANAGER)).response is ADMIT
+    assert judged_on(holder(elsewhere, MANAGER)).action is ADMIT
     for shared in (ROOT_GROUP, SESSION, b""):
         host = replace(HOST, control_group=shared)
         alike = replace(orphan, control_group=shared)
-        assert judged_on(holder(alike, MANAGER), hosts=(host,)).response is ADMIT
+        assert judged_on(holder(alike, MANAGER), hosts=(host,)).action is ADMIT
 
 
 def test_a_terminal_held_by_what_an_agent_started_is_challenged_in_any_group() -> None:
     below = process(45, 30, "script", control_group=ROOT_GROUP)
-    assert judged_on(holder(below, HOST, TAB_SHELL)).response is CHALLENGE
+    assert judged_on(holder(below, HOST, TAB_SHELL)).action is CHALLENGE
     claude = process(30, 20, "claude", control_group=ROOT_GROUP)
-    assert judged_on(holder(below, claude), hosts=()).response is CHALLENGE
+    assert judged_on(holder(below, claude), hosts=()).action is CHALLENGE
     marked = replace(below, markers=frozenset({"GEMINI_CLI"}))
-    assert judged_on(holder(marked), hosts=()).response is CHALLENGE
+    assert judged_on(holder(marked), hosts=()).action is CHALLENGE
 
 
 def test_a_terminal_of_the_program_in_which_the_agent_runs_is_a_persons() -> None:
-    assert judged_on(holder(KITTY, MANAGER)).response is ADMIT
+    assert judged_on(holder(KITTY, MANAGER)).action is ADMIT
     script = process(45, 40, "script", control_group=TAB)
     second_tab = process(40, 10, "bash", "bash", control_group=TAB)
-    assert judged_on(holder(script, second_tab, KITTY, MANAGER)).response is ADMIT
+    assert judged_on(holder(script, second_tab, KITTY, MANAGER)).action is ADMIT
     pty_host = process(50, 25, "code", control_group=TAB)
     editor = process(25, 5, "code", control_group=TAB)
-    assert judged_on(holder(pty_host, editor, MANAGER)).response is ADMIT
+    assert judged_on(holder(pty_host, editor, MANAGER)).action is ADMIT
 
 
 def test_a_terminal_that_a_service_holds_or_nobody_seen_is_a_persons() -> None:
-    assert judged_on().response is ADMIT
+    assert judged_on().action is ADMIT
     session = process(50, 45, "sshd-session", control_group=TAB)
-    assert judged_on(holder(session, process(45, 1, "sshd"))).response is ADMIT
+    assert judged_on(holder(session, process(45, 1, "sshd"))).action is ADMIT
 
 
 def test_one_holder_that_is_no_agents_is_enough_for_a_person() -> None:
     """A program may inherit the descriptor of somebody's terminal."""
     orphan = process(40, 5, "python3", control_group=TAB)
-    assert judged_on(holder(orphan, MANAGER), holder(KITTY, MANAGER)).response is ADMIT
+    assert judged_on(holder(orphan, MANAGER), holder(KITTY, MANAGER)).action is ADMIT
 
 
 def test_a_tmux_is_a_persons_where_it_is_shown_on_a_persons_terminal() -> None:
     tmux = process(40, 5, "tmux: server", control_group=TAB)
-    assert judged_on(holder(tmux, MANAGER)).response is CHALLENGE
+    assert judged_on(holder(tmux, MANAGER)).action is CHALLENGE
     shown = holder(tmux, MANAGER, displays=(TERMINAL,))
-    assert judged_on(shown).response is ADMIT, "the terminal's holder is nobody that is seen"
-    assert judged_on(shown, first=holder(KITTY, MANAGER)).response is ADMIT
+    assert judged_on(shown).action is ADMIT, "the terminal's holder is nobody that is seen"
+    assert judged_on(shown, first=holder(KITTY, MANAGER)).action is ADMIT
     script = process(50, 5, "script", control_group=TAB)
-    assert judged_on(shown, first=holder(script, MANAGER)).response is CHALLENGE
+    assert judged_on(shown, first=holder(script, MANAGER)).action is CHALLENGE
     # A terminal in itself shows nothing, nor does one that no multiplexer has open.
     itself = holder(tmux, MANAGER, displays=(OTHER_TERMINAL,))
-    assert judged_on(itself).response is CHALLENGE
+    assert judged_on(itself).action is CHALLENGE
     python = process(40, 5, "python3", control_group=TAB)
-    assert judged_on(holder(python, MANAGER, displays=(TERMINAL,))).response is CHALLENGE
+    assert judged_on(holder(python, MANAGER, displays=(TERMINAL,))).action is CHALLENGE
 
 
 def test_a_holder_whose_ancestors_were_not_seen_is_challenged() -> None:
     late = TerminalHolder(Lineage((KITTY,), LineageCompleteness.LATE))
-    assert judged_on(late).response is CHALLENGE
+    assert judged_on(late).action is CHALLENGE
 
 
 @pytest.mark.parametrize("agent", KNOWN_AGENTS, ids=lambda agent: agent.label)
@@ -180,12 +180,12 @@ def test_a_known_agent_above_refuses_by_each_name_and_marker(agent: object) -> N
     for name in known.names:
         above = process(30, 20, name, f"/usr/bin/{name}", terminal=TERMINAL)
         finding = judged(replace(CALLER, parent=30), above, SHELL)
-        assert finding.response is REFUSE
+        assert finding.action is REFUSE
         assert known.label in finding.why
     for marker in known.markers:
         marked = replace(CALLER, markers=frozenset({marker}))
-        assert judged(marked, SHELL).response is REFUSE
-        assert judged(CALLER, replace(SHELL, markers=frozenset({marker}))).response is REFUSE
+        assert judged(marked, SHELL).action is REFUSE
+        assert judged(CALLER, replace(SHELL, markers=frozenset({marker}))).action is REFUSE
 
 
 @pytest.mark.parametrize(
@@ -217,31 +217,31 @@ def test_an_agent_is_not_told_by_what_somebody_works_on(words: tuple[str, ...]) 
 
 def test_a_marker_that_terminals_of_editors_have_asks_there_and_refuses_elsewhere() -> None:
     marked = replace(CALLER, markers=frozenset({"CLAUDECODE"}))
-    assert judged(marked, SHELL).response is CHALLENGE
-    assert judged(*without_terminal(marked, SHELL)).response is REFUSE
+    assert judged(marked, SHELL).action is CHALLENGE
+    assert judged(*without_terminal(marked, SHELL)).action is REFUSE
 
 
 def test_an_unknown_program_that_started_a_bridge_may_not_and_on_a_terminal_it_is_asked() -> None:
     host = process(30, 20, "my-agent", terminal=TERMINAL)
     caller = replace(CALLER, parent=30)
-    assert judged(caller, host, SHELL, hosts=(host,)).response is CHALLENGE
+    assert judged(caller, host, SHELL, hosts=(host,)).action is CHALLENGE
     finding = judged(*without_terminal(caller, host, SHELL), hosts=(host,))
-    assert finding.response is REFUSE
+    assert finding.action is REFUSE
     assert "my-agent, pid 30" in finding.why
 
 
 def test_another_process_that_got_the_pid_of_a_host_is_none() -> None:
     host = process(30, 20, "my-agent")
     later = replace(host, started=host.started + 1)
-    assert judged(replace(CALLER, parent=30), later, SHELL, hosts=(host,)).response is ADMIT
+    assert judged(replace(CALLER, parent=30), later, SHELL, hosts=(host,)).action is ADMIT
 
 
 def test_without_a_terminal_the_control_group_of_a_host_speaks() -> None:
     host = process(30, 1, "my-agent")
     orphan = process(90, 1, "rootsd")
-    assert judged(orphan, hosts=(host,)).response is REFUSE
-    assert judged(replace(orphan, terminal=TERMINAL), hosts=(host,)).response is ADMIT
-    assert judged(replace(orphan, control_group=b"/other"), hosts=(host,)).response is ADMIT
+    assert judged(orphan, hosts=(host,)).action is REFUSE
+    assert judged(replace(orphan, terminal=TERMINAL), hosts=(host,)).action is ADMIT
+    assert judged(replace(orphan, control_group=b"/other"), hosts=(host,)).action is ADMIT
 
 
 @pytest.mark.parametrize("group", [ROOT_GROUP, SESSION, b""])
@@ -250,30 +250,30 @@ def test_a_group_that_all_share_speaks_of_those_alone_that_nobody_started(
 ) -> None:
     host = process(30, 1, "my-agent", control_group=group)
     orphan = process(90, 1, "rootsd", control_group=group)
-    assert judged(orphan, hosts=(host,)).response is REFUSE
+    assert judged(orphan, hosts=(host,)).action is REFUSE
     script = process(80, 1, "sh", "sh", "-c", "rootsd approve x", control_group=group)
-    assert judged(replace(orphan, parent=80), script, hosts=(host,)).response is REFUSE
+    assert judged(replace(orphan, parent=80), script, hosts=(host,)).action is REFUSE
     for above in ("cron", "sshd", "systemd", "tmux: server"):
         service = process(70, 1, above, control_group=group)
         line = (replace(orphan, parent=80), replace(script, parent=70), service)
-        assert judged(*line, hosts=(host,)).response is ADMIT
+        assert judged(*line, hosts=(host,)).action is ADMIT
     earlier = process(20, 1, "supervisor", control_group=group)
-    assert judged(replace(orphan, parent=20), earlier, hosts=(host,)).response is ADMIT
+    assert judged(replace(orphan, parent=20), earlier, hosts=(host,)).action is ADMIT
 
 
 def test_the_guard_of_terminals_asks_everybody_and_refuses_agents_all_the_same() -> None:
     claude = process(30, 20, "claude", terminal=TERMINAL)
-    assert judged(CALLER, SHELL, guard=Guard.TERMINAL).response is CHALLENGE
+    assert judged(CALLER, SHELL, guard=Guard.TERMINAL).action is CHALLENGE
     no_terminal = without_terminal(CALLER, SHELL)
-    assert judged(*no_terminal, guard=Guard.TERMINAL).response is REFUSE
-    assert judged(CALLER, claude, guard=Guard.TERMINAL).response is REFUSE
+    assert judged(*no_terminal, guard=Guard.TERMINAL).action is REFUSE
+    assert judged(CALLER, claude, guard=Guard.TERMINAL).action is REFUSE
 
 
 def test_no_guard_lets_everybody() -> None:
     claude = process(30, 20, "claude")
-    assert judged(CALLER, claude, guard=Guard.OFF).response is ADMIT
+    assert judged(CALLER, claude, guard=Guard.OFF).action is ADMIT
     assert (
-        judge_caller(Guard.OFF, Caller(Lineage(), has_gone=True), McpHosts(), ()).response is ADMIT
+        judge_caller(Guard.OFF, Caller(Lineage(), has_gone=True), McpHosts(), ()).action is ADMIT
     )
 
 

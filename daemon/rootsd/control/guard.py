@@ -296,7 +296,7 @@ class CommandGuard:
             return
         caller = await self._caller(visitor)
         finding = self._judge(Guard.AGENTS, caller)
-        if caller.process is None or finding.response is not GuardAction.REFUSE:
+        if caller.process is None or finding.action is not GuardAction.REFUSE:
             return
         by, why = describe_caller(caller), finding.why
         log.warning("an agent runs: %s (%s): %s", words, by, why)
@@ -367,7 +367,7 @@ class GuardedConnection:
         if self._gate.guard is Guard.OFF:
             return self._unchecked_actor()
         caller, finding = await self._gate.find(self._visitor)
-        refused = finding.response is GuardAction.REFUSE
+        refused = finding.action is GuardAction.REFUSE
         return Actor(ActorKind.CALLER if refused else ActorKind.PERSON, describe_caller(caller))
 
     async def admit(self, order: GuardedCommand, typed: str | None) -> Actor:
@@ -379,7 +379,7 @@ class GuardedConnection:
         if gate.guard is Guard.OFF:
             return self._unchecked_actor()
         caller, finding = await gate.find(self._visitor)
-        match finding.response:
+        match finding.action:
             case GuardAction.ADMIT:
                 return Actor(ActorKind.PERSON, describe_caller(caller))
             case GuardAction.REFUSE:

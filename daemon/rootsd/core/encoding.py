@@ -1,15 +1,9 @@
 """Encode model values as canonical JSON text, decode them strictly, and fingerprint identities.
 
-One JSON object, read key by key with the type of each value checked.
-
-Values of the vocabulary as canonical JSON text, and back.
-
-One value has one text: ASCII, keys sorted, no spaces, bytes as lower-case hex, times as integer
-nanoseconds since the epoch, an absent value as an absent key. Reading is strict about the types
-of the keys it knows and ignores those it does not: a later version may add some. Every decoder
-raises `rootsd.core.encoding.BadRecord`.
-
-A word for a directory, by which somebody who was shown it can say which one was meant.
+One value has exactly one text: ASCII, sorted keys, no spaces, bytes as lower-case hex, times as
+integer nanoseconds since the epoch, and no key for an absent value. Decoding checks the type of
+every key that it knows, and ignores unknown keys, since a later version may add some. Every
+decoder raises `BadRecord`.
 """
 
 from __future__ import annotations
@@ -51,12 +45,15 @@ Member = TypeVar("Member", bound=StrEnum)
 
 
 class BadRecord(Exception):
-    """A stored text does not say what it must; the message names the key."""
+    """A stored text that does not have the expected form. The message names the key."""
 
 
 class RecordReader:
-    """A JSON object. Every reader takes a key, and raises BadRecord where the key is missing or
-    its value is not what the reader gives. Keys that nobody asks for are ignored."""
+    """A reader for one JSON object.
+
+    Every method takes a key. It raises BadRecord if the key is missing or its value has another
+    type. Keys that the caller does not read are ignored.
+    """
 
     __slots__ = ("_fields",)
 
@@ -67,44 +64,46 @@ class RecordReader:
 
     @classmethod
     def parse(cls, text: str) -> RecordReader:
-        """The object that `text` holds."""
+        """Return a reader for the JSON object in `text`."""
         try:
             return cls(parse_json(text), "the record")
         except Unparsable as error:
             raise BadRecord(str(error)) from error
 
     def maybe(self, key: str, reader: Callable[[str], FieldValue]) -> FieldValue | None:
-        """What `reader` makes of `key`, or None where the key is absent."""
+        """Return the value of `key` as read by `reader`, or None if the key is absent."""
         return reader(key) if key in self._fields else None
 
     def inner(self, key: str) -> RecordReader:
-        """The object below `key`."""
+        """Return a reader for the object at `key`."""
         return RecordReader(self._required(key), key)
 
     def text(self, key: str) -> str:
-        """The string below `key`."""
+        """Return the string at `key`."""
         return _string(self._required(key), key)
 
     def number(self, key: str) -> int:
-        """The whole number below `key`."""
+        """Return the integer at `key`."""
         value = self._required(key)
         if not isinstance(value, int) or isinstance(value, bool):  # a bool is an int to Python
             raise BadRecord(f"{key} is not a whole number")
         return value
 
     def hex_bytes(self, key: str) -> bytes:
-        """The bytes that the plain hex text below `key` stands for."""
+        """Return the bytes that the hex text at `key` stands for."""
         text = self.text(key)
         try:
             value = bytes.fromhex(text)
         except ValueError as error:
             raise BadRecord(f"{key} is not hex") from error
-        if value.hex() != text:  # fromhex takes spaces and capitals: two texts for one value
+        if (
+            value.hex() != text
+        ):  # fromhex accepts spaces and capitals, which would give one value two texts
             raise BadRecord(f"{key} is not plain hex")
         return value
 
     def member(self, key: str, enum: type[Member]) -> Member:
-        """The member of `enum` whose value stands below `key`."""
+        """Return the member of `enum` with the value at `key`."""
         text = self.text(key)
         try:
             return enum(text)
@@ -112,11 +111,11 @@ class RecordReader:
             raise BadRecord(f"{key} is none of {', '.join(enum)}") from error
 
     def objects(self, key: str) -> list[RecordReader]:
-        """The objects in the list below `key`; none where the key is absent."""
+        """Return readers for the objects in the list at `key`, or none if the key is absent."""
         return [RecordReader(item, key) for item in self._items(key)]
 
     def texts(self, key: str) -> tuple[str, ...]:
-        """The strings in the list below `key`; none where the key is absent."""
+        """Return the strings in the list at `key`, or none if the key is absent."""
         return tuple(_string(item, key) for item in self._items(key))
 
     def _items(self, key: str) -> list[object]:
@@ -137,8 +136,8 @@ def _string(value: object, what: str) -> str:
     return value
 
 
-# Thousands of records are of one moment, by one person, or on one file system: whoever reads them
-# all holds one of each, and 1 MB less with 5,000 projects.
+# Thousands of records share a time, an actor, or a file system. One object for each saves 1 MB
+# with 5,000 projects.
 _INTERNED_VALUES = 256
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
@@ -150,7 +149,7 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True, slots=True)
 class ProjectRecord:
-    """What a decision leaves behind for a project: enough to know it without its sighting."""
+    """The outcome of a decision for a project, complete without its observed state."""
 
     id: str
     kind: ProjectKind
@@ -159,26 +158,26 @@ class ProjectRecord:
 
 @dataclass(frozen=True, slots=True)
 class FocusRecord:
-    """The tag that sessions without a scope of their own are narrowed to."""
+    """The tag that narrows sessions without a scope of their own."""
 
     tag: str
 
 
 def encode_project(project: ProjectRecord) -> str:
-    """The text of a project's outcome."""
+    """Return the text of a project's outcome."""
     ruling = _ruling(project.ruling)
     return _canonical({"id": project.id, "kind": project.kind.value, "ruling": ruling})
 
 
 def decode_project(text: str) -> ProjectRecord:
-    """The outcome that `text` holds."""
+    """Return the project's outcome in `text`."""
     fields = RecordReader.parse(text)
     ruling = _read_ruling(fields.inner("ruling"))
     return ProjectRecord(fields.text("id"), fields.member("kind", ProjectKind), ruling)
 
 
 def encode_rule(rule: Rule) -> str:
-    """The text of a rule without its number, which is its key."""
+    """Return the text of a rule, without its number, which is its key."""
     return _canonical(
         {
             "pattern": rule.pattern.hex(),
@@ -190,7 +189,7 @@ def encode_rule(rule: Rule) -> str:
 
 
 def decode_rule(number: int, text: str) -> Rule:
-    """Rule `number`, which `text` holds."""
+    """Return rule `number` from `text`."""
     fields = RecordReader.parse(text)
     return Rule(
         number,
@@ -202,27 +201,27 @@ def decode_rule(number: int, text: str) -> Rule:
 
 
 def encode_guard(guard: Guard) -> str:
-    """The text of the guard."""
+    """Return the text of the guard."""
     return _canonical({"guard": guard.value})
 
 
 def decode_guard(text: str) -> Guard:
-    """The guard that `text` holds."""
+    """Return the guard in `text`."""
     return RecordReader.parse(text).member("guard", Guard)
 
 
-def encode_focus(focused: FocusRecord) -> str:
-    """The text of the focus."""
-    return _canonical({"tag": focused.tag})
+def encode_focus(focus: FocusRecord) -> str:
+    """Return the text of the focus."""
+    return _canonical({"tag": focus.tag})
 
 
 def decode_focus(text: str) -> FocusRecord:
-    """The focus that `text` holds."""
+    """Return the focus in `text`."""
     return FocusRecord(RecordReader.parse(text).text("tag"))
 
 
 def encode_observed(observed: ObservedState) -> str:
-    """The text of a sighting."""
+    """Return the text of an observed state."""
     return _canonical(
         {
             "kind": observed.kind.value,
@@ -238,7 +237,7 @@ def encode_observed(observed: ObservedState) -> str:
 
 
 def decode_observed(text: str) -> ObservedState:
-    """The sighting that `text` holds."""
+    """Return the observed state in `text`."""
     fields = RecordReader.parse(text)
     kind = fields.member("kind", ProjectKind)
     named = fields.maybe("named", fields.number)
@@ -250,29 +249,31 @@ def decode_observed(text: str) -> ObservedState:
         absent_since=fields.maybe("absent_since", partial(_time, fields)),
         incomplete=fields.maybe("incomplete", partial(fields.member, enum=IncompleteReason)),
         main_checkout=fields.maybe("main_checkout", fields.hex_bytes),
-        # Earlier versions did not tell: in doubt a person's word is kept.
+        # Version 0.1.0 did not store it. If in doubt, assume that a person named the folder.
         named=kind is ProjectKind.PROJECT if named is None else bool(named),
     )
 
 
 def encode_actor(actor: Actor | None) -> str:
-    """The text of an actor; `null` where nobody ordered it, as with a lapse."""
+    """Return the text of an actor, or `null` for a change without an order, such as a lapse."""
     return "null" if actor is None else _canonical(_actor(actor))
 
 
 def decode_actor(text: str) -> Actor | None:
-    """The actor that `text` holds."""
+    """Return the actor in `text`."""
     return None if text == "null" else _read_actor(RecordReader.parse(text))
 
 
 def to_ns(moment: datetime) -> int:
-    """Nanoseconds since the epoch, exactly; `moment` must be aware."""
+    """Return exact nanoseconds since the epoch. `moment` must be aware."""
     return (moment - EPOCH) // MICROSECOND * 1000
 
 
 @lru_cache(maxsize=_INTERNED_VALUES)
 def from_ns(nanoseconds: int) -> datetime:
-    """The moment in UTC, to the microsecond; raises BadRecord beyond the calendar."""
+    """Return the time in UTC, to the microsecond. Raises BadRecord for a time outside the
+    calendar.
+    """
     try:
         return EPOCH + timedelta(microseconds=nanoseconds // 1000)
     except OverflowError as error:
@@ -461,8 +462,11 @@ _FINGERPRINT_LENGTH = 32
 
 
 def identity_fingerprint(identity: Identity | None) -> str:
-    """The word: another directory has another one, and so has this one once its owner, or where
-    its `.git` leads, is another. Empty for what has no identity, such as a URI."""
+    """Return a short text that changes with the identity; empty for None, such as for a URI.
+
+    A client sends it back to say which directory the person saw. It differs for another directory,
+    and also after a change of the owner or of the target of `.git`.
+    """
     if identity is None:
         return ""
     return hashlib.sha256(repr(identity).encode()).hexdigest()[:_FINGERPRINT_LENGTH]

@@ -1,16 +1,16 @@
-"""Decide whether a caller may give commands, from facts about its processes and terminal. Pure.
+"""Decide whether a caller may give commands, from facts about its processes and its terminal.
+Pure.
 
-The names of terminals, from their device numbers. Sources: proc(5), pts(4), Linux's
-Documentation/admin-guide/devices.txt, and sys/types.h of macOS.
+The guard judges a caller by three things: the processes that started it (its lineage), the
+programs that use MCP (the hosts), and the program that holds the master side of its terminal. A
+missing fact counts against the caller. Without a terminal, the caller is refused. With a terminal,
+a person has to type a word there.
 
-Decide whether a caller may give commands. Pure: facts about processes in, a finding out.
+The same user id is not a security boundary. A program that tries can get around every check here.
+The guard stops and records casual self-approval by agents.
 
-The guard judges a caller by the processes that started it (its lineage), by the programs that use
-MCP (the hosts), and by the program that holds its terminal. A fact that nobody could see counts
-against the caller: without a terminal it is refused, and with one it has to type a word there.
-
-The same user id is not a boundary. A program that means to can get around every fact here. The
-guard stops and records casual self-approval.
+Sources for the names of terminals: proc(5), pts(4), Linux's Documentation/admin-guide/devices.txt,
+and sys/types.h of macOS.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ _MAC_MAJOR = 16
 
 
 def terminal_name(device: int) -> str:
-    """Return what people call the terminal `device`: `pts/1`, `tty1`, `ttyS0`, or `ttys001`.
+    """Return the usual name of the terminal `device`: `pts/1`, `tty1`, `ttyS0`, or `ttys001`.
 
-    On Linux `device` is `tty_nr` of /proc/PID/stat, on macOS the terminal's `st_rdev`. A device
-    of another kind is named by its numbers.
+    On Linux, `device` is `tty_nr` of /proc/PID/stat. On macOS, it is the `st_rdev` of the
+    terminal. For a device of another kind, the name contains its numbers.
     """
     major, minor = device >> 8 & 0xFF, device & 0xFF | device >> 12 & 0xFFF00
     if major in _PTS_MAJORS:
@@ -48,12 +48,12 @@ def terminal_name(device: int) -> str:
 
 
 class Guard(StrEnum):
-    """Who may decide."""
+    """Which callers may decide."""
 
     AGENTS = "agents"
     """Every caller that no agent started, as far as the facts show."""
     TERMINAL = "terminal"
-    """The same, and only on a terminal where a person types the word that the guard shows."""
+    """The same, but only on a terminal where a person types the word that the guard shows."""
     OFF = "off"
     """Every process with this user id."""
 
@@ -62,10 +62,11 @@ class Guard(StrEnum):
 class Process:
     """The facts about one process.
 
-    `started` orders processes and distinguishes two that had the same pid. `terminal` is the
-    device number of the controlling terminal, or 0. `markers` are the requested variables that
-    its environment holds. `folder` is its working directory; empty where it is not known, or where
-    the process sees other processes than the daemon does.
+    * `started` orders processes, and distinguishes two that had the same pid.
+    * `terminal` is the device number of the controlling terminal, or 0.
+    * `markers` are the variables of interest that its environment contains.
+    * `folder` is its working directory. It is empty if that is unknown, or if the process is in
+      another PID namespace than the daemon.
     """
 
     pid: int
@@ -80,45 +81,49 @@ class Process:
 
     @property
     def key(self) -> tuple[int, int]:
-        """The pid and the start time: no other process since the system started has both."""
+        """Return the pid and the start time. No other process since the system started
+        has both.
+        """
         return self.pid, self.started
 
 
 ProcessChain = Sequence[Process]
-"""A process, then the process that started it, and so on, without the first of the system."""
+"""A process, then the process that started it, and so on, without the first process of
+the system.
+"""
 
 
 class LineageCompleteness(StrEnum):
-    """How much of a lineage was seen."""
+    """How much of a lineage could be read."""
 
     COMPLETE = "complete"
     CUT_OFF = "cut off"
-    """It has more ancestors, or a larger environment, than the look reads."""
+    """It has more ancestors, or a larger environment, than the limits allow to read."""
     LATE = "late"
-    """The look ran out of time."""
+    """The time limit ended before everything was read."""
     UNAVAILABLE = "unavailable"
-    """Nobody could look: the helper process is missing or does not answer."""
+    """Nothing could be read: the helper process is missing or does not answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lineage:
-    """What was seen of a process and its ancestors. A process that is gone has none."""
+    """The facts about a process and its ancestors. It is empty for a process that ended."""
 
     processes: tuple[Process, ...] = ()
     completeness: LineageCompleteness = LineageCompleteness.COMPLETE
 
     @property
     def is_complete(self) -> bool:
-        """Whether nothing is missing from it."""
+        """Return whether nothing is missing."""
         return self.completeness is LineageCompleteness.COMPLETE
 
 
 @dataclass(frozen=True, slots=True)
 class TerminalHolder:
-    """A process that has the master side of a terminal open: it reads and types there.
+    """A process that has the master side of a terminal open, so it reads and writes there.
 
     `displays` are the device numbers of the other terminals that it has open. For a multiplexer
-    such as tmux, they are the terminals of its clients.
+    such as tmux, these are the terminals of its clients.
     """
 
     lineage: Lineage
@@ -130,7 +135,7 @@ TerminalHolders = Mapping[int, tuple[TerminalHolder, ...]]
 
 
 class GuardAction(Enum):
-    """What the guard does with a command."""
+    """The action of the guard on a command."""
 
     ADMIT = auto()
     CHALLENGE = auto()
@@ -139,16 +144,19 @@ class GuardAction(Enum):
 
 @dataclass(frozen=True, slots=True)
 class GuardDecision:
-    """`why` completes the sentence "this is refused, since ..."."""
+    """The decision of the guard. `why` completes the sentence "this is refused, since ..."."""
 
-    response: GuardAction
+    action: GuardAction
     why: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """The process that sent a command. `terminals` has the holders of its terminal and, for a
-    multiplexer, of the terminals of its clients."""
+    """The process that sent a command.
+
+    `terminals` has the holders of its terminal and, for a multiplexer, of the terminals of its
+    clients.
+    """
 
     lineage: Lineage
     has_gone: bool = False
@@ -156,20 +164,20 @@ class Caller:
 
     @property
     def process(self) -> Process | None:
-        """The calling process itself; None if it was not seen."""
+        """Return the calling process itself, or None if it could not be read."""
         return self.lineage.processes[0] if self.lineage.processes else None
 
     @property
     def has_terminal(self) -> bool:
-        """Whether it was seen to have a controlling terminal."""
+        """Return whether the process is known to have a controlling terminal."""
         return self.process is not None and self.process.terminal != 0
 
 
 @dataclass(frozen=True, slots=True)
 class McpHosts:
-    """The processes that hold an MCP connection or started one that does.
+    """The processes that hold an MCP connection or started a process that does.
 
-    `are_all_known` is false while the guard could not see who started one of the connections.
+    `are_all_known` is False while the lineage of one of the connections is unknown.
     """
 
     processes: tuple[Process, ...] = ()
@@ -185,27 +193,27 @@ _MISSING_FACTS = {
     LineageCompleteness.CUT_OFF: (
         "it has too many ancestors, or its environment is too large, to inspect"
     ),
-    LineageCompleteness.LATE: "the look at its ancestors took too long",
+    LineageCompleteness.LATE: "reading its ancestors took too long",
     LineageCompleteness.UNAVAILABLE: _UNSEEN.why,
 }
-_HOSTS_UNSEEN = "the look at the programs that use MCP was not complete"
+_HOSTS_UNSEEN = "rootsd could not read all programs that use MCP"
 _ALWAYS = GuardDecision(GuardAction.CHALLENGE, "the guard asks every time")
 
 _SHELLS = frozenset({"sh", "ash", "bash", "dash", "fish", "ksh", "mksh", "zsh"})
 _INTERPRETERS = frozenset({"bun", "deno", "node", "nodejs", "ruby"}) | _SHELLS
 _PYTHON = re.compile(r"(python|pypy)[\d.]*$")
-# They only stand between an agent and the bridge that it starts.
+# Programs between an agent and the bridge that it starts.
 _LAUNCHERS = frozenset(
     {"direnv", "env", "mise", "nice", "nohup", "npm", "npx", "pipx", "timeout", "uv", "uvx"}
     | {"npm-cli", "npx-cli"}
 )
-# They start whatever anybody asks for, people above all.
+# Programs that start other programs for any user request, so they say nothing about the caller.
 _SERVICES = frozenset(
     {"anacron", "at", "atd", "cron", "crond", "dbus-daemon", "fcron", "init", "launchd", "login"}
     | {"runit", "runsvdir", "s6-svscan", "screen", "sshd", "sshd-session", "supervisord"}
     | {"systemd", "tmux: server", "tmux"}
 )
-# They show the terminals that they hold on the terminals of their clients.
+# Programs that show the terminals they hold on the terminals of their clients.
 _MULTIPLEXERS = frozenset({"screen", "tmux: server"})
 _SHARED_GROUP = re.compile(rb"(?:|/|.*/(?:session-[^/]*\.scope|user@\d+\.service|init\.scope))$")
 _EXTENSIONS = (".js", ".mjs", ".cjs", ".py", ".rb")
@@ -214,7 +222,7 @@ _EXTENSIONS = (".js", ".mjs", ".cjs", ".py", ".rb")
 def judge_caller(
     guard: Guard, caller: Caller, hosts: McpHosts, agents: Sequence[Agent]
 ) -> GuardDecision:
-    """Return what the guard does with a command of `caller`."""
+    """Return the decision of the guard on a command of `caller`."""
     if guard is Guard.OFF:
         return _ADMITTED
     lineage = caller.lineage
@@ -224,8 +232,9 @@ def judge_caller(
         return _GONE
     if why := next(_proofs_of_agent(lineage.processes, agents), None):
         return GuardDecision(GuardAction.REFUSE, why)
-    if why := next(_signs(caller, hosts, agents), None):
-        # An editor may have started both, and on a terminal a person can answer.
+    if why := next(_doubts(caller, hosts, agents), None):
+        # The evidence is not a proof: an editor may have started both. A person can answer on a
+        # terminal.
         return GuardDecision(
             GuardAction.CHALLENGE if caller.has_terminal else GuardAction.REFUSE, why
         )
@@ -238,10 +247,10 @@ def judge_caller(
     return _ADMITTED
 
 
-def _signs(caller: Caller, hosts: McpHosts, agents: Sequence[Agent]) -> Iterator[str]:
-    """Yield each reason to doubt that a person asks."""
+def _doubts(caller: Caller, hosts: McpHosts, agents: Sequence[Agent]) -> Iterator[str]:
+    """Yield each reason to doubt that a person gave the command."""
     lineage = caller.lineage
-    yield from _signs_above(lineage.processes, hosts, agents)
+    yield from _doubts_about_lineage(lineage.processes, hosts, agents)
     if not lineage.is_complete:
         yield _MISSING_FACTS[lineage.completeness]
     if not hosts.are_all_known:
@@ -261,34 +270,35 @@ def _signs(caller: Caller, hosts: McpHosts, agents: Sequence[Agent]) -> Iterator
 
 @dataclass(frozen=True, slots=True)
 class _TerminalJudge:
-    """Finds out whether an agent made a terminal for itself."""
+    """Finds out whether an agent created a terminal for itself."""
 
     terminals: TerminalHolders
     hosts: McpHosts
     agents: Sequence[Agent]
 
     def why_made_by_agent(self, terminal: int, seen: frozenset[int] = frozenset()) -> str | None:
-        """Return what shows that an agent made `terminal`, or None.
+        """Return the evidence that an agent created `terminal`, or None.
 
-        One holder without such a sign is enough for None: a program may have inherited the
-        descriptor of a terminal that it never uses. `seen` are the terminals above this one.
+        One holder without such evidence is enough for None: a program may have inherited the
+        descriptor of a terminal that it never uses. `seen` are the terminals already visited on
+        the way here.
         """
         holders = self.terminals.get(terminal, ())
-        signs = [self._sign_of(holder, seen | {terminal}) for holder in holders]
-        return signs[0] if signs and all(signs) else None
+        doubts = [self._doubt_about(holder, seen | {terminal}) for holder in holders]
+        return doubts[0] if doubts and all(doubts) else None
 
-    def _sign_of(self, holder: TerminalHolder, seen: frozenset[int]) -> str | None:
-        why = next(_signs_of_holder(holder, self.hosts, self.agents), None)
+    def _doubt_about(self, holder: TerminalHolder, seen: frozenset[int]) -> str | None:
+        why = next(_doubts_about_holder(holder, self.hosts, self.agents), None)
         if why is None or not _multiplexes(holder):
             return why
-        # A person sees it on a terminal that no agent made.
+        # If no agent created the terminal of a client, a person sees it there.
         displays = (display for display in holder.displays if display not in seen)
         if any(self.why_made_by_agent(display, seen) is None for display in displays):
             return None
         return why
 
 
-def _signs_of_holder(
+def _doubts_about_holder(
     holder: TerminalHolder, hosts: McpHosts, agents: Sequence[Agent]
 ) -> Iterator[str]:
     line = holder.lineage.processes
@@ -298,19 +308,19 @@ def _signs_of_holder(
         named = describe_process(line[0])
         yield f"rootsd cannot see who started {named}, which holds its terminal"
     holds = f"{describe_process(line[0])} holds its terminal"
-    for why in (*_proofs_of_agent(line, agents), *_host_signs(line, hosts)):
+    for why in (*_proofs_of_agent(line, agents), *_host_doubts(line, hosts)):
         yield f"{holds}, and {why}"
     for host in hosts.processes:
-        if _was_made_beside(line, host):
+        if _started_in_group_of(line, host):
             yield f"{holds}, in the control group of {describe_process(host)}, which uses MCP"
 
 
-def _was_made_beside(holder: ProcessChain, host: Process) -> bool:
-    """Return whether the holder of a terminal shares the host's own control group, and was
-    started after the host by something that shows nothing older.
+def _started_in_group_of(holder: ProcessChain, host: Process) -> bool:
+    """Return whether the holder of a terminal is in the host's own control group and started after
+    it.
 
-    A new tab or a terminal inside an editor has an older program above it. A group that a whole
-    login shares says nothing.
+    A new tab, or a terminal inside an editor, has an ancestor that is older than the host, and
+    does not count. A control group that a whole login shares proves nothing.
     """
     group = holder[0].control_group
     if group != host.control_group or _SHARED_GROUP.match(group):
@@ -346,14 +356,16 @@ def _proofs_of_agent(line: ProcessChain, agents: Sequence[Agent]) -> Iterator[st
             yield _marked(agent, marks, process)
 
 
-def _signs_above(line: ProcessChain, hosts: McpHosts, agents: Sequence[Agent]) -> Iterator[str]:
+def _doubts_about_lineage(
+    line: ProcessChain, hosts: McpHosts, agents: Sequence[Agent]
+) -> Iterator[str]:
     for process, agent in product(line, agents):
         if marks := agent.hints & process.markers:
             yield _marked(agent, marks, process)
-    yield from _host_signs(line, hosts)
+    yield from _host_doubts(line, hosts)
 
 
-def _host_signs(line: ProcessChain, hosts: McpHosts) -> Iterator[str]:
+def _host_doubts(line: ProcessChain, hosts: McpHosts) -> Iterator[str]:
     known = {host.key for host in hosts.processes}
     for process in line:
         if process.key in known:
@@ -366,10 +378,11 @@ def _marked(agent: Agent, marks: Collection[str], process: Process) -> str:
 
 
 def _shares_group(line: ProcessChain, host: Process) -> bool:
-    """Return whether the caller's control group is evidence that the host started it.
+    """Return whether the control group of the caller is evidence that the host started it.
 
-    In a group that a whole login shares, it is evidence only for an orphan: nothing shows what
-    started it, and it is younger than the host. A person's own orphan looks the same.
+    In a group that a whole login shares, it is evidence only for an orphan that is younger than
+    the host, since nothing shows what started the orphan. An orphan that a person started looks
+    the same.
     """
     if line[0].control_group != host.control_group:
         return False
@@ -388,17 +401,17 @@ def is_agent(process: Process, agent: Agent) -> bool:
 
 
 def mcp_hosts_in(line: ProcessChain) -> Iterator[Process]:
-    """Yield the processes that count as using MCP because the first in `line` is connected.
+    """Yield the processes that count as using MCP because the first one in `line` is connected.
 
-    They are the connected process and, for our bridge or relay, the program that started it,
-    through shells and launchers. A shell that a person types into is none, nor is a service.
+    These are the connected process and, for our bridge or run proxy, the program that started it,
+    behind any shells and launchers. An interactive shell is not one of them, nor is a service.
     """
     if line:
         yield line[0]
     if not line or not _is_proxy(line[0]):
         return
     for process in line[1:]:
-        if _is_typed_into(process) or not _SERVICES.isdisjoint(_names(process)):
+        if _is_interactive_shell(process) or not _SERVICES.isdisjoint(_names(process)):
             return
         yield process
         if not _only_launches(process):
@@ -411,7 +424,9 @@ def describe_process(process: Process) -> str:
 
 
 def describe_caller(caller: Caller) -> str:
-    """Return the caller in a few words for the log: the programs above it, and its terminal."""
+    """Return a short description of the caller for the log: its parent programs and
+    its terminal.
+    """
     if caller.process is None:
         return "nobody could see who"
     names = " < ".join(safe_label(process.name) for process in caller.lineage.processes[1:5])
@@ -421,7 +436,9 @@ def describe_caller(caller: Caller) -> str:
 
 
 def _names(process: Process) -> set[str]:
-    """What a process is called: by the kernel, by itself, and by the script that it runs."""
+    """Return the names of a process: from the kernel, from its arguments, and of the script it
+    runs.
+    """
     names = {_text(process.name)}
     if process.arguments:
         names.add(_base(process.arguments[0]).lstrip("-"))
@@ -434,7 +451,9 @@ def _names(process: Process) -> set[str]:
 
 
 def _script(process: Process) -> str | None:
-    """What an interpreter runs: the path of a script, or for Python the name of a module."""
+    """Return the path of the script that an interpreter runs, or the module name for
+    `python -m`.
+    """
     if not process.arguments or not _interprets(_base(process.arguments[0]).lstrip("-")):
         return None
     rest = [_text(argument) for argument in process.arguments[1:]]
@@ -452,8 +471,8 @@ def _interprets(name: str) -> bool:
     return name in _INTERPRETERS or _PYTHON.match(name) is not None
 
 
-def _is_typed_into(process: Process) -> bool:
-    """Whether it is a shell with neither a command nor a script."""
+def _is_interactive_shell(process: Process) -> bool:
+    """Return whether the process is a shell with neither a command nor a script."""
     if not process.arguments or _base(process.arguments[0]).lstrip("-") not in _SHELLS:
         return False
     return all(

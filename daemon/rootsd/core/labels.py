@@ -1,10 +1,10 @@
-"""Makes names and paths safe to show: in a terminal, a log, JSON, a model's context.
+"""Make names and paths safe to show in a terminal, a log, JSON, or the context of a model.
 
-The author of a project chooses its name. Labels write these as escapes: controls, bidirectional
-marks (Trojan Source, CVE-2021-42574), characters that draw nothing, odd spaces, backslashes, bytes
-that are not UTF-8, and combining marks stacked on others. All other text stays as it is on the
-disk: a normalized path would be the path of another folder. Letters that look alike stay, too:
-`rootsd.core.names` tells such names apart.
+The author of a project chooses its name. Labels replace these characters with escapes: controls,
+bidirectional marks (Trojan Source, CVE-2021-42574), invisible characters, unusual spaces,
+backslashes, bytes that are not UTF-8, and stacked combining marks. All other text stays exactly as
+it is on the disk: a normalized path would be the path of another folder. Look-alike letters also
+stay; `rootsd.core.names` keeps such names apart.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ import unicodedata
 from rootsd.core.paths import bytes_of, to_uri
 
 _MAX_MARKS = 2
-# JSON has no other characters outside of ASCII's visible ones but spaces and line ends of its own.
+# In ASCII, JSON text has only visible characters, spaces and line ends.
 _NOT_PLAIN = re.compile(r"[^\x00-\x7e]+")
 LABEL_LIMIT = 64
-# What PEP 383 makes of bytes that are not UTF-8: 0x80 to 0xFF as lone surrogates.
+# Bytes 0x80 to 0xFF that are not UTF-8, as lone surrogates (PEP 383).
 _SURROGATE_BYTES = (0xDC80, 0xDCFF)
 
 # Unicode's Default_Ignorable_Code_Point and the explicit bidi controls (UAX #9, UAX #44).
@@ -27,22 +27,22 @@ _HIDDEN_SPANS = (
     (0x180B, 0x1810), (0x200B, 0x2010), (0x2028, 0x2030), (0x2060, 0x2070),
     (0x3164, 0x3165), (0xFE00, 0xFE10), (0xFEFF, 0xFF00), (0xFFA0, 0xFFA1),
     (0xFFF0, 0xFFFC), (0x1BCA0, 0x1BCA4), (0x1D173, 0x1D17B), (0xE0000, 0xE1000),
-    # Not ignorable for Unicode, and blank all the same: a Braille cell without dots, a note
-    # without a head, fillers and blanks of Khitan and of Egyptian.
+    # Blank although Unicode does not call them ignorable: a Braille cell without dots, a note
+    # without a head, and fillers of Khitan and Egyptian.
     (0x2800, 0x2801), (0x1D159, 0x1D15A), (0x16FE4, 0x16FE5), (0x13441, 0x13443),
 )  # fmt: skip
-# As a pattern they take a few kB, as a set of characters 450.
+# A pattern takes a few kB, a set of characters 450 kB.
 _HIDDEN = re.compile(
     "[{}]".format("".join(f"{chr(start)}-{chr(end - 1)}" for start, end in _HIDDEN_SPANS))
 )
 
 
 def safe_label(name: bytes | str, limit: int | None = LABEL_LIMIT) -> str:
-    """Return `name` with everything that could deceive or take over a terminal as an escape.
+    """Return `name` with escapes for everything that could deceive a reader or control a terminal.
 
-    The result holds printable characters only and is never empty. It has at most `limit`
-    characters, and an ellipsis marks a cut. `limit=None` keeps all: then two names, neither of
-    them empty, never get the same label.
+    The result contains only printable characters and is never empty. It has at most `limit`
+    characters, and an ellipsis marks a cut. With `limit=None` nothing is cut, and two different
+    names that are not empty never get the same label.
     """
     text = name.decode("utf-8", "surrogateescape") if isinstance(name, bytes) else name
     is_plain = text.isascii() and text.isprintable() and "\\" not in text
@@ -53,11 +53,11 @@ def safe_label(name: bytes | str, limit: int | None = LABEL_LIMIT) -> str:
 
 
 def exact_path(path: str) -> str:
-    """Return an absolute path for a program that reads lines: exact, or as a `file://` URI.
+    """Return an absolute path for a program that reads lines: the exact path, or a `file://` URI.
 
-    A path is exact if one line can hold it safely. If not, an escape could be the path of another
-    folder. A URI never is a path, and decodes to the exact bytes (RFC 8089). Text that is no
-    absolute path gets a label.
+    The path is returned as it is if one line can hold it safely. Otherwise an escape could be the
+    path of another folder, so the result is a URI. A URI is never a path, and decodes to the exact
+    bytes (RFC 8089). Text that is no absolute path becomes a label.
     """
     if not path.startswith("/"):
         return safe_label(path, limit=None) if path else ""
@@ -67,10 +67,9 @@ def exact_path(path: str) -> str:
 
 
 def safe_json(text: str) -> str:
-    """JSON `text` with the same characters written as JSON's own escapes.
+    """Return JSON `text` with unsafe characters as JSON's own escapes.
 
-    Whoever parses it gets what `text` says, and who shows it as it is, a terminal or a model, is
-    not deceived.
+    A parser gets the same value, and a terminal or a model that shows the text is not deceived.
     """
     if text.isascii() and "\x7f" not in text:  # a hundred times faster than the search below
         return text
@@ -78,7 +77,9 @@ def safe_json(text: str) -> str:
 
 
 def _json_char(char: str) -> str:
-    """Marks are written out, too: a stack of them hides what is near."""
+    """Return the character or its escape. Marks are escaped too: a stack of them hides nearby
+    text.
+    """
     is_hidden = _must_escape(char) or unicodedata.category(char) in ("Mn", "Me")
     return _json_escape(char) if is_hidden else char
 
@@ -91,7 +92,7 @@ def _json_escape(char: str) -> str:
 
 def _escaped(text: str) -> str:
     shown: list[str] = []
-    marks = _MAX_MARKS  # a mark with no letter to stand on would sit on what is printed before it
+    marks = _MAX_MARKS  # a mark without a letter would combine with the text before the label
     for char in text:
         is_mark = unicodedata.category(char).startswith("M")
         hidden = _must_escape(char) or (is_mark and marks >= _MAX_MARKS)
@@ -102,7 +103,7 @@ def _escaped(text: str) -> str:
 
 
 def safe_text(text: str) -> str:
-    """Return a sentence that is safe for a terminal. Escapes that are in it stay as they are."""
+    """Return a sentence that is safe for a terminal. Escapes in it stay as they are."""
     return "\\".join(_safe_piece(piece) for piece in text.split("\\"))
 
 
@@ -115,7 +116,10 @@ def _safe_piece(piece: str) -> str:
 
 
 def _with_edges_shown(label: str) -> str:
-    """A name that differs from another by a space at its end must not look like it."""
+    """Return the label with escapes for spaces at its ends.
+
+    A name with a space at its end must not look like the name without it.
+    """
     inner = label.strip(" ")
     before, after = label.split(inner, 1) if inner else (label, "")
     return _escape(" ") * len(before) + inner + _escape(" ") * len(after)

@@ -1,9 +1,9 @@
-"""Parses JSON and TOML that somebody else may have written or damaged.
+"""Parse JSON and TOML that another program may have written or damaged.
 
-The parsers of the standard library report a bad text in many ways: a syntax error, text that is
-not UTF-8, too deep nesting (RecursionError), a number with thousands of digits (a plain
-ValueError), no memory. Here all of these are one error, Unparsable. A text that parses has bounded
-nesting and no infinite number, so the code that walks it needs no care of its own.
+The parsers of the standard library report bad text in many ways: a syntax error, text that is not
+UTF-8, deep nesting (RecursionError), a number with thousands of digits (a plain ValueError), or no
+memory. Here all of these raise one error, Unparsable. Parsed values have bounded nesting and no
+infinite numbers, so code that walks them needs no checks of its own.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
 MAX_LEVELS = 64
-# A dotted key of TOML takes time that grows with the square of its dots.
+# The time for a dotted TOML key grows with the square of its dots.
 MAX_DOTS = 250
 _TOO_DEEP = "it is nested too deeply"
 
 
 class Unparsable(ValueError):
-    """The text is not what it should be. The message is a clause that says why."""
+    """Text that is not valid. The message is a clause that says why."""
 
 
 def parse_json(text: str | bytes) -> Any:  # noqa: ANN401 - as json.loads
@@ -64,7 +64,7 @@ def parse_toml(text: str) -> dict[str, Any]:
 
 
 def _brackets(text: str | bytes) -> int:
-    """Return how many objects and lists `text` has at most."""
+    """Return an upper bound for the number of objects and lists in `text`."""
     if isinstance(text, str):
         return text.count("[") + text.count("{")
     return text.count(b"[") + text.count(b"{")
@@ -75,7 +75,7 @@ def _refuse(constant: str) -> NoReturn:
 
 
 def _number(text: str) -> float:
-    """Return the number that `text` is. Raises ValueError for one such as 1e999."""
+    """Return `text` as a float. Raises ValueError for a number such as 1e999."""
     number = float(text)
     if number - number != 0:  # infinity minus infinity is not a number
         raise ValueError("a number is too large")
@@ -83,7 +83,7 @@ def _number(text: str) -> float:
 
 
 def _check_levels(value: object) -> None:
-    """Raise Unparsable if `value` has more than MOST_LEVELS levels."""
+    """Raise Unparsable if `value` has more than MAX_LEVELS levels."""
     level = [value]
     for _ in range(MAX_LEVELS):
         level = [

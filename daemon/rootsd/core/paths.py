@@ -1,7 +1,7 @@
-"""Paths as bytes: containment by components, places that can never be roots, `file://` URIs.
+"""Paths as bytes: containment by components, places that can never be roots, and `file://` URIs.
 
-Everything here is textual. A canonical path comes from the host layer, which also compares the
-identity of folders; text alone misses bind mounts and case-insensitive volumes.
+Everything here works on text. `rootsd.disk` makes paths canonical and compares the identities of
+folders. Text alone does not see bind mounts and case-insensitive volumes.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ _SYSTEM_TREES = frozenset(
     b"/etc /usr /bin /sbin /lib /lib32 /lib64 /libx32 /boot /dev /proc /sys /run /var /root"
     b" /System /Library /Applications /private".split()
 )
-# Real places below system trees: removable media, image-based distributions' home folders, and
-# temporary folders. The place itself stays refused; what lies below is judged like any folder.
+# Places below system trees that users own: removable media, home folders of image-based
+# distributions, and temporary folders. The place itself stays refused. Folders below it are judged
+# like any other.
 _OPEN_BELOW = tuple(
     b"/run/media /var/home /var/tmp /var/folders /private/tmp /private/var/tmp"
     b" /private/var/folders".split()
@@ -37,13 +38,15 @@ _OPEN_IN_HOME = (b".codex/worktrees", b".cursor/worktrees", b".claude/worktrees"
 
 
 class PathError(ValueError):
-    """Bytes that are no absolute, normal path: relative, NUL, `.` or `..` as a component."""
+    """A path that is not absolute and normal: relative, with NUL, or with `.` or `..` as a
+    component.
+    """
 
 
 def normalize_path(path: bytes) -> bytes:
     """Return `path` without trailing or doubled slashes.
 
-    `..` is refused and never resolved: with symlinks in the path the text does not tell where
+    `..` is refused and never resolved: if the path contains a symlink, its text does not say where
     it leads. Raises PathError.
     """
     if not path.startswith(b"/"):
@@ -57,14 +60,16 @@ def normalize_path(path: bytes) -> bytes:
 
 
 def contains(folder: bytes, path: bytes) -> bool:
-    """Whether `path` is `folder` or lies below it, by components: /src does not hold /src-old."""
+    """Return whether `path` is at or below `folder`, by components: /src does not contain
+    /src-old.
+    """
     if folder == b"/":
         return True
     return path == folder or path.startswith(folder + b"/")
 
 
 def ancestors(path: bytes) -> Iterator[bytes]:
-    """The folders above `path`, nearest first, `/` last; none above a URI."""
+    """Yield the folders above `path`, nearest first and `/` last. A URI has none."""
     if not path.startswith(b"/"):
         return
     while path != b"/":
@@ -73,12 +78,14 @@ def ancestors(path: bytes) -> Iterator[bytes]:
 
 
 def base_name(path: bytes) -> bytes:
-    """The last component; empty for `/`."""
+    """Return the last component of `path`; empty for `/`."""
     return path.rpartition(b"/")[2]
 
 
 def is_utf8(path: bytes) -> bool:
-    """Whether the path can be published: clients decode URIs as UTF-8, some of them strictly."""
+    """Return whether `path` is UTF-8. Only such paths can be published: clients decode URIs as
+    UTF-8.
+    """
     try:
         path.decode()
     except UnicodeDecodeError:
@@ -87,31 +94,34 @@ def is_utf8(path: bytes) -> bool:
 
 
 def text_of(path: bytes) -> str:
-    """The path as `str`, undecodable bytes as lone surrogates (PEP 383), whatever the locale."""
+    """Return `path` as `str`, with lone surrogates for other bytes than UTF-8 (PEP 383), in any
+    locale.
+    """
     return path.decode("utf-8", "surrogateescape")
 
 
 def bytes_of(path: str) -> bytes:
-    """The inverse of `text_of`."""
+    """Return the bytes of a path from `text_of`."""
     return path.encode("utf-8", "surrogateescape")
 
 
 def to_uri(path: bytes) -> str:
-    """The `file://` URI of a canonical path (RFC 8089, empty authority)."""
-    if not path.translate(None, _AS_IT_IS):  # as most are: a third of the time
+    """Return the `file://` URI of a canonical path (RFC 8089, empty authority)."""
+    if not path.translate(None, _AS_IT_IS):  # three times as fast, and true for most paths
         return "file://" + path.decode()
     return "file://" + quote(path, safe=_URI_SAFE)
 
 
 class RefusedPlaces(NamedTuple):
-    """Which places can be neither root nor parent. `own` are the daemon's folders, `parents` the
-    configured parents, which no worktree may be or hold.
+    """The places that can be neither root nor parent.
 
-    The configuration says `refused`, which are refused besides, and `allowed`, which are not:
-    folders of settings or of the system. What holds the home folder, the daemon's own folders
-    and the inside of a `.git` no configuration allows.
+    * `own`: the daemon's own folders.
+    * `refused`: further places that the configuration refuses.
+    * `allowed`: system or settings folders that the configuration allows. It cannot allow the home
+      folder or a folder above it, the daemon's own folders, or the inside of a `.git`.
+    * `parents`: the configured parents. A worktree may neither be nor contain one.
 
-    A named tuple, since the relay imports this module: `dataclasses` would cost it 6 ms.
+    A named tuple, since `rootsd run` imports this module: `dataclasses` would cost it 6 ms.
     """
 
     home: bytes
@@ -121,7 +131,7 @@ class RefusedPlaces(NamedTuple):
     parents: tuple[bytes, ...] = ()
 
     def why_no_root(self, path: bytes) -> str | None:
-        """Why `path` can never be a root, as a sentence; None where nothing speaks against it."""
+        """Return why `path` can never be a root, as a clause, or None if it can."""
         if any(contains(path, own) for own in self.own) and not contains(path, self.home):
             return "it holds rootsd's own files"
         if inner := next((place for place in self.refused if contains(path, place)), None):
@@ -129,18 +139,24 @@ class RefusedPlaces(NamedTuple):
         return self._why_neither(path) or ("it is your home folder" if path == self.home else None)
 
     def why_no_parent(self, path: bytes) -> str | None:
-        """Why `path` can never be a parent. The home folder can, and one that holds rootsd's own
-        folders: they are refused one by one."""
+        """Return why `path` can never be a parent, or None if it can.
+
+        The home folder can be a parent, and so can a folder that contains rootsd's own folders.
+        Those are refused one by one.
+        """
         return self._why_neither(path)
 
     def refused_trees(self) -> tuple[bytes, ...]:
-        """The folders in which nothing can be a root, but for the exceptions by name: those of the
-        system, of secrets and settings, the daemon's own, and what the configuration refuses."""
+        """Return the folders whose inside can never be a root, apart from the exceptions by name.
+
+        These are folders of the system, of secrets and settings, the daemon's own, and those that
+        the configuration refuses.
+        """
         private = (self.home + b"/" + name for name in _PRIVATE_IN_HOME)
         return (*sorted(_SYSTEM_TREES), *sorted(private), *self.own, *self.refused)
 
     def refused_ancestors(self) -> tuple[bytes, ...]:
-        """The folders that can be no root because of what lies in them."""
+        """Return the folders that can never be a root because they contain a refused folder."""
         inside = (self.home, *self.own, *self.refused)
         return tuple(sorted({above for place in inside for above in ancestors(place)}))
 
@@ -154,7 +170,7 @@ class RefusedPlaces(NamedTuple):
         if b".git" in path.split(b"/"):
             return "it lies inside a .git folder"
         if not is_utf8(path):
-            return "its path is not UTF-8, so clients cannot be told of it"
+            return "its path is not UTF-8, so clients cannot use it"
         if outer := next((place for place in self.refused if contains(place, path)), None):
             return _refused_by_configuration(path, outer)
         if any(contains(place, path) for place in self.allowed):
