@@ -27,7 +27,7 @@ def helper() -> Iterator[HelperLink]:
 class Choking(UnavailableHelper):
     """A helper that has no answer for one of the projects."""
 
-    def ask(self, duty: HelperTask, question: bytes, seconds: float) -> bytes:
+    def ask(self, task: HelperTask, question: bytes, seconds: float) -> bytes:
         if b"/bad" in question:
             raise NoAnswer("late")
         return b'[{"origin": "%d"}]' % question.count(b"/")
@@ -73,7 +73,7 @@ def test_a_fifo_that_libgit2_opens_holds_one_worker_and_not_for_long(
     _include(held, tmp_path / "fifo")
     assert ask_last_commit(helper, raw(held)) is None
     assert ask_last_commit(helper, raw(free)) is not None
-    assert helper.trouble() is None
+    assert helper.problem() is None
 
 
 def test_a_configuration_of_200_mb_gets_no_more_memory_than_there_is(
@@ -84,4 +84,4 @@ def test_a_configuration_of_200_mb_gets_no_more_memory_than_there_is(
     (tmp_path / "large").write_bytes(line * (200_000_000 // len(line)))
     _include(repository, tmp_path / "large")
     assert ask_last_commit(helper, raw(repository)) is None
-    assert helper.trouble() is None
+    assert helper.problem() is None

@@ -18,7 +18,7 @@ from support.repos import raw
 class Late(UnavailableHelper):
     """A helper that is there and does not know."""
 
-    def ask(self, duty: HelperTask, question: bytes, seconds: float) -> bytes:
+    def ask(self, task: HelperTask, question: bytes, seconds: float) -> bytes:
         raise NoAnswer("late")
 
 
@@ -27,7 +27,7 @@ def test_those_are_told_on_which_a_process_is_at_work(tmp_path: Path) -> None:
     made, other = raw(tmp_path / "one"), raw(tmp_path / "two")
     waits = "import sys; print('ready', flush=True); sys.stdin.read()"
     with (
-        helper_on(TASK_SPECS[HelperTask.AT_WORK]) as helper,
+        helper_on(TASK_SPECS[HelperTask.FOLDERS_IN_USE]) as helper,
         subprocess.Popen(
             [sys.executable, "-c", waits, "copy", made],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE,

@@ -15,12 +15,12 @@ import pytest
 from rootsd.helper import client as link_module
 from rootsd.helper.client import HelperLink, NoAnswer, NoHelper, UnavailableHelper
 from rootsd.helper.protocol import HelperTask
-from support.helping import ASKED, SECONDS, helper_on, kept_helper, terms_of_tests
+from support.helping import ASKED, SECONDS, helper_on, kept_helper, make_spec
 
 
 @pytest.fixture
 def link() -> Iterator[HelperLink]:
-    with helper_on(terms_of_tests()) as link:
+    with helper_on(make_spec()) as link:
         yield link
 
 
@@ -28,7 +28,7 @@ def test_an_answer_of_any_size_comes_whole(link: HelperLink) -> None:
     for size in (0, 1, 4_000_000):
         body = b"\0" * size
         assert link.ask(ASKED, b"echo:" + body, SECONDS) == body
-    assert link.trouble() is None
+    assert link.problem() is None
 
 
 def test_many_threads_each_get_their_own_answer(link: HelperLink) -> None:
@@ -63,23 +63,23 @@ def test_a_worker_that_hangs_is_given_up_at_its_deadline(link: HelperLink) -> No
 
 
 def test_a_helper_that_was_killed_is_replaced() -> None:
-    with kept_helper(terms_of_tests()) as kept:
+    with kept_helper(make_spec()) as kept:
         for _ in range(5):
             before = kept.helper_pid()
             os.kill(before, signal.SIGKILL)
             while kept.helper_pid() == before:
                 pass
             assert _asked_again(kept.link, b"echo:another") == b"another"
-            assert kept.link.trouble() is None
+            assert kept.link.problem() is None
 
 
 def test_while_there_is_none_it_is_said_and_asked_nothing() -> None:
-    with kept_helper(terms_of_tests(), SECONDS) as kept:
+    with kept_helper(make_spec(), SECONDS) as kept:
         assert kept.link.ask(ASKED, b"echo:", SECONDS) == b""
         os.kill(kept.helper_pid(), signal.SIGKILL)
-        while kept.link.trouble() is None:
+        while kept.link.problem() is None:
             pass
-        assert "another one is being started" in (kept.link.trouble() or "")
+        assert "another one is being started" in (kept.link.problem() or "")
         with pytest.raises(NoHelper, match="was lost"):
             kept.link.ask(ASKED, b"echo:", SECONDS)
 
@@ -93,7 +93,7 @@ def test_a_helper_killed_amid_a_question_fails_that_one_and_answers_the_next(
 
 
 def test_a_helper_that_hangs_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
-    with kept_helper(terms_of_tests()) as kept:
+    with kept_helper(make_spec()) as kept:
         assert kept.link.ask(ASKED, b"echo:", SECONDS) == b""
         monkeypatch.setattr(link_module, "_GRACE_S", 0.2)
         hanging = kept.helper_pid()
@@ -107,15 +107,15 @@ def test_a_helper_that_hangs_is_replaced(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_where_the_keeper_was_killed_the_helper_goes_on_until_it_is_lost_itself() -> None:
-    with kept_helper(terms_of_tests()) as kept:
+    with kept_helper(make_spec()) as kept:
         helper = kept.helper_pid()
-        os.kill(kept.keeper, signal.SIGKILL)
-        os.waitid(os.P_PID, kept.keeper, os.WEXITED | os.WNOWAIT)
+        os.kill(kept.supervisor, signal.SIGKILL)
+        os.waitid(os.P_PID, kept.supervisor, os.WEXITED | os.WNOWAIT)
         assert kept.link.ask(ASKED, b"echo:still there", SECONDS) == b"still there"
         os.kill(helper, signal.SIGKILL)
-        while kept.link.trouble() is None:
+        while kept.link.problem() is None:
             pass
-        assert kept.link.trouble() == "the helper process ended"
+        assert kept.link.problem() == "the helper process ended"
         with pytest.raises(NoHelper, match="ended"):
             kept.link.ask(ASKED, b"echo:", SECONDS)
 
@@ -140,8 +140,8 @@ def test_after_its_end_there_is_no_helper(link: HelperLink) -> None:
 def test_where_there_is_none_every_question_is_met_with_the_reason() -> None:
     absent = UnavailableHelper("no room")
     with pytest.raises(NoHelper, match="could not be started: no room"):
-        absent.ask(HelperTask.AT_WORK, b"", 1)
-    assert "no room" in (absent.trouble() or "")
+        absent.ask(HelperTask.FOLDERS_IN_USE, b"", 1)
+    assert "no room" in (absent.problem() or "")
     absent.close()
 
 
@@ -153,7 +153,7 @@ kept, lock = os.pipe()
 helper = start_helper()
 os.close(lock)
 print(os.read(kept, 1))          # its end, so the helper has let go of it
-print(ask_folders_in_use(helper, [b"/nowhere"]), helper.trouble())
+print(ask_folders_in_use(helper, [b"/nowhere"]), helper.problem())
 os.kill(os.getpid(), 9)
 """
 

@@ -37,12 +37,12 @@ def test_a_header_brings_the_descriptor_and_the_end_is_told() -> None:
     ours, theirs = socket.socketpair()
     reply, kept = socket.socketpair()
     with ours, theirs, reply, kept:
-        send_header(ours, HelperTask.AT_WORK, 1.5, reply)
+        send_header(ours, HelperTask.FOLDERS_IN_USE, 1.5, reply)
         ours.close()
         received = receive_header(theirs)
         assert received is not None
         number, seconds, answer_to = received
-        assert (number, seconds) == (HelperTask.AT_WORK, 1.5)
+        assert (number, seconds) == (HelperTask.FOLDERS_IN_USE, 1.5)
         with answer_to:
             answer_to.send(b"x")
         assert kept.recv(1) == b"x"

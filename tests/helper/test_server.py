@@ -15,7 +15,7 @@ import pytest
 
 from rootsd.helper.client import HelperLink, NoAnswer, NoHelper
 from rootsd.helper.protocol import HelperTask
-from support.helping import ASKED, SECONDS, helper_on, kept_helper, real_helper, terms_of_tests
+from support.helping import ASKED, SECONDS, helper_on, kept_helper, make_spec, real_helper
 
 
 class Hanging:
@@ -67,7 +67,7 @@ def _ends(pid: int) -> bool:
 def test_one_that_hangs_is_killed_at_its_deadline_while_others_are_answered(
     tmp_path: Path,
 ) -> None:
-    with helper_on(terms_of_tests(at_once=2)) as link, ThreadPoolExecutor(1) as pool:
+    with helper_on(make_spec(max_workers=2)) as link, ThreadPoolExecutor(1) as pool:
         hanging = Hanging(link, pool, tmp_path, 1.0)
         assert link.ask(ASKED, b"echo:meanwhile", SECONDS) == b"meanwhile"
         hanging.wait()
@@ -76,17 +76,17 @@ def test_one_that_hangs_is_killed_at_its_deadline_while_others_are_answered(
 
 
 def test_who_waits_for_a_free_worker_is_dropped_at_the_deadline(tmp_path: Path) -> None:
-    with helper_on(terms_of_tests(at_once=1)) as link, ThreadPoolExecutor(1) as pool:
+    with helper_on(make_spec(max_workers=1)) as link, ThreadPoolExecutor(1) as pool:
         hanging = Hanging(link, pool, tmp_path, SECONDS)
         with pytest.raises(NoAnswer, match="no answer"):
             link.ask(ASKED, b"echo:", 0.2)
-        assert link.trouble() is None
+        assert link.problem() is None
         link.close()
         hanging.wait()
 
 
 def test_who_waits_is_answered_once_the_one_before_is_killed(tmp_path: Path) -> None:
-    with helper_on(terms_of_tests(at_once=1)) as link, ThreadPoolExecutor(1) as pool:
+    with helper_on(make_spec(max_workers=1)) as link, ThreadPoolExecutor(1) as pool:
         hanging = Hanging(link, pool, tmp_path, 0.5)
         assert link.ask(ASKED, b"echo:patience", SECONDS) == b"patience"
         hanging.wait()
@@ -94,7 +94,7 @@ def test_who_waits_is_answered_once_the_one_before_is_killed(tmp_path: Path) -> 
 
 @pytest.mark.needs("linux")
 def test_its_workers_end_with_it(tmp_path: Path) -> None:
-    with helper_on(terms_of_tests()) as link, ThreadPoolExecutor(1) as pool:
+    with helper_on(make_spec()) as link, ThreadPoolExecutor(1) as pool:
         hanging = Hanging(link, pool, tmp_path, SECONDS)
         link.close()
         hanging.wait()
@@ -103,32 +103,32 @@ def test_its_workers_end_with_it(tmp_path: Path) -> None:
 
 @pytest.mark.needs("linux")
 def test_who_is_awaited_stood_ready_before_the_question() -> None:
-    with kept_helper(terms_of_tests(awaited=True)) as kept:
-        first = kept.standing_pid()
+    with kept_helper(make_spec(is_preforked=True)) as kept:
+        first = kept.preforked_pid()
         assert kept.link.ask(ASKED, b"pid:", SECONDS) == b"%d" % first
         assert _ends(first)
 
 
 @pytest.mark.needs("linux")
 def test_one_that_ended_while_it_stood_keeps_nobody_from_being_answered() -> None:
-    with kept_helper(terms_of_tests(awaited=True)) as kept:
-        standing = kept.standing_pid()
-        os.kill(standing, signal.SIGKILL)
-        assert _ends(standing)
+    with kept_helper(make_spec(is_preforked=True)) as kept:
+        preforked = kept.preforked_pid()
+        os.kill(preforked, signal.SIGKILL)
+        assert _ends(preforked)
         assert kept.link.ask(ASKED, b"echo:still", SECONDS) == b"still"
 
 
 @pytest.mark.needs("linux")
 def test_one_that_stands_ends_with_the_helper_however_that_ended() -> None:
-    with kept_helper(terms_of_tests(awaited=True), 1000.0) as kept:
-        standing = kept.standing_pid()
+    with kept_helper(make_spec(is_preforked=True), 1000.0) as kept:
+        preforked = kept.preforked_pid()
         os.kill(kept.helper_pid(), signal.SIGKILL)
-        assert _ends(standing)
+        assert _ends(preforked)
 
 
 @pytest.mark.parametrize("garbage", [b"x", struct.pack("!II", 99, 1000)])
 def test_garbage_on_the_channel_is_no_question(garbage: bytes) -> None:
-    with helper_on(terms_of_tests()) as link:
+    with helper_on(make_spec()) as link:
         ours, theirs = socket.socketpair()
         with ours, theirs:
             socket.send_fds(link._channel, [garbage], [theirs.fileno()])
@@ -142,8 +142,8 @@ def test_garbage_on_the_channel_is_no_question(garbage: bytes) -> None:
             assert link.ask(ASKED, b"echo:", SECONDS) == b""
 
 
-@pytest.mark.parametrize("duty", list(HelperTask))
-def test_every_duty_has_a_module_that_answers(duty: HelperTask) -> None:
+@pytest.mark.parametrize("task", list(HelperTask))
+def test_every_duty_has_a_module_that_answers(task: HelperTask) -> None:
     with real_helper() as link, suppress(NoAnswer):
-        link.ask(duty, b"", SECONDS)
-    assert link.trouble() == "the helper process was ended"
+        link.ask(task, b"", SECONDS)
+    assert link.problem() == "the helper process was ended"

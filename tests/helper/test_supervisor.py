@@ -10,21 +10,21 @@ from contextlib import contextmanager
 
 from rootsd.helper.protocol import HelperEvent
 from rootsd.helper.server import RESTART_DELAYS_S, supervise
-from support.helping import ASKED, SECONDS, kept_helper, terms_of_tests
+from support.helping import ASKED, SECONDS, kept_helper, make_spec
 
 NO_PAUSE = (0.0,)
 
 
 @contextmanager
 def kept(
-    helper: Callable[[socket.socket], None], *pauses_s: float
+    helper: Callable[[socket.socket], None], *delays_s: float
 ) -> Iterator[tuple[socket.socket, int]]:
     """The daemon's end of the channel, and the process that keeps `helper`."""
     ours, theirs = socket.socketpair()
     pid = os.fork()
     if not pid:
         ours.close()
-        supervise(theirs, helper, pauses_s)
+        supervise(theirs, helper, delays_s)
         os._exit(0)
     theirs.close()
     ours.settimeout(SECONDS)
@@ -44,10 +44,10 @@ def listens(channel: socket.socket) -> None:
 
 
 def heard(channel: socket.socket, count: int) -> bytes:
-    signs = b""
-    while len(signs) < count:
-        signs += channel.recv(count - len(signs))
-    return signs
+    events = b""
+    while len(events) < count:
+        events += channel.recv(count - len(events))
+    return events
 
 
 def test_one_that_fails_again_and_again_is_started_again_and_again() -> None:
@@ -65,7 +65,7 @@ def test_the_pauses_grow_and_the_daemon_is_not_waited_for() -> None:
     assert sorted(RESTART_DELAYS_S) == list(RESTART_DELAYS_S)
 
 
-def test_it_ends_once_the_helper_has_ended_in_order() -> None:
+def test_it_ends_once_the_helper_has_wait_for_helper() -> None:
     with kept(listens, *NO_PAUSE) as (channel, pid):
         assert heard(channel, 1) == HelperEvent.STARTED
         channel.shutdown(socket.SHUT_WR)
@@ -74,11 +74,11 @@ def test_it_ends_once_the_helper_has_ended_in_order() -> None:
 
 
 def test_signals_to_all_of_a_service_end_neither() -> None:
-    with kept_helper(terms_of_tests()) as kept_one:
+    with kept_helper(make_spec()) as kept_one:
         assert kept_one.link.ask(ASKED, b"echo:", SECONDS) == b""
         helper = kept_one.helper_pid()
         for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
             os.kill(helper, number)
-            os.kill(kept_one.keeper, number)
+            os.kill(kept_one.supervisor, number)
         assert kept_one.link.ask(ASKED, b"echo:still", SECONDS) == b"still"
         assert kept_one.helper_pid() == helper

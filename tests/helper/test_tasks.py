@@ -1,4 +1,4 @@
-"""The table of duties: every one has its terms, and they bound something."""
+"""The table of duties: every one has its spec, and they bound something."""
 
 from __future__ import annotations
 
@@ -7,6 +7,6 @@ from rootsd.helper.protocol import TASK_SPECS, HelperTask
 
 def test_every_duty_has_terms_that_bound_it() -> None:
     assert TASK_SPECS.keys() == set(HelperTask)
-    for terms in TASK_SPECS.values():
-        assert terms.at_once > 0
-        assert terms.memory > 0
+    for spec in TASK_SPECS.values():
+        assert spec.max_workers > 0
+        assert spec.memory > 0

@@ -10,16 +10,16 @@ import pytest
 
 from rootsd.helper.client import NoAnswer
 from rootsd.helper.protocol import WorkerAccess
-from support.helping import ASKED, SECONDS, helper_on, kept_helper, terms_of_tests
+from support.helping import ASKED, SECONDS, helper_on, kept_helper, make_spec
 
-ANY_REACH = pytest.mark.parametrize("reach", list(WorkerAccess))
+ANY_ACCESS = pytest.mark.parametrize("access", list(WorkerAccess))
 
 
-@ANY_REACH
-def test_it_cannot_write_into_a_file(tmp_path: Path, reach: WorkerAccess) -> None:
+@ANY_ACCESS
+def test_it_cannot_write_into_a_file(tmp_path: Path, access: WorkerAccess) -> None:
     (tmp_path / "file").touch()
     with (
-        helper_on(terms_of_tests(reach=reach)) as link,
+        helper_on(make_spec(access=access)) as link,
         pytest.raises(NoAnswer, match=r"OSError|PermissionError"),
     ):
         link.ask(ASKED, b"write:" + bytes(tmp_path / "file"), SECONDS)
@@ -28,36 +28,36 @@ def test_it_cannot_write_into_a_file(tmp_path: Path, reach: WorkerAccess) -> Non
 
 @pytest.mark.needs("landlock")
 def test_one_for_files_makes_no_file_and_starts_no_program(tmp_path: Path) -> None:
-    with helper_on(terms_of_tests(reach=WorkerAccess.FILES)) as link:
+    with helper_on(make_spec(access=WorkerAccess.FILES)) as link:
         for question in (b"write:" + bytes(tmp_path / "file"), b"start:/bin/true"):
             with pytest.raises(NoAnswer, match="PermissionError"):
                 link.ask(ASKED, question, SECONDS)
     assert not (tmp_path / "file").exists()
 
 
-@ANY_REACH
-def test_it_can_read(tmp_path: Path, reach: WorkerAccess) -> None:
+@ANY_ACCESS
+def test_it_can_read(tmp_path: Path, access: WorkerAccess) -> None:
     (tmp_path / "file").write_bytes(b"content")
-    with helper_on(terms_of_tests(reach=reach)) as link:
+    with helper_on(make_spec(access=access)) as link:
         read = link.ask(ASKED, b"read:" + bytes(tmp_path / "file"), SECONDS)
     assert read == b"content"
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits the address space")
 def test_its_memory_is_bounded_beyond_what_the_helper_itself_has() -> None:
-    with helper_on(terms_of_tests(memory=64 << 20)) as link:
+    with helper_on(make_spec(memory=64 << 20)) as link:
         assert link.ask(ASKED, b"eat:%d" % (32 << 20), SECONDS) == b"%d" % (32 << 20)
         with pytest.raises(NoAnswer, match="MemoryError"):
             link.ask(ASKED, b"eat:%d" % (128 << 20), SECONDS)
 
 
 def test_it_has_no_descriptor_but_its_own() -> None:
-    with helper_on(terms_of_tests()) as link:
+    with helper_on(make_spec()) as link:
         assert link.ask(ASKED, b"count:", SECONDS) == b"0"
 
 
 def test_each_question_has_a_process_of_its_own() -> None:
-    with kept_helper(terms_of_tests()) as kept:
+    with kept_helper(make_spec()) as kept:
         pids = {kept.link.ask(ASKED, b"pid:", SECONDS) for _ in range(3)}
         assert len(pids) == 3
         assert b"%d" % kept.helper_pid() not in pids
@@ -65,12 +65,12 @@ def test_each_question_has_a_process_of_its_own() -> None:
 
 @pytest.mark.needs("landlock-tcp")
 @pytest.mark.parametrize(
-    ("reach", "connects"), [(WorkerAccess.PROCESSES, True), (WorkerAccess.FILES, False)]
+    ("access", "connects"), [(WorkerAccess.PROCESSES, True), (WorkerAccess.FILES, False)]
 )
-def test_one_for_files_connects_to_nobody(reach: WorkerAccess, connects: bool) -> None:
+def test_one_for_files_connects_to_nobody(access: WorkerAccess, connects: bool) -> None:
     with (
         socket.create_server(("127.0.0.1", 0)) as server,
-        helper_on(terms_of_tests(reach=reach)) as link,
+        helper_on(make_spec(access=access)) as link,
     ):
         question = b"connect:%d" % server.getsockname()[1]
         if connects:

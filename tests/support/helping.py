@@ -15,7 +15,7 @@ from typing import NamedTuple
 from rootsd.helper.client import HelperLink
 from rootsd.helper.protocol import HelperTask, TaskSpec, WorkerAccess
 
-ASKED = HelperTask.AT_WORK
+ASKED = HelperTask.FOLDERS_IN_USE
 SECONDS = 60.0
 _SERVE = """
 import socket, sys
@@ -25,10 +25,10 @@ from rootsd.helper.protocol import WorkerAccess
 from rootsd.helper.protocol import TaskSpec
 from rootsd.helper.server import supervise
 from rootsd.helper.server import serve
-fd, module, reach, at_once, memory, awaited, *pauses = sys.argv[1:]
-terms = TaskSpec(module, WorkerAccess[reach], int(at_once), int(memory), awaited == "True")
-helper = partial(serve, terms={HelperTask.AT_WORK: terms})
-supervise(socket.socket(fileno=int(fd)), helper, [float(pause) for pause in pauses])
+fd, module, access, workers, memory, preforked, *delays = sys.argv[1:]
+spec = TaskSpec(module, WorkerAccess[access], int(workers), int(memory), preforked == "True")
+helper = partial(serve, specs={HelperTask.FOLDERS_IN_USE: spec})
+supervise(socket.socket(fileno=int(fd)), helper, [float(delay) for delay in delays])
 """
 _SERVE_ALL = """
 import socket, sys
@@ -37,29 +37,29 @@ supervise(socket.socket(fileno=int(sys.argv[1])))
 """
 
 
-def terms_of_tests(
+def make_spec(
     *,
-    reach: WorkerAccess = WorkerAccess.PROCESSES,
-    at_once: int = 2,
+    access: WorkerAccess = WorkerAccess.PROCESSES,
+    max_workers: int = 2,
     memory: int = 64 << 20,
-    awaited: bool = False,
+    is_preforked: bool = False,
 ) -> TaskSpec:
-    """Workers that do what they are asked, see `support.answering`."""
-    return TaskSpec("support.answering:answer", reach, at_once, memory, awaited)
+    """Return a task whose workers do what the question says, see `support.answering`."""
+    return TaskSpec("support.answering:answer", access, max_workers, memory, is_preforked)
 
 
 class Kept(NamedTuple):
-    """A helper, and the process that keeps it."""
+    """A helper and its supervisor."""
 
     link: HelperLink
-    keeper: int
+    supervisor: int
 
     def helper_pid(self) -> int:
-        """The helper that is there now, once there is one."""
-        return _first_child(self.keeper)
+        """Wait for the current helper, and return its pid."""
+        return _first_child(self.supervisor)
 
-    def standing_pid(self) -> int:
-        """The worker that stands ready, once there is one; only while nothing is asked."""
+    def preforked_pid(self) -> int:
+        """Wait for the preforked worker, and return its pid. Call this while no question waits."""
         return _first_child(self.helper_pid())
 
 
@@ -72,23 +72,23 @@ def _first_child(pid: int) -> int:
 
 
 @contextmanager
-def helper_on(terms: TaskSpec) -> Iterator[HelperLink]:
-    """A helper that knows one duty, `ASKED`, on these terms."""
-    with kept_helper(terms) as kept:
+def helper_on(spec: TaskSpec) -> Iterator[HelperLink]:
+    """Run a helper that has one task, `ASKED`, with this spec."""
+    with kept_helper(spec) as kept:
         yield kept.link
 
 
 @contextmanager
-def kept_helper(terms: TaskSpec, *pauses_s: float) -> Iterator[Kept]:
-    """The same, with its keeper, which makes these pauses before it starts another."""
-    words = (terms.function, terms.reach.name, terms.at_once, terms.memory, terms.awaited)
-    with _helper(_SERVE, *map(str, words), *map(str, pauses_s or (0.0,))) as kept:
+def kept_helper(spec: TaskSpec, *delays_s: float) -> Iterator[Kept]:
+    """Run the same helper, with access to its supervisor and its restart delays."""
+    words = (spec.function, spec.access.name, spec.max_workers, spec.memory, spec.is_preforked)
+    with _helper(_SERVE, *map(str, words), *map(str, delays_s or (0.0,))) as kept:
         yield kept
 
 
 @contextmanager
 def real_helper() -> Iterator[HelperLink]:
-    """A helper as the daemon has it, with all duties."""
+    """Run a helper with all tasks, as the daemon has it."""
     with _helper(_SERVE_ALL) as kept:
         yield kept.link
 

@@ -72,7 +72,7 @@ class FactsCollector:
         return found
 
     def _look(self, subjects: Sequence[ProjectQuery]) -> list[Facts]:
-        if self._helper.trouble():
+        if self._helper.problem():
             # Our own readers do without it, as long as the file systems answer.
             asked: list[Facts | None] = [
                 collect_facts(path, kind, ProjectFiles.changed(files))

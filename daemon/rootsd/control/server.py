@@ -317,5 +317,5 @@ class HelperProcessView:
 
 def helper_problems(helper: Helper) -> list[str]:
     """Return what does not work without the helper, for `status`."""
-    trouble = helper.trouble()
+    trouble = helper.problem()
     return [f"{trouble}: {_WITHOUT_HELPER}"] if trouble else []

@@ -1,4 +1,4 @@
-"""Ask the helper from the daemon, and start it."""
+"""Start the helper and ask it questions, from the daemon."""
 
 from __future__ import annotations
 
@@ -22,111 +22,121 @@ from rootsd.helper.protocol import (
 )
 from rootsd.helper.server import REPLACE_SIGNAL, become_supervisor
 
-# Beyond the deadline, by which it closes every connection: only a helper that hangs takes longer.
+# The helper closes each connection at its deadline. Only a helper that hangs takes longer than
+# this.
 _GRACE_S = 5.0
-_SIGNS = 4096
-_AWAY = "the helper process was lost, and another one is being started"
+_EVENT_BYTES = 4096
+_RESTARTING = "the helper process was lost, and another one is being started"
 
 
 class NoAnswer(RootsdError):
-    """The helper does not know: late, killed, out of memory; another time it may."""
+    """The helper has no answer: the worker was late, was killed, or ran out of memory.
+
+    A later attempt may succeed.
+    """
 
 
 class NoHelper(NoAnswer):
-    """There is no helper at the moment."""
+    """No helper process is running."""
 
 
 class Helper(Protocol):
-    """Whoever answers for the daemon what the daemon may not look at itself."""
+    """A process that answers what the confined daemon may not look at itself."""
 
-    def ask(self, duty: HelperTask, question: bytes, seconds: float) -> bytes:
-        """The answer, within `seconds`; waits for it, in any thread. Raises NoAnswer."""
+    def ask(self, task: HelperTask, question: bytes, seconds: float) -> bytes:
+        """Return the answer, and wait up to `seconds` for it. Any thread may call this.
 
-    def trouble(self) -> str | None:
-        """Why there is no helper; None where there is."""
+        Raises NoAnswer.
+        """
+
+    def problem(self) -> str | None:
+        """Return why no helper is running, or None if one is."""
 
     def close(self) -> None:
-        """End the helper, and with it its workers."""
+        """Stop the helper and its workers."""
 
 
 class UnavailableHelper:
-    """No helper at all; `why` says what kept it from being started."""
+    """The stand-in for a helper that could not be started; `why` is the reason."""
 
     def __init__(self, why: str) -> None:
-        self._trouble = f"the helper process could not be started: {why}"
+        self._problem = f"the helper process could not be started: {why}"
 
-    def ask(self, duty: HelperTask, question: bytes, seconds: float) -> bytes:  # noqa: ARG002
-        """Raises NoHelper."""
-        raise NoHelper(self._trouble)
+    def ask(self, task: HelperTask, question: bytes, seconds: float) -> bytes:  # noqa: ARG002
+        """Raise NoHelper."""
+        raise NoHelper(self._problem)
 
-    def trouble(self) -> str | None:
-        """Why there is none."""
-        return self._trouble
+    def problem(self) -> str | None:
+        """Return why no helper is running."""
+        return self._problem
 
     def close(self) -> None:
-        """Nothing is to be ended."""
+        """Do nothing: no process runs."""
 
 
 class HelperLink:
-    """The channel to a helper, and the keeper that starts another where one is lost."""
+    """The channel to the helper, and the supervisor that replaces a helper that dies."""
 
-    def __init__(self, channel: socket.socket, keeper: int) -> None:
-        """`keeper` is a child of this process."""
-        self._keeper = keeper
+    def __init__(self, channel: socket.socket, supervisor: int) -> None:
+        """`supervisor` is the pid of a child of this process."""
+        self._supervisor = supervisor
         self._channel = channel
         self._lock = threading.Lock()
-        self._away: str | None = None  # why there is none at the moment
-        self._end: str | None = None  # why there will be none any more
+        self._restarting: str | None = None  # why no helper is running for the moment
+        self._end: str | None = None  # why no helper will run again
 
-    def ask(self, duty: HelperTask, question: bytes, seconds: float) -> bytes:
-        """The answer, within `seconds`; waits for it, in any thread. Raises NoAnswer."""
+    def ask(self, task: HelperTask, question: bytes, seconds: float) -> bytes:
+        """Return the answer, and wait up to `seconds` for it. Any thread may call this.
+
+        Raises NoAnswer.
+        """
         ours, theirs = socket.socketpair()
         with ours:
             with theirs:
-                self._hand_over(duty, seconds, theirs)
+                self._send(task, seconds, theirs)
             outcome, body = self._answer(ours, question, seconds)
         if outcome is AnswerStatus.FAILED:
             raise NoAnswer(f"the helper could not answer: {body.decode('ascii', 'replace')}")
         return body
 
-    def trouble(self) -> str | None:
-        """Why there is no helper; None where there is."""
+    def problem(self) -> str | None:
+        """Return why no helper is running, or None if one is."""
         with self._lock:
-            return self._trouble()
+            return self._problem()
 
     def close(self) -> None:
-        """End the helper, and with it its workers."""
+        """Stop the helper and its workers."""
         with self._lock:
             if self._end is None:
                 with suppress(OSError):
                     self._channel.shutdown(socket.SHUT_WR)
                     self._channel.settimeout(_GRACE_S)
-                    while self._channel.recv(_SIGNS):
-                        pass  # it ends when both have
+                    while self._channel.recv(_EVENT_BYTES):
+                        pass  # the channel closes once helper and supervisor have exited
                 self._lose("was ended")
 
-    def _trouble(self) -> str | None:
+    def _problem(self) -> str | None:
         if self._end is None:
-            self._heed_signs()
-        return self._end or self._away
+            self._read_events()
+        return self._end or self._restarting
 
-    def _heed_signs(self) -> None:
+    def _read_events(self) -> None:
         try:
-            while signs := self._channel.recv(_SIGNS, socket.MSG_DONTWAIT):
-                is_away = signs.endswith(HelperEvent.LOST)
-                self._away = _AWAY if is_away else None
+            while events := self._channel.recv(_EVENT_BYTES, socket.MSG_DONTWAIT):
+                is_lost = events.endswith(HelperEvent.LOST)
+                self._restarting = _RESTARTING if is_lost else None
             self._lose("ended")
         except BlockingIOError:
             pass
         except OSError:
             self._lose("ended")
 
-    def _hand_over(self, duty: HelperTask, seconds: float, reply: socket.socket) -> None:
+    def _send(self, task: HelperTask, seconds: float, reply: socket.socket) -> None:
         with self._lock:
-            if trouble := self._trouble():
+            if trouble := self._problem():
                 raise NoHelper(trouble)
             try:
-                send_header(self._channel, duty, seconds, reply)
+                send_header(self._channel, task, seconds, reply)
             except BlockingIOError:
                 raise NoAnswer("the helper has too much to do") from None
             except OSError:
@@ -146,35 +156,35 @@ class HelperLink:
                 self._replace()
             raise NoAnswer("the helper hung and is replaced") from error
         except (HelperProtocolError, OSError) as error:
-            if trouble := self.trouble():
+            if trouble := self.problem():
                 raise NoHelper(trouble) from error
             raise NoAnswer(f"the helper had no answer within {seconds:g} s") from error
 
     def _replace(self) -> None:
-        """It takes no question any more; under the lock."""
+        """Have the helper replaced, since it no longer answers. Hold the lock."""
         if self._end is None:
-            if os.waitid(os.P_PID, self._keeper, os.WEXITED | os.WNOHANG | os.WNOWAIT):
-                self._lose("hung")  # and there is nobody to start another
+            if os.waitid(os.P_PID, self._supervisor, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+                self._lose("hung")  # and no supervisor is left to start another
             else:
-                os.kill(self._keeper, REPLACE_SIGNAL)
+                os.kill(self._supervisor, REPLACE_SIGNAL)
 
     def _lose(self, what_happened: str) -> None:
-        """Do without from now on; under the lock."""
+        """Give the helper up for good. Hold the lock."""
         if self._end is not None:
             return
         self._end = f"the helper process {what_happened}"
         with suppress(ProcessLookupError):
-            os.kill(self._keeper, signal.SIGKILL)
+            os.kill(self._supervisor, signal.SIGKILL)
         self._channel.close()
         with suppress(ChildProcessError):
-            os.waitpid(self._keeper, 0)
+            os.waitpid(self._supervisor, 0)
 
 
 def start_helper() -> Helper:
-    """Fork the keeper of a helper; `Absent` where that fails.
+    """Fork the supervisor of a helper. Return an UnavailableHelper if the fork fails.
 
-    To be called before there is a second thread, a lock that the helper must not keep, or a
-    confinement that it must not share.
+    Call this before the process starts a second thread, takes a lock that the helper must not
+    hold, or confines itself.
     """
     ours, theirs = socket.socketpair()
     try:

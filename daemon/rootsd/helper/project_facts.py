@@ -1,8 +1,6 @@
-"""Answer questions about projects and their history, inside the helper only.
+"""Answer questions about projects and their last commit, inside a worker.
 
-In the helper: the facts of projects, see rootsd.helper.questions.
-
-In the helper: the last commit of a repository, see rootsd.helper.questions.
+The daemon does not import this module, so that it does not load libgit2.
 """
 
 from __future__ import annotations
@@ -16,7 +14,7 @@ from rootsd.vcs.git.libgit2 import last_commit
 
 
 def answer_facts(question: bytes) -> bytes:
-    """The projects in, as `describing` puts them; a JSON list out."""
+    """Take the projects of `questions.ask_facts`, and return a JSON list of their facts."""
     facts = [
         collect_facts(each.path, each.kind, ProjectFiles.changed(each.project_files))
         for each in parse_project_queries(question)
@@ -25,5 +23,5 @@ def answer_facts(question: bytes) -> bytes:
 
 
 def answer_last_commit(question: bytes) -> bytes:
-    """The path of a repository in, JSON out."""
+    """Take the path of a repository, and return its last commit as JSON."""
     return json.dumps(last_commit(question)).encode()

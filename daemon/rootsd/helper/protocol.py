@@ -1,17 +1,15 @@
-"""Define the helper's tasks and the messages between daemon and helper.
+"""Define the tasks of the helper, and the messages between daemon and helper.
 
-What the helper can be asked: a module for each question, and the terms a worker answers on.
+To add a task, add a member to `HelperTask`, its `TaskSpec`, and a function that takes the question
+and returns the answer, both as bytes. Each question runs in a process of its own that exits with
+the answer. So the function may be killed at any instruction, may leak, and need not be
+thread-safe. If it raises, the daemon gets no answer.
 
-To add one: a member of `Duty`, its `Terms`, and a module with a function `answer(bytes) -> bytes`.
-It runs in a process of its own that ends with the answer, so it may be killed at any instruction,
-may leak, and need not be safe in threads. Whatever it raises is an answer that does not come.
-
-What passes between daemon and helper.
-
-On the channel, a stream socket pair: for each question a header of fixed size, and with it one end
-of another socket pair. On that: the question up to its end, then the answer, and no more. So the
-helper never reads a question nor waits for a reader, and an answer that is cut off shows as such.
-The other way the channel carries single bytes: whether there is a helper at the moment.
+The channel is a stream socket pair. For each question it carries a header of fixed size, together
+with one end of another socket pair. On that pair the daemon sends the question up to end-of-file,
+and the worker sends the answer. So the helper itself never reads a question and never waits for a
+reader, and the daemon recognizes an answer that was cut off. In the other direction, the channel
+carries single bytes that say whether a helper is running.
 """
 
 from __future__ import annotations
@@ -24,63 +22,65 @@ from enum import Enum, IntEnum, auto
 
 
 class HelperTask(IntEnum):
-    """The questions; the numbers go over the channel."""
+    """The kinds of questions. The numbers go over the channel."""
 
-    AT_WORK = 1
+    FOLDERS_IN_USE = 1
     FACTS = 2
-    HISTORY = 3
-    LINEAGES = 4
-    SHOWING = 5
+    LAST_COMMIT = 3
+    PROCESSES = 4
+    WRITE_TERMINAL = 5
 
 
 class WorkerAccess(Enum):
-    """What a worker may get at."""
+    """What a worker may access."""
 
     PROCESSES = auto()
-    """What other processes are and do, and their terminals. Landlock would take both."""
+    """Other processes and their terminals. Landlock would block both."""
     FILES = auto()
-    """Files, to read them, and nothing else: confined as the daemon is, where the kernel can."""
+    """Files, for reading only. The worker confines itself with Landlock if the kernel has it."""
 
 
 @dataclass(frozen=True, slots=True)
 class TaskSpec:
-    """How the helper answers a question.
+    """How the helper runs a task.
 
-    `function` is `MODULE:FUNCTION`. Only the helper loads it, at its start.
-
-    `at_once` workers at most, the other questions wait; `memory` in bytes of address space beyond
-    what the helper itself has, where the system can limit it (Linux). Where the answer is
-    `awaited`, a worker stands ready for the next question: to make one takes 4 ms.
+    `function` is `MODULE:FUNCTION`; only the helper loads it, when it starts. At most
+    `max_workers` run at a time, and further questions wait. `memory` is the address space in bytes
+    that a worker may use beyond the helper's own (limited on Linux only). With `is_preforked`, the
+    helper forks a worker ahead of each question, because a fork takes 4 ms.
     """
 
     function: str
-    reach: WorkerAccess
-    at_once: int
+    access: WorkerAccess
+    max_workers: int
     memory: int = 256 << 20
-    awaited: bool = False
+    is_preforked: bool = False
 
 
 TASK_SPECS: Mapping[HelperTask, TaskSpec] = {
-    HelperTask.AT_WORK: TaskSpec(
+    HelperTask.FOLDERS_IN_USE: TaskSpec(
         "rootsd.helper.questions:answer_folders_in_use",
         WorkerAccess.PROCESSES,
-        at_once=1,
-        awaited=True,
+        max_workers=1,
+        is_preforked=True,
     ),
     HelperTask.FACTS: TaskSpec(
-        "rootsd.helper.project_facts:answer_facts", WorkerAccess.FILES, at_once=2
+        "rootsd.helper.project_facts:answer_facts", WorkerAccess.FILES, max_workers=2
     ),
-    HelperTask.HISTORY: TaskSpec(
+    HelperTask.LAST_COMMIT: TaskSpec(
         "rootsd.helper.project_facts:answer_last_commit",
         WorkerAccess.FILES,
-        at_once=2,
+        max_workers=2,
         memory=96 << 20,
     ),
-    HelperTask.LINEAGES: TaskSpec(
-        "rootsd.helper.questions:answer_processes", WorkerAccess.PROCESSES, at_once=2, awaited=True
+    HelperTask.PROCESSES: TaskSpec(
+        "rootsd.helper.questions:answer_processes",
+        WorkerAccess.PROCESSES,
+        max_workers=2,
+        is_preforked=True,
     ),
-    HelperTask.SHOWING: TaskSpec(
-        "rootsd.helper.questions:answer_write_terminal", WorkerAccess.PROCESSES, at_once=2
+    HelperTask.WRITE_TERMINAL: TaskSpec(
+        "rootsd.helper.questions:answer_write_terminal", WorkerAccess.PROCESSES, max_workers=2
     ),
 }
 
@@ -92,35 +92,35 @@ _FRAME = struct.Struct("!BI")
 
 
 class HelperProtocolError(Exception):
-    """What came is not what this protocol says."""
+    """A message breaks this protocol."""
 
 
 class HelperEvent(bytes, Enum):
-    """What the keeper tells the daemon of its helper."""
+    """What the supervisor reports to the daemon about the helper."""
 
     STARTED = b"+"
     LOST = b"-"
 
 
 class AnswerStatus(IntEnum):
-    """Whether a worker could answer; else the body is the name of what it raised."""
+    """Whether the worker answered. If it failed, the body names the exception."""
 
     ANSWERED = 0
     FAILED = 1
 
 
 def send_header(
-    channel: socket.socket, duty: HelperTask, seconds: float, reply: socket.socket
+    channel: socket.socket, task: HelperTask, seconds: float, reply: socket.socket
 ) -> None:
-    """Ask for an answer on `reply` within `seconds`. Raises OSError; waits for nothing."""
-    header = _HEADER.pack(duty, max(1, int(seconds * 1000)))
+    """Request an answer on `reply` within `seconds`. Never blocks. Raises OSError."""
+    header = _HEADER.pack(task, max(1, int(seconds * 1000)))
     socket.send_fds(channel, [header], [reply.fileno()], socket.MSG_DONTWAIT)
 
 
 def receive_header(channel: socket.socket) -> tuple[int, float, socket.socket] | None:
-    """The next duty's number, its seconds, and where the answer goes; None at the end.
+    """Return the task's number, its time limit in seconds, and the socket for the answer.
 
-    Raises Garbled and OSError.
+    Returns None at the end of the channel. Raises HelperProtocolError and OSError.
     """
     header, fds, _, _ = socket.recv_fds(channel, _HEADER.size, 1)
     if not header:
@@ -132,12 +132,12 @@ def receive_header(channel: socket.socket) -> tuple[int, float, socket.socket] |
 
 
 def frame(outcome: AnswerStatus, body: bytes) -> bytes:
-    """An answer as it is sent."""
+    """Encode an answer."""
     return _FRAME.pack(outcome, len(body)) + body
 
 
 def unframe(sent: bytes) -> tuple[AnswerStatus, bytes]:
-    """What `frame` made. Raises Garbled where the answer was cut off."""
+    """Decode what `frame` encoded. Raises HelperProtocolError if the answer was cut off."""
     if len(sent) < _FRAME.size:
         raise HelperProtocolError("the answer was cut off")
     outcome, size = _FRAME.unpack_from(sent)
@@ -148,7 +148,10 @@ def unframe(sent: bytes) -> tuple[AnswerStatus, bytes]:
 
 
 def read_to_end(stream: socket.socket, limit: int) -> bytes:
-    """All that comes on `stream`. Raises Garbled beyond `limit` bytes, OSError, TimeoutError."""
+    """Read `stream` to its end.
+
+    Raises HelperProtocolError beyond `limit` bytes, OSError, and TimeoutError.
+    """
     parts, size = list[bytes](), 0
     while part := stream.recv(1 << 18):
         parts.append(part)

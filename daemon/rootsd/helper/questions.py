@@ -1,18 +1,11 @@
-"""Encode the helper's questions and answers about processes, terminals, and projects.
+"""Ask the helper about processes, terminals, and projects, and answer in a worker.
 
-Which of these folders is somebody at work on? Both ends of the question.
+Each `ask_` function runs in the daemon and each `answer_` function in a worker; together they
+define the encoding of one question. `project_facts` has the two answers that load libgit2.
 
-The question who a caller is and who uses MCP: both ends of it, with JSON in between.
-
-What is there to see of these projects, and of this one's history? Both ends of the questions.
-
-The first is answered by our own readers, which cannot hang but on a dead file system, for many
-projects at once. The second by libgit2, for one, and only where our readers found nothing odd.
-
-Shows text on a caller's terminal: both ends of it, with JSON in between.
-
-The daemon cannot do it: its confinement lets it write nothing but its own folders.
-"""
+`ask_facts` covers many projects at once. The worker answers with our own bounded readers, which
+can hang only on a dead file system. `ask_last_commit` covers one repository and uses libgit2. Ask
+it only if our readers found nothing suspicious in the repository."""
 
 from __future__ import annotations
 
@@ -40,12 +33,15 @@ _FOLDERS_IN_USE_S = 5.0
 
 
 def ask_folders_in_use(helper: Helper, folders: Collection[bytes]) -> frozenset[bytes]:
-    """Those of `folders` that a process of ours is making (host.processes).
+    """Return those of `folders` that a process of this user is writing (system.processes).
 
-    Without a helper none, and quiet times alone decide; where it could not tell this time, all.
+    Without a helper, return none: then quiet periods alone decide. If the helper has no answer
+    this time, return all of them.
     """
     try:
-        return _split_paths(helper.ask(HelperTask.AT_WORK, b"\0".join(folders), _FOLDERS_IN_USE_S))
+        return _split_paths(
+            helper.ask(HelperTask.FOLDERS_IN_USE, b"\0".join(folders), _FOLDERS_IN_USE_S)
+        )
     except NoHelper:
         return frozenset()
     except NoAnswer:
@@ -53,7 +49,7 @@ def ask_folders_in_use(helper: Helper, folders: Collection[bytes]) -> frozenset[
 
 
 def answer_folders_in_use(question: bytes) -> bytes:
-    """In the helper: NUL-separated paths in and out."""
+    """Take and return paths separated by NUL."""
     return b"\0".join(folders_in_use(_split_paths(question)))
 
 
@@ -67,7 +63,7 @@ _BARE_PROCESSES_S = 2.0
 
 @dataclass(frozen=True, slots=True)
 class ProcessReport:
-    """What one look saw: the lineages by pid, and the holders of the first caller's terminal."""
+    """The lineages of processes by pid, and the holders of the callers' terminals by device."""
 
     lineages: dict[int, Lineage] = field(default_factory=dict)
     terminals: TerminalHolders = field(default_factory=dict)
@@ -76,41 +72,43 @@ class ProcessReport:
 def ask_processes(
     helper: Helper, callers: Sequence[int], others: Sequence[int], markers: Collection[str]
 ) -> ProcessReport:
-    """Return what the helper sees of `callers`, of their terminals, and then of `others`.
+    """Return the processes of `callers` with their terminals, and then those of `others`.
 
     Raises NoAnswer.
     """
     question = {"callers": callers, "others": others, "markers": sorted(markers)}
     return _process_report(
-        helper.ask(HelperTask.LINEAGES, json.dumps(question).encode(), _PROCESSES_S)
+        helper.ask(HelperTask.PROCESSES, json.dumps(question).encode(), _PROCESSES_S)
     )
 
 
 def ask_bare_processes(helper: Helper, callers: Sequence[int]) -> ProcessReport:
-    """Return what the helper sees of `callers` without reading anything that another process can
-    delay. Raises NoAnswer."""
+    """Return the processes of `callers`, without a read that another process can delay.
+
+    Raises NoAnswer.
+    """
     question = {"callers": callers, "others": [], "markers": None}
     return _process_report(
-        helper.ask(HelperTask.LINEAGES, json.dumps(question).encode(), _BARE_PROCESSES_S)
+        helper.ask(HelperTask.PROCESSES, json.dumps(question).encode(), _BARE_PROCESSES_S)
     )
 
 
 def answer_processes(question: bytes) -> bytes:
-    """Look, in the helper."""
+    """Read the processes that the question names."""
     asked = json.loads(question)
     is_bare = asked["markers"] is None
     look = BareProcessReader() if is_bare else ProcessReader(asked["markers"])
-    # The caller comes first: whatever the others do to be slow, it was looked at before.
+    # Callers come first, so that no other process can delay reading them.
     seen = {pid: look.lineage(pid) for pid in asked["callers"]}
     terminals: dict[int, tuple[TerminalHolder, ...]] = {}
     for pid, lineage in seen.items():
         if lineage.processes and lineage.processes[0].terminal and not is_bare:
             terminals.update(terminal_holders(pid, lineage.processes[0].terminal, look))
-            if look.is_late:  # not all holders were seen
+            if look.is_late:  # so some holders may be missing
                 seen[pid] = Lineage(lineage.processes, LineageCompleteness.LATE)
-    # What their environments hold decides nothing, and may take long to read.
-    further = ProcessReader((), look.limits)
-    seen |= {pid: further.lineage(pid) for pid in asked["others"] if pid not in seen}
+    # Nothing depends on the environments of the others, and reading them can take long.
+    other_reader = ProcessReader((), look.limits)
+    seen |= {pid: other_reader.lineage(pid) for pid in asked["others"] if pid not in seen}
     return json.dumps(
         {
             "lineages": {pid: _lineage_fields(lineage) for pid, lineage in seen.items()},
@@ -126,15 +124,15 @@ def answer_processes(question: bytes) -> bytes:
 
 
 def _process_report(answered: bytes) -> ProcessReport:
-    told = json.loads(answered)
+    reported = json.loads(answered)
     return ProcessReport(
-        {int(pid): _lineage(fields) for pid, fields in told["lineages"].items()},
+        {int(pid): _lineage(fields) for pid, fields in reported["lineages"].items()},
         {
             int(device): tuple(
                 TerminalHolder(_lineage(each["lineage"]), tuple(each["displays"]))
                 for each in holders
             )
-            for device, holders in told["terminals"].items()
+            for device, holders in reported["terminals"].items()
         },
     )
 
@@ -189,16 +187,18 @@ def _bytes(text: str) -> bytes:
 Facts = dict[str, Any]
 
 MOST_AT_ONCE = 16
-_SECONDS_EACH = 2.0
-_SECONDS_OF_HISTORY = 2.0
+_FACTS_S = 2.0
+_LAST_COMMIT_S = 2.0
 _SEPARATOR = b"\0"
 # Never part of a file name.
 _BETWEEN_NAMES = b"/"
 
 
 class ProjectQuery(NamedTuple):
-    """A project to be described; `project_files` are the changes to the built-in ones that the
-    configuration makes there."""
+    """A project to collect facts about.
+
+    `project_files` are the configured changes to the built-in list of project files.
+    """
 
     path: bytes
     kind: ProjectKind
@@ -206,7 +206,7 @@ class ProjectQuery(NamedTuple):
 
 
 def parse_project_queries(question: bytes) -> list[ProjectQuery]:
-    """The projects that a question of `ask_facts` is about."""
+    """Return the projects in a question of `ask_facts`."""
     parts = iter(question.split(_SEPARATOR))
     return [
         ProjectQuery(
@@ -217,9 +217,9 @@ def parse_project_queries(question: bytes) -> list[ProjectQuery]:
 
 
 def ask_facts(helper: Helper, projects: Sequence[ProjectQuery]) -> list[Facts | None]:
-    """The facts of each project, in order; None where they could not be had in time.
+    """Return the facts of each project in order, or None for a project without a timely answer.
 
-    Where one of many keeps the answer away, each is asked for alone.
+    If a question about several projects gets no answer, ask about each project separately.
     """
     if not projects:
         return []
@@ -229,7 +229,7 @@ def ask_facts(helper: Helper, projects: Sequence[ProjectQuery]) -> list[Facts | 
         for part in (kind.encode(), _BETWEEN_NAMES.join(files), path)
     )
     try:
-        answer = helper.ask(HelperTask.FACTS, question, _SECONDS_EACH + 0.5 * len(projects))
+        answer = helper.ask(HelperTask.FACTS, question, _FACTS_S + 0.5 * len(projects))
         found: list[Facts | None] = json.loads(answer)
     except NoAnswer:
         if len(projects) == 1:
@@ -239,9 +239,9 @@ def ask_facts(helper: Helper, projects: Sequence[ProjectQuery]) -> list[Facts | 
 
 
 def ask_last_commit(helper: Helper, path: bytes) -> Facts | None:
-    """The commit that is checked out; None where there is none or it could not be had in time."""
+    """Return the commit that is checked out, or None if there is none or no timely answer."""
     try:
-        found: Facts | None = json.loads(helper.ask(HelperTask.HISTORY, path, _SECONDS_OF_HISTORY))
+        found: Facts | None = json.loads(helper.ask(HelperTask.LAST_COMMIT, path, _LAST_COMMIT_S))
     except NoAnswer:
         return None
     return found
@@ -251,9 +251,10 @@ _SHOW_TEXT_S = 2.0
 
 
 def ask_to_write_terminal(helper: Helper, caller: Process, text: str) -> str:
-    """Have `text` shown on the controlling terminal of `caller`; return the terminal's name.
+    """Write `text` to the controlling terminal of `caller`, and return the terminal's name.
 
-    Raises NotShown and NoAnswer.
+    The daemon's own confinement does not let it open a terminal. Raises TerminalWriteFailed and
+    NoAnswer.
     """
     question = {
         "pid": caller.pid,
@@ -261,14 +262,16 @@ def ask_to_write_terminal(helper: Helper, caller: Process, text: str) -> str:
         "terminal": caller.terminal,
         "text": text,
     }
-    why = json.loads(helper.ask(HelperTask.SHOWING, json.dumps(question).encode(), _SHOW_TEXT_S))
+    why = json.loads(
+        helper.ask(HelperTask.WRITE_TERMINAL, json.dumps(question).encode(), _SHOW_TEXT_S)
+    )
     if why is not None:
         raise TerminalWriteFailed(why)
     return terminal_name(caller.terminal)
 
 
 def answer_write_terminal(question: bytes) -> bytes:
-    """Show it, in the helper. The answer is null, or why it was not shown."""
+    """Write the text, and return null, or the reason why that failed, as JSON."""
     asked = json.loads(question)
     text = asked["text"].encode("utf-8", "backslashreplace")
     why = None

@@ -1,20 +1,18 @@
-"""Run the helper: a supervisor, a fork server, and its workers.
+"""Run the supervisor, the helper, and its workers.
 
-A worker: the process that answers one question and ends.
+The supervisor (`supervise`) is a process between daemon and helper. It starts a new helper when
+one dies, after growing delays. It has to exist because a process that the daemon starts after its
+confinement would share that confinement. The supervisor also keeps the channel open, so the next
+helper answers the questions that still wait in it.
 
-Before it reads anything it gives up what it does not need, so that what a hostile repository makes
-of a parser stays without effect: no file can be written, the memory and the time are bounded.
+The helper (`serve`) is a fork server with one thread. It only forks, waits, and kills. It reads no
+file and no question, so nothing that a worker meets can hang it. For tasks whose caller waits, it
+forks the next worker ahead of the question. When the daemon's end of the channel closes, for
+whatever reason, the helper kills its workers and exits.
 
-The helper itself: a fork server of one thread, which only forks, waits and kills.
-
-It reads no file and no question, so nothing a worker meets can hang it. Where somebody waits for
-the answers, the next worker is forked ahead of its question. It ends when the daemon's end of the
-channel is closed, however the daemon ended, and takes its workers with it.
-
-Keeps a helper at work: where one is lost another is started, ever later if that goes on.
-
-A process of its own between daemon and helper, since what a confined daemon starts shares its
-confinement. It holds the channel, too, so what waits there is answered by the next helper.
+A worker (`work`) answers one question and exits. Before it reads the question it drops the rights
+it does not need, so a hostile repository that takes over a parser gains nothing: the worker can
+write no file, and its memory and time are limited.
 """
 
 from __future__ import annotations
@@ -55,44 +53,46 @@ from rootsd.helper.protocol import (
 _DESCRIPTORS = 256
 
 
-def work(answer: Callable[[bytes], bytes], terms: TaskSpec, orders: socket.socket) -> None:
-    """Wait for the header that comes on `orders`, and answer the question to which it leads.
-    Raises OSError where nobody listens."""
-    _give_up(terms)
+def work(answer: Callable[[bytes], bytes], spec: TaskSpec, orders: socket.socket) -> None:
+    """Wait for a header on `orders`, then answer the question that belongs to it.
+
+    Raises OSError if the caller is gone.
+    """
+    _drop_rights(spec)
     with orders:
-        order = receive_header(orders)
-    if order is None:
-        return  # the helper ended
-    _, seconds, reply = order
-    # Should the helper be gone by then, the kernel ends what goes on.
+        header = receive_header(orders)
+    if header is None:
+        return  # the helper exited
+    _, seconds, reply = header
+    # If the helper dies first, the kernel still ends this process in time.
     signal.alarm(int(seconds) + 2)
     with reply:
         try:
             sent = frame(AnswerStatus.ANSWERED, answer(read_to_end(reply, QUESTION_LIMIT)))
-        except Exception as error:  # noqa: BLE001 - the asker is told, and this process ends
+        except Exception as error:  # noqa: BLE001 - reported to the caller; this process exits
             sent = frame(AnswerStatus.FAILED, type(error).__name__.encode("ascii", "replace"))
         reply.sendall(sent)
-        # The asker need not wait for the end of this process, which takes a millisecond or two.
+        # Spare the caller the millisecond or two that this process takes to exit.
         reply.shutdown(socket.SHUT_WR)
 
 
 def close_all_but(kept: Collection[int]) -> None:
-    """Close every descriptor of this process that is not among `kept`."""
+    """Close every descriptor of this process except `kept`."""
     for name in os.listdir("/dev/fd"):
         if int(name) not in kept:
             try:
                 os.close(int(name))
-            except OSError:  # that of the listing itself
+            except OSError:  # the descriptor of the listing itself
                 continue
 
 
-def _give_up(terms: TaskSpec) -> None:
+def _drop_rights(spec: TaskSpec) -> None:
     _limit(resource.RLIMIT_CORE, 0)
     _limit(resource.RLIMIT_FSIZE, 0)
     _limit(resource.RLIMIT_NOFILE, _DESCRIPTORS)
-    if sys.platform == "linux":  # elsewhere it limits nothing, or counts what is merely reserved
-        _limit(resource.RLIMIT_AS, _address_space() + terms.memory)
-    if terms.reach is WorkerAccess.FILES and landlock_version():
+    if sys.platform == "linux":  # elsewhere it has no effect, or counts reserved memory
+        _limit(resource.RLIMIT_AS, _address_space() + spec.memory)
+    if spec.access is WorkerAccess.FILES and landlock_version():
         rules = Ruleset()
         rules.allow(b"/", READ)
         rules.restrict()
@@ -110,14 +110,15 @@ def _address_space() -> int:
         return int(file.read().split()[0]) * resource.getpagesize()
 
 
-# A worker that waits for a dead disk cannot be killed before the disk answers.
+# More than all `max_workers` together, because a worker that waits for a dead disk cannot be
+# killed until the disk answers.
 _MOST_WORKERS = 32
 _MOST_WAITING = 64
 
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    duty: HelperTask
+    task: HelperTask
     reply: socket.socket
     seconds: float
     due: float
@@ -125,11 +126,13 @@ class _Request:
 
 @dataclass(slots=True)
 class _Worker:
-    """A process that awaits its one request on `orders`, or is at work on it. The descriptor
-    `ended` closes when it ends."""
+    """A process that waits for its one request on `orders`, or handles it.
+
+    The descriptor `ended` reports a hangup when the process exits.
+    """
 
     pid: int
-    duty: HelperTask
+    task: HelperTask
     ended: int
     orders: socket.socket
     due: float = math.inf
@@ -142,49 +145,49 @@ def _load(name: str) -> Callable[[bytes], bytes]:
     return loaded
 
 
-def serve(channel: socket.socket, terms: Mapping[HelperTask, TaskSpec] = TASK_SPECS) -> None:
-    """Answer what comes over `channel` until its other end is closed."""
-    answers = {task: _load(spec.function) for task, spec in terms.items()}
+def serve(channel: socket.socket, specs: Mapping[HelperTask, TaskSpec] = TASK_SPECS) -> None:
+    """Answer the questions on `channel` until its other end is closed."""
+    answers = {task: _load(spec.function) for task, spec in specs.items()}
     gc.freeze()
-    gc.disable()  # a collection would copy the pages that each worker shares
-    _Server(channel, terms, answers).serve()
+    gc.disable()  # a collection would copy the pages that the workers share
+    _Server(channel, specs, answers).serve()
 
 
 class _Server:
     def __init__(
         self,
         channel: socket.socket,
-        terms: Mapping[HelperTask, TaskSpec],
+        specs: Mapping[HelperTask, TaskSpec],
         answers: Mapping[HelperTask, Callable[[bytes], bytes]],
     ) -> None:
         self._channel = channel
-        self._terms = terms
+        self._specs = specs
         self._answers = answers
-        self._waiting: dict[HelperTask, deque[_Request]] = {duty: deque() for duty in terms}
-        self._standing: dict[HelperTask, _Worker] = {}
-        self._workers: dict[int, _Worker] = {}  # at work, by `ended`
+        self._waiting: dict[HelperTask, deque[_Request]] = {task: deque() for task in specs}
+        self._preforked: dict[HelperTask, _Worker] = {}
+        self._workers: dict[int, _Worker] = {}  # busy workers, by `ended`
         self._poll = select.poll()
         self._poll.register(channel, select.POLLIN)
 
     def serve(self) -> None:
         try:
-            self._stand_ready()
-            while self._turn():
+            self._prefork()
+            while self._serve_once():
                 pass
         finally:
-            for worker in (*self._workers.values(), *self._standing.values()):
+            for worker in (*self._workers.values(), *self._preforked.values()):
                 os.kill(worker.pid, signal.SIGKILL)
                 worker.orders.close()
 
-    def _turn(self) -> bool:
+    def _serve_once(self) -> bool:
         for fd, _ in self._poll.poll(self._milliseconds_left()):
             if fd != self._channel.fileno():
-                self._bury(fd)
-            elif not self._take():
+                self._reap(fd)
+            elif not self._receive():
                 return False
-        self._drop_late()
-        for duty in self._waiting:
-            self._start_waiting(duty)
+        self._enforce_deadlines()
+        for task in self._waiting:
+            self._start_waiting(task)
         return True
 
     def _milliseconds_left(self) -> int | None:
@@ -192,8 +195,8 @@ class _Server:
         dues += [queue[0].due for queue in self._waiting.values() if queue]
         return max(0, int((min(dues) - time.monotonic()) * 1000) + 1) if dues else None
 
-    def _take(self) -> bool:
-        """Queue the next request; whether there may be more."""
+    def _receive(self) -> bool:
+        """Queue the next request. Return False at the end of the channel."""
         try:
             received = receive_header(self._channel)
         except (HelperProtocolError, OSError):
@@ -203,83 +206,88 @@ class _Server:
         number, seconds, reply = received
         if number in self._waiting and len(self._waiting[HelperTask(number)]) < _MOST_WAITING:
             request = _Request(HelperTask(number), reply, seconds, time.monotonic() + seconds)
-            self._waiting[request.duty].append(request)
+            self._waiting[request.task].append(request)
         else:
             reply.close()
         return True
 
-    def _start_waiting(self, duty: HelperTask) -> None:
-        queue = self._waiting[duty]
+    def _start_waiting(self, task: HelperTask) -> None:
+        queue = self._waiting[task]
         while queue and len(self._workers) < _MOST_WORKERS:
-            # One that was killed and lives on, held by the kernel, keeps nobody waiting.
-            busy = Counter(w.duty for w in self._workers.values() if not w.killed)
-            if busy[duty] >= self._terms[duty].at_once:
+            # A killed worker that the kernel still holds does not count: it must block no
+            # question.
+            busy = Counter(w.task for w in self._workers.values() if not w.killed)
+            if busy[task] >= self._specs[task].max_workers:
                 return
             self._start(queue.popleft())
 
     def _start(self, request: _Request) -> None:
-        with request.reply:  # the worker has one of its own
-            standing = self._standing.pop(request.duty, None)
-            if standing is not None and self._give(standing, request):
+        with request.reply:  # the worker has its own copy
+            preforked = self._preforked.pop(request.task, None)
+            if preforked is not None and self._assign(preforked, request):
                 return
-            if (fresh := self._make_worker(request.duty)) is not None:
-                self._give(fresh, request)
+            if (fresh := self._make_worker(request.task)) is not None:
+                self._assign(fresh, request)
 
-    def _give(self, worker: _Worker, request: _Request) -> bool:
-        """Put a worker to work; False where it has ended meanwhile."""
+    def _assign(self, worker: _Worker, request: _Request) -> bool:
+        """Hand a request to a worker. Return False if the worker has exited."""
         worker.due = request.due
         self._workers[worker.ended] = worker
-        self._poll.register(worker.ended, 0)  # told of its closing whatever is asked for
+        self._poll.register(worker.ended, 0)  # poll(2) always reports POLLHUP
         with worker.orders:
             try:
                 left = request.due - time.monotonic()
-                send_header(worker.orders, request.duty, left, request.reply)
+                send_header(worker.orders, request.task, left, request.reply)
             except OSError:
                 return False
         return True
 
-    def _stand_ready(self) -> None:
-        """Make the workers that are not to be waited for. Only at the start and after a question:
-        one that ends by itself is no reason for another."""
-        for duty, terms in self._terms.items():
-            if terms.awaited and duty not in self._standing:
-                worker = self._make_worker(duty)
-                if worker is not None:
-                    self._standing[duty] = worker
+    def _prefork(self) -> None:
+        """Fork the workers that have to be ready before their question.
 
-    def _make_worker(self, duty: HelperTask) -> _Worker | None:
+        Called only at the start and after a question. A worker that exits by itself is not
+        replaced at once, or one that always fails would be forked without end.
+        """
+        for task, spec in self._specs.items():
+            if spec.is_preforked and task not in self._preforked:
+                worker = self._make_worker(task)
+                if worker is not None:
+                    self._preforked[task] = worker
+
+    def _make_worker(self, task: HelperTask) -> _Worker | None:
         ended, lifeline = os.pipe()
         ours, theirs = socket.socketpair()
         with theirs:
             pid = _fork()
             if pid == 0:
-                self._be_worker(duty, theirs, lifeline)
+                self._run_worker(task, theirs, lifeline)
         os.close(lifeline)
         if pid is None:
             os.close(ended)
             ours.close()
             return None
-        return _Worker(pid, duty, ended, ours)
+        return _Worker(pid, task, ended, ours)
 
-    def _be_worker(self, duty: HelperTask, orders: socket.socket, lifeline: int) -> None:
+    def _run_worker(self, task: HelperTask, orders: socket.socket, lifeline: int) -> None:
         status = 1
         try:
-            # Of those who wait, too: they are to see when the helper drops them.
+            # This includes the reply sockets of waiting questions. Their callers must see an end
+            # of file as soon as the helper closes its own copy.
             close_all_but({0, 1, 2, lifeline, orders.fileno()})
-            work(self._answers[duty], self._terms[duty], orders)
+            work(self._answers[task], self._specs[task], orders)
             status = 0
         except OSError:
-            status = 2  # the asker has gone
+            status = 2  # the caller is gone
         finally:
             os._exit(status)
 
-    def _bury(self, ended: int) -> None:
+    def _reap(self, ended: int) -> None:
         self._poll.unregister(ended)
         os.close(ended)
         os.waitpid(self._workers.pop(ended).pid, 0)
-        self._stand_ready()
+        self._prefork()
 
-    def _drop_late(self) -> None:
+    def _enforce_deadlines(self) -> None:
         now = time.monotonic()
         for worker in self._workers.values():
             if worker.due <= now and not worker.killed:
@@ -300,39 +308,42 @@ def _fork() -> int | None:
 
 
 REPLACE_SIGNAL = signal.SIGUSR1
-"""Sent by the daemon: the helper answers no more, and has to be replaced."""
+"""The daemon sends this to the supervisor when the helper hangs and has to be replaced."""
 
-# Seconds before another one is started; one that lived for the longest of them begins anew.
+# Delays before the next helper. The count starts again after a helper that ran for the longest
+# one.
 RESTART_DELAYS_S = (0.0, 0.2, 1.0, 5.0, 30.0)
 
 
 def supervise(
     channel: socket.socket,
     helper: Callable[[socket.socket], None] = serve,
-    pauses_s: Sequence[float] = RESTART_DELAYS_S,
+    delays_s: Sequence[float] = RESTART_DELAYS_S,
 ) -> None:
-    """Have `helper` serve the channel, each time in a new process, until its other end is closed.
+    """Run `helper` on the channel, in a new process each time, until the daemon closes its end.
 
-    To be called in a process of its own with one thread. The daemon is told by `Sign`s.
+    Call this in a process of its own that has one thread. It reports each start and each loss to
+    the daemon as a `HelperEvent`.
     """
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, REPLACE_SIGNAL):
-        # Sent to all of the terminal's or the service's processes; the daemon decides.
+        # A terminal or a service manager sends these to all processes. The daemon decides when to
+        # stop.
         signal.signal(number, signal.SIG_IGN)
     lost = 0
-    while not _is_over(channel, pauses_s[min(lost, len(pauses_s)) - 1] if lost else 0.0):
+    while not _daemon_is_gone(channel, delays_s[min(lost, len(delays_s)) - 1] if lost else 0.0):
         begin = time.monotonic()
         pid = os.fork()
         if not pid:
-            _be(helper, channel)
-        _say(channel, HelperEvent.STARTED)
-        if _ended_in_order(pid):
+            _run_helper(helper, channel)
+        _send_event(channel, HelperEvent.STARTED)
+        if _wait_for_helper(pid):
             return
-        _say(channel, HelperEvent.LOST)
-        lost = 1 if time.monotonic() - begin >= pauses_s[-1] else lost + 1
+        _send_event(channel, HelperEvent.LOST)
+        lost = 1 if time.monotonic() - begin >= delays_s[-1] else lost + 1
 
 
-def _ended_in_order(pid: int) -> bool:
-    """Wait for the helper's end, or bring it about where the daemon says so."""
+def _wait_for_helper(pid: int) -> bool:
+    """Wait until the helper exits; kill it on REPLACE_SIGNAL. Return whether it ended normally."""
 
     def kill(*_: object) -> None:
         with suppress(ProcessLookupError):
@@ -345,40 +356,41 @@ def _ended_in_order(pid: int) -> bool:
 
 
 def become_supervisor(channel: socket.socket) -> NoReturn:
-    """Turn this process, fresh from fork(2), into the keeper; it never returns."""
+    """Run the supervisor in this newly forked process. Never returns."""
     status = 1
     try:
-        nowhere = os.open(os.devnull, os.O_RDWR)
-        os.dup2(nowhere, 0)
-        os.dup2(nowhere, 1)
-        # The rest is the daemon's: locks it will let go of, a pipe that says it is ready.
+        null = os.open(os.devnull, os.O_RDWR)
+        os.dup2(null, 0)
+        os.dup2(null, 1)
+        # The other descriptors belong to the daemon: locks that it will release, and the pipe on
+        # which it reports that it is ready.
         close_all_but({0, 1, 2, channel.fileno()})
         supervise(channel)
         status = 0
-    except BaseException:  # noqa: BLE001 - nothing of the daemon's may run in this process
+    except BaseException:  # noqa: BLE001 - the daemon's code must not run on here
         sys.excepthook(*sys.exc_info())
     finally:
         os._exit(status)
 
 
-def _be(helper: Callable[[socket.socket], None], channel: socket.socket) -> NoReturn:
+def _run_helper(helper: Callable[[socket.socket], None], channel: socket.socket) -> NoReturn:
     status = 1
     try:
         helper(channel)
         status = 0
-    except BaseException:  # noqa: BLE001 - nothing of the keeper's may run in this process
+    except BaseException:  # noqa: BLE001 - the supervisor's code must not run on here
         sys.excepthook(*sys.exc_info())
     finally:
         os._exit(status)
 
 
-def _is_over(channel: socket.socket, pause_s: float) -> bool:
-    """Whether the daemon has gone; waits that long to see it."""
+def _daemon_is_gone(channel: socket.socket, delay_s: float) -> bool:
+    """Wait up to `delay_s` seconds, and return whether the daemon is gone."""
     poll = select.poll()
     poll.register(channel, select.POLLRDHUP if sys.platform == "linux" else 0)
-    return bool(poll.poll(int(pause_s * 1000)))
+    return bool(poll.poll(int(delay_s * 1000)))
 
 
-def _say(channel: socket.socket, sign: HelperEvent) -> None:
-    with suppress(OSError):  # nobody listens any more, or nobody has for a long time
-        channel.send(sign, socket.MSG_DONTWAIT)
+def _send_event(channel: socket.socket, event: HelperEvent) -> None:
+    with suppress(OSError):  # the daemon is gone, or has not read for a long time
+        channel.send(event, socket.MSG_DONTWAIT)
