@@ -41,7 +41,7 @@ class FakeDisk:
         path = self.links.get(path, path)
         return None if b"gone" in path else path
 
-    def mark_of(self, path: bytes) -> tuple[bytes, int] | None:
+    def fingerprint(self, path: bytes) -> tuple[bytes, int] | None:
         return None if b"gone" in path or path in self.links else (path, self.replaced[path])
 
 
@@ -55,25 +55,25 @@ class Desk:
         use: ClientRootsPolicy = ClientRootsPolicy.AUTO,
         access: AccessPolicy = AccessPolicy.WRITABLE,
         here: bytes | None = None,
-        habit: ServerProfile = ServerProfile.UNKNOWN,
+        profile: ServerProfile = ServerProfile.UNKNOWN,
         disk: FakeDisk | None = None,
-        nowhere: bytes | None = NOWHERE,
+        empty_folder: bytes | None = NOWHERE,
     ) -> None:
         self.now = 100.0
         self.out = Outbox()
-        self.barrier = ReadinessGate(habit)
+        self.gate = ReadinessGate(profile)
         self.approved = approved
         self.is_daemon_there = True
-        self.is_at_work = False
+        self.is_busy = False
         self.disk = disk or FakeDisk()
         command = ServerCommand(words, (), NOWHERE.decode())
-        supply = RootsProvider(RootsFilter(use, access, here), self.out, self.disk, nowhere)
+        provider = RootsProvider(RootsFilter(use, access, here), self.out, self.disk, empty_folder)
         self.session = RunSession(
-            supply, RestartPolicy(command), self.barrier, self.out, StateSigner(b"a test")
+            provider, RestartPolicy(command), self.gate, self.out, StateSigner(b"a test")
         )
-        self.session.told(RootsUpdate(approved, 0), self.now)
+        self.session.roots_updated(RootsUpdate(approved, 0), self.now)
         self.launch: LaunchSpec = self.session.start()
-        self.session.started(self.now, lambda: self.is_at_work)
+        self.session.started(self.now, lambda: self.is_busy)
 
     def client(self, *lines: bytes) -> None:
         """The client says these lines."""
@@ -90,12 +90,12 @@ class Desk:
     def approve(self, *approved: RootFolder) -> None:
         """The daemon tells that these are the roots now."""
         self.approved = approved
-        self.session.told(RootsUpdate(approved, 0), self.now)
+        self.session.roots_updated(RootsUpdate(approved, 0), self.now)
         self._ask_daemon()
 
     def announce(self) -> None:
         """The daemon tells that the roots are others, and not yet which."""
-        self.session.doubt()
+        self.session.roots_outdated()
 
     def wait(self, seconds: float) -> None:
         """So much time passes, and what is due in it is done."""
@@ -110,10 +110,10 @@ class Desk:
 
     def another(self) -> LaunchSpec:
         """End the server and start the one that the session wants."""
-        assert self.out.wants_another, "it wants no other server"
-        self.out.wants_another = False
+        assert self.out.restart_requested, "it wants no other server"
+        self.out.restart_requested = False
         self.launch = self.session.start()
-        self.session.started(self.now, lambda: self.is_at_work)
+        self.session.started(self.now, lambda: self.is_busy)
         return self.launch
 
     def raw_to_client(self) -> bytes:
@@ -160,9 +160,9 @@ class Desk:
         return paths(answer["result"])
 
     def _ask_daemon(self) -> None:
-        while self.out.questions and self.is_daemon_there:
-            self.out.questions -= 1
-            self.session.told(RootsUpdate(self.approved, 1), self.now)
+        while self.out.roots_queries and self.is_daemon_there:
+            self.out.roots_queries -= 1
+            self.session.roots_updated(RootsUpdate(self.approved, 1), self.now)
 
 
 def messages(data: bytes) -> list[Message]:

@@ -20,7 +20,7 @@ def command(*server: str, flags: tuple[str, ...] = ()) -> list[str]:
     return [sys.executable, "-m", "rootsd", "run", *flags, "--", *server]
 
 
-# A relay whose patience with servers that do not end is short.
+# A relay answered_by patience with servers that do not end is short.
 _HASTY = (
     "from rootsd.proxy.run import loop, main; import sys; "
     "loop._GONE_S = 0.05; loop._IDLE_S = 0.1; "

@@ -77,7 +77,7 @@ def test_what_a_daemon_tells_is_told(told: list[RootsUpdate]) -> None:
         assert names(turn_until(link, 2, told)) == [["api"], []]
         link.ask()
         turn_until(link, 3, told)
-        assert [each.wishes for each in told] == [0, 0, 1]
+        assert [each.requests for each in told] == [0, 0, 1]
         link.close()
 
 
@@ -99,7 +99,7 @@ def test_a_daemon_that_is_lost_is_followed_by_the_next_and_no_wish_is_forgotten(
         turn_until(link, 1, told)
         link.ask()
         assert names(turn_until(link, 2, told)) == [["api"], []]
-        assert told[1].wishes == 1
+        assert told[1].requests == 1
         link.close()
 
 
@@ -118,7 +118,7 @@ def test_news_are_doubted_before_they_are_known(told: list[RootsUpdate]) -> None
     with daemons(tells):
         link = DaemonLink(Hello(), told.append, lambda: doubts.append(len(told)))
         turn_until(link, 3, told)
-    assert [each.holds for each in told] == [True, False, True]
+    assert [each.is_current for each in told] == [True, False, True]
     turn_until(link, 4, told)  # the daemon is gone, and nobody knows what holds
     assert set(doubts) == {1, 3}
     assert told[-1] == RootsUpdate((), 0)
@@ -140,7 +140,7 @@ def test_daemons_that_end_at_once_one_after_another_are_not_waited_for_for_ever(
         turn_until(link, 1, told)
         monkeypatch.setattr(links, "GRACE_S", 0.2)
         assert names(turn_until(link, 2, told)) == [["api"], []]
-        while link._absence._losses < 6:
+        while link._reconnect._losses < 6:
             turn(link)
         link.close()
 
@@ -158,7 +158,7 @@ def test_where_none_comes_back_nothing_is_approved_any_more(
         monkeypatch.setattr(reconnect, "GRACE_S", 0.2)
     assert names(turn_until(link, 2, told)) == [["api"], []]
     link.ask()
-    assert [each.wishes for each in told] == [0, 0, 1]
+    assert [each.requests for each in told] == [0, 0, 1]
     deadline, said = time.monotonic() + HANG_GUARD_S, ""
     # Why there is none may be known only after the wait for it is over.
     while "rootsd up" not in said:
@@ -190,7 +190,7 @@ def test_a_daemon_that_hangs_is_as_good_as_none_until_it_answers(
         assert link._connection
         link._connection.sendall(notice("go on"))
         turn_until(link, 6, told)
-        assert (names(told)[5], told[5].wishes) == (["api"], 0)
+        assert (names(told)[5], told[5].requests) == (["api"], 0)
         assert link.deadline == math.inf
         link.close()
 

@@ -192,7 +192,7 @@ class Trial:
     """One relay between such a server and such a client; `leaks` is what the server learnt."""
 
     def __init__(self, era: str) -> None:
-        self.desk = Desk(API, habit=ServerProfile.SILENT)
+        self.desk = Desk(API, profile=ServerProfile.SILENT)
         if era == "handshake":
             self.desk.shake_hands({"sampling": {}})
         self.desk.list_roots() if era == "handshake" else None
@@ -211,10 +211,10 @@ class Trial:
         at = chance.randrange(len(line) + 1)
         for part in (line[:at], line[at:] + b"\n"):
             self.down.take(part)
-            self.down.hand_down()
+            self.down.flush()
         for _ in range(3):  # what it answers may lead to more
             self.desk.client()
-            self.down.hand_down()
+            self.down.flush()
             heard, self.heard = bytes(self.heard), bytearray()
             for answer in self.client.read(heard):
                 self.desk.client(answer)

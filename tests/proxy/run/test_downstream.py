@@ -13,7 +13,7 @@ LONG = b"x" * 200_000
 
 
 class Way:
-    """A downstream whose client takes so many bytes at a time."""
+    """A downstream answered_by client takes so many bytes at a time."""
 
     def __init__(self) -> None:
         self.desk = Desk(API)
@@ -34,8 +34,8 @@ class Way:
         """The server says these parts; all that the client has heard since the last time."""
         for part in parts:
             self.down.take(part)
-            self.down.hand_down()
-        self.down.hand_down()
+            self.down.flush()
+        self.down.flush()
         heard = bytes(self.heard)
         self.heard.clear()
         return heard
@@ -58,19 +58,19 @@ def test_a_long_answer_goes_on_before_its_end_is_there(way: Way, head: bytes, ta
     way.desk.client(call(7))
     begun = way.server(head + LONG)
     assert begun == head + LONG
-    assert way.down.streams
+    assert way.down.is_mid_line
     assert way.server(LONG) == LONG
-    assert way.desk.session.owed
+    assert way.desk.session.pending_responses
     after = notice("notifications/x")
     assert way.server(tail + b"\n" + after) == tail + b"\n" + after
-    assert not way.down.streams
-    assert not way.desk.session.owed
+    assert not way.down.is_mid_line
+    assert not way.desk.session.pending_responses
 
 
 def test_what_the_relay_says_meanwhile_waits_for_the_end_of_the_line(way: Way) -> None:
     way.desk.client(call(7))
     way.server(b'{"jsonrpc":"2.0","id":7,"result":"' + LONG)
-    way.desk.session.refuse_line()
+    way.desk.session.refuse_oversized_line()
     assert way.server(LONG) == LONG
     end, _, said = way.server(b'"}\n').partition(b"\n")
     assert end == b'"}'
@@ -114,17 +114,17 @@ def test_a_line_that_is_cut_ends_and_the_client_gets_its_error(way: Way) -> None
     way.desk.client(call(7))
     begun = b'{"jsonrpc":"2.0","id":7,"result":"' + LONG
     way.server(begun)
-    way.down.cut()
-    way.desk.session.ended(RootsdError("the server has ended"))
+    way.down.server_gone()
+    way.desk.session.fail_all(RootsdError("the server has ended"))
     end, _, error = way.server().partition(b"\n")
     assert end == b""
     assert b'"id":7,"error"' in error
-    assert not way.down.streams
+    assert not way.down.is_mid_line
 
 
 def test_what_lacks_its_newline_is_dropped_at_an_exchange(way: Way) -> None:
     assert way.server(notice("notifications/x").strip()) == b""
-    way.down.cut()
+    way.down.server_gone()
     line = notice("notifications/y")
     assert way.server(line) == line
 
@@ -143,5 +143,5 @@ def test_what_the_client_does_not_take_stays_and_a_client_that_is_gone_takes_not
     assert way.down.unsent == len(line) - 20
     way.room = -1
     assert way.server(line) == b""
-    assert not way.down.is_heard
+    assert not way.down.is_open
     assert way.down.unsent == 0

@@ -7,8 +7,12 @@ from rootsd.proxy.run.outbox import DroppedLineReports
 
 def test_the_first_few_are_passed_on_and_the_rest_is_counted() -> None:
     complaints = DroppedLineReports()
-    said = [line for now in range(50) for line in complaints.pass_on(["bad"], float(now))]
+    said = [line for now in range(50) for line in complaints.lines_to_print(["bad"], float(now))]
     assert said == ["rootsd run: bad\n"] * 3
-    assert list(complaints.pass_on(["bad", "worse"], 70.0)) == ["rootsd run: bad (and 47 more)\n"]
-    assert list(complaints.pass_on([], 200.0)) == []
-    assert list(complaints.pass_on(["again"], 200.0)) == ["rootsd run: again (and 1 more)\n"]
+    assert list(complaints.lines_to_print(["bad", "worse"], 70.0)) == [
+        "rootsd run: bad (and 47 more)\n"
+    ]
+    assert list(complaints.lines_to_print([], 200.0)) == []
+    assert list(complaints.lines_to_print(["again"], 200.0)) == [
+        "rootsd run: again (and 1 more)\n"
+    ]

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rootsd.proxy.run.folder_check import canonical, mark_of
+from rootsd.proxy.run.folder_check import canonical, fingerprint
 from support.repos import raw
 
 
 def test_a_folder_is_the_same_until_another_one_takes_its_place(tmp_path: Path) -> None:
     sub = tmp_path / "sub"
     sub.mkdir()
-    first = mark_of(raw(sub))
+    first = fingerprint(raw(sub))
     assert first is not None
     (sub / "file").touch()
-    assert mark_of(raw(sub)) == first
+    assert fingerprint(raw(sub)) == first
     sub.rename(tmp_path / "sub2")
-    assert mark_of(raw(sub)) is None
+    assert fingerprint(raw(sub)) is None
     sub.mkdir()
-    assert mark_of(raw(sub)) not in (None, first)
+    assert fingerprint(raw(sub)) not in (None, first)
 
 
 def test_no_link_is_followed_wherever_it_lies(tmp_path: Path) -> None:
@@ -26,15 +26,15 @@ def test_no_link_is_followed_wherever_it_lies(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("real")
     (tmp_path / "real" / "out").symlink_to("/etc")
     for path in ("link", "link/deep", "real/out"):
-        assert mark_of(raw(tmp_path / path)) is None
-    assert mark_of(raw(tmp_path / "real" / "deep")) is not None
+        assert fingerprint(raw(tmp_path / path)) is None
+    assert fingerprint(raw(tmp_path / "real" / "deep")) is not None
 
 
 def test_what_is_no_folder_has_no_mark_and_no_real_path(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     (tmp_path / "broken").symlink_to("gone")
     for name in ("file", "broken", "gone"):
-        assert mark_of(raw(tmp_path / name)) is None
+        assert fingerprint(raw(tmp_path / name)) is None
         assert canonical(raw(tmp_path / name)) is None
     assert canonical(b"/with\0nul") is None
     assert canonical(raw(tmp_path)) == raw(tmp_path.resolve())

@@ -32,18 +32,18 @@ def ask_in_call(desk: Desk, id_: int) -> list[str]:
 
 
 def test_a_server_that_is_known_to_ask_in_calls_is_neither_held_nor_restarted() -> None:
-    desk = Desk(API, WEB, habit=ServerProfile.IN_CALLS)
+    desk = Desk(API, WEB, profile=ServerProfile.IN_CALLS)
     desk.shake_hands()
     for id_, approved in enumerate(islice(cycle([(API,), (API, WEB), (), (WEB,)]), 100)):
         desk.announce()
         desk.approve(*approved)
         expected = [folder.text for folder in approved] or ["/run/nowhere"]
         assert ask_in_call(desk, id_) == expected
-        assert not desk.out.wants_another
+        assert not desk.out.restart_requested
 
 
 def test_it_is_told_what_holds_even_where_that_is_in_doubt_when_it_is_called() -> None:
-    desk = Desk(API, WEB, habit=ServerProfile.IN_CALLS)
+    desk = Desk(API, WEB, profile=ServerProfile.IN_CALLS)
     desk.shake_hands()
     desk.announce()
     desk.is_daemon_there = False
@@ -64,7 +64,7 @@ def test_one_that_asks_by_its_answers_is_known_as_well() -> None:
             1, {"resultType": "input_required", "inputRequests": {"r": {"method": "roots/list"}}}
         )
     )
-    assert desk.barrier.habit is ServerProfile.IN_CALLS
+    assert desk.gate.profile is ServerProfile.IN_CALLS
 
 
 def test_one_that_asked_at_first_alone_is_started_again_for_a_folder_that_it_has() -> None:
@@ -76,12 +76,12 @@ def test_one_that_asked_at_first_alone_is_started_again_for_a_folder_that_it_has
     desk.approve(API, WEB)  # it was never told of the new one
     desk.client(call(1))
     desk.raw_to_server()
-    assert not desk.out.wants_another
+    assert not desk.out.restart_requested
     desk.server(reply(1, {}))
     desk.approve(API)
-    assert not desk.out.wants_another, "before a call there is no need"
+    assert not desk.out.restart_requested, "before a call there is no need"
     desk.client(call(2))
-    assert desk.out.wants_another
+    assert desk.out.restart_requested
 
 
 def test_a_server_that_keeps_a_folder_that_is_gone_is_not_started_again() -> None:
@@ -99,7 +99,7 @@ def test_a_server_that_keeps_a_folder_that_is_gone_is_not_started_again() -> Non
     desk.client(call(2))
     assert desk.raw_to_server() == b""
     desk.server(reply(1, {}))
-    assert desk.out.wants_another, "something else is there now"
+    assert desk.out.restart_requested, "something else is there now"
 
 
 def test_a_real_server_keeps_its_process_and_state_and_answers_at_once(
@@ -140,7 +140,7 @@ def test_what_was_learnt_of_a_server_holds_for_its_next_session() -> None:
 
 
 def test_the_habit_is_kept_by_its_name(tmp_path: Path) -> None:
-    habits = ServerProfileFile(bytes(tmp_path), SCRIPTED)
-    for habit in ServerProfile:
-        habits.note(habit)
-        assert habits.recall() is habit
+    profiles = ServerProfileFile(bytes(tmp_path), SCRIPTED)
+    for profile in ServerProfile:
+        profiles.save(profile)
+        assert profiles.load() is profile

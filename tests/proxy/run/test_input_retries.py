@@ -7,22 +7,22 @@ from rootsd.wire.jsonrpc import Request
 
 
 def a_round(id_: int) -> InputRetry:
-    return InputRetry(Request(id_, "tools/call"), "{}", RootsAnswerer.OURS)
+    return InputRetry(Request(id_, "tools/call"), "{}", RootsAnswerer.PROXY)
 
 
 def test_a_request_keeps_its_id_until_it_goes_again() -> None:
     rounds = InputRetries()
     first = a_round(7)
-    rounds.begin(first, 7)
+    rounds.sent(first, 7)
     assert not rounds.has_alias(7)
     assert rounds.cancel(7) == 7
-    assert rounds.end(7) is first
-    assert rounds.end(7) is None
+    assert rounds.take(7) is first
+    assert rounds.take(7) is None
 
 
 def test_a_request_that_went_again_is_cancelled_under_the_id_that_the_server_knows() -> None:
     rounds = InputRetries()
-    rounds.begin(a_round(7), "again")
+    rounds.sent(a_round(7), "again")
     assert rounds.has_alias("again")
     assert rounds.cancel(7) == "again"
     assert rounds.cancel("7") == "7", "another id, and not ours"
@@ -30,17 +30,17 @@ def test_a_request_that_went_again_is_cancelled_under_the_id_that_the_server_kno
 
 def test_a_request_that_rests_is_cancelled_without_the_server() -> None:
     rounds = InputRetries()
-    round_ = a_round(7)
-    rounds.rest(round_)
-    assert rounds.is_resting(round_)
+    retry = a_round(7)
+    rounds.defer(retry)
+    assert rounds.is_deferred(retry)
     assert rounds.cancel(7) is None
-    assert not rounds.is_resting(round_)
+    assert not rounds.is_deferred(retry)
 
 
 def test_a_server_that_is_gone_has_nothing() -> None:
     rounds = InputRetries()
-    rounds.begin(a_round(7), "again")
-    rounds.rest(a_round(8))
+    rounds.sent(a_round(7), "again")
+    rounds.defer(a_round(8))
     rounds.clear()
-    assert rounds.end("again") is None
+    assert rounds.take("again") is None
     assert rounds.cancel(8) == 8

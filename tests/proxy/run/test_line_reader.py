@@ -16,19 +16,19 @@ def test_lines_come_whole_however_they_are_cut() -> None:
     got: list[bytes | OversizedLine] = []
     while data:
         cut = chance.randrange(1, 200)
-        got += intake.take(data[:cut])
+        got += intake.feed(data[:cut])
         data = data[cut:]
     assert got == lines
-    assert list(intake.rest()) == []
+    assert list(intake.finish()) == []
 
 
 def test_what_lacks_its_newline_comes_at_the_end() -> None:
     intake = BoundedLineReader()
-    assert list(intake.take(b"a\nb")) == [b"a"]
-    assert list(intake.rest()) == [b"b"]
-    assert list(intake.take(b"x")) == []
-    assert intake.raw_rest() == b"x"
-    assert list(intake.rest()) == []
+    assert list(intake.feed(b"a\nb")) == [b"a"]
+    assert list(intake.finish()) == [b"b"]
+    assert list(intake.feed(b"x")) == []
+    assert intake.take_partial() == b"x"
+    assert list(intake.finish()) == []
 
 
 def test_a_line_that_is_too_long_leaves_its_ends_and_no_other_line_is_lost() -> None:
@@ -36,14 +36,14 @@ def test_a_line_that_is_too_long_leaves_its_ends_and_no_other_line_is_lost() -> 
     begin, end = b"b" * SCAN_BYTES, b"e" * SCAN_BYTES
     got = []
     for part in (b"one\n", begin, b"-" * 20_000, b"-" * 5_000, end, b"\ntwo\n", b"-" * 9_000):
-        got += list(intake.take(part))
+        got += list(intake.feed(part))
     assert got == [b"one", OversizedLine(begin + end), b"two"]
-    assert list(intake.rest()) == [b"-" * 9_000]
+    assert list(intake.finish()) == [b"-" * 9_000]
 
 
 def test_a_line_that_is_too_long_at_once_is_found_as_well() -> None:
     intake = BoundedLineReader(limit=1_000)
-    assert list(intake.take(b"x" * 2_000 + b"\ny\n")) == [
+    assert list(intake.feed(b"x" * 2_000 + b"\ny\n")) == [
         OversizedLine(b"x" * 2 * SCAN_BYTES),
         b"y",
     ]

@@ -11,4 +11,4 @@ def test_two_outboxes_share_nothing() -> None:
     full.to_server += b"x"
     full.proposals.append(b"/x")
     assert [len(each) for each in (empty.to_client, empty.to_server, empty.proposals)] == [0] * 3
-    assert (empty.questions, empty.wants_another) == (0, False)
+    assert (empty.roots_queries, empty.restart_requested) == (0, False)

@@ -63,9 +63,9 @@ def test_it_rests_while_it_waits_for_us_and_is_at_work_afterwards(
     servers: list[ServerProcess],
 ) -> None:
     server = start(servers, "input()\nwhile True: pass")
-    until(lambda: not server.is_at_work())
+    until(lambda: not server.is_busy())
     server.write(bytearray(b"go on\n"))
-    assert until(server.is_at_work)
+    assert until(server.is_busy)
 
 
 def test_what_it_does_not_take_stays_and_nothing_blocks(servers: list[ServerProcess]) -> None:

@@ -19,44 +19,48 @@ def test_nothing_was_said_and_nothing_is_repeated() -> None:
     replay = Replay()
     assert replay.handshake is None
     assert list(replay.after_handshake(map(str, ids()))) == []
-    assert list(replay.questions()) == list(replay.news()) == []
+    assert list(replay.open_requests()) == list(replay.change_notifications()) == []
 
 
 def test_the_handshake_is_repeated_as_the_server_got_it_once_it_was_agreed_on() -> None:
     replay = Replay()
     asked = Request(0, "initialize", {"capabilities": {}})
-    replay.asked(asked, b"as it was sent")
+    replay.request_sent(asked, b"as it was sent")
     assert replay.handshake is None
-    assert list(replay.questions()) == [b"as it was sent\n"]
-    replay.answered(asked, {"capabilities": {"prompts": {"listChanged": True}, "tools": {}}})
-    replay.closed(0)
+    assert list(replay.open_requests()) == [b"as it was sent\n"]
+    replay.response_received(
+        asked, {"capabilities": {"prompts": {"listChanged": True}, "tools": {}}}
+    )
+    replay.request_closed(0)
     assert replay.handshake == b"as it was sent"
-    assert list(replay.questions()) == []
+    assert list(replay.open_requests()) == []
     replay.initialized = True
     assert list(replay.after_handshake(map(str, ids()))) == [
         Notification("notifications/initialized")
     ]
-    assert list(replay.news()) == [encode(Notification("notifications/prompts/list_changed"))]
+    assert list(replay.change_notifications()) == [
+        encode(Notification("notifications/prompts/list_changed"))
+    ]
 
 
 def test_what_may_be_asked_twice_is_and_what_may_have_done_something_is_not() -> None:
     replay = Replay()
     for id_, method in enumerate(("tools/list", "tools/call", "ping", "x/y")):
-        replay.asked(Request(id_, method), request(id_, method).strip())
-    assert [replay.asks_again(id_) for id_ in range(4)] == [True, False, True, False]
-    replay.closed(2)
-    assert list(replay.questions()) == [request(0, "tools/list")]
+        replay.request_sent(Request(id_, method), request(id_, method).strip())
+    assert [replay.will_replay(id_) for id_ in range(4)] == [True, False, True, False]
+    replay.request_closed(2)
+    assert list(replay.open_requests()) == [request(0, "tools/list")]
 
 
 def test_a_stream_is_opened_once_in_the_eyes_of_the_client() -> None:
     replay = Replay()
     opened = Notification(ACKNOWLEDGED, {"_meta": {"io.modelcontextprotocol/subscriptionId": 1}})
-    assert not replay.opens_again(opened), "nobody's"
-    replay.asked(Request(1, "subscriptions/listen"), b"listen")
-    assert not replay.opens_again(opened)
+    assert not replay.is_repeated_acknowledgment(opened), "nobody's"
+    replay.request_sent(Request(1, "subscriptions/listen"), b"listen")
+    assert not replay.is_repeated_acknowledgment(opened)
     assert replay.is_stream(1)
-    assert replay.opens_again(opened)
-    replay.closed(1)
+    assert replay.is_repeated_acknowledgment(opened)
+    replay.request_closed(1)
     assert not replay.is_stream(1)
-    assert not replay.opens_again(opened)
-    assert not replay.opens_again(Notification("notifications/x", opened.params))
+    assert not replay.is_repeated_acknowledgment(opened)
+    assert not replay.is_repeated_acknowledgment(Notification("notifications/x", opened.params))

@@ -18,15 +18,15 @@ def anywhere(_: bytes) -> bool:
     return True
 
 
-def nowhere(_: bytes) -> bool:
+def empty_folder(_: bytes) -> bool:
     """No folder is."""
     return False
 
 
 def running(typed: str, *folders: RootFolder) -> RestartPolicy:
-    renewal = RestartPolicy(ServerCommand(typed.split(), (), "/none"))
-    renewal.start(folders)
-    return renewal
+    restart_policy = RestartPolicy(ServerCommand(typed.split(), (), "/none"))
+    restart_policy.start(folders)
+    return restart_policy
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def running(typed: str, *folders: RootFolder) -> RestartPolicy:
 def test_a_command_that_would_be_another_is_due(
     typed: str, given: list[RootFolder], now: list[RootFolder], due: RestartDecision
 ) -> None:
-    assert running(typed, *given).by_command(now, anywhere) == due
+    assert running(typed, *given).for_command(now, anywhere) == due
 
 
 @pytest.mark.parametrize(
@@ -62,41 +62,41 @@ def test_a_command_that_would_be_another_is_due(
 def test_a_folder_that_is_gone_is_no_reason(
     given: list[RootFolder], now: list[RootFolder], due: RestartDecision
 ) -> None:
-    assert running("s {roots}", *given).by_command(now, nowhere) == due
+    assert running("s {roots}", *given).for_command(now, empty_folder) == due
 
 
 def test_a_server_that_was_given_folders_may_have_to_lose_some() -> None:
     inner = RootFolder(b"/a/inner", "a/inner")
-    assert RestartPolicy.by_answer([A, B], [A], anywhere) == RestartDecision(
+    assert RestartPolicy.for_sent_roots([A, B], [A], anywhere) == RestartDecision(
         RestartNeed.NARROWER, (B,)
     )
-    assert RestartPolicy.by_answer([A, B], [A], nowhere) == NO_RESTART
-    assert RestartPolicy.by_answer([], [A], anywhere) == NO_RESTART
-    assert RestartPolicy.by_answer([inner], [A], anywhere) == NO_RESTART, (
+    assert RestartPolicy.for_sent_roots([A, B], [A], empty_folder) == NO_RESTART
+    assert RestartPolicy.for_sent_roots([], [A], anywhere) == NO_RESTART
+    assert RestartPolicy.for_sent_roots([inner], [A], anywhere) == NO_RESTART, (
         "it lies in one that it may have"
     )
-    assert RestartPolicy.by_answer([A], [inner], anywhere) == RestartDecision(
+    assert RestartPolicy.for_sent_roots([A], [inner], anywhere) == RestartDecision(
         RestartNeed.NARROWER, (A,)
     )
 
 
 def test_where_no_server_runs_one_is_started_once_no_more_roots_come() -> None:
-    renewal = running("s {roots}")
-    assert renewal.deadline == math.inf
-    renewal.appear(10.0)
-    assert renewal.deadline == 10.3
+    restart_policy = running("s {roots}")
+    assert restart_policy.deadline == math.inf
+    restart_policy.roots_appeared(10.0)
+    assert restart_policy.deadline == 10.3
     now = 10.0
     while now < 11.9:
         now += 0.2
-        renewal.appear(now)
-        assert now < renewal.deadline <= 12.0 + 1e-9
-    assert renewal.deadline == 12.0
-    renewal.start([A])
-    assert renewal.deadline == math.inf
+        restart_policy.roots_appeared(now)
+        assert now < restart_policy.deadline <= 12.0 + 1e-9
+    assert restart_policy.deadline == 12.0
+    restart_policy.start([A])
+    assert restart_policy.deadline == math.inf
 
 
 def test_nothing_is_due_before_the_first_start() -> None:
     assert (
-        RestartPolicy(ServerCommand(["s", "{roots}"], (), "/none")).by_command([A], anywhere)
+        RestartPolicy(ServerCommand(["s", "{roots}"], (), "/none")).for_command([A], anywhere)
         == NO_RESTART
     )

@@ -26,9 +26,9 @@ def told(
     here: bytes | None = None,
     theirs: tuple[bytes, ...] | None = None,
 ) -> list[str]:
-    narrowing = RootsFilter(use, access, here)
-    narrowing.theirs = theirs
-    return [folder.text for folder in narrowing.apply(approved)]
+    roots_filter = RootsFilter(use, access, here)
+    roots_filter.client_folders = theirs
+    return [folder.text for folder in roots_filter.apply(approved)]
 
 
 @pytest.mark.parametrize(
@@ -52,9 +52,9 @@ def test_the_clients_folders_narrow(
 
 
 def test_a_folder_within_a_root_is_called_by_its_way_from_there() -> None:
-    narrowing = RootsFilter(AUTO, AccessPolicy.WRITABLE, None)
-    narrowing.theirs = (b"/src/api/inner/x", b"/src/api/y")
-    assert [each.name for each in narrowing.apply([API, INNER])] == ["inner/x", "api/y"]
+    roots_filter = RootsFilter(AUTO, AccessPolicy.WRITABLE, None)
+    roots_filter.client_folders = (b"/src/api/inner/x", b"/src/api/y")
+    assert [each.name for each in roots_filter.apply([API, INNER])] == ["inner/x", "api/y"]
 
 
 @pytest.mark.parametrize(
@@ -91,9 +91,9 @@ def test_roots_for_reading_are_withheld_unless_advice_is_enough(
 
 
 def test_a_folder_that_has_nothing_in_common_with_a_root_is_outside() -> None:
-    narrowing = RootsFilter(AUTO, AccessPolicy.WRITABLE, None)
-    narrowing.theirs = (b"/src", b"/src/api/x", b"/src/api-old", b"/else")
-    assert narrowing.outside([API]) == (b"/src/api-old", b"/else")
+    roots_filter = RootsFilter(AUTO, AccessPolicy.WRITABLE, None)
+    roots_filter.client_folders = (b"/src", b"/src/api/x", b"/src/api-old", b"/else")
+    assert roots_filter.outside([API]) == (b"/src/api-old", b"/else")
 
 
 PATHS = st.lists(st.sampled_from([b"a", b"b", b"ab"]), min_size=1, max_size=4).map(
@@ -115,9 +115,9 @@ def test_nothing_is_ever_added_to_what_is_approved(
     use: ClientRootsPolicy,
     access: AccessPolicy,
 ) -> None:
-    narrowing = RootsFilter(use, access, here)
-    narrowing.theirs = theirs
-    for folder in narrowing.apply(approved):
+    roots_filter = RootsFilter(use, access, here)
+    roots_filter.client_folders = theirs
+    for folder in roots_filter.apply(approved):
         assert any(
             contains(root.path, folder.path) and (root.writable or access is AccessPolicy.ADVISORY)
             for root in approved

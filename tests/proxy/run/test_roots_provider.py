@@ -37,7 +37,7 @@ def test_a_servers_question_waits_until_the_client_has_said_where_it_works() -> 
 
 
 def test_a_call_waits_for_that_too_as_it_may_mean_another_server() -> None:
-    desk = Desk(API, WEB, words=("server", "{roots}"), habit=ServerProfile.SILENT)
+    desk = Desk(API, WEB, words=("server", "{roots}"), profile=ServerProfile.SILENT)
     desk.shake_hands(HAS_ROOTS)
     question = asked(desk)
     desk.client(call(1))
@@ -73,7 +73,7 @@ def test_a_client_that_closes_its_last_folder_opens_no_other(result: object) -> 
 
 
 def test_by_default_the_clients_folders_narrow_nothing_and_those_not_approved_are_noted() -> None:
-    desk = Desk(API, WEB, use=ClientRootsPolicy.NOTE)
+    desk = Desk(API, WEB, use=ClientRootsPolicy.REPORT)
     desk.shake_hands(HAS_ROOTS)
     assert desk.list_roots() == ["/src/api", "/src/web"], "nothing waits for the client"
     desk.client(reply(asked(desk), theirs("/src/api", "/src/new")))
@@ -88,7 +88,7 @@ def test_a_folder_that_another_one_or_a_link_replaced_is_not_sent_again() -> Non
     assert desk.list_roots() == ["/src/api/sub"]
     desk.disk.links[b"/src/api/sub"] = b"/etc"
     assert desk.list_roots(1) == [NOWHERE.decode()]
-    assert desk.out.told == ()
+    assert desk.out.reported_roots == ()
     del desk.disk.links[b"/src/api/sub"]
     desk.disk.replaced[b"/src/api/sub"] += 1
     assert desk.list_roots(2) == [NOWHERE.decode()]
@@ -206,7 +206,7 @@ def test_overriding_makes_nothing_known() -> None:
 
 
 def test_the_first_answer_is_complete_whatever_is_late(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a planted fault, a supply that does not wait, the client's folders come too late."""
+    """With a planted fault, a provider that does not wait, the client's folders come too late."""
     monkeypatch.setattr(RootsProvider, "ask_client", lambda *_, **__: None)
     desk = Desk(API, WEB)
     desk.shake_hands(HAS_ROOTS)
@@ -218,7 +218,7 @@ def test_a_server_that_asks_often_costs_the_daemon_one_question_at_a_time() -> N
     desk.shake_hands()
     desk.is_daemon_there = False
     desk.server(*(request(number, "roots/list") for number in range(2_000)))
-    assert desk.out.questions == 1
+    assert desk.out.roots_queries == 1
     assert desk.session.is_flooded
     desk.is_daemon_there = True
     desk.client()
@@ -234,7 +234,7 @@ def test_a_server_that_does_not_read_is_not_answered_on() -> None:
     assert 1 << 20 <= said < 2 << 20
     answered = len(desk.to_server())
     while answered < 100:
-        desk.session.drained()
+        desk.session.output_written()
         desk.client()
         answered += len(desk.to_server())
     assert answered == 100

@@ -68,7 +68,7 @@ def test_roots_alone_are_given_by_asking_again_and_the_client_sees_one_answer(
     assert (again["params"]["name"], again["params"]["n"]) == ("look", 1.10)
     desk.server(reply(again["id"], {"x": 1}))
     assert desk.raw_to_client() == reply(0, {"x": 1})
-    assert not desk.session.owed
+    assert not desk.session.pending_responses
 
 
 def test_an_error_in_the_end_is_the_clients_too() -> None:
@@ -113,7 +113,9 @@ def test_what_else_is_asked_goes_to_the_client_and_its_answers_with_the_roots_ba
     desk.server(wants(1, state, e=ELICIT, r=ROOTS, s=SAMPLE))
     (answer,) = desk.to_client()
     assert answer["result"]["inputRequests"] == {"e": ELICIT, "s": SAMPLE}
-    assert not desk.session.owed, "the client has its answer, and asks again if it likes"
+    assert not desk.session.pending_responses, (
+        "the client has its answer, and asks again if it likes"
+    )
     brought = {"e": {"action": "accept"}, "s": {"role": "assistant"}}
     held = answer["result"]["requestState"]
     desk.client(call_2026(2, inputResponses=brought, requestState=held))
@@ -207,7 +209,7 @@ def test_one_that_waits_for_roots_is_cancelled_without_the_server() -> None:
     desk.is_daemon_there = True
     desk.client()
     assert desk.raw_to_server() == b""
-    assert not desk.session.owed
+    assert not desk.session.pending_responses
 
 
 def test_what_follows_a_request_that_waits_for_roots_keeps_its_place() -> None:

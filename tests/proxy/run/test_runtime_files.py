@@ -48,7 +48,7 @@ def test_a_link_is_not_taken(run: Path, tmp_path: Path) -> None:
 def test_nothing_is_made_where_nothing_can_be(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     assert make_empty_folder(bytes(tmp_path / "file" / "run")) is None
-    ServerProfileFile(bytes(tmp_path / "file" / "run"), ["s"]).note(ServerProfile.ASKS)
+    ServerProfileFile(bytes(tmp_path / "file" / "run"), ["s"]).save(ServerProfile.EARLY)
 
 
 def test_habits_are_kept_for_each_command(run: Path) -> None:
@@ -56,17 +56,17 @@ def test_habits_are_kept_for_each_command(run: Path) -> None:
         ServerProfileFile(bytes(run), ["s", "a b"]),
         ServerProfileFile(bytes(run), ["s", "a", "b"]),
     )
-    assert one.recall() is ServerProfile.UNKNOWN
-    one.note(ServerProfile.ASKS)
-    other.note(ServerProfile.SILENT)
-    assert (one.recall(), other.recall()) == (ServerProfile.ASKS, ServerProfile.SILENT)
+    assert one.load() is ServerProfile.UNKNOWN
+    one.save(ServerProfile.EARLY)
+    other.save(ServerProfile.SILENT)
+    assert (one.load(), other.load()) == (ServerProfile.EARLY, ServerProfile.SILENT)
     assert len(list((run / "servers").iterdir())) == 2
 
 
 def test_a_habit_that_cannot_be_read_is_unknown(run: Path) -> None:
-    habits = ServerProfileFile(bytes(run), ["s"])
-    habits.note(ServerProfile.ASKS)
+    profiles = ServerProfileFile(bytes(run), ["s"])
+    profiles.save(ServerProfile.EARLY)
     (file,) = (run / "servers").iterdir()
     for text in (b"", b"\xff" * 100, b"nonsense"):
         file.write_bytes(text)
-        assert habits.recall() is ServerProfile.UNKNOWN
+        assert profiles.load() is ServerProfile.UNKNOWN

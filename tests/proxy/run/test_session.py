@@ -54,11 +54,11 @@ def test_a_servers_question_is_answered_under_its_id_and_never_reaches_the_clien
     assert desk.raw_to_client() == b""
 
 
-@pytest.mark.parametrize("habit", ServerProfile)
+@pytest.mark.parametrize("profile", ServerProfile)
 def test_a_slow_server_has_its_roots_before_the_call_that_came_with_the_handshake(
-    habit: ServerProfile,
+    profile: ServerProfile,
 ) -> None:
-    desk = Desk(API, habit=habit)
+    desk = Desk(API, profile=profile)
     desk.client(
         request("i", "initialize", {"capabilities": {}}),
         notice("notifications/initialized"),
@@ -66,10 +66,10 @@ def test_a_slow_server_has_its_roots_before_the_call_that_came_with_the_handshak
     )
     assert [each["method"] for each in desk.to_server()] == ["initialize"]
     desk.wait(60.0)
-    assert (desk.raw_to_server(), desk.barrier.habit) == (b"", habit), "nothing is learnt yet"
+    assert (desk.raw_to_server(), desk.gate.profile) == (b"", profile), "nothing is learnt yet"
     desk.server(reply("i", {"capabilities": {}}))
     told = [each["method"] for each in desk.to_server()]
-    if habit in (ServerProfile.SILENT, ServerProfile.IN_CALLS):
+    if profile in (ServerProfile.SILENT, ServerProfile.IN_CALLS):
         assert told == ["notifications/initialized", "tools/call"]
         return
     assert told == ["notifications/initialized"]
@@ -97,7 +97,7 @@ def test_a_client_may_answer_what_it_is_asked_during_the_handshake() -> None:
 
 
 def test_calls_wait_from_the_news_of_a_change_until_the_server_knows_it() -> None:
-    desk = Desk(API, WEB, habit=ServerProfile.ASKS)
+    desk = Desk(API, WEB, profile=ServerProfile.EARLY)
     desk.shake_hands()
     desk.list_roots()
     desk.announce()
@@ -110,7 +110,7 @@ def test_calls_wait_from_the_news_of_a_change_until_the_server_knows_it() -> Non
 
 
 def test_calls_go_on_where_the_news_was_none_for_this_server() -> None:
-    desk = Desk(API, habit=ServerProfile.ASKS)
+    desk = Desk(API, profile=ServerProfile.EARLY)
     desk.shake_hands()
     desk.list_roots()
     desk.announce()
@@ -131,7 +131,7 @@ def test_no_root_at_all_is_an_empty_folder_where_there_is_one() -> None:
     desk = Desk()
     desk.shake_hands()
     assert desk.list_roots() == [NOWHERE.decode()]
-    bare = Desk(nowhere=None)
+    bare = Desk(empty_folder=None)
     bare.shake_hands()
     assert bare.list_roots() == []
 
@@ -202,7 +202,7 @@ def test_a_server_that_keeps_what_was_revoked_is_replaced() -> None:
     desk.list_roots()
     desk.approve(API, WEB, DOCS)
     desk.wait(2.0)
-    assert not desk.out.wants_another, "it may use less than it could: no harm"
+    assert not desk.out.restart_requested, "it may use less than it could: no harm"
     desk.approve(API)
     desk.client(call(1))
     desk.wait(2.0)

@@ -90,7 +90,7 @@ def line(chance: random.Random) -> bytes:
 
 def a_desk() -> Desk:
     """A session in the middle: the server has its roots."""
-    desk = Desk(API, habit=ServerProfile.SILENT)
+    desk = Desk(API, profile=ServerProfile.SILENT)
     desk.shake_hands({"sampling": {}, "elicitation": {}})
     desk.list_roots()
     return desk
@@ -187,7 +187,7 @@ def test_a_damaged_message_passes_to_the_byte_or_not_at_all(side: str, sizes: Si
             untouched += 1
             assert heard == said + b"\n"
         assert desk.session.backlog == 0, said
-        desk.out.wants_another = False
+        desk.out.restart_requested = False
     assert untouched > 20 < refused
 
 

@@ -43,7 +43,7 @@ def test_any_number_of_changes_start_one_server_at_the_next_call() -> None:
         desk.approve(API, *[WEB._replace(path=b"/src/%d" % n) for n in range(number + 1)])
         desk.client(request(number, "tools/list"))
         desk.wait(1)
-        assert not desk.out.wants_another
+        assert not desk.out.restart_requested
     desk.client(call("now"))
     assert len(desk.another().words) == 12
 
@@ -89,10 +89,10 @@ def test_a_call_in_flight_does_not_fail_and_the_next_one_waits_for_it(fewer: boo
     desk.approve(*((API,) if fewer else (API, WEB, DOCS)))
     desk.client(call(3))
     desk.wait(1)
-    assert not desk.out.wants_another
+    assert not desk.out.restart_requested
     assert desk.raw_to_server() == b""
     desk.server(reply(1, {"x": 1}))
-    assert desk.out.wants_another
+    assert desk.out.restart_requested
     assert [each["id"] for each in desk.to_client()] == [1]
     told = renewed(desk, makes_call=False)
     assert [each.get("id") for each in told] == [None, 2, 3]
@@ -293,7 +293,7 @@ def test_a_server_that_ends_for_want_of_roots_is_not_the_end() -> None:
     desk.raw_to_client()
     desk.server(reply(1, {}))
     desk.raw_to_client()
-    assert desk.session.waits_for_roots()
+    assert desk.session.server_exited()
     desk.client(call(2), request(3, "tools/list"), notice("notifications/x"), reply("old", {}))
     refused = desk.to_client()
     assert [each["id"] for each in refused] == ["next", 2, 3]
@@ -309,7 +309,7 @@ def test_a_server_that_ends_for_want_of_roots_is_not_the_end() -> None:
 def test_a_call_that_comes_after_a_root_and_before_its_server_waits_for_that() -> None:
     desk = Desk(words=WORDS)
     desk.shake_hands()
-    assert desk.session.waits_for_roots()
+    assert desk.session.server_exited()
     desk.approve(WEB)
     desk.client(call(1))
     assert desk.to_client() == []
@@ -319,5 +319,5 @@ def test_a_call_that_comes_after_a_root_and_before_its_server_waits_for_that() -
 
 
 def test_one_that_ends_with_roots_or_without_a_wish_for_them_has_ended() -> None:
-    assert not Desk(API, words=WORDS).session.waits_for_roots()
-    assert not Desk().session.waits_for_roots()
+    assert not Desk(API, words=WORDS).session.server_exited()
+    assert not Desk().session.server_exited()

@@ -57,11 +57,11 @@ def test_long_answers_pass_unread_and_settle_what_was_asked() -> None:
             '{{"jsonrpc":"2.0","id":{1},"result":"{0}"}}',
         ):
             desk.client(call(id_))
-            assert desk.session.owed
+            assert desk.session.pending_responses
             line = shape.format("x" * 50_000, json.dumps(id_)).encode()
             desk.server(line)
             assert desk.raw_to_client() == line + b"\n"
-            assert not desk.session.owed
+            assert not desk.session.pending_responses
 
 
 def test_a_long_question_about_roots_is_found() -> None:
@@ -110,25 +110,25 @@ def test_when_the_server_ends_whatever_waits_is_answered() -> None:
     desk = Desk(API)
     desk.shake_hands()
     desk.client(request(1, "tools/list"), call(2), b"[" + call(3).strip() + b"]")
-    desk.session.ended(RootsdError("the server has ended", "start it"))
+    desk.session.fail_all(RootsdError("the server has ended", "start it"))
     answers = desk.to_client()
     assert [(each["id"], each["error"]["code"]) for each in answers] == [
         (1, -32603), (2, -32603), (3, -32603),
     ]  # fmt: skip
-    assert not desk.session.owed
+    assert not desk.session.pending_responses
 
 
 def test_a_line_that_is_too_long_is_answered_as_far_as_it_can_be() -> None:
     desk = Desk(API)
     desk.shake_hands()
-    desk.session.refuse_line()
+    desk.session.refuse_oversized_line()
     (refusal,) = desk.to_client()
     assert refusal["error"]["message"] == f"the line is longer than {MAX_LINE_BYTES} bytes"
     desk.client(request(5, "tools/list"))
-    desk.session.lose_answer(b'{"jsonrpc":"2.0","id":5,"result":"xxxx')
+    desk.session.fail_oversized_response(b'{"jsonrpc":"2.0","id":5,"result":"xxxx')
     (answer,) = desk.to_client()
     assert (answer["id"], answer["error"]["code"]) == (5, -32603)
-    desk.session.lose_answer(b'{"jsonrpc":"2.0","method":"x"')
+    desk.session.fail_oversized_response(b'{"jsonrpc":"2.0","method":"x"')
     assert desk.to_client() == []
 
 
@@ -139,10 +139,10 @@ def test_streams_are_nothing_that_a_client_waits_for() -> None:
         "io.modelcontextprotocol/clientCapabilities": {},
     }
     desk.client(request(4, "subscriptions/listen", {"_meta": meta, "notifications": {}}))
-    assert desk.session.owed
+    assert desk.session.pending_responses
     opened = {"_meta": {"io.modelcontextprotocol/subscriptionId": 4}, "notifications": {}}
     desk.server(notice("notifications/subscriptions/acknowledged", opened))
-    assert not desk.session.owed
+    assert not desk.session.pending_responses
 
 
 def test_errors_of_the_server_pass_even_where_they_answer_nothing() -> None:
@@ -162,8 +162,8 @@ def test_nothing_is_asked_of_a_client_that_is_ignored() -> None:
 def test_what_the_server_was_told_is_noted() -> None:
     desk = Desk(API, WEB, here=b"/src/web")
     desk.shake_hands()
-    assert desk.out.told is None
+    assert desk.out.reported_roots is None
     desk.list_roots()
-    assert desk.out.told == ("web", "api")
+    assert desk.out.reported_roots == ("web", "api")
     started = Desk(API, words=("server", "{roots}"))
-    assert started.out.told == ("api",)
+    assert started.out.reported_roots == ("api",)

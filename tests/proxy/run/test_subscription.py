@@ -24,7 +24,7 @@ def said(data: bytes) -> list[Message]:
 
 def greeted(following: RootsSubscription) -> Message:
     """A daemon comes and takes the hello; its first question."""
-    hello, question = said(following.begin())
+    hello, question = said(following.connected())
     assert hello["method"] == "rootsd/hello"
     assert following.take(reply(hello["id"], {})) == (None, b"")
     return question
@@ -46,7 +46,7 @@ def test_a_daemon_is_asked_at_once_and_whenever_it_says_that_there_is_news() -> 
 def test_each_wish_is_granted_by_the_answer_to_its_own_question() -> None:
     following = RootsSubscription(Hello())
     first = greeted(following)
-    wish = said(following.ask())[0]
+    wish = said(following.query())[0]
     assert following.take(reply(first["id"], LISTED)) == (RootsUpdate((API,), 0), b"")
     assert following.take(reply(wish["id"], LISTED)) == (RootsUpdate((API,), 1), b"")
     assert following.take(reply(wish["id"], LISTED)) == (None, b""), "answered already"
@@ -55,15 +55,15 @@ def test_each_wish_is_granted_by_the_answer_to_its_own_question() -> None:
 def test_what_was_told_is_in_doubt_from_the_news_of_a_change_to_its_answer() -> None:
     following = RootsSubscription(Hello())
     question = greeted(following)
-    assert not following.in_doubt, "nothing is known that could be wrong"
+    assert not following.is_outdated, "nothing is known that could be wrong"
     following.take(reply(question["id"], LISTED))
     (first,) = said(following.take(CHANGED)[1])
-    assert following.in_doubt
+    assert following.is_outdated
     (second,) = said(following.take(CHANGED)[1])
     assert following.take(reply(first["id"], LISTED)) == (RootsUpdate((API,), 0, holds=False), b"")
-    assert following.in_doubt, "it was asked before the second news came"
+    assert following.is_outdated, "it was asked before the second news came"
     assert following.take(reply(second["id"], LISTED)) == (RootsUpdate((API,), 0), b"")
-    assert not following.in_doubt
+    assert not following.is_outdated
 
 
 def test_an_answer_to_a_later_question_ends_the_doubt_too() -> None:
@@ -71,7 +71,7 @@ def test_an_answer_to_a_later_question_ends_the_doubt_too() -> None:
     question = greeted(following)
     following.take(reply(question["id"], LISTED))
     (after_news,) = said(following.take(CHANGED)[1])
-    (wish,) = said(following.ask())
+    (wish,) = said(following.query())
     following.take(reply(after_news["id"], LISTED))
     assert following.take(reply(wish["id"], LISTED)) == (RootsUpdate((API,), 1), b"")
 
@@ -79,18 +79,18 @@ def test_an_answer_to_a_later_question_ends_the_doubt_too() -> None:
 def test_a_daemon_that_is_lost_leaves_doubt_until_the_next_one_tells_or_all_is_given_up() -> None:
     following = RootsSubscription(Hello())
     question = greeted(following)
-    following.lose()
-    assert not following.in_doubt, "nothing was told"
+    following.connection_lost()
+    assert not following.is_outdated, "nothing was told"
     question = greeted(following)
     following.take(reply(question["id"], LISTED))
-    following.lose()
-    assert following.in_doubt
+    following.connection_lost()
+    assert following.is_outdated
     question = greeted(following)
-    assert following.in_doubt
+    assert following.is_outdated
     assert following.take(reply(question["id"], LISTED)) == (RootsUpdate((API,), 0), b"")
     following.lose()
     assert following.give_up().holds
-    assert not following.in_doubt
+    assert not following.is_outdated
 
 
 def test_where_the_daemon_cannot_tell_nothing_is_approved() -> None:
@@ -102,33 +102,33 @@ def test_where_the_daemon_cannot_tell_nothing_is_approved() -> None:
 def test_wishes_outlive_the_daemon_that_was_asked() -> None:
     following = RootsSubscription(Hello())
     greeted(following)
-    following.ask()
-    following.ask()
-    following.lose()
-    following.wait()
+    following.query()
+    following.query()
+    following.connection_lost()
+    following.query_later()
     question = greeted(following)
     assert following.take(reply(question["id"], LISTED)) == (RootsUpdate((API,), 3), b"")
 
 
 def test_without_a_daemon_wishes_are_granted_with_nothing() -> None:
     following = RootsSubscription(Hello())
-    following.wait()
+    following.query_later()
     assert following.give_up() == RootsUpdate((), 1)
     assert following.give_up() == RootsUpdate((), 0)
     question = greeted(following)
-    following.ask()
-    assert following.waits
+    following.query()
+    assert following.awaits_response
     assert following.give_up() == RootsUpdate((), 1)
     assert following.take(reply(question["id"], LISTED)) == (RootsUpdate((API,), 0), b"")
 
 
 def test_a_daemon_that_does_not_know_the_hello_is_used_unless_it_would_tell_too_much() -> None:
     following = RootsSubscription(Hello(client="x"))
-    hello, question = said(following.begin())
+    hello, question = said(following.connected())
     assert following.take(fault(hello["id"], -32601)) == (None, b"")
     assert following.take(reply(question["id"], LISTED)) == (RootsUpdate((API,), 0), b"")
     narrow = RootsSubscription(Hello(scope=RequestedScope(tags=("work",))))
-    hello, _ = said(narrow.begin())
+    hello, _ = said(narrow.connected())
     with pytest.raises(ScopeRefused, match="too old"):
         narrow.take(fault(hello["id"], -32601))
 
@@ -154,4 +154,4 @@ def test_what_the_server_was_told_is_told_to_every_daemon() -> None:
     (told,) = said(following.report(["api", "web"]))
     assert told["method"] == "rootsd/told"
     assert told["params"] == {"roots": 2, "names": ["api", "web"]}
-    assert said(following.begin())[-1] == told
+    assert said(following.connected())[-1] == told

@@ -49,18 +49,18 @@ class LaunchSpec(NamedTuple):
 
 
 class _Roots(NamedTuple):
-    """What the places stand for; `nowhere` is a path for a root that there is not."""
+    """What the places stand for; `empty_folder` is a path for a root that there is not."""
 
     paths: tuple[str, ...]
     known: Mapping[str, str]
-    nowhere: str
+    empty_folder: str
     left_out: dict[tuple[str, str], None]
 
     def joined(self, separator: str) -> str:
         """Return all paths, without those that a reader would split."""
         kept = [path for path in self.paths if _is_whole(path, separator)]
         self.left_out.update(((path, separator), None) for path in self.paths if path not in kept)
-        return separator.join(kept or [self.nowhere])
+        return separator.join(kept or [self.empty_folder])
 
     def fill(self, text: str, every: str | None) -> str:
         """Return the text with paths in its places. `every` is what `{roots}` stands for; without
@@ -69,7 +69,7 @@ class _Roots(NamedTuple):
         def path_for(place: re.Match[str]) -> str:
             if not place[0].startswith("{roots"):
                 name = place["name"]
-                return self.paths[0] if name is None else self.known.get(name, self.nowhere)
+                return self.paths[0] if name is None else self.known.get(name, self.empty_folder)
             if place["how"] is None and every is not None:
                 return every
             return self.joined(place["how"] or _BETWEEN_PATHS)
@@ -78,18 +78,18 @@ class _Roots(NamedTuple):
 
 
 class ServerCommand:
-    """A command whose words and variables may name roots.
+    """A command answered_by words and variables may name roots.
 
-    If there is no such root, the path is that of `nowhere`, an empty folder: a server that is
+    If there is no such root, the path is that of `empty_folder`, an empty folder: a server that is
     given no folder at all may take everything. Raises PlaceError.
     """
 
     def __init__(
-        self, words: Sequence[str], environment: Iterable[tuple[str, str]], nowhere: str
+        self, words: Sequence[str], environment: Iterable[tuple[str, str]], empty_folder: str
     ) -> None:
         self._words = tuple(words)
         self._environment = tuple(environment)
-        self._nowhere = nowhere
+        self._empty_folder = empty_folder
         for word in self._words:
             _check(word, may_be_flag=_flag_of(word) is not None)
         for _, value in self._environment:
@@ -105,9 +105,9 @@ class ServerCommand:
 
     def launch(self, folders: Sequence[RootFolder]) -> LaunchSpec:
         """Return the command for these roots."""
-        paths = tuple(folder.text for folder in folders) or (self._nowhere,)
+        paths = tuple(folder.text for folder in folders) or (self._empty_folder,)
         known = {folder.name: folder.text for folder in folders}
-        roots = _Roots(paths, known, self._nowhere, {})
+        roots = _Roots(paths, known, self._empty_folder, {})
         words = tuple(word for typed in self._words for word in _expanded(typed, roots))
         environment = {name: roots.fill(value, None) for name, value in self._environment}
         return LaunchSpec(words, environment, tuple(roots.left_out))

@@ -33,12 +33,12 @@ class DaemonLink:
     def __init__(
         self, greeting: Hello, tell: Callable[[RootsUpdate], None], doubt: Callable[[], None]
     ) -> None:
-        self._following = RootsSubscription(greeting)
-        self._told = tell
+        self._subscription = RootsSubscription(greeting)
+        self._on_roots = tell
         self._doubt = doubt
-        self._absence = ReconnectPolicy()
+        self._reconnect = ReconnectPolicy()
         self._connection: socket.socket | None = None
-        self._awakening: AutostartProcess | None = None
+        self._starter: AutostartProcess | None = None
         self._lines = LineReader(_LONGEST_ANSWER)
         self._unsent = bytearray()
         self._is_refused = False
@@ -46,10 +46,10 @@ class DaemonLink:
         self._is_silent = False  # the daemon is connected, and owes an answer for too long
         self._error: RootsdError | None = None
         self._answer_until = math.inf
-        self._doubt_until = math.inf
+        self._outdated_until = math.inf
         # As if it had been there a moment ago: it is worth waiting for.
-        self._absence.connected()
-        self._absence.lost(time.monotonic(), useful=True)
+        self._reconnect.connected()
+        self._reconnect.lost(time.monotonic(), useful=True)
 
     def interest(self) -> Iterator[tuple[int, int]]:
         """The descriptors to wait for, with the events of poll(2)."""
@@ -58,32 +58,32 @@ class DaemonLink:
                 self._connection.fileno(),
                 select.POLLIN | (select.POLLOUT if self._unsent else 0),
             )
-        elif self._awakening is not None:
-            yield self._awakening.fileno(), select.POLLIN
+        elif self._starter is not None:
+            yield self._starter.fileno(), select.POLLIN
 
     @property
     def deadline(self) -> float:
         """When to call `attend` though nothing has come."""
         if self._connection is not None:
-            return min(self._answer_until, self._doubt_until)
-        give_up = math.inf if self._has_given_up else self._absence.give_up_at
-        retry = self._absence.retry_at if self._is_away else math.inf
-        return min(give_up, retry, self._doubt_until)
+            return min(self._answer_until, self._outdated_until)
+        give_up = math.inf if self._has_given_up else self._reconnect.give_up_at
+        retry = self._reconnect.retry_at if self._is_away else math.inf
+        return min(give_up, retry, self._outdated_until)
 
     def attend(self) -> None:
         """Do what can be done now; call it when a descriptor is ready or the deadline is over."""
-        if self._awakening is not None and _is_ready(self._awakening.fileno()):
-            self._watch(self._awakening)
-        if self._is_away and time.monotonic() >= self._absence.retry_at:
+        if self._starter is not None and _is_readable(self._starter.fileno()):
+            self._watch(self._starter)
+        if self._is_away and time.monotonic() >= self._reconnect.retry_at:
             self._attempt()
         if self._connection is not None:
             self._send(self._connection)
             self._receive(self._connection)
-            self._mind_silence()
-        elif not self._has_given_up and self._absence.is_hopeless(time.monotonic()):
+            self._check_timeout()
+        elif not self._has_given_up and self._reconnect.is_hopeless(time.monotonic()):
             self._give_up()
-        if time.monotonic() >= self._doubt_until:
-            self._tell(self._following.give_up())  # one daemon after the other ends at once
+        if time.monotonic() >= self._outdated_until:
+            self._tell(self._subscription.give_up())  # one daemon after the other ends at once
 
     def ask(self) -> None:
         """Have the roots told as they are now, once more.
@@ -91,29 +91,29 @@ class DaemonLink:
         A daemon that hangs is waited for once: until it answers, nothing is known to be approved.
         """
         if self._is_silent:
-            self._following.wait()
-            self._tell(self._following.give_up())
+            self._subscription.query_later()
+            self._tell(self._subscription.give_up())
             return
         if self._connection is not None:
-            self._say(self._connection, self._following.ask())
-            self._mind_silence()
+            self._say(self._connection, self._subscription.query())
+            self._check_timeout()
             return
-        self._following.wait()
+        self._subscription.query_later()
         if self._has_given_up:
             if not self._is_refused:
-                self._absence.asked(time.monotonic())
-            self._tell(self._following.give_up())
+                self._reconnect.asked(time.monotonic())
+            self._tell(self._subscription.give_up())
 
     def report(self, names: tuple[str, ...]) -> None:
         """Say what the server was told."""
-        notice = self._following.report(names)
+        notice = self._subscription.report(names)
         if self._connection is not None:
             self._say(self._connection, notice)
 
     def propose(self, path: str, reason: str) -> None:
         """Let the user know of a folder that is not approved."""
         if self._connection is not None:
-            self._say(self._connection, self._following.propose(path, reason))
+            self._say(self._connection, self._subscription.propose(path, reason))
 
     def close(self) -> None:
         """Hang up."""
@@ -122,42 +122,42 @@ class DaemonLink:
 
     @property
     def _is_away(self) -> bool:
-        return self._connection is None and self._awakening is None and not self._is_refused
+        return self._connection is None and self._starter is None and not self._is_refused
 
     def _attempt(self) -> None:
         now = time.monotonic()
         try:
             connection = connect_to_daemon(_CONNECT_S)
         except RootsdError as error:
-            if isinstance(error, NotRunning) and self._absence.start(now):
-                self._awakening = AutostartProcess()
+            if isinstance(error, NotRunning) and self._reconnect.start(now):
+                self._starter = AutostartProcess()
             else:
                 self._miss(error)
             return
         connection.setblocking(False)  # noqa: FBT003  # the name is the socket module's
         self._connection = connection
-        self._absence.connected()
+        self._reconnect.connected()
         self._has_given_up = False
         self._error = None
         self._lines = LineReader(_LONGEST_ANSWER)
-        self._say(connection, self._following.begin())
+        self._say(connection, self._subscription.connected())
         self._answer_until = time.monotonic() + GRACE_S
 
     def _watch(self, awakening: AutostartProcess) -> None:
         if not awakening.has_ended():
             return
-        self._awakening = None
+        self._starter = None
         error = awakening.outcome()
         if error is None:
             self._attempt()
             return
-        self._absence.not_started()
+        self._reconnect.not_started()
         self._miss(error)
         if not self._has_given_up:
             self._give_up()
 
     def _miss(self, error: RootsdError) -> None:
-        self._absence.missed(time.monotonic())
+        self._reconnect.missed(time.monotonic())
         if self._has_given_up and self._error is None:
             report_error(error)  # all was given up while the reason was not known
         self._error = error
@@ -167,12 +167,12 @@ class DaemonLink:
         self._has_given_up = True
         if self._error is not None:
             report_error(self._error)
-        self._tell(self._following.give_up())
+        self._tell(self._subscription.give_up())
 
-    def _mind_silence(self) -> None:
+    def _check_timeout(self) -> None:
         """A daemon that hangs is as good as none."""
         now = time.monotonic()
-        if self._is_silent or not self._following.waits:
+        if self._is_silent or not self._subscription.awaits_response:
             self._answer_until = math.inf
         elif self._answer_until == math.inf:
             self._answer_until = now + GRACE_S
@@ -180,17 +180,17 @@ class DaemonLink:
             self._is_silent = True
             self._answer_until = math.inf
             report_error(RootsdError("rootsd does not answer", "rootsd status"))
-            self._tell(self._following.give_up())
+            self._tell(self._subscription.give_up())
 
-    def _mind_doubt(self) -> None:
-        if self._following.in_doubt:
-            self._doubt_until = min(self._doubt_until, time.monotonic() + 2 * GRACE_S)
+    def _check_outdated(self) -> None:
+        if self._subscription.is_outdated:
+            self._outdated_until = min(self._outdated_until, time.monotonic() + 2 * GRACE_S)
             self._doubt()
 
-    def _tell(self, told: RootsUpdate) -> None:
-        if told.holds:
-            self._doubt_until = math.inf
-        self._told(told)
+    def _tell(self, update: RootsUpdate) -> None:
+        if update.is_current:
+            self._outdated_until = math.inf
+        self._on_roots(update)
 
     def _say(self, connection: socket.socket, data: bytes) -> None:
         self._unsent += data
@@ -219,8 +219,8 @@ class DaemonLink:
             self._lines.feed(data)
             try:
                 while (line := self._lines.pop()) is not None:
-                    told, answer = self._following.take(line)
-                    self._mind_doubt()
+                    told, answer = self._subscription.take(line)
+                    self._check_outdated()
                     if answer:
                         self._say(connection, answer)
                     if told is not None:
@@ -239,9 +239,9 @@ class DaemonLink:
         self._connection = None
         self._is_silent = False
         self._unsent.clear()
-        self._following.lose()
-        self._mind_doubt()
-        self._absence.lost(time.monotonic(), useful=self._following.useful)
+        self._subscription.connection_lost()
+        self._check_outdated()
+        self._reconnect.lost(time.monotonic(), useful=self._subscription.useful)
 
 
 def report_error(error: RootsdError) -> None:
@@ -249,7 +249,7 @@ def report_error(error: RootsdError) -> None:
     sys.stderr.write(f"rootsd run: {error.message}; try: {error.remedy}\n")
 
 
-def _is_ready(descriptor: int) -> bool:
+def _is_readable(descriptor: int) -> bool:
     poll = select.poll()
     poll.register(descriptor, select.POLLIN)
     return bool(poll.poll(0))

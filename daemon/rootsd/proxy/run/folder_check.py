@@ -22,7 +22,7 @@ class FolderFingerprint(NamedTuple):
     born_ns: int | None
 
 
-def mark_of(path: bytes) -> FolderFingerprint | None:
+def fingerprint(path: bytes) -> FolderFingerprint | None:
     """Return the mark of the folder at the canonical `path`. None where there is none, where it
     cannot be opened, or where a link lies anywhere in the path."""
     try:

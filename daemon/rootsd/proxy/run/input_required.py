@@ -30,10 +30,10 @@ from rootsd.wire.jsonrpc import Id, Request
 
 _VERSION = "io.modelcontextprotocol/protocolVersion"
 _CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
-_WAY = ("params", "_meta", _CAPABILITIES)
-_MAY_ASK = frozenset({"tools/call", "prompts/get", "resources/read"})
+_CAPABILITIES_PATH = ("params", "_meta", _CAPABILITIES)
+_MAY_REQUIRE_INPUT = frozenset({"tools/call", "prompts/get", "resources/read"})
 _PREFIX = "rootsd1."
-_SIGNATURE = 16  # bytes
+_SIGNATURE_BYTES = 16  # bytes
 MAX_INPUT_RETRIES = 10
 """So often does a client ask again by itself; the SDKs have the same limit."""
 
@@ -41,9 +41,9 @@ MAX_INPUT_RETRIES = 10
 class RootsAnswerer(Enum):
     """Who answers what a server asks about roots."""
 
-    OURS = "ours"
+    PROXY = "ours"
     """The relay alone: the client is not even asked."""
-    THEIRS = "theirs"
+    CLIENT = "theirs"
     """The client is asked, and its answer narrowed."""
 
 
@@ -66,23 +66,23 @@ class StateSigner:
         self._key = key
         self.tag = self._sign(b"ids").hex()[:8]
 
-    def close(self, kept: bytes) -> str:
+    def wrap(self, payload: bytes) -> str:
         """Return the `requestState` that holds `kept`."""
-        return _PREFIX + base64.urlsafe_b64encode(self._sign(kept) + kept).decode()
+        return _PREFIX + base64.urlsafe_b64encode(self._sign(payload) + payload).decode()
 
-    def open(self, state: str) -> bytes | None:
-        """Return what `state` holds; None if this seal has not closed it."""
+    def unwrap(self, state: str) -> bytes | None:
+        """Return what `state` holds; None if this signer has not closed it."""
         if not state.startswith(_PREFIX):
             return None
         try:
             data = base64.urlsafe_b64decode(state.removeprefix(_PREFIX))
         except (ValueError, binascii.Error):
             return None
-        signature, kept = data[:_SIGNATURE], data[_SIGNATURE:]
-        return kept if signature == self._sign(kept) else None
+        signature, payload = data[:_SIGNATURE_BYTES], data[_SIGNATURE_BYTES:]
+        return payload if signature == self._sign(payload) else None
 
-    def _sign(self, kept: bytes) -> bytes:
-        return hashlib.blake2b(kept, key=self._key, digest_size=_SIGNATURE).digest()
+    def _sign(self, payload: bytes) -> bytes:
+        return hashlib.blake2b(payload, key=self._key, digest_size=_SIGNATURE_BYTES).digest()
 
 
 class WrappedState(NamedTuple):
@@ -91,7 +91,7 @@ class WrappedState(NamedTuple):
     keys: tuple[str, ...]
     state: Any
     has_state: bool
-    whose: RootsAnswerer
+    answered_by: RootsAnswerer
 
 
 def carries_protocol_version(request: Request) -> bool:
@@ -105,7 +105,7 @@ def carries_protocol_version(request: Request) -> bool:
 
 def may_require_input(request: Request) -> bool:
     """Whether the answer to an enveloped request may ask for more."""
-    return request.method in _MAY_ASK
+    return request.method in _MAY_REQUIRE_INPUT
 
 
 def declares_roots(request: Request) -> bool:
@@ -126,7 +126,7 @@ def with_roots_capability(text: str, request: Request) -> str:
         case {"_meta": {"io.modelcontextprotocol/clientCapabilities": dict() as declared}}:
             if declared.get("roots") == {}:
                 return text
-            return jsonrpc.set_member(text, (*_WAY, "roots"), "{}")
+            return jsonrpc.set_member(text, (*_CAPABILITIES_PATH, "roots"), "{}")
         case _:
             return text
 
@@ -160,24 +160,24 @@ def is_malformed_question(result: object) -> bool:
             return False
 
 
-def hide_roots_question(text: str, question: RootsQuestion, seal: StateSigner) -> str:
+def hide_roots_question(text: str, question: RootsQuestion, signer: StateSigner) -> str:
     """An answer without what it asks about roots, which the state remembers."""
     for key in question.keys:
         text = jsonrpc.remove_member(text, ("result", "inputRequests", key))
-    return _with_state(text, question, RootsAnswerer.OURS, seal)
+    return _with_state(text, question, RootsAnswerer.PROXY, signer)
 
 
-def forward_roots_question(text: str, question: RootsQuestion, seal: StateSigner) -> str:
+def forward_roots_question(text: str, question: RootsQuestion, signer: StateSigner) -> str:
     """An answer that asks the client about roots, which the state remembers."""
-    return _with_state(text, question, RootsAnswerer.THEIRS, seal)
+    return _with_state(text, question, RootsAnswerer.CLIENT, signer)
 
 
-def unwrap_state(request: Request, seal: StateSigner) -> WrappedState | None:
+def unwrap_state(request: Request, signer: StateSigner) -> WrappedState | None:
     """Return what a client brings back of ours; None if it brings nothing of the kind."""
     match request.params:
-        case {"requestState": str() as state} if (kept := seal.open(state)) is not None:
-            keys, inner, has_state, whose = json.loads(kept)
-            return WrappedState(tuple(keys), inner, has_state, RootsAnswerer(whose))
+        case {"requestState": str() as state} if (payload := signer.unwrap(state)) is not None:
+            keys, inner, has_state, answered_by = json.loads(payload)
+            return WrappedState(tuple(keys), inner, has_state, RootsAnswerer(answered_by))
         case _:
             return None  # if it looks like ours all the same, the server refuses it
 
@@ -242,29 +242,29 @@ def make_retry(
 
 
 def _with_answers(text: str, request: Request, answers: Mapping[str, Any]) -> str:
-    way = ("params", "inputResponses")
-    brought = request.params.get(way[1]) if isinstance(request.params, dict) else None
+    path = ("params", "inputResponses")
+    brought = request.params.get(path[1]) if isinstance(request.params, dict) else None
     if not isinstance(brought, dict):
-        return jsonrpc.set_member(text, way, _compact(answers))
+        return jsonrpc.set_member(text, path, _compact(answers))
     for key, value in answers.items():
-        text = jsonrpc.set_member(text, (*way, key), _compact(value))
+        text = jsonrpc.set_member(text, (*path, key), _compact(value))
     return text
 
 
 def _with_own_state(text: str, state: object, *, has_state: bool) -> str:
-    way = ("params", "requestState")
+    path = ("params", "requestState")
     return (
-        jsonrpc.set_member(text, way, _compact(state))
+        jsonrpc.set_member(text, path, _compact(state))
         if has_state
-        else jsonrpc.remove_member(text, way)
+        else jsonrpc.remove_member(text, path)
     )
 
 
 def _with_state(
-    text: str, question: RootsQuestion, whose: RootsAnswerer, seal: StateSigner
+    text: str, question: RootsQuestion, answered_by: RootsAnswerer, signer: StateSigner
 ) -> str:
-    kept = [question.keys, question.state, question.has_state, whose.value]
-    state = seal.close(_compact(kept).encode())
+    kept = [question.keys, question.state, question.has_state, answered_by.value]
+    state = signer.wrap(_compact(kept).encode())
     return jsonrpc.set_member(text, ("result", "requestState"), _compact(state))
 
 
@@ -281,7 +281,7 @@ class InputRetry(NamedTuple):
 
     request: Request
     text: str
-    whose: RootsAnswerer
+    answered_by: RootsAnswerer
     number: int = 0
 
 
@@ -289,54 +289,54 @@ class InputRetries:
     """Keyed by the id at the server, which is the client's own until a request goes again."""
 
     def __init__(self) -> None:
-        self._rounds: dict[Id, InputRetry] = {}
+        self._retries: dict[Id, InputRetry] = {}
         self._aliases: dict[Id, Id] = {}
-        self._resting: set[Id] = set()
+        self._deferred: set[Id] = set()
 
-    def begin(self, round_: InputRetry, id_: Id) -> None:
+    def sent(self, retry: InputRetry, id_: Id) -> None:
         """A request goes to the server under `id_`."""
-        self._rounds[id_] = round_
-        self._resting.discard(round_.request.id)
-        if id_ != round_.request.id:
-            self._aliases[round_.request.id] = id_
+        self._retries[id_] = retry
+        self._deferred.discard(retry.request.id)
+        if id_ != retry.request.id:
+            self._aliases[retry.request.id] = id_
 
-    def end(self, id_: Id) -> InputRetry | None:
+    def take(self, id_: Id) -> InputRetry | None:
         """The server has answered what it knows as `id_`."""
-        round_ = self._rounds.pop(id_, None)
-        if round_ is not None:
-            self._aliases.pop(round_.request.id, None)
-        return round_
+        retry = self._retries.pop(id_, None)
+        if retry is not None:
+            self._aliases.pop(retry.request.id, None)
+        return retry
 
     def __bool__(self) -> bool:
-        return bool(self._rounds)
+        return bool(self._retries)
 
     def __contains__(self, id_: Id) -> bool:
         """Whether the server may ask for more in its answer to `id_`."""
-        return id_ in self._rounds
+        return id_ in self._retries
 
     def has_alias(self, id_: Id) -> bool:
         """Whether what the server knows as `id_` has another id at the client."""
-        round_ = self._rounds.get(id_)
-        return round_ is not None and round_.request.id != id_
+        retry = self._retries.get(id_)
+        return retry is not None and retry.request.id != id_
 
-    def rest(self, round_: InputRetry) -> None:
+    def defer(self, retry: InputRetry) -> None:
         """The request waits to go again: the server has nothing of it at the moment."""
-        self._resting.add(round_.request.id)
+        self._deferred.add(retry.request.id)
 
-    def is_resting(self, round_: InputRetry) -> bool:
+    def is_deferred(self, retry: InputRetry) -> bool:
         """Whether it still waits, and was not cancelled meanwhile."""
-        return round_.request.id in self._resting
+        return retry.request.id in self._deferred
 
     def cancel(self, id_: Id) -> Id | None:
         """The client cancels its request: the id to cancel at the server, None where it has
         nothing to cancel."""
-        if id_ in self._resting:
-            self._resting.discard(id_)
+        if id_ in self._deferred:
+            self._deferred.discard(id_)
             return None
         return self._aliases.get(id_, id_)
 
     def clear(self) -> None:
         """The server is gone."""
-        self._rounds.clear()
+        self._retries.clear()
         self._aliases.clear()
-        self._resting.clear()
+        self._deferred.clear()

@@ -21,47 +21,47 @@ class BoundedLineReader:
 
     def __init__(self, limit: int = MAX_LINE_BYTES) -> None:
         self._limit = limit
-        self._begun = bytearray()
+        self._partial = bytearray()
         self._dropped: bytes | None = None  # the beginning of a line that is too long
 
-    def take(self, data: bytes) -> Iterator[bytes | OversizedLine]:
+    def feed(self, data: bytes) -> Iterator[bytes | OversizedLine]:
         """The lines that end in `data`, without their newlines."""
         head, newline, tail = data.rpartition(b"\n")
         if newline:
             first, _, more = head.partition(b"\n")
-            self._begun += first
-            yield self._whole()
+            self._partial += first
+            yield self._complete_line()
             if len(head) > len(first):
                 yield from more.split(b"\n")
-        self._begun += tail
-        if len(self._begun) > self._limit:
-            self._shorten()
+        self._partial += tail
+        if len(self._partial) > self._limit:
+            self._drop_middle()
 
-    def rest(self) -> Iterator[bytes | OversizedLine]:
+    def finish(self) -> Iterator[bytes | OversizedLine]:
         """What came after the last newline, when no more comes."""
-        if self._begun:
-            yield self._whole()
+        if self._partial:
+            yield self._complete_line()
 
-    def raw_rest(self) -> bytes:
+    def take_partial(self) -> bytes:
         """The same, where lines mean nothing."""
-        rest = bytes(self._begun)
-        self._begun.clear()
-        return rest
+        partial = bytes(self._partial)
+        self._partial.clear()
+        return partial
 
     @property
-    def begun(self) -> bytearray:
+    def partial_line(self) -> bytearray:
         """What has come of a line that lacks its end; not to be changed."""
-        return self._begun
+        return self._partial
 
-    def _whole(self) -> bytes | OversizedLine:
-        line, self._begun = self._begun, bytearray()
+    def _complete_line(self) -> bytes | OversizedLine:
+        line, self._partial = self._partial, bytearray()
         if self._dropped is None and len(line) <= self._limit:
             return bytes(line)
         head = self._dropped if self._dropped is not None else bytes(line[:SCAN_BYTES])
         self._dropped = None
         return OversizedLine(head + bytes(line[-SCAN_BYTES:]))
 
-    def _shorten(self) -> None:
+    def _drop_middle(self) -> None:
         if self._dropped is None:
-            self._dropped = bytes(self._begun[:SCAN_BYTES])
-        del self._begun[:-SCAN_BYTES]
+            self._dropped = bytes(self._partial[:SCAN_BYTES])
+        del self._partial[:-SCAN_BYTES]

@@ -36,7 +36,7 @@ from rootsd.proxy.stdio import STDIN, STDOUT, make_stdout_writer, read_stdin
 from rootsd.wire.hello import Hello
 from rootsd.wire.mcp_messages import SCAN_BYTES
 
-_STREAMED = 1 << 16
+_STREAM_MIN_BYTES = 1 << 16
 """Bytes of a line that has no end yet, from which on it may go to the client as it comes."""
 
 
@@ -47,14 +47,14 @@ class Downstream:
     def __init__(
         self, session: RunSession, out: Outbox, write: Callable[[bytes | bytearray], int]
     ) -> None:
-        self.is_heard = True
+        self.is_open = True
         """Whether the client reads."""
         self._session = session
         self._out = out
         self._write = write
-        self._intake = BoundedLineReader()
+        self._lines = BoundedLineReader()
         self._unsent = bytearray()
-        self._stream: bytes | None = None  # the ends of a line that goes on as it comes
+        self._partial_line: bytes | None = None  # the ends of a line that goes on as it comes
 
     @property
     def unsent(self) -> int:
@@ -62,47 +62,47 @@ class Downstream:
         return len(self._unsent)
 
     @property
-    def streams(self) -> bool:
+    def is_mid_line(self) -> bool:
         """Whether a part of a line was passed on, and its end was not."""
-        return self._stream is not None
+        return self._partial_line is not None
 
     def take(self, data: bytes) -> None:
         """The server has said this; nothing, where it will say no more."""
-        if self._stream is not None:
-            data = self._stream_on(self._stream, data)
-        for line in self._intake.take(data) if data else self._intake.rest():
+        if self._partial_line is not None:
+            data = self._stream_on(self._partial_line, data)
+        for line in self._lines.feed(data) if data else self._lines.finish():
             if isinstance(line, OversizedLine):
-                self._session.lose_answer(line.ends)
+                self._session.fail_oversized_response(line.ends)
             else:
                 self._session.from_server(line, time.monotonic())
-        begun = self._intake.begun
-        if len(begun) >= _STREAMED and self._session.may_stream(bytes(begun[:SCAN_BYTES])):
+        begun = self._lines.partial_line
+        if len(begun) >= _STREAM_MIN_BYTES and self._session.may_stream(bytes(begun[:SCAN_BYTES])):
             self._collect()
-            self._stream = bytes(begun[:SCAN_BYTES] + begun[-SCAN_BYTES:])
-            self._unsent += self._intake.raw_rest()
+            self._partial_line = bytes(begun[:SCAN_BYTES] + begun[-SCAN_BYTES:])
+            self._unsent += self._lines.take_partial()
 
-    def cut(self) -> None:
+    def server_gone(self) -> None:
         """The server is gone: end the line that was under way, and begin anew."""
-        if self._stream is not None:
-            self._stream = None
+        if self._partial_line is not None:
+            self._partial_line = None
             self._unsent += b"\n"  # and its request stays open, for an error that can be read
-        self._intake = BoundedLineReader()
+        self._lines = BoundedLineReader()
 
-    def hand_down(self) -> None:
+    def flush(self) -> None:
         """Write what the client takes at once: mostly all of it."""
         self._collect()
-        if self.is_heard and self._unsent:
+        if self.is_open and self._unsent:
             try:
                 del self._unsent[: self._write(self._unsent)]
             except BrokenPipeError:
-                self.is_heard = False
-        if not self.is_heard:
+                self.is_open = False
+        if not self.is_open:
             self._unsent.clear()
         self._out.unread = len(self._unsent)
 
     def _collect(self) -> None:
         """What the session says stands between lines."""
-        if self._stream is None and self._out.to_client:
+        if self._partial_line is None and self._out.to_client:
             self._unsent += self._out.to_client
             self._out.to_client.clear()
 
@@ -111,30 +111,30 @@ class Downstream:
         end = data.find(b"\n")
         part = data if end < 0 else data[:end]
         self._unsent += part
-        self._stream = ends = (
+        self._partial_line = ends = (
             ends[:SCAN_BYTES] + (ends[SCAN_BYTES:] + part[-SCAN_BYTES:])[-SCAN_BYTES:]
         )
         if end < 0:
             return b""
         self._unsent += b"\n"
-        self._stream = None
-        self._session.streamed(ends, time.monotonic())
+        self._partial_line = None
+        self._session.stream_ended(ends, time.monotonic())
         return data[end + 1 :]
 
 
-_MOST_UNSENT = 1 << 20
-_GONE_S = 2.0
+_MAX_UNSENT = 1 << 20
+_TERM_WAIT_S = 2.0
 """How long a server has that is asked to end, before it is told to and then killed."""
 _IDLE_S = 10.0
 """How long it may stay when its client says no more and waits for nothing."""
-_OWED_S = 30.0
+_PENDING_WAIT_S = 30.0
 """The same when the client waits for an answer; each answer begins the wait anew."""
-_LAG_S = 5.0
+_FLOOD_WAIT_S = 5.0
 """How long a server may ask for roots again and again, and read nothing."""
-_MOST_LATE = 1 << 20
+_MAX_LATE = 1 << 20
 """Bytes of the client that are still answered when there is no server any more."""
-_WHY_PROPOSED = "the MCP client has this folder open"
-_HUNG_UP = select.POLLERR | select.POLLHUP | select.POLLNVAL
+_PROPOSAL_REASON = "the MCP client has this folder open"
+_HANGUP = select.POLLERR | select.POLLHUP | select.POLLNVAL
 _FORWARDED = (
     signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2,
 )  # fmt: skip
@@ -149,97 +149,97 @@ class RunProxy:
     def __init__(self, session: RunSession, out: Outbox, greeting: Hello, *, waits: bool) -> None:
         self._session = session
         self._out = out
-        self._link = DaemonLink(greeting, self._hear, session.doubt)
+        self._link = DaemonLink(greeting, self._on_roots, session.roots_outdated)
         self._waits = waits
         self._server: ServerProcess | None = None
-        self._is_replaced = False
-        self._told: tuple[str, ...] | None = None
+        self._is_restarting = False
+        self._reported_roots: tuple[str, ...] | None = None
         self._from_client = BoundedLineReader()
-        self._complaints = DroppedLineReports()
-        self._down = Downstream(session, out, make_stdout_writer())
-        self._client_speaks = True
-        self._force_at = math.inf
-        self._force = signal.SIGTERM
-        self._why: RootsdError | None = None  # why the relay ends the server, if it does
-        self._left_behind_until = math.inf
-        self._lags_until = math.inf
+        self._dropped_lines = DroppedLineReports()
+        self._client_output = Downstream(session, out, make_stdout_writer())
+        self._client_open = True
+        self._kill_at = math.inf
+        self._kill_signal = signal.SIGTERM
+        self._stop_reason: RootsdError | None = None  # why the relay ends the server, if it does
+        self._orphans_until = math.inf
+        self._flooded_until = math.inf
         self._stopped_by = 0
-        self._left_out: set[str] = set()  # the paths that were reported
-        self._wake, self._waker = os.pipe()
+        self._reported_left_out: set[str] = set()  # the paths that were reported
+        self._wake_read, self._wake_write = os.pipe()
 
     def run(self) -> int:
         """Pump until the server has ended; the exit status. Raises CannotStart."""
-        self._heed_signals()
+        self._install_signal_handlers()
         enlarge_pipe(STDOUT)
         if not self._waits:
             self._start()
         try:
-            while (status := self._status()) is None:
-                self._turn()
+            while (status := self._exit_status()) is None:
+                self._step()
         finally:
             self._link.close()
         return status
 
-    def _status(self) -> int | None:
+    def _exit_status(self) -> int | None:
         """How it ended; None where it goes on."""
         if self._server is None:
             if self._stopped_by:
                 return 128 + self._stopped_by
-            return None if self._client_speaks else 0
+            return None if self._client_open else 0
         if not self._server.has_ended():
             return None
-        if self._is_replaced:
-            self._exchange(self._server)
+        if self._is_restarting:
+            self._restart_server(self._server)
             return None
-        if self._client_speaks and not self._stopped_by and self._session.waits_for_roots():
+        if self._client_open and not self._stopped_by and self._session.server_exited():
             self._server.reap()
             self._server = None
-            self._down.cut()
+            self._client_output.server_gone()
             return None
-        if self._is_leaving(self._server):
+        if self._has_live_children(self._server):
             return None
         return self._finish(self._server)
 
-    def _is_leaving(self, server: ServerProcess) -> bool:
+    def _has_live_children(self, server: ServerProcess) -> bool:
         """Whether something that it started, as npx does, still has the time to hang up."""
         if server.stdout < 0:
             return False
         server.close_stdin()
         now = time.monotonic()
-        self._left_behind_until = min(self._left_behind_until, now + _GONE_S)
-        return now < self._left_behind_until
+        self._orphans_until = min(self._orphans_until, now + _TERM_WAIT_S)
+        return now < self._orphans_until
 
-    def _turn(self) -> None:
-        ready = self._ready()
+    def _step(self) -> None:
+        ready = self._poll()
         now = time.monotonic()
         # The daemon first: what it takes away counts for all that came at the same time.
         if now >= self._link.deadline or any(f in ready for f, _ in self._link.interest()):
             self._link.attend()
-        if self._wake in ready:
-            os.read(self._wake, 1 << 10)
-        if self._server and not self._is_replaced and self._server.stdout in ready:
+        if self._wake_read in ready:
+            os.read(self._wake_read, 1 << 10)
+        if self._server and not self._is_restarting and self._server.stdout in ready:
             self._take_from_server(self._server)
         if STDIN in ready:
             self._take_from_client()
         if now >= self._session.deadline:
             self._session.tick(now)
-        self._carry_out()
-        if ready.get(STDOUT, 0) & _HUNG_UP:
-            self._down.is_heard = False
-        self._see_to_the_end(now)
+        self._send_outbox()
+        if ready.get(STDOUT, 0) & _HANGUP:
+            self._client_output.is_open = False
+        self._stop_if_done(now)
 
-    def _ready(self) -> dict[int, int]:
+    def _poll(self) -> dict[int, int]:
         poll = select.poll()
-        poll.register(self._wake, select.POLLIN)
+        poll.register(self._wake_read, select.POLLIN)
         for descriptor, wanted in self._link.interest():
             poll.register(descriptor, wanted)
-        if self._client_speaks and self._has_room_for_client:
+        if self._client_open and self._has_room_for_client:
             poll.register(STDIN, select.POLLIN)
-        if self._down.is_heard:
-            poll.register(STDOUT, select.POLLOUT if self._down.unsent else 0)
+        if self._client_output.is_open:
+            poll.register(STDOUT, select.POLLOUT if self._client_output.unsent else 0)
         server = self._server
-        if server and not self._is_replaced:
-            if server.stdout >= 0 and self._is_room_for_server:
+        if server and not self._is_restarting:
+            if server.stdout >= 0 and self._has_room_for_server:
                 poll.register(server.stdout, select.POLLIN)
             if server.stdin >= 0 and self._out.to_server:
                 poll.register(server.stdin, select.POLLOUT)
@@ -247,19 +247,19 @@ class RunProxy:
 
     @property
     def _has_room_for_client(self) -> bool:
-        return len(self._out.to_server) + self._session.backlog < _MOST_UNSENT
+        return len(self._out.to_server) + self._session.backlog < _MAX_UNSENT
 
     @property
-    def _is_room_for_server(self) -> bool:
-        return self._down.unsent < _MOST_UNSENT and not self._session.is_flooded
+    def _has_room_for_server(self) -> bool:
+        return self._client_output.unsent < _MAX_UNSENT and not self._session.is_flooded
 
     def _timeout(self) -> int | None:
         until = min(
             self._link.deadline,
             self._session.deadline,
-            self._force_at,
-            self._left_behind_until,
-            self._lags_until,
+            self._kill_at,
+            self._orphans_until,
+            self._flooded_until,
         )
         if until == math.inf:
             return None
@@ -267,8 +267,8 @@ class RunProxy:
 
     # What comes in
 
-    def _hear(self, told: RootsUpdate) -> None:
-        self._session.told(told, time.monotonic())
+    def _on_roots(self, update: RootsUpdate) -> None:
+        self._session.roots_updated(update, time.monotonic())
         if self._waits:
             self._waits = False
             self._start()
@@ -279,74 +279,78 @@ class RunProxy:
         # What the daemon said before the client said this counts for it: where a denial has been
         # answered, news of it lies in our socket, and the next call comes too late.
         self._link.attend()
-        lines = self._from_client.take(data) if data else self._from_client.rest()
+        lines = self._from_client.feed(data) if data else self._from_client.finish()
         for line in lines:
             if isinstance(line, OversizedLine):
-                self._session.refuse_line()
+                self._session.refuse_oversized_line()
             else:
                 self._session.from_client(line, time.monotonic())
-        self._client_speaks = bool(data)
+        self._client_open = bool(data)
         return len(data)
 
     def _take_from_server(self, server: ServerProcess) -> None:
         data = server.read()
         if data is None:
             return
-        if self._client_speaks:
-            self._down.take(data)
+        if self._client_open:
+            self._client_output.take(data)
             return
-        owed = self._session.owed
-        self._down.take(data)
-        if self._session.owed < owed and self._force is signal.SIGTERM and self._down.is_heard:
-            self._force_at = math.inf  # it answers; the wait begins anew
+        owed = self._session.pending_responses
+        self._client_output.take(data)
+        if (
+            self._session.pending_responses < owed
+            and self._kill_signal is signal.SIGTERM
+            and self._client_output.is_open
+        ):
+            self._kill_at = math.inf  # it answers; the wait begins anew
 
     # What goes out
 
-    def _carry_out(self) -> None:
+    def _send_outbox(self) -> None:
         out = self._out
-        while out.questions:
-            out.questions -= 1
+        while out.roots_queries:
+            out.roots_queries -= 1
             self._link.ask()
-        if out.told != self._told and out.told is not None:
-            self._told = out.told
-            self._link.report(out.told)
+        if out.reported_roots != self._reported_roots and out.reported_roots is not None:
+            self._reported_roots = out.reported_roots
+            self._link.report(out.reported_roots)
         for path in out.proposals:
-            self._link.propose(text_of(path), _WHY_PROPOSED)
+            self._link.propose(text_of(path), _PROPOSAL_REASON)
         out.proposals.clear()
-        for line in self._complaints.pass_on(out.complaints, time.monotonic()):
+        for line in self._dropped_lines.lines_to_print(out.dropped_lines, time.monotonic()):
             sys.stderr.write(line)
-        out.complaints.clear()
-        if out.wants_another and self._may_replace:
-            out.wants_another = False
+        out.dropped_lines.clear()
+        if out.restart_requested and self._may_restart:
+            out.restart_requested = False
             if self._server:
-                self._is_replaced = True
+                self._is_restarting = True
                 self._server.close_stdin()
-                self._force_now(self._server)
+                self._kill(self._server)
             elif not self._waits:
                 self._start()
-        if self._server and not self._is_replaced:
+        if self._server and not self._is_restarting:
             self._write_to_server(self._server)
-        self._down.hand_down()
+        self._client_output.flush()
 
     def _write_to_server(self, server: ServerProcess) -> None:
         before = len(self._out.to_server)
         if before:
             server.write(self._out.to_server)
-        self._session.drained()
+        self._session.output_written()
         if not self._session.is_flooded or not self._out.to_server:
-            self._lags_until = math.inf
-        elif len(self._out.to_server) < before or self._lags_until == math.inf:
-            self._lags_until = time.monotonic() + _LAG_S
+            self._flooded_until = math.inf
+        elif len(self._out.to_server) < before or self._flooded_until == math.inf:
+            self._flooded_until = time.monotonic() + _FLOOD_WAIT_S
 
     @property
-    def _may_replace(self) -> bool:
+    def _may_restart(self) -> bool:
         """Whether no line is under way that would be cut; one that takes long is."""
-        if not self._down.streams:
+        if not self._client_output.is_mid_line:
             return True
         now = time.monotonic()
-        if self._force_at == math.inf:
-            self._force_at = now + _GONE_S
-        return now >= self._force_at
+        if self._kill_at == math.inf:
+            self._kill_at = now + _TERM_WAIT_S
+        return now >= self._kill_at
 
     # The lives of servers
 
@@ -358,94 +362,94 @@ class RunProxy:
         except ServerStartFailed as error:
             self._refuse_all(error)
             raise
-        self._force_at, self._force = math.inf, signal.SIGTERM
-        self._session.started(time.monotonic(), self._server.is_at_work)
+        self._kill_at, self._kill_signal = math.inf, signal.SIGTERM
+        self._session.started(time.monotonic(), self._server.is_busy)
 
     def _report_left_out(self, launch: LaunchSpec) -> None:
         """Say once which roots are in no value that joins them."""
         for path, separator in launch.left_out:
-            if path not in self._left_out:
-                self._left_out.add(path)
+            if path not in self._reported_left_out:
+                self._reported_left_out.add(path)
                 shown = safe_label(path.encode(errors="surrogateescape"), limit=None)
                 sys.stderr.write(
                     f"rootsd run: {shown} is left out, as its path contains {separator!a}, which"
                     " separates roots there; try: {roots:SEP} with another separator\n"
                 )
 
-    def _exchange(self, old: ServerProcess) -> None:
+    def _restart_server(self, old: ServerProcess) -> None:
         old.reap()
-        self._is_replaced = False
-        self._down.cut()
+        self._is_restarting = False
+        self._client_output.server_gone()
         self._start()
 
-    def _see_to_the_end(self, now: float) -> None:
-        """End a server whose client has left, or that has hung up and stays."""
+    def _stop_if_done(self, now: float) -> None:
+        """End a server answered_by client has left, or that has hung up and stays."""
         server = self._server
         if server is None:
             return
-        has_hung_up = server.stdout < 0 and not self._is_replaced
-        if not self._client_speaks and not self._out.to_server and not self._session.backlog:
+        has_hung_up = server.stdout < 0 and not self._is_restarting
+        if not self._client_open and not self._out.to_server and not self._session.backlog:
             server.close_stdin()
-        if now >= self._lags_until:
-            self._lags_until = math.inf
-            self._why = RootsdError(
+        if now >= self._flooded_until:
+            self._flooded_until = math.inf
+            self._stop_reason = RootsdError(
                 "the server asked for roots again and again, and read no answer", "rootsd sessions"
             )
-            report_error(self._why)
-            self._force_now(server)
-        if not self._down.is_heard or has_hung_up:
+            report_error(self._stop_reason)
+            self._kill(server)
+        if not self._client_output.is_open or has_hung_up:
             server.close_stdin()
-            self._force_at = min(self._force_at, now + _GONE_S)
-        elif not self._client_speaks and self._force_at == math.inf:
-            self._force_at = now + (_OWED_S if self._session.owed else _IDLE_S)
-        if now >= self._force_at:
-            self._force_now(server)
+            self._kill_at = min(self._kill_at, now + _TERM_WAIT_S)
+        elif not self._client_open and self._kill_at == math.inf:
+            self._kill_at = now + (_PENDING_WAIT_S if self._session.pending_responses else _IDLE_S)
+        if now >= self._kill_at:
+            self._kill(server)
 
-    def _force_now(self, server: ServerProcess) -> None:
-        server.send(self._force)
-        self._force = signal.SIGKILL
-        self._force_at = time.monotonic() + _GONE_S
+    def _kill(self, server: ServerProcess) -> None:
+        server.send(self._kill_signal)
+        self._kill_signal = signal.SIGKILL
+        self._kill_at = time.monotonic() + _TERM_WAIT_S
 
     def _finish(self, server: ServerProcess) -> int:
-        for data in server.rest():
-            self._down.take(data)
-        self._down.take(b"")  # a last line may lack its newline
-        self._down.cut()
+        for data in server.drain():
+            self._client_output.take(data)
+        self._client_output.take(b"")  # a last line may lack its newline
+        self._client_output.server_gone()
         status = server.reap()
         how = f"the server has ended with status {status}"
-        why = self._why or RootsdError(how, "restart the MCP server in your client")
+        why = self._stop_reason or RootsdError(how, "restart the MCP server in your client")
         self._refuse_all(why)
         return status
 
     def _refuse_all(self, error: RootsdError) -> None:
         """There is no server, and there will be none: answer what came, and what came too late."""
         taken = 0
-        while self._client_speaks and taken < _MOST_LATE and _has_something(STDIN):
+        while self._client_open and taken < _MAX_LATE and _is_readable(STDIN):
             taken += self._take_from_client()
-        self._session.ended(error)
-        self._hand_down_all()
+        self._session.fail_all(error)
+        self._flush_all()
 
-    def _hand_down_all(self) -> None:
+    def _flush_all(self) -> None:
         """Write what is left, as fast as the client reads. A signal ends that, and so does a
         client that reads nothing for a while."""
         while True:
-            before = self._down.unsent + len(self._out.to_client)
-            self._down.hand_down()
-            if not self._down.unsent or self._stopped_by:
+            before = self._client_output.unsent + len(self._out.to_client)
+            self._client_output.flush()
+            if not self._client_output.unsent or self._stopped_by:
                 return
             poll = select.poll()
             poll.register(STDOUT, select.POLLOUT)
-            poll.register(self._wake, select.POLLIN)
+            poll.register(self._wake_read, select.POLLIN)
             ready = dict(poll.poll(_IDLE_S * 1000))
-            if not ready and self._down.unsent == before:
+            if not ready and self._client_output.unsent == before:
                 return
-            if self._wake in ready:
-                os.read(self._wake, 1 << 10)
+            if self._wake_read in ready:
+                os.read(self._wake_read, 1 << 10)
 
-    def _heed_signals(self) -> None:
-        for end in (self._wake, self._waker):
+    def _install_signal_handlers(self) -> None:
+        for end in (self._wake_read, self._wake_write):
             os.set_blocking(end, False)
-        signal.set_wakeup_fd(self._waker, warn_on_full_buffer=False)
+        signal.set_wakeup_fd(self._wake_write, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         for number in _FORWARDED:
             if signal.getsignal(number) is not signal.SIG_IGN:  # as under nohup(1)
@@ -457,7 +461,7 @@ class RunProxy:
             self._server.send(number)
 
 
-def _has_something(descriptor: int) -> bool:
+def _is_readable(descriptor: int) -> bool:
     poll = select.poll()
     poll.register(descriptor, select.POLLIN)
     return bool(poll.poll(0))

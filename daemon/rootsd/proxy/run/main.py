@@ -55,7 +55,7 @@ class RunOptions(NamedTuple):
     environment: tuple[tuple[str, str], ...] = ()
     only: tuple[str, ...] = ()
     part: ScopeFlag | None = None
-    client_roots: ClientRootsPolicy = ClientRootsPolicy.NOTE
+    client_roots: ClientRootsPolicy = ClientRootsPolicy.REPORT
     access: AccessPolicy = AccessPolicy.WRITABLE
     name: str = ""
 
@@ -66,8 +66,8 @@ def main(argv: list[str]) -> int:
         sys.stdout.write(f"{USAGE}\n")
         return Exit.OK
     try:
-        order = parse_arguments(argv)
-        return _run(order, _scope_of(order))
+        options = parse_arguments(argv)
+        return _run(options, _scope_of(options))
     except RunUsageError as error:
         sys.stderr.write(f"rootsd run: {error}\n{USAGE}\n")
         return Exit.USAGE
@@ -81,14 +81,14 @@ def main(argv: list[str]) -> int:
 
 def parse_arguments(argv: list[str]) -> RunOptions:
     """What the words after `run` ask for. Raises UsageError."""
-    order = RunOptions(())
+    options = RunOptions(())
     words = list(argv)
     while words and words[0].startswith("-"):
         flag, equals, value = words.pop(0).partition("=")
         if flag == "--" and not equals:
             break
         if not equals and flag in _PLAIN:
-            order = _with_plain(order, flag)
+            options = _with_plain(options, flag)
             continue
         if flag not in _WITH_VALUE:
             raise RunUsageError(f"cannot use {flag!a}")
@@ -96,49 +96,49 @@ def parse_arguments(argv: list[str]) -> RunOptions:
             value = words.pop(0)
         if not value:
             raise RunUsageError(f"{flag} needs a value")
-        order = _with(order, flag, value)
+        options = _with(options, flag, value)
     if not words:
         raise RunUsageError("which server? Its command comes after --")
-    if order.part is ScopeFlag.ALL and order.only:
+    if options.part is ScopeFlag.ALL and options.only:
         raise RunUsageError("--all and --only contradict each other")
-    return order._replace(words=tuple(words))
+    return options._replace(words=tuple(words))
 
 
-def _with_plain(order: RunOptions, flag: str) -> RunOptions:
+def _with_plain(options: RunOptions, flag: str) -> RunOptions:
     if flag == "--advisory-access":
-        return order._replace(access=AccessPolicy.ADVISORY)
+        return options._replace(access=AccessPolicy.ADVISORY)
     part = ScopeFlag(flag)
-    if order.part not in (None, part):
+    if options.part not in (None, part):
         raise RunUsageError("--all and --workspace contradict each other")
-    return order._replace(part=part)
+    return options._replace(part=part)
 
 
-def _with(order: RunOptions, flag: str, value: str) -> RunOptions:
+def _with(options: RunOptions, flag: str, value: str) -> RunOptions:
     match flag:
         case "--only":
-            return order._replace(only=(*order.only, value))
+            return options._replace(only=(*options.only, value))
         case "--name":
-            return order._replace(name=value)
+            return options._replace(name=value)
         case "--env":
             name, equals, text = value.partition("=")
             if not name or not equals:
                 raise RunUsageError("--env needs NAME=VALUE")
-            return order._replace(environment=(*order.environment, (name, text)))
+            return options._replace(environment=(*options.environment, (name, text)))
         case _:
             if value not in _CLIENT_ROOTS:
                 raise RunUsageError(f"--client-roots is one of {', '.join(_CLIENT_ROOTS)}")
-            return order._replace(client_roots=ClientRootsPolicy(value))
+            return options._replace(client_roots=ClientRootsPolicy(value))
 
 
-def _scope_of(order: RunOptions) -> RequestedScope:
+def _scope_of(options: RunOptions) -> RequestedScope:
     """Return the scope that the flags ask for. Where none does, it is the workspace;
     `--client-roots override` is the old way to ask for the whole set."""
     try:
-        scope = parse_scope(order.only, os.getcwd, any_uri=False)
+        scope = parse_scope(options.only, os.getcwd, any_uri=False)
         asks_for_all = (
-            order.part is ScopeFlag.ALL or order.client_roots is ClientRootsPolicy.OVERRIDE
+            options.part is ScopeFlag.ALL or options.client_roots is ClientRootsPolicy.OVERRIDE
         )
-        if order.part is ScopeFlag.WORKSPACE or not (order.only or asks_for_all):
+        if options.part is ScopeFlag.WORKSPACE or not (options.only or asks_for_all):
             scope = scope._replace(workspace=os.getcwd())
     except FileNotFoundError as error:
         raise RunUsageError("the working directory is gone; try: --all or --only NAME") from error
@@ -147,26 +147,26 @@ def _scope_of(order: RunOptions) -> RequestedScope:
     return scope
 
 
-def _run(order: RunOptions, scope: RequestedScope) -> int:
-    run = find_runtime_dir().path
-    nowhere = make_empty_folder(run)
+def _run(options: RunOptions, scope: RequestedScope) -> int:
+    runtime_dir = find_runtime_dir().path
+    empty_folder = make_empty_folder(runtime_dir)
     # A path that is not there is as good for a command as an empty folder, if need be.
-    named = os.fsdecode(nowhere or run + b"/nowhere")
-    command = _command(order, named)
+    named = os.fsdecode(empty_folder or runtime_dir + b"/nowhere")
+    command = _command(options, named)
     out = Outbox()
-    narrowing = RootsFilter(order.client_roots, order.access, _working_directory())
-    supply = RootsProvider(narrowing, out, folder_check, nowhere)
-    habits = ServerProfileFile(run, order.words)
-    barrier = ReadinessGate(habits.recall(), habits.note)
-    seal = StateSigner(os.urandom(_KEY_BYTES))
-    session = RunSession(supply, RestartPolicy(command), barrier, out, seal)
-    greeting = Hello(client=order.name or server_name(order.words), scope=scope)
+    roots_filter = RootsFilter(options.client_roots, options.access, _working_directory())
+    provider = RootsProvider(roots_filter, out, folder_check, empty_folder)
+    profiles = ServerProfileFile(runtime_dir, options.words)
+    gate = ReadinessGate(profiles.load(), profiles.save)
+    signer = StateSigner(os.urandom(_KEY_BYTES))
+    session = RunSession(provider, RestartPolicy(command), gate, out, signer)
+    greeting = Hello(client=options.name or server_name(options.words), scope=scope)
     return RunProxy(session, out, greeting, waits=command.names_roots).run()
 
 
-def _command(order: RunOptions, nowhere: str) -> ServerCommand:
+def _command(options: RunOptions, empty_folder: str) -> ServerCommand:
     try:
-        return ServerCommand(order.words, order.environment, nowhere)
+        return ServerCommand(options.words, options.environment, empty_folder)
     except PlaceholderError as error:
         raise RunUsageError(str(error)) from error
 

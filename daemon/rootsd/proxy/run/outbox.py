@@ -23,15 +23,15 @@ class Outbox:
         self.to_server = bytearray()
         self.unread = 0
         """How many more bytes wait for the client outside of this outbox."""
-        self.questions = 0
+        self.roots_queries = 0
         """How often the daemon is to be asked for the roots; each answer grants one wish."""
         self.proposals: list[bytes] = []
         """Folders that the user is to hear of."""
-        self.told: tuple[str, ...] | None = None
+        self.reported_roots: tuple[str, ...] | None = None
         """The names of the roots that the server was told of last."""
-        self.wants_another = False
+        self.restart_requested = False
         """Whether the server is to be ended, and another one started."""
-        self.complaints: list[str] = []
+        self.dropped_lines: list[str] = []
         """What to say on standard error, where one peer cannot fill it."""
 
     @property
@@ -45,25 +45,25 @@ class Outbox:
         return len(self.to_server) >= _MOST_UNREAD
 
 
-_AT_ONCE = 3
-_BETWEEN_S = 60.0
+_BURST = 3
+_INTERVAL_S = 60.0
 
 
 class DroppedLineReports:
     """Passes the first few messages on at once, and then one per minute with a count."""
 
     def __init__(self) -> None:
-        self._passed = 0
-        self._held = 0
+        self._printed = 0
+        self._suppressed = 0
         self._next_at = 0.0
 
-    def pass_on(self, messages: Iterable[str], now: float) -> Iterator[str]:
+    def lines_to_print(self, messages: Iterable[str], now: float) -> Iterator[str]:
         """Return those of `messages` to print now, as whole lines. `now` never goes back."""
         for message in messages:
-            if self._passed >= _AT_ONCE and now < self._next_at:
-                self._held += 1
+            if self._printed >= _BURST and now < self._next_at:
+                self._suppressed += 1
                 continue
-            more = f" (and {self._held} more)" if self._held else ""
-            self._passed, self._held = self._passed + 1, 0
-            self._next_at = now + _BETWEEN_S
+            more = f" (and {self._suppressed} more)" if self._suppressed else ""
+            self._printed, self._suppressed = self._printed + 1, 0
+            self._next_at = now + _INTERVAL_S
             yield f"rootsd run: {message}{more}\n"

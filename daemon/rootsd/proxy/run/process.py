@@ -51,7 +51,7 @@ class ServerProcess:
                 if os.getppid() != parent:  # killed before that call
                     os._exit(1)
 
-        self._keeper = _keeper()
+        self._keeper = _start_keeper()
         try:
             self._process = subprocess.Popen(  # noqa: S603  # to start what was typed is the task
                 launch.words,
@@ -64,7 +64,7 @@ class ServerProcess:
             )
         except (OSError, ValueError) as error:
             self._end_group()
-            raise _explained(launch.words[0], error) from error
+            raise _start_error(launch.words[0], error) from error
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._stdin = self._process.stdin
@@ -109,7 +109,7 @@ class ServerProcess:
             self._stdout.close()
         return data
 
-    def rest(self) -> Iterator[bytes]:
+    def drain(self) -> Iterator[bytes]:
         """Yield what it said before its end: no more than its pipe holds.
 
         Another process may have the pipe as well, and say more and more.
@@ -130,7 +130,7 @@ class ServerProcess:
         flags = os.WEXITED | os.WNOHANG | os.WNOWAIT
         return os.waitid(os.P_PID, self._process.pid, flags) is not None
 
-    def is_at_work(self) -> bool:
+    def is_busy(self) -> bool:
         """Whether it, or what it has started, has something to do; false where nothing tells."""
         return is_busy(self._process.pid)
 
@@ -160,7 +160,7 @@ class ServerProcess:
         self._keeper.wait()
 
 
-def _keeper() -> subprocess.Popen[bytes]:
+def _start_keeper() -> subprocess.Popen[bytes]:
     """The leader of a new process group; see the module's text."""
     try:
         return subprocess.Popen(  # noqa: S603  # the words are ours
@@ -171,7 +171,7 @@ def _keeper() -> subprocess.Popen[bytes]:
             process_group=0,
         )
     except OSError as error:
-        raise _explained(_SHELL, error) from error
+        raise _start_error(_SHELL, error) from error
 
 
 def enlarge_pipe(pipe: int) -> None:
@@ -181,7 +181,7 @@ def enlarge_pipe(pipe: int) -> None:
             fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
 
 
-def _explained(word: str, error: OSError | ValueError) -> ServerStartFailed:
+def _start_error(word: str, error: OSError | ValueError) -> ServerStartFailed:
     shown = safe_label(word.encode(errors="surrogateescape"), limit=None)
     why = error.strerror if isinstance(error, OSError) else str(error)
     found = ServerStartFailed(f"{shown} cannot be started: {why}", f"command -v {shown}")

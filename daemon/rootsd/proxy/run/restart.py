@@ -16,8 +16,8 @@ from rootsd.core.paths import contains
 from rootsd.proxy.run.command import LaunchSpec, ServerCommand
 from rootsd.proxy.run.roots import RootFolder
 
-_QUIET_S = 0.3
-_LONGEST_S = 2.0
+_SETTLE_S = 0.3
+_MAX_SETTLE_S = 2.0
 
 FolderExists = Callable[[bytes], bool]
 
@@ -50,53 +50,58 @@ class RestartPolicy:
         """When to start a server where none runs."""
         self._command = command
         self._running: LaunchSpec | None = None
-        self._given: tuple[RootFolder, ...] = ()
+        self._launched_with: tuple[RootFolder, ...] = ()
         self._first_change = math.inf
 
     @property
-    def is_by_command(self) -> bool:
+    def roots_in_command(self) -> bool:
         """Whether the server is told of its roots by its command."""
         return self._command.names_roots
 
     def start(self, folders: Sequence[RootFolder]) -> LaunchSpec:
         """Return what to start now, which is what runs from here on."""
         self._running = self._command.launch(folders)
-        self._given = tuple(folders)
+        self._launched_with = tuple(folders)
         self._first_change = self.deadline = math.inf
         return self._running
 
-    def appear(self, now: float) -> None:
+    def roots_appeared(self, now: float) -> None:
         """There are roots, and no server runs: start one when no more roots come for a moment."""
         self._first_change = min(self._first_change, now)
-        self.deadline = min(now + _QUIET_S, self._first_change + _LONGEST_S)
+        self.deadline = min(now + _SETTLE_S, self._first_change + _MAX_SETTLE_S)
 
-    def by_command(self, folders: Sequence[RootFolder], is_there: FolderExists) -> RestartDecision:
+    def for_command(
+        self, folders: Sequence[RootFolder], folder_exists: FolderExists
+    ) -> RestartDecision:
         """Return whether the command that runs has to be another one for these folders."""
-        if self._running is None or self._is_as_now(folders):
+        if self._running is None or self._is_same_command(folders):
             return NO_RESTART
         known = {folder.path for folder in folders}
-        lost = [each for each in self._given if each.path not in known]
-        if here := tuple(each for each in lost if is_there(each.path)):
+        lost = [each for each in self._launched_with if each.path not in known]
+        if here := tuple(each for each in lost if folder_exists(each.path)):
             return RestartDecision(RestartNeed.NARROWER, here)
-        as_if_there = list(folders)
+        with_lost = list(folders)
         for each in lost:  # they are gone, and no reason by themselves
-            as_if_there.insert(self._given.index(each), each)
-        return NO_RESTART if self._is_as_now(as_if_there) else RestartDecision(RestartNeed.WIDER)
+            with_lost.insert(self._launched_with.index(each), each)
+        return (
+            NO_RESTART if self._is_same_command(with_lost) else RestartDecision(RestartNeed.WIDER)
+        )
 
-    def _is_as_now(self, folders: Sequence[RootFolder]) -> bool:
+    def _is_same_command(self, folders: Sequence[RootFolder]) -> bool:
         fresh, running = self._command.launch(folders), self._running
         return running is not None and (
             (fresh.words, fresh.environment) == (running.words, running.environment)
         )
 
     @staticmethod
-    def by_answer(
-        given: Sequence[RootFolder], folders: Sequence[RootFolder], is_there: FolderExists
+    def for_sent_roots(
+        sent: Sequence[RootFolder], folders: Sequence[RootFolder], folder_exists: FolderExists
     ) -> RestartDecision:
         """Return whether a server that was `given` folders may not have one of them any more."""
         lost = tuple(
             each
-            for each in given
-            if not any(contains(now.path, each.path) for now in folders) and is_there(each.path)
+            for each in sent
+            if not any(contains(now.path, each.path) for now in folders)
+            and folder_exists(each.path)
         )
         return RestartDecision(RestartNeed.NARROWER, lost) if lost else NO_RESTART

@@ -111,7 +111,7 @@ class ClientRootsPolicy(Enum):
     """Where they are of use they narrow the scope; else the server is told of the whole scope."""
     NARROW = "narrow"
     """They narrow the scope; where they are of no use nothing is left."""
-    NOTE = "note"
+    REPORT = "report"
     """They narrow nothing; those that are not approved are made known to the user."""
     OVERRIDE = "override"
     """They are not asked for."""
@@ -136,25 +136,27 @@ class RootsFilter:
     `theirs` are the client's folders, canonical; None as long as the client said nothing of use.
     """
 
-    def __init__(self, use: ClientRootsPolicy, access: AccessPolicy, here: bytes | None) -> None:
-        self.use = use
-        self.theirs: tuple[bytes, ...] | None = None
+    def __init__(
+        self, policy: ClientRootsPolicy, access: AccessPolicy, working_directory: bytes | None
+    ) -> None:
+        self.policy = policy
+        self.client_folders: tuple[bytes, ...] | None = None
         self._access = access
-        self._here = here
+        self._working_directory = working_directory
 
-    def heed(self, theirs: tuple[bytes, ...]) -> None:
+    def set_client_folders(self, theirs: tuple[bytes, ...]) -> None:
         """Take in the folders that the client has open now. A client that had folders of use and
         has none any more opens nothing by that."""
-        if theirs or self.theirs is not None:
-            self.theirs = theirs
+        if theirs or self.client_folders is not None:
+            self.client_folders = theirs
 
     def apply(self, approved: Iterable[RootFolder]) -> tuple[RootFolder, ...]:
         """Return the folders for the server, the one that holds the working directory first."""
         fit = [each for each in approved if each.writable or self._access is AccessPolicy.ADVISORY]
-        if self.use.narrows:
-            if self.theirs is not None:
-                return tuple(dict.fromkeys(self._shared(fit, self.theirs)))
-            if self.use is ClientRootsPolicy.NARROW:
+        if self.policy.narrows:
+            if self.client_folders is not None:
+                return tuple(dict.fromkeys(self._intersection(fit, self.client_folders)))
+            if self.policy is ClientRootsPolicy.NARROW:
                 return ()
         here = self._innermost(fit)
         return tuple(sorted(fit, key=lambda each: each is not here))
@@ -164,17 +166,19 @@ class RootsFilter:
         known = [each.path for each in approved]
         return tuple(
             path
-            for path in self.theirs or ()
+            for path in self.client_folders or ()
             if not any(contains(path, each) or contains(each, path) for each in known)
         )
 
     def _innermost(self, folders: Iterable[RootFolder]) -> RootFolder | None:
-        if self._here is None:
+        if self._working_directory is None:
             return None
-        around = [each for each in folders if contains(each.path, self._here)]
+        around = [each for each in folders if contains(each.path, self._working_directory)]
         return max(around, key=lambda each: len(each.path), default=None)
 
-    def _shared(self, fit: list[RootFolder], theirs: Iterable[bytes]) -> Iterator[RootFolder]:
+    def _intersection(
+        self, fit: list[RootFolder], theirs: Iterable[bytes]
+    ) -> Iterator[RootFolder]:
         for path in theirs:
             around = [each for each in fit if contains(each.path, path)]
             if around:
@@ -191,7 +195,7 @@ def _is_in_git(below: bytes) -> bool:
     return any(part.lower() == _GIT for part in below.split(b"/"))
 
 
-_CLIENT_PATIENCE_S = 1.0
+_CLIENT_TIMEOUT_S = 1.0
 """How long a client is waited for that says it has roots; some that do never answer."""
 
 OnRoots = Callable[[float], None]
@@ -203,7 +207,7 @@ class FolderChecker(Protocol):
     def canonical(self, path: bytes) -> bytes | None:
         """Return the real path of a folder; None where there is no folder."""
 
-    def mark_of(self, path: bytes) -> Hashable | None:
+    def fingerprint(self, path: bytes) -> Hashable | None:
         """Return what tells the folder at a canonical path from another one in its place. None
         where there is no folder, or where a link lies in the path."""
 
@@ -212,165 +216,171 @@ class RootsProvider:
     """The roots for one server."""
 
     def __init__(
-        self, narrowing: RootsFilter, out: Outbox, disk: FolderChecker, nowhere: bytes | None
+        self,
+        roots_filter: RootsFilter,
+        out: Outbox,
+        disk: FolderChecker,
+        empty_folder: bytes | None,
     ) -> None:
         self.folders: tuple[RootFolder, ...] = ()
-        self.given: tuple[RootFolder, ...] = ()
+        self.sent: tuple[RootFolder, ...] = ()
         """The folders that the server was told of last."""
         self.deadline = math.inf
         """When to call `tick`."""
-        self._narrowing = narrowing
+        self._filter = roots_filter
         self._out = out
         self._disk = disk
-        self._marks: dict[bytes, Hashable | None] = {}
-        self._nowhere = nowhere
+        self._fingerprints: dict[bytes, Hashable | None] = {}
+        self._empty_folder = empty_folder
         self._approved: tuple[RootFolder, ...] = ()
-        self._asked: deque[OnRoots] = deque()  # to be fulfilled by the answer that is on its way
-        self._later: deque[OnRoots] = deque()  # by the answer to the next question
-        self._is_asking = False
-        self._result: dict[str, Any] | None = None  # shared by all that is fulfilled at one time
-        self._waiting: list[OnRoots] = []  # for the client
+        self._in_query: deque[OnRoots] = (
+            deque()
+        )  # to be callbackled by the answer that is on its way
+        self._next_query: deque[OnRoots] = deque()  # by the answer to the next question
+        self._query_running = False
+        self._result: dict[str, Any] | None = None  # shared by all that is callbackled at one time
+        self._awaiting_client: list[OnRoots] = []  # for the client
         self._proposed: set[bytes] = set()
-        self._questions = 0
-        self._question: Id | None = None
+        self._client_queries = 0
+        self._client_query: Id | None = None
 
     @property
-    def asks_client(self) -> bool:
+    def narrows_by_client(self) -> bool:
         """Whether an answer depends on the client's own roots."""
-        return self._narrowing.use.narrows
+        return self._filter.policy.narrows
 
     @property
     def awaits_client(self) -> bool:
         """Whether the client is still to say which folders it works in, the first time."""
         return self.deadline < math.inf
 
-    def checked(self) -> tuple[RootFolder, ...]:
+    def verified_folders(self) -> tuple[RootFolder, ...]:
         """Return the folders that may be sent to a server now: each one looked at again, and the
         same as when it was first known."""
-        return tuple(each for each in self.folders if self._is_same(each.path))
+        return tuple(each for each in self.folders if self._is_unchanged(each.path))
 
-    def is_there(self, path: bytes) -> bool:
+    def folder_exists(self, path: bytes) -> bool:
         """Whether a program that opens `path` now finds a folder, wherever links lead."""
         return self._disk.canonical(path) is not None
 
-    def note_told(self, folders: Iterable[RootFolder]) -> None:
+    def record_sent(self, folders: Iterable[RootFolder]) -> None:
         """The server is told of these folders now."""
-        self.given = tuple(folders)
-        self._out.told = tuple(folder.name for folder in self.given)
+        self.sent = tuple(folders)
+        self._out.reported_roots = tuple(folder.name for folder in self.sent)
 
     def result(self) -> dict[str, Any]:
         """Return the answer to `roots/list`. It is never an empty list, which some servers ignore:
         a server that has roots keeps them then."""
         if self._result is None:
-            folders = self.checked()
-            self.note_told(folders)
-            if not folders and self._nowhere is not None:
-                folders = (RootFolder(self._nowhere, "no approved roots"),)
+            folders = self.verified_folders()
+            self.record_sent(folders)
+            if not folders and self._empty_folder is not None:
+                folders = (RootFolder(self._empty_folder, "no approved roots"),)
             self._result = make_roots_result(folders)
         return self._result
 
-    def learn(self, approved: tuple[RootFolder, ...]) -> None:
+    def set_approved(self, approved: tuple[RootFolder, ...]) -> None:
         """The daemon has told what is approved; it has verified these roots just now."""
         self._approved = approved
         for root in approved:
-            self._marks.pop(root.path, None)
+            self._fingerprints.pop(root.path, None)
         self._apply()
 
     @property
-    def owed(self) -> int:
-        """How many wishes are not fulfilled."""
-        return len(self._asked) + len(self._later) + len(self._waiting)
+    def unanswered(self) -> int:
+        """How many requests are not callbackled."""
+        return len(self._in_query) + len(self._next_query) + len(self._awaiting_client)
 
-    def grant(self, now: float) -> None:
-        """The daemon has answered: fulfil what was wished before it was asked."""
-        self._is_asking = False
+    def daemon_answered(self, now: float) -> None:
+        """The daemon has answered: callback what was wished before it was asked."""
+        self._query_running = False
         self._result = None
-        while self._asked:
+        while self._in_query:
             if self._out.server_lags:
-                self._later.extendleft(reversed(self._asked))
-                self._asked.clear()
+                self._next_query.extendleft(reversed(self._in_query))
+                self._in_query.clear()
             else:
-                self._asked.popleft()(now)
+                self._in_query.popleft()(now)
         self._result = None
-        self.ask()
+        self.query_daemon()
 
-    def wish(self, fulfil: OnRoots) -> None:
-        """Call `fulfil` when the roots are known as they are after this moment.
+    def when_known(self, callback: OnRoots) -> None:
+        """Call `callback` when the roots are known as they are after this moment.
 
         Wishes that come while the daemon is asked share the next question. So a server that asks
         again and again costs the daemon one question at a time.
         """
         if self.awaits_client:
-            self._waiting.append(fulfil)
+            self._awaiting_client.append(callback)
             return
-        self._later.append(fulfil)
-        self.ask()
+        self._next_query.append(callback)
+        self.query_daemon()
 
-    def ask(self) -> None:
+    def query_daemon(self) -> None:
         """Ask the daemon if something is wished, and if the server reads what it is told."""
-        if self._later and not self._is_asking and not self._out.server_lags:
-            self._asked, self._later = self._later, deque()
-            self._is_asking = True
-            self._out.questions += 1
+        if self._next_query and not self._query_running and not self._out.server_lags:
+            self._in_query, self._next_query = self._next_query, deque()
+            self._query_running = True
+            self._out.roots_queries += 1
 
     def ask_client(self, now: float, *, first: bool) -> None:
         """Ask the client for its roots. The `first` time an answer that depends on them waits."""
-        if self._narrowing.use is ClientRootsPolicy.OVERRIDE:
+        if self._filter.policy is ClientRootsPolicy.OVERRIDE:
             return
-        self._questions += 1
-        self._question = f"rootsd-run-roots-{self._questions}"
-        self._out.to_client += encode(Request(self._question, "roots/list"))
-        if first and self.asks_client:
-            self.deadline = now + _CLIENT_PATIENCE_S
+        self._client_queries += 1
+        self._client_query = f"rootsd-run-roots-{self._client_queries}"
+        self._out.to_client += encode(Request(self._client_query, "roots/list"))
+        if first and self.narrows_by_client:
+            self.deadline = now + _CLIENT_TIMEOUT_S
 
-    def is_answer(self, answer: Response | ErrorResponse) -> bool:
+    def take_client_response(self, answer: Response | ErrorResponse) -> bool:
         """Take the client's answer in, if it is one to a question of ours."""
         if not isinstance(answer.id, str) or not answer.id.startswith("rootsd-run-roots-"):
             return False
-        if answer.id == self._question:
-            self.heed(answer.result if isinstance(answer, Response) else None)
-            self._settle()
+        if answer.id == self._client_query:
+            self.set_client_roots(answer.result if isinstance(answer, Response) else None)
+            self._release_waiting()
         return True
 
-    def heed(self, result: object) -> None:
+    def set_client_roots(self, result: object) -> None:
         """The client's own roots are these, in the form of an answer to `roots/list`."""
         found = [self._disk.canonical(path) for path in parse_client_roots(result)]
         theirs = tuple(path for path in found if path is not None)
         for path in theirs:
-            self._marks.pop(path, None)
-        self._narrowing.heed(theirs)
+            self._fingerprints.pop(path, None)
+        self._filter.set_client_folders(theirs)
         self._apply()
 
     def tick(self, now: float) -> None:
         """Wait no longer for a client that does not answer."""
         if now >= self.deadline:
-            self._settle()
+            self._release_waiting()
 
-    def forget_wishes(self) -> None:
+    def drop_requests(self) -> None:
         """The server that asked is gone; what the daemon still answers is nobody's wish."""
-        self._asked.clear()
-        self._later.clear()
-        self._waiting.clear()
+        self._in_query.clear()
+        self._next_query.clear()
+        self._awaiting_client.clear()
 
-    def _settle(self) -> None:
+    def _release_waiting(self) -> None:
         self.deadline = math.inf
-        waiting, self._waiting = self._waiting, []
-        for fulfil in waiting:
-            self.wish(fulfil)
+        waiting, self._awaiting_client = self._awaiting_client, []
+        for callback in waiting:
+            self.when_known(callback)
 
-    def _is_same(self, path: bytes) -> bool:
-        mark = self._disk.mark_of(path)
-        return mark is not None and mark == self._marks.get(path)
+    def _is_unchanged(self, path: bytes) -> bool:
+        mark = self._disk.fingerprint(path)
+        return mark is not None and mark == self._fingerprints.get(path)
 
     def _apply(self) -> None:
         self._result = None
-        self.folders = self._narrowing.apply(self._approved)
+        self.folders = self._filter.apply(self._approved)
         paths = [folder.path for folder in self.folders]
-        known = self._marks
-        self._marks = {
-            path: known[path] if path in known else self._disk.mark_of(path) for path in paths
+        known = self._fingerprints
+        self._fingerprints = {
+            path: known[path] if path in known else self._disk.fingerprint(path) for path in paths
         }
-        for path in self._narrowing.outside(self._approved):
+        for path in self._filter.outside(self._approved):
             if path not in self._proposed:
                 self._proposed.add(path)
                 self._out.proposals.append(path)

@@ -53,7 +53,7 @@ from rootsd.wire.jsonrpc import (
 
 CALL_METHODS = frozenset({"tools/call", "resources/read", "prompts/get", "completion/complete"})
 """The requests for which a server may need its roots."""
-_OURS = "rootsd-run-"
+_OWN_ID_PREFIX = "rootsd-run-"
 """How the ids begin that the relay gives to messages of its own."""
 
 
@@ -61,35 +61,35 @@ class MessageRouter:
     """The messages of one client and of the server that it has at the moment."""
 
     def __init__(
-        self, supply: RootsProvider, barrier: ReadinessGate, out: Outbox, seal: StateSigner
+        self, provider: RootsProvider, gate: ReadinessGate, out: Outbox, signer: StateSigner
     ) -> None:
         self.replay = Replay()
-        self.waits = False
+        self.awaits_roots = False
         """Whether a request of the client waits to be given roots, and what follows behind it."""
-        self.has_listed = False
+        self.has_sent_roots = False
         """Whether the server was ever told of roots."""
-        self._supply = supply
-        self._barrier = barrier
+        self._provider = provider
+        self._gate = gate
         self._out = out
-        self._seal = seal
+        self._signer = signer
         self._open: dict[Id, Request] = {}
-        self._rounds = InputRetries()
-        self._asked: Counter[Id] = Counter()  # by the server, not answered by the client
-        self._stale: set[Id] = set()  # the same of servers that are gone
-        self._renamed: dict[Id, Id] = {}  # ids at the client that are others at the server
-        self._names = 0
+        self._retries = InputRetries()
+        self._server_requests: Counter[Id] = Counter()  # by the server, not answered by the client
+        self._stale_ids: set[Id] = set()  # the same of servers that are gone
+        self._server_ids: dict[Id, Id] = {}  # ids at the client that are others at the server
+        self._own_ids = 0
         self._client_has_roots = False
-        self._handshake: Request | None = None
+        self._initialize: Request | None = None
 
     @property
-    def owed(self) -> int:
+    def pending_responses(self) -> int:
         """For how many answers the client waits; the end of a stream is none."""
         return sum(not self.replay.is_stream(id_) for id_ in self._open)
 
     def in_flight(self) -> Iterator[Request]:
         """Yield the requests that would fail if another server took over."""
         for id_, request in self._open.items():
-            if not self.replay.asks_again(id_):
+            if not self.replay.will_replay(id_):
                 yield request
 
     def cancels_open(self, notice: Notification) -> bool:
@@ -101,23 +101,23 @@ class MessageRouter:
                 return False
 
     @property
-    def shakes_hands(self) -> bool:
+    def is_initializing(self) -> bool:
         """Whether the server has not answered the client's `initialize`: before it has, it takes
         nothing else, and cannot be expected to ask for roots."""
-        begun = self._handshake
+        begun = self._initialize
         return begun is not None and self._open.get(begun.id) is begun
 
     def from_client(self, line: bytes, message: Message | Malformed, now: float) -> bytes | None:
         """What goes to the server."""
         match message:
             case Request():
-                return self._request(line, message)
+                return self._client_request(line, message)
             case Notification():
-                return self._notice(line, message, now)
+                return self._client_notification(line, message, now)
             case Response() | ErrorResponse():
-                return self._answer_to_server(line, message)
+                return self._client_response(line, message)
             case Malformed():
-                self._refuse_clients(message)
+                self._malformed_from_client(message)
                 return None
 
     def from_server(self, line: bytes, message: Message | Malformed, now: float) -> bytes | None:
@@ -125,14 +125,14 @@ class MessageRouter:
         match message:
             case Request(id_, "roots/list"):
                 if any(each.method in CALL_METHODS for each in self._open.values()):
-                    self._barrier.asked_in_call()
+                    self._gate.roots_requested_in_call()
                 else:
-                    self._barrier.asked(now)
-                self._supply.wish(partial(self._list_roots, id_))
+                    self._gate.roots_requested(now)
+                self._provider.when_known(partial(self._list_roots, id_))
                 return None
             case Request(id_):
-                return self._question_to_client(line, id_)
-            case Notification() if self.replay.opens_again(message):
+                return self._server_request(line, id_)
+            case Notification() if self.replay.is_repeated_acknowledgment(message):
                 return (
                     b"\n".join(
                         news.rstrip() for news in mcp_messages.change_notifications(message)
@@ -140,70 +140,70 @@ class MessageRouter:
                     or None
                 )
             case Notification("roots/list"):
-                self._complain("the server", "a request without an id")
+                self._report_dropped("the server", "a request without an id")
                 return None
             case Notification():
                 return line
             case Malformed():
-                self._refuse_servers(line, message)
+                self._malformed_from_server(line, message)
                 return None
             case Response() | ErrorResponse():
-                return self._answer_to_client(line, message)
+                return self._server_response(line, message)
 
     @property
-    def reads_no_answer(self) -> bool:
+    def ignores_all_responses(self) -> bool:
         """Whether no answer that may come has to be read."""
-        learns = self.replay.LEARNS_FROM
-        return not self._rounds and all(r.method not in learns for r in self._open.values())
+        learns = self.replay.OBSERVED_METHODS
+        return not self._retries and all(r.method not in learns for r in self._open.values())
 
     def may_stream(self, id_: Id, *, is_complete: bool) -> bool:
         """Whether the answer to a request goes on as it is; `is_complete` where it says that it
         asks for nothing."""
         request = self._open.get(id_)
-        if request is None or request.method in self.replay.LEARNS_FROM:
+        if request is None or request.method in self.replay.OBSERVED_METHODS:
             return False
-        return not self._rounds.has_alias(id_) and (is_complete or id_ not in self._rounds)
+        return not self._retries.has_alias(id_) and (is_complete or id_ not in self._retries)
 
-    def settle(self, id_: Id) -> bool:
+    def close_unread(self, id_: Id) -> bool:
         """Note an answer of the server that was not read; whether its line may pass as it is."""
-        if self._rounds.has_alias(id_):
+        if self._retries.has_alias(id_):
             return False
         request = self._open.get(id_)
-        if request is None or request.method in self.replay.LEARNS_FROM:
+        if request is None or request.method in self.replay.OBSERVED_METHODS:
             return False
-        self._rounds.end(id_)
+        self._retries.take(id_)
         self._open.pop(id_, None)
-        self.replay.closed(id_)
+        self.replay.request_closed(id_)
         return True
 
-    def lose(self, error: RootsdError) -> None:
+    def server_lost(self, error: RootsdError) -> None:
         """The server is gone and another one comes: answer what only this one could, and tell the
         client that it need not answer what this one asked."""
         for id_ in tuple(self._open):
-            if not self.replay.asks_again(id_):
+            if not self.replay.will_replay(id_):
                 self.refuse(id_, error)
-        for id_ in self._asked:
+        for id_ in self._server_requests:
             self._out.to_client += encode(Notification(mcp_messages.CANCELLED, {"requestId": id_}))
-        self._stale.update(self._asked)
-        self._asked.clear()
-        self._renamed.clear()
-        self._rounds.clear()
-        self._supply.forget_wishes()
-        self.waits = self.has_listed = False
+        self._stale_ids.update(self._server_requests)
+        self._server_requests.clear()
+        self._server_ids.clear()
+        self._retries.clear()
+        self._provider.drop_requests()
+        self.awaits_roots = self.has_sent_roots = False
 
-    def fail(self, error: RootsdError) -> None:
+    def fail_all(self, error: RootsdError) -> None:
         """There will be no server any more: answer all that the client waits for."""
         for id_ in tuple(self._open):
             self.refuse(id_, error)
 
-    def ended(self, message: Message | Malformed, error: RootsdError) -> None:
+    def refuse_unsent(self, message: Message | Malformed, error: RootsdError) -> None:
         """Answer what has not even gone to a server."""
         if isinstance(message, Request):
             self.refuse(message.id, error)
 
     # The client's messages
 
-    def _request(self, line: bytes, request: Request) -> bytes | None:
+    def _client_request(self, line: bytes, request: Request) -> bytes | None:
         if not input_required.has_valid_responses(request):
             reason = "params.inputResponses is an object"
             self._out.to_client += encode(ErrorResponse(request.id, INVALID_PARAMS, reason))
@@ -211,11 +211,11 @@ class MessageRouter:
         line = input_required.strip_roots_responses(line.decode(), request).encode()
         self._open[request.id] = request
         if input_required.carries_protocol_version(request) and request.method != "initialize":
-            return self._enveloped(line, request)
+            return self._request_2026(line, request)
         if request.method == "initialize":
-            self._handshake = request
+            self._initialize = request
             line = self._with_capability(line, request)
-        self.replay.asked(request, line)
+        self.replay.request_sent(request, line)
         return line
 
     def _with_capability(self, line: bytes, request: Request) -> bytes:
@@ -233,42 +233,44 @@ class MessageRouter:
             case _:
                 return line  # the server refuses it
 
-    def _enveloped(self, line: bytes, request: Request) -> bytes | None:
+    def _request_2026(self, line: bytes, request: Request) -> bytes | None:
         text = input_required.with_roots_capability(line.decode(), request)
         if input_required.may_require_input(request):
-            theirs = self._supply.asks_client and input_required.declares_roots(request)
-            round_ = InputRetry(
-                request, text, RootsAnswerer.THEIRS if theirs else RootsAnswerer.OURS
+            theirs = self._provider.narrows_by_client and input_required.declares_roots(request)
+            retry = InputRetry(
+                request, text, RootsAnswerer.CLIENT if theirs else RootsAnswerer.PROXY
             )
-            self._rounds.begin(round_, request.id)
-            if (wrapped := input_required.unwrap_state(request, self._seal)) is not None:
-                self.waits = True
-                if wrapped.whose is RootsAnswerer.THEIRS:
-                    self._supply.heed(input_required.client_roots_response(request, wrapped))
-                self._supply.wish(partial(self._send_answered, text, request, wrapped))
+            self._retries.sent(retry, request.id)
+            if (wrapped := input_required.unwrap_state(request, self._signer)) is not None:
+                self.awaits_roots = True
+                if wrapped.answered_by is RootsAnswerer.CLIENT:
+                    self._provider.set_client_roots(
+                        input_required.client_roots_response(request, wrapped)
+                    )
+                self._provider.when_known(partial(self._send_with_roots, text, request, wrapped))
                 return None
         line = text.encode()
-        self.replay.asked(request, line)
+        self.replay.request_sent(request, line)
         return line
 
-    def _send_answered(
+    def _send_with_roots(
         self, text: str, request: Request, wrapped: WrappedState, now: float
     ) -> None:
         del now
-        answers = {key: self._supply.result() for key in wrapped.keys}
+        answers = {key: self._provider.result() for key in wrapped.keys}
         self._send(input_required.with_responses(text, request, wrapped, answers))
-        self.waits = False
+        self.awaits_roots = False
 
-    def _notice(self, line: bytes, notice: Notification, now: float) -> bytes | None:
+    def _client_notification(self, line: bytes, notice: Notification, now: float) -> bytes | None:
         match notice:
             case Notification(mcp_messages.INITIALIZED):
                 self.replay.initialized = True
-                self._barrier.begin(now)
+                self._gate.handshake_done(now)
                 if self._client_has_roots:
-                    self._supply.ask_client(now, first=True)
+                    self._provider.ask_client(now, first=True)
             case Notification(mcp_messages.ROOTS_CHANGED):
                 if self._client_has_roots:
-                    self._supply.ask_client(now, first=False)
+                    self._provider.ask_client(now, first=False)
                 return None
             case Notification(mcp_messages.CANCELLED, {"requestId": int() | str() as id_}):
                 return self._cancel(line, id_)
@@ -278,159 +280,159 @@ class MessageRouter:
 
     def _cancel(self, line: bytes, id_: Id) -> bytes | None:
         self._open.pop(id_, None)
-        self.replay.closed(id_)
-        at_server = self._rounds.cancel(id_)
+        self.replay.request_closed(id_)
+        at_server = self._retries.cancel(id_)
         if at_server is None or at_server == id_:
             return None if at_server is None else line
         way = ("params", "requestId")
         return jsonrpc.set_member(line.decode(), way, json.dumps(at_server)).encode()
 
-    def _answer_to_server(self, line: bytes, answer: Response | ErrorResponse) -> bytes | None:
-        if self._supply.is_answer(answer):
+    def _client_response(self, line: bytes, answer: Response | ErrorResponse) -> bytes | None:
+        if self._provider.take_client_response(answer):
             return None
-        id_ = self._take_asked(answer.id)
+        id_ = self._take_server_id(answer.id)
         if id_ is None:
-            if answer.id not in self._stale:
-                self._complain(
+            if answer.id not in self._stale_ids:
+                self._report_dropped(
                     "the client", "an answer to a request that the relay did not forward"
                 )
-            self._stale.discard(answer.id)
+            self._stale_ids.discard(answer.id)
             return None
         if isinstance(answer, Response) and input_required.looks_like_roots_result(answer.result):
-            self._complain("the client", "roots that nobody asked for")
-            self._fail_question(id_, "the client answered with roots that nobody asked for")
+            self._report_dropped("the client", "roots that nobody asked for")
+            self._fail_server_request(id_, "the client answered with roots that nobody asked for")
             return None
         return line if id_ == answer.id else _with_id(line, id_)
 
-    def _take_asked(self, id_: Id | None) -> Id | None:
+    def _take_server_id(self, id_: Id | None) -> Id | None:
         """Return the id at the server of the question that the client answers with `id_`."""
-        if id_ is None or id_ not in self._asked:
+        if id_ is None or id_ not in self._server_requests:
             return None
-        self._asked[id_] -= 1
-        if not self._asked[id_]:
-            del self._asked[id_]
-        return self._renamed.pop(id_, id_)
+        self._server_requests[id_] -= 1
+        if not self._server_requests[id_]:
+            del self._server_requests[id_]
+        return self._server_ids.pop(id_, id_)
 
-    def _fail_question(self, id_: Id, reason: str) -> None:
+    def _fail_server_request(self, id_: Id, reason: str) -> None:
         self._out.to_server += encode(ErrorResponse(id_, INTERNAL_ERROR, reason))
 
     # Lines that are no messages
 
-    def _refuse_clients(self, malformed: Malformed) -> None:
+    def _malformed_from_client(self, malformed: Malformed) -> None:
         fault = malformed.fault
         if malformed.is_call and fault.id is not None and self._out.client_reads:
             self._out.to_client += encode(fault)
             return
-        self._complain("the client", fault.message)
-        if not malformed.is_call and (id_ := self._take_asked(fault.id)) is not None:
-            self._fail_question(id_, f"the client's answer is refused: {fault.message}")
+        self._report_dropped("the client", fault.message)
+        if not malformed.is_call and (id_ := self._take_server_id(fault.id)) is not None:
+            self._fail_server_request(id_, f"the client's answer is refused: {fault.message}")
 
-    def _refuse_servers(self, line: bytes, malformed: Malformed) -> None:
+    def _malformed_from_server(self, line: bytes, malformed: Malformed) -> None:
         fault = malformed.fault
         if malformed.is_call and fault.id is not None and not self._out.server_lags:
             self._out.to_server += encode(fault)
             return
-        self._complain("the server", fault.message)
+        self._report_dropped("the server", fault.message)
         id_ = mcp_messages.quick_response_id(line) if fault.id is None else fault.id
         if not malformed.is_call and id_ is not None:
-            self.lose_answer(id_, f"the server's answer is refused: {fault.message}")
+            self.fail_response(id_, f"the server's answer is refused: {fault.message}")
 
-    def lose_answer(self, id_: Id, reason: str) -> None:
+    def fail_response(self, id_: Id, reason: str) -> None:
         """The server has answered `id_` in a way that cannot go on: the client gets an error."""
-        round_ = self._rounds.end(id_)
-        if round_ is not None:
-            id_ = round_.request.id
+        retry = self._retries.take(id_)
+        if retry is not None:
+            id_ = retry.request.id
         if id_ in self._open:
             self.refuse(id_, RootsdError(reason, "restart the MCP server in your client"))
 
-    def _complain(self, side: str, what: str) -> None:
-        self._out.complaints.append(f"a line of {side} was dropped: {what}")
+    def _report_dropped(self, side: str, what: str) -> None:
+        self._out.dropped_lines.append(f"a line of {side} was dropped: {what}")
 
     # The server's messages
 
     def _list_roots(self, id_: Id, now: float) -> None:
-        result = self._supply.result()
+        result = self._provider.result()
         self._out.to_server += encode(Response(id_, result))
-        self._barrier.answered(now, len(result["roots"]))
-        self.has_listed = True
+        self._gate.roots_sent(now, len(result["roots"]))
+        self.has_sent_roots = True
 
-    def _question_to_client(self, line: bytes, id_: Id) -> bytes:
-        is_ours = isinstance(id_, str) and id_.startswith(_OURS)
-        if id_ not in self._stale and not is_ours:
-            self._asked[id_] += 1
+    def _server_request(self, line: bytes, id_: Id) -> bytes:
+        is_ours = isinstance(id_, str) and id_.startswith(_OWN_ID_PREFIX)
+        if id_ not in self._stale_ids and not is_ours:
+            self._server_requests[id_] += 1
             return line
         # The client may still answer the same id for a server that is gone, or for the relay.
-        self._names += 1
-        name = f"{_OURS}{self._seal.tag}-asks-{self._names}"
-        self._renamed[name] = id_
-        self._asked[name] += 1
+        self._own_ids += 1
+        name = f"{_OWN_ID_PREFIX}{self._signer.tag}-asks-{self._own_ids}"
+        self._server_ids[name] = id_
+        self._server_requests[name] += 1
         return _with_id(line, name)
 
-    def _answer_to_client(self, line: bytes, answer: Response | ErrorResponse) -> bytes | None:
+    def _server_response(self, line: bytes, answer: Response | ErrorResponse) -> bytes | None:
         if answer.id is None:
-            self._handshake = None  # said of a line that the server could not read
+            self._initialize = None  # said of a line that the server could not read
             return line
-        round_ = self._rounds.end(answer.id)
+        retry = self._retries.take(answer.id)
         result = answer.result if isinstance(answer, Response) else None
         question = input_required.find_roots_question(result)
         if input_required.is_malformed_question(result) or (
-            question is not None and round_ is None
+            question is not None and retry is None
         ):
-            self._refuse_question(answer.id, round_)
+            self._refuse_roots_question(answer.id, retry)
             return None
-        if round_ is None:
-            self._close(answer.id, answer)
+        if retry is None:
+            self._finish(answer.id, answer)
             return line
-        id_ = round_.request.id
-        if question is not None and question.is_alone and round_.whose is RootsAnswerer.OURS:
-            self._barrier.asked_in_call()
-            if round_.number < MAX_INPUT_RETRIES:
-                self._rounds.rest(round_)
-                self._supply.wish(partial(self._send_again, round_, question))
+        id_ = retry.request.id
+        if question is not None and question.is_alone and retry.answered_by is RootsAnswerer.PROXY:
+            self._gate.roots_requested_in_call()
+            if retry.number < MAX_INPUT_RETRIES:
+                self._retries.defer(retry)
+                self._provider.when_known(partial(self._send_retry, retry, question))
             else:
                 error = RootsdError("the server asks for roots again and again", "rootsd sessions")
                 self.refuse(id_, error)
             return None
-        self._close(id_, answer)
+        self._finish(id_, answer)
         if id_ != answer.id:
             line = _with_id(line, id_)
         if question is None:
             return line
         change = (
             input_required.forward_roots_question
-            if round_.whose is RootsAnswerer.THEIRS
+            if retry.answered_by is RootsAnswerer.CLIENT
             else input_required.hide_roots_question
         )
-        return change(line.decode(), question, self._seal).encode()
+        return change(line.decode(), question, self._signer).encode()
 
-    def _refuse_question(self, id_: Id, round_: InputRetry | None) -> None:
-        self._complain("the server", "it asks for roots in an answer that may not ask")
-        if round_ is not None:
-            id_ = round_.request.id
+    def _refuse_roots_question(self, id_: Id, retry: InputRetry | None) -> None:
+        self._report_dropped("the server", "it asks for roots in an answer that may not ask")
+        if retry is not None:
+            id_ = retry.request.id
         if id_ in self._open:
             reason = "the server asks for roots in an answer that may not ask"
             self.refuse(id_, RootsdError(reason, "rootsd sessions"))
 
-    def _send_again(self, round_: InputRetry, question: RootsQuestion, now: float) -> None:
+    def _send_retry(self, retry: InputRetry, question: RootsQuestion, now: float) -> None:
         del now
-        if not self._rounds.is_resting(round_):
+        if not self._retries.is_deferred(retry):
             return  # cancelled meanwhile
-        self._names += 1
-        id_ = f"{_OURS}{self._seal.tag}-{self._names}"
-        answers = {key: self._supply.result() for key in question.keys}
-        self._rounds.begin(round_._replace(number=round_.number + 1), id_)
-        self._send(input_required.make_retry(round_.text, round_.request, id_, question, answers))
+        self._own_ids += 1
+        id_ = f"{_OWN_ID_PREFIX}{self._signer.tag}-{self._own_ids}"
+        answers = {key: self._provider.result() for key in question.keys}
+        self._retries.sent(retry._replace(number=retry.number + 1), id_)
+        self._send(input_required.make_retry(retry.text, retry.request, id_, question, answers))
 
-    def _close(self, id_: Id, answer: Response | ErrorResponse) -> None:
+    def _finish(self, id_: Id, answer: Response | ErrorResponse) -> None:
         request = self._open.pop(id_, None)
         if request is not None and isinstance(answer, Response):
-            self.replay.answered(request, answer.result)
-        self.replay.closed(id_)
+            self.replay.response_received(request, answer.result)
+        self.replay.request_closed(id_)
 
     def refuse(self, id_: Id, error: RootsdError) -> None:
         """Answer what the client waits for with `error`."""
         self._open.pop(id_, None)
-        self.replay.closed(id_)
+        self.replay.request_closed(id_)
         self._out.to_client += mcp_messages.encode_error(id_, error)
 
     def _send(self, text: str) -> None:

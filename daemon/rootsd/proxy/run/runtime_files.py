@@ -13,19 +13,19 @@ from contextlib import suppress
 
 from rootsd.proxy.run.readiness import ServerProfile
 
-_NOWHERE = b"no-approved-roots"
-_MOST_NOWHERES = 100
+_EMPTY_FOLDER = b"no-approved-roots"
+_MAX_EMPTY_FOLDERS = 100
 _SERVERS = b"servers"
-_LONGEST = 16
+_MAX_PROFILE_BYTES = 16
 
 
-def make_empty_folder(run: bytes) -> bytes | None:
+def make_empty_folder(runtime_dir: bytes) -> bytes | None:
     """The folder that stands for "no roots": ours, empty, and nothing can be put into it (but by
     root, who then gets another one). None where there is none and none can be made."""
-    for number in range(_MOST_NOWHERES):
-        folder = run + b"/" + _NOWHERE + (b"-%d" % number if number else b"")
+    for number in range(_MAX_EMPTY_FOLDERS):
+        folder = runtime_dir + b"/" + _EMPTY_FOLDER + (b"-%d" % number if number else b"")
         try:
-            _make(run)
+            _make(runtime_dir)
             with suppress(FileExistsError):
                 os.mkdir(folder, 0o500)
             found = os.lstat(folder)
@@ -40,26 +40,26 @@ def make_empty_folder(run: bytes) -> bytes | None:
 class ServerProfileFile:
     """Which servers ask for roots as soon as they may, by their command."""
 
-    def __init__(self, run: bytes, words: Sequence[str]) -> None:
-        told = "\0".join(words).encode("utf-8", "surrogateescape")
-        name = hashlib.sha256(told).hexdigest()[:32]
-        self._path = run + b"/" + _SERVERS + b"/" + name.encode()
+    def __init__(self, runtime_dir: bytes, words: Sequence[str]) -> None:
+        key = "\0".join(words).encode("utf-8", "surrogateescape")
+        name = hashlib.sha256(key).hexdigest()[:32]
+        self._path = runtime_dir + b"/" + _SERVERS + b"/" + name.encode()
 
-    def recall(self) -> ServerProfile:
+    def load(self) -> ServerProfile:
         """What was seen of it earlier."""
         try:
             with open(self._path, "rb") as file:
-                return ServerProfile(file.read(_LONGEST).decode())
+                return ServerProfile(file.read(_MAX_PROFILE_BYTES).decode())
         except (OSError, ValueError):
             return ServerProfile.UNKNOWN
 
-    def note(self, habit: ServerProfile) -> None:
+    def save(self, profile: ServerProfile) -> None:
         """Keep what was seen this time, if it can be kept."""
         with suppress(OSError):
             _make(os.path.dirname(self._path))
             fresh = b"%s.%d" % (self._path, os.getpid())
             with open(fresh, "wb") as file:
-                file.write(habit.encode())
+                file.write(profile.encode())
             os.replace(fresh, self._path)
 
 

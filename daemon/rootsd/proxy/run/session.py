@@ -49,15 +49,15 @@ from rootsd.wire.jsonrpc import (
 ForwardMember = Callable[[bytes, Message | Malformed, float], bytes | None]
 
 
-def forward_batch(line: bytes, batch: Batch, now: float, pass_on: ForwardMember) -> bytes | None:
-    """What goes on of the line of a batch: of each member what `pass_on` says.
+def forward_batch(line: bytes, batch: Batch, now: float, forward: ForwardMember) -> bytes | None:
+    """What goes on of the line of a batch: of each member what `forward` says.
 
     What stands between the members stays, unless one of them is gone.
     """
     text = line.decode()
     places = jsonrpc.element_spans(text)
     parts = [text[start:end].encode() for start, end in places]
-    outcome = [pass_on(*each, now) for each in zip(parts, batch.members, strict=True)]
+    outcome = [forward(*each, now) for each in zip(parts, batch.members, strict=True)]
     kept = [part for part in outcome if part is not None]
     if len(kept) < len(parts):
         return b"[" + b",".join(kept) + b"]" if kept else None
@@ -66,34 +66,34 @@ def forward_batch(line: bytes, batch: Batch, now: float, pass_on: ForwardMember)
     return b"".join(map(bytes.__add__, before, kept)) + text[gaps[-1] :].encode()
 
 
-_PATIENCE_S = 2.0
+_RESTART_WAIT_S = 2.0
 """How long a call waits for others to end that another server would fail."""
-_LONG = 1 << 14  # bytes of a line that is looked at from its ends first
-_MOST_OWED = 1_000  # questions of a server about roots that wait for their answer
+_UNREAD_MIN_BYTES = 1 << 14  # bytes of a line that is looked at from its ends first
+_MAX_UNANSWERED = 1_000  # questions of a server about roots that wait for their answer
 _COMPLETE = re.compile(rb'"result": ?\{"resultType": ?"complete"')
 _BUSY = RootsdError(
     "the approved roots have changed, and the server has to be started again, but it is at work",
     "cancel the call in flight, or ask again",
 )
-_NO_ROOTS = RootsdError("no folder is approved for this server", "rootsd pending")
+_NO_APPROVED_ROOTS = RootsdError("no folder is approved for this server", "rootsd pending")
 
 ParsedLine = Message | Batch | Malformed
 
 
-class _Fate(Enum):
+class _Action(Enum):
     """What becomes of the client's oldest line that waits."""
 
-    PASSED = auto()
-    HELD = auto()
-    REFUSED = auto()
+    FORWARD = auto()
+    HOLD = auto()
+    REFUSE = auto()
 
 
-class _Life(Enum):
+class _ServerState(Enum):
     """Where a server is. The first one needs no greeting by the relay."""
 
     RUNNING = auto()
-    ENDING = auto()
-    GREETED = auto()
+    STOPPING = auto()
+    INITIALIZING = auto()
     ABSENT = auto()
     """It does not run without a root, and there is none."""
 
@@ -103,36 +103,36 @@ class RunSession:
 
     def __init__(
         self,
-        supply: RootsProvider,
-        renewal: RestartPolicy,
-        barrier: ReadinessGate,
+        provider: RootsProvider,
+        restart_policy: RestartPolicy,
+        gate: ReadinessGate,
         out: Outbox,
-        seal: StateSigner,
+        signer: StateSigner,
     ) -> None:
         self.backlog = 0
         """How many bytes of the client wait here."""
-        self._supply = supply
-        self._renewal = renewal
-        self._barrier = barrier
+        self._provider = provider
+        self._restart_policy = restart_policy
+        self._gate = gate
         self._out = out
-        self._traffic = MessageRouter(supply, barrier, out, seal)
-        self._own = f"rootsd-run-{seal.tag}-again-"
+        self._router = MessageRouter(provider, gate, out, signer)
+        self._own_id_prefix = f"rootsd-run-{signer.tag}-again-"
         self._queue: deque[tuple[bytes, ParsedLine]] = deque()
-        self._told: tuple[RootFolder, ...] = ()
-        self._patient_until = math.inf  # while a call waits for others to end
-        self._is_patient = True
-        self._life = _Life.RUNNING
-        self._numbers = count(1)
-        self._greeting: Id | None = None
+        self._last_folders: tuple[RootFolder, ...] = ()
+        self._wait_until = math.inf  # while a call waits for others to end
+        self._may_wait = True
+        self._server_state = _ServerState.RUNNING
+        self._own_ids = count(1)
+        self._handshake_id: Id | None = None
 
     @property
     def deadline(self) -> float:
         """When to call `tick`, at the latest."""
         return min(
-            self._barrier.deadline,
-            self._supply.deadline,
-            self._renewal.deadline,
-            self._patient_until,
+            self._gate.deadline,
+            self._provider.deadline,
+            self._restart_policy.deadline,
+            self._wait_until,
         )
 
     def from_client(self, line: bytes, now: float) -> None:
@@ -141,14 +141,17 @@ class RunSession:
             return
         message = parse_strict(line)
         if isinstance(message, Response | ErrorResponse | Malformed):
-            passed = self._traffic.from_client(line, message, now)
-            if self._life in (_Life.RUNNING, _Life.GREETED):  # else whoever asked that is gone
+            passed = self._router.from_client(line, message, now)
+            if self._server_state in (
+                _ServerState.RUNNING,
+                _ServerState.INITIALIZING,
+            ):  # else whoever asked that is gone
                 self._to_server(passed)
-            self._review(now)
+            self._apply_roots(now)
             self._advance(now)
             return
-        if isinstance(message, Notification) and self._may_overtake(message):
-            self._to_server(self._traffic.from_client(line, message, now))
+        if isinstance(message, Notification) and self._may_skip_queue(message):
+            self._to_server(self._router.from_client(line, message, now))
             self._advance(now)
             return
         self._queue.append((line, message))
@@ -159,129 +162,131 @@ class RunSession:
         """A line of the server, without its newline."""
         if not line.strip():
             return
-        if self._may_pass_unread(line):
+        if self._may_forward_unread(line):
             self._out.to_client += line + b"\n"
             self._advance(now)
             return
         message = parse_strict(line)
         if isinstance(message, Batch):
-            self._to_client(forward_batch(line, message, now, self._traffic.from_server))
+            self._to_client(forward_batch(line, message, now, self._router.from_server))
         elif isinstance(message, Response | ErrorResponse) and self._is_own(message.id):
-            self._hear(message, now)
+            self._own_response(message, now)
         elif isinstance(message, Malformed) and self._is_own(message.fault.id):
-            self._hear(message.fault, now)
+            self._own_response(message.fault, now)
         else:
-            self._to_client(self._traffic.from_server(line, message, now))
+            self._to_client(self._router.from_server(line, message, now))
         self._advance(now)
 
     def may_stream(self, begun: bytes) -> bool:
         """Whether a long line of the server may go to the client as it comes, before its end is
         there: told by how it has `begun`. If so, tell `streamed` afterwards."""
-        if self._life is not _Life.RUNNING:
+        if self._server_state is not _ServerState.RUNNING:
             return False
         id_ = mcp_messages.quick_response_id(begun)
         if id_ is None:
-            return begun.startswith(mcp_messages.RESULT_PREFIX) and self._traffic.reads_no_answer
+            return (
+                begun.startswith(mcp_messages.RESULT_PREFIX) and self._router.ignores_all_responses
+            )
         complete = _COMPLETE.search(begun, 0, mcp_messages.SCAN_BYTES) is not None
-        return not self._is_own(id_) and self._traffic.may_stream(id_, is_complete=complete)
+        return not self._is_own(id_) and self._router.may_stream(id_, is_complete=complete)
 
-    def streamed(self, ends: bytes, now: float) -> None:
+    def stream_ended(self, ends: bytes, now: float) -> None:
         """Such a line is over; `ends` are its beginning and its end."""
         id_ = mcp_messages.quick_response_id(ends)
         if id_ is not None:
-            self._traffic.settle(id_)
+            self._router.close_unread(id_)
         self._advance(now)
 
-    def doubt(self) -> None:
+    def roots_outdated(self) -> None:
         """What it told last may not hold any more: calls wait until it has told what does."""
-        self._barrier.in_doubt = True
+        self._gate.roots_outdated = True
 
-    def told(self, told: RootsUpdate, now: float) -> None:
+    def roots_updated(self, update: RootsUpdate, now: float) -> None:
         """The daemon has told what is approved."""
-        self._barrier.in_doubt = not told.holds
-        self._supply.learn(told.folders)
-        self._review(now)
-        for _ in range(told.wishes):
-            self._supply.grant(now)
+        self._gate.roots_outdated = not update.is_current
+        self._provider.set_approved(update.folders)
+        self._apply_roots(now)
+        for _ in range(update.requests):
+            self._provider.daemon_answered(now)
         self._advance(now)
 
     def tick(self, now: float) -> None:
         """Do what is due."""
-        self._barrier.tick(now)
-        self._supply.tick(now)
-        self._review(now)
-        if now >= self._patient_until:
-            self._patient_until, self._is_patient = math.inf, False
-        if now >= self._renewal.deadline:
-            self._replace()
+        self._gate.tick(now)
+        self._provider.tick(now)
+        self._apply_roots(now)
+        if now >= self._wait_until:
+            self._wait_until, self._may_wait = math.inf, False
+        if now >= self._restart_policy.deadline:
+            self._request_restart()
         self._advance(now)
 
     def start(self) -> LaunchSpec:
         """A server is about to be started: how."""
-        self._told = self._supply.folders
-        folders = self._supply.checked()
-        if self._renewal.is_by_command:
-            self._supply.note_told(folders)
-        return self._renewal.start(folders)
+        self._last_folders = self._provider.folders
+        folders = self._provider.verified_folders()
+        if self._restart_policy.roots_in_command:
+            self._provider.record_sent(folders)
+        return self._restart_policy.start(folders)
 
-    def started(self, now: float, is_at_work: Callable[[], bool]) -> None:
-        """It runs; `is_at_work` tells whether it has something to do. Where another one ran
+    def started(self, now: float, is_busy: Callable[[], bool]) -> None:
+        """It runs; `is_busy` tells whether it has something to do. Where another one ran
         before, it is brought to where that one was."""
-        self._barrier.is_at_work = is_at_work
-        if self._life is _Life.RUNNING:
+        self._gate.is_busy = is_busy
+        if self._server_state is _ServerState.RUNNING:
             return
-        self._life = _Life.GREETED
-        handshake = self._traffic.replay.handshake
+        self._server_state = _ServerState.INITIALIZING
+        handshake = self._router.replay.handshake
         if handshake is None:
             self._resume(now)
             return
-        self._greeting = self._next_id()
-        again = jsonrpc.set_member(handshake.decode(), ("id",), f'"{self._greeting}"')
+        self._handshake_id = self._next_id()
+        again = jsonrpc.set_member(handshake.decode(), ("id",), f'"{self._handshake_id}"')
         self._to_server(again.encode())
 
-    def refuse_line(self) -> None:
+    def refuse_oversized_line(self) -> None:
         """The client has sent a line that is too long; its id is not known."""
         text = f"the line is longer than {MAX_LINE_BYTES} bytes"
         if self._out.client_reads:
             self._out.to_client += encode(ErrorResponse(None, INVALID_REQUEST, text))
-        self._out.complaints.append(f"a line of the client was dropped: {text}")
+        self._out.dropped_lines.append(f"a line of the client was dropped: {text}")
 
-    def lose_answer(self, ends: bytes) -> None:
+    def fail_oversized_response(self, ends: bytes) -> None:
         """The server has; if it was an answer, the client gets another one."""
         id_ = mcp_messages.quick_response_id(ends)
         if id_ is not None:
             text = f"the answer of the server is longer than {MAX_LINE_BYTES} bytes"
-            self._traffic.lose_answer(id_, text)
+            self._router.fail_response(id_, text)
 
     @property
-    def owed(self) -> int:
+    def pending_responses(self) -> int:
         """For how many answers the client waits; the end of a stream is none."""
-        return self._traffic.owed
+        return self._router.pending_responses
 
     @property
     def is_flooded(self) -> bool:
         """Whether the server has asked for roots so often that it is not read any more."""
-        return self._supply.owed >= _MOST_OWED
+        return self._provider.unanswered >= _MAX_UNANSWERED
 
-    def drained(self) -> None:
+    def output_written(self) -> None:
         """The server may have read what it was told: answer on if so."""
-        self._supply.ask()
+        self._provider.query_daemon()
 
-    def waits_for_roots(self) -> bool:
+    def server_exited(self) -> bool:
         """The server has ended by itself: whether that is for want of roots, so that the client
         need not be left alone."""
-        if self._supply.folders or not self._renewal.is_by_command:
+        if self._provider.folders or not self._restart_policy.roots_in_command:
             return False
-        self._life = _Life.ABSENT
-        self._barrier.open()
-        self._traffic.fail(_NO_ROOTS)
-        self._traffic.lose(_NO_ROOTS)
-        self._refuse_queue(_NO_ROOTS)
+        self._server_state = _ServerState.ABSENT
+        self._gate.open()
+        self._router.fail_all(_NO_APPROVED_ROOTS)
+        self._router.server_lost(_NO_APPROVED_ROOTS)
+        self._refuse_queue(_NO_APPROVED_ROOTS)
         return True
 
-    def ended(self, error: RootsdError) -> None:
+    def fail_all(self, error: RootsdError) -> None:
         """The server is gone, and there will be none after it."""
-        self._traffic.fail(error)
+        self._router.fail_all(error)
         self._refuse_queue(error)
 
     def _refuse_queue(self, error: RootsdError) -> None:
@@ -292,65 +297,77 @@ class RunSession:
 
     def _refuse(self, message: ParsedLine, error: RootsdError) -> None:
         for member in message.members if isinstance(message, Batch) else (message,):
-            self._traffic.ended(member, error)
+            self._router.refuse_unsent(member, error)
 
     # Towards the server
 
     def _advance(self, now: float) -> None:
-        if self._life is _Life.ABSENT and not self._supply.folders:
-            self._refuse_queue(_NO_ROOTS)
-        while self._queue and (fate := self._fate_of(self._queue[0][1], now)) is not _Fate.HELD:
+        if self._server_state is _ServerState.ABSENT and not self._provider.folders:
+            self._refuse_queue(_NO_APPROVED_ROOTS)
+        while (
+            self._queue
+            and (action := self._action_for(self._queue[0][1], now)) is not _Action.HOLD
+        ):
             line, message = self._queue.popleft()
             self.backlog -= len(line)
-            if fate is _Fate.REFUSED:
+            if action is _Action.REFUSE:
                 self._refuse(message, _BUSY)
             elif isinstance(message, Batch):
-                self._to_server(forward_batch(line, message, now, self._traffic.from_client))
+                self._to_server(forward_batch(line, message, now, self._router.from_client))
             else:
-                self._to_server(self._traffic.from_client(line, message, now))
-            self._review(now)
+                self._to_server(self._router.from_client(line, message, now))
+            self._apply_roots(now)
         if not self._queue:
-            self._patient_until, self._is_patient = math.inf, True
+            self._wait_until, self._may_wait = math.inf, True
 
-    def _fate_of(self, message: ParsedLine, now: float) -> _Fate:
-        if self._life is not _Life.RUNNING or self._traffic.waits or self._traffic.shakes_hands:
-            return _Fate.HELD
+    def _action_for(self, message: ParsedLine, now: float) -> _Action:
+        if (
+            self._server_state is not _ServerState.RUNNING
+            or self._router.awaits_roots
+            or self._router.is_initializing
+        ):
+            return _Action.HOLD
         members = message.members if isinstance(message, Batch) else (message,)
         if not any(isinstance(each, Request) and each.method in CALL_METHODS for each in members):
-            return _Fate.PASSED
-        if self._barrier.habit is ServerProfile.IN_CALLS and not self._renewal.is_by_command:
-            return _Fate.PASSED  # it asks when it needs its roots
-        if self._barrier.closed or self._supply.awaits_client:
-            return _Fate.HELD
-        return self._fate_of_call(now)
+            return _Action.FORWARD
+        if (
+            self._gate.profile is ServerProfile.IN_CALLS
+            and not self._restart_policy.roots_in_command
+        ):
+            return _Action.FORWARD  # it asks when it needs its roots
+        if self._gate.is_closed or self._provider.awaits_client:
+            return _Action.HOLD
+        return self._action_for_call(now)
 
-    def _fate_of_call(self, now: float) -> _Fate:
+    def _action_for_call(self, now: float) -> _Action:
         """Return what becomes of a call, which may need another server first."""
-        due = self._due()
+        due = self._needed_restart()
         if due.need is RestartNeed.NONE:
-            return _Fate.PASSED
-        if all(_is_about(each, due.lost) for each in self._traffic.in_flight()):
-            self._replace()
-            return _Fate.HELD
-        if self._is_patient:
-            self._patient_until = min(self._patient_until, now + _PATIENCE_S)
-            return _Fate.HELD
-        return _Fate.PASSED if due.need is RestartNeed.WIDER else _Fate.REFUSED
+            return _Action.FORWARD
+        if all(_mentions(each, due.lost) for each in self._router.in_flight()):
+            self._request_restart()
+            return _Action.HOLD
+        if self._may_wait:
+            self._wait_until = min(self._wait_until, now + _RESTART_WAIT_S)
+            return _Action.HOLD
+        return _Action.FORWARD if due.need is RestartNeed.WIDER else _Action.REFUSE
 
-    def _due(self) -> RestartDecision:
-        folders = self._supply.folders
-        if self._renewal.is_by_command:
-            return self._renewal.by_command(folders, self._supply.is_there)
-        if self._barrier.stale and self._traffic.has_listed:
-            return self._renewal.by_answer(self._supply.given, folders, self._supply.is_there)
+    def _needed_restart(self) -> RestartDecision:
+        folders = self._provider.folders
+        if self._restart_policy.roots_in_command:
+            return self._restart_policy.for_command(folders, self._provider.folder_exists)
+        if self._gate.stale and self._router.has_sent_roots:
+            return self._restart_policy.for_sent_roots(
+                self._provider.sent, folders, self._provider.folder_exists
+            )
         return NO_RESTART
 
-    def _may_overtake(self, notice: Notification) -> bool:
+    def _may_skip_queue(self, notice: Notification) -> bool:
         """Whether a notice cancels what the server works on, so that nothing has to wait."""
         return (
-            self._life is _Life.RUNNING
-            and not self._traffic.waits
-            and self._traffic.cancels_open(notice)
+            self._server_state is _ServerState.RUNNING
+            and not self._router.awaits_roots
+            and self._router.cancels_open(notice)
         )
 
     def _to_server(self, line: bytes | None) -> None:
@@ -359,18 +376,18 @@ class RunSession:
 
     # Towards the client
 
-    def _may_pass_unread(self, line: bytes) -> bool:
+    def _may_forward_unread(self, line: bytes) -> bool:
         """Whether a line is an answer that goes on without being read whole.
 
         It is UTF-8 and one line for all readers, and does not name roots. Even if a client finds
         a question about roots in it, the client's answer is read: see `rootsd.proxy.run.router`.
         """
-        if len(line) < _LONG or b"roots" in line or b"\\u" in line:
+        if len(line) < _UNREAD_MIN_BYTES or b"roots" in line or b"\\u" in line:
             return False
         if line.find(b"\r", 0, -1) >= 0 or not _is_utf8(line):
             return False
         id_ = mcp_messages.quick_response_id(line)
-        return id_ is not None and not self._is_own(id_) and self._traffic.settle(id_)
+        return id_ is not None and not self._is_own(id_) and self._router.close_unread(id_)
 
     def _to_client(self, line: bytes | None) -> None:
         if line is not None:
@@ -378,53 +395,53 @@ class RunSession:
 
     # Changes of the roots, and of servers
 
-    def _review(self, now: float) -> None:
+    def _apply_roots(self, now: float) -> None:
         """Tell the server, in the way it can be told, where its roots are others now."""
-        folders = self._supply.folders
-        if folders == self._told:
+        folders = self._provider.folders
+        if folders == self._last_folders:
             return
-        self._told = folders
-        if self._life is _Life.ABSENT:
-            self._renewal.appear(now)
-        elif self._renewal.is_by_command:
+        self._last_folders = folders
+        if self._server_state is _ServerState.ABSENT:
+            self._restart_policy.roots_appeared(now)
+        elif self._restart_policy.roots_in_command:
             return  # the next call starts another server, if need be
-        elif self._traffic.has_listed and self._life is _Life.RUNNING:
+        elif self._router.has_sent_roots and self._server_state is _ServerState.RUNNING:
             self._out.to_server += encode(Notification(mcp_messages.ROOTS_CHANGED))
-            self._barrier.change(now)
+            self._gate.roots_changed(now)
 
-    def _replace(self) -> None:
-        self._life = _Life.ENDING
-        self._greeting = None
-        self._renewal.deadline = math.inf
-        self._barrier.open()
+    def _request_restart(self) -> None:
+        self._server_state = _ServerState.STOPPING
+        self._handshake_id = None
+        self._restart_policy.deadline = math.inf
+        self._gate.open()
         self._out.to_server.clear()
-        self._out.wants_another = True
+        self._out.restart_requested = True
         reason = "the server was started again, as the approved roots have changed"
-        self._traffic.lose(RootsdError(reason, "ask again"))
+        self._router.server_lost(RootsdError(reason, "ask again"))
 
-    def _hear(self, answer: Response | ErrorResponse, now: float) -> None:
+    def _own_response(self, answer: Response | ErrorResponse, now: float) -> None:
         """An answer to what the relay itself has said to a new server."""
-        if answer.id == self._greeting:
-            self._greeting = None
+        if answer.id == self._handshake_id:
+            self._handshake_id = None
             self._resume(now)
 
     def _resume(self, now: float) -> None:
-        replay = self._traffic.replay
-        self._life = _Life.RUNNING
+        replay = self._router.replay
+        self._server_state = _ServerState.RUNNING
         for message in replay.after_handshake(iter(self._next_id, "")):
             self._out.to_server += encode(message)
         if replay.initialized:
-            self._barrier.begin(now)
-        self._out.to_server += b"".join(replay.questions())
-        self._out.to_client += b"".join(replay.news())
-        self._review(now)
+            self._gate.handshake_done(now)
+        self._out.to_server += b"".join(replay.open_requests())
+        self._out.to_client += b"".join(replay.change_notifications())
+        self._apply_roots(now)
         self._advance(now)
 
     def _next_id(self) -> str:
-        return f"{self._own}{next(self._numbers)}"
+        return f"{self._own_id_prefix}{next(self._own_ids)}"
 
     def _is_own(self, id_: Id | None) -> bool:
-        return isinstance(id_, str) and id_.startswith(self._own)
+        return isinstance(id_, str) and id_.startswith(self._own_id_prefix)
 
 
 def _is_utf8(line: bytes) -> bool:
@@ -434,7 +451,7 @@ def _is_utf8(line: bytes) -> bool:
         return False
 
 
-def _is_about(request: Request, folders: Iterable[RootFolder]) -> bool:
+def _mentions(request: Request, folders: Iterable[RootFolder]) -> bool:
     """Whether a request names one of these folders, or something in it."""
     said = json.dumps(request.params, ensure_ascii=False)
     return any(folder.text in said for folder in folders)

@@ -19,12 +19,12 @@ _HELLO = 0
 
 
 class RootsUpdate(NamedTuple):
-    """The roots as they are now; `wishes` is how many questions this answers. `holds` is false
+    """The roots as they are now; `requests` is how many questions this answers. `holds` is false
     where news of a change came after the question, so that another answer is on its way."""
 
     folders: tuple[RootFolder, ...]
-    wishes: int
-    holds: bool = True
+    requests: int
+    is_current: bool = True
 
 
 class RootsSubscription:
@@ -33,59 +33,59 @@ class RootsSubscription:
     def __init__(self, greeting: hello.Hello) -> None:
         self.useful = False
         """Whether this daemon has answered anything."""
-        self.in_doubt = False
+        self.is_outdated = False
         """Whether what was told last may not hold any more."""
         self._greeting = greeting
         self._ids = _HELLO
-        self._knows = False  # any root at all
-        self._settled_by = _HELLO  # the question whose answer ends the doubt
-        self._asked: deque[tuple[int, int]] = deque()
-        self._open = 0
-        self._told: bytes = b""
+        self._has_roots = False  # any root at all
+        self._current_from_id = _HELLO  # the question answered_by answer ends the doubt
+        self._queries: deque[tuple[int, int]] = deque()
+        self._unsent_requests = 0
+        self._report: bytes = b""
 
-    def begin(self) -> bytes:
+    def connected(self) -> bytes:
         """A daemon is connected: what to tell it first."""
         self.useful = False
-        self._asked.clear()
-        wishes, self._open = self._open, 0
-        question = self._question(wishes)
-        self._settled_by = self._ids
-        return encode(hello.encode_hello(self._greeting, _HELLO)) + question + self._told
+        self._queries.clear()
+        requests, self._unsent_requests = self._unsent_requests, 0
+        query = self._query(requests)
+        self._current_from_id = self._ids
+        return encode(hello.encode_hello(self._greeting, _HELLO)) + query + self._report
 
-    def ask(self) -> bytes:
+    def query(self) -> bytes:
         """A server wants to know, and is to be told what is right at this moment."""
-        return self._question(1)
+        return self._query(1)
 
-    def wait(self) -> None:
+    def query_later(self) -> None:
         """The same where there is no daemon: the next one is asked."""
-        self._open += 1
+        self._unsent_requests += 1
 
-    def lose(self) -> None:
+    def connection_lost(self) -> None:
         """The daemon is lost, and what it would tell of from now on is not heard."""
-        self.in_doubt = self._knows
-        self._open += sum(wishes for _, wishes in self._asked)
-        self._asked.clear()
+        self.is_outdated = self._has_roots
+        self._unsent_requests += sum(requests for _, requests in self._queries)
+        self._queries.clear()
 
     def give_up(self) -> RootsUpdate:
         """Nobody can tell: then nothing is known to be approved. An answer that comes later is
         heard, and grants nothing any more."""
-        wishes = self._open + sum(wishes for _, wishes in self._asked)
-        self._open = 0
-        self._asked = deque((id_, 0) for id_, _ in self._asked)
-        self.in_doubt = self._knows = False
-        return RootsUpdate((), wishes)
+        requests = self._unsent_requests + sum(requests for _, requests in self._queries)
+        self._unsent_requests = 0
+        self._queries = deque((id_, 0) for id_, _ in self._queries)
+        self.is_outdated = self._has_roots = False
+        return RootsUpdate((), requests)
 
     @property
-    def waits(self) -> bool:
+    def awaits_response(self) -> bool:
         """Whether a daemon owes an answer."""
-        return bool(self._asked)
+        return bool(self._queries)
 
     def report(self, names: Sequence[str]) -> bytes:
         """Say what the server was told, to this daemon and to those after it."""
-        self._told = encode(
+        self._report = encode(
             hello.encode_reported_roots(hello.ReportedRoots(len(names), tuple(names)))
         )
-        return self._told
+        return self._report
 
     def propose(self, path: str, reason: str) -> bytes:
         """Let the user know of a folder that the client works in."""
@@ -104,26 +104,26 @@ class RootsSubscription:
                 elif self._greeting.scope.narrows:
                     raise hello.scope_refusal(answer)
             case Notification(method) if method == ROOTS_CHANGED:
-                question = self._question(0)
-                self.in_doubt, self._settled_by = self._knows, self._ids
-                return None, question
+                query = self._query(0)
+                self.is_outdated, self._current_from_id = self._has_roots, self._ids
+                return None, query
             case (Response(id_) | ErrorResponse(id_)) as answer if (
-                self._asked and id_ == self._asked[0][0]
+                self._queries and id_ == self._queries[0][0]
             ):
-                asked, wishes = self._asked.popleft()
+                asked, requests = self._queries.popleft()
                 # Where it cannot tell, nothing is known to be approved.
                 result = answer.result if isinstance(answer, Response) else None
                 folders = parse_daemon_roots(result)
-                self._knows = bool(folders)
-                self.in_doubt = self.in_doubt and asked < self._settled_by
-                return RootsUpdate(folders, wishes, not self.in_doubt), b""
+                self._has_roots = bool(folders)
+                self.is_outdated = self.is_outdated and asked < self._current_from_id
+                return RootsUpdate(folders, requests, not self.is_outdated), b""
             case _:
                 pass
         return None, b""
 
-    def _question(self, wishes: int) -> bytes:
+    def _query(self, requests: int) -> bytes:
         id_ = self._next_id()
-        self._asked.append((id_, wishes))
+        self._queries.append((id_, requests))
         return encode(Request(id_, "roots/list"))
 
     def _next_id(self) -> int:
