@@ -260,7 +260,7 @@ def test_a_relay_that_trusts_its_client_would_be_found(
 ) -> None:
     pass_on_all_of_the_server(monkeypatch)
     monkeypatch.setattr(input_required, "looks_like_roots_result", lambda _: False)
-    monkeypatch.setattr(MessageRouter, "_take_asked", lambda _, id_: id_)
+    monkeypatch.setattr(MessageRouter, "_take_server_id", lambda _, id_: id_)
     assert leaks(sizes, era) > 0
 
 
@@ -273,7 +273,7 @@ def pass_on_all_of_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
         return line if isinstance(message, Malformed) else found
 
     monkeypatch.setattr(MessageRouter, "from_server", careless)
-    monkeypatch.setattr(MessageRouter, "_refuse_question", lambda *_: None)
+    monkeypatch.setattr(MessageRouter, "_refuse_roots_question", lambda *_: None)
     monkeypatch.setattr(input_required, "is_malformed_question", lambda _: False)
     strict = parse_strict
 

@@ -21,7 +21,7 @@ def test_calls_wait_until_the_server_has_asked_and_settled() -> None:
     assert gate.is_closed
     gate.tick(gate.deadline)
     assert not gate.is_closed
-    assert (gate.profile, gate.deadline) == (ServerProfile.ASKS, math.inf)
+    assert (gate.profile, gate.deadline) == (ServerProfile.EARLY, math.inf)
 
 
 def test_where_it_is_not_known_which_roots_there_are_calls_wait_for_that_alone() -> None:
@@ -85,8 +85,8 @@ def test_a_server_that_never_asks_is_waited_for_once() -> None:
     assert not gate.is_closed
     assert gate.profile is ServerProfile.SILENT
     again = ReadinessGate(gate.profile)
-    again.begin(0.0)
-    assert not again.closed
+    again.handshake_done(0.0)
+    assert not again.is_closed
 
 
 def test_one_that_is_known_to_ask_gets_more_time() -> None:

@@ -60,7 +60,7 @@ def test_what_was_told_is_in_doubt_from_the_news_of_a_change_to_its_answer() -> 
     (first,) = said(following.take(CHANGED)[1])
     assert following.is_outdated
     (second,) = said(following.take(CHANGED)[1])
-    assert following.take(reply(first["id"], LISTED)) == (RootsUpdate((API,), 0, holds=False), b"")
+    assert following.take(reply(first["id"], LISTED)) == (RootsUpdate((API,), 0, is_current=False), b"")
     assert following.is_outdated, "it was asked before the second news came"
     assert following.take(reply(second["id"], LISTED)) == (RootsUpdate((API,), 0), b"")
     assert not following.is_outdated
@@ -88,8 +88,8 @@ def test_a_daemon_that_is_lost_leaves_doubt_until_the_next_one_tells_or_all_is_g
     question = greeted(following)
     assert following.is_outdated
     assert following.take(reply(question["id"], LISTED)) == (RootsUpdate((API,), 0), b"")
-    following.lose()
-    assert following.give_up().holds
+    following.connection_lost()
+    assert following.give_up().is_current
     assert not following.is_outdated
 
 
