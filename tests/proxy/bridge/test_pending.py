@@ -12,8 +12,8 @@ from rootsd.wire.jsonrpc import Request, encode
 GONE = DaemonUnreachable("gone", "rootsd up")
 
 
-def note(owed: PendingRequests, request: Request, *, passed: bool = True) -> None:
-    owed.note(request, encode(request), passed=passed)
+def note(owed: PendingRequests, request: Request, *, forwarded: bool = True) -> None:
+    owed.add(request, encode(request), forwarded=forwarded)
 
 
 def ids(lines: bytes) -> list[Any]:
@@ -24,34 +24,34 @@ def test_requests_keep_their_order_and_the_spelling_of_their_ids() -> None:
     owed = PendingRequests()
     for id_ in (1, "1", 0, ""):
         note(owed, Request(id_, "ping"))
-    assert owed.settle("1")
-    assert owed.settle("1") is None
-    assert ids(owed.ask_again()[1]) == [1, 0, ""]
+    assert owed.remove("1")
+    assert owed.remove("1") is None
+    assert ids(owed.replay()[1]) == [1, 0, ""]
 
 
 def test_an_id_that_is_in_use_stands_for_the_first_request() -> None:
     owed = PendingRequests()
     note(owed, Request(1, "ping"))
     note(owed, Request(1, "unheard/of"))
-    assert owed.lose() == b""
+    assert owed.connection_lost() == b""
 
 
 def test_a_request_is_brought_to_three_daemons() -> None:
     owed = PendingRequests()
     note(owed, Request(1, "ping"))
     for _ in range(2):
-        assert owed.lose() == b""
-        assert ids(owed.ask_again()[1]) == [1]
-    assert ids(owed.lose()) == [1]
+        assert owed.connection_lost() == b""
+        assert ids(owed.replay()[1]) == [1]
+    assert ids(owed.connection_lost()) == [1]
     assert not owed
 
 
 def test_what_no_daemon_has_got_may_be_asked_whatever_it_is() -> None:
     owed = PendingRequests()
-    note(owed, Request(1, "unheard/of"), passed=False)
-    assert owed.lose() == b""
-    assert ids(owed.ask_again()[1]) == [1]
-    assert ids(owed.lose()) == [1]
+    note(owed, Request(1, "unheard/of"), forwarded=False)
+    assert owed.connection_lost() == b""
+    assert ids(owed.replay()[1]) == [1]
+    assert ids(owed.connection_lost()) == [1]
 
 
 def test_failing_leaves_streams_open_and_nothing_else() -> None:
@@ -61,22 +61,22 @@ def test_failing_leaves_streams_open_and_nothing_else() -> None:
     assert owed.open_stream(1)
     assert owed.open_stream(1) is False
     assert owed.open_stream(3) is None
-    assert ids(owed.fail(GONE)) == [2]
+    assert ids(owed.fail_all(GONE)) == [2]
     assert not owed
-    assert ids(owed.ask_again()[1]) == [1]
+    assert ids(owed.replay()[1]) == [1]
 
 
 def test_it_is_full_by_number_and_by_size_and_empties_again() -> None:
     owed = PendingRequests()
     for id_ in range(256):
-        assert not owed.full
-        note(owed, Request(id_, "ping"), passed=False)
-    assert owed.full
-    assert len(ids(owed.fail(GONE))) == 256
+        assert not owed.is_full
+        note(owed, Request(id_, "ping"), forwarded=False)
+    assert owed.is_full
+    assert len(ids(owed.fail_all(GONE))) == 256
     for id_ in range(20):
-        note(owed, Request(id_, "ping", {"text": "x" * 60_000}), passed=False)
-    kept = ids(owed.ask_again()[1])
+        note(owed, Request(id_, "ping", {"text": "x" * 60_000}), forwarded=False)
+    kept = ids(owed.replay()[1])
     assert len(kept) < 20
     for id_ in kept:
-        owed.settle(id_)
-    assert not owed.full
+        owed.remove(id_)
+    assert not owed.is_full

@@ -14,7 +14,7 @@ from rootsd.wire.jsonrpc import Request
 def test_a_tool_may_be_called_again_if_it_says_so_itself(tool: Tool) -> None:
     role = replay_role_of(Request(1, "tools/call", {"name": tool.name}))
     assert tool.annotations
-    assert (role is ReplayRole.AGAIN) == tool.annotations.idempotent_hint
+    assert (role is ReplayRole.REPEAT) == tool.annotations.idempotent_hint
 
 
 @pytest.mark.parametrize(

@@ -33,14 +33,14 @@ def methods(lines: bytes) -> list[str]:
     return [message["method"] for message in messages(lines)]
 
 
-def say(session: BridgeSession, *lines: bytes, passed: bool = True) -> None:
+def say(session: BridgeSession, *lines: bytes, forwarded: bool = True) -> None:
     for line in lines:
-        session.ask(line.rstrip(b"\n"), passed=passed)
+        session.from_client(line.rstrip(b"\n"), forwarded=forwarded)
 
 
 def hear(session: BridgeSession, *lines: bytes) -> tuple[bytes, bytes]:
     """What goes to the client, and to the daemon, when the daemon says `lines`."""
-    steps = [session.take(line.rstrip(b"\n")) for line in lines]
+    steps = [session.from_daemon(line.rstrip(b"\n")) for line in lines]
     return b"".join(step.to_client for step in steps), b"".join(step.to_daemon for step in steps)
 
 
@@ -66,23 +66,23 @@ def initialized() -> BridgeSession:
 
 def moved(session: BridgeSession) -> bytes:
     """Lose the daemon and shake hands with the next; returns what it is told then."""
-    session.lose()
-    asked = messages(session.begin().to_daemon)
+    session.connection_lost()
+    asked = messages(session.connected().to_daemon)
     assert [message["method"] for message in asked] == ["initialize"]
-    assert not session.passing
+    assert not session.forwards
     return hear(session, reply(asked[0]["id"], {"protocolVersion": "2025-11-25"}))[1]
 
 
 def test_a_first_daemon_without_a_hello_is_told_nothing() -> None:
     session = BridgeSession()
-    assert session.passing
-    assert session.begin() == (b"", b"")
+    assert session.forwards
+    assert session.connected() == (b"", b"")
 
 
 def test_requests_that_came_while_there_was_no_daemon_go_to_the_first_one() -> None:
     session = BridgeSession()
-    say(session, request(1, "ping"), request(2, "unheard/of"), passed=False)
-    assert session.begin().to_daemon == request(1, "ping") + request(2, "unheard/of")
+    say(session, request(1, "ping"), request(2, "unheard/of"), forwarded=False)
+    assert session.connected().to_daemon == request(1, "ping") + request(2, "unheard/of")
 
 
 def test_a_handshake_that_was_not_finished_is_not_finished_for_the_client() -> None:
@@ -90,14 +90,14 @@ def test_a_handshake_that_was_not_finished_is_not_finished_for_the_client() -> N
     say(session, request(0, "initialize", INITIALIZE))
     hear(session, reply(0, {"protocolVersion": "2025-11-25"}))
     assert moved(session) == b""
-    assert session.passing
+    assert session.forwards
 
 
 def test_a_handshake_without_an_answer_is_asked_again_as_it_was() -> None:
     session = BridgeSession()
     say(session, request(0, "initialize", INITIALIZE))
-    session.lose()
-    assert session.begin().to_daemon == request(0, "initialize", INITIALIZE)
+    session.connection_lost()
+    assert session.connected().to_daemon == request(0, "initialize", INITIALIZE)
     assert hear(session, reply(0, {"protocolVersion": "2025-11-25"}))[0]
 
 
@@ -105,8 +105,8 @@ def test_a_refused_handshake_is_not_replayed() -> None:
     session = BridgeSession()
     say(session, request(0, "initialize", INITIALIZE))
     hear(session, fault(0, -32602))
-    session.lose()
-    assert session.begin().to_daemon == b""
+    session.connection_lost()
+    assert session.connected().to_daemon == b""
 
 
 def test_only_subscriptions_that_stand_are_made_again() -> None:
@@ -144,8 +144,8 @@ def test_a_subscription_to_a_root_that_is_gone_stands_again_when_the_root_is_bac
         "notifications/resources/list_changed", "notifications/resources/updated",
     ]  # fmt: skip
     changed = notice("notifications/resources/list_changed")
-    passed, asked = hear(session, changed)
-    assert passed == changed
+    forwarded, asked = hear(session, changed)
+    assert forwarded == changed
     assert messages(asked)[0]["params"] == {"uri": API}
     news, _ = answer_all(session, asked)
     assert messages(news)[0]["params"] == {"uri": API}
@@ -157,8 +157,8 @@ def test_what_the_client_cancelled_is_not_asked_again() -> None:
     say(session, request(1, "ping"), request("1", "ping"), request(2, "ping"))
     say(session, notice("notifications/cancelled", {"requestId": 1}))
     say(session, notice("notifications/cancelled", {"requestId": None}))
-    session.lose()
-    assert session.begin().to_daemon == request("1", "ping") + request(2, "ping")
+    session.connection_lost()
+    assert session.connected().to_daemon == request("1", "ping") + request(2, "ping")
 
 
 def test_members_of_a_batch_are_asked_again_one_by_one() -> None:
@@ -166,8 +166,10 @@ def test_members_of_a_batch_are_asked_again_one_by_one() -> None:
     members = [request(1, "ping"), request(2, "tools/list"), b"7", notice("n"), request(3, "x/y")]
     say(session, b"[" + b",".join(member.strip() for member in members) + b"]")
     hear(session, reply(2, {}))
-    assert session.lose() == b""  # 3 is not asked again, and its answer waits for that to 1
-    assert [message["id"] for message in messages(session.begin().to_daemon)] == [1]
+    assert (
+        session.connection_lost() == b""
+    )  # 3 is not asked again, and its answer waits for that to 1
+    assert [message["id"] for message in messages(session.connected().to_daemon)] == [1]
     answers = in_one_line(hear(session, reply(1, {}))[0])
     assert [answer["id"] for answer in answers] == [None, 2, 3, 1]
 
@@ -181,30 +183,34 @@ def test_the_answers_to_a_batch_pass_as_they_are_and_settle_its_requests() -> No
     say(session, batch(request(1, "ping"), request(2, "ping"), notice("n")))
     answers = batch(reply(2, {}), reply(1, {}))
     assert hear(session, answers) == (answers, b"")
-    assert not session.owes
+    assert not session.awaits_answers
 
 
-@pytest.mark.parametrize("passed", [True, False])
-def test_answers_of_another_daemon_to_a_batch_reach_the_client_as_one(*, passed: bool) -> None:
+@pytest.mark.parametrize("forwarded", [True, False])
+def test_answers_of_another_daemon_to_a_batch_reach_the_client_as_one(*, forwarded: bool) -> None:
     session = BridgeSession()
     asked = batch(request(1, "ping"), b"7", request(2, "ping"), request(3, "ping"))
-    say(session, asked, passed=passed)
-    session.lose()
-    session.begin()
+    say(session, asked, forwarded=forwarded)
+    session.connection_lost()
+    session.connected()
     assert hear(session, reply(3, {})) == (b"", b"")
     assert hear(session, reply(1, {})) == (b"", b"")
     answers = in_one_line(
-        session.ask(notice("notifications/cancelled", {"requestId": 2}).strip(), passed=True)
+        session.from_client(
+            notice("notifications/cancelled", {"requestId": 2}).strip(), forwarded=True
+        )
     )
     assert [each["id"] for each in answers] == [None, 3, 1]
-    assert not session.owes
+    assert not session.awaits_answers
 
 
 def test_errors_of_our_own_are_answers_of_their_batch() -> None:
     session = BridgeSession()
     say(session, batch(request(1, "ping"), request(2, "x/y")))
-    assert session.lose() == b""  # 2 may not be asked again, and 1 still lacks its answer
-    answers = in_one_line(session.fail(GONE))
+    assert (
+        session.connection_lost() == b""
+    )  # 2 may not be asked again, and 1 still lacks its answer
+    answers = in_one_line(session.fail_all(GONE))
     assert [each["id"] for each in answers] == [2, 1]
 
 
@@ -212,7 +218,7 @@ def test_errors_of_our_own_are_answers_of_their_batch() -> None:
 def test_a_batch_without_requests_is_answered_though_no_daemon_is_there(
     members: tuple[bytes, ...],
 ) -> None:
-    answers = in_one_line(BridgeSession().ask(batch(*members).strip(), passed=False))
+    answers = in_one_line(BridgeSession().from_client(batch(*members).strip(), forwarded=False))
     assert [each["error"]["code"] for each in answers] == [-32600]
 
 
@@ -220,42 +226,42 @@ def test_what_is_too_long_to_be_kept_is_not_asked_again() -> None:
     session = BridgeSession()
     long = request(1, "resources/read", {"uri": "x" * 70_000})
     say(session, long)
-    assert [message["id"] for message in messages(session.lose())] == [1]
-    say(session, long, passed=False)
-    step = session.begin()
+    assert [message["id"] for message in messages(session.connection_lost())] == [1]
+    say(session, long, forwarded=False)
+    step = session.connected()
     assert messages(step.to_client)[0]["error"]["message"].startswith("the request is too long")
     assert step.to_daemon == b""
 
 
 def test_a_name_alone_is_told_and_nothing_waits_for_it() -> None:
     session = BridgeSession(Hello(client="x"))
-    say(session, request(1, "ping"), passed=False)
-    step = session.begin()
+    say(session, request(1, "ping"), forwarded=False)
+    step = session.connected()
     assert methods(step.to_daemon) == ["rootsd/hello", "ping"]
     hello, _ = messages(step.to_daemon)
-    assert session.passing
+    assert session.forwards
     assert hear(session, reply(1, {}), fault(hello["id"], -32601)) == (reply(1, {}), b"")
 
 
 def test_a_scope_is_certain_before_anything_is_asked_and_again_with_the_next_daemon() -> None:
     session = BridgeSession(Hello(scope=RequestedScope(names=("api",))))
-    say(session, request(0, "initialize", INITIALIZE), passed=False)
+    say(session, request(0, "initialize", INITIALIZE), forwarded=False)
     for _ in range(2):
-        assert not session.passing
-        hello = session.begin().to_daemon
+        assert not session.forwards
+        hello = session.connected().to_daemon
         assert methods(hello) == ["rootsd/hello"]
         _, asked = answer_all(session, hello)
         assert methods(asked) == ["initialize"]
         answer_all(session, asked, initialize={"protocolVersion": "2025-11-25"})
-        assert session.passing
-        session.lose()
+        assert session.forwards
+        session.connection_lost()
 
 
 def test_a_scope_that_the_next_daemon_refuses_is_not_given_up() -> None:
     session = BridgeSession(Hello(scope=RequestedScope(tags=("work",))))
-    answer_all(session, session.begin().to_daemon)
-    session.lose()
-    asked = messages(session.begin().to_daemon)[0]
+    answer_all(session, session.connected().to_daemon)
+    session.connection_lost()
+    asked = messages(session.connected().to_daemon)[0]
     with pytest.raises(ScopeRefused, match="no such thing"):
         hear(session, fault(asked["id"], -32602, "no such thing"))
 
@@ -263,8 +269,8 @@ def test_a_scope_that_the_next_daemon_refuses_is_not_given_up() -> None:
 @pytest.mark.parametrize("answer", [{"protocolVersion": "2024-11-05"}, {}])
 def test_another_revision_is_not_passed_off_as_the_agreed_one(answer: Message) -> None:
     session = initialized()
-    session.lose()
-    asked = messages(session.begin().to_daemon)[0]
+    session.connection_lost()
+    asked = messages(session.connected().to_daemon)[0]
     with pytest.raises(ProtocolVersionMismatch):
         hear(session, reply(asked["id"], answer))
 
@@ -272,16 +278,16 @@ def test_another_revision_is_not_passed_off_as_the_agreed_one(answer: Message) -
 def test_an_open_stream_does_not_wait_for_an_answer_but_a_new_one_does() -> None:
     session = BridgeSession()
     say(session, request(5, "subscriptions/listen", {"notifications": {}}))
-    assert session.owes
+    assert session.awaits_answers
     meta = {"_meta": {"io.modelcontextprotocol/subscriptionId": 5}}
     hear(session, notice("notifications/subscriptions/acknowledged", meta))
-    assert not session.owes
-    assert session.fail(GONE) == b""
+    assert not session.awaits_answers
+    assert session.fail_all(GONE) == b""
     assert reply(5, {}) == hear(session, reply(5, {}))[0]
 
 
 def test_a_line_that_cannot_be_read_is_answered_without_an_id() -> None:
-    answer = messages(BridgeSession().refuse_line(1000))[0]
+    answer = messages(BridgeSession().refuse_oversized_line(1000))[0]
     assert answer["id"] is None
     assert answer["error"]["code"] == -32600
 
@@ -312,7 +318,7 @@ class _World:
         if id_ in self.asked:
             return  # a client uses an id once
         self.asked.append(id_)
-        say(self.session, request(id_, method), passed=self.connected)
+        say(self.session, request(id_, method), forwarded=self.connected)
         if self.connected:
             self.at_daemon.append(id_)
 
@@ -325,15 +331,15 @@ class _World:
         if self.connected:
             self.connected = False
             self.at_daemon.clear()
-            self.client_hears(self.session.lose())
+            self.client_hears(self.session.connection_lost())
 
     def give_up_and_connect(self) -> None:
         if not self.connected:
-            self.client_hears(self.session.fail(GONE))
+            self.client_hears(self.session.fail_all(GONE))
             self.connect()
 
     def connect(self) -> None:
-        step = self.session.begin()
+        step = self.session.connected()
         self.client_hears(step.to_client)
         asked = messages(step.to_daemon)
         to_client, more = hear(
@@ -364,4 +370,4 @@ def test_every_id_is_answered_once_whatever_is_lost_and_when(
     while world.at_daemon:
         world.answer(0)
     assert sorted(map(repr, world.answered)) == sorted(map(repr, world.asked))
-    assert not world.session.owes
+    assert not world.session.awaits_answers

@@ -60,7 +60,10 @@ def test_what_was_told_is_in_doubt_from_the_news_of_a_change_to_its_answer() -> 
     (first,) = said(following.take(CHANGED)[1])
     assert following.is_outdated
     (second,) = said(following.take(CHANGED)[1])
-    assert following.take(reply(first["id"], LISTED)) == (RootsUpdate((API,), 0, is_current=False), b"")
+    assert following.take(reply(first["id"], LISTED)) == (
+        RootsUpdate((API,), 0, is_current=False),
+        b"",
+    )
     assert following.is_outdated, "it was asked before the second news came"
     assert following.take(reply(second["id"], LISTED)) == (RootsUpdate((API,), 0), b"")
     assert not following.is_outdated

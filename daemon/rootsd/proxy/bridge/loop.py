@@ -1,24 +1,24 @@
 """Move lines between the client's pipes and the current daemon, across daemon restarts.
 
-Passes on first and looks afterwards: the session, and with it `json`, is loaded while the daemon
-thinks about the first request. Holds one chunk of the client and one line of the daemon, so that a
-client which does not read keeps its own answers waiting and nothing else. Only whole lines pass:
-half a line of a daemon that was lost could never be put right.
+The loop forwards a client's line first and looks at it afterwards. It loads the session, and with
+it `json`, while the daemon works on the first request. So the bridge adds little to the time of
+the first answer.
+
+The loop holds one chunk from the client and one line from the daemon. A client that does not read
+delays only its own answers. Only whole lines pass in either direction: nobody could complete half
+a line from a daemon that is lost.
 """
 
 from __future__ import annotations
 
 import math
 import select
-import socket
 import sys
 import time
 
 from rootsd.core.errors import RootsdError
-from rootsd.proxy.daemon_link import AutostartProcess, connect_to_daemon
-from rootsd.proxy.reconnect import ReconnectPolicy
+from rootsd.proxy.daemon_link import DaemonLink
 from rootsd.proxy.stdio import STDIN, STDOUT, make_stdout_writer, read_stdin
-from rootsd.system.ipc.connect import NotRunning
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,104 +26,99 @@ if TYPE_CHECKING:
     from rootsd.wire.hello import Hello
 
 _CHUNK = 64 * 1024
-_LONGEST_LINE = 1 << 20
+_MAX_LINE_BYTES = 1 << 20
 
 
 class BridgeProxy:
-    """One client, from its first byte to its last. `run` it once."""
+    """The bridge for one client, from its first byte to its last. Call `run` once."""
 
     def __init__(self, greeting: Hello | None) -> None:
         self._greeting = greeting
-        self._made: BridgeSession | None = None
-        self._connection: socket.socket | None = None
+        self._loaded_session: BridgeSession | None = None
+        self._link = DaemonLink(self._connected, self._unreachable)
         self._answers_before = 0
-        self._is_silent = False  # a daemon that came after a loss, and has not said anything yet
-        self._absence = ReconnectPolicy()
-        self._awakening: AutostartProcess | None = None
-        self._obstacle: RootsdError | None = None  # why none can be started
-        self._why: RootsdError | None = None  # what the client was told, while it holds
+        self._is_silent = False  # a daemon that came after a loss, and has sent nothing yet
+        self._error: RootsdError | None = (
+            None  # the last error that the client got, while it holds
+        )
         self._write = make_stdout_writer()
-        self._is_refused = False
-        self._client_speaks = True
+        self._client_open = True
         self._polls: dict[tuple[tuple[int, int], ...], select.poll] = {}
-        self._begun = bytearray()  # a line of the client that lacks its end
-        self._skips = False  # until the end of a line that is too long
-        self._up = bytearray()
-        self._coming = bytearray()  # a line of the daemon that lacks its end
-        self._down = bytearray()
+        self._from_client = bytearray()  # a line of the client without its end
+        self._skips_line = False  # until the end of a line that is too long
+        self._from_daemon = bytearray()  # a line of the daemon without its end
+        self._to_client = bytearray()
 
     def run(self) -> RootsdError | None:
-        """Pump until the client has left and has its answers; what there is to complain of.
+        """Run until the client has left and has its answers. Return the error in force, if any.
 
-        Raises BrokenPipeError when the client does not want its answers.
+        Raise BrokenPipeError if the client closes its end before it has its answers.
         """
-        self._take(read_stdin())
-        while self._down or self._is_needed:
-            self._turn()
-        return self._why
+        self._take_from_client(read_stdin())
+        while self._to_client or self._is_needed:
+            self._step()
+        return self._error
 
     @property
     def _is_needed(self) -> bool:
-        owes = self._made is not None and self._made.owes
+        session = self._loaded_session
+        awaits_answers = session is not None and session.awaits_answers
         # A client that has left does not wait for a daemon that may never accept.
-        talks = self._connection is not None and not self._is_silent
-        return self._client_speaks or talks or owes
+        is_connected = self._link.connection is not None and not self._is_silent
+        return self._client_open or is_connected or awaits_answers
 
     @property
     def _session(self) -> BridgeSession:
-        if self._made is None:
+        if self._loaded_session is None:
             from rootsd.proxy.bridge.session import BridgeSession  # noqa: PLC0415  # json costs 7 ms
 
-            self._made = BridgeSession(self._greeting)
-        return self._made
+            self._loaded_session = BridgeSession(self._greeting)
+        return self._loaded_session
 
     @property
-    def _passes(self) -> bool:
+    def _forwards(self) -> bool:
         """Whether lines of the client may go to the daemon as they come."""
-        if self._connection is None:
+        if self._link.connection is None:
             return False
-        return self._greeting is None if self._made is None else self._made.passing
+        session = self._loaded_session
+        return self._greeting is None if session is None else session.forwards
 
-    def _turn(self) -> None:
-        if self._is_away and time.monotonic() >= self._absence.retry_at:
-            self._attempt()
+    def _step(self) -> None:
+        self._link.attend()
         for descriptor, event in self._ready():
             if descriptor == STDIN:
-                self._take(read_stdin())
+                self._take_from_client(read_stdin())
             elif descriptor == STDOUT:
-                if event & ~select.POLLOUT and not self._down:
+                if event & ~select.POLLOUT and not self._to_client:
                     raise BrokenPipeError
-                self._hand_down()
-            elif self._awakening and descriptor == self._awakening.fileno():
-                self._watch(self._awakening)
-            elif self._connection and descriptor == self._connection.fileno():
-                self._receive(self._connection)
+                self._flush()
+            elif descriptor == self._link.starter_fd:
+                self._link.attend()
+            elif self._link.connection and descriptor == self._link.connection.fileno():
+                self._take_from_daemon()
                 self._send()
-                self._hand_down()
-
-    @property
-    def _is_away(self) -> bool:
-        """Whether there is no daemon, and none on its way."""
-        return self._connection is None and self._awakening is None and not self._is_refused
+                self._flush()
 
     def _ready(self) -> list[tuple[int, int]]:
         interest = []
-        if self._listens:
+        if self._has_room_for_client:
             interest.append((STDIN, select.POLLIN))
-        if self._down:
+        if self._to_client:
             interest.append((STDOUT, select.POLLOUT))
-        elif not self._client_speaks:
-            interest.append((STDOUT, 0))  # that it is closed, too, is told all the same
-        if self._awakening:
-            interest.append((self._awakening.fileno(), select.POLLIN))
-        # Registered for nothing, a hang-up would wake us again and again.
-        wanted = (0 if self._down else select.POLLIN) | (select.POLLOUT if self._up else 0)
-        if self._connection and wanted:
-            interest.append((self._connection.fileno(), wanted))
-        return self._poll_for(tuple(interest)).poll(self._timeout())
+        elif not self._client_open:
+            interest.append((STDOUT, 0))  # poll(2) reports a closed end even without events
+        if self._link.starter_fd >= 0:
+            interest.append((self._link.starter_fd, select.POLLIN))
+        wanted = 0 if self._to_client else select.POLLIN
+        if self._link.outgoing:
+            wanted |= select.POLLOUT
+        # A descriptor without events would still wake the loop again and again after a hang-up.
+        if self._link.connection and wanted:
+            interest.append((self._link.connection.fileno(), wanted))
+        return self._poll_for(tuple(interest)).poll(self._timeout_ms())
 
     def _poll_for(self, interest: tuple[tuple[int, int], ...]) -> select.poll:
-        """The same few interests come again and again: each is made once."""
+        """Return a cached poll object: the same few sets of descriptors come again and again."""
         poll = self._polls.get(interest)
         if poll is None:
             poll = self._polls[interest] = select.poll()
@@ -132,161 +127,119 @@ class BridgeProxy:
         return poll
 
     @property
-    def _listens(self) -> bool:
-        """Whether there is room for what the client says."""
-        if not self._client_speaks:
+    def _has_room_for_client(self) -> bool:
+        if not self._client_open:
             return False
-        if self._passes:
-            return not self._up
-        # Also while a daemon is told what the last one knew: it may never answer, and the client
-        # may leave.
-        return len(self._down) < _CHUNK and not self._session.full
+        if self._forwards:
+            return not self._link.outgoing
+        # Read on while the session is being restored at a new daemon. That daemon may never
+        # answer, and the client may leave.
+        return len(self._to_client) < _CHUNK and not self._session.is_full
 
-    def _timeout(self) -> float | None:
-        if not self._is_away or self._absence.retry_at == math.inf:
+    def _timeout_ms(self) -> float | None:
+        retry_at = self._link.policy.retry_at
+        if not self._link.is_away or retry_at == math.inf:
             return None
-        return math.ceil(max(self._absence.retry_at - time.monotonic(), 0.0) * 1000)
+        return math.ceil(max(retry_at - time.monotonic(), 0.0) * 1000)
 
-    def _take(self, data: bytes) -> None:
-        """Pass on what the client says; nothing says that it will say no more."""
+    def _take_from_client(self, data: bytes) -> None:
+        """Forward what the client sent. Empty `data` means that it will send no more."""
         lines = self._whole_lines(data)
-        if lines and self._is_away:
-            self._absence.asked(time.monotonic())
-            if time.monotonic() >= self._absence.retry_at:
-                self._attempt()
-        passed = self._passes
-        if passed:
-            self._up += lines
+        if lines and self._link.is_away:
+            self._link.policy.asked(time.monotonic())
+            self._link.attend()
+        forwarded = self._forwards
+        if forwarded:
+            self._link.outgoing += lines
             self._send()
         for line in lines.split(b"\n")[:-1]:
-            self._down += self._session.ask(line, passed=passed)
-        if lines and self._why and (self._is_away or self._is_refused):
-            self._down += self._session.fail(self._why)
+            self._to_client += self._session.from_client(line, forwarded=forwarded)
+        if lines and self._error and (self._link.is_away or self._link.is_refused):
+            self._to_client += self._session.fail_all(self._error)
 
     def _whole_lines(self, data: bytes) -> bytes:
         if not data:
-            self._client_speaks = False
-            data = b"\n" if self._begun else b""  # the last line may lack its newline
-        if self._skips:
+            self._client_open = False
+            data = b"\n" if self._from_client else b""  # the last line may lack its newline
+        if self._skips_line:
             _, newline, data = data.partition(b"\n")
-            self._skips = not newline
+            self._skips_line = not newline
         head, newline, tail = data.rpartition(b"\n")
         lines = b""
         if newline:
-            lines = bytes(self._begun) + head + newline
-            self._begun.clear()
-        self._begun += tail
-        if len(self._begun) > _LONGEST_LINE:
-            self._begun.clear()
-            self._skips = True
-            self._down += self._session.refuse_line(_LONGEST_LINE)
+            lines = bytes(self._from_client) + head + newline
+            self._from_client.clear()
+        self._from_client += tail
+        if len(self._from_client) > _MAX_LINE_BYTES:
+            self._from_client.clear()
+            self._skips_line = True
+            self._to_client += self._session.refuse_oversized_line(_MAX_LINE_BYTES)
         return lines
 
-    def _attempt(self) -> None:
-        now = time.monotonic()
-        try:
-            connection = connect_to_daemon()
-        except RootsdError as error:
-            if isinstance(error, NotRunning) and self._absence.start(now):
-                self._awakening = AutostartProcess()
-            else:
-                self._miss(self._obstacle or error)
-            return
-        connection.settimeout(0)
-        self._connection = connection
-        self._absence.connected()
-        self._obstacle = self._why = None
-        self._is_silent = self._made is not None
-        if self._made or self._greeting:
-            self._answers_before = self._session.answers
-            self._follow(self._session.begin())
+    def _connected(self) -> None:
+        self._error = None
+        self._is_silent = self._loaded_session is not None
+        if self._loaded_session or self._greeting:
+            self._answers_before = self._session.answer_count
+            self._apply(self._session.connected())
             self._send()
 
-    def _watch(self, awakening: AutostartProcess) -> None:
-        if not awakening.has_ended():
-            return
-        self._awakening = None
-        error = awakening.outcome()
-        if error is None:
-            self._attempt()
-        else:
-            self._absence.not_started()
-            self._obstacle = error
-            self._miss(error)
+    def _unreachable(self, error: RootsdError) -> None:
+        """Let the client wait on, or answer it with the error."""
+        if self._link.policy.is_hopeless(time.monotonic()):
+            self._report(error)
 
-    def _miss(self, error: RootsdError) -> None:
-        """There is no daemon: the client waits on, or is told why."""
-        now = time.monotonic()
-        self._absence.missed(now)
-        if self._absence.is_hopeless(now):
-            self._tell(error)
-
-    def _tell(self, error: RootsdError) -> None:
-        if self._why is None:
+    def _report(self, error: RootsdError) -> None:
+        if self._error is None:
             sys.stderr.write(f"rootsd bridge: {error.message}; try: {error.remedy}\n")
-        self._why = error
-        if self._made:
-            self._down += self._made.fail(error)
+        self._error = error
+        if self._loaded_session:
+            self._to_client += self._loaded_session.fail_all(error)
 
-    def _follow(self, step: BridgeOutput) -> None:
-        self._down += step.to_client
-        self._up += step.to_daemon
+    def _apply(self, output: BridgeOutput) -> None:
+        self._to_client += output.to_client
+        self._link.outgoing += output.to_daemon
 
     def _send(self) -> None:
-        if self._connection is None:
-            return
-        try:
-            if self._up:
-                del self._up[: self._connection.send(self._up)]
-            if not self._up and not self._client_speaks and self._passes:
-                self._connection.shutdown(socket.SHUT_WR)
-        except BlockingIOError:
-            pass
-        except OSError:  # lost; what it had sent before is still to be read
-            self._up.clear()
+        self._link.send()
+        if not self._link.outgoing and not self._client_open and self._forwards:
+            self._link.finish_sending()
 
-    def _receive(self, connection: socket.socket) -> None:
-        if self._down:
+    def _take_from_daemon(self) -> None:
+        if self._to_client:
             return
-        try:
-            data = connection.recv(_CHUNK)
-        except BlockingIOError:
+        data = self._link.receive()
+        if data is None:
             return
-        except OSError:
-            data = b""
         if not data:
-            self._lose(connection)
+            self._connection_lost()
             return
         self._is_silent = False
         head, newline, tail = data.rpartition(b"\n")
         if not newline:
-            self._coming += data
+            self._from_daemon += data
             return
-        lines = bytes(self._coming) + head
-        self._coming = bytearray(tail)
+        lines = bytes(self._from_daemon) + head
+        self._from_daemon = bytearray(tail)
         try:
             for line in lines.split(b"\n"):
-                self._follow(self._session.take(line))
+                self._apply(self._session.from_daemon(line))
         except RootsdError as error:
-            self._hang_up(connection)
-            self._is_refused = True
-            self._tell(error)
+            self._from_daemon.clear()
+            self._link.refuse()
+            self._report(error)
 
-    def _hand_down(self) -> None:
-        """Write what the client takes at once: mostly all of it, and a turn is saved."""
-        if self._down:
-            del self._down[: self._write(self._down)]
+    def _flush(self) -> None:
+        """Write what the client takes at once. That is mostly everything, which saves a step."""
+        if self._to_client:
+            del self._to_client[: self._write(self._to_client)]
 
-    def _lose(self, connection: socket.socket) -> None:
-        self._hang_up(connection)
-        if self._made is None:
-            return  # it has not been asked anything
-        self._down += self._made.lose()
-        useful = self._made.answers > self._answers_before
-        self._absence.lost(time.monotonic(), useful=useful)
-
-    def _hang_up(self, connection: socket.socket) -> None:
-        connection.close()
-        self._connection = None
-        self._up.clear()
-        self._coming.clear()
+    def _connection_lost(self) -> None:
+        self._link.hang_up()
+        self._from_daemon.clear()
+        session = self._loaded_session
+        if session is None:
+            return  # Nothing was requested, so there is no reason to reconnect now.
+        self._to_client += session.connection_lost()
+        useful = session.answer_count > self._answers_before
+        self._link.policy.lost(time.monotonic(), useful=useful)

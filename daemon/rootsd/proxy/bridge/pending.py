@@ -22,7 +22,7 @@ class ReplayRole(Enum):
 
     ONCE = auto()
     """Not to be asked twice: it may have done something, and might do it again."""
-    AGAIN = auto()
+    REPEAT = auto()
     INITIALIZE = auto()
     SUBSCRIBE = auto()
     UNSUBSCRIBE = auto()
@@ -32,39 +32,39 @@ class ReplayRole(Enum):
 
 
 _ROLES = {
-    "completion/complete": ReplayRole.AGAIN,
+    "completion/complete": ReplayRole.REPEAT,
     "initialize": ReplayRole.INITIALIZE,
-    "logging/setLevel": ReplayRole.AGAIN,
-    "ping": ReplayRole.AGAIN,
-    "prompts/get": ReplayRole.AGAIN,
-    "prompts/list": ReplayRole.AGAIN,
-    "resources/list": ReplayRole.AGAIN,
-    "resources/read": ReplayRole.AGAIN,
+    "logging/setLevel": ReplayRole.REPEAT,
+    "ping": ReplayRole.REPEAT,
+    "prompts/get": ReplayRole.REPEAT,
+    "prompts/list": ReplayRole.REPEAT,
+    "resources/list": ReplayRole.REPEAT,
+    "resources/read": ReplayRole.REPEAT,
     "resources/subscribe": ReplayRole.SUBSCRIBE,
-    "resources/templates/list": ReplayRole.AGAIN,
+    "resources/templates/list": ReplayRole.REPEAT,
     "resources/unsubscribe": ReplayRole.UNSUBSCRIBE,
     "roots/list": ReplayRole.ROOTS,
-    "server/discover": ReplayRole.AGAIN,
+    "server/discover": ReplayRole.REPEAT,
     "subscriptions/listen": ReplayRole.LISTEN,
-    "tools/list": ReplayRole.AGAIN,
+    "tools/list": ReplayRole.REPEAT,
 }
 # request_root too: a folder that waits for a decision is not made to wait twice.
-_TOOLS_AGAIN = frozenset({"list_roots", "request_root", "resolve_root"})
+_REPEATABLE_TOOLS = frozenset({"list_roots", "request_root", "resolve_root"})
 
 
 def replay_role_of(request: Request) -> ReplayRole:
     """The role of a client's request; what is not known here may not be asked twice."""
     match request:
         case Request(_, "tools/call", {"name": str() as name}):
-            return ReplayRole.AGAIN if name in _TOOLS_AGAIN else ReplayRole.ONCE
+            return ReplayRole.REPEAT if name in _REPEATABLE_TOOLS else ReplayRole.ONCE
         case _:
             return _ROLES.get(request.method, ReplayRole.ONCE)
 
 
 # A request that the daemon dies of must not be brought to each next one.
-_MOST_TIMES = 3
-_MOST_KEPT = 1 << 20
-_MOST_HELD = 256
+_MAX_SENDS = 3
+_MAX_HELD_BYTES = 1 << 20
+_MAX_HELD = 256
 
 
 class BatchAnswers:
@@ -84,18 +84,18 @@ class BatchAnswers:
         """Wait for one more answer."""
         self._missing += 1
 
-    def fault(self, fault: ErrorResponse) -> None:
+    def add_error(self, error: ErrorResponse) -> None:
         """Take the answer to a message of the batch that is no request."""
-        self._answers.append(encode(fault).rstrip(b"\n"))
+        self._answers.append(encode(error).rstrip(b"\n"))
 
-    def take(self, line: bytes) -> bytes:
+    def add(self, line: bytes) -> bytes:
         """Take an answer, or b"" for a cancelled request; return all after the last one."""
         self._missing -= 1
         if line:
             self._answers.append(line.rstrip(b"\n"))
-        return b"" if self._missing else self.all()
+        return b"" if self._missing else self.join()
 
-    def all(self) -> bytes:
+    def join(self) -> bytes:
         """Return the line with all answers, empty if there is none."""
         if not self._answers:
             return b""
@@ -103,29 +103,35 @@ class BatchAnswers:
 
 
 class PendingRequest:
-    """A request. `line` is None where it is too long to be kept; `times` counts the daemons that
-    were asked; `streams`: it opened a stream, so that its answer is the stream's end; `parts`
+    """A request. `line` is None where it is too long to be kept; `sent_count` counts the daemons that
+    were asked; `is_stream`: it opened a stream, so that its answer is the stream's end; `parts`
     takes its answer if it came in a batch."""
 
-    __slots__ = ("line", "parts", "request", "role", "streams", "times")
+    __slots__ = ("line", "parts", "request", "role", "is_stream", "sent_count")
 
     def __init__(
-        self, request: Request, line: bytes | None, times: int, parts: BatchAnswers | None = None
+        self,
+        request: Request,
+        line: bytes | None,
+        sent_count: int,
+        parts: BatchAnswers | None = None,
     ) -> None:
         self.parts = parts
         self.request = request
         self.role = replay_role_of(request)
         self.line = line
-        self.times = times
-        self.streams = False
+        self.sent_count = sent_count
+        self.is_stream = False
 
     @property
-    def may_be_asked_again(self) -> bool:
+    def may_replay(self) -> bool:
         """Whether the next daemon may be asked, though one was asked already."""
-        if self.streams:
+        if self.is_stream:
             return True
         return (
-            self.role is not ReplayRole.ONCE and self.line is not None and self.times < _MOST_TIMES
+            self.role is not ReplayRole.ONCE
+            and self.line is not None
+            and self.sent_count < _MAX_SENDS
         )
 
 
@@ -134,36 +140,38 @@ class PendingRequests:
 
     def __init__(self) -> None:
         self._entries: dict[Id, PendingRequest] = {}  # 1 and "1" are two ids, and two keys
-        self._kept = 0
+        self._held_bytes = 0
 
     def __bool__(self) -> bool:
         """Whether the client waits for anything but the end of a stream."""
-        return any(not entry.streams for entry in self._entries.values())
+        return any(not entry.is_stream for entry in self._entries.values())
 
     @property
-    def full(self) -> bool:
+    def is_full(self) -> bool:
         """Whether no more should be taken while there is no daemon."""
-        return len(self._entries) >= _MOST_HELD or self._kept >= _MOST_KEPT
+        return len(self._entries) >= _MAX_HELD or self._held_bytes >= _MAX_HELD_BYTES
 
-    def note(
-        self, request: Request, line: bytes, *, passed: bool, parts: BatchAnswers | None = None
+    def add(
+        self, request: Request, line: bytes, *, forwarded: bool, parts: BatchAnswers | None = None
     ) -> None:
-        """Take a request in; `passed`: a daemon has got it; `parts`: those of its batch."""
+        """Take a request in; `forwarded`: a daemon has got it; `parts`: those of its batch."""
         if request.id in self._entries:
             return  # the daemon refuses the second one, and answers the first one still
-        fits = len(line) <= MAX_REQUEST_BYTES + 1 and self._kept + len(line) <= _MOST_KEPT
+        fits = (
+            len(line) <= MAX_REQUEST_BYTES + 1 and self._held_bytes + len(line) <= _MAX_HELD_BYTES
+        )
         if parts is not None:
             parts.expect()
         self._entries[request.id] = PendingRequest(
-            request, line if fits else None, int(passed), parts
+            request, line if fits else None, int(forwarded), parts
         )
-        self._kept += len(line) if fits else 0
+        self._held_bytes += len(line) if fits else 0
 
-    def settle(self, id_: Id) -> PendingRequest | None:
+    def remove(self, id_: Id) -> PendingRequest | None:
         """Forget a request, which was answered or is cancelled."""
         entry = self._entries.pop(id_, None)
         if entry is not None:
-            self._kept -= len(entry.line or b"")
+            self._held_bytes -= len(entry.line or b"")
         return entry
 
     def open_stream(self, id_: Id) -> bool | None:
@@ -171,36 +179,36 @@ class PendingRequests:
         entry = self._entries.get(id_)
         if entry is None:
             return None
-        first = not entry.streams
-        entry.streams = True
+        first = not entry.is_stream
+        entry.is_stream = True
         return first
 
-    def lose(self) -> bytes:
+    def connection_lost(self) -> bytes:
         """The daemon is lost: the answers to what cannot be asked again."""
         error = DaemonUnreachable("rootsd was restarted before it answered", "ask again")
         return b"".join(
             self._refuse(entry, error)
             for entry in tuple(self._entries.values())
-            if entry.times and not entry.may_be_asked_again
+            if entry.sent_count and not entry.may_replay
         )
 
-    def fail(self, error: RootsdError) -> bytes:
-        """Answer all that the client waits for with `error`; streams stay as they are."""
-        waiting = [entry for entry in self._entries.values() if not entry.streams]
+    def fail_all(self, error: RootsdError) -> bytes:
+        """Answer all that the client waits for with `error`; is_stream stay as they are."""
+        waiting = [entry for entry in self._entries.values() if not entry.is_stream]
         return b"".join(self._refuse(entry, error) for entry in waiting)
 
-    def ask_again(self) -> tuple[bytes, bytes]:
+    def replay(self) -> tuple[bytes, bytes]:
         """Answers to what cannot be asked, and the lines for a new daemon."""
         too_long = RootsdError("the request is too long", "ask for less")
         everything = tuple(self._entries.values())
         refused = [self._refuse(entry, too_long) for entry in everything if entry.line is None]
         lines = []
         for entry in self._entries.values():
-            entry.times += 1
+            entry.sent_count += 1
             lines.append(entry.line or b"")
         return b"".join(refused), b"".join(lines)
 
     def _refuse(self, entry: PendingRequest, error: RootsdError) -> bytes:
-        self.settle(entry.request.id)
+        self.remove(entry.request.id)
         line = encode_error(entry.request.id, error)
-        return line if entry.parts is None else entry.parts.take(line)
+        return line if entry.parts is None else entry.parts.add(line)

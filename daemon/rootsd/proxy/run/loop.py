@@ -25,8 +25,9 @@ from collections.abc import Callable
 from rootsd.core.errors import RootsdError
 from rootsd.core.labels import safe_label
 from rootsd.core.paths import text_of
+from rootsd.proxy.daemon_link import is_readable
 from rootsd.proxy.run.command import LaunchSpec
-from rootsd.proxy.run.daemon_link import DaemonLink, report_error
+from rootsd.proxy.run.roots_feed import RootsFeed, report_error
 from rootsd.proxy.run.line_reader import BoundedLineReader, OversizedLine
 from rootsd.proxy.run.outbox import DroppedLineReports, Outbox
 from rootsd.proxy.run.process import ServerProcess, ServerStartFailed, enlarge_pipe
@@ -149,7 +150,7 @@ class RunProxy:
     def __init__(self, session: RunSession, out: Outbox, greeting: Hello, *, waits: bool) -> None:
         self._session = session
         self._out = out
-        self._link = DaemonLink(greeting, self._on_roots, session.roots_outdated)
+        self._feed = RootsFeed(greeting, self._on_roots, session.roots_outdated)
         self._waits = waits
         self._server: ServerProcess | None = None
         self._is_restarting = False
@@ -177,7 +178,7 @@ class RunProxy:
             while (status := self._exit_status()) is None:
                 self._step()
         finally:
-            self._link.close()
+            self._feed.close()
         return status
 
     def _exit_status(self) -> int | None:
@@ -213,8 +214,8 @@ class RunProxy:
         ready = self._poll()
         now = time.monotonic()
         # The daemon first: what it takes away counts for all that came at the same time.
-        if now >= self._link.deadline or any(f in ready for f, _ in self._link.interest()):
-            self._link.attend()
+        if now >= self._feed.deadline or any(f in ready for f, _ in self._feed.interest()):
+            self._feed.attend()
         if self._wake_read in ready:
             os.read(self._wake_read, 1 << 10)
         if self._server and not self._is_restarting and self._server.stdout in ready:
@@ -231,7 +232,7 @@ class RunProxy:
     def _poll(self) -> dict[int, int]:
         poll = select.poll()
         poll.register(self._wake_read, select.POLLIN)
-        for descriptor, wanted in self._link.interest():
+        for descriptor, wanted in self._feed.interest():
             poll.register(descriptor, wanted)
         if self._client_open and self._has_room_for_client:
             poll.register(STDIN, select.POLLIN)
@@ -255,7 +256,7 @@ class RunProxy:
 
     def _timeout(self) -> int | None:
         until = min(
-            self._link.deadline,
+            self._feed.deadline,
             self._session.deadline,
             self._kill_at,
             self._orphans_until,
@@ -278,7 +279,7 @@ class RunProxy:
         data = read_stdin()
         # What the daemon said before the client said this counts for it: where a denial has been
         # answered, news of it lies in our socket, and the next call comes too late.
-        self._link.attend()
+        self._feed.attend()
         lines = self._from_client.feed(data) if data else self._from_client.finish()
         for line in lines:
             if isinstance(line, OversizedLine):
@@ -310,12 +311,12 @@ class RunProxy:
         out = self._out
         while out.roots_queries:
             out.roots_queries -= 1
-            self._link.ask()
+            self._feed.query()
         if out.reported_roots != self._reported_roots and out.reported_roots is not None:
             self._reported_roots = out.reported_roots
-            self._link.report(out.reported_roots)
+            self._feed.report(out.reported_roots)
         for path in out.proposals:
-            self._link.propose(text_of(path), _PROPOSAL_REASON)
+            self._feed.propose(text_of(path), _PROPOSAL_REASON)
         out.proposals.clear()
         for line in self._dropped_lines.lines_to_print(out.dropped_lines, time.monotonic()):
             sys.stderr.write(line)
@@ -424,7 +425,7 @@ class RunProxy:
     def _refuse_all(self, error: RootsdError) -> None:
         """There is no server, and there will be none: answer what came, and what came too late."""
         taken = 0
-        while self._client_open and taken < _MAX_LATE and _is_readable(STDIN):
+        while self._client_open and taken < _MAX_LATE and is_readable(STDIN):
             taken += self._take_from_client()
         self._session.fail_all(error)
         self._flush_all()
@@ -459,9 +460,3 @@ class RunProxy:
         self._stopped_by = number
         if self._server:
             self._server.send(number)
-
-
-def _is_readable(descriptor: int) -> bool:
-    poll = select.poll()
-    poll.register(descriptor, select.POLLIN)
-    return bool(poll.poll(0))

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from rootsd.core.errors import Exit, RootsdError, exit_of
 from rootsd.proxy.run import folder_check
 from rootsd.proxy.run.command import PlaceholderError, ServerCommand, server_name
-from rootsd.proxy.run.daemon_link import report_error
+from rootsd.proxy.run.roots_feed import report_error
 from rootsd.proxy.run.input_required import StateSigner
 from rootsd.proxy.run.loop import RunProxy
 from rootsd.proxy.run.outbox import Outbox

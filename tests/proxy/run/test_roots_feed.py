@@ -8,10 +8,10 @@ import time
 
 import pytest
 
-from rootsd.proxy import reconnect
+from rootsd.proxy import daemon_link, reconnect
 from rootsd.proxy.daemon_link import AutostartProcess
-from rootsd.proxy.run import daemon_link as links
-from rootsd.proxy.run.daemon_link import DaemonLink
+from rootsd.proxy.run import roots_feed
+from rootsd.proxy.run.roots_feed import RootsFeed
 from rootsd.proxy.run.subscription import RootsUpdate
 from rootsd.wire.hello import Hello, RequestedScope
 from support.bridges import HANG_GUARD_S, Daemon, daemons, fault, notice, reply
@@ -31,22 +31,22 @@ def ignored() -> None:
     """What was told may not hold any more."""
 
 
-def turn_until(link: DaemonLink, count: int, told: list[RootsUpdate]) -> list[RootsUpdate]:
+def turn_until(feed: RootsFeed, count: int, told: list[RootsUpdate]) -> list[RootsUpdate]:
     """Turn as the pump does until so much was told; what that was."""
     deadline = time.monotonic() + HANG_GUARD_S
     while len(told) < count:
         assert time.monotonic() < deadline, f"only told {told}"
-        turn(link)
+        turn(feed)
     return told
 
 
-def turn(link: DaemonLink) -> None:
-    """Wait for what the link waits for, and let it attend to that."""
+def turn(feed: RootsFeed) -> None:
+    """Wait for what the feed waits for, and let it attend to that."""
     poll = select.poll()
-    for descriptor, wanted in link.interest():
+    for descriptor, wanted in feed.interest():
         poll.register(descriptor, wanted)
-    poll.poll(max(0.0, min(link.deadline - time.monotonic(), 1.0)) * 1000)
-    link.attend()
+    poll.poll(max(0.0, min(feed.deadline - time.monotonic(), 1.0)) * 1000)
+    feed.attend()
 
 
 def names(told: list[RootsUpdate]) -> list[list[str]]:
@@ -73,12 +73,12 @@ def test_what_a_daemon_tells_is_told(told: list[RootsUpdate]) -> None:
         daemon.rest()
 
     with daemons(tells):
-        link = DaemonLink(Hello(client="x"), told.append, ignored)
-        assert names(turn_until(link, 2, told)) == [["api"], []]
-        link.ask()
-        turn_until(link, 3, told)
+        feed = RootsFeed(Hello(client="x"), told.append, ignored)
+        assert names(turn_until(feed, 2, told)) == [["api"], []]
+        feed.query()
+        turn_until(feed, 3, told)
         assert [each.requests for each in told] == [0, 0, 1]
-        link.close()
+        feed.close()
 
 
 def test_a_daemon_that_is_lost_is_followed_by_the_next_and_no_wish_is_forgotten(
@@ -95,12 +95,12 @@ def test_a_daemon_that_is_lost_is_followed_by_the_next_and_no_wish_is_forgotten(
         daemon.rest()
 
     with daemons(dies, lives):
-        link = DaemonLink(Hello(), told.append, ignored)
-        turn_until(link, 1, told)
-        link.ask()
-        assert names(turn_until(link, 2, told)) == [["api"], []]
+        feed = RootsFeed(Hello(), told.append, ignored)
+        turn_until(feed, 1, told)
+        feed.query()
+        assert names(turn_until(feed, 2, told)) == [["api"], []]
         assert told[1].requests == 1
-        link.close()
+        feed.close()
 
 
 def test_news_are_doubted_before_they_are_known(told: list[RootsUpdate]) -> None:
@@ -116,13 +116,13 @@ def test_news_are_doubted_before_they_are_known(told: list[RootsUpdate]) -> None
         answer(daemon, LISTED)
 
     with daemons(tells):
-        link = DaemonLink(Hello(), told.append, lambda: doubts.append(len(told)))
-        turn_until(link, 3, told)
+        feed = RootsFeed(Hello(), told.append, lambda: doubts.append(len(told)))
+        turn_until(feed, 3, told)
     assert [each.is_current for each in told] == [True, False, True]
-    turn_until(link, 4, told)  # the daemon is gone, and nobody knows what holds
+    turn_until(feed, 4, told)  # the daemon is gone, and nobody knows what holds
     assert set(doubts) == {1, 3}
     assert told[-1] == RootsUpdate((), 0)
-    link.close()
+    feed.close()
 
 
 def test_daemons_that_end_at_once_one_after_another_are_not_waited_for_for_ever(
@@ -136,13 +136,13 @@ def test_daemons_that_end_at_once_one_after_another_are_not_waited_for_for_ever(
         daemon.hear()
 
     with daemons(tells, *[ends] * 6):
-        link = DaemonLink(Hello(), told.append, ignored)
-        turn_until(link, 1, told)
-        monkeypatch.setattr(links, "GRACE_S", 0.2)
-        assert names(turn_until(link, 2, told)) == [["api"], []]
-        while link._reconnect._losses < 6:
-            turn(link)
-        link.close()
+        feed = RootsFeed(Hello(), told.append, ignored)
+        turn_until(feed, 1, told)
+        monkeypatch.setattr(roots_feed, "GRACE_S", 0.2)
+        assert names(turn_until(feed, 2, told)) == [["api"], []]
+        while feed._link.policy._losses < 6:
+            turn(feed)
+        feed.close()
 
 
 def test_where_none_comes_back_nothing_is_approved_any_more(
@@ -153,17 +153,17 @@ def test_where_none_comes_back_nothing_is_approved_any_more(
         answer(daemon, LISTED)
 
     with daemons(dies):
-        link = DaemonLink(Hello(), told.append, ignored)
-        turn_until(link, 1, told)
+        feed = RootsFeed(Hello(), told.append, ignored)
+        turn_until(feed, 1, told)
         monkeypatch.setattr(reconnect, "GRACE_S", 0.2)
-    assert names(turn_until(link, 2, told)) == [["api"], []]
-    link.ask()
+    assert names(turn_until(feed, 2, told)) == [["api"], []]
+    feed.query()
     assert [each.requests for each in told] == [0, 0, 1]
     deadline, said = time.monotonic() + HANG_GUARD_S, ""
     # Why there is none may be known only after the wait for it is over.
     while "rootsd up" not in said:
         assert time.monotonic() < deadline, said
-        turn(link)
+        turn(feed)
         said += capsys.readouterr().err
 
 
@@ -179,29 +179,29 @@ def test_a_daemon_that_hangs_is_as_good_as_none_until_it_answers(
         daemon.rest()
 
     with daemons(hangs):
-        link = DaemonLink(Hello(), told.append, ignored)
-        turn_until(link, 1, told)
-        monkeypatch.setattr(links, "GRACE_S", 0.2)
-        link.ask()
-        assert turn_until(link, 2, told)[1] == RootsUpdate((), 1)
+        feed = RootsFeed(Hello(), told.append, ignored)
+        turn_until(feed, 1, told)
+        monkeypatch.setattr(roots_feed, "GRACE_S", 0.2)
+        feed.query()
+        assert turn_until(feed, 2, told)[1] == RootsUpdate((), 1)
         for number in range(3, 6):
-            link.ask()
+            feed.query()
             assert told[2:] == [RootsUpdate((), 1)] * (number - 2), "it is waited for once"
-        assert link._connection
-        link._connection.sendall(notice("go on"))
-        turn_until(link, 6, told)
+        assert feed._link.connection
+        feed._link.connection.sendall(notice("go on"))
+        turn_until(feed, 6, told)
         assert (names(told)[5], told[5].requests) == (["api"], 0)
-        assert link.deadline == math.inf
-        link.close()
+        assert feed.deadline == math.inf
+        feed.close()
 
 
 def test_where_none_was_ever_started_that_is_told_at_once_and_one_that_comes_is_found(
     told: list[RootsUpdate], capsys: pytest.CaptureFixture[str]
 ) -> None:
     begin = time.monotonic()
-    link = DaemonLink(Hello(), told.append, ignored)
-    link.ask()
-    assert turn_until(link, 1, told) == [RootsUpdate((), 1)]
+    feed = RootsFeed(Hello(), told.append, ignored)
+    feed.query()
+    assert turn_until(feed, 1, told) == [RootsUpdate((), 1)]
     assert time.monotonic() - begin < reconnect.GRACE_S
     assert "rootsd up" in capsys.readouterr().err
 
@@ -211,8 +211,8 @@ def test_where_none_was_ever_started_that_is_told_at_once_and_one_that_comes_is_
         daemon.rest()
 
     with daemons(comes):
-        assert names(turn_until(link, 2, told)) == [[], ["api"]]
-        link.close()
+        assert names(turn_until(feed, 2, told)) == [[], ["api"]]
+        feed.close()
 
 
 def test_a_daemon_that_cannot_narrow_is_not_listened_to(
@@ -223,11 +223,11 @@ def test_a_daemon_that_cannot_narrow_is_not_listened_to(
         daemon.say(fault(hello["id"], -32601), reply(daemon.hear()["id"], LISTED))
 
     with daemons(refuses):
-        link = DaemonLink(Hello(scope=RequestedScope(names=("api",))), told.append, ignored)
-        assert turn_until(link, 1, told) == [RootsUpdate((), 0)]
+        feed = RootsFeed(Hello(scope=RequestedScope(names=("api",))), told.append, ignored)
+        assert turn_until(feed, 1, told) == [RootsUpdate((), 0)]
         assert "cannot narrow" in capsys.readouterr().err
-        assert list(link.interest()) == []
-        link.ask()
+        assert list(feed.interest()) == []
+        feed.query()
         assert told == [RootsUpdate((), 0), RootsUpdate((), 1)]
 
 
@@ -239,12 +239,12 @@ def test_a_folder_is_proposed_to_a_daemon_that_is_there(told: list[RootsUpdate])
         answer(daemon, LISTED)
         seen.append(daemon.hear()["params"]["path"])
 
-    link = DaemonLink(Hello(), told.append, ignored)
-    link.propose("/early", "why")
+    feed = RootsFeed(Hello(), told.append, ignored)
+    feed.propose("/early", "why")
     with daemons(listens):
-        turn_until(link, 1, told)
-        link.propose("/src/new", "why")
-        link.close()
+        turn_until(feed, 1, told)
+        feed.propose("/src/new", "why")
+        feed.close()
     assert seen == ["/src/new"]
 
 
@@ -252,9 +252,9 @@ def test_starting_a_daemon_takes_no_longer_than_one_is_waited_for(
     told: list[RootsUpdate], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reconnect, "GRACE_S", 0.2)
-    monkeypatch.setattr(links, "AutostartProcess", _Endless)
-    link = DaemonLink(Hello(), told.append, ignored)
-    assert turn_until(link, 1, told) == [RootsUpdate((), 0)]
+    monkeypatch.setattr(daemon_link, "AutostartProcess", _Endless)
+    feed = RootsFeed(Hello(), told.append, ignored)
+    assert turn_until(feed, 1, told) == [RootsUpdate((), 0)]
 
 
 class _Endless(AutostartProcess):

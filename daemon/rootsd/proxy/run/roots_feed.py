@@ -1,0 +1,205 @@
+"""Keep `rootsd run` informed about the approved roots, across restarts of the daemon.
+
+The feed joins two parts: `DaemonLink` moves bytes and reconnects, `RootsSubscription` speaks the
+protocol. The feed itself adds the time limits. A call never waits for ever on a daemon that is
+gone, that hangs, or that ends as soon as it is asked. When a limit is over, the feed reports that
+nothing is approved, which is the safe answer.
+"""
+
+from __future__ import annotations
+
+import math
+import select
+import sys
+import time
+from collections.abc import Callable, Iterator
+
+from rootsd.core.errors import RootsdError
+from rootsd.proxy.daemon_link import DaemonLink
+from rootsd.proxy.reconnect import GRACE_S
+from rootsd.proxy.run.subscription import RootsSubscription, RootsUpdate
+from rootsd.wire.hello import Hello
+from rootsd.wire.jsonrpc import LineReader
+
+_MAX_RESPONSE_BYTES = 1 << 28
+_CONNECT_TIMEOUT_S = 0.1
+"""How long to wait for a daemon with a full backlog. All pipes stand still meanwhile."""
+
+
+class RootsFeed:
+    """A source of root updates. The proxy's poll(2) loop drives it.
+
+    `on_roots` is called with each update. `on_outdated` is called when the last update may no
+    longer be true; the next update follows within a bounded time.
+    """
+
+    def __init__(
+        self,
+        greeting: Hello,
+        on_roots: Callable[[RootsUpdate], None],
+        on_outdated: Callable[[], None],
+    ) -> None:
+        self._subscription = RootsSubscription(greeting)
+        self._on_roots = on_roots
+        self._on_outdated = on_outdated
+        self._link = DaemonLink(self._connected, self._unreachable, _CONNECT_TIMEOUT_S)
+        self._lines = LineReader(_MAX_RESPONSE_BYTES)
+        self._has_given_up = False
+        self._is_hung = False  # connected, but a response is overdue
+        self._error: RootsdError | None = None
+        self._response_due = math.inf
+        self._outdated_until = math.inf
+        # Treat the start like a loss a moment ago, so that requests wait for a daemon.
+        self._link.policy.connected()
+        self._link.policy.lost(time.monotonic(), useful=True)
+
+    def interest(self) -> Iterator[tuple[int, int]]:
+        """Yield the descriptors to wait for, with their poll(2) events."""
+        if self._link.connection is not None:
+            wanted = select.POLLIN | (select.POLLOUT if self._link.outgoing else 0)
+            yield self._link.connection.fileno(), wanted
+        elif self._link.starter_fd >= 0:
+            yield self._link.starter_fd, select.POLLIN
+
+    @property
+    def deadline(self) -> float:
+        """When to call `attend` even if no descriptor is ready."""
+        if self._link.connection is not None:
+            return min(self._response_due, self._outdated_until)
+        policy = self._link.policy
+        give_up = math.inf if self._has_given_up else policy.give_up_at
+        retry = policy.retry_at if self._link.is_away else math.inf
+        return min(give_up, retry, self._outdated_until)
+
+    def attend(self) -> None:
+        """Do what is due. Call it when a descriptor is ready or the deadline has passed."""
+        self._link.attend()
+        if self._link.connection is not None:
+            self._link.send()
+            self._receive()
+            self._check_timeout()
+        elif not self._has_given_up and self._link.policy.is_hopeless(time.monotonic()):
+            self._give_up()
+        if time.monotonic() >= self._outdated_until:
+            # Daemons came and ended one after another, and none of them answered.
+            self._update(self._subscription.give_up())
+
+    def query(self) -> None:
+        """Request an update with the roots of this moment.
+
+        A daemon that hangs gets one time limit only. Until it responds, nothing is approved.
+        """
+        if self._is_hung:
+            self._subscription.query_later()
+            self._update(self._subscription.give_up())
+            return
+        if self._link.connection is not None:
+            self._send(self._subscription.query())
+            self._check_timeout()
+            return
+        self._subscription.query_later()
+        if self._has_given_up:
+            if not self._link.is_refused:
+                self._link.policy.asked(time.monotonic())
+            self._update(self._subscription.give_up())
+
+    def report(self, names: tuple[str, ...]) -> None:
+        """Report to the daemon which roots the server has."""
+        notification = self._subscription.report(names)
+        if self._link.connection is not None:
+            self._send(notification)
+
+    def propose(self, path: str, reason: str) -> None:
+        """Tell the daemon about a folder that is not approved, so that the user can decide."""
+        if self._link.connection is not None:
+            self._send(self._subscription.propose(path, reason))
+
+    def close(self) -> None:
+        """Hang up."""
+        self._link.hang_up()
+
+    def _connected(self) -> None:
+        self._has_given_up = False
+        self._error = None
+        self._lines = LineReader(_MAX_RESPONSE_BYTES)
+        self._send(self._subscription.connected())
+        self._response_due = time.monotonic() + GRACE_S
+
+    def _unreachable(self, error: RootsdError) -> None:
+        if self._has_given_up and self._error is None:
+            report_error(error)  # The feed gave up before it knew the reason.
+        self._error = error
+        if self._link.start_error is not None and not self._has_given_up:
+            self._give_up()
+
+    def _give_up(self) -> None:
+        """Report that nothing is approved, because no daemon can say what is."""
+        self._has_given_up = True
+        if self._error is not None:
+            report_error(self._error)
+        self._update(self._subscription.give_up())
+
+    def _check_timeout(self) -> None:
+        """Treat a daemon that does not respond in time like no daemon."""
+        now = time.monotonic()
+        if self._is_hung or not self._subscription.awaits_response:
+            self._response_due = math.inf
+        elif self._response_due == math.inf:
+            self._response_due = now + GRACE_S
+        elif now >= self._response_due:
+            self._is_hung = True
+            self._response_due = math.inf
+            report_error(RootsdError("rootsd does not answer", "rootsd status"))
+            self._update(self._subscription.give_up())
+
+    def _check_outdated(self) -> None:
+        if self._subscription.is_outdated:
+            self._outdated_until = min(self._outdated_until, time.monotonic() + 2 * GRACE_S)
+            self._on_outdated()
+
+    def _update(self, update: RootsUpdate) -> None:
+        if update.is_current:
+            self._outdated_until = math.inf
+        self._on_roots(update)
+
+    def _send(self, data: bytes) -> None:
+        self._link.outgoing += data
+        self._link.send()
+
+    def _receive(self) -> None:
+        while (data := self._link.receive()) is not None:
+            if not data:
+                self._connection_lost()
+                return
+            self._lines.feed(data)
+            try:
+                while (line := self._lines.pop()) is not None:
+                    self._take(line)
+            except RootsdError as error:
+                self._connection_lost()
+                self._link.refuse()
+                self._error = error
+                self._give_up()
+                return
+
+    def _take(self, line: bytes) -> None:
+        update, answer = self._subscription.take(line)
+        self._check_outdated()
+        if answer:
+            self._send(answer)
+        if update is not None:
+            self._response_due = math.inf
+            self._is_hung = False
+            self._update(update)
+
+    def _connection_lost(self) -> None:
+        self._link.hang_up()
+        self._is_hung = False
+        self._subscription.connection_lost()
+        self._check_outdated()
+        self._link.policy.lost(time.monotonic(), useful=self._subscription.useful)
+
+
+def report_error(error: RootsdError) -> None:
+    """Print an error to standard error, which the server shares."""
+    sys.stderr.write(f"rootsd run: {error.message}; try: {error.remedy}\n")
