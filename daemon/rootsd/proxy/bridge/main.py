@@ -1,6 +1,7 @@
 """Parse the arguments of `rootsd bridge` and run the bridge.
 
-Standard library only, one thread, and as few imports as can be: it starts once per client.
+The bridge starts once per client. So it has one thread, uses the standard library only, and
+imports as little as possible.
 """
 
 from __future__ import annotations
@@ -20,31 +21,31 @@ USAGE = "usage: rootsd bridge [--only NAME|tag:T|cwd]... [--client NAME] [--any-
 
 
 class BridgeUsageError(Exception):
-    """The words after `bridge` cannot be used; the message says which."""
+    """An error in the arguments of `rootsd bridge`; the message names the argument."""
 
 
 def main(argv: list[str]) -> int:
-    """Run the bridge with the arguments after `bridge`; return the exit status."""
+    """Run the bridge with the arguments after `bridge`. Return the exit status."""
     try:
         greeting = parse_arguments(argv)
     except BridgeUsageError as error:
         sys.stderr.write(f"rootsd bridge: {error}\n{USAGE}\n")
         return EXIT_USAGE
     try:
-        complaint = BridgeProxy(greeting).run()
-    except BrokenPipeError:  # the client has closed our stdout: it has left
+        failure = BridgeProxy(greeting).run()
+    except BrokenPipeError:  # the client closed our standard output: it has left
         return EXIT_OK
-    if complaint is None:
+    if failure is None:
         return EXIT_OK
-    from rootsd.core.errors import exit_of  # noqa: PLC0415  # not needed when all goes well
+    from rootsd.core.errors import exit_of  # noqa: PLC0415  # only needed after a failure
 
-    return exit_of(complaint.code)
+    return exit_of(failure.code)
 
 
 def parse_arguments(argv: list[str]) -> Hello | None:
-    """What to tell the daemon of this connection; None where there is nothing to tell.
+    """Return the hello for the daemon, or None if the arguments ask for nothing special.
 
-    Raises UsageError.
+    Raise BridgeUsageError.
     """
     client, any_uri, only = "", False, []
     words = list(argv)
@@ -54,7 +55,7 @@ def parse_arguments(argv: list[str]) -> Hello | None:
             any_uri = True
             continue
         if flag not in ("--only", "--client"):
-            raise BridgeUsageError(f"cannot use {flag!a}")
+            raise BridgeUsageError(f"unknown argument {flag!a}")
         if not equals and words:
             value = words.pop(0)
         if not value:

@@ -1,11 +1,9 @@
-"""Track the client's unanswered requests and decide which ones a new daemon may be asked again.
-Pure.
+"""Track the client's unanswered requests, and decide which ones a new daemon may get. Pure.
 
-What each request means for a session that has to be brought to another daemon. Pure.
-
-The requests of one client that lack an answer, kept so that another daemon can be asked. Pure.
-
-Every request is answered once: by a daemon, or with an error from here, and then forgotten.
+Each request gets exactly one answer: from a daemon, or an error from here. After that it is
+forgotten. `ReplayRole` says for each method what to do if the daemon is lost before it answers,
+and what its answer means for the session. Methods that this table does not know are never
+repeated.
 """
 
 from __future__ import annotations
@@ -18,10 +16,10 @@ from rootsd.wire.mcp_messages import encode_error
 
 
 class ReplayRole(Enum):
-    """What to do about a request when the daemon that has it is lost, or has answered it."""
+    """The meaning of a request for a session that moves to another daemon."""
 
     ONCE = auto()
-    """Not to be asked twice: it may have done something, and might do it again."""
+    """Never repeat it: the first daemon may have carried it out."""
     REPEAT = auto()
     INITIALIZE = auto()
     SUBSCRIBE = auto()
@@ -48,12 +46,12 @@ _ROLES = {
     "subscriptions/listen": ReplayRole.LISTEN,
     "tools/list": ReplayRole.REPEAT,
 }
-# request_root too: a folder that waits for a decision is not made to wait twice.
+# request_root is safe: a folder that already waits for a decision is not added again.
 _REPEATABLE_TOOLS = frozenset({"list_roots", "request_root", "resolve_root"})
 
 
 def replay_role_of(request: Request) -> ReplayRole:
-    """The role of a client's request; what is not known here may not be asked twice."""
+    """Return the role of a client's request. An unknown method is never repeated."""
     match request:
         case Request(_, "tools/call", {"name": str() as name}):
             return ReplayRole.REPEAT if name in _REPEATABLE_TOOLS else ReplayRole.ONCE
@@ -61,17 +59,17 @@ def replay_role_of(request: Request) -> ReplayRole:
             return _ROLES.get(request.method, ReplayRole.ONCE)
 
 
-# A request that the daemon dies of must not be brought to each next one.
+# A request that crashes the daemon must not crash every later one.
 _MAX_SENDS = 3
 _MAX_HELD_BYTES = 1 << 20
 _MAX_HELD = 256
 
 
 class BatchAnswers:
-    """The answers to a batch of which a daemon answers each request alone.
+    """The answers to a batch whose requests a daemon answers one by one.
 
-    That happens if another daemon is asked, and with a daemon of version 0.1.0. The client gets
-    the answers in one line all the same (JSON-RPC 2.0, section 6).
+    That happens after a change of daemons, and with a daemon of version 0.1.0. The client gets all
+    answers in one line nevertheless (JSON-RPC 2.0, section 6).
     """
 
     __slots__ = ("_answers", "_missing")
@@ -81,33 +79,38 @@ class BatchAnswers:
         self._missing = 0
 
     def expect(self) -> None:
-        """Wait for one more answer."""
+        """Count one more answer to wait for."""
         self._missing += 1
 
     def add_error(self, error: ErrorResponse) -> None:
-        """Take the answer to a message of the batch that is no request."""
+        """Add the answer to a member of the batch that is not a valid request."""
         self._answers.append(encode(error).rstrip(b"\n"))
 
     def add(self, line: bytes) -> bytes:
-        """Take an answer, or b"" for a cancelled request; return all after the last one."""
+        """Add an answer, or b"" for a cancelled request. Return the whole batch after the last
+        one.
+        """
         self._missing -= 1
         if line:
             self._answers.append(line.rstrip(b"\n"))
         return b"" if self._missing else self.join()
 
     def join(self) -> bytes:
-        """Return the line with all answers, empty if there is none."""
+        """Return one line with all answers, or b"" if there are none."""
         if not self._answers:
             return b""
         return b"[" + b",".join(self._answers) + b"]\n"
 
 
 class PendingRequest:
-    """A request. `line` is None where it is too long to be kept; `sent_count` counts the daemons that
-    were asked; `is_stream`: it opened a stream, so that its answer is the stream's end; `parts`
-    takes its answer if it came in a batch."""
+    """A request without an answer.
 
-    __slots__ = ("line", "parts", "request", "role", "is_stream", "sent_count")
+    `line` is None if the request is too long to keep. `sent_count` counts the daemons that got it.
+    `is_stream` says that it opened a stream, so its answer ends the stream. `parts` collects the
+    answers of its batch.
+    """
+
+    __slots__ = ("is_stream", "line", "parts", "request", "role", "sent_count")
 
     def __init__(
         self,
@@ -125,7 +128,7 @@ class PendingRequest:
 
     @property
     def may_replay(self) -> bool:
-        """Whether the next daemon may be asked, though one was asked already."""
+        """Whether the next daemon may get a request that an earlier one already had."""
         if self.is_stream:
             return True
         return (
@@ -136,27 +139,27 @@ class PendingRequest:
 
 
 class PendingRequests:
-    """The requests in the order in which they came."""
+    """The client's requests without an answer, in the order in which they came."""
 
     def __init__(self) -> None:
         self._entries: dict[Id, PendingRequest] = {}  # 1 and "1" are two ids, and two keys
         self._held_bytes = 0
 
     def __bool__(self) -> bool:
-        """Whether the client waits for anything but the end of a stream."""
+        """Return whether the client waits for anything except the end of a stream."""
         return any(not entry.is_stream for entry in self._entries.values())
 
     @property
     def is_full(self) -> bool:
-        """Whether no more should be taken while there is no daemon."""
+        """Whether to accept no more requests while there is no daemon."""
         return len(self._entries) >= _MAX_HELD or self._held_bytes >= _MAX_HELD_BYTES
 
     def add(
         self, request: Request, line: bytes, *, forwarded: bool, parts: BatchAnswers | None = None
     ) -> None:
-        """Take a request in; `forwarded`: a daemon has got it; `parts`: those of its batch."""
+        """Add a request. `forwarded`: a daemon already has it. `parts`: the answers of its batch."""
         if request.id in self._entries:
-            return  # the daemon refuses the second one, and answers the first one still
+            return  # the daemon refuses the second request, and still answers the first
         fits = (
             len(line) <= MAX_REQUEST_BYTES + 1 and self._held_bytes + len(line) <= _MAX_HELD_BYTES
         )
@@ -168,14 +171,16 @@ class PendingRequests:
         self._held_bytes += len(line) if fits else 0
 
     def remove(self, id_: Id) -> PendingRequest | None:
-        """Forget a request, which was answered or is cancelled."""
+        """Remove and return a request that was answered or cancelled."""
         entry = self._entries.pop(id_, None)
         if entry is not None:
             self._held_bytes -= len(entry.line or b"")
         return entry
 
     def open_stream(self, id_: Id) -> bool | None:
-        """A stream was opened: whether for the first time. None where it is nobody's."""
+        """Note that a stream is open. Return whether that is new, or None for an unknown
+        request.
+        """
         entry = self._entries.get(id_)
         if entry is None:
             return None
@@ -184,7 +189,7 @@ class PendingRequests:
         return first
 
     def connection_lost(self) -> bytes:
-        """The daemon is lost: the answers to what cannot be asked again."""
+        """Return error answers for the requests that no other daemon may get."""
         error = DaemonUnreachable("rootsd was restarted before it answered", "ask again")
         return b"".join(
             self._refuse(entry, error)
@@ -193,12 +198,12 @@ class PendingRequests:
         )
 
     def fail_all(self, error: RootsdError) -> bytes:
-        """Answer all that the client waits for with `error`; is_stream stay as they are."""
+        """Answer everything that the client waits for with `error`, except for open streams."""
         waiting = [entry for entry in self._entries.values() if not entry.is_stream]
         return b"".join(self._refuse(entry, error) for entry in waiting)
 
     def replay(self) -> tuple[bytes, bytes]:
-        """Answers to what cannot be asked, and the lines for a new daemon."""
+        """Return the error answers for the client, and the lines for the new daemon."""
         too_long = RootsdError("the request is too long", "ask for less")
         everything = tuple(self._entries.values())
         refused = [self._refuse(entry, too_long) for entry in everything if entry.line is None]

@@ -1,9 +1,16 @@
-"""Remember what the client said, and replay it when a new daemon takes over. Pure.
+"""Remember the client's session, and restore it when a new daemon takes over. Pure.
 
-Lines in, lines out, no I/O. When the daemon is lost, the next one is told the hello, the handshake
-and the subscriptions under ids of our own, whose answers are kept from the client; what was request
-and not answered is request again under the client's own id, as long as asking twice does no harm.
-Then the client is told that everything may have changed, in the words of the era it speaks.
+The session takes lines and returns lines. It does no I/O. After a loss, it restores the state at
+the next daemon in this order: the hello, the handshake, the subscriptions, and the requests
+without an answer. The first three go under ids of our own, and the client does not see the
+answers. A request without an answer goes again under the client's own id, if a repetition is safe.
+At the end, the client gets the notifications that everything may have changed, in the form of the
+protocol version it speaks.
+
+`rootsd run` has its own replay engine (`rootsd.proxy.run.replay`), because it replays to a server
+that we do not know. This engine may repeat what rootsd's daemon is known to answer safely. It also
+queues requests while no daemon runs, limits how often one request is sent, and renews
+subscriptions that failed. None of that is safe or useful with a third party's server.
 """
 
 from __future__ import annotations
@@ -28,26 +35,26 @@ from rootsd.wire.jsonrpc import (
 
 
 class ProtocolVersionMismatch(RootsdError):
-    """The daemon that runs now does not speak the revision that the client agreed on."""
+    """An error: the daemon does not speak the protocol version that the client agreed on."""
 
     code = ErrorCode.UNREACHABLE
 
 
 class BridgeOutput(NamedTuple):
-    """What to pass on, both ways: whole lines."""
+    """The whole lines to send to each side."""
 
     to_client: bytes = b""
     to_daemon: bytes = b""
 
 
 class BridgeSession:
-    """Feed it each line of both sides, and what happened to the connection."""
+    """One client's session. Pass it each line of both sides, and each change of the connection."""
 
     def __init__(self, greeting: hello.Hello | None = None) -> None:
         self.forwards = greeting is None
-        """Whether what the client says may go to the daemon as it comes."""
+        """Whether the client's lines may go to the daemon as they come."""
         self.answer_count = 0
-        """How many requests of the client were answered by a daemon."""
+        """How many requests of the client a daemon has answered."""
         self._greeting = greeting
         self._is_scoped = greeting is not None and greeting.scope.narrows
         self._pending = PendingRequests()
@@ -67,13 +74,13 @@ class BridgeSession:
 
     @property
     def is_full(self) -> bool:
-        """Whether no more should be taken while there is no daemon."""
+        """Whether to stop reading from the client until a daemon is there."""
         return self._pending.is_full
 
     def from_client(self, line: bytes, *, forwarded: bool) -> bytes:
-        """Look at a line of the client, and return what to answer the client with at once.
+        """Note a line of the client. Return the lines that answer it at once.
 
-        `forwarded`: a daemon has the line; else it goes to the next one.
+        `forwarded` says whether a daemon already has the line. If not, the next daemon gets it.
         """
         message = parse(line)
         if isinstance(message, Batch):
@@ -86,7 +93,7 @@ class BridgeSession:
                 else:
                     self._note_notification(member)
             if not forwarded and not any(isinstance(each, Request) for each in message.members):
-                return parts.join()  # no daemon is request
+                return parts.join()  # no daemon will answer it
         elif isinstance(message, Request):
             self._pending.add(message, line + b"\n", forwarded=forwarded)
         else:
@@ -94,7 +101,7 @@ class BridgeSession:
         return b""
 
     def connected(self) -> BridgeOutput:
-        """A daemon is connected: what to tell it first."""
+        """Return what to tell a daemon that has just been connected."""
         self._own_requests.clear()
         self._changes_due = False
         hello_line = b""
@@ -102,16 +109,16 @@ class BridgeSession:
             request = hello.encode_hello(self._greeting, 0)
             hello_line = self._request(ReplayRole.HELLO, request.method, request.params)
             if self._is_scoped:
-                # Nothing may be request before it is certain that the answers will be narrow.
+                # Send no request before the daemon has confirmed that it narrows its answers.
                 self.forwards = False
                 return BridgeOutput(to_daemon=hello_line)
         output = self._initialize()
         return BridgeOutput(output.to_client, hello_line + output.to_daemon)
 
     def from_daemon(self, line: bytes) -> BridgeOutput:
-        """Look at a line of the daemon, and say what goes to the client.
+        """Return what to pass on of a line of the daemon.
 
-        Raises hello.ScopeRefused and RevisionLost, after which this connection is of no use.
+        Raise hello.ScopeRefused or ProtocolVersionMismatch if this connection must not be used.
         """
         if line.startswith(b"["):
             return self._batch_from_daemon(line)
@@ -128,7 +135,7 @@ class BridgeSession:
         return BridgeOutput(line + b"\n")
 
     def _batch_from_daemon(self, line: bytes) -> BridgeOutput:
-        """Pass on the answers to a whole batch."""
+        """Pass on a whole batch of answers."""
         batch = parse(line)
         for answer in batch.members if isinstance(batch, Batch) else ():
             if not isinstance(answer, Response | ErrorResponse) or answer.id is None:
@@ -139,21 +146,21 @@ class BridgeSession:
         return BridgeOutput(line + b"\n")
 
     def connection_lost(self) -> bytes:
-        """The daemon is lost: the answers to what cannot be request again."""
+        """Return error answers for the requests that no other daemon may get."""
         self.forwards = False
         return self._pending.connection_lost()
 
     def fail_all(self, error: RootsdError) -> bytes:
-        """Answer all that the client waits for with `error`."""
+        """Answer everything that the client waits for with `error`."""
         return self._pending.fail_all(error)
 
     def refuse_oversized_line(self, limit: int) -> bytes:
-        """The answer to a line that is longer than `limit` bytes; its id cannot be read."""
+        """Return the answer to a line longer than `limit` bytes. Its id cannot be read."""
         text = f"the line is longer than {limit} bytes"
         return encode(ErrorResponse(None, INVALID_REQUEST, text))
 
     def _note_notification(self, message: object) -> bytes:
-        """Note what a notice says; return the answers to a batch if it completes them."""
+        """Note a notification. Return the answers to a batch if a cancellation completes it."""
         match message:
             case Notification(method) if method == mcp_messages.INITIALIZED:
                 self._initialized = True
@@ -168,7 +175,7 @@ class BridgeSession:
         return b""
 
     def _learn_from(self, entry: PendingRequest, line: bytes) -> None:
-        """Remember what an answer to the client has brought about."""
+        """Update the session state from an answer to the client."""
         match entry.role:
             case ReplayRole.ROOTS:
                 self._has_requested_roots = True
@@ -202,19 +209,21 @@ class BridgeSession:
         if self._handshake is None:
             return self._resume()
         self.forwards = False
-        request = self._request(ReplayRole.INITIALIZE, "initialize", self._handshake[0])
-        return BridgeOutput(to_daemon=request)
+        line = self._request(ReplayRole.INITIALIZE, "initialize", self._handshake[0])
+        return BridgeOutput(to_daemon=line)
 
     def _resume(self) -> BridgeOutput:
-        """The daemon is where the last one was: subscribe, and ask what was not answered."""
+        """Subscribe again and repeat the open requests. The handshake is over, if there was
+        one.
+        """
         self.forwards = True
         lines = [self._subscribe(uri) for uri in sorted(self._subscribed)]
         if self._handshake and self._initialized:
             lines.insert(0, encode(Notification(mcp_messages.INITIALIZED)))
-        if self._has_requested_roots:  # whoever has request is told of changes
+        if self._has_requested_roots:  # the daemon reports changes only after a request
             lines.append(self._request(ReplayRole.ROOTS, "roots/list", None))
-        refused, again = self._pending.replay()
-        lines.append(again)
+        refused, repeated = self._pending.replay()
+        lines.append(repeated)
         self._changes_due = True
         return BridgeOutput(refused + self._change_notifications(), b"".join(lines))
 
@@ -230,10 +239,10 @@ class BridgeSession:
                     self._greeting = hello.resume_hello(self._greeting, answer.result)
                 return self._initialize()
             case ReplayRole.INITIALIZE, _:
-                self._expect_same_revision(answer)
+                self._require_same_version(answer)
                 return self._resume()
             case ReplayRole.SUBSCRIBE, ErrorResponse():
-                self._failed_subscriptions.add(uri)  # the root is gone; it may come back
+                self._failed_subscriptions.add(uri)  # the root is gone, but it may come back
             case ReplayRole.SUBSCRIBE, _ if uri in self._failed_subscriptions:
                 self._failed_subscriptions.discard(uri)
                 if not self._changes_due:
@@ -242,19 +251,21 @@ class BridgeSession:
                 pass
         return BridgeOutput(self._change_notifications())
 
-    def _expect_same_revision(self, answer: object) -> None:
+    def _require_same_version(self, answer: object) -> None:
         match answer:
             case Response(_, {"protocolVersion": version}) if (
                 self._handshake and version == self._handshake[1]
             ):
                 return
         raise ProtocolVersionMismatch(
-            "the daemon that runs now does not speak the agreed revision of MCP",
+            "the running daemon does not speak the MCP version that your client agreed on",
             "restart the MCP server in your client",
         )
 
     def _change_notifications(self) -> bytes:
-        """What may have changed meanwhile, once nothing can be missed any more."""
+        """Return notifications for everything that may have changed, once all subscriptions are
+        back.
+        """
         if not self._changes_due or self._own_requests:
             return b""
         self._changes_due = False
@@ -267,7 +278,10 @@ class BridgeSession:
         return b"".join(lines)
 
     def _notification(self, line: bytes) -> BridgeOutput:
-        """A notice of the daemon passes, but for the second opening of a stream."""
+        """Pass on a notification of the daemon, except for the second acknowledgment of a stream.
+
+        An acknowledgment that the client already has becomes notifications of possible changes.
+        """
         if self._failed_subscriptions and mcp_messages.RESOURCES_CHANGED.encode() in line:
             return BridgeOutput(
                 line + b"\n", b"".join(map(self._subscribe, sorted(self._failed_subscriptions)))

@@ -27,10 +27,10 @@ from rootsd.core.labels import safe_label
 from rootsd.core.paths import text_of
 from rootsd.proxy.daemon_link import is_readable
 from rootsd.proxy.run.command import LaunchSpec
-from rootsd.proxy.run.roots_feed import RootsFeed, report_error
 from rootsd.proxy.run.line_reader import BoundedLineReader, OversizedLine
 from rootsd.proxy.run.outbox import DroppedLineReports, Outbox
 from rootsd.proxy.run.process import ServerProcess, ServerStartFailed, enlarge_pipe
+from rootsd.proxy.run.roots_feed import RootsFeed, report_error
 from rootsd.proxy.run.session import RunSession
 from rootsd.proxy.run.subscription import RootsUpdate
 from rootsd.proxy.stdio import STDIN, STDOUT, make_stdout_writer, read_stdin

@@ -13,7 +13,6 @@ from typing import NamedTuple
 from rootsd.core.errors import Exit, RootsdError, exit_of
 from rootsd.proxy.run import folder_check
 from rootsd.proxy.run.command import PlaceholderError, ServerCommand, server_name
-from rootsd.proxy.run.roots_feed import report_error
 from rootsd.proxy.run.input_required import StateSigner
 from rootsd.proxy.run.loop import RunProxy
 from rootsd.proxy.run.outbox import Outbox
@@ -21,6 +20,7 @@ from rootsd.proxy.run.process import ServerStartFailed
 from rootsd.proxy.run.readiness import ReadinessGate
 from rootsd.proxy.run.restart import RestartPolicy
 from rootsd.proxy.run.roots import AccessPolicy, ClientRootsPolicy, RootsFilter, RootsProvider
+from rootsd.proxy.run.roots_feed import report_error
 from rootsd.proxy.run.runtime_files import ServerProfileFile, make_empty_folder
 from rootsd.proxy.run.session import RunSession
 from rootsd.system.runtime_dir import find_runtime_dir
