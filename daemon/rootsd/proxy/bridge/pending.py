@@ -157,7 +157,7 @@ class PendingRequests:
     def add(
         self, request: Request, line: bytes, *, forwarded: bool, parts: BatchAnswers | None = None
     ) -> None:
-        """Add a request. `forwarded`: a daemon already has it. `parts`: the answers of its batch."""
+        """Add a request. `forwarded`: a daemon already has it. `parts`: its batch."""
         if request.id in self._entries:
             return  # the daemon refuses the second request, and still answers the first
         fits = (
