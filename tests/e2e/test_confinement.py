@@ -121,8 +121,8 @@ def test_a_refused_call_would_have_been_seen(tmp_path: Path) -> None:
     """The positive control."""
     (tmp_path / "state").mkdir()
     code = f"""
-from rootsd.confine.daemon import confine
-confine([{bytes(tmp_path / "state")!r}])
+from rootsd.confine.daemon import confine_daemon
+confine_daemon([{bytes(tmp_path / "state")!r}])
 try:
     open({str(tmp_path / "elsewhere")!r}, "w")
 except PermissionError:

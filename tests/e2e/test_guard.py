@@ -84,7 +84,7 @@ def test_ways_of_self_approval_and_what_becomes_of_them(street: Scene) -> None:
 
 
 def test_by_way_of_what_a_person_runs_an_agent_passes(street: Scene) -> None:
-    """Not refused, and the README says so: nobody can tell whose idea it was."""
+    """Not refused, and docs/SECURITY.md says so: nobody can tell whose idea it was."""
     agent = street.named(KNOWN)
     own = street.stage.play(agent, AGENT, "own tmux", *APPROVE, **MARKER)
     assert street.outcome(own) is Outcome.REFUSED, "the server has the agent's mark from it"
@@ -100,7 +100,7 @@ BY_A_PERSONS_TMUX = ("keys", "run-shell", "if-shell", "new-window", "new-session
 
 
 def test_by_a_persons_tmux_an_agent_passes(street: Scene) -> None:
-    """Not refused, and the README says so: the server runs commands for every client alike.
+    """Not refused, and docs/SECURITY.md says so: the server runs commands for every client alike.
 
     The client that asked for it has gone by then, and the server remembers none that has.
     """

@@ -51,7 +51,7 @@ def test_a_command_from_a_terminal_of_an_agents_making_is_challenged(scene: Scen
 
 
 def test_where_all_share_one_group_only_the_holder_itself_tells(tmp_path: Path) -> None:
-    """As in a container, and the README says so: nobody can tell it from a person's terminal."""
+    """As in a container. Nobody can tell it from a person's terminal (docs/SECURITY.md)."""
     with scene_in(tmp_path) as scene:
         agent = scene.named(UNKNOWN)
         for way in OF_ITS_OWN:
@@ -177,7 +177,7 @@ def test_in_a_tmux_older_than_the_agent_a_person_is_not_asked(scene: Scene) -> N
 
 
 def test_an_orphan_without_a_terminal_is_refused_whoever_started_it(scene: Scene) -> None:
-    """A person's orphan and an agent's double fork look the same, and the README says so."""
+    """A person's orphan and an agent's double fork look the same, and docs/SECURITY.md says so."""
     told = scene.person.home / "told"
     script = f"(setsid {_command()} >{told} 2>&1; echo $? >>{told}) & wait"
     passed = scene.stage.play("bash", "-c", script)

@@ -1,4 +1,4 @@
-"""The sandbox of the README, typed as it stands there, lets an agent read and not decide."""
+"""In the sandbox of docs/SANDBOX.md, an agent can read roots but decide nothing."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from support.user_manager import HOME, RUNTIME, Finished, UserManager
 
 pytestmark = pytest.mark.needs("systemd-user", "bubblewrap")
 
-README = Path(__file__).parent.parent.parent / "README.md"
+PAGE = Path(__file__).parent.parent.parent / "docs" / "SANDBOX.md"
 AGENT = "-- claude"
 
 
 def recipe() -> str:
-    """The lines of the README that start an agent."""
-    blocks = README.read_text().split("```console\n")[1:]
+    """Return the commands of docs/SANDBOX.md that start an agent."""
+    blocks = PAGE.read_text().split("```console\n")[1:]
     (block,) = (text.partition("```")[0] for text in blocks if "bwrap" in text)
     assert block.rstrip().endswith(AGENT)
     return "\n".join(line.removeprefix("$ ") for line in block.splitlines())

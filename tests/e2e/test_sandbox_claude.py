@@ -1,4 +1,4 @@
-"""What the README has for Claude Code's own sandbox, in the program that makes that sandbox: a
+"""The settings of docs/SANDBOX.md for Claude Code, in the program that makes its sandbox: a
 command in it reads and cannot decide."""
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from support.user_manager import (
 
 pytestmark = pytest.mark.needs("systemd-user", "bubblewrap", "npm", "ripgrep", "socat")
 
-README = Path(__file__).parent.parent.parent / "README.md"
+PAGE = Path(__file__).parent.parent.parent / "docs" / "SANDBOX.md"
 SETTINGS = HOME / "srt.json"
 
 
 def recipe() -> Any:  # noqa: ANN401
-    """The settings of the README, for this user."""
+    """Return the settings of docs/SANDBOX.md for this user."""
     (block,) = (
-        text for part in README.read_text().split("```json\n")[1:]
+        text for part in PAGE.read_text().split("```json\n")[1:]
         if '"sandbox"' in (text := part.partition("```")[0])
     )  # fmt: skip
     settings: dict[str, Any] = json.loads(block.replace("/1000", f"/{UID}"))
