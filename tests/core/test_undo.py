@@ -101,12 +101,12 @@ def test_after_an_undoing_the_one_before_lies_on_top() -> None:
 @pytest.mark.parametrize(
     ("orders", "target", "why", "remedy"),
     [
-        ([[APPROVED], [DENIED]], 1, "overtaken by 2", "rootsd undo 2"),
-        ([[APPROVED], [LAPSED]], 1, "overtaken by 2", "rootsd log"),
+        ([[APPROVED], [DENIED]], 1, "replaced by 2", "rootsd undo 2"),
+        ([[APPROVED], [LAPSED]], 1, "replaced by 2", "rootsd log"),
         ([[APPROVED], [DENIED], [UNDONE]], 2, "undone already, by 3", "rootsd log"),
-        ([[APPROVED], [DENIED], [UNDONE]], 3, "say it anew", "rootsd log"),
-        ([[APPROVED], [LAPSED]], 2, "nobody's order", "rootsd approve REF"),
-        ([[GRANTED]], 1, "nobody's order", "rootsd approve REF"),
+        ([[APPROVED], [DENIED], [UNDONE]], 3, "cannot be undone", "rootsd log"),
+        ([[APPROVED], [LAPSED]], 2, "not an order", "rootsd approve REF"),
+        ([[GRANTED]], 1, "not an order", "rootsd approve REF"),
         ([[Attempt("x", PERSON)]], 1, "changed nothing", "rootsd log"),
     ],
 )

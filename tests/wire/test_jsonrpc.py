@@ -82,7 +82,7 @@ def test_a_batch_holds_what_is_wrong_beside_what_is_right() -> None:
 def test_what_is_no_json_is_a_parse_error(text: bytes) -> None:
     found = parse(text)
     assert isinstance(found, Malformed)
-    assert (found.fault.id, found.fault.code) == (None, -32700)
+    assert (found.error.id, found.error.code) == (None, -32700)
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_what_is_no_json_is_a_parse_error(text: bytes) -> None:
 def test_json_that_is_no_message_is_an_invalid_request(text: bytes, id_: object) -> None:
     found = parse(text)
     assert isinstance(found, Malformed)
-    assert (found.fault.id, found.fault.code) == (id_, -32600)
+    assert (found.error.id, found.error.code) == (id_, -32600)
 
 
 def test_a_fault_without_data_says_nothing_of_data() -> None:
@@ -190,7 +190,7 @@ CALL = b'{"jsonrpc":"2.0","id":7,"method":"m","params":{}}'
 def test_what_readers_differ_on_is_malformed(old: bytes, new: bytes, id_: object) -> None:
     found = parse_strict(CALL.replace(old, new))
     assert isinstance(found, Malformed)
-    assert found.fault.id == id_
+    assert found.error.id == id_
     assert found.is_call is (new not in (b"[" * 100_000, b"{"))
 
 
@@ -205,7 +205,7 @@ def test_what_readers_differ_on_is_malformed(old: bytes, new: bytes, id_: object
 def test_an_answer_that_is_malformed_says_which_request_it_meant(line: bytes) -> None:
     found = parse_strict(line)
     assert isinstance(found, Malformed)
-    assert (found.fault.id, found.is_call) == (7, False)
+    assert (found.error.id, found.is_call) == (7, False)
 
 
 def test_an_error_with_an_id_of_no_use_is_malformed() -> None:

@@ -113,7 +113,7 @@ async def _handle_line(
 ) -> None:
     message = jsonrpc.parse(line)
     if isinstance(message, jsonrpc.Malformed):
-        await stream.send(jsonrpc.encode(message.fault))
+        await stream.send(jsonrpc.encode(message.error))
     if not isinstance(message, jsonrpc.Request):
         return
     try:

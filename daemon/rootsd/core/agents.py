@@ -1,8 +1,8 @@
-"""The coding agents that are known, by the names of their processes and the marks they leave.
+"""The known coding agents, with the names of their processes and the variables that they set.
 
-Data, each checked against what is named beside it: the agent's own source where that is open, else
-what others saw in its processes. docs/AGENTS.md tells people which. The configuration adds to it.
-An editor is never on this list: people type in its terminals.
+This is data. A comment at each entry names its source: the agent's own source code if it is open,
+or else observations of its processes. docs/AGENTS.md lists them for users. The configuration can
+add more. An editor is never on this list, since people type in its terminals.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Agent:
-    """One agent.
+    """A coding agent.
 
-    `names` are those of its programs, or of the script that an interpreter runs; `packages` are
-    parts of that script's path. `markers` are environment variables, as `NAME` or `NAME=value`,
-    that it sets for the commands it runs. `hints` are such that people's terminals may have, too.
+    * `names`: the names of its programs, or of the script that an interpreter runs.
+    * `packages`: parts of the path of that script.
+    * `markers`: environment variables that it sets for its commands, as `NAME` or `NAME=value`.
+    * `hints`: such variables that people's terminals may also have.
     """
 
     label: str
@@ -66,7 +67,7 @@ KNOWN_AGENTS = (
         "opencode",
         frozenset({"opencode"}),
         ("/opencode-ai/",),
-        # sst/opencode: packages/opencode/src/index.ts; kept by those who build on it
+        # sst/opencode: packages/opencode/src/index.ts; forks of it keep the variable
         markers=frozenset({"OPENCODE=1"}),
     ),
     Agent(
@@ -125,21 +126,22 @@ KNOWN_AGENTS = (
     ),
     # continuedev/continue: extensions/cli/package.json; it sets nothing.
     Agent("Continue", frozenset({"cn"}), ("@continuedev/cli/",)),
-    # Closed; phpstan/phpstan-src, AgentDetector.php, and vercel/vercel's detect-agent know it so.
+    # Closed source; phpstan/phpstan-src, AgentDetector.php, and vercel/vercel's detect-agent have
+    # it.
     Agent(
         "Auggie", frozenset({"auggie"}), ("@augmentcode/auggie/",), frozenset({"AUGMENT_AGENT"})
     ),
-    # Closed, and nothing is known that they set.
+    # Closed source; no variable is known.
     Agent("Droid", frozenset({"droid"})),
     Agent("Kiro CLI", frozenset({"kiro-cli", "kiro-cli-chat"})),
-    # What tools ask agents to call themselves by (vercel/vercel: packages/detect-agent); Crush, Pi
-    # and Claude Code do. Terminals with an agent inside may set it for people, too.
+    # The variable that tools ask agents to set (vercel/vercel: packages/detect-agent). Crush, Pi
+    # and Claude Code set it. Terminals with an agent inside may also set it for people.
     Agent("an agent that says so", hints=frozenset({"AI_AGENT"})),
 )
 
 
 def further_agents(names: tuple[str, ...], markers: tuple[str, ...]) -> tuple[Agent, ...]:
-    """Those that the configuration adds to the known ones."""
+    """Return the agents that the configuration adds to the known ones."""
     named = tuple(Agent(name, frozenset({name})) for name in names)
     marked = tuple(
         Agent(f"an agent that sets {marker}", markers=frozenset({marker})) for marker in markers

@@ -1,4 +1,4 @@
-"""What a decision changes: the values that the ledger saves, logs and derives notices from."""
+"""The changes that a decision makes. The ledger saves, logs and reports them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rootsd.core.model import UNDECIDED, Actor, Project, Rule
 
 
 class ChangeVerb(StrEnum):
-    """What happened, as the history tells it. `OBSERVED` alone leaves no event behind."""
+    """The verb of an event in the history. `OBSERVED` alone adds no event."""
 
     OBSERVED = "observed"
     APPROVED = "approved"
@@ -34,7 +34,7 @@ class ChangeVerb(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ProjectChange:
-    """One project before and after; either side may be absent. `actor` is who ordered it."""
+    """One project before and after a change; either may be None. `actor` gave the order."""
 
     path: bytes
     before: Project | None
@@ -44,7 +44,9 @@ class ProjectChange:
 
     @property
     def is_decision(self) -> bool:
-        """Whether the ruling changed: such a change is an event, durable and chained."""
+        """Return whether the ruling changed. Such a change becomes a durable event in the hash
+        chain.
+        """
         before = self.before.ruling if self.before else UNDECIDED
         after = self.after.ruling if self.after else UNDECIDED
         return before != after
@@ -52,7 +54,7 @@ class ProjectChange:
 
 @dataclass(frozen=True, slots=True)
 class RuleChange:
-    """One rule before and after."""
+    """One rule before and after a change."""
 
     number: int
     before: Rule | None
@@ -63,7 +65,7 @@ class RuleChange:
 
 @dataclass(frozen=True, slots=True)
 class GuardChange:
-    """Who may decide, from now on."""
+    """A new setting of the guard."""
 
     after: Guard
     actor: Actor
@@ -72,7 +74,7 @@ class GuardChange:
 
 @dataclass(frozen=True, slots=True)
 class FocusChange:
-    """The tag that sessions are narrowed to, from now on; None for no tag."""
+    """A new focus: the tag that narrows sessions, or None."""
 
     after: str | None
     actor: Actor
@@ -81,9 +83,10 @@ class FocusChange:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """A command of a caller that may not decide: `what` it was, in words safe to show.
+    """A command of a caller that may not decide. `what` describes it in words that are safe to
+    show.
 
-    It was refused. With the verb `AGENT_COMMAND` it decides nothing and was carried out.
+    The guard refused it. With the verb `AGENT_COMMAND`, it decides nothing and was carried out.
     """
 
     what: str
@@ -93,10 +96,10 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class ParentChange:
-    """A parent that the configuration names from now on, or no longer; `verb` says which.
+    """A parent that was added to the configuration or removed from it; `verb` says which.
 
-    `actor` is the caller whose command had the daemon read the configuration; None where the file
-    was edited by other means.
+    `actor` is the caller whose command made the daemon read the configuration, or None if the file
+    was edited in another way.
     """
 
     path: bytes
@@ -105,6 +108,6 @@ class ParentChange:
 
 
 Change = ProjectChange | RuleChange
-"""What changes the catalog."""
+"""A change of the catalog."""
 AuditRecord = GuardChange | FocusChange | ParentChange | Attempt
-"""What the history tells, too, and no catalog holds."""
+"""An event of the history that changes no catalog."""

@@ -7,7 +7,9 @@ from enum import StrEnum
 
 
 class Severity(StrEnum):
-    """How something stands: as it should, worse than it could, or so that rootsd cannot work."""
+    """The severity of a finding. OK: as it should be. WARNING: it works, but not well. ERROR: it
+    does not work.
+    """
 
     OK = "ok"
     WARNING = "warning"
@@ -16,7 +18,7 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DoctorFinding:
-    """One finding. `remedy` is a command to type, or empty where nothing is to be done."""
+    """One finding. `remedy` is a command to type, or empty if nothing needs to be done."""
 
     topic: str
     condition: Severity
@@ -25,15 +27,15 @@ class DoctorFinding:
 
 
 def ok(topic: str, finding: str) -> DoctorFinding:
-    """As it should be."""
+    """Return a finding without a problem."""
     return DoctorFinding(topic, Severity.OK, finding)
 
 
 def warning(topic: str, finding: str, remedy: str) -> DoctorFinding:
-    """It works, and worse than it could."""
+    """Return a finding about something that works, but not well."""
     return DoctorFinding(topic, Severity.WARNING, finding, remedy)
 
 
 def error(topic: str, finding: str, remedy: str) -> DoctorFinding:
-    """It does not work."""
+    """Return a finding about something that does not work."""
     return DoctorFinding(topic, Severity.ERROR, finding, remedy)

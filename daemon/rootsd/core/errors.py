@@ -1,10 +1,10 @@
-"""Expected errors with a code, a message and a remedy, and the exit status for each code.
+"""Expected errors, with a code, a message and a remedy, and the exit status for each code.
 
-Errors that a caller can act on: a code, a sentence, and the command to type next.
+`RootsdError` is an error that a caller can act on: a code, a sentence, and the command to type
+next. Any other exception is a bug and ends the process.
 
-`RootsdError` is what is expected to go wrong; anything else is a bug and ends the process.
-
-The exit statuses, one for each way a command can end; from 64 to 78 those of sysexits(3).
+Each way a command can end has its own exit status. The statuses from 64 to 78 are those of
+sysexits(3).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from enum import IntEnum, StrEnum
 
 
 class ErrorCode(StrEnum):
-    """What went wrong, in a word; the command line maps each to one exit status."""
+    """The kind of an error. The command line maps each code to one exit status."""
 
     FAILED = "failed"
     USAGE = "usage"
@@ -29,7 +29,7 @@ class ErrorCode(StrEnum):
 
 
 class RootsdError(Exception):
-    """An expected failure. `remedy` names the next command, or is empty."""
+    """An expected error. `remedy` is the next command to type, or empty."""
 
     code = ErrorCode.FAILED
 
@@ -40,39 +40,43 @@ class RootsdError(Exception):
 
 
 class OrderRefused(RootsdError):
-    """An order that cannot be followed; nothing was changed."""
+    """An order that rootsd cannot carry out. Nothing was changed."""
 
 
 class RefusedPlace(OrderRefused):
-    """The path may never be a root, whoever asks."""
+    """A path that can never be a root."""
 
 
 class DeniedHere(OrderRefused):
-    """A denial on the path, above it, or inside it stands against the approval."""
+    """A denial of the path, above it, or inside it, which keeps the approval from
+    taking effect.
+    """
 
     code = ErrorCode.DENIED
 
 
 class IdentityChanged(OrderRefused):
-    """The directory is not the one the person was shown."""
+    """A directory that is not the one that the person saw."""
 
 
 class NotPresent(OrderRefused):
-    """The project is not there, not whole, or cannot be reached."""
+    """A project that is missing, incomplete, or out of reach."""
 
 
 class NameTaken(OrderRefused):
-    """Another project holds that name."""
+    """A name that another project has."""
 
 
 class UnknownProject(OrderRefused):
-    """No project is known at that path or under that reference."""
+    """A path or a reference without a known project."""
 
     code = ErrorCode.NOTHING_MATCHED
 
 
 class AmbiguousReference(RootsdError):
-    """A reference fits several projects; `choices` are names that fit one each."""
+    """A reference that matches several projects. Each of `choices` is a name that matches one of
+    them.
+    """
 
     code = ErrorCode.AMBIGUOUS
 
@@ -82,41 +86,41 @@ class AmbiguousReference(RootsdError):
 
 
 class UnknownRule(OrderRefused):
-    """No rule has that number."""
+    """A number without a rule."""
 
     code = ErrorCode.NOTHING_MATCHED
 
 
 class CannotUndo(OrderRefused):
-    """What is to be undone is no decision, or was overtaken by a later one."""
+    """An event that is no decision, or that a later decision replaced."""
 
 
 class CallerRefused(RootsdError):
-    """The caller may not give orders; a person's own terminal is needed."""
+    """A caller that may not give orders. A person has to use their own terminal."""
 
     code = ErrorCode.REFUSED
 
 
 class BadConfig(RootsdError):
-    """The configuration cannot be used; the message names file, line and key."""
+    """A configuration that cannot be used. The message names file, line and key."""
 
     code = ErrorCode.BAD_CONFIG
 
 
 class DaemonUnreachable(RootsdError):
-    """No daemon answers."""
+    """No answer from the daemon."""
 
     code = ErrorCode.UNREACHABLE
 
 
 class Busy(RootsdError):
-    """Somebody else holds what is needed; the same call may succeed later."""
+    """A resource that another process holds. The same call may succeed later."""
 
     code = ErrorCode.BUSY
 
 
 class Exit(IntEnum):
-    """What `$?` says. The members up to BAD_CONFIG bear the names of the error codes."""
+    """The exit statuses. The members up to BAD_CONFIG have the names of the error codes."""
 
     OK = 0
     FAILED = 1
@@ -129,10 +133,10 @@ class Exit(IntEnum):
     UNREACHABLE = 69
     BUSY = 75
     BAD_CONFIG = 78
-    INTERRUPTED = 130  # 128 + SIGINT, as shells have it
+    INTERRUPTED = 130  # 128 + SIGINT, as in shells
     BROKEN_PIPE = 141  # 128 + SIGPIPE
 
 
 def exit_of(code: ErrorCode) -> Exit:
-    """The status that a command ends with after an error of this code."""
+    """Return the exit status for an error with this code."""
     return Exit[code.name]

@@ -1,8 +1,9 @@
-"""When an approval that has an end is over, whatever is done to the wall clock.
+"""Compute when an approval with an end is over, even if someone changes the wall clock.
 
-Within one start of the machine only the clock that counts from it is asked: it goes on while the
-machine sleeps and cannot be set. After another start the wall clock is all there is. One that
-stands before the approval is wrong, and so it counts as past its end: in doubt, less is published.
+Until the machine restarts, only the clock since its start counts. That clock continues while the
+machine sleeps, and nobody can set it. After a restart, only the wall clock is left. If it shows a
+time before the approval, it is wrong, and the approval counts as expired: in doubt, rootsd
+publishes less.
 """
 
 from __future__ import annotations
@@ -17,32 +18,36 @@ _NS = 10**9
 
 @dataclass(frozen=True, slots=True)
 class ClockReading:
-    """Now, by both clocks. `boot` names this start of the machine; empty where none is known."""
+    """The current time by both clocks. `boot` identifies this start of the machine; empty if
+    unknown.
+    """
 
     wall: datetime
     boot: str
     since_boot_ns: int
 
     def after(self, seconds: int) -> Expiry:
-        """The end of what lasts so many seconds from now on."""
+        """Return the end of a period of `seconds` from now."""
         end = self.wall + timedelta(seconds=seconds)
         return Expiry(end, self.boot, self.since_boot_ns + seconds * _NS)
 
 
 def due_ns(decision: Decision, now: ClockReading) -> int | None:
-    """When the approval ends, in nanoseconds after this start of the machine; None for never."""
+    """Return the end of the approval in nanoseconds since the machine started, or None
+    for no end.
+    """
     expires = decision.expires
     return None if expires is None else _due_ns(expires, decision.at, now)
 
 
 def has_ended(lapse: Lapse, now: ClockReading) -> bool:
-    """Whether the approval that lapsed would have ended by now."""
+    """Return whether the approval that lapsed would have expired by now."""
     expires = lapse.expires
     return expires is not None and _due_ns(expires, lapse.at, now) <= now.since_boot_ns
 
 
 def _due_ns(expires: Expiry, earlier: datetime, now: ClockReading) -> int:
-    """`earlier` is a moment that is past."""
+    """Return the end in nanoseconds since the machine started. `earlier` is a time in the past."""
     if expires.boot and expires.boot == now.boot:
         return expires.since_boot_ns
     left = expires.at - now.wall

@@ -1,8 +1,8 @@
-"""What an approval for one session is bound to.
+"""The session that an approval for one session is bound to.
 
-A session is a program that uses MCP, such as an agent: it may start several bridges and relays,
-and each of them has a connection of its own. So the key of a session is the process that started
-them. It is the same after a restart of the daemon, and no later process has it.
+A session is a program that uses MCP, such as an agent. It may start several bridges and run
+proxies, and each of them has its own connection. So the key of a session is the process that
+started them. The key is the same after a restart of the daemon, and no later process has it.
 """
 
 from __future__ import annotations
@@ -17,9 +17,12 @@ _PROCESS, _CONNECTION = "process", "connection"
 
 @dataclass(frozen=True, slots=True)
 class SessionMembership:
-    """The sessions that one connection belongs to: its own `key`, and the `ids` of the keys of all
-    processes above it. What is approved for one of these is published to it. `folder` is the
-    working directory of the process that holds the connection; empty where it is not known."""
+    """The sessions that one connection belongs to.
+
+    `key` is its own session, and `ids` has the keys of all processes above it. A root that is
+    approved for one of these is published to the connection. `folder` is the working directory of
+    the process that holds the connection; empty if unknown.
+    """
 
     key: SessionKey
     ids: frozenset[str]
@@ -32,8 +35,8 @@ NO_MEMBERSHIP = SessionMembership(SessionKey("", "nobody"), frozenset())
 def membership_of(lineage: ProcessChain, boot: str, connection: str) -> SessionMembership:
     """Return the membership of the connection that the first process of `lineage` holds.
 
-    `boot` names this start of the machine. Where either is not known, the session is the
-    connection itself, which is called `connection`.
+    `boot` identifies this start of the machine. If the lineage or `boot` is unknown, the session
+    is the connection itself, with the id `connection`.
     """
     hosts = tuple(mcp_hosts_in(lineage))
     folder = lineage[0].folder if lineage else b""
@@ -47,8 +50,10 @@ def membership_of(lineage: ProcessChain, boot: str, connection: str) -> SessionM
 
 
 def process_of(key: SessionKey, boot: str) -> tuple[int, int] | None:
-    """Return the pid and the start of the process that `key` names, as `Process.key` has them.
-    None where it names none of this start of the machine."""
+    """Return the pid and the start time of the process that `key` names, as in `Process.key`.
+
+    None if it names no process since this start of the machine.
+    """
     match key.id.split(":"):
         case [word, at, pid, started] if word == _PROCESS and at == boot:
             return (int(pid), int(started)) if pid.isdigit() and started.isdigit() else None

@@ -1,9 +1,4 @@
-"""Token buckets, and a debouncer for desktop notifications.
-
-How often something may be done: a number at once, and then so many a second.
-
-When a person is told of new proposals: once they have stopped coming, and not too often.
-"""
+"""Limit how often something happens: token buckets, and a debouncer for desktop notifications."""
 
 from __future__ import annotations
 
@@ -13,8 +8,10 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True)
 class TokenBucket:
-    """A bucket of `burst` that fills again by `per_second`. Times are seconds of one clock that
-    never goes back."""
+    """A bucket with `burst` tokens that refills by `per_second`.
+
+    Times are seconds of one monotonic clock.
+    """
 
     burst: int
     per_second: float
@@ -22,7 +19,7 @@ class TokenBucket:
     _since: float = 0.0
 
     def wait(self, now: float) -> float:
-        """How many seconds to wait for the next; where it is 0, that one is used up."""
+        """Take a token and return 0, or return the seconds until the next token is available."""
         left = self.burst if self._left is None else self._left
         left = min(self.burst, left + (now - self._since) * self.per_second)
         self._since = now
@@ -32,17 +29,20 @@ class TokenBucket:
 
 @dataclass(slots=True)
 class TokenBuckets:
-    """One bucket for each of those who ask, made by `make`. Of `most` the one that was used
-    longest ago is forgotten, and whose it was begins anew."""
+    """One bucket for each key, made by `make`.
+
+    At most `most` buckets are kept. The one that was used longest ago is dropped, and its key
+    starts again with a full bucket.
+    """
 
     make: Callable[[], TokenBucket]
     most: int = 1024
     _kept: dict[int, TokenBucket] = field(default_factory=dict)
 
-    def of(self, asker: int) -> TokenBucket:
-        """The bucket of one of them."""
-        bucket = self._kept.pop(asker, None) or self.make()
-        self._kept[asker] = bucket
+    def of(self, key: int) -> TokenBucket:
+        """Return the bucket for `key`."""
+        bucket = self._kept.pop(key, None) or self.make()
+        self._kept[key] = bucket
         if len(self._kept) > self.most:
             del self._kept[next(iter(self._kept))]
         return bucket
@@ -53,10 +53,10 @@ NOTIFICATION_INTERVAL_S = 3600.0
 
 
 class NotificationDebouncer:
-    """Times are in seconds on a clock that never goes back.
+    """Decides when to notify a person of new proposals. Times are seconds of one monotonic clock.
 
-    A batch is told of when nothing was added to it for `quiet` seconds, and not sooner than
-    `apart` seconds after the last one; not at all where the person looks first.
+    The notification is due when nothing was added for `quiet` seconds, but not sooner than `apart`
+    seconds after the last one. It is not sent at all if the person looks first.
     """
 
     def __init__(
@@ -68,19 +68,19 @@ class NotificationDebouncer:
         self._last_sent: float | None = None
 
     def add(self, now: float) -> None:
-        """Something was proposed."""
+        """Record a new proposal."""
         self._last_added = now
 
     def clear(self) -> None:
-        """The person has seen what there is."""
+        """Record that the person has seen all proposals."""
         self._last_added = None
 
     def mark_sent(self, now: float) -> None:
-        """The person was told of all there is."""
+        """Record that a notification covered all proposals."""
         self._last_added, self._last_sent = None, now
 
     def due(self) -> float | None:
-        """When to tell; None for as long as nothing more is found."""
+        """Return when to notify, if nothing more is added; None without new proposals."""
         if self._last_added is None:
             return None
         settled = self._last_added + self._quiet

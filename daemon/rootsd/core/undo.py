@@ -1,8 +1,8 @@
-"""Find which decisions of a history can be undone, and what was in force before them.
+"""Find which decisions in a history can be undone, and what was in force before them.
 
-The decisions about one subject form a stack: each lies on the one before, and an undoing takes the
-topmost away. What rules grant lies on nobody's way: it is given anew, or not, when something else
-is decided. What was undone is not undone again; whoever wants it decides so anew.
+The decisions about one subject form a stack, and an undo removes the top one. Grants of rules are
+not part of the stack: after another decision, rules grant anew or not. An undo cannot be undone. A
+person who wants the decision back makes it again.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ _NO_ORDERS = (
 
 @dataclass(frozen=True, slots=True)
 class UndoStep:
-    """One decision that is to be taken back: `event`, the one that it lies on, and the `last` of
-    all events about its subject."""
+    """One decision to undo: its `event`, the event `before` it, and the `last` event about its
+    subject.
+    """
 
     event: HistoryEvent
     before: HistoryEvent | None
@@ -33,10 +34,9 @@ class UndoStep:
 
 
 def last_undoable_order(events: Sequence[HistoryEvent]) -> tuple[HistoryEvent, ...]:
-    """The newest order of a person in `events` that was not undone, with all that it decided,
-    oldest first; empty where there is none.
+    """Return the events of a person's newest order that was not undone, oldest first, or none.
 
-    One order is stored at one moment, in one piece.
+    The events of one order have the same time and are stored together.
     """
     undone: dict[EventSubject, int] = {}
     for at in range(len(events) - 1, -1, -1):
@@ -55,13 +55,16 @@ def last_undoable_order(events: Sequence[HistoryEvent]) -> tuple[HistoryEvent, .
 def plan_undo(
     targets: Sequence[HistoryEvent], events: Iterable[HistoryEvent]
 ) -> tuple[UndoStep, ...]:
-    """How to take `targets` back, of all `events` from the first. Raises CannotUndo."""
+    """Return the steps that undo `targets`. `events` are all events from the first.
+
+    Raises CannotUndo.
+    """
     for target in targets:
         _check_is_order(target)
     wanted = {target.subject: target for target in targets}
     stacks: dict[EventSubject, list[HistoryEvent]] = {subject: [] for subject in wanted}
     last = dict(wanted)
-    by_whom: dict[int, int] = {}
+    undone_by: dict[int, int] = {}
     for event in events:
         if (stack := stacks.get(event.subject)) is None:
             continue
@@ -69,19 +72,18 @@ def plan_undo(
         if event.verb is ChangeVerb.UNDONE:
             _drop_grants(stack)
             if stack:
-                by_whom[stack.pop().seq] = event.seq
+                undone_by[stack.pop().seq] = event.seq
         else:
             stack.append(event)
     return tuple(
-        UndoStep(target, _before(target, stacks[target.subject], by_whom), last[target.subject])
+        UndoStep(target, _before(target, stacks[target.subject], undone_by), last[target.subject])
         for target in targets
     )
 
 
 def undone_events(events: Iterable[HistoryEvent]) -> dict[int, HistoryEvent]:
-    """Return the event that each undoing among `events` took back, by the undoing's number.
-
-    `events` are all events from the first.
+    """Return undo event number -> the event that it took back. `events` are all events from the
+    first.
     """
     stacks: dict[EventSubject, list[HistoryEvent]] = {}
     found: dict[int, HistoryEvent] = {}
@@ -123,12 +125,12 @@ def _check_is_order(target: HistoryEvent) -> None:
         )
     if target.verb is ChangeVerb.UNDONE:
         raise CannotUndo(
-            f"{target.seq} in the log took something back; to have it so again, say it anew",
+            f"{target.seq} in the log is an undo, which cannot be undone; decide again",
             "rootsd log",
         )
     if not _is_order(target):
         raise CannotUndo(
-            f"{target.seq} in the log ({target.verb.value}) is nobody's order: decide anew",
+            f"{target.seq} in the log ({target.verb.value}) is not an order: decide again",
             "rootsd approve REF",
         )
 
@@ -139,17 +141,17 @@ def _drop_grants(stack: list[HistoryEvent]) -> None:
 
 
 def _before(
-    target: HistoryEvent, stack: list[HistoryEvent], by_whom: dict[int, int]
+    target: HistoryEvent, stack: list[HistoryEvent], undone_by: dict[int, int]
 ) -> HistoryEvent | None:
-    if target.seq in by_whom:
+    if target.seq in undone_by:
         raise CannotUndo(
-            f"{target.seq} in the log was undone already, by {by_whom[target.seq]}", "rootsd log"
+            f"{target.seq} in the log was undone already, by {undone_by[target.seq]}", "rootsd log"
         )
     _drop_grants(stack)
     top = stack.pop()
     if top.seq != target.seq:
         way = f"rootsd undo {top.seq}" if _is_order(top) else "rootsd log"
         raise CannotUndo(
-            f"{target.seq} in the log was overtaken by {top.seq} ({top.verb.value})", way
+            f"{target.seq} in the log was replaced by {top.seq} ({top.verb.value})", way
         )
     return stack[-1] if stack else None

@@ -1,13 +1,11 @@
-"""Validate URIs that a person adds as roots, and remove credentials from repository URLs.
+"""Validate URIs that a person adds as roots, and remove credentials from repository addresses.
 
-URIs that a person adds by hand: roots that are no folders, such as `https://api.example.com/v1`.
+A person can add a root that is no folder, such as `https://api.example.com/v1`. Such URIs reach
+clients and models unchanged, so only one plain form is allowed (RFC 3986).
 
-They reach clients and models as they stand, so only one plain form is taken (RFC 3986).
-
-Addresses of repositories, without what nobody may see.
-
-An address is text that its author chose, and may hold a password or a token: before the host, or
-in the query. It is shown, and never a ground for a decision.
+The address of a repository is text that its author chose. It may contain a password or a token,
+before the host or in the query. rootsd shows the address without them, and no decision depends on
+it.
 """
 
 from __future__ import annotations
@@ -26,35 +24,35 @@ _WHOLE = re.compile(
 _PLAIN = re.compile(r"(?:[A-Za-z0-9._~:/?@!$&'()*+,;=\[\]-]|%[0-9A-Fa-f]{2})*", re.ASCII)
 _DOT = re.compile("%2e", re.IGNORECASE)
 _ORIGIN = re.compile(r"^[^/]*//[^/?#]*")
-# `file:` is what folders are for, and `roots:` is ours.
+# Folders use `file:`, and rootsd itself uses `roots:`.
 _NO_ROOTS = frozenset(["file", "roots", "javascript", "data", "vbscript", "about", "blob"])
 
 
 class UriError(ValueError):
-    """What cannot be a root by its URI; the message says why."""
+    """A URI that cannot be a root. The message says why."""
 
 
 def looks_like_uri(text: str) -> bool:
-    """Whether a person who typed this meant a URI and no path."""
+    """Return whether `text` is meant as a URI and not as a path."""
     return re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", text, re.ASCII) is not None
 
 
 def normalize_uri(text: str) -> str:
-    """The URI with its scheme and host in small letters. Raises UriError."""
+    """Return the URI with its scheme and host in lower case. Raises UriError."""
     if len(text) > _LONGEST:
         raise UriError(f"it is longer than {_LONGEST} characters")
     if not _PLAIN.fullmatch(text):
-        raise UriError("it holds a character that a URI writes as %XX, or a fragment")
+        raise UriError("it contains a fragment, or a character that a URI writes as %XX")
     uri = _ORIGIN.sub(lambda origin: _with_small_host(origin[0]), text)
     scheme = uri.partition(":")[0]
     if scheme in _NO_ROOTS:
-        raise UriError(f"{scheme}: can be no root; a folder is added by its path")
+        raise UriError(f"a {scheme}: URI cannot be a root; add a folder by its path")
     found = _WHOLE.fullmatch(uri)
     if found is None:
         raise UriError("it is not of the form https://host/path")
     if ":" in (found["user"] or ""):
-        raise UriError("it holds a password, which every client would be told")
-    # %2e is a dot to whoever resolves (url.spec.whatwg.org, "double-dot URL path segment").
+        raise UriError("it contains a password, which every client would see")
+    # URL parsers treat %2e as a dot (url.spec.whatwg.org, "double-dot URL path segment").
     if {".", ".."} & set(_DOT.sub(".", found["path"] or "").split("/")):
         raise UriError("its path has a . or .. in it, which clients resolve")
     return uri
@@ -72,12 +70,12 @@ _USER_IS_PLAIN = frozenset({"ssh", "git+ssh", "ssh+git", "svn+ssh"})
 
 
 def without_credentials(address: str) -> str:
-    """The address without user and password, query and fragment; with ssh the user stays.
+    """Return the address without user, password, query and fragment; ssh keeps the user.
 
-    What a token in the place of a user looks like is not to be told from a user, so that only
-    ssh, where the user is part of the place, keeps it.
+    A token in the place of a user cannot be distinguished from a user name. Only for ssh is the
+    user part of the address.
     """
-    # What stood before a query may end in a blank of its own.
+    # The text before a query may end in a space.
     return _bare(address.strip()).rstrip()
 
 
@@ -85,7 +83,7 @@ def _bare(address: str) -> str:
     if (url := _URL.fullmatch(address.partition("?")[0].partition("#")[0])) is not None:
         scheme, user, rest = url[1], url[2] or "", url[3]
         name = user.partition(":")[0] if scheme.lower() in _USER_IS_PLAIN else ""
-        # A second `@` before the path: all up to it is what a sloppy reader takes for the user.
+        # With a second `@` before the path, some parsers take everything before it as the user.
         host, slash, path = rest.partition("/")
         host = host.rpartition("@")[2]
         return f"{scheme}://{name + '@' if name else ''}{host}{slash}{path}"

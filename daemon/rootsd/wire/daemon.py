@@ -1,15 +1,7 @@
 """Control requests about the daemon: status, reload, stop, scans, new proposals, sessions and
 doctor.
 
-The daemon itself, in control requests: how it stands, its configuration, its end.
-
-A scan that a person asks for, what it tells meanwhile, and what it found.
-
-What is new since a person looked, in control requests.
-
-The account of MCP sessions in control requests: who connects, and what each was given.
-
-What the daemon finds when it examines itself.
+Each request class names the type of its answer. Times are RFC 3339 in UTC.
 """
 
 from __future__ import annotations
@@ -25,9 +17,10 @@ from rootsd.wire.request import ControlRequest
 
 @dataclass(frozen=True, slots=True)
 class StatusQuery(ControlRequest):
-    """The daemon, its parents, counts, connections, and what is degraded: `Status`.
+    """Ask for the daemon's status, its parents, counts, connections and problems: `StatusResult`.
 
-    `is_look`: a person is shown it, so that what was refused before is no news afterwards.
+    `is_look` is true if a person sees the answer. Earlier refusals are then no longer reported as
+    new.
     """
 
     method: ClassVar[str] = "status"
@@ -37,8 +30,10 @@ class StatusQuery(ControlRequest):
 
 @dataclass(frozen=True, slots=True)
 class ReloadRequest(ControlRequest):
-    """Read the configuration again: answers with `Status`. `command` is the command that changed
-    it, such as `parent rm ~/old`; empty if none did."""
+    """Read the configuration again: `StatusResult`.
+
+    `command` is the command that changed it, such as `parent rm ~/old`, or empty.
+    """
 
     method: ClassVar[str] = "reload"
 
@@ -47,8 +42,11 @@ class ReloadRequest(ControlRequest):
 
 @dataclass(frozen=True, slots=True)
 class AnnounceRequest(ControlRequest):
-    """The caller is about to run `command`, which decides nothing and needs no permission. The
-    daemon records it if the guard would refuse a decision of this caller: `{}`."""
+    """Announce that the caller is about to run `command`, which decides nothing and needs no
+    permission.
+
+    The daemon records it if the guard would refuse a decision of this caller. The answer is `{}`.
+    """
 
     method: ClassVar[str] = "announce"
 
@@ -57,13 +55,13 @@ class AnnounceRequest(ControlRequest):
 
 @dataclass(frozen=True, slots=True)
 class StopRequest(ControlRequest):
-    """End the daemon cleanly; answered before it goes."""
+    """Stop the daemon cleanly. The answer comes before it stops."""
 
     method: ClassVar[str] = "stop"
 
 
 class DaemonStatus(TypedDict):
-    """`confined` is a word of `host.confine.Confinement`."""
+    """The daemon process. `confined` is a value of `rootsd.confine` for the sandbox in force."""
 
     version: str
     pid: int
@@ -72,8 +70,11 @@ class DaemonStatus(TypedDict):
 
 
 class ConfigStatus(TypedDict):
-    """`checksum` is that of the text in force (`host.config.Config`), `changes` what it changed,
-    and `error` what is wrong with the file as it is now, so that it was not taken over."""
+    """The configuration file.
+
+    `checksum` is that of the text in force, and `changes` lists its last changes. `error` says
+    what is wrong with the current file if the daemon did not take it over.
+    """
 
     file: str
     read_at: str
@@ -83,8 +84,10 @@ class ConfigStatus(TypedDict):
 
 
 class ParentStatus(TypedDict):
-    """`state` is a word of `app.discovery.status.ParentState`; `note` says why it is not simply
-    watched, and `remedy` what to do about it."""
+    """A parent. `state` is a value of `ParentState`.
+
+    `note` says why the parent is not fully watched, and `remedy` what to do about it.
+    """
 
     path: str
     depth: int
@@ -96,6 +99,8 @@ class ParentStatus(TypedDict):
 
 
 class SessionStatus(TypedDict):
+    """An open MCP session."""
+
     client: str | None
     pid: int
     since: str
@@ -104,11 +109,11 @@ class SessionStatus(TypedDict):
 class StatusResult(TypedDict):
     """The whole of `status --json` below its envelope.
 
-    `agent_commands` are those that an agent ran since a person looked, which decide nothing and
-    which the guard allows, such as `down`. `counts` has `published`, `approved`, `waiting` (what
-    `rootsd pending` lists), `denied`, `lapsed`, `lapsed_rules`, `incomplete` and `projects`.
-    `closed_connections` are those that the daemon closed since it started, by a word of
-    `host.ipc.accept.Refused`.
+    * `agent_commands`: the allowed commands that decide nothing and that an agent ran since a
+      person looked, such as `down`.
+    * `counts`: `published`, `approved`, `waiting` (the projects that `rootsd pending` lists),
+      `denied`, `lapsed`, `lapsed_rules`, `incomplete` and `projects`.
+    * `closed_connections`: how many connections the daemon closed since it started, by reason.
     """
 
     revision: int
@@ -127,7 +132,7 @@ class StatusResult(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class ScanRequest(ControlRequest):
-    """Scan one parent, or all, now: `progress` notices, then `Scanned`."""
+    """Scan one parent, or all, now: `progress` notifications, then `ScanResponse`."""
 
     method: ClassVar[str] = "scan"
 
@@ -135,8 +140,10 @@ class ScanRequest(ControlRequest):
 
 
 class ScanResponse(TypedDict):
-    """What a scan found: new, gone and changed projects, how many in all, and its cost.
-    `being_made` counts those that are still being written: they are proposed once they are whole.
+    """The result of a scan: new, gone and changed projects, the number of all, and the cost.
+
+    `being_made` counts incomplete repositories that are still being written. They are proposed
+    once they are complete.
     """
 
     revision: int
@@ -151,7 +158,7 @@ class ScanResponse(TypedDict):
 
 
 class ScanProgressItem(TypedDict):
-    """A `progress` notice during a scan."""
+    """A `progress` notification during a scan."""
 
     folders: int
     projects: int
@@ -160,13 +167,15 @@ class ScanProgressItem(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class NewProposalsQuery(ControlRequest):
-    """What came since a person looked or was told: `News`; it is no news afterwards."""
+    """Ask for proposals since the last notification or look: `NewProposals`. They then count as
+    seen.
+    """
 
     method: ClassVar[str] = "news"
 
 
 class RequestedFolder(TypedDict):
-    """A folder that a client asks for; `note` says who and why."""
+    """A folder that a client requests. `note` says which client and why."""
 
     id: str
     name: str
@@ -174,7 +183,7 @@ class RequestedFolder(TypedDict):
 
 
 class NewProposals(TypedDict):
-    """`new` proposals wait that nobody was told of, beside those that clients asked for."""
+    """`new` counts the proposals that no person has seen, apart from the folders in `wanted`."""
 
     revision: int
     new: int
@@ -183,7 +192,7 @@ class NewProposals(TypedDict):
 
 
 class SessionView(StrEnum):
-    """Which sessions are meant: the open ones, or the last ones with what they were given."""
+    """Which sessions to list: the open ones, or the last ones with the roots they got."""
 
     OPEN = "open"
     HISTORY = "history"
@@ -191,7 +200,7 @@ class SessionView(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SessionsQuery(ControlRequest):
-    """MCP sessions, as `SessionListing`; of the history, the `last` ones that began."""
+    """Ask for MCP sessions: `SessionListing`. The history has the `last` ones that began."""
 
     method: ClassVar[str] = "sessions"
 
@@ -200,8 +209,10 @@ class SessionsQuery(ControlRequest):
 
 
 class SentRootsItem(TypedDict):
-    """A set that a session was given, against the one before: how many roots it held, and the
-    names (the first hundred of them) that were new and that were gone."""
+    """A set of roots that a session got, compared with the one before.
+
+    `roots` is the number of roots. `gained` and `lost` have the first hundred names each.
+    """
 
     at: str
     revision: int
@@ -213,18 +224,19 @@ class SentRootsItem(TypedDict):
 
 
 class ReportedRootsItem(TypedDict):
-    """The roots that a relay says its server was told of: how many, and the first names."""
+    """The roots that a run proxy has sent to its server: how many, and the first names."""
 
     roots: int
     names: list[str]
 
 
 class SessionItem(TypedDict):
-    """One session. Times are RFC 3339 UTC; `until` and `end` are null while it is open.
+    """One session. Times are RFC 3339 in UTC; `until` and `end` are null while it is open.
 
-    `scope` are the words it was opened with: names, `tag:T`, `cwd:PATH`, `any-uri`; none means
-    all. `given` is oldest first, and of an open session outside of the history the newest alone.
-    `told` is null but for a relay that has told its server of roots: what it told it last.
+    * `scope`: the words that the session was opened with: names, `tag:T`, `cwd:PATH`, `any-uri`;
+      empty for all roots.
+    * `given`: the sets that the session got, oldest first; only the newest outside of the history.
+    * `told`: the roots that a run proxy last reported; null for other sessions.
     """
 
     id: str
@@ -248,14 +260,16 @@ class SessionListing(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class DoctorRequest(ControlRequest):
-    """Look at all that the daemon needs, from inside: `Examined`."""
+    """Check everything that the daemon needs, from inside the daemon: `DoctorResult`."""
 
     method: ClassVar[str] = "examine"
 
 
 class DoctorItem(TypedDict):
-    """One finding; `condition` is a word of `core.diagnosis.Condition`, `seen_by` is `daemon` or
-    `command`."""
+    """One finding. `condition` is a value of `core.doctor.Severity`.
+
+    `seen_by` is `daemon` or `command`.
+    """
 
     topic: str
     condition: str
@@ -265,7 +279,7 @@ class DoctorItem(TypedDict):
 
 
 class DoctorResult(TypedDict):
-    """All that was looked at, also what is well."""
+    """All checks, including those without a problem."""
 
     revision: int
     items: list[DoctorItem]

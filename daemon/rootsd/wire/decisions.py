@@ -1,16 +1,7 @@
 """Control requests that decide: approve, deny, forget, add, import, rename, tag, rules and focus.
 
-Orders on projects, and what they did.
-
-A folder or a URI that a person adds by hand, in control requests.
-
-Projects from a file that `rootsd export` wrote, in control requests.
-
-Names and tags that a person gives to projects, in control requests.
-
-Standing orders in control requests: who asks for them, and what they cover.
-
-The focus in control requests: which tag sessions without a scope of their own see.
+Each request class names the type of its answer. `cwd` is the caller's working directory, for
+relative paths.
 """
 
 from __future__ import annotations
@@ -23,11 +14,11 @@ from rootsd.core.model import Access, Verdict
 from rootsd.wire.projects import ProjectItem, RuleItem, Selection, WorktreeItem
 from rootsd.wire.request import ControlRequest
 
-MAX_APPROVAL_S = 3650 * 86_400  # of an approval that has an end
+MAX_APPROVAL_S = 3650 * 86_400  # the longest time for an approval with an end
 
 
 class DecisionVerb(StrEnum):
-    """The three orders on projects."""
+    """The three orders about projects."""
 
     APPROVE = "approve"
     DENY = "deny"
@@ -35,33 +26,35 @@ class DecisionVerb(StrEnum):
 
 
 class ApplyMode(StrEnum):
-    """Whether an order is carried out or only shown."""
+    """Whether to carry out an order or only to show its effect."""
 
     APPLY = "apply"
     DRY_RUN = "dry-run"
 
 
 class ApprovalScope(StrEnum):
-    """For whom an approval holds."""
+    """The sessions that an approval is for."""
 
     USUAL = "usual"
-    """For the running session that asks for the folder; for all where none does."""
+    """The running session that requests the folder; all sessions if none does."""
     SESSION = "session"
-    """For the running session that asks; an error where none does."""
+    """The running session that requests the folder; an error if none does."""
     ALWAYS = "always"
-    """For all, until it is revoked."""
+    """All sessions, until the approval is revoked."""
 
 
 @dataclass(frozen=True, slots=True)
 class DecideRequest(ControlRequest):
-    """An order on projects: answers with `Decided`. `name` goes with exactly one project.
+    """Approve, deny or forget projects: `DecideResult`. `name` requires exactly one project.
 
-    `refs` name projects when `select` is NAMED; else `select` (narrowed by `under`) does. An
-    approval ends after `lasts` seconds, if that is given. With `shown`, the `identity` of each of
-    `refs` as a `ShowQuery` told it, nothing is decided where one is another directory by now.
-    Without `access`, an approval is for reading where it answers a session, else for writing too.
+    `refs` name the projects if `select` is NAMED. Otherwise `select` chooses them, below `under`
+    if that is given. An approval ends after `lasts` seconds if that is given.
 
-    An approval also publishes the `worktrees` that a person confirmed: each is the `id` of a
+    `shown` has the `identity` of each of `refs` from the answer to a `ShowQuery`. If one of them
+    is another directory by now, nothing is decided. Without `access`, an approval that answers a
+    session's request is for reading, and any other is also for writing.
+
+    An approval also publishes the `worktrees` that a person confirmed. Each is the `id` of a
     `WorktreeItem` with `confirmable`, and `worktrees_shown` has the `identity` of each. If one of
     them is another directory by now, nothing is decided.
     """
@@ -85,7 +78,7 @@ class DecideRequest(ControlRequest):
 
 
 class ExecutedItem(TypedDict):
-    """A project with files that agents execute; `files` are relative to it."""
+    """A project with files that agents execute. `files` are relative to it."""
 
     id: str
     name: str
@@ -94,14 +87,15 @@ class ExecutedItem(TypedDict):
 
 
 class DecideResult(TypedDict):
-    """What an order did: `items` were changed, `unchanged` were so already. `rules` are those
-    that had lapsed and approve again, where there are any. `renewed` has the ids of the `items`
-    that were approved as they are before, and are approved again for sessions that run.
+    """The effect of an order: `items` were changed, and `unchanged` already had the result.
 
-    An approval lists the `worktrees` of what it approves: those that clients see with it, and
-    those that stay pending. `published` are the paths of all folders that clients see from now on
-    and did not before, or would see. A dry run of an approval of many projects also tells which
-    of them hold files that agents execute: `executed`.
+    * `rules`: lapsed rules that approve again.
+    * `renewed`: the ids of `items` that were already approved in the same way, and are now
+      approved again for running sessions.
+    * `worktrees`: the worktrees of approved projects, both the published and the pending ones.
+    * `published`: the paths of all folders that become visible to clients, or would in a dry run.
+    * `executed`: in a dry run of an approval of many projects, those with files that agents
+      execute.
     """
 
     revision: int
@@ -117,8 +111,10 @@ class DecideResult(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class AddRequest(ControlRequest):
-    """Propose `what`, a path (relative ones are to `cwd`) or a URI, under `name` if that is given:
-    `Added`. It waits for a decision like all that is found."""
+    """Propose `what`, a path or a URI, under `name` if that is given: `AddResult`.
+
+    The project is then pending, as if discovery had found it.
+    """
 
     method: ClassVar[str] = "add"
 
@@ -129,7 +125,7 @@ class AddRequest(ControlRequest):
 
 
 class AddResult(TypedDict):
-    """The one project; `is_new` tells whether it was not known before."""
+    """The added project. `is_new` is false if it was already known."""
 
     revision: int
     items: list[ProjectItem]
@@ -138,17 +134,17 @@ class AddResult(TypedDict):
 
 
 EXPORT_FORMAT = 1
-"""Of the file; another number is another form."""
+"""The version of the file format."""
 MAX_IMPORT_ITEMS = 500
 
 
 @dataclass(frozen=True, slots=True)
 class ImportRequest(ControlRequest):
-    """Propose these projects under the names and tags that they had: answers with `Decided`.
+    """Propose projects with the names and tags that they had: `DecideResult`.
 
-    The three go together: `whats[n]` is a path or a URI, `names[n]` its name or empty, `tags[n]`
-    its tags with a newline between them. At most `MOST_AT_ONCE`. Nothing is approved; what was
-    decided about already stays as it is.
+    The three lists belong together: `whats[n]` is a path or a URI, `names[n]` its name or empty,
+    and `tags[n]` its tags with newlines between them. At most `MAX_IMPORT_ITEMS`. Nothing is
+    approved, and projects with a decision stay as they are.
     """
 
     method: ClassVar[str] = "import"
@@ -161,7 +157,7 @@ class ImportRequest(ControlRequest):
 
 @dataclass(frozen=True, slots=True)
 class RenameRequest(ControlRequest):
-    """Call the one project that `ref` means `name`: answers with `Decided`."""
+    """Name the project `ref` `name`: `DecideResult`."""
 
     method: ClassVar[str] = "rename"
 
@@ -173,8 +169,7 @@ class RenameRequest(ControlRequest):
 
 @dataclass(frozen=True, slots=True)
 class TagRequest(ControlRequest):
-    """Tag the projects with the tags `on`, take the tags `off` from them: answers with
-    `Decided`."""
+    """Add the tags `on` to the projects and remove the tags `off`: `DecideResult`."""
 
     method: ClassVar[str] = "tag"
 
@@ -187,16 +182,16 @@ class TagRequest(ControlRequest):
 
 @dataclass(frozen=True, slots=True)
 class RulesQuery(ControlRequest):
-    """The rules, in the order in which they were made: `RuleListing`."""
+    """Ask for the rules, oldest first: `RuleListing`."""
 
     method: ClassVar[str] = "rules"
 
 
 @dataclass(frozen=True, slots=True)
 class AddRuleRequest(ControlRequest):
-    """Approve or deny whatever `pattern` matches, from now on: `Ruled`. See `rootsd.core.rules`.
+    """Add a rule that approves or denies all paths that match `pattern`: `RuleResult`.
 
-    A pattern may begin with `~/`, or be relative to `cwd`.
+    See `rootsd.core.rules`. A pattern may begin with `~/`, or be relative to `cwd`.
     """
 
     method: ClassVar[str] = "rule-add"
@@ -209,7 +204,7 @@ class AddRuleRequest(ControlRequest):
 
 @dataclass(frozen=True, slots=True)
 class RemoveRuleRequest(ControlRequest):
-    """Take rule `number` back, and what it alone had decided: `Ruled`."""
+    """Remove rule `number`, and the verdicts that came only from it: `RuleResult`."""
 
     method: ClassVar[str] = "rule-rm"
 
@@ -226,8 +221,10 @@ class RuleListing(TypedDict):
 
 
 class RuleResult(TypedDict):
-    """What became of a rule, and the known projects that it matches, as they are now. `is_new`
-    tells an addition that was made from one that was there."""
+    """A rule, and the known projects that it matches, as they are now.
+
+    `is_new` is false if the rule already existed.
+    """
 
     revision: int
     rule: RuleItem
@@ -237,7 +234,7 @@ class RuleResult(TypedDict):
 
 
 class FocusTarget(StrEnum):
-    """Which sessions a change of the focus is for."""
+    """Which sessions a change of the focus applies to."""
 
     LATER = "later"
     ALL = "all"
@@ -245,14 +242,14 @@ class FocusTarget(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FocusQuery(ControlRequest):
-    """The focus: `Focusing`."""
+    """Ask for the focus: `FocusStatus`."""
 
     method: ClassVar[str] = "focus"
 
 
 @dataclass(frozen=True, slots=True)
 class SetFocusRequest(ControlRequest):
-    """Narrow sessions to `tag`, or to nothing where it is null; an order: `Focusing`."""
+    """Narrow sessions to `tag`, or to nothing if it is null. This is an order: `FocusStatus`."""
 
     method: ClassVar[str] = "set-focus"
 
@@ -262,8 +259,7 @@ class SetFocusRequest(ControlRequest):
 
 
 class FocusStatus(TypedDict):
-    """`tag` is null where nothing is focused; `roots` are the names that a session sees of the
-    published set which begins now."""
+    """The focus; `tag` is null without one. `roots` has the names that a session would see now."""
 
     revision: int
     tag: str | None

@@ -1,9 +1,4 @@
-"""Control requests for the guard, the decision log and undo.
-
-Who may decide, and what was decided or refused: requests and answers.
-
-Decisions that a person takes back, in control requests.
-"""
+"""Control requests for the guard, the decision log and undo."""
 
 from __future__ import annotations
 
@@ -16,19 +11,19 @@ from rootsd.wire.projects import ProjectItem
 from rootsd.wire.request import ControlRequest
 
 MAX_LOG_WAIT_S = 30
-"""How long a follower is kept waiting for one answer; it asks again."""
+"""The longest time that a follower of the log waits for one answer. It then asks again."""
 
 
 @dataclass(frozen=True, slots=True)
 class GuardQuery(ControlRequest):
-    """Who may decide: `GuardStatus`."""
+    """Ask which callers may decide: `GuardStatus`."""
 
     method: ClassVar[str] = "guard"
 
 
 @dataclass(frozen=True, slots=True)
 class SetGuardRequest(ControlRequest):
-    """Let `guard` judge callers from now on, an order like any other: `GuardStatus`."""
+    """Set the guard. This is an order like any other: `GuardStatus`."""
 
     method: ClassVar[str] = "set-guard"
 
@@ -38,8 +33,11 @@ class SetGuardRequest(ControlRequest):
 
 @dataclass(frozen=True, slots=True)
 class LogQuery(ControlRequest):
-    """The `last` decisions and refused attempts: `LogListing`. With `after`, the first `last` of
-    those after that number; where there are none yet, the answer waits for one up to `wait_s`."""
+    """Ask for the `last` decisions and refused attempts: `LogListing`.
+
+    With `after`, the answer has the first `last` events after that number. If there are none yet,
+    it waits for one for up to `wait_s` seconds.
+    """
 
     method: ClassVar[str] = "log"
 
@@ -49,7 +47,7 @@ class LogQuery(ControlRequest):
 
 
 class GuardStatus(TypedDict):
-    """`guard` is a word of `core.callers.Guard`."""
+    """The guard: a value of `core.guard.Guard`."""
 
     revision: int
     guard: str
@@ -57,16 +55,20 @@ class GuardStatus(TypedDict):
 
 
 class UndoneEvent(TypedDict):
-    """The event that an undoing took back: its number, and its verb."""
+    """The event that an undo took back: its number and its verb."""
 
     seq: int
     verb: str
 
 
 class LogItem(TypedDict):
-    """One event. `path` is null where it is not about a project, or not UTF-8; `what` tells of it
-    in words that are safe to show, `actor` and `by` who ordered it, null for what was seen.
-    `undid` is null where the event undoes nothing."""
+    """One event.
+
+    * `path`: null if the event is not about a project, or if the path is not UTF-8.
+    * `what`: a description in words that are safe to show.
+    * `actor`, `by`: who gave the order; null for a change that the daemon observed.
+    * `undid`: null if the event undoes nothing.
+    """
 
     seq: int
     at: str
@@ -88,16 +90,21 @@ class LogListing(TypedDict):
 
 
 class Challenge(TypedDict):
-    """A word was shown on the caller's own `terminal`, below what is at stake. The command is
-    followed if the same connection sends it again with the word as `TYPED`. The word itself never
-    goes over the connection. Version 0.1.0 sent it there; a command of that version gives up."""
+    """The guard showed a word on the caller's own `terminal`, below a summary of the command.
+
+    rootsd carries out the command if the same connection sends it again and the person typed the
+    word on that terminal. The connection never carries the word. Version 0.1.0 sent it there; a
+    command of that version gives up.
+    """
 
     terminal: str
 
 
 class RefusedStatus(TypedDict):
-    """Commands that were refused, or that an agent ran, since a person looked last. `what`, `by`
-    and `why` are those of the newest."""
+    """Refused commands, or commands that an agent ran, since a person last looked.
+
+    `what`, `by` and `why` describe the newest one.
+    """
 
     count: int
     at: str
@@ -107,13 +114,14 @@ class RefusedStatus(TypedDict):
 
 
 CHALLENGE_ANSWER = "typed"
-"""The parameter, beside those of an order, that answers a challenge on the same connection."""
+"""The parameter, next to those of the order, that answers a challenge on the same connection."""
 
 
 @dataclass(frozen=True, slots=True)
 class UndoRequest(ControlRequest):
-    """Take back what event `seq` of the log decided; without one, the newest order of a person
-    that was not undone yet, with all it decided: `Undone`."""
+    """Undo event `seq` of the log, or the newest order of a person that was not undone:
+    `UndoResult`.
+    """
 
     method: ClassVar[str] = "undo"
 
@@ -122,8 +130,7 @@ class UndoRequest(ControlRequest):
 
 
 class UndoResult(TypedDict):
-    """The events that were taken back, oldest first, and the projects that they were about, as
-    they are now."""
+    """The events that were undone, oldest first, and their projects as they are now."""
 
     revision: int
     undone: list[LogItem]

@@ -1,13 +1,13 @@
-"""`rootsd/hello`: how our own bridges and relays introduce themselves to the daemon.
+"""`rootsd/hello`: the request with which our bridges and run proxies introduce themselves.
 
-It is an ordinary JSON-RPC request, so that a daemon that does not know it answers -32601 and both
-go on as with any MCP client. It comes first on the connection or not at all. A field that this
-version does not know makes the hello unusable: an unknown field might have narrowed the scope,
-and ignoring it would publish more than was asked for.
+It is an ordinary JSON-RPC request. A daemon that does not know it answers -32601, and both sides
+continue as with any MCP client. It is the first message on the connection, or is not sent. A field
+that this version does not know makes the hello invalid: it might narrow the scope, and ignoring it
+would publish more than the sender asked for.
 
-The daemon decides once what the working directory of a session stands for. Its answer says so in
-`start`. A bridge or relay that connects again, to the same daemon or to the next one, sends that
-`start` along, and the session goes on as it began.
+The daemon decides once which project the working directory of a session belongs to. It returns
+this as `start`. A bridge or run proxy that connects again, to the same daemon or to the next one,
+sends `start` with its hello, and the session continues as it began.
 """
 
 from __future__ import annotations
@@ -20,10 +20,13 @@ from rootsd.wire.jsonrpc import METHOD_NOT_FOUND, ErrorResponse, Id, Notificatio
 
 HELLO_METHOD = "rootsd/hello"
 REPORTED_ROOTS_METHOD = "rootsd/told"
-"""The notice by which a relay says what its server was told: it may be less than it was given."""
+"""The notification with which a run proxy reports the roots its server got. These may be fewer
+than the daemon published.
+"""
 PROPOSED_FOLDER_METHOD = "rootsd/proposed"
-"""The notice by which a relay makes known a folder that its client has open and that is not
-approved. It is no request: no session waits for an answer."""
+"""The notification with which a run proxy proposes a folder that its client has open and that is
+not approved. It is not a request: no session waits for an answer.
+"""
 HELLO_VERSION = 1
 
 _CLIENT_LIMIT = 128
@@ -33,20 +36,23 @@ _FIELDS = frozenset({"version", "client", "only", "tags", "cwd", "workspace", "s
 
 
 class ResumeState(NamedTuple):
-    """The beginning of a session, as the daemon told it: the project that held the working
-    directory (absolute, None for none), and the number of the newest approval then."""
+    """The start of a session, as the daemon returned it.
+
+    `anchor` is the absolute path of the project that contained the working directory, or None.
+    `approvals` is the number of the newest approval at that time.
+    """
 
     anchor: str | None = None
     approvals: int = 0
 
 
 class RequestedScope(NamedTuple):
-    """Which part of the published set a connection asks for.
+    """The part of the published set that a connection asks for.
 
-    A root fits that bears one of the names or one of the tags, that held the folder `cwd`
-    (absolute) when the session began, or that is in the workspace of the folder `workspace`
-    (absolute). Where none of the four is given, all fit. `any_uri` adds those that are no
-    `file://` URIs to `roots/list`. `start` is set where a session goes on.
+    A root matches if it has one of the `names` or `tags`. It also matches if it contained the
+    absolute path `cwd` when the session began, or if it is in the workspace of the absolute path
+    `workspace`. If none of the four is given, every root matches. `any_uri` adds roots without a
+    `file://` URI to `roots/list`. `start` is set to continue a session.
     """
 
     names: tuple[str, ...] = ()
@@ -58,13 +64,15 @@ class RequestedScope(NamedTuple):
 
     @property
     def narrows(self) -> bool:
-        """Whether a daemon that ignored the scope would give more than was asked for."""
+        """Return whether a daemon that ignored the scope would publish more than was asked for."""
         by_words = bool(self.names or self.tags)
         return by_words or self.cwd is not None or self.workspace is not None
 
 
 class Hello(NamedTuple):
-    """Who connects and what for. `client` is what a person calls that program; may be empty."""
+    """The program that connects, and its scope. `client` is its name for people; it
+    may be empty.
+    """
 
     version: int = HELLO_VERSION
     client: str = ""
@@ -72,11 +80,11 @@ class Hello(NamedTuple):
 
 
 class BadHello(ValueError):
-    """The parameters are no hello that this version understands; the message says which."""
+    """Parameters that are not a hello of this version. The message says why."""
 
 
 class ScopeRefused(RootsdError):
-    """The daemon cannot narrow the connection as asked; going on would give more than that."""
+    """A scope that the daemon cannot apply. Without it, the connection would see too much."""
 
     code = ErrorCode.REFUSED
 
@@ -84,8 +92,11 @@ class ScopeRefused(RootsdError):
 def parse_scope(
     words: Iterable[str], working_directory: Callable[[], str], *, any_uri: bool
 ) -> RequestedScope:
-    """The scope that `words` ask for: `cwd`, `tag:T`, or else the name of a root, as after
-    `rootsd bridge --only`. Raises ValueError, and what `working_directory` raises."""
+    """Return the scope that `words` ask for: each is `cwd`, `tag:T`, or the name of a root.
+
+    These are the values of `rootsd bridge --only`. Raises ValueError, and the errors of
+    `working_directory`.
+    """
     names, tags, cwd = [], [], None
     for word in words:
         tag = word.removeprefix(_TAG)
@@ -101,7 +112,7 @@ def parse_scope(
 
 
 def encode_hello(hello: Hello, id_: Id) -> Request:
-    """The request that carries `hello`; what is empty is left out."""
+    """Return the request that carries `hello`. Empty fields are left out."""
     params: dict[str, Any] = {"version": hello.version}
     if hello.client:
         params["client"] = hello.client
@@ -121,8 +132,10 @@ def encode_hello(hello: Hello, id_: Id) -> Request:
 
 
 def hello_result(rootsd: str, start: ResumeState | None) -> dict[str, Any]:
-    """Return the result that answers a hello: the versions of this protocol and of `rootsd`, and
-    how the session began, if it has a working directory."""
+    """Return the result for a hello: the versions of this protocol and of rootsd, and `start`.
+
+    `start` is None for a session without a working directory.
+    """
     result: dict[str, Any] = {"version": HELLO_VERSION, "rootsd": rootsd}
     if start is not None:
         result["start"] = start._asdict()
@@ -130,9 +143,9 @@ def hello_result(rootsd: str, start: ResumeState | None) -> dict[str, Any]:
 
 
 def resume_hello(hello: Hello, result: object) -> Hello:
-    """Return the hello for the next connection, after the daemon has answered with `result`.
+    """Return the hello for the next connection, after the daemon answered with `result`.
 
-    Raises ScopeRefused where the answer cannot be used: a session that began anew could see more.
+    Raises ScopeRefused if the answer is not valid: a session with a new start could see more.
     """
     match result:
         case {"start": start}:
@@ -148,25 +161,27 @@ def resume_hello(hello: Hello, result: object) -> Hello:
 
 
 class ReportedRoots(NamedTuple):
-    """How many roots a relay has told its server of, and the names of the first of them."""
+    """How many roots a run proxy has sent to its server, and the first names."""
 
     roots: int
     names: tuple[str, ...] = ()
 
 
-def encode_reported_roots(told: ReportedRoots) -> Notification:
-    """The notice of it; bounded, as the daemon reads no long lines."""
-    names = [name[:_CLIENT_LIMIT] for name in told.names[:_MAX_REPORTED_NAMES]]
-    return Notification(REPORTED_ROOTS_METHOD, {"roots": told.roots, "names": names})
+def encode_reported_roots(reported: ReportedRoots) -> Notification:
+    """Return the notification for `reported`. It is bounded, since the daemon reads no
+    long lines.
+    """
+    names = [name[:_CLIENT_LIMIT] for name in reported.names[:_MAX_REPORTED_NAMES]]
+    return Notification(REPORTED_ROOTS_METHOD, {"roots": reported.roots, "names": names})
 
 
 def encode_proposed_folder(path: str, reason: str) -> Notification:
-    """Return the notice of a folder, with the reason for the user."""
+    """Return the notification for a proposed folder, with the reason for the user."""
     return Notification(PROPOSED_FOLDER_METHOD, {"path": path, "reason": reason})
 
 
 def decode_reported_roots(params: Params) -> ReportedRoots | None:
-    """What such a notice says; None where it is not in order."""
+    """Return the content of such a notification, or None if it is not valid."""
     match params:
         case {"roots": int() as roots, "names": list() as names} if (
             not isinstance(roots, bool)
@@ -179,7 +194,7 @@ def decode_reported_roots(params: Params) -> ReportedRoots | None:
 
 
 def decode_hello(params: Params) -> Hello:
-    """The hello in the parameters of a request. Raises BadHello."""
+    """Return the hello in the parameters of a request. Raises BadHello."""
     if not isinstance(params, dict):
         raise BadHello("a hello has named parameters")
     if unknown := sorted(params.keys() - _FIELDS):
@@ -201,15 +216,15 @@ def decode_hello(params: Params) -> Hello:
     return Hello(version, (_text(params, "client") or "")[:_CLIENT_LIMIT], scope)
 
 
-def scope_refusal(fault: ErrorResponse) -> ScopeRefused:
-    """The error that stands for a daemon's `fault` in answer to a hello that narrows."""
-    reason = fault.message
-    match fault.data:
+def scope_refusal(response: ErrorResponse) -> ScopeRefused:
+    """Return the error for a daemon's error `response` to a hello that narrows."""
+    reason = response.message
+    match response.data:
         case {"reason": str() as said}:
             reason = said
         case _:
             pass
-    if fault.code == METHOD_NOT_FOUND:
+    if response.code == METHOD_NOT_FOUND:
         reason = "it is too old"
     return ScopeRefused(f"the daemon cannot narrow this session: {reason}", "rootsd up")
 
@@ -221,7 +236,7 @@ def _start_in(start: object) -> ResumeState:
         ):
             return ResumeState(anchor, approvals)
         case _:
-            raise BadHello("start is a beginning that a daemon told")
+            raise BadHello("start is not one that a daemon sent")
 
 
 def _text(params: dict[str, Any], field: str) -> str | None:

@@ -1,29 +1,27 @@
 """JSON-RPC 2.0: parse and encode messages, split lines, and edit one member of a message in place.
 
-JSON-RPC 2.0 messages: text in, `Request`, `Notice`, `Reply`, `Fault` or `Batch` out, and back.
+Text becomes a `Request`, `Notification`, `Response`, `ErrorResponse` or `Batch`, and back. Text
+that is no message becomes `Malformed`, a value like the others. Ids keep their type: 0, "0" and ""
+are three different ids, and all of them are legal. Nothing here knows the name of a method.
 
-Ids keep their type: 0, "0" and "" are three different ids, and all of them are legal. Nothing
-here knows a method's name. Text that is no message becomes `Malformed`, a value like the others.
+There are two parsers. `parse` is for a program that acts on the message itself. `parse_strict` is
+for a program that passes the line on to another parser. It accepts a line only if every careful
+parser finds the same message in it. Otherwise a peer could send one message to the run proxy and
+another one to the program behind it. RFC 8259 does not define repeated names, huge numbers and
+deep nesting. RFC 7493 (I-JSON) and `parse_strict` refuse them.
 
-There are two readers. `parse` is for a program that acts on the message itself. `parse_strict` is
-for a program that passes the line on to another reader: it accepts a line only if every careful
-reader finds the same message in it. Otherwise a peer could say one thing to the relay and another
-thing to the program behind the relay. RFC 8259 leaves open what a reader does with repeated names,
-huge numbers and deep nesting; RFC 7493 (I-JSON) and `parse_strict` refuse them.
+The messages are named tuples since the lean programs import this module: `dataclasses` would cost
+them 6 ms at every start.
 
-The messages are named tuples because the lean programs import this module: `dataclasses` would
-cost them 6 ms at every start.
+`LineReader` splits bytes into lines with a limited length. This is the framing of MCP's stdio
+transport: one message per line, without a newline inside. `mcp.sock` and `control.sock` use it
+too.
 
-Newline frames: bytes in, whole lines out, with a limit on the length of one line.
-
-This is the framing of MCP's stdio transport (a line holds one message and no newline inside),
-which `mcp.sock` and `control.sock` share.
-
-Small changes to JSON text that leave every other character as it was. Pure.
-
-Numbers, escapes, spaces and the order of members are the sender's: parsing and printing would
-change `1e400`, `1.10` or half a surrogate pair. All functions take text that `json.loads` takes,
-and look through it as that does: of members with one key, the last one counts.
+`set_member`, `remove_member` and `element_spans` change JSON text and leave every other character
+as it was. The sender chooses the form of numbers, escapes, spaces and the order of members.
+Parsing and printing would change `1e400`, `1.10` or half a surrogate pair. These functions take
+text that `json.loads` accepts and read it in the same way: if members share a key, the last one
+counts.
 """
 
 from __future__ import annotations
@@ -41,11 +39,11 @@ INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603
 
 MAX_ID = (1 << 53) - 1
-"""The largest integer that a reader with 64-bit floats keeps (RFC 7493, section 2.2)."""
+"""The largest integer that a parser with 64-bit floats keeps exact (RFC 7493, section 2.2)."""
 MAX_NESTING = 128
-"""How many arrays and objects may lie in one another in a line that is read strictly."""
+"""How deeply arrays and objects may be nested for `parse_strict`."""
 MAX_NUMBER_LENGTH = 1_000
-"""How many characters a number may have there."""
+"""How many characters a number may have for `parse_strict`."""
 
 _encoded = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 
@@ -54,7 +52,7 @@ Params = dict[str, Any] | list[Any] | None
 
 
 class Request(NamedTuple):
-    """A call that wants an answer."""
+    """A call that expects a response."""
 
     id: Id
     method: str
@@ -62,7 +60,7 @@ class Request(NamedTuple):
 
 
 class Notification(NamedTuple):
-    """A call that wants none (JSON-RPC's "notification")."""
+    """A call that expects no response."""
 
     method: str
     params: Params = None
@@ -76,7 +74,7 @@ class Response(NamedTuple):
 
 
 class ErrorResponse(NamedTuple):
-    """The error that answers a request; the id is None where it could not be read."""
+    """The error for a request. The id is None if it could not be read."""
 
     id: Id | None
     code: int
@@ -87,14 +85,16 @@ class ErrorResponse(NamedTuple):
 class Malformed(NamedTuple):
     """Text that is no message."""
 
-    fault: ErrorResponse
-    """The error to answer; its id is None where the text has no id that can be used."""
+    error: ErrorResponse
+    """The error to answer with. Its id is None if the text has no usable id."""
     is_call: bool = False
-    """Whether the text names a method, so that its id is the sender's own."""
+    """Whether the text names a method, so that the sender chose its id."""
 
 
 class Batch(NamedTuple):
-    """Several messages in one line: part of MCP 2025-03-26 only. Never empty, never nested."""
+    """Several messages in one line, which only MCP 2025-03-26 allows. Never empty,
+    never nested.
+    """
 
     members: tuple[Message | Malformed, ...]
 
@@ -103,7 +103,7 @@ Message = Request | Notification | Response | ErrorResponse
 
 
 def parse(line: bytes) -> Message | Batch | Malformed:
-    """Read one line as JSON-RPC 2.0 over MCP: ids are strings or integers, never null."""
+    """Parse one line as JSON-RPC 2.0 over MCP: ids are strings or integers, never null."""
     try:
         value = json.loads(line.decode(), parse_constant=_refuse_constant)
     except ValueError:  # UnicodeDecodeError and JSONDecodeError among them
@@ -118,11 +118,12 @@ def parse(line: bytes) -> Message | Batch | Malformed:
 
 
 def parse_strict(line: bytes) -> Message | Batch | Malformed:
-    """Return the message in one line (without its newline) that every reader finds in it.
+    """Return the message that every parser finds in one line (without its newline).
 
-    Beyond `parse`, it refuses: a line break, two members of one name, deep nesting, long numbers,
-    ids beyond 53 bits or with half a surrogate pair, params that are no object, a message that is
-    both a call and an answer, and a member that differs from a reserved one by case alone.
+    In addition to `parse`, it refuses a line break, two members with one name, deep nesting, long
+    numbers, ids beyond 53 bits or with half a surrogate pair, params that are no object, a message
+    that is both a call and a response, and a member whose name differs from a reserved one only by
+    case.
     """
     try:
         value = _strict_value(line)
@@ -138,7 +139,7 @@ def parse_strict(line: bytes) -> Message | Batch | Malformed:
 
 
 def encode(message: Message) -> bytes:
-    """The line for `message`, newline included; ASCII only, so that any id survives the way."""
+    """Return the line for `message`, with its newline. It is ASCII, so that any id survives."""
     body: dict[str, Any] = {"jsonrpc": "2.0"}
     match message:
         case Request(id_, method, params):
@@ -163,7 +164,7 @@ def _refuse_constant(name: str) -> None:
 
 
 class _AmbiguousError(ValueError):
-    """The text may be JSON, but readers differ in what they make of it."""
+    """Text that may be JSON, but that parsers read differently."""
 
 
 _RESERVED = frozenset({"jsonrpc", "id", "method", "params", "result", "error"})
@@ -186,7 +187,7 @@ def _strict_value(line: bytes) -> Any:  # noqa: ANN401
 
 
 def _rejected(line: bytes, why: str) -> Malformed:
-    """Return why a line is refused, with the id that a forgiving reader finds in it."""
+    """Return the error for a refused line, with the id that a lenient parser finds in it."""
     try:
         value = json.loads(line.decode(errors="replace"))
     except (ValueError, RecursionError):
@@ -235,9 +236,9 @@ def _strict_message(value: object) -> Message | Malformed:
 
 
 def _why_ambiguous(value: dict[str, Any], found: Message) -> str:
-    """Return how readers may differ on a message; empty if they do not."""
+    """Return how parsers may differ on a message; empty if they do not."""
     for name in value:
-        # Some readers compare names without regard to case.
+        # Some parsers ignore the case of names.
         if name not in _RESERVED and name.casefold() in _RESERVED:
             return f"the member {name!a} differs from a reserved one by case alone"
     if not isinstance(found, Notification) and not _is_exact(found.id):
@@ -269,7 +270,7 @@ def _is_exact(id_: Id | None) -> bool:
 
 
 def _is_text(text: str) -> bool:
-    """Whether the text has no half of a surrogate pair, which readers replace as they like."""
+    """Return whether the text has no half of a surrogate pair, which some parsers replace."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -335,11 +336,13 @@ _NUMBER_READER = json.JSONDecoder(
 
 
 MAX_REQUEST_BYTES = 64 * 1024
-"""The longest line that the daemon reads, in bytes. Its answers may be longer."""
+"""The longest line in bytes that the daemon reads. Its answers may be longer."""
 
 
 class LineTooLong(Exception):
-    """A line passed the limit before it ended. What follows cannot be trusted to be a frame."""
+    """A line that is longer than the limit. The bytes after it cannot be trusted to
+    start a line.
+    """
 
     def __init__(self, limit: int) -> None:
         super().__init__(f"the line is longer than {limit} bytes")
@@ -347,19 +350,19 @@ class LineTooLong(Exception):
 
 
 class LineReader:
-    """Collects bytes and gives lines back one at a time, without their newline."""
+    """A buffer that takes bytes and returns whole lines without their newline."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._buffer = bytearray()
-        self._searched = 0  # no newline lies before this offset: each byte is looked at once
+        self._searched = 0  # no newline is before this offset, so each byte is searched once
 
     def feed(self, data: bytes) -> None:
-        """Take bytes in, split anywhere."""
+        """Add bytes, split anywhere."""
         self._buffer += data
 
     def pop(self) -> bytes | None:
-        """The next whole line; None where more bytes are needed. Raises LineTooLong."""
+        """Return the next whole line, or None if it needs more bytes. Raises LineTooLong."""
         end = self._buffer.find(b"\n", self._searched)
         if end > self._limit or (end < 0 and len(self._buffer) > self._limit):
             raise LineTooLong(self._limit)
@@ -372,7 +375,9 @@ class LineReader:
         return line
 
     def rest(self) -> bytes:
-        """What came after the last newline, for the end of the stream; empties the reader."""
+        """Return the bytes after the last newline, for the end of the stream, and empty the
+        buffer.
+        """
         rest = bytes(self._buffer)
         self._buffer.clear()
         self._searched = 0
@@ -384,7 +389,7 @@ _RAW_DECODER = json.JSONDecoder()
 
 
 class _Member(NamedTuple):
-    """Where a member of an object lies: from its key's quote, through its value, to its end."""
+    """The position of a member of an object: start of its key, start of its value, and end."""
 
     key: str
     start: int
@@ -393,31 +398,33 @@ class _Member(NamedTuple):
 
 
 def set_member(text: str, path: Sequence[str], value: str) -> str:
-    """The text with the JSON `value` at `path`, a way of keys. Raises KeyError where what is to
-    hold it is missing, and is no object."""
-    *way, key = path
-    holder = _object_at(text, way)
+    """Return the text with the JSON `value` at `path`, a sequence of keys.
+
+    Raises KeyError if the object that would contain it is missing or is no object.
+    """
+    *parents, key = path
+    target = _object_at(text, parents)
     found = None
-    for member in _members(text, holder):
+    for member in _members(text, target):
         found = member if member.key == key else found
     if found is not None:
         return text[: found.value] + value + text[found.end :]
-    inside = holder + 1
+    inside = target + 1
     comma = "" if text[_skip(text, inside)] == "}" else ","
     return f"{text[:inside]}{json.dumps(key)}:{value}{comma}{text[inside:]}"
 
 
 def remove_member(text: str, path: Sequence[str]) -> str:
-    """The text without the member at `path`. Raises KeyError where nothing could hold it."""
-    *way, key = path
-    holder = _object_at(text, way)
-    kept = [text[m.start : m.end] for m in _members(text, holder) if m.key != key]
-    _, end = _RAW_DECODER.raw_decode(text, holder)
-    return f"{text[:holder]}{{{','.join(kept)}}}{text[end:]}"
+    """Return the text without the member at `path`. Raises KeyError if its object is missing."""
+    *parents, key = path
+    target = _object_at(text, parents)
+    kept = [text[m.start : m.end] for m in _members(text, target) if m.key != key]
+    _, end = _RAW_DECODER.raw_decode(text, target)
+    return f"{text[:target]}{{{','.join(kept)}}}{text[end:]}"
 
 
 def element_spans(text: str) -> list[tuple[int, int]]:
-    """Where the elements of an array begin and end."""
+    """Return the start and the end of each element of an array."""
     found = []
     at = _skip(text, _skip(text, 0) + 1)
     while text[at] != "]":
@@ -429,9 +436,9 @@ def element_spans(text: str) -> list[tuple[int, int]]:
     return found
 
 
-def _object_at(text: str, way: Sequence[str]) -> int:
+def _object_at(text: str, parents: Sequence[str]) -> int:
     at = _skip(text, 0)
-    for key in way:
+    for key in parents:
         values = [m.value for m in _members(text, at) if m.key == key]
         if not values:
             raise KeyError(key)

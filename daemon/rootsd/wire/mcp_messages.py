@@ -18,7 +18,9 @@ from rootsd.wire.jsonrpc import (
 )
 
 SCAN_BYTES = 600
-"""Within so many bytes of its line stand the method of a notice, and the id of an answer."""
+"""The method of a notification, or the id of a response, is within so many bytes of an end of its
+line.
+"""
 
 ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
 CANCELLED = "notifications/cancelled"
@@ -33,17 +35,17 @@ _NOTIFICATION_BY_FILTER = {
     "promptsListChanged": "notifications/prompts/list_changed",
     "resourcesListChanged": RESOURCES_CHANGED,
 }
-# How our daemons and most servers start a notice and an answer; others may do as they like.
+# The usual start of a notification and of a response. Other servers may write them differently.
 _NOTIFICATION_PREFIX = b'{"jsonrpc":"2.0","method":'
 RESULT_PREFIX = b'{"result":'
-"""So do servers made with the TypeScript SDK start an answer; its id comes last."""
+"""Servers with the TypeScript SDK also start a response like this, and put its id last."""
 _ID = rb'(-?(?:0|[1-9][0-9]{0,18})|"[ !#-\[\]-~]*")'
 _FIRST_ID = re.compile(rb'\{"jsonrpc": ?"2.0", ?"id": ?' + _ID + rb', ?"(?:result|error)":')
 _LAST_ID = re.compile(rb', ?"id": ?' + _ID + rb"\}\s*\Z")
 
 
 def response_id(line: bytes) -> Id | None:
-    """The id of the request that a line answers; None where it answers none."""
+    """Return the id of the request that a line answers, or None if it is no response."""
     if line.startswith(_NOTIFICATION_PREFIX):
         return None
     if (id_ := quick_response_id(line)) is not None:
@@ -53,13 +55,14 @@ def response_id(line: bytes) -> Id | None:
 
 
 def quick_response_id(line: bytes) -> Id | None:
-    """The same from the ends of the line alone; None also where they do not tell."""
+    """Return the same id from the two ends of the line. None also if the ends do not show it."""
     if found := _FIRST_ID.match(line, 0, SCAN_BYTES):
         return _id_in(found[1])
     if not line.startswith(RESULT_PREFIX):
         return None
-    # In JSON a quote after a comma begins a string, unless the comma lies in one: then the quote
-    # ends it, and what follows is no colon. So this is a member, and of the outermost object.
+    # In JSON, a quote after a comma begins a string, unless the comma is inside a string. Then the
+    # quote ends that string, and no colon follows. So the match is a member, and a member of the
+    # outermost object.
     found = _LAST_ID.search(line, max(0, len(line) - SCAN_BYTES))
     return _id_in(found[1]) if found else None
 
@@ -70,19 +73,21 @@ def _id_in(text: bytes) -> Id:
 
 
 def encode_error(id_: Id, error: RootsdError) -> bytes:
-    """The answer to the request `id_` that says what went wrong, and what to type."""
+    """Return the error response to the request `id_`, with the message and the remedy."""
     data = {"reason": error.code.value, "remedy": error.remedy}
     text = f"{error.message}; try: {error.remedy}"
     return encode(ErrorResponse(id_, INTERNAL_ERROR, text, data))
 
 
 def encode_resource_updated(uri: str) -> bytes:
-    """The notice of the handshake era that a resource has changed."""
+    """Return the notification that a resource has changed, for protocol versions with
+    a handshake.
+    """
     return encode(Notification(RESOURCE_UPDATED, {"uri": uri}))
 
 
 def subscription_id(notice: Notification) -> Id | None:
-    """The id of the `subscriptions/listen` that a notice belongs to; None where to none."""
+    """Return the id of the `subscriptions/listen` that a notification belongs to, or None."""
     match notice.params:
         case {"_meta": dict() as meta}:
             id_ = meta.get(_SUBSCRIPTION_ID)
@@ -92,7 +97,9 @@ def subscription_id(notice: Notification) -> Id | None:
 
 
 def change_notifications(acknowledgement: Notification) -> Iterator[bytes]:
-    """Notices as if all that a stream of `subscriptions/listen` listens to had changed."""
+    """Yield notifications as if everything that a `subscriptions/listen` stream covers had
+    changed.
+    """
     params = acknowledgement.params
     honoured = params.get("notifications") if isinstance(params, dict) else None
     if not isinstance(honoured, dict):

@@ -1,10 +1,6 @@
 """Control requests that list, show, check and explain projects, and their answers in `rootsd/1`.
 
-What a person is shown of a project beside its decision, and the request for it.
-
-Projects as the public `rootsd/1` schema has them, and rules; and the request for projects.
-
-Where a path stands, and why, in control requests and their answers.
+Each request class names the type of its answer. `path_b64` has a path that is not UTF-8.
 """
 
 from __future__ import annotations
@@ -18,14 +14,14 @@ from rootsd.wire.request import ControlRequest
 
 
 class RequestNote(str):
-    """A note that says which session asks for a folder, and why."""
+    """A note that says which session requests a folder, and why."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
 class ShowQuery(ControlRequest):
-    """Projects with all that is to be seen of them: `Listing`. `refs` as in `ProjectsQuery`."""
+    """Ask for projects with all details: `ProjectListing`. `refs` as in `ProjectsQuery`."""
 
     method: ClassVar[str] = "show"
 
@@ -34,10 +30,11 @@ class ShowQuery(ControlRequest):
 
 
 class FindingItem(TypedDict):
-    """Something that a person should know: `concern` is `sensitive`, `executed`, `nested`, or
-    `elsewhere` for git data in another place that does not say that they belong to the project.
+    """Something in a project that a person should know.
 
-    `path` is relative to the project; `detail` says which setting, what kind, or which place.
+    `concern` is `sensitive`, `executed`, `nested`, or `elsewhere`. The last one means git data in
+    another place that does not name the project in return. `path` is relative to the project.
+    `detail` is the setting, the kind, or the place.
     """
 
     concern: str
@@ -46,7 +43,7 @@ class FindingItem(TypedDict):
 
 
 class SizeItem(TypedDict):
-    """What a project takes on the disk; at least so much unless it was looked through `whole`."""
+    """The size of a project on the disk. It is a lower bound unless the scan was `whole`."""
 
     bytes: int
     files: int
@@ -54,7 +51,7 @@ class SizeItem(TypedDict):
 
 
 class LastCommitItem(TypedDict):
-    """The commit that is checked out; its summary is text that anybody may have written."""
+    """The commit that is checked out. Anybody may have written its summary."""
 
     id: str
     at: str
@@ -62,9 +59,9 @@ class LastCommitItem(TypedDict):
 
 
 class ProjectFacts(TypedDict):
-    """What is read from a project itself: null where nobody looked, or nothing could be seen.
+    """Facts that are read from a project itself, only for a `ShowQuery`.
 
-    It is looked for only in answer to a `ShowQuery`.
+    Each is null if it was not read or could not be read.
     """
 
     origin: str | None
@@ -75,11 +72,11 @@ class ProjectFacts(TypedDict):
 
 
 class WorktreeItem(TypedDict):
-    """A worktree of a project, where an approval of the project concerns it.
+    """A worktree of a project that an approval of the project affects.
 
-    `published` tells whether clients see it. If they do not, `reason` says why it stays pending,
-    and `confirmable` whether a person can have it published with the project all the same.
-    `identity` is a word that stands for the directory.
+    `published` says whether clients see it. If not, `reason` says why it stays pending, and
+    `confirmable` whether a person can publish it together with the project. `identity` is a text
+    that stands for the directory.
     """
 
     id: str
@@ -94,9 +91,11 @@ class WorktreeItem(TypedDict):
 
 
 class ProjectDetails(TypedDict, total=False):
-    """What else is there in answer to a `ShowQuery`. `identity` is a word that stands for the
-    directory: whatever takes its place has another. `worktrees` are those that an approval of the
-    project concerns."""
+    """Further fields in the answer to a `ShowQuery`.
+
+    `identity` is a text that stands for the directory: another directory in its place has another
+    one. `worktrees` are those that an approval of the project affects.
+    """
 
     identity: str
     findings_left_out: int
@@ -107,7 +106,7 @@ class ProjectDetails(TypedDict, total=False):
 
 
 class Selection(StrEnum):
-    """Which projects are meant where no reference names them."""
+    """A selection of projects, for a request without references."""
 
     NAMED = "named"
     ALL = "all"
@@ -115,16 +114,18 @@ class Selection(StrEnum):
     LAPSED = "lapsed"
     PUBLISHED = "published"
     UNPUBLISHABLE = "unpublishable"
-    """Undecided, and no approval could ever publish them."""
+    """Undecided, and no approval can ever publish them."""
     MISSING = "missing"
-    """Gone from the disk, and not denied: a denial waits for what may come back."""
+    """Gone from the disk and not denied. A denial stays for a project that may come back."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProjectsQuery(ControlRequest):
-    """Projects, as `Listing`. `refs` are names, ids, paths or globs; relative ones are to `cwd`.
+    """Ask for projects: `ProjectListing`.
 
-    With refs, one that fits nothing or several raises; `select`, `verdict` and `tag` narrow.
+    `refs` are names, ids, paths or globs; relative ones are relative to `cwd`. A reference that
+    matches nothing, or several projects, is an error. `select`, `verdict`, `tag` and `under`
+    narrow the result.
     """
 
     method: ClassVar[str] = "projects"
@@ -139,8 +140,10 @@ class ProjectsQuery(ControlRequest):
 
 @dataclass(frozen=True, slots=True)
 class NextPendingQuery(ControlRequest):
-    """The projects that wait for a decision, but for those of the ids `known`: `Listing`. Where
-    there is none, the answer waits for one up to `wait_s` seconds, and is empty then."""
+    """Ask for pending projects without those in `known`: `ProjectListing`.
+
+    If there is none, the answer waits for one for up to `wait_s` seconds, and is then empty.
+    """
 
     method: ClassVar[str] = "next-waiting"
 
@@ -149,15 +152,16 @@ class NextPendingQuery(ControlRequest):
 
 
 class SessionFacts(TypedDict, total=False):
-    """`session` names the program of the one session that the approval is for, and `request` says
-    which session asks for the folder and why. Each is left out where there is none."""
+    """`session` is the program of the one session that the approval is for. `request` says which
+    session requests the folder, and why. Each is left out if there is none.
+    """
 
     session: str
     request: str
 
 
 class ProjectItem(ProjectFacts, ProjectDetails, SessionFacts):
-    """One project in `rootsd/1`. Times are RFC 3339 UTC; `path` is null where it is not UTF-8."""
+    """One project in `rootsd/1`. Times are RFC 3339 in UTC; `path` is null if it is not UTF-8."""
 
     id: str
     name: str
@@ -181,18 +185,21 @@ class ProjectItem(ProjectFacts, ProjectDetails, SessionFacts):
 
 
 class ProjectListing(TypedDict):
-    """Projects in the order they are to be shown."""
+    """Projects, in display order."""
 
     revision: int
     items: list[ProjectItem]
     unpublishable: NotRequired[list[ProjectItem]]
-    """Beside the projects that wait, those that no approval could ever publish."""
+    """In addition to the pending projects, those that no approval can ever publish."""
     warnings: list[str]
 
 
 class RuleItem(TypedDict):
-    """One rule. `verdict` is pending where it approved and has lapsed, `pattern` null and
-    `pattern_b64` set where it is not UTF-8; `covers` tells how many known projects it matches."""
+    """One rule. `verdict` is `pending` if it approved and has lapsed.
+
+    `pattern` is null, and `pattern_b64` is set, if it is not UTF-8. `covers` is the number of
+    known projects that it matches.
+    """
 
     number: int
     verdict: str
@@ -204,7 +211,7 @@ class RuleItem(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class CheckQuery(ControlRequest):
-    """Where `path` (absolute, or a URI) stands: `Checked`."""
+    """Ask for the status of `path` (absolute, or a URI): `PathCheckResult`."""
 
     method: ClassVar[str] = "check"
 
@@ -213,7 +220,7 @@ class CheckQuery(ControlRequest):
 
 @dataclass(frozen=True, slots=True)
 class WhyQuery(ControlRequest):
-    """What speaks for and against the project that holds `path` (absolute, or a URI): `Why`."""
+    """Ask for the reasons for the verdict on the project at or above `path`: `WhyResult`."""
 
     method: ClassVar[str] = "why"
 
@@ -221,7 +228,7 @@ class WhyQuery(ControlRequest):
 
 
 class PathCheckResult(TypedDict):
-    """`verdict` is null where the path is not known; `published` tells whether it is in a root."""
+    """`verdict` is null if the path is unknown. `published` says whether the path is in a root."""
 
     published: bool
     verdict: str | None
@@ -230,10 +237,10 @@ class PathCheckResult(TypedDict):
 
 
 class ReasonItem(TypedDict):
-    """One thing that can speak about a project, in the order of precedence.
+    """One possible reason for a verdict, in the order of precedence.
 
-    `verdict` is null where it has nothing to say. `by` tells what spoke: a folder, or a rule's
-    number and pattern; `decides` marks the one voice that is the verdict.
+    `verdict` is null if the reason does not apply. `by` is the folder, or the number and pattern
+    of the rule. `decides` marks the one reason that gives the verdict.
     """
 
     ground: str
@@ -243,10 +250,10 @@ class ReasonItem(TypedDict):
 
 
 class WhyResult(TypedDict):
-    """`path` is the canonical path or the URI asked about, `items` the project there, if any.
+    """`path` is the canonical path or the URI of the query, and `items` the project there, if any.
 
-    `published` is the judgment and the state of the disk taken together; `obstacles` say, a
-    sentence each, what keeps an approved project from clients, or a path from being a project.
+    `published` combines the judgment and the state of the disk. Each of `obstacles` is a sentence:
+    it says why clients do not see an approved project, or why a path is no project.
     """
 
     revision: int

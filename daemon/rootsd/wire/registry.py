@@ -1,7 +1,7 @@
-"""The registry of all control requests, and how one is decoded from its method and params.
+"""The registry of all control requests, and the decoder from method and params to a request.
 
-A new request is a dataclass in the module of its family and a line in `FORMS`; how it is answered
-is said in `rootsd.control.dispatch`. The type of a field is its form on the wire.
+To add a request, write a dataclass in the module of its family and add it to `REQUEST_TYPES`. Its
+handler is in `rootsd.control.handlers`. The type of a field defines its JSON type.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ REQUEST_TYPES: tuple[type[ControlRequest], ...] = (
     StopRequest,
 )
 REQUEST_TYPE_BY_METHOD: Mapping[str, type[ControlRequest]] = {
-    form.method: form for form in REQUEST_TYPES
+    request_type.method: request_type for request_type in REQUEST_TYPES
 }
 
 _FieldReader = Callable[[object], object]
@@ -91,18 +91,19 @@ _PLAIN: Mapping[Any, _FieldReader] = {
 
 
 def decode_request(method: str, params: Mapping[str, Any]) -> ControlRequest:
-    """The request behind a method and its params. Unknown keys are ignored: see `unheeded`.
+    """Return the request for a method and its params. Unknown keys are ignored; see
+    `unknown_params`.
 
-    Raises BadRequest where the method is unknown or a value has the wrong form.
+    Raises BadRequest if the method is unknown or a value has the wrong type.
     """
-    form = REQUEST_TYPE_BY_METHOD.get(method)
-    if form is None:
+    request_type = REQUEST_TYPE_BY_METHOD.get(method)
+    if request_type is None:
         raise BadRequest(f"this daemon does not know the request {method!r}", "rootsd version")
     readers = _readers_of(method)
     values = {
         name: _decoded(name, readers[name], raw) for name, raw in params.items() if name in readers
     }
-    build: Callable[..., ControlRequest] = form
+    build: Callable[..., ControlRequest] = request_type
     try:
         return build(**values)
     except TypeError as error:
@@ -110,8 +111,11 @@ def decode_request(method: str, params: Mapping[str, Any]) -> ControlRequest:
 
 
 def unknown_params(method: str, params: Mapping[str, Any]) -> list[str]:
-    """The keys of params that `decode` ignores. A caller leaves out what says nothing new, so a
-    newer one means something by them: an order without it would do more, or otherwise."""
+    """Return the keys of `params` that `decode_request` ignores.
+
+    A caller leaves out default values. So an unknown key means something to a newer caller, and an
+    order without it would do more than was asked, or something else.
+    """
     return [
         name for name in params if name != CHALLENGE_ANSWER and name not in _readers_of(method)
     ]
@@ -121,14 +125,14 @@ def _decoded(name: str, reader: _FieldReader, raw: object) -> object:
     try:
         return reader(raw)
     except ValueError as error:
-        raise BadRequest(f"the value of {name} is not of its form: {error}") from error
+        raise BadRequest(f"the value of {name} has the wrong type: {error}") from error
 
 
 @cache
 def _readers_of(method: str) -> Mapping[str, _FieldReader]:
-    form = REQUEST_TYPE_BY_METHOD[method]
-    types = get_type_hints(form)
-    return {field.name: _reader_of(types[field.name]) for field in fields(form)}
+    request_type = REQUEST_TYPE_BY_METHOD[method]
+    types = get_type_hints(request_type)
+    return {field.name: _reader_of(types[field.name]) for field in fields(request_type)}
 
 
 def _reader_of(declared: Any) -> _FieldReader:  # noqa: ANN401 - a type is whatever was written

@@ -1,13 +1,13 @@
-"""The base class of all control requests, and how their fields are written and read.
+"""The base class of all control requests, and the readers for their fields.
 
-What every request of the control socket is: a frozen dataclass that knows its method.
+A request is a frozen dataclass that knows its method. On the control socket, it is one JSON-RPC
+call: `method`, and the fields of the dataclass as `params`. Each family of requests has its own
+module, together with its answers. `rootsd.wire.registry` lists them all.
 
-Each family of requests has a module of its own, with the answers; `rootsd.wire.registry` lists
-them all. A request is one JSON-RPC call: `method`, and as `params` the fields of the dataclass.
-Paths travel as `str` with undecodable bytes as lone surrogates (PEP 383), which JSON escapes
-losslessly.
+Paths travel as `str`, with lone surrogates for bytes that are not UTF-8 (PEP 383). JSON escapes
+these without loss.
 
-The forms of single values in control requests. Each raises ValueError for what has another.
+A field reader returns the value of one field. It raises ValueError for a value of another type.
 """
 
 from __future__ import annotations
@@ -21,20 +21,22 @@ from rootsd.core.errors import ErrorCode, RootsdError
 
 
 class BadRequest(RootsdError):
-    """A control message that does not have the form of its method."""
+    """A control request that is not valid for its method."""
 
     code = ErrorCode.USAGE
 
 
 @dataclass(frozen=True, slots=True)
 class ControlRequest:
-    """The base of all requests; `method` is the name on the wire."""
+    """The base class of all requests. `method` is the name on the wire."""
 
     method: ClassVar[str]
 
 
 def encode_request(request: ControlRequest) -> tuple[str, dict[str, Any]]:
-    """The method and the params of a request; enums as words, absent values left out."""
+    """Return the method and the params of a request. Fields with their default value
+    are left out.
+    """
     params: dict[str, Any] = {}
     for field in fields(request):
         value = getattr(request, field.name)
@@ -44,38 +46,38 @@ def encode_request(request: ControlRequest) -> tuple[str, dict[str, Any]]:
 
 
 def read_str(raw: object) -> str:
-    """A string."""
+    """Return a string."""
     if not isinstance(raw, str):
         raise ValueError("not a string")  # noqa: TRY004 - one class for all forms
     return raw
 
 
 def read_int(raw: object) -> int:
-    """A whole number, which a bool is not."""
+    """Return an integer. A bool is not one."""
     if isinstance(raw, bool) or not isinstance(raw, int):
         raise ValueError("not a whole number")  # noqa: TRY004 - one class for all forms
     return raw
 
 
 def read_bool(raw: object) -> bool:
-    """True or false."""
+    """Return True or False."""
     if not isinstance(raw, bool):
         raise ValueError("neither true nor false")  # noqa: TRY004 - one class for all forms
     return raw
 
 
 def read_strs(raw: object) -> tuple[str, ...]:
-    """A list of strings."""
+    """Return the strings of a list."""
     if not isinstance(raw, list):
         raise ValueError("not a list")  # noqa: TRY004 - one class for all forms
     return tuple(read_str(item) for item in raw)
 
 
 def enum_reader(enum: type[StrEnum]) -> Callable[[object], StrEnum]:
-    """What reads a member of `enum` by its value."""
+    """Return a reader for members of `enum` by value."""
     return lambda raw: enum(read_str(raw))
 
 
-def optional_reader(form: Callable[[object], object]) -> Callable[[object], object]:
-    """What reads null as None, and all else as `form` does."""
-    return lambda raw: None if raw is None else form(raw)
+def optional_reader(reader: Callable[[object], object]) -> Callable[[object], object]:
+    """Return a reader that reads null as None, and other values with `reader`."""
+    return lambda raw: None if raw is None else reader(raw)

@@ -33,7 +33,7 @@ def test_a_terminal_is_told_what_is_so_again(daemon: FakeDaemon, shell: Shell) -
 
 def test_what_cannot_be_undone_names_the_way(daemon: FakeDaemon, shell: Shell) -> None:
     daemon.answers["undo"] = Objection(
-        ErrorCode.FAILED, "3 in the log was overtaken by 5 (denied)", "rootsd undo 5"
+        ErrorCode.FAILED, "3 in the log was replaced by 5 (denied)", "rootsd undo 5"
     )
     done = shell.run("undo", "3")
     assert (done.status, done.out) == (1, "")

@@ -89,7 +89,7 @@ class BridgeSession:
                 if isinstance(member, Request):
                     self._pending.add(member, encode(member), forwarded=forwarded, parts=parts)
                 elif isinstance(member, Malformed):
-                    parts.add_error(member.fault)
+                    parts.add_error(member.error)
                 else:
                     self._note_notification(member)
             if not forwarded and not any(isinstance(each, Request) for each in message.members):

@@ -319,7 +319,7 @@ class MessageRouter:
     # Lines that are no messages
 
     def _malformed_from_client(self, malformed: Malformed) -> None:
-        fault = malformed.fault
+        fault = malformed.error
         if malformed.is_call and fault.id is not None and self._out.client_reads:
             self._out.to_client += encode(fault)
             return
@@ -328,7 +328,7 @@ class MessageRouter:
             self._fail_server_request(id_, f"the client's answer is refused: {fault.message}")
 
     def _malformed_from_server(self, line: bytes, malformed: Malformed) -> None:
-        fault = malformed.fault
+        fault = malformed.error
         if malformed.is_call and fault.id is not None and not self._out.server_lags:
             self._out.to_server += encode(fault)
             return

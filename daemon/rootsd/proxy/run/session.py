@@ -171,8 +171,8 @@ class RunSession:
             self._to_client(forward_batch(line, message, now, self._router.from_server))
         elif isinstance(message, Response | ErrorResponse) and self._is_own(message.id):
             self._own_response(message, now)
-        elif isinstance(message, Malformed) and self._is_own(message.fault.id):
-            self._own_response(message.fault, now)
+        elif isinstance(message, Malformed) and self._is_own(message.error.id):
+            self._own_response(message.error, now)
         else:
             self._to_client(self._router.from_server(line, message, now))
         self._advance(now)
