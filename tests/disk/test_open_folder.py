@@ -31,7 +31,7 @@ def top(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Monk
     """A folder with a file and a folder, and as much outside it."""
     if request.param == "older calls":
         monkeypatch.setattr(reader, "_open_canonical", reader._open_by_components)
-        monkeypatch.setattr(reader, "_ACCESS_ANSWERS", False)
+        monkeypatch.setattr(reader, "_CAN_USE_ACCESS", False)
     for name in ("top", "outside"):
         (tmp_path / name / "deep" / "er").mkdir(parents=True)
         (tmp_path / name / "file").write_text(name)

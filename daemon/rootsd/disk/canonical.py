@@ -1,15 +1,12 @@
 """Find the canonical spelling of a path, and check that a path is canonical.
 
-Finds the name that a folder itself has for what somebody called by another spelling.
+Some volumes accept `SRC` for `src`, or a letter plus an accent for one letter, and realpath(3)
+keeps the spelling of the request. rootsd stores decisions by path, so each folder must have one
+path. Two spellings are the same if they lead to the same inode; rootsd has no case rules of its
+own.
 
-Some volumes take `SRC` for `src`, or a letter and its accent for one letter; realpath(3) keeps
-what was asked for. Decisions are kept by path, so each folder must have one. What is the same is
-told by identity: no rule of ours says which spellings are alike.
-
-Tells at once whether a path is its own real path, as most are.
-
-That takes a few looks at folders of local disks, which end; a path that is not plain, or leads to
-where a look may not end, is for a thread to follow.
+`is_canonical_local` answers at once for most paths: it looks only at local disks, which respond.
+Other paths need a thread, because the lookup may hang.
 """
 
 from __future__ import annotations
@@ -25,7 +22,7 @@ Lstat = Callable[[bytes], os.stat_result]
 
 
 def canonical_spelling(path: bytes) -> bytes:
-    """An absolute path without links, as the folders on it spell it; raises nothing."""
+    """Return an absolute path without links in the spelling of its folders. Raises nothing."""
     done = b"/"
     for name in path.split(b"/"):
         if name:
@@ -34,7 +31,7 @@ def canonical_spelling(path: bytes) -> bytes:
 
 
 def canonical_name(folder: bytes, name: bytes, lstat: Lstat = os.lstat) -> bytes:
-    """The name of the entry that `folder` shows as `name`; `name` itself where there is none."""
+    """Return the entry of `folder` that `name` opens, or `name` itself if there is none."""
     try:
         found = lstat(child(folder, name))
         if not may_have_other_spelling(folder, name, found, lstat):
@@ -46,15 +43,17 @@ def canonical_name(folder: bytes, name: bytes, lstat: Lstat = os.lstat) -> bytes
             if os.path.samestat(lstat(child(folder, other)), found):
                 return other
     except OSError:
-        pass  # it is not there, or not ours to see
+        pass  # it is absent, or we may not see it
     return name
 
 
 def may_have_other_spelling(
     folder: bytes, name: bytes, found: os.stat_result, lstat: Lstat
 ) -> bool:
-    """Whether the folder takes other spellings of the name that shows what was `found`: for plain
-    letters one other tells."""
+    """Return whether the folder accepts other spellings of `name`, whose stat result is `found`.
+
+    For a name in ASCII, one other spelling shows it.
+    """
     if not name.isascii():
         return True
     other = name.swapcase()
@@ -70,10 +69,12 @@ _SPECIAL_NAMES = frozenset((b"", b".", b".."))
 
 
 def is_canonical_local(mounted: MountTable, path: bytes) -> bool:
-    """Whether an absolute path has no link on its way, is spelled as its folders spell it, and
-    lies on local disks alone; what is not there lies nowhere else. False where that is not sure.
+    """Return whether an absolute path is canonical and lies on local disks alone.
 
-    Raises ValueError where it can be no path.
+    Such a path has no link on its way and the spelling of its folders. A missing folder is
+    canonical. False also means that the answer is uncertain.
+
+    Raises ValueError for a path with a NUL byte.
     """
     names = path.split(b"/")[1:]
     if not path.isascii() or not _SPECIAL_NAMES.isdisjoint(names):

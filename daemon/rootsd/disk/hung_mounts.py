@@ -1,17 +1,14 @@
 """Detect mounts that do not respond, and decide which paths are safe to follow.
 
-Finds out whether file systems answer, without waiting for one that does not.
+A server that is down, or a stopped FUSE process, blocks every program that touches its files,
+perhaps forever. So a thread that may be lost checks the mount first. Other threads touch the files
+only if that thread returned in time. Local disks need no check: if they do not respond, nothing on
+the machine does.
 
-A server that is down, or a FUSE process that was stopped, holds whoever looks at its files until
-it comes back, perhaps for ever. So a thread that may be lost asks first; only where it returned in
-time do others look. Local disks are not asked: they answer, or the whole machine stands still.
-
-Tells where the text of a project may be followed to.
-
-What a `.git` file or a link between worktrees names, anybody may have written: a place on a server
-that does not answer, or one that is mounted only because somebody looks there (autofs(5)). To look
-at the first would hold us up for ever; the second would reach out to a machine of a stranger's
-choice.
+Anybody may have written the path in a `.git` file or in a worktree link. The path may lead to a
+server that does not respond, or to a place that is mounted at the first access (autofs(5)).
+Following the first would block us forever. Following the second would contact a machine that a
+stranger chose.
 """
 
 from __future__ import annotations
@@ -38,11 +35,11 @@ _MAX_LINKS = 40
 
 
 def _statvfs(point: bytes) -> None:
-    """Unlike a stat this is never answered from what the kernel remembers. See statfs(2)."""
+    """Call statvfs(2). Unlike stat, the kernel never answers it from its cache. See statfs(2)."""
     try:
         os.statvfs(point)
     except OSError:
-        return  # an error is an answer
+        return  # an error is a response too
 
 
 def _current_remote_mounts() -> Callable[[], tuple[bytes, ...]]:
@@ -57,16 +54,16 @@ class _PendingCheck:
     until: float
 
     def is_answered(self) -> bool:
-        """Wait as long as there is time; whether there was an answer."""
+        """Wait until the deadline at most, and return whether the mount responded."""
         self.thread.join(max(0.0, self.until - time.monotonic()))
         return not self.thread.is_alive()
 
 
 class HungMountDetector:
-    """Asks the file systems that may not answer; may be used by several threads.
+    """Checks whether file systems that may hang respond. Several threads may use it.
 
-    `remote` tells where those are mounted, by default where they are now; `ask` returns once the
-    one at a point has answered anything.
+    `remote` returns the mount points to check; the default is those of this moment. `ask` returns
+    once the mount at a point has responded in any way.
     """
 
     def __init__(
@@ -82,9 +79,9 @@ class HungMountDetector:
         self._open: dict[bytes, _PendingCheck] = {}
 
     def answers(self, path: bytes) -> bool:
-        """Whether what holds `path` answers within `patience_s`.
+        """Return whether the mount that holds `path` responds within `patience_s`.
 
-        Where it did not, this is False at once, until the first question is answered.
+        After a timeout, the answer is False at once until the pending check ends.
         """
         point = innermost(self._remote(), path)
         if point is None:
@@ -99,7 +96,7 @@ class HungMountDetector:
         return self.answers(path) if late else True
 
     def _question(self, point: bytes) -> _PendingCheck:
-        """The one that nobody has answered yet, or a new one."""
+        """Return the pending check of a mount, or start one."""
         with self._lock:
             question = self._open.get(point)
             if question is None:
@@ -112,8 +109,10 @@ class HungMountDetector:
         return question
 
     def real_path(self, path: bytes) -> bytes:
-        """As os.path.realpath of an absolute path, and as its folders spell it; as it is written
-        from where nobody answers."""
+        """Return os.path.realpath of an absolute path in its canonical spelling.
+
+        From a mount on that does not respond, the rest of the path stays as written.
+        """
         if not self._remote():
             return canonical_spelling(os.path.realpath(path))
         done, links = b"/", 0
@@ -142,15 +141,17 @@ class HungMountDetector:
 
 
 class FollowPolicy:
-    """Judges by what is mounted now; may be used by several threads."""
+    """Decides by the current mounts which paths are safe to follow. Several threads may use it."""
 
     def __init__(self, mounted: MountTable, answering: HungMountDetector | None = None) -> None:
         self._mounted = mounted
         self._answering = answering or HungMountDetector(mounted.remote)
 
     def may_follow(self, path: bytes) -> bool:
-        """Whether a look at an absolute path ends, and mounts nothing. Waits a second at most, and
-        only where another machine or program has to answer."""
+        """Return whether a lookup of an absolute path ends and mounts nothing.
+
+        Waits a second at most, and only for a mount that depends on another machine or program.
+        """
         automounts = self._mounted.automounts()
         if automounts and innermost(automounts, path) is not None:
             mount = self._mounted.holding(path)
@@ -165,5 +166,5 @@ def _process_follow_policy() -> FollowPolicy:
 
 
 def may_follow(path: bytes) -> bool:
-    """As `Leads.may_follow`, by what this process sees mounted."""
+    """Return the answer of `FollowPolicy.may_follow` for the mounts that this process sees."""
     return _process_follow_policy().may_follow(path)

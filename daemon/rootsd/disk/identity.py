@@ -1,12 +1,10 @@
 """Identify folders, so that a folder that replaces another one is recognized.
 
-Identifies directories, so that one can be told from another that takes its path later.
+An inode number alone is not enough, because file systems reuse it at once (ext4 did in 200 of 200
+rounds of delete and create). The kernel's file handle includes the inode's generation. On a file
+system without handles (overlayfs), the birth time takes its place.
 
-An inode number alone is reused at once (on ext4 in 200 of 200 rounds of delete and recreate). The
-kernel's file handle holds the inode's generation; where a file system gives none (overlayfs) the
-birth time stands in. Sources: name_to_handle_at(2), statx(2), ioctl FS_IOC_GETFSUUID, statvfs(3).
-
-The doctor's probe of a file system: by what can a folder there be told from another?
+Sources: name_to_handle_at(2), statx(2), ioctl FS_IOC_GETFSUUID, statvfs(3).
 """
 
 from __future__ import annotations
@@ -39,13 +37,13 @@ _GITFILE = b".git"
 _GITFILE_PREFIX = b"gitdir: "
 _HANDLE_HEADER = struct.Struct("Ii")
 _MAX_HANDLE = 128
-# A type: to make one of it costs a tenth of what `create_string_buffer` does.
+# Creating an instance of this type costs a tenth of `create_string_buffer`.
 _HandleBuffer = ctypes.c_char * (_HANDLE_HEADER.size + _MAX_HANDLE)
 _FS_IOC_GETFSUUID = 0x80111500
 
 
 class PathAbsence(Enum):
-    """What a failure to reach a path says about it."""
+    """Why a path cannot be reached."""
 
     GONE = "gone"
     UNREACHABLE = "unreachable"
@@ -89,7 +87,10 @@ else:
 
 
 def read_gitfile(work: bytes, dir_fd: int | None = None) -> bytes | None:
-    """The path that the file `.git` in the folder `work`, open at `dir_fd` if given, names."""
+    """Return the path that the file `.git` of the folder `work` names, or None.
+
+    `dir_fd` is a descriptor of that folder, if one is open.
+    """
     marker = _GITFILE if dir_fd is not None else work + b"/" + _GITFILE
     text = read_small(marker, REF_CAP, dir_fd)
     if text is None or not text.startswith(_GITFILE_PREFIX):
@@ -99,7 +100,7 @@ def read_gitfile(work: bytes, dir_fd: int | None = None) -> bytes | None:
 
 def _file_system_id_fd(fd: int) -> bytes:
     uuid = _file_system_uuid(fd)
-    # An image made without a UUID answers with zeros.
+    # An image made without a UUID reports zeros.
     if uuid is not None and any(uuid):
         return _interned(b"uuid:" + uuid)
     return _interned(b"fsid:%x" % (os.fstatvfs(fd).f_fsid & 0xFFFFFFFFFFFFFFFF))
@@ -107,23 +108,23 @@ def _file_system_id_fd(fd: int) -> bytes:
 
 @lru_cache(maxsize=64)
 def _interned(filesystem: bytes) -> bytes:
-    """The same object each time: thousands of identities hold it."""
+    """Return the same object for equal ids: thousands of identities hold it."""
     return filesystem
 
 
 def identify(path: bytes) -> Identity:
-    """The identity of the directory at `path`, all of it from one descriptor.
+    """Return the identity of the directory at `path`, all of it from one descriptor.
 
     Raises OSError: NotADirectoryError also for a link, whatever it leads to; FileNotFoundError,
-    PermissionError and so on as open(2) says; TimeoutError where its `.git` file leads to where
-    nobody answers.
+    PermissionError, and so on as open(2) does; TimeoutError if its `.git` file leads to a mount
+    that does not respond.
     """
     with OpenFolder(path) as folder:
         return identify_open_folder(folder)
 
 
 def identify_open_folder(folder: OpenFolder, entry: GitEntry | None = None) -> Identity:
-    """The same of a folder that is open, where `entry` is its `.git` as far as that is known.
+    """Return the identity of an open folder; `entry` is its `.git` if the caller knows it.
 
     Raises as `identify`.
     """
@@ -135,7 +136,7 @@ def identify_open_folder(folder: OpenFolder, entry: GitEntry | None = None) -> I
     entry = entry or _git_entry(folder.fd)
     if entry is not GitEntry.FILE:
         return _identify_fd(folder.fd, entry)
-    # The file before what it names: if another one comes in between, its birth does not fit.
+    # Read the file before its target: if the file is replaced in between, its birth time differs.
     born = folder.born_ns(b".git")
     return _identify_fd(folder.fd, entry, _git_target(folder.fd, folder.path), born)
 
@@ -160,7 +161,7 @@ def _identify_fd(
 
 
 def _git_entry(fd: int) -> GitEntry:
-    """Raises OSError where the folder may not be searched: then nothing can be said of it."""
+    """Return what `.git` is. Raises OSError if the folder may not be searched."""
     try:
         mode = os.lstat(b".git", dir_fd=fd).st_mode
     except FileNotFoundError:
@@ -169,9 +170,9 @@ def _git_entry(fd: int) -> GitEntry:
 
 
 def _git_target(fd: int, path: bytes) -> Identity | None:
-    """The directory that the file `.git` in the folder open at `fd`, `path`, leads to.
+    """Return the identity of the directory that the `.git` file of the open folder leads to.
 
-    Raises TimeoutError where a look there might not end: then nothing can be said of the folder.
+    Raises TimeoutError if a lookup there might not end. Nothing is then known about the folder.
     """
     target = read_gitfile(path, fd)
     if target is None:
@@ -183,7 +184,7 @@ def _git_target(fd: int, path: bytes) -> Identity | None:
 
 
 def file_system_id(path: bytes) -> bytes:
-    """The id of the file system that holds the directory `path`. Raises OSError."""
+    """Return the id of the file system that holds the directory `path`. Raises OSError."""
     fd = open_folder(path)
     try:
         return _file_system_id_fd(fd)
@@ -194,11 +195,11 @@ def file_system_id(path: bytes) -> bytes:
 def classify_absence(
     path: bytes, within: bytes | None, filesystem: bytes | None
 ) -> PathAbsence | None:
-    """Whether nothing is at `path` (proven), or nothing can be said; None if a directory is there.
+    """Return why no directory is at `path`, or None if one is there. GONE is proven.
 
-    `within` is the configured parent, or None for a folder that lies in none: then the folder that
-    should hold it must be there. `filesystem` is where the project was last seen: if its nearest
-    living ancestor lies on another one, a file system was unmounted or mounted over, and an empty
+    `within` is the configured parent. It is None for a folder outside all parents; the folder
+    above must then exist. `filesystem` is where the project was last seen. If its nearest existing
+    ancestor lies on another file system, something was unmounted or mounted over, and an empty
     mount point proves nothing.
     """
     try:
@@ -220,7 +221,7 @@ def classify_absence(
 
 
 def _nearest_existing_ancestor(path: bytes) -> bytes:
-    """The nearest ancestor of `path` that is a directory. OSError if out of reach."""
+    """Return the nearest ancestor that is a directory. Raises OSError if it is out of reach."""
     above = os.path.dirname(path)
     while above != os.path.dirname(above):
         try:
@@ -233,7 +234,10 @@ def _nearest_existing_ancestor(path: bytes) -> bytes:
 
 
 def diagnose_identity(path: bytes, look: Callable[[bytes], Identity] = identify) -> DoctorFinding:
-    """By what a folder below `path` is told from another that takes its place."""
+    """Return how folders on the file system of `path` can be told from their replacements.
+
+    `rootsd doctor` shows the finding.
+    """
     shown = safe_label(path, limit=None)
     try:
         found = look(path)

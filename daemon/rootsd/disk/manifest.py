@@ -1,15 +1,13 @@
 """Read a project's name and its workspace members from its manifest files.
 
-Reads a project file line by line, or token by token, for the name it declares and its members.
+There is no general parser here, because a file can make one for TOML or JSON take gigabytes or
+recurse without end. Instead each file is read up to a cap, line by line or token by token, with
+linear patterns. Content that does not match is treated as absent.
 
-No general parser: one for TOML or JSON can be made to take gigabytes or to recurse. Here each
-file is read up to a cap, each pattern is linear, and what looks wrong is not there.
-
-Reads which folders a workspace declares as its members.
-
-npm, yarn and pnpm, uv, Cargo and Go: patterns of paths, relative to the folder that declares them.
-What leads out of it is not followed. Sources: package.json "workspaces", pnpm-workspace.yaml,
-pyproject.toml [tool.uv.workspace], Cargo.toml [workspace], go.work "use".
+Workspace members come from npm, yarn, pnpm, uv, Cargo, and Go. They are path patterns relative to
+the folder that declares them, and patterns that lead out of it are ignored. Sources: package.json
+"workspaces", pnpm-workspace.yaml, pyproject.toml [tool.uv.workspace], Cargo.toml [workspace],
+go.work "use".
 """
 
 from __future__ import annotations
@@ -42,13 +40,13 @@ Lines = tuple[str, ...]
 
 
 def read_lines(file: bytes) -> Lines:
-    """The lines of a project file, up to a cap; none if it cannot be read."""
+    """Return the lines of a project file up to a cap; none if it cannot be read."""
     text = read_small(file, MANIFEST_CAP) or b""
     return tuple(text.decode("utf-8", "replace").splitlines())
 
 
 def declared_name(file: bytes) -> str | None:
-    """The name that the project file declares; None if it declares none that is found."""
+    """Return the name that the project file declares, or None if none is found."""
     base = file.rpartition(b"/")[2]
     find = _NAME_READERS.get(base) or _NAME_READERS_BY_SUFFIX.get(base.rpartition(b".")[2])
     if find is None:
@@ -58,10 +56,9 @@ def declared_name(file: bytes) -> str | None:
 
 
 def json_strings(lines: Lines) -> Iterator[tuple[tuple[str, ...], str]]:
-    """The strings of a JSON text with the keys that lead to them: `(("name",), "api")`.
+    """Yield the strings of a JSON text with the keys that lead to them: `(("name",), "api")`.
 
-    Only of the outer levels; what is deeper is passed over, and so is all behind the last token
-    that is looked at.
+    Only the outer levels count, and only up to a maximum number of tokens.
     """
     stack: list[tuple[str, bool]] = []
     key: str | None = None
@@ -93,7 +90,7 @@ def _unescaped(found: re.Match[str]) -> str:
 
 
 def toml_values(lines: Lines) -> Iterator[tuple[str, str, str]]:
-    """Table, key and value of each string, and of each string in a list."""
+    """Yield the table, key, and value of each string, and of each string in a list."""
     table, at = "", 0
     while at < len(lines):
         line = lines[at]
@@ -147,7 +144,7 @@ def _ini_name(lines: Lines) -> str | None:
 
 
 def _pom_name(lines: Lines) -> str | None:
-    """The project's own artifact: neither its parent's nor that of a dependency or a plugin."""
+    """Return the project's own artifact, not that of its parent, a dependency, or a plugin."""
     inside = 0
     for line in lines:
         for found in _POM_TAG.finditer(line):
@@ -206,20 +203,20 @@ MemberPattern = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceMembers:
-    """The members of the workspace at `top`: what `wanted` matches and `unwanted` does not."""
+    """The members of the workspace at `top`: folders that match `wanted` but not `unwanted`."""
 
     top: bytes
     wanted: tuple[MemberPattern, ...]
     unwanted: tuple[MemberPattern, ...]
 
     def __contains__(self, path: bytes) -> bool:
-        """Whether the folder at `path` is a member."""
+        """Return whether the folder at `path` is a member."""
         parts = tuple(os.fsdecode(path[len(self.top) :]).strip("/").split("/"))
         return _matches_any(self.wanted, parts) and not _matches_any(self.unwanted, parts)
 
 
 def read_workspace_members(top: bytes, names: set[bytes]) -> WorkspaceMembers | None:
-    """What the files of a folder, which holds `names`, declare; None if they declare nothing."""
+    """Return the members that the files of a folder with `names` declare, or None."""
     wanted, unwanted = list[MemberPattern](), list[MemberPattern]()
     for name in sorted(names & _MEMBER_READERS.keys()):
         for text in _MEMBER_READERS[name](read_lines(top + b"/" + name)):
@@ -233,7 +230,7 @@ def read_workspace_members(top: bytes, names: set[bytes]) -> WorkspaceMembers | 
 
 
 def _parse_pattern(text: str) -> MemberPattern | None:
-    """The components of a pattern; None for one that leads out, or is beyond all measure."""
+    """Return the components of a pattern; None if it leads out or has too many components."""
     if text.startswith("/") or "\0" in text:
         return None
     parts = tuple(part for part in text.split("/") if part not in ("", "."))

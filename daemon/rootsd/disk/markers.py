@@ -1,6 +1,6 @@
 """Decide by names which folders are projects, and which folders a walk skips.
 
-Everything is decided on the set of names of one folder; no file is opened here.
+Every decision uses the set of names in one folder. This module opens no file.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ SKIPPED_NAMES = frozenset(
 ) | (VCS_NAMES - {b".git"})
 SKIPPED_BESIDE_A_PROJECT_FILE = frozenset(b"target build dist vendor".split())
 
-# No project file, but it names the members of a workspace.
+# Not a project file, but it lists the members of a workspace.
 _PNPM = b"pnpm-workspace.yaml"
 
-# Never part of a file name, so that many names can be searched as one text.
+# A slash is in no file name, so many names can be searched as one text.
 _SEPARATOR = b"/"
 _HIDDEN = b"."
-# In what is configured about project files.
+# In the configured list of project files.
 _NEGATION, _SUFFIX_GLOB = b"!", b"*."
 
 
 def repository_kind(names: frozenset[bytes] | set[bytes]) -> ProjectKind | None:
-    """The kind of repository that a folder with these names is, or None."""
-    # A loop: this is asked for each repository, and a generator takes three times as long.
+    """Return the kind of repository that a folder with these names is, or None."""
+    # A loop, because a generator takes three times as long and this runs for each repository.
     for marker, kind in VCS_MARKERS.items():
         if marker in names:
             return kind
@@ -54,7 +54,7 @@ def repository_kind(names: frozenset[bytes] | set[bytes]) -> ProjectKind | None:
 
 
 def marker_in(names: frozenset[bytes] | set[bytes], kind: ProjectKind) -> bytes:
-    """The name that makes a folder with these names a project of `kind`; empty if none does."""
+    """Return the name that makes a folder a project of `kind`, or an empty name."""
     if kind is ProjectKind.GIT_BARE:
         return b"HEAD"
     markers = (marker for marker in VCS_MARKERS if marker in names)
@@ -62,14 +62,14 @@ def marker_in(names: frozenset[bytes] | set[bytes], kind: ProjectKind) -> bytes:
 
 
 def compile_globs(globs: Iterable[bytes]) -> re.Pattern[bytes] | None:
-    """One expression that matches a name that any of the globs matches; None for no globs."""
+    """Return one pattern that matches what any of the globs matches, or None for no globs."""
     parts = [fnmatch.translate(glob.decode("latin-1")).encode("latin-1") for glob in globs]
     return re.compile(b"|".join(parts)) if parts else None
 
 
 @dataclass(frozen=True, slots=True)
 class ProjectFiles:
-    """Which names are project files: some as they are, and all with one of some endings."""
+    """The names of project files: exact names, and globs such as `*.sln`."""
 
     names: frozenset[bytes]
     globs: frozenset[bytes]
@@ -77,7 +77,10 @@ class ProjectFiles:
 
     @classmethod
     def changed(cls, entries: Iterable[bytes]) -> ProjectFiles:
-        """The built-in ones with `NAME` and `*.ENDING` added, and `!NAME`, `!*.ENDING` removed."""
+        """Return the built-in names with the changes of the configuration.
+
+        An entry `NAME` or `*.ENDING` adds one; `!NAME` or `!*.ENDING` removes one.
+        """
         names, globs = set(PROJECT_FILES), set(PROJECT_GLOBS)
         for entry in entries:
             bare = entry.removeprefix(_NEGATION)
@@ -86,7 +89,7 @@ class ProjectFiles:
         return cls(frozenset(names), frozenset(globs), _suffix_pattern(sorted(globs)))
 
     def any_in(self, names: frozenset[bytes] | set[bytes]) -> bool:
-        """Whether one of the names is a project file."""
+        """Return whether one of the names is a project file."""
         if not self.names.isdisjoint(names):
             return True
         if self._ending is None:
@@ -95,7 +98,7 @@ class ProjectFiles:
 
 
 def _suffix_pattern(globs: Iterable[bytes]) -> re.Pattern[bytes] | None:
-    """Finds a name with one of the endings `*.x` in a text of names, each followed by `/`."""
+    """Return a pattern that finds one of the suffixes in names that each end with `/`."""
     endings = b"|".join(re.escape(glob.removeprefix(_SUFFIX_GLOB)) for glob in globs)
     return re.compile(rb"\.(?:" + endings + rb")/") if endings else None
 
@@ -104,7 +107,7 @@ BUILT_IN_PROJECT_FILES = ProjectFiles.changed(())
 
 
 def is_marker(name: bytes, files: ProjectFiles = BUILT_IN_PROJECT_FILES) -> bool:
-    """Whether the coming or going of `name` can change what its folder is."""
+    """Return whether adding or removing `name` can change the kind of its folder."""
     if name in VCS_NAMES or name in GIT_BARE_NAMES or name == _PNPM:
         return True
     return files.any_in({name})
@@ -112,11 +115,11 @@ def is_marker(name: bytes, files: ProjectFiles = BUILT_IN_PROJECT_FILES) -> bool
 
 @dataclass(frozen=True, slots=True)
 class WalkRules:
-    """How one parent's inside is walked.
+    """The rules by which one parent is walked.
 
-    `skip_names` and `skip_globs` are the user's, besides the built-in ones; `stops` are folders
-    that are not entered though they lie inside: other parents and mount points. `device` is the
-    parent's file system where mount points are not known, else None.
+    `skip_names` and `skip_globs` hold what the user skips, besides the built-in names. `stops` are
+    folders inside the parent that the walk does not enter: other parents and mount points.
+    `device` is the parent's file system if the mount points are unknown, else None.
     """
 
     depth: int
@@ -129,7 +132,7 @@ class WalkRules:
 
     @classmethod
     def of(cls, parent: Parent, stops: Iterable[bytes] = ()) -> WalkRules:
-        """The rules of a configured parent; `stops` outside it do no harm."""
+        """Return the rules of a configured parent; `stops` outside it have no effect."""
         globs = [
             entry for entry in parent.skip if any(sign in entry for sign in (b"*", b"?", b"["))
         ]
@@ -145,7 +148,7 @@ class WalkRules:
         )
 
     def signature(self) -> bytes:
-        """All that settles what a walk by these rules finds, the built-in lists included."""
+        """Return bytes that differ whenever a walk by these rules could find something else."""
         globs = self.skip_globs.pattern if self.skip_globs is not None else b""
         files = (self.files.names, SKIPPED_BESIDE_A_PROJECT_FILE, self.files.globs)
         lists = (VCS_NAMES, *files, self.skip_names, self.stops)
@@ -153,13 +156,13 @@ class WalkRules:
         return b"\0".join((b"%d" % self.depth, self.nested.value.encode(), globs, *parts))
 
     def skipped(self, names: frozenset[bytes] | set[bytes]) -> frozenset[bytes]:
-        """The names that are not entered in a folder that holds `names`; hidden ones apart."""
+        """Return the names that the walk skips in a folder with `names`, besides hidden ones."""
         if SKIPPED_BESIDE_A_PROJECT_FILE.isdisjoint(names) or not self.files.any_in(names):
             return self.skip_names
         return self.skip_names | SKIPPED_BESIDE_A_PROJECT_FILE
 
     def enters(self, folder: bytes, name: bytes, skipped: frozenset[bytes]) -> bool:
-        """Whether the walk goes from `folder` into its folder `name`."""
+        """Return whether the walk goes from `folder` into its folder `name`."""
         if name.startswith(_HIDDEN) or name in skipped:
             return False
         if self.skip_globs is not None and self.skip_globs.match(name):
@@ -168,5 +171,5 @@ class WalkRules:
 
 
 def child(folder: bytes, name: bytes) -> bytes:
-    """`folder/name`, without a second slash below `/`."""
+    """Return `folder/name`, without a second slash below `/`."""
     return folder + name if folder.endswith(b"/") else folder + b"/" + name

@@ -1,17 +1,12 @@
 """List what is mounted on Linux and macOS, and report when it changes.
 
-Knows where file systems are mounted, and which of them depend on another machine or program.
+On Linux, one read of /proc/self/mountinfo replaces a stat of every directory in a walk: a walk
+that enters no mount point cannot leave its file system. A system without that file has no list
+(None), and the walk compares device numbers instead. Source: proc_pid_mountinfo(5).
 
-One read of /proc/self/mountinfo replaces a stat of every directory in a walk: a walk that does not
-enter mount points cannot leave its file system. Source: proc_pid_mountinfo(5). A system without
-that file has no such list (None), and the walk compares device numbers instead.
-
-Tells what macOS has mounted, and from where.
-
-From getfsstat(2), which answers from what the kernel remembers and asks no server. The layout of
-`struct statfs` is that of 64-bit inodes, in sys/mount.h of macOS: 2,168 bytes.
-
-Keeps what is mounted at hand, and tells when that changes. Source: proc_pid_mountinfo(5).
+On macOS, getfsstat(2) lists the mounts. It answers from the kernel's memory and asks no server.
+The layout of `struct statfs` is the one for 64-bit inodes in sys/mount.h of macOS, 2,168 bytes
+long.
 """
 
 from __future__ import annotations
@@ -32,8 +27,8 @@ MOUNTINFO = b"/proc/self/mountinfo"
 _ESCAPE = re.compile(rb"\\([0-7]{3})")
 _POINT_FIELD = 4
 
-# inotify sees only what is done through the mount; a change made elsewhere never arrives. FUSE is
-# `fuse.NAME`, or only `fuse` where the file system gives no name, as bindfs does.
+# inotify reports only changes made through the mount, never those made on the other machine. The
+# type of FUSE is `fuse.NAME`, or `fuse` if the file system gives no name, like bindfs.
 _REMOTE_TYPES = frozenset(
     b"nfs nfs4 cifs smb3 smbfs 9p virtiofs afs coda ceph beegfs orangefs lustre gfs2 ocfs2 ncpfs"
     b" fuse vboxsf prl_fs vmhgfs macfuse osxfuse".split()
@@ -42,8 +37,11 @@ _REMOTE_TYPES = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Mount:
-    """A mounted file system: where, and of which type (`ext4`, `fuse.sshfs`); `local` is False
-    where the system says that it is another machine's, as only macOS does."""
+    """A mounted file system: its mount point and its type (`ext4`, `fuse.sshfs`).
+
+    `local` is False if the system reports a file system of another machine. Only macOS reports
+    that.
+    """
 
     point: bytes
     kind: bytes
@@ -51,26 +49,28 @@ class Mount:
 
     @property
     def is_automount(self) -> bool:
-        """Whether it is only a place where something is mounted once somebody looks."""
+        """Whether the system mounts something here at the first access (autofs)."""
         return self.kind == b"autofs"
 
     @property
     def is_remote(self) -> bool:
-        """Whether it depends on another machine or program, which may not answer, and whose
-        changes do not reach this machine."""
+        """Whether the file system depends on another machine or program.
+
+        Such a file system may not respond, and changes made elsewhere do not reach this machine.
+        """
         if self.is_automount:
             return False
         return not self.local or self.kind in _REMOTE_TYPES or self.kind.startswith(b"fuse.")
 
 
 def list_mounts() -> tuple[Mount, ...] | None:
-    """What this process sees mounted, in the order of mounting; None where that is not told."""
-    told = read_mountinfo()
-    return None if told is None else parse_mountinfo(told)
+    """Return what this process sees mounted, in the order of mounting, or None if unknown."""
+    content = read_mountinfo()
+    return None if content is None else parse_mountinfo(content)
 
 
 def read_mountinfo() -> bytes | None:
-    """The same as the system tells it."""
+    """Return the content of mountinfo, or None if it cannot be read."""
     try:
         with open(MOUNTINFO, "rb") as file:
             return file.read()
@@ -78,9 +78,9 @@ def read_mountinfo() -> bytes | None:
         return None
 
 
-def parse_mountinfo(told: bytes) -> tuple[Mount, ...]:
-    """What `told_mounts` gave, as `mounts` does."""
-    return tuple(_parse_mountinfo_line(line) for line in told.splitlines() if b" - " in line)
+def parse_mountinfo(content: bytes) -> tuple[Mount, ...]:
+    """Return the mounts that the content of mountinfo lists."""
+    return tuple(_parse_mountinfo_line(line) for line in content.splitlines() if b" - " in line)
 
 
 def _parse_mountinfo_line(line: bytes) -> Mount:
@@ -90,48 +90,48 @@ def _parse_mountinfo_line(line: bytes) -> Mount:
 
 
 def mount_points(found: tuple[Mount, ...] | None) -> frozenset[bytes]:
-    """The folders on which something is mounted."""
+    """Return the folders on which something is mounted."""
     return frozenset(mount.point for mount in found or ())
 
 
 def mount_containing(path: bytes, found: tuple[Mount, ...] | None) -> Mount | None:
-    """The file system that holds `path`; None where that is not told."""
+    """Return the mount that holds `path`, or None if the mounts are unknown."""
     best: Mount | None = None
     for mount in found or ():
         prefix = mount.point.rstrip(b"/") + b"/"
         holds = (path + b"/").startswith(prefix)
-        # Of several on one point the last covers the others.
+        # Of several mounts on one point, the last one hides the others.
         if holds and (best is None or len(mount.point) >= len(best.point)):
             best = mount
     return best
 
 
 def remote_mount_points(found: Iterable[Mount]) -> tuple[bytes, ...]:
-    """Where file systems are mounted that depend on another machine or program."""
+    """Return the mount points of file systems that depend on another machine or program."""
     return tuple(mount.point for mount in found if mount.is_remote)
 
 
 def innermost(points: Iterable[bytes], path: bytes) -> bytes | None:
-    """Which of the points holds `path`; the innermost of several."""
+    """Return the innermost of the points that hold `path`, or None."""
     return max((point for point in points if contains(point, path)), key=len, default=None)
 
 
-# Before f_flags: sizes, counts, f_fsid, f_owner and f_type. Behind it f_fssubtype, f_fstypename,
-# f_mntonname and f_mntfromname, and what is reserved.
+# Before f_flags: sizes, counts, f_fsid, f_owner, and f_type. After it: f_fssubtype, f_fstypename,
+# f_mntonname, f_mntfromname, and reserved space.
 _STATFS = struct.Struct("=64xI4x16s1024s1024x32x")
 _MNT_LOCAL = 0x1000
 _MNT_NOWAIT = 2
-# Mounted between the question how many there are and the answer.
+# Room for mounts that appear between the call that counts and the call that lists.
 _SPARE_ENTRIES = 4
-# The data of the system's volume group shows below `/` as well, and is named from there.
+# The data volume of the system also appears below `/`, and its paths are written from there.
 _DATA_VOLUME = b"/System/Volumes/Data"
 
-# Fills a buffer, or none to be asked how many there are; how many it told of, or less than 0.
+# Fills a buffer and returns the number of mounts, or less than 0. With None, it only counts.
 GetFsStat = Callable[["ctypes.Array[ctypes.c_char] | None"], int]
 
 if sys.platform == "darwin":
     _libc = ctypes.CDLL(None, use_errno=True)
-    # On Intel the plain name is that of the call with 32-bit inodes.
+    # On Intel, the plain name is the call with 32-bit inodes.
     _getfsstat_call = getattr(_libc, "getfsstat$INODE64", None) or _libc.getfsstat
     _getfsstat_call.argtypes = [ctypes.c_void_p, ctypes.c_int, ctypes.c_int]
 
@@ -145,7 +145,7 @@ else:
 
 
 def list_macos_mounts(getfsstat: GetFsStat = _getfsstat) -> tuple[Mount, ...]:
-    """What is mounted, in the order in which the system tells it; nothing where it does not."""
+    """Return the mounts in the order of the system; empty on a system without getfsstat(2)."""
     count = getfsstat(None)
     if count <= 0:
         return ()
@@ -169,17 +169,17 @@ def _c_string(field: bytes) -> bytes:
 
 
 class MountTable:
-    """What is mounted, read again only after it changed: to ask costs a microsecond.
+    """The current mounts, read again only after a change. A query costs a microsecond.
 
-    Where the system does not tell of changes, `now` is None, and `volumes`, which is read each
-    time, answers the other questions. May be used by several threads.
+    Where the system does not report changes, `now` returns None. The other queries then use
+    `volumes`, which is called each time. Several threads may use it.
     """
 
     def __init__(self, volumes: Callable[[], tuple[Mount, ...]] = list_macos_mounts) -> None:
         self._lock = threading.Lock()
         self._poll = select.poll()
         self._volumes = volumes
-        self._told: bytes | None = None
+        self._content: bytes | None = None
         self._found: tuple[Mount, ...] | None = None
         try:
             self._fd: int | None = os.open(MOUNTINFO, os.O_RDONLY | os.O_CLOEXEC)
@@ -191,23 +191,23 @@ class MountTable:
         self._read()
 
     def now(self) -> tuple[Mount, ...] | None:
-        """As `mounts`."""
+        """Return the mounts as `list_mounts` does."""
         with self._lock:
             if self._fd is not None and self._poll.poll(0):
                 self._read()
             return self._found
 
     def holding(self, path: bytes) -> Mount | None:
-        """As `rootsd.disk.mounts.mount_containing`."""
+        """Return the mount that holds `path`, or None if the mounts are unknown."""
         return mount_containing(path, self._all())
 
     def remote(self) -> tuple[bytes, ...]:
-        """As `remote_points`."""
+        """Return the mount points as `remote_mount_points` does."""
         self._all()
         return self._remote
 
     def automounts(self) -> tuple[bytes, ...]:
-        """Where something is mounted once somebody looks, or was then."""
+        """Return the places where the system mounts something at the first access."""
         self._all()
         return self._automounts
 
@@ -219,18 +219,20 @@ class MountTable:
         return found
 
     def has_moved(self) -> bool:
-        """Whether anything is not where it was told to be, which is known from now on: who renames
-        a folder takes the mounts below along, and the system tells nobody."""
+        """Read the mounts again and return whether any mount point differs.
+
+        Renaming a folder moves the mounts below it, and the system reports no change.
+        """
         with self._lock:
             return self._fd is not None and self._read()
 
     def _read(self) -> bool:
-        """Whether it differs from what was read before; the same objects stay where not."""
-        told = read_mountinfo()
-        if told == self._told:
+        """Read the mounts and return whether they differ; equal mounts keep the same objects."""
+        content = read_mountinfo()
+        if content == self._content:
             return False
-        self._told = told
-        self._found = None if told is None else parse_mountinfo(told)
+        self._content = content
+        self._found = None if content is None else parse_mountinfo(content)
         self._sort(self._found or ())
         return True
 
@@ -239,7 +241,7 @@ class MountTable:
         self._automounts = tuple(each.point for each in found if each.is_automount)
 
     def close(self) -> None:
-        """Close what it holds; what was mounted then is told from now on."""
+        """Close the descriptor. Later queries return the mounts of this moment."""
         with self._lock:
             if self._fd is not None:
                 os.close(self._fd)
@@ -247,7 +249,7 @@ class MountTable:
 
 
 class MountWatch:
-    """Calls `changed` from a thread of its own each time something is mounted or unmounted."""
+    """Calls `changed` from its own thread each time something is mounted or unmounted."""
 
     def __init__(self, changed: Callable[[], None]) -> None:
         self._changed = changed
@@ -259,7 +261,7 @@ class MountWatch:
             self._fd = None
 
     def start(self) -> None:
-        """Begin to watch; does nothing where mounts are not told."""
+        """Start the thread, unless the system does not report mounts."""
         if self._fd is None:
             return
         self._thread = threading.Thread(
@@ -268,7 +270,7 @@ class MountWatch:
         self._thread.start()
 
     def stop(self) -> None:
-        """End the thread and close what it held."""
+        """End the thread and close the descriptors."""
         os.write(self._wake_w, b"!")
         if self._thread is not None:
             self._thread.join()
@@ -278,7 +280,7 @@ class MountWatch:
 
     def _run(self, fd: int) -> None:
         poll = select.poll()
-        # The kernel marks a change by POLLPRI and POLLERR and clears it by being polled.
+        # The kernel reports a change as POLLPRI and POLLERR. A poll clears it.
         poll.register(fd, select.POLLPRI)
         poll.register(self._wake_r, select.POLLIN)
         while True:

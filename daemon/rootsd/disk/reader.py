@@ -1,21 +1,17 @@
 """Read files and folders of hostile repositories: never block, never follow links.
 
-Reads small regular files of hostile repositories: never blocks, never follows, never reads on.
+A repository may hold a FIFO, a device, or a link where a program expects a file. Opening a FIFO in
+the usual way hangs the program; a link may lead anywhere. So everything that is not a small
+regular file reads as None.
 
-A repository may hold a FIFO, a device or a link where a file is expected; opened the usual way the
-first hangs the program, the others lead anywhere. What is not a small regular file reads as None.
+No function follows a link in any component of an absolute path. If someone swaps a folder for a
+link between a check and a read, neither follows the link. The same holds for a name inside an open
+folder, and such a name cannot lead out of the folder.
 
-An absolute path is opened, and looked at, without following a link anywhere in it: whoever swaps a
-folder for a link between a check and a read gets neither, and a link in a project holds nobody up
-by leading to where nobody answers. So is a name in a folder that is open: it leads nowhere else.
-Sources: openat2(2), open(2) of macOS.
+`OpenFolder` holds a folder open during one check, so that every answer is about the same folder. A
+lookup from an open folder costs a quarter of a lookup by the whole path.
 
-Tells when a file was born, which no program can set. Sources: statx(2), stat(2) of macOS.
-
-A folder held open for a look, so that all that is said of it is said of one folder.
-
-To ask for what is in it from there costs a quarter of what the whole path costs, and nothing can
-come in the way above it.
+Sources: openat2(2), statx(2), open(2) and stat(2) of macOS.
 """
 
 from __future__ import annotations
@@ -38,7 +34,7 @@ _MIN_READ_BYTES = 4 << 10
 _FILE_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NOCTTY
 _FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
-# Whatever lies there, a link as well, to be looked at and not read; macOS has no O_PATH.
+# To describe an entry without reading it, even if it is a link. macOS has no O_PATH.
 _ANY_FLAGS = getattr(os, "O_PATH", 0) | os.O_NOFOLLOW | os.O_CLOEXEC
 
 _ENCODING = sys.getfilesystemencoding()
@@ -52,8 +48,10 @@ _NO_FOLLOW_ANY = 0x20000000  # macOS: O_NOFOLLOW for each component
 
 
 def _open_by_components(path: bytes, flags: int, dir_fd: int | None = None) -> int:
-    """Open an absolute path, or one in the folder open at `dir_fd`, a folder at a time. Raises
-    OSError."""
+    """Open an absolute path, or one in the folder open at `dir_fd`, one folder at a time.
+
+    Raises OSError.
+    """
     *above, last = [part for part in path.split(b"/") if part] or [b"."]
     current = os.open(b"/" if dir_fd is None else b".", _FOLDER_FLAGS, dir_fd=dir_fd)
     try:
@@ -87,7 +85,7 @@ if sys.platform == "linux":
         return fd
 
     def _offers_openat2() -> bool:
-        """Older kernels than 5.6 lack it, and some sandboxes refuse what they do not know."""
+        """Return whether openat2(2) works. Kernels before 5.6 and some sandboxes lack it."""
         try:
             os.close(_open_by_openat2(b"/", _FOLDER_FLAGS))
         except OSError:
@@ -103,8 +101,10 @@ else:
 
 
 def _open(path: bytes, flags: int, dir_fd: int | None = None) -> int:
-    """A descriptor of what lies at the absolute `path`, or at `path` in the folder open at
-    `dir_fd`, never of what a link leads to. Raises OSError."""
+    """Return a descriptor of what lies at `path`; never follow a link.
+
+    `path` is absolute, or relative to the folder open at `dir_fd`. Raises OSError.
+    """
     if dir_fd is None:
         return _open_canonical(path, flags)
     if is_single_component(path):
@@ -113,9 +113,9 @@ def _open(path: bytes, flags: int, dir_fd: int | None = None) -> int:
 
 
 def is_single_component(path: bytes) -> bool:
-    """Whether a path in a folder is that of an entry, so that no link can be on the way to it.
+    """Return whether a path inside a folder names a direct entry: no link can be on the way.
 
-    Raises OSError (EXDEV) for one that leads out of the folder.
+    Raises OSError (EXDEV) for a path that leads out of the folder.
     """
     if b"/" not in path and path != b"..":
         return True
@@ -125,9 +125,9 @@ def is_single_component(path: bytes) -> bool:
 
 
 def read_small(path: bytes, cap: int, dir_fd: int | None = None) -> bytes | None:
-    """The first `cap` bytes of a regular file; None for anything else, or if it cannot be read.
+    """Return the first `cap` bytes of a regular file, or None for anything else or on failure.
 
-    `path` may be one in the folder open at `dir_fd`.
+    `path` is absolute, or relative to the folder open at `dir_fd`.
     """
     try:
         fd = _open(path, _FILE_FLAGS, dir_fd)
@@ -137,8 +137,8 @@ def read_small(path: bytes, cap: int, dir_fd: int | None = None) -> bytes | None
         found = os.fstat(fd)
         if not stat.S_ISREG(found.st_mode):
             return None
-        # Room for megabytes would be mapped and unmapped: four times as long as the rest. Some
-        # file systems say 0 of every file.
+        # A buffer of megabytes would take four times as long as the read. Some file systems report
+        # the size 0 for every file.
         room = max(found.st_size, _MIN_READ_BYTES) if found.st_size else cap
         return os.read(fd, min(cap, room))
     except OSError:
@@ -148,7 +148,7 @@ def read_small(path: bytes, cap: int, dir_fd: int | None = None) -> bytes | None
 
 
 def read_tail(path: bytes, size: int, dir_fd: int | None = None) -> bytes | None:
-    """The last `size` bytes of a regular file that is at least that long, else None."""
+    """Return the last `size` bytes of a regular file that is at least that long, else None."""
     try:
         fd = _open(path, _FILE_FLAGS, dir_fd)
     except (OSError, ValueError):
@@ -165,16 +165,16 @@ def read_tail(path: bytes, size: int, dir_fd: int | None = None) -> bytes | None
 
 
 def open_folder(path: bytes, dir_fd: int | None = None) -> int:
-    """A descriptor of the folder itself, never of one that a link leads to.
+    """Return a descriptor of the folder itself, never of a link's target.
 
-    The caller closes it at once: a descriptor that is held makes an unmount fail. Raises OSError,
-    and ValueError for a path with a NUL byte.
+    Close it soon: an open descriptor makes an unmount fail. Raises OSError, and ValueError for a
+    path with a NUL byte.
     """
     return _open(path, _FOLDER_FLAGS, dir_fd)
 
 
 def open_path(path: bytes, dir_fd: int | None = None) -> int:
-    """A descriptor that only tells about what lies at a path, with no link on the way.
+    """Return a descriptor that can only describe what lies at a path. No link may be on the way.
 
     For Linux. Raises OSError (ELOOP for a link on the way), and ValueError for a NUL byte.
     """
@@ -184,7 +184,7 @@ def open_path(path: bytes, dir_fd: int | None = None) -> int:
 if sys.platform == "linux":
 
     def stat_no_follow(path: bytes, dir_fd: int | None = None) -> os.stat_result:
-        """As lstat(2) of a path, with no link on the way. Raises as `open_any`."""
+        """Return the lstat(2) result; no link may be on the way. Raises as `open_path`."""
         if dir_fd is not None and is_single_component(path):
             return os.lstat(path, dir_fd=dir_fd)
         fd = open_path(path, dir_fd)
@@ -196,7 +196,7 @@ if sys.platform == "linux":
 else:
 
     def stat_no_follow(path: bytes, dir_fd: int | None = None) -> os.stat_result:
-        """As lstat(2) of a path, with no link in the folder above it. Raises OSError."""
+        """Return the lstat(2) result of a path; its parent is no link. Raises OSError."""
         if dir_fd is not None and is_single_component(path):
             return os.lstat(path, dir_fd=dir_fd)
         above, name = os.path.split(path)
@@ -208,7 +208,7 @@ else:
 
 
 def exists_no_follow(path: bytes) -> bool:
-    """Whether anything, a link as well, lies at an absolute path; False with a link on the way."""
+    """Return whether anything, even a link, lies at an absolute path without a link on the way."""
     try:
         stat_no_follow(path)
     except (OSError, ValueError):
@@ -217,7 +217,7 @@ def exists_no_follow(path: bytes) -> bool:
 
 
 def is_folder_no_follow(path: bytes) -> bool:
-    """Whether a folder lies at an absolute path, which no link leads to."""
+    """Return whether a folder lies at an absolute path without a link on the way."""
     try:
         return stat.S_ISDIR(stat_no_follow(path).st_mode)
     except (OSError, ValueError):
@@ -225,7 +225,7 @@ def is_folder_no_follow(path: bytes) -> bool:
 
 
 def list_names(path: bytes) -> frozenset[bytes]:
-    """The names in a folder; empty if it cannot be listed."""
+    """Return the names in a folder; empty if it cannot be listed."""
     try:
         fd = open_folder(path)
     except (OSError, ValueError):
@@ -237,19 +237,19 @@ def list_names(path: bytes) -> frozenset[bytes]:
 
 
 def list_names_fd(fd: int) -> frozenset[bytes]:
-    """The names in the folder open at `fd`; empty if it cannot be listed."""
+    """Return the names in the folder open at `fd`; empty if it cannot be listed."""
     try:
         names = os.listdir(fd)
     except OSError:
         return frozenset()
-    # What os.fsencode does, in a third of the time.
+    # The same as os.fsencode, in a third of the time.
     return frozenset([name.encode(_ENCODING, _ON_ERROR) for name in names])
 
 
 def resolve_path(base: bytes, path: bytes) -> bytes:
-    """`path` as meant from folder `base`; `..` is resolved here and never by the kernel.
+    """Return `path` relative to the folder `base`, resolving each `..` here, not in the kernel.
 
-    What is checked is then what is opened, wherever links lie on the way.
+    The path that is checked is then the path that is opened, whatever links lie on the way.
     """
     return os.path.normpath(os.path.join(base, path))
 
@@ -257,7 +257,7 @@ def resolve_path(base: bytes, path: bytes) -> bytes:
 _AT_EMPTY_PATH = 0x1000
 _STATX_BTIME = 0x800
 _BTIME_OFFSET = 80
-# A type: to make one of it costs a tenth of what `create_string_buffer` does.
+# Creating an instance of this type costs a tenth of `create_string_buffer`.
 _StatxBuffer = ctypes.c_char * 256
 
 if sys.platform == "linux":
@@ -288,7 +288,7 @@ if sys.platform == "linux":
             return None
 
     def birth_time_ns(path: bytes, dir_fd: int | None = None) -> int | None:
-        """The same of what lies at `path`, a link itself; None also where nothing does."""
+        """Return the birth time in nanoseconds of an entry, even of a link itself, or None."""
         try:
             fd = open_path(path, dir_fd)
         except (OSError, ValueError):
@@ -311,7 +311,7 @@ else:
     birth_time_ns_fd = read_birth_time_ns
 
     def birth_time_ns(path: bytes, dir_fd: int | None = None) -> int | None:
-        """The same of what lies at `path`, a link itself; None also where nothing does."""
+        """Return the birth time in nanoseconds of an entry, even of a link itself, or None."""
         try:
             return birth_time_ns_fd(-1, stat_no_follow(path, dir_fd))
         except (OSError, ValueError):
@@ -319,17 +319,18 @@ else:
 
 
 _CLOSED = -1
-# Some sandboxes refuse faccessat2(2), and then nothing would seem to be there.
-_ACCESS_ANSWERS = os.access(b"/", os.F_OK, follow_symlinks=False)
+# Some sandboxes refuse faccessat2(2). Every entry would then seem to be absent.
+_CAN_USE_ACCESS = os.access(b"/", os.F_OK, follow_symlinks=False)
 
 
 class OpenFolder:
-    """The folder at the absolute path `path`, which no link leads to; close it at once: a
-    descriptor that is held makes an unmount fail.
+    """The folder at the absolute path `path`, held open. No link may lead to it.
 
-    Names are of what is in it, with slashes where that lies deeper. No link is followed there
-    either, and a name that leads out of the folder finds nothing. Of a folder that cannot be
-    opened `failure` tells why, and nothing is in it.
+    Close it soon: an open descriptor makes an unmount fail.
+
+    Names are relative to the folder and may contain slashes. No method follows a link, and a name
+    that leads out of the folder finds nothing. If the folder cannot be opened, `failure` holds the
+    reason and the folder looks empty.
     """
 
     __slots__ = ("failure", "fd", "path")
@@ -355,36 +356,36 @@ class OpenFolder:
         self.close()
 
     def close(self) -> None:
-        """Hold it no more: from then on nothing is in it. Again is harmless."""
+        """Close the descriptor; from then on the folder looks empty. A second call is harmless."""
         fd, self.fd = self.fd, _CLOSED
         if fd != _CLOSED:
             os.close(fd)
 
     def folder(self, name: bytes) -> OpenFolder:
-        """A folder in it, held open as well; to be closed by itself."""
+        """Open a folder inside it. The caller closes that one too."""
         return OpenFolder(self.path + b"/" + name, name, self.fd)
 
     def read(self, name: bytes, cap: int) -> bytes | None:
-        """As `rootsd.disk.reader.read_small`."""
+        """Read a file as `rootsd.disk.reader.read_small` does."""
         return read_small(name, cap, self.fd)
 
     def read_tail(self, name: bytes, size: int) -> bytes | None:
-        """As `rootsd.disk.reader.read_tail`."""
+        """Read the end of a file as `rootsd.disk.reader.read_tail` does."""
         return read_tail(name, size, self.fd)
 
     def stat(self, name: bytes) -> os.stat_result:
-        """As lstat(2). Raises OSError, and ValueError for a NUL byte."""
+        """Return the lstat(2) result. Raises OSError, and ValueError for a NUL byte."""
         return stat_no_follow(name, self.fd)
 
     def born_ns(self, name: bytes) -> int | None:
-        """As `rootsd.disk.reader.birth_time_ns`."""
+        """Return the birth time as `rootsd.disk.reader.birth_time_ns` does."""
         return birth_time_ns(name, self.fd)
 
     def exists(self, name: bytes) -> bool:
-        """Whether anything, a link as well, is there."""
+        """Return whether an entry exists; a link counts."""
         try:
-            if _ACCESS_ANSWERS and is_single_component(name):
-                # In half the time that lstat(2) takes.
+            if _CAN_USE_ACCESS and is_single_component(name):
+                # Takes half the time of lstat(2).
                 return os.access(name, os.F_OK, dir_fd=self.fd, follow_symlinks=False)
             self.stat(name)
         except (OSError, ValueError):
@@ -392,18 +393,18 @@ class OpenFolder:
         return True
 
     def is_folder(self, name: bytes) -> bool:
-        """Whether a folder is there."""
+        """Return whether an entry is a folder."""
         try:
             return stat.S_ISDIR(self.stat(name).st_mode)
         except (OSError, ValueError):
             return False
 
     def names(self) -> frozenset[bytes]:
-        """What is in it; nothing if it cannot be listed."""
-        # Of no descriptor os.listdir gives what is in the working directory.
+        """Return the names in it; empty if it cannot be listed."""
+        # os.listdir(-1) would list the working directory.
         return frozenset() if self.fd == _CLOSED else list_names_fd(self.fd)
 
     def names_in(self, name: bytes) -> frozenset[bytes]:
-        """What is in a folder in it; nothing if that cannot be listed."""
+        """Return the names in a folder inside it; empty if that cannot be listed."""
         with self.folder(name) as folder:
             return folder.names()

@@ -1,15 +1,12 @@
 """Check that other users cannot replace a project folder or one above it.
 
-Reads who may write a folder by its access control list, beside its owner and its group.
+A user who may write to an ancestor of a project can swap everything below it. Two cases are
+allowed: a sticky folder in which the entry is ours (as in /tmp), and a group whose only member is
+the user (as many distributions create). An access control list may still name other users.
 
-Where there is a list, the group bits of the mode are its mask: they say what it grants at most,
-and the folder's own group may have nobody else in it. Sources: acl(5), posix_acl_xattr.h.
-
-Tells whether others could put another folder where a project lies.
-
-Whoever may write an ancestor may swap what is below it. Allowed are the sticky bit with an entry
-of our own (as in /tmp) and a group whose only member is the user (as many distributions give). An
-access control list may name others all the same.
+With an access control list, the group bits of the mode are its mask: they limit what the list
+grants. The folder's own group may then have no other members although others can write. Sources:
+acl(5), posix_acl_xattr.h.
 """
 
 from __future__ import annotations
@@ -37,7 +34,7 @@ _ACL_WRITE = 0x02
 
 
 class AclWriters(NamedTuple):
-    """The ids of those whom a list names, and lets write as far as its mask does."""
+    """The ids of the users and groups that an access control list lets write, up to its mask."""
 
     users: frozenset[int] = frozenset()
     groups: frozenset[int] = frozenset()
@@ -48,27 +45,27 @@ NO_ACL_WRITERS = AclWriters()
 if sys.platform == "linux":
 
     def acl_writers(folder: bytes) -> AclWriters:
-        """Whom the list of `folder` names; nobody where it has none, as nearly all have not."""
+        """Return whom the list of `folder` lets write. Few folders have a list."""
         try:
-            told = os.getxattr(folder, _ACL_ATTRIBUTE, follow_symlinks=False)
+            acl = os.getxattr(folder, _ACL_ATTRIBUTE, follow_symlinks=False)
         except OSError:
             return NO_ACL_WRITERS
-        return _parse_acl(told)
+        return _parse_acl(acl)
 
 else:
 
     def acl_writers(_folder: bytes) -> AclWriters:
-        """Nobody: another system's lists are not read."""
+        """Return nobody: rootsd reads access control lists on Linux only."""
         return NO_ACL_WRITERS
 
 
-def _parse_acl(told: bytes) -> AclWriters:
+def _parse_acl(acl: bytes) -> AclWriters:
     if (
-        len(told) % _ACL_ENTRY.size != _ACL_HEADER.size
-        or _ACL_HEADER.unpack_from(told)[0] != _ACL_VERSION
+        len(acl) % _ACL_ENTRY.size != _ACL_HEADER.size
+        or _ACL_HEADER.unpack_from(acl)[0] != _ACL_VERSION
     ):
         return NO_ACL_WRITERS
-    entries = list(_ACL_ENTRY.iter_unpack(told[_ACL_HEADER.size :]))
+    entries = list(_ACL_ENTRY.iter_unpack(acl[_ACL_HEADER.size :]))
     users, groups = (
         frozenset(who for tag, granted, who in entries if tag == kind and granted & _ACL_WRITE)
         for kind in (_ACL_USER, _ACL_GROUP)
@@ -80,7 +77,7 @@ _OVERFLOW_UID = 65534
 _FULL_UID_MAP = (b"0", b"0", b"4294967295")
 
 
-# Looked up by identity, since a bind mount gives a refused place another name.
+# Compared by identity, because a bind mount gives a refused place another name.
 REFUSED_IDENTITIES = tuple(
     b"/ /etc /usr /bin /sbin /lib /lib64 /boot /dev /proc /sys /run /var /home /root".split()
 )
@@ -89,16 +86,17 @@ _NO_REFUSED_PLACES = RefusedPlaces(home=b"/")
 
 @dataclass(frozen=True, slots=True)
 class Hazard:
-    """Why a folder may not be published; `sentence` says it to a person."""
+    """The reason why a folder may not be published; `sentence` is for people."""
 
     reason: LapseReason
     sentence: str
 
 
 def trusted_owners(uid: int) -> frozenset[int]:
-    """The users whose folders may lie above a project: ours and root.
+    """Return the users whose folders may lie above a project: the user and root.
 
-    In a user namespace that maps only some users, what root owns appears as the overflow user.
+    In a user namespace that maps only some users, files of root appear as files of the overflow
+    user.
     """
     try:
         with open("/proc/self/uid_map", "rb") as file:
@@ -110,7 +108,7 @@ def trusted_owners(uid: int) -> frozenset[int]:
 
 @cache
 def is_private_group(gid: int, uid: int) -> bool:
-    """Whether nobody but the user and root is in a group, as the local databases tell."""
+    """Return whether a group has no members but the user and root, by the local databases."""
     try:
         members = set(grp.getgrgid(gid).gr_mem)
     except KeyError:
@@ -122,20 +120,21 @@ def is_private_group(gid: int, uid: int) -> bool:
 
 
 class _RefusedIdentities(NamedTuple):
-    """Refused places by device and inode: those refused with all below them, and all."""
+    """Refused places by device and inode: those refused with everything below, and all."""
 
     trees: Mapping[tuple[int, int], bytes]
     places: Mapping[tuple[int, int], bytes]
 
 
 class FolderSafety:
-    """Judges projects, and the folders above them, by identity, owner and mode. One thread at a
-    time.
+    """Checks projects and the folders above them by identity, owner, and mode.
 
-    Of what it sees it keeps nothing. What `places` refuses it refuses under whatever name; by
-    their own names they are left to `core.paths`, which knows exceptions. They are identified
-    again once `places` or `mounted` gives another object: a mount gives a folder a second name.
-    One on a file system that `answers` tells nothing of is, under every name, out of reach.
+    It keeps nothing of what it sees. A place in `places` is refused under any name; `core.paths`
+    handles its own name, because it knows the exceptions. The refused places are identified again
+    whenever `places` or `mounted` returns a new object, because a mount gives a folder a second
+    name. If `answers` is False for a place, that place is left out until its mount responds.
+
+    One thread at a time may use it.
     """
 
     def __init__(
@@ -155,9 +154,12 @@ class FolderSafety:
         self._then: tuple[RefusedPlaces, object] | None = None
         self._known = _RefusedIdentities({}, {})
 
-    def heed_places(self) -> object:
-        """Know the refused places by what is configured and mounted now; called before any folder
-        is judged. Returns the same object for as long as no judgment would be another."""
+    def refresh_refused_places(self) -> object:
+        """Identify the refused places by the current configuration and mounts.
+
+        Call this before checking any folder. It returns the same object as long as no check would
+        give another result.
+        """
         places, mounted = self._places(), self._mounted()
         then = self._then
         if then is None or then[0] is not places or then[1] is not mounted:
@@ -165,13 +167,13 @@ class FolderSafety:
         return self._known
 
     def _have_identified(self, places: RefusedPlaces) -> bool:
-        """Identify what can be asked of; False where anything could not."""
+        """Identify the places on mounts that respond; return False if one did not respond."""
         trees, others = (
             places.refused_trees(),
             (*REFUSED_IDENTITIES, places.home, *places.refused_ancestors()),
         )
         silent = {place for place in (*trees, *others) if not self._answers(place)}
-        # A link to a folder is no second name of it: the walk that finds projects follows none.
+        # A link gives a folder no second name here, because the walk follows no links.
         as_trees = _by_identity(
             place for place in trees if place not in silent and not os.path.islink(place)
         )
@@ -181,7 +183,7 @@ class FolderSafety:
         return not silent
 
     def of_itself(self, path: bytes, found: os.stat_result) -> Hazard | None:
-        """What speaks against a project's own folder, whatever lies above it."""
+        """Return the hazard of a project's own folder, whatever lies above it."""
         place = self._known.places.get((found.st_dev, found.st_ino), path)
         if place != path:
             return Hazard(LapseReason.REFUSED_PLACE, _alias_sentence(place))
@@ -190,11 +192,12 @@ class FolderSafety:
         return None
 
     def hazard(self, path: bytes, safe: set[bytes] | None = None) -> Hazard | None:
-        """Why the folder at `path` may not be published. Raises OSError if it is not there.
+        """Return why the folder at `path` may not be published, or None.
 
-        `safe` are ancestors judged shortly before, which are not looked at again; it is added to.
+        `safe` are ancestors checked a moment ago; they are not checked again, and new ones are
+        added. Raises OSError if the folder is absent.
         """
-        self.heed_places()
+        self.refresh_refused_places()
         entry = os.lstat(path)
         if (hazard := self.of_itself(path, entry)) is not None:
             return hazard
@@ -212,7 +215,7 @@ class FolderSafety:
         return None
 
     def of_ancestor(self, path: bytes, found: os.stat_result, entry_owner: int) -> Hazard | None:
-        """What speaks against one ancestor; `entry_owner` owns the entry that leads on from it."""
+        """Return the hazard of one ancestor; `entry_owner` owns the next folder on the path."""
         if not stat.S_ISDIR(found.st_mode):
             return Hazard(LapseReason.RETARGETED, f"{os.fsdecode(path)} is a link")
         tree = self._known.trees.get((found.st_dev, found.st_ino), path)
@@ -232,8 +235,10 @@ class FolderSafety:
         return None
 
     def is_listed_for_others(self, path: bytes, found: os.stat_result) -> bool:
-        """Whether the access control list of a folder above a project lets others put another one
-        in its place. Neither mode nor owner nor group tells of that: it is asked each time."""
+        """Return whether an access control list lets others replace an entry of the folder.
+
+        Mode, owner, and group do not show that, so the list is read each time.
+        """
         if not found.st_mode & stat.S_IWGRP or found.st_mode & stat.S_ISVTX:
             return False
         users, groups = acl_writers(path)
@@ -242,10 +247,10 @@ class FolderSafety:
 
 
 def refused_place_alias(path: bytes, places: Iterable[bytes] = REFUSED_IDENTITIES) -> bytes | None:
-    """Which of the refused `places` a folder is under another name, or None.
+    """Return the refused place that a folder is under another name, or None.
 
-    A bind mount, and on a case-insensitive volume another spelling, give a folder a second name;
-    refusing by name alone (`core.paths`) would miss it.
+    A bind mount gives a folder a second name; so does another spelling on a case-insensitive
+    volume. A check by name alone (`core.paths`) would miss both.
     """
     try:
         found = os.lstat(path)
@@ -256,7 +261,7 @@ def refused_place_alias(path: bytes, places: Iterable[bytes] = REFUSED_IDENTITIE
 
 
 def explain_alias(path: bytes, places: Iterable[bytes] = REFUSED_IDENTITIES) -> str | None:
-    """`disguised` as a sentence of why a folder can be neither root nor parent; None if not."""
+    """Return a sentence that says which refused place a folder is, or None."""
     place = refused_place_alias(path, places)
     return None if place is None else _alias_sentence(place)
 

@@ -1,9 +1,11 @@
 """Save and load snapshots of parent trees, so that a restart lists only what changed.
 
-It is a memory and never the truth: each stamp is compared with the disk before its folder is
-believed, and a file that is damaged, foreign, newer or too large counts for nothing. Layout, in
-the byte order of the machine: the magic line, SHA-256 of the rest, then one tree after another:
-head, path, signature, and one column for each property of its folders.
+A snapshot is a cache. Each stamp is compared with the disk before its folder is trusted, and a
+file that is damaged, foreign, newer, or too large is ignored.
+
+Layout, in the byte order of the machine: the magic line, the SHA-256 of the rest, then one tree
+after another. A tree is its head, path, signature, and one column for each property of its
+folders.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ MAX_SNAPSHOT_BYTES = 64 << 20
 _MAGIC = b"rootsd index 1 %s\n" % sys.byteorder.encode()
 _DIGEST_SIZE = hashlib.sha256().digest_size
 _HEAD = struct.Struct("=4Q")
-# Of no folder: nothing changed last in 1970.
+# No folder has this stamp: nothing changed last in 1970.
 NO_STAMP: FolderStamp = (0, 0, 0, 0)
 _NO_PARENT = 0
 _KINDS = (None, *ProjectKind)
@@ -36,26 +38,26 @@ _SEPARATOR = b"/"
 
 
 def credentials_key() -> bytes:
-    """What settles, beside the rules, which folders a scan can list: our user and groups."""
+    """Return the user and groups of this process, which decide what a scan can list."""
     groups = sorted({os.getegid(), *os.getgroups()})
     return b" ".join(b"%d" % number for number in (os.geteuid(), *groups))
 
 
 @dataclass(frozen=True, slots=True)
 class FolderTraits:
-    """What a folder was: `zone` is that of the folders in it."""
+    """The properties of a folder; `zone` is the scope of the folders inside it."""
 
     kind: ProjectKind | None
     zone: ProposalScope
     frontier: bool
 
     def as_mark(self) -> int:
-        """The traits as one byte."""
+        """Return the traits as one byte."""
         zone = _REPOSITORIES if self.zone is ProposalScope.REPOSITORIES else 0
         return _NUMBERS[self.kind] << _KIND_SHIFT | zone | (_FRONTIER if self.frontier else 0)
 
 
-# There are few, and many folders.
+# Shared objects, because many folders have the same few traits.
 TRAITS_BY_CODE: Mapping[int, FolderTraits] = {
     traits.as_mark(): traits
     for kind in _KINDS
@@ -69,10 +71,10 @@ TRAITS_BY_CODE: Mapping[int, FolderTraits] = {
 
 @dataclass(slots=True, eq=False)
 class TreeSnapshot:
-    """One parent's folders, each after the one that holds it; the first is the parent itself.
+    """The folders of one parent, each after the folder that holds it. The first is the parent.
 
-    `signature` is all that settles how the parent is walked: under another one the tree says
-    nothing. A folder is told by the number of its holder and its name.
+    `signature` covers everything that decides how the parent is walked. A tree with another
+    signature is useless. A folder is the number of its holder and its name.
     """
 
     signature: bytes
@@ -82,13 +84,13 @@ class TreeSnapshot:
     stamps: array[int] = field(default_factory=lambda: array("Q"))
 
     def __len__(self) -> int:
-        """How many folders there are."""
+        """Return the number of folders."""
         return len(self.names)
 
     def add(
         self, holder: int, name: bytes, traits: FolderTraits, stamp: FolderStamp | None
     ) -> int:
-        """Add a folder; its number. Without a stamp it will be listed again."""
+        """Add a folder and return its number. A folder without a stamp will be listed again."""
         self.holders.append(holder)
         self.names.append(name)
         self.marks.append(traits.as_mark())
@@ -100,16 +102,19 @@ class TreeSnapshot:
         self.stamps[4 * number : 4 * number + 4] = array("Q", NO_STAMP)
 
     def rows(self) -> Iterator[tuple[int, bytes, FolderTraits, FolderStamp]]:
-        """Holder, name, traits and stamp of each folder; `NO_STAMP` where it is to be listed."""
+        """Return the holder, name, traits, and stamp of each folder.
+
+        The stamp is `NO_STAMP` for a folder that must be listed again.
+        """
         traits = map(TRAITS_BY_CODE.__getitem__, self.marks)
         stamps = zip(*[iter(self.stamps)] * 4, strict=True)
         return zip(self.holders, self.names, traits, stamps, strict=True)
 
 
 def write_snapshots(file: Path, trees: Mapping[bytes, TreeSnapshot]) -> None:
-    """Put `trees`, by the parent's path, in the place of what `file` held, at once or not at all.
+    """Replace the content of `file` with `trees` by parent path, atomically.
 
-    Raises OSError. It need not outlast a crash of the machine: what is torn is not believed.
+    The content need not survive a crash of the machine: a torn file is ignored. Raises OSError.
     """
     body = b"".join(_encoded(path, tree) for path, tree in trees.items())
     if len(body) > MAX_SNAPSHOT_BYTES // 2:
@@ -122,7 +127,7 @@ def write_snapshots(file: Path, trees: Mapping[bytes, TreeSnapshot]) -> None:
 
 
 def read_snapshots(file: Path) -> dict[bytes, TreeSnapshot]:
-    """The trees that `file` holds, by the parent's path; none if it cannot be relied on."""
+    """Return the trees in `file` by parent path; none if the file is not valid."""
     content = read_small(os.fsencode(file), MAX_SNAPSHOT_BYTES) or b""
     body = content[len(_MAGIC) + _DIGEST_SIZE :]
     if content[: -len(body) or None] != _MAGIC + hashlib.sha256(body).digest():
@@ -159,9 +164,9 @@ def _decoded(body: memoryview) -> Iterator[tuple[bytes, TreeSnapshot]]:
 
 
 def _check(tree: TreeSnapshot, count: int) -> None:
-    """Raise ValueError unless each folder comes after its holder, and every mark is known."""
+    """Raise ValueError unless each folder comes after its holder and every mark is known."""
     ordered = all(holder < number for number, holder in enumerate(tree.holders) if number)
     if len(tree) != count or not ordered or tree.holders[0] != _NO_PARENT:
-        raise ValueError("the folders are no tree")
+        raise ValueError("the folders do not form a tree")
     if not TRAITS_BY_CODE.keys() >= set(tree.marks):
-        raise ValueError("a folder is of no known kind")
+        raise ValueError("a folder has an unknown kind")

@@ -1,15 +1,18 @@
 """Walk a parent once and list the projects in it, without entering repositories.
 
-Plain single-threaded `os.scandir` over bytes paths is within 1.4 times a C program that does the
-same; threads and raw getdents64 only add cost. Names and d_type decide, no file is opened but
-those in which a workspace names its members, where they are asked for. Most folders that a walk
-comes to are git's, and nothing in them matters: those are asked for their marker, and not listed.
-The one stat goes to frontier folders, after their listing: a change time (ctime, which nobody can
-set back) older than the walk proves that the listing is of that state.
+The walk is single-threaded and uses os.scandir with bytes paths. That takes 1.4 times as long as a
+C program that does the same. Threads and raw getdents64 only add cost.
 
-Folders are listed by path; by descriptor it would cost a third more. Whoever swaps one for a link
-meanwhile makes the walk list names elsewhere, and no more: each project is looked at again without
-following any link before anybody is told of it, and the swap is an event like any other.
+Names and d_type decide. The walk opens no file, except those that list workspace members if they
+are needed. Most folders on a walk are git checkouts, and nothing in them matters. The walk checks
+their marker instead of listing them.
+
+Only frontier folders get a stat, after their listing. Their change time (ctime) cannot be set
+back, so a ctime before the walk proves that the listing is current.
+
+The walk lists folders by path, because descriptors would cost a third more. If someone swaps a
+folder for a link meanwhile, the walk may list names elsewhere. It does no more: every project is
+probed again without following links before it is reported, and the swap is itself an event.
 """
 
 from __future__ import annotations
@@ -31,9 +34,9 @@ from rootsd.disk.markers import GIT_BARE_NAMES, VCS_MARKERS, VCS_NAMES, WalkRule
 _CLOCK_SLACK_NS = 2 * 10**9
 _PROGRESS_EVERY = 512
 _HIDDEN = ord(".")
-# Asked for by name once for each repository, an enum's member costs as much as a small call.
+# A constant, because an attribute lookup on the enum costs as much as a small call.
 _GIT = ProjectKind.GIT
-# A folder with one of these is not git's, though it holds a `.git` as well.
+# A folder with one of these markers is no git checkout, even if it holds a `.git` too.
 _BEFORE_GIT = tuple(b"/" + name for name in takewhile(b".git".__ne__, VCS_MARKERS))
 
 FolderStamp = tuple[int, int, int, int]
@@ -41,7 +44,7 @@ AddWatch = Callable[[bytes], object]
 
 
 class ProposalScope(Enum):
-    """What is proposed in a folder: everything, or only repositories (below a project)."""
+    """What discovery proposes in a folder: everything, or only repositories (below a project)."""
 
     OPEN = "open"
     REPOSITORIES = "repositories"
@@ -51,13 +54,13 @@ class ProposalScope(Enum):
 ProposalFilter = ProposalScope | WorkspaceMembers
 
 
-# Tuples: a walk makes one of these for each folder, and a frozen dataclass takes three times as
-# long to make.
+# A tuple, because a walk creates one for each folder, and a frozen dataclass takes three times as
+# long.
 class WalkFolder(NamedTuple):
-    """A folder to be walked; `left` is how many levels below it may still be entered.
+    """A folder to walk; `left` is the number of levels below it that may still be entered.
 
-    `top` marks a configured parent: descended even if it is a repository, and never a project by
-    a project file.
+    `top` marks a configured parent. The walk enters it even if it is a repository, and a project
+    file does not make it a project.
     """
 
     path: bytes
@@ -69,9 +72,9 @@ class WalkFolder(NamedTuple):
 class FolderListing(NamedTuple):
     """One folder as it was listed.
 
-    `kind` is what project it is, if any; `below` the places to go on to, `zone` theirs; `frontier`
-    whether it is to be watched; `stamp` is None if it changed so recently that it must be listed
-    again.
+    `kind` is its kind of project, if any. `below` are the folders to walk next, with the scope
+    `zone`. `frontier` tells whether to watch the folder. `stamp` is None if the folder changed so
+    recently that it must be listed again.
     """
 
     place: WalkFolder
@@ -84,7 +87,7 @@ class FolderListing(NamedTuple):
 
 @dataclass(slots=True)
 class WalkResult:
-    """What one walk saw, in the order of the walk: a folder comes before what is in it."""
+    """The result of one walk, in its order: a folder comes before its content."""
 
     listings: list[FolderListing] = field(default_factory=list)
     unreadable: list[bytes] = field(default_factory=list)
@@ -92,9 +95,9 @@ class WalkResult:
 
 
 def read_stamp(path: bytes) -> FolderStamp | None:
-    """What changes whenever an entry of the folder does; None if no folder is there.
+    """Return a stamp that differs after any change of the folder's entries; None if it is absent.
 
-    Raises OSError if it cannot be reached.
+    Raises OSError if the folder cannot be reached.
     """
     try:
         found = os.lstat(path)
@@ -106,10 +109,10 @@ def read_stamp(path: bytes) -> FolderStamp | None:
 
 
 def _is_git_checkout(path: bytes) -> bool:
-    """Whether a listing of the folder would show that it is git's; False where that is not sure.
+    """Return whether a listing would show a git checkout; False if that is uncertain.
 
-    To ask for two names takes half as long as to list the folder, but one that must not be listed
-    may well answer.
+    Checking two names takes half as long as listing the folder. A folder that may not be listed
+    may still answer such checks, so the last check is for the right to list it.
     """
     access = os.access
     if not access(path + b"/.git", os.F_OK, follow_symlinks=False):
@@ -121,15 +124,15 @@ def _is_git_checkout(path: bytes) -> bool:
 
 
 def racy_cutoff_ns() -> int:
-    """A folder whose ctime (in ns) is older than this cannot have been changed since now."""
+    """Return the ctime in ns before which a folder cannot have changed since this call."""
     return time.time_ns() - _CLOCK_SLACK_NS
 
 
 class Walker:
     """Lists folders by the rules of one parent.
 
-    `arm` is called for each folder of the frontier before its listing is relied on, so that a
-    watch is there first; it may be left out.
+    The walker calls `arm` for each frontier folder before it relies on the listing, so that a
+    watch is in place first. `arm` is optional.
     """
 
     def __init__(
@@ -145,11 +148,11 @@ class Walker:
     def look(
         self, place: WalkFolder, before: int | None = None, *, armed: bool = False
     ) -> FolderListing | None:
-        """List one folder; None if another file system or no folder lies there by now.
+        """List one folder; return None if it is gone or on another file system.
 
-        `before` is `settled_before()` of the walk's start; `armed` says that the caller has
-        called `arm` for it, so that it need not be listed again for what came before the watch.
-        Raises OSError if it cannot be listed.
+        `before` is `racy_cutoff_ns()` at the start of the walk. With `armed`, the caller has
+        called `arm` for the folder already, so changes before the watch need no second listing.
+        Raises OSError if the folder cannot be listed.
         """
         before = racy_cutoff_ns() if before is None else before
         return self._look(place, before, None if armed else self._arm)
@@ -173,7 +176,7 @@ class Walker:
             return None
         if stamp[0] >= before:
             if arm is not None:
-                # It may have changed between listing and watch.
+                # It may have changed between the listing and the watch.
                 return self._look(place, before, None)
             stamp = None
         below = self._below(place, entries, names, zone) if place.left > 0 else ()
@@ -182,7 +185,7 @@ class Walker:
     def _judged(
         self, place: WalkFolder, names: set[bytes]
     ) -> tuple[ProjectKind | None, ProposalFilter | None]:
-        """What project a folder is, if any, and what is proposed in it; None: not entered."""
+        """Return the kind of a folder, and what to propose in it; None means: do not enter it."""
         zone = place.zone
         if not VCS_NAMES.isdisjoint(names) or names >= GIT_BARE_NAMES:
             kind = repository_kind(names)
@@ -199,7 +202,7 @@ class Walker:
         return None, zone
 
     def _inside(self, path: bytes, names: set[bytes]) -> ProposalFilter:
-        """What is proposed below a project."""
+        """Return what to propose below a project."""
         if self._rules.nested is not NestedPolicy.MEMBERS:
             return ProposalScope.REPOSITORIES
         return read_workspace_members(path, names) or ProposalScope.REPOSITORIES
@@ -211,10 +214,10 @@ class Walker:
         names: set[bytes],
         zone: ProposalFilter,
     ) -> tuple[WalkFolder, ...]:
-        """The folders in a folder that are to be entered."""
+        """Return the folders inside a folder that the walk enters."""
         rules, path, left = self._rules, place.path, place.left - 1
         skipped = rules.skipped(names)
-        # The common case is decided here, without a call.
+        # Decide the common case here, without a call.
         plain = rules.skip_globs is None and not rules.stops
         below = []
         for entry in entries:
@@ -231,10 +234,10 @@ class Walker:
         progress: Callable[[int, int], None] | None = None,
         cancelled: Callable[[], bool] | None = None,
     ) -> WalkResult:
-        """Walk `start` and all below it; never raises OSError.
+        """Walk `start` and everything below it. Never raises OSError.
 
-        `progress` gets (folders listed, projects found) every few hundred folders; `cancelled` is
-        asked as often. A start that cannot be listed is `Coverage.NONE`.
+        `progress` receives the numbers of listed folders and found projects every few hundred
+        folders; `cancelled` is called as often. The coverage is NONE if `start` cannot be listed.
         """
         scan, stack, before = WalkResult(), [start], racy_cutoff_ns()
         projects = 0

@@ -1,14 +1,11 @@
-"""Collect the facts shown about a project: origin, files, size and findings.
+"""Collect the facts shown about a project: origin, files, size, and findings.
 
-Looks through a project for what a person should know before it is approved.
+Findings are what a person should know before approving a project. They come from names and from a
+few git settings; no content is judged. The scan is one bounded walk, and the size of a larger
+project is marked as an estimate.
 
-By names, and by a few settings of git; no content is judged. One bounded walk: a project that is
-larger says so by an estimate that is marked as one.
-
-All that is shown of a project beside its decision, gathered by our own bounded readers.
-
-Everything here is text that the project's author chose, or that lies in the project: it is shown,
-escaped, and nothing is ever decided on it.
+The project's author chose all of this text. It is escaped and shown, and rootsd decides nothing by
+it.
 """
 
 from __future__ import annotations
@@ -48,7 +45,7 @@ _SENSITIVE = re.compile(
     rb"|terraform\.tfstate|.+\.tfvars",
     re.IGNORECASE,
 )
-# Below the top folder; a name that ends in a slash is a folder.
+# Relative to the project. A name that ends in a slash is a folder.
 EXECUTED_PATHS = (
     b".mcp.json", b".envrc", b"mise.toml", b".mise.toml", b".claude/settings.json",
     b".claude/settings.local.json", b".claude/hooks/", b".cursor/mcp.json", b".cursor/hooks.json",
@@ -56,7 +53,7 @@ EXECUTED_PATHS = (
     b".devcontainer/devcontainer.json", b".devcontainer.json", b".husky/", b".githooks/",
     b"opencode.json", b".kiro/settings/mcp.json", b".amp/settings.json",
 )  # fmt: skip
-# Settings of git with which looking at a repository runs a program.
+# git settings that run a program when git only reads a repository.
 _EXECUTING_SETTINGS = frozenset(
     (b"core", key) for key in (b"fsmonitor", b"hookspath", b"sshcommand", b"pager", b"editor")
 ) | frozenset(
@@ -71,7 +68,7 @@ _EXECUTING_SUBSECTION_SETTINGS = frozenset(
 
 
 class FindingKind(StrEnum):
-    """Why something is pointed out."""
+    """Why a finding is shown."""
 
     SENSITIVE = "sensitive"
     EXECUTED = "executed"
@@ -81,8 +78,11 @@ class FindingKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ProjectFinding:
-    """`path` is relative to the project; `detail` the kind of what is nested, the setting, or the
-    folder that the git data lie in, though that names no such checkout."""
+    """One finding; `path` is relative to the project.
+
+    `detail` is the kind of a nested project, the name of a git setting, or the folder of git data
+    that do not name this checkout.
+    """
 
     concern: FindingKind
     path: bytes
@@ -91,7 +91,7 @@ class ProjectFinding:
 
 @dataclass(slots=True)
 class ProjectSize:
-    """How much is in a project, in bytes on the disk; a lower bound unless `is_whole`."""
+    """The size of a project in bytes on disk; a lower bound unless `is_whole`."""
 
     disk: int = 0
     files: int = 0
@@ -100,14 +100,14 @@ class ProjectSize:
 
 @dataclass(slots=True)
 class ContentScan:
-    """What one walk through a project found; `more` findings were left out."""
+    """The result of one scan of a project; `more` is the number of findings left out."""
 
     findings: list[ProjectFinding] = field(default_factory=list)
     size: ProjectSize = field(default_factory=ProjectSize)
     more: int = 0
 
     def add(self, finding: ProjectFinding) -> None:
-        """Keep a finding, while there are not too many."""
+        """Keep a finding, up to a maximum."""
         if len(self.findings) < _MAX_FINDINGS:
             self.findings.append(finding)
         else:
@@ -120,10 +120,10 @@ def scan_content(
     hooks: bytes | None,
     files: ProjectFiles = BUILT_IN_PROJECT_FILES,
 ) -> ContentScan:
-    """Walk through a project; raises nothing. `settings` and `hooks` are those of its git data,
-    `files` what is a project file there.
+    """Scan a project; raises nothing.
 
-    Links are not followed, other file systems not entered, and dependency folders only weighed.
+    `settings` and `hooks` belong to its git data, and `files` tells what a project file is. The
+    scan follows no links, enters no other file system, and only measures dependency folders.
     """
     found = ContentScan()
     for finding in find_executed(top, settings, hooks):
@@ -136,7 +136,7 @@ def scan_content(
 def find_executed(
     top: bytes, settings: GitConfig, hooks: bytes | None
 ) -> Iterator[ProjectFinding]:
-    """Yield what agents and git execute in a project; `settings` and `hooks` as for `survey`."""
+    """Yield what agents and git execute in a project; arguments as for `scan_content`."""
     for name in EXECUTED_PATHS:
         if _exists(top + b"/" + name.rstrip(b"/"), folder=name.endswith(b"/")):
             yield ProjectFinding(FindingKind.EXECUTED, name)
@@ -152,7 +152,7 @@ def _walk(top: bytes, found: ContentScan, files: ProjectFiles) -> None:
         device = os.lstat(top).st_dev
     except OSError:
         return
-    # Whether the names in it count, besides its weight.
+    # The flag tells whether names in the folder count as findings, besides its size.
     stack = [(top, True)]
     while stack:
         folder, counts = stack.pop()
@@ -179,7 +179,7 @@ def _walk(top: bytes, found: ContentScan, files: ProjectFiles) -> None:
 
 
 def _add_size(entry: os.DirEntry[bytes], device: int, found: ContentScan) -> bool:
-    """Count a file in; whether it is a folder to be entered."""
+    """Count a file; return whether the entry is a folder to enter."""
     try:
         seen = entry.stat(follow_symlinks=False)
     except OSError:
@@ -232,7 +232,7 @@ def _exists(path: bytes, *, folder: bool) -> bool:
 
 _MAX_PROJECT_FILES = 50
 
-# What a project file says of the tools that its project is for.
+# The ecosystem that a project file belongs to.
 _ECOSYSTEMS: Mapping[bytes, str] = MappingProxyType(
     {
         b"pyproject.toml": "python", b"setup.py": "python", b"setup.cfg": "python",
@@ -254,11 +254,10 @@ _ECOSYSTEMS_BY_SUFFIX: Mapping[bytes, str] = MappingProxyType(
 def collect_facts(
     path: bytes, kind: ProjectKind, project_files: ProjectFiles = BUILT_IN_PROJECT_FILES
 ) -> dict[str, Any]:
-    """The facts as fields of an item of `rootsd/1`, ready for JSON. Raises nothing.
+    """Return the facts as fields of an item of `rootsd/1`, ready for JSON. Raises nothing.
 
-    `has_history` is no such field: whether libgit2 may be asked for the last commit.
-
-    Text that is not UTF-8 has lone surrogates, as in a path (PEP 383).
+    `has_history` is not such a field: it tells whether libgit2 may read the last commit. Text that
+    is not UTF-8 has lone surrogates, as in a path (PEP 383).
     """
     files = sorted(name for name in list_names(path) if project_files.any_in({name}))
     del files[_MAX_PROJECT_FILES:]
@@ -287,9 +286,9 @@ def collect_facts(
 
 
 def list_executed_files(path: bytes, kind: ProjectKind) -> list[str]:
-    """Return the files of a project that agents and git execute, relative to it. Raises nothing.
+    """Return the relative paths of files that agents and git execute. Raises nothing.
 
-    About 30 lstat(2) calls, and one small file of git.
+    Takes about 30 lstat(2) calls and reads one small git file.
     """
     place = git_dirs_of(path, kind)
     settings = read_git_config(place) if place is not None else {}

@@ -9,8 +9,11 @@ from rootsd.vcs.git.repository import GitRepository, is_git, open_bare_repositor
 
 
 class OpenProject(OpenFolder):
-    """A folder held open with its git data, so that what is said of it, its identity too, is said
-    of one state as far as that can be; where something is waited for, look again."""
+    """A project folder held open together with its git data during one check.
+
+    All answers, and the identity, are about the same state as far as possible. Open it again to
+    see a later state.
+    """
 
     __slots__ = ("_git",)
 
@@ -19,7 +22,7 @@ class OpenProject(OpenFolder):
         self._git: dict[bool, GitRepository | None] = {}
 
     def git(self, kind: ProjectKind) -> GitRepository | None:
-        """Its git data as those of a project of `kind`; None if it has none (yet)."""
+        """Return its git data as those of a project of `kind`, or None if it has none (yet)."""
         if not is_git(kind):
             return None
         bare = kind is ProjectKind.GIT_BARE
@@ -28,13 +31,13 @@ class OpenProject(OpenFolder):
         return self._git[bare]
 
     def identity(self) -> Identity:
-        """As `rootsd.disk.identity.identify`."""
+        """Return its identity. Raises as `rootsd.disk.identity.identify`."""
         repository = self._git.get(False)
         own = repository is not None and repository.is_own
         return identify_open_folder(self, GitEntry.FOLDER if own else None)
 
     def close(self) -> None:
-        """Hold it and its git data no more."""
+        """Close the folder and its git data."""
         for repository in self._git.values():
             if repository is not None:
                 repository.close()

@@ -1,8 +1,6 @@
-"""Probe one folder: which project it holds, and how complete it is.
+"""Probe one folder: which project it holds, and whether the project is complete.
 
-Tells from the disk alone how far along a project of any kind is.
-
-Looks at one folder and says what project it is, or why nothing can be seen there.
+Every answer comes from the disk alone, without running a program.
 """
 
 from __future__ import annotations
@@ -63,9 +61,9 @@ def progress_folders(path: bytes, kind: ProjectKind) -> tuple[bytes, ...]:
 
 
 def seconds_since_change(path: bytes, kind: ProjectKind) -> float:
-    """Seconds since anything changed in the folder itself or in those where work would show.
+    """Return the seconds since anything changed in the folder or its progress folders.
 
-    By change times, which nobody can set back; 0 where nothing can be told.
+    The answer uses change times, which nobody can set back. It is 0 if nothing can be read.
     """
     newest = None
     for each in (path, *progress_folders(path, kind)):
@@ -106,11 +104,11 @@ def changed_within(path: bytes, seconds: float) -> bool:
 def probe(
     path: bytes, within: bytes | None = None, filesystem: bytes | None = None
 ) -> Observation:
-    """One folder, looked at now, whether or not a parent holds it.
+    """Observe one folder now, inside or outside a parent. Raises nothing.
 
-    A folder without any marker is seen as a plain project: it was named by a person. One that is
-    still being made is seen as incomplete where its state is not final. `within` and `filesystem`
-    are as for `absence`. Raises nothing.
+    A folder without a marker is observed as a plain project, because a person named it. A project
+    that is being created is incomplete until its state is final. `within` and `filesystem` are as
+    for `classify_absence`.
     """
     with OpenProject(path) as look:
         try:
@@ -134,9 +132,9 @@ def _observe_open_project(look: OpenProject, identity: Identity) -> ProjectObser
 
 
 def observe_absent(path: bytes, within: bytes | None, filesystem: bytes | None) -> Observation:
-    """What a folder that could not be identified is: gone, out of reach, or behind a link.
+    """Return the observation of a folder that cannot be identified: gone, unreachable, or unsafe.
 
-    One that is there and cannot be opened is out of reach.
+    A folder that exists but cannot be opened is unreachable. One behind a link is unsafe.
     """
     if classify_absence(path, within, filesystem) is PathAbsence.GONE:
         return observe_vanished(path)
@@ -146,7 +144,7 @@ def observe_absent(path: bytes, within: bytes | None, filesystem: bytes | None) 
 
 
 def observe_vanished(path: bytes) -> ProjectGone:
-    """The end of a folder that is gone; a link or a file in its place has replaced it."""
+    """Return the observation of a folder that is gone; a link or file there has replaced it."""
     try:
         replaced = not stat.S_ISDIR(os.lstat(path).st_mode)
     except OSError:

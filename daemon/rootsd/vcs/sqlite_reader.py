@@ -1,9 +1,9 @@
 """Query a SQLite database of another program from a copy in memory.
 
-Subversion and Fossil keep in one what they are about to do. The file is read by our own reader
-and never opened by SQLite, so that no lock is taken, no journal is played back and nothing beside
-it is read; views, triggers and anything that computes for long are refused. Source:
-sqlite.org/fileformat2.html, sqlite3_deserialize.
+Subversion and Fossil keep their locks in such databases. Our own reader reads the file, and SQLite
+never opens it. So SQLite takes no lock, replays no journal, and reads no other file. Views,
+triggers, and long computations are refused. Sources: sqlite.org/fileformat2.html,
+sqlite3_deserialize.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SqliteRow = tuple[object, ...]
 
 
 def has_hot_journal(file: bytes) -> bool:
-    """Whether a transaction of the database is under way, or was broken off."""
+    """Return whether a transaction of the database is running or was interrupted."""
     try:
         return stat_no_follow(file + b"-journal").st_size > 0
     except OSError:
@@ -31,10 +31,10 @@ def has_hot_journal(file: bytes) -> bool:
 
 
 def query_copy(file: bytes, tables: Sequence[str], question: str) -> list[SqliteRow] | None:
-    """The rows that answer `question`, which may use these tables.
+    """Return the rows that answer `question`, which may use these tables.
 
-    None where that cannot be told: no database, too large a one, other tables, or a file that was
-    read while it was written.
+    None means that the answer is unknown: there is no database, it is too large or has other
+    tables, or it was written during the read.
     """
     image = read_small(file, IMAGE_CAP) or b""
     if not 0 < len(image) < IMAGE_CAP:

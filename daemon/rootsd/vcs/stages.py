@@ -1,8 +1,8 @@
-"""Define the states of a repository that is being created, and how long each may last.
+"""Define the stages of a repository that is being created, and how long each may last.
 
-Some states are final at once, some only after nothing has happened for a while and no process is
-at work on the folder. The quiet times are measured: no shorter one was ever wrong together with
-the process check, and none is relied on without it.
+Some states are final at once. Others are final only after a quiet period in which nothing happens
+and no process works in the folder. The quiet periods are measured: together with the process
+check, no shorter one was ever wrong. None is used without that check.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from rootsd.core.model import IncompleteReason, ProjectKind
 
 @dataclass(frozen=True, slots=True)
 class QuietPeriod:
-    """How long a stage must be quiet to be believed, in seconds, and what it then means.
+    """How long a stage must be quiet before it is final, in seconds, and what it then means.
 
-    `outcome` None: the project is whole. `again_s` is when another look may show something new
-    that no event tells. `patience_s` is when even a process on the folder no longer counts: where
-    nothing on the disk is unfinished, that process may be anything.
+    `outcome` is the reason why the project is incomplete, or None if it is complete. `again_s` is
+    the time to the next check, for changes that cause no event. After `patience_s`, a process in
+    the folder no longer counts: if nothing on the disk is unfinished, it may be any process.
     """
 
     quiet_s: float
@@ -29,11 +29,11 @@ class QuietPeriod:
 
 
 class Stage(Enum):
-    """Why a candidate is not believed to be whole."""
+    """Why a candidate is not yet known to be complete."""
 
     NO_HEAD = "no HEAD"
     NO_GIT_DIR = "its .git leads nowhere"
-    IN_USE = "whole, with a lock held"
+    IN_USE = "complete, with a lock held"
     LOCKED = "a lock held"
     CHECKOUT_LOCKED = "a checkout under its lock"
     WORKTREE_STARTING = "worktree being added"
@@ -49,7 +49,7 @@ class Stage(Enum):
     REMOTE_ALONE = "files and a remote, nothing fetched"
     SUBMODULES = "submodules being cloned"
     COPYING = "a copy"
-    SETTLING = "whole, its maker perhaps not done"
+    SETTLING = "complete, its program perhaps still writing"
     STARTING = "another VCS being set up"
     JJ = "jj, perhaps at work"
     HG_NO_PARENT = "hg with no commit checked out"
@@ -58,7 +58,7 @@ class Stage(Enum):
 
     @property
     def wait(self) -> QuietPeriod:
-        """What to wait for in this stage."""
+        """The quiet period of this stage."""
         return _QUIET_PERIODS[self]
 
 
@@ -72,7 +72,7 @@ _QUIET_PERIODS = {
     Stage.FETCHING: QuietPeriod(1.0, 0.2, IncompleteReason.INTERRUPTED),
     Stage.KEPT_BY_LIVE: QuietPeriod(60.0, 0.02, IncompleteReason.INTERRUPTED),
     Stage.KEPT_BY_DEAD: QuietPeriod(1.0, 0.2, IncompleteReason.INTERRUPTED),
-    # git writes files under the lock of the index; without either, their writer was stopped.
+    # git writes files while it holds the index lock. Without lock and index, git was killed.
     Stage.FILES_BEFORE_INDEX: QuietPeriod(0.5, 0.2, IncompleteReason.NOT_CHECKED_OUT),
     Stage.NOT_CHECKED_OUT: QuietPeriod(0.02, 0.02),
     Stage.STAGED_UNBORN: QuietPeriod(0.15, 0.05, patience_s=10.0),
@@ -93,7 +93,10 @@ _QUIET_PERIODS = {
 
 @dataclass(frozen=True, slots=True)
 class CompleteProject:
-    """Whole, as far as the disk shows. `main_checkout` is set for a verified linked worktree."""
+    """A project that the disk shows as complete.
+
+    `main_checkout` is set for a verified linked worktree.
+    """
 
     kind: ProjectKind
     main_checkout: bytes | None = None
@@ -101,7 +104,7 @@ class CompleteProject:
 
 @dataclass(frozen=True, slots=True)
 class PendingProject:
-    """Not whole, or not known to be."""
+    """A project that is incomplete, or not known to be complete."""
 
     kind: ProjectKind
     stage: Stage
@@ -110,7 +113,7 @@ class PendingProject:
 
 @dataclass(frozen=True, slots=True)
 class NoProject:
-    """No project is there (any more)."""
+    """A folder that holds no project (any more)."""
 
 
 ProjectState = CompleteProject | PendingProject | NoProject

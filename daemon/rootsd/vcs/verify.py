@@ -1,13 +1,13 @@
 """Verify before each answer that approved roots are still the approved folders.
 
-When nothing changed this is one lstat for each root and for each folder above them: a root's
-change time (ctime) moves with every change of its entries, owner, mode and place. Only a
-difference leads to the full check. A root that changed a moment ago is checked in full each time:
-its change time cannot tell yet.
+If nothing changed, this costs one lstat for each root and for each folder above them. The change
+time (ctime) of a root moves with every change of its entries, owner, mode, or place. Only a
+difference leads to the full check. A root that changed a moment ago gets the full check each time,
+because its ctime may not move for a second change.
 
-A root with a `.git` file depends on other files as well: on that file, on the directory that it
-names, and in there on the link back. Each gets an lstat of its own. If one differs, the root is
-sighted anew, and `rootsd.core.decide` decides about it again.
+A root with a `.git` file also depends on that file, on the directory that it names, and on the
+link back in that directory. Each gets its own lstat. If one differs, the root is probed again, and
+`rootsd.core.decide` decides about it again.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _GIT_FILE = b"/.git"
 
 
 class _VerifiedRoot(NamedTuple):
-    """A root that was in order: change time and device then, its inode is in the identity, and
-    whether they suffice to see that it still is.
+    """A root that passed the check: its ctime and device at that time, and its identity.
 
-    There are thousands: what each has of its own takes 150 kB a number.
+    The identity holds the inode. `settled` tells whether these are enough to see a later change.
+    There are thousands of these objects: one more number each takes 150 kB.
     """
 
     changed_ns: int
@@ -43,9 +43,9 @@ class _VerifiedRoot(NamedTuple):
 
 
 class _GitLink(NamedTuple):
-    """The files that make a folder a worktree or a submodule, and what lstat(2) said of each.
+    """The files that make a folder a worktree or a submodule, each with its lstat(2) result.
 
-    Of a folder that git works in, the change time means nothing.
+    The ctime of the git directory does not count, because git works in it.
     """
 
     folders: tuple[tuple[bytes, _StatKey | None], ...]
@@ -63,7 +63,7 @@ class _GitLink(NamedTuple):
         )
 
     def holds(self) -> bool:
-        """Return whether each is as it was."""
+        """Return whether nothing changed."""
         return all(_stat_key(file) == seen for file, seen in self.files) and all(
             _stat_key(folder, without_time=True) == seen for folder, seen in self.folders
         )
@@ -82,7 +82,7 @@ def _stat_key(path: bytes, *, without_time: bool = False) -> _StatKey | None:
 
 
 class RootVerifier:
-    """Remembers what roots, and the folders above them, looked like when they were in order."""
+    """Checks roots, and remembers the state in which they and the folders above passed."""
 
     def __init__(self, surroundings: FolderSafety) -> None:
         self._surroundings = surroundings
@@ -92,21 +92,21 @@ class RootVerifier:
         self._above: dict[bytes, _StatKey] = {}
         self._settled_before = 0
         self._refused: object = None
-        # Grows with each look at a folder, so that others can tell whether there is progress.
+        # Counts lstat calls, so that a caller can see progress.
         self.looks = 0
 
     def verify(self, roots: Mapping[bytes, Identity]) -> list[Observation]:
-        """What is to be known about `roots` (path to approved identity) before they are told.
+        """Return what changed about `roots` (path to approved identity) before they are published.
 
-        Empty if all hold. A path that was replaced, is gone, out of reach or exposed yields an
-        observation; one that changed inside yields a fresh sighting. Raises nothing.
+        Empty if all are as approved. A path that was replaced, is gone, unreachable, or exposed
+        yields an observation. One that changed inside yields a new sighting. Raises nothing.
         """
         if self._roots.keys() != roots.keys():
             self._forget_others(roots)
         return self._verify(roots, self._above)
 
     def verify_more(self, roots: Mapping[bytes, Identity]) -> list[Observation]:
-        """As `verify`, for some alone, published or about to be: the others stay known."""
+        """Verify as `verify` does, but keep what is known about all other roots."""
         above = {folder for path in roots for folder in ancestors(path)}
         return self._verify(roots, above & self._above.keys())
 
@@ -114,7 +114,7 @@ class RootVerifier:
         self, roots: Mapping[bytes, Identity], above: Iterable[bytes]
     ) -> list[Observation]:
         self._settled_before = racy_cutoff_ns()
-        refused = self._surroundings.heed_places()
+        refused = self._surroundings.refresh_refused_places()
         if refused is not self._refused or self._have_changed(above):
             self._refused = refused
             self._above.clear()
@@ -155,15 +155,15 @@ class RootVerifier:
         try:
             if (hazard := self._hazard(path, found)) is not None:
                 return [ProjectUnsafe(path, hazard.reason)]
-            # Before the rest: what changes in between differs the next time.
+            # Read this first: a change in between then shows up next time.
             link = _GitLink.of(path) if is_linked else None
             now = identify(path)
         except OSError:
             return [observe_absent(path, None, identity.filesystem)]
         if not identity.holds_for(now) or _lost_git_target(identity, now):
             return [probe(path, filesystem=identity.filesystem)]
-        # `found` is older than the check: a change in between is a difference the next time, once
-        # the clock that stamps changes has gone on.
+        # `found` is older than the check. A change in between shows up next time, once the clock
+        # for change times has moved on.
         changed_ns = max(found.st_ctime_ns, link.changed_ns() if link else 0)
         settled = changed_ns < self._settled_before
         device = self._devices.setdefault(found.st_dev, found.st_dev)
@@ -179,7 +179,7 @@ class RootVerifier:
         return [fresh] if isinstance(fresh, ProjectObserved) else []
 
     def _hazard(self, path: bytes, found: os.stat_result) -> Hazard | None:
-        """As `Surroundings.hazard`, but no ancestor is judged twice."""
+        """Return the hazard as `FolderSafety.hazard` does, but check no ancestor twice."""
         if (own := self._surroundings.of_itself(path, found)) is not None:
             return own
         entry_owner = found.st_uid
@@ -223,6 +223,8 @@ class RootVerifier:
 
 
 def _lost_git_target(known: Identity, now: Identity) -> bool:
-    """Whether the git data are not there that a `.git` file led to: no link back from them stands
-    any more, by which a worktree may be approved with its main checkout."""
+    """Return whether the git directory is gone to which a `.git` file led.
+
+    With it, the link back is gone by which a worktree may be approved with its main checkout.
+    """
     return known.git_target is not None and now.git_target is None

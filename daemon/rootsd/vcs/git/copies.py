@@ -1,12 +1,12 @@
-"""Tell whether a copied repository is complete.
+"""Tell whether a copied git repository is complete.
 
-`cp`, `tar`, `unzip` and `rsync` leave no lock: HEAD and index may lie there long before the
-objects and the files. So the copy is compared with what it says of itself.
+`cp`, `tar`, `unzip`, and `rsync` take no lock. HEAD and the index may exist long before the
+objects and the files do. So this module compares a copy with its own index and packs.
 
-A file that it names and lacks may also have been deleted by a person, here or before it was
-copied. The disk tells these apart, and so who was there and who comes later conclude the same:
-where the tool itself was at work, the inodes that its list names are those of the files; where a
-copy was finished, most tools gave the folder its old time back, as the last thing they did.
+A missing file may also have been deleted by a person, before or after the copy. The disk shows the
+difference, so the answer is the same at any time and for any caller. If git wrote the checkout,
+the index records the inodes of its files. If a copy was finished, most programs restored the old
+time of the folder as their last step.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from rootsd.vcs.git.repository import GitRepository
 _UINT32_MASK = 0xFFFFFFFF
 _ITSELF = b"."
 _SHA256 = re.compile(rb"^[ \t]*objectformat[ \t]*=[ \t]*sha256", re.MULTILINE | re.IGNORECASE)
-# Everybody has the empty blob; git makes up what it needs of it.
+# git knows the empty blob without an object file.
 _EMPTY_BLOBS = frozenset(
     map(
         bytes.fromhex,
@@ -55,15 +55,15 @@ class _FileRef(NamedTuple):
 
 
 def interrupted_copy(look: OpenProject, kind: ProjectKind) -> IncompleteReason | None:
-    """What a copy lacks that was broken off; None for any other repository, whatever it lacks.
+    """Return what an interrupted copy lacks; None for any other repository, whatever it lacks.
 
-    Of a copy nothing is known that was made by `cp -r` and has no index yet, nor on a file system
-    that keeps no birth times: it is taken at its word. 10 us where git was at work itself.
+    Two copies cannot be recognized and count as complete: one made by `cp -r` that has no index
+    yet, and one on a file system without birth times. Takes 10 us if git wrote the checkout.
     """
     try:
         return _interrupted_copy(look, kind)
     except OSError:
-        return None  # a link came in the way: nothing is said of what lies behind it
+        return None  # a link is on the way, and nothing behind it counts
 
 
 def _interrupted_copy(look: OpenProject, kind: ProjectKind) -> IncompleteReason | None:
@@ -78,7 +78,7 @@ def _interrupted_copy(look: OpenProject, kind: ProjectKind) -> IncompleteReason 
         cut = heads is not None and _has_preserved_mtime(heads) and not _is_finished(look, heads)
         return IncompleteReason.NOT_CHECKED_OUT if cut else None
     if note.holder.born_ns(note.name) is None:
-        return None  # before all files are looked at, on what may be another machine
+        return None  # do not stat all files, which may be on another machine
     lacking = missing_content(look, kind)
     if lacking is not IncompleteReason.NOT_CHECKED_OUT:
         return lacking
@@ -87,7 +87,7 @@ def _interrupted_copy(look: OpenProject, kind: ProjectKind) -> IncompleteReason 
 
 
 def is_complete_copy(look: OpenProject, kind: ProjectKind) -> bool:
-    """Whether all is there that a copy is to have, so that it need not be quiet first."""
+    """Return whether a copy has all its content, so that it need not be quiet first."""
     note = _checkout_file(look, kind)
     finished = note is not None and _is_finished(look, note)
     try:
@@ -97,24 +97,24 @@ def is_complete_copy(look: OpenProject, kind: ProjectKind) -> bool:
 
 
 def missing_content(look: OpenProject, kind: ProjectKind) -> IncompleteReason | None:
-    """What a repository names and does not hold, for any reason; None where all of it is there.
+    """Return what a git repository names but does not hold, for any reason, or None.
 
-    In git: packs that are cut off, an index that is, files of the index, and their objects; the
-    history behind them is not walked. 6 ms for 1,000 files. In the others: the files of the
-    checkout, where its list can be read. Raises OSError where a link is in the way of a file.
+    This checks the packs, the index, the files of the index, and their objects, but not the
+    history behind them. Takes 6 ms for 1,000 files. Raises OSError if a link is on the way to a
+    file.
     """
     git = look.git(kind)
     return IncompleteReason.INTERRUPTED if git is None else _missing_git_content(git)
 
 
 def _checkout_file(look: OpenProject, kind: ProjectKind) -> _FileRef | None:
-    """The file in which a tool keeps what is in the checkout."""
+    """Return the file that git writes last: HEAD of a bare repository, else the index."""
     git = look.git(kind)
     return None if git is None else _FileRef(git.folder, b"HEAD" if git.is_bare else b"index")
 
 
 def _was_written_by_git(git: GitRepository) -> bool:
-    """Whether a file of the checkout is the one that git saw when it wrote the index."""
+    """Return whether a file of the checkout is the one that git recorded in the index."""
     for entry in () if git.is_bare else read_first_entries(git.folder):
         found = _file(git, entry)
         if found is None:
@@ -127,7 +127,7 @@ def _was_written_by_git(git: GitRepository) -> bool:
 
 
 def _was_copied_from_checkout(git: GitRepository) -> bool:
-    """Whether none of the files is one that git saw, and one of them a copy of such a file."""
+    """Return whether no file is one that git recorded, but at least one is a copy of one."""
     copied = False
     for entry in () if git.is_bare else read_first_entries(git.folder):
         found = _file(git, entry)
@@ -147,7 +147,7 @@ def _file(git: GitRepository, entry: IndexEntry) -> os.stat_result | None:
 
 
 def _has_preserved_mtime(note: _FileRef) -> bool:
-    """Whether it is said to be older than it is: a copy, with the time of the original."""
+    """Return whether a file has an mtime before its birth: a copy with the original's time."""
     born = note.holder.born_ns(note.name)
     try:
         return born is not None and note.holder.stat(note.name).st_mtime_ns < born
@@ -156,8 +156,10 @@ def _has_preserved_mtime(note: _FileRef) -> bool:
 
 
 def _is_finished(look: OpenProject, note: _FileRef) -> bool:
-    """Whether the folder got its old time back, and after `note` was written: rsync does it for
-    each folder, and its files may follow."""
+    """Return whether the folder got its old time back after `note` was written.
+
+    rsync does so for each folder, and the files in it may follow later.
+    """
     itself = _FileRef(look, _ITSELF)
     try:
         written = note.holder.stat(note.name).st_ctime_ns
@@ -190,9 +192,9 @@ def _missing_git_content(git: GitRepository) -> IncompleteReason | None:
 
 
 def _is_half_written(work: OpenFolder, entries: Iterable[IndexEntry]) -> bool:
-    """Whether a file of the index is missing, or the one made last is shorter than it says.
+    """Return whether a file of the index is missing, or the newest file is too short.
 
-    A file that is shorter and was made before others were was edited.
+    A file that is too short and older than others was edited.
     """
     newest, before, last = 0, 0, b""
     for entry, found in _with_their_files(work, entries):
@@ -210,11 +212,14 @@ def _is_half_written(work: OpenFolder, entries: Iterable[IndexEntry]) -> bool:
 def _with_their_files(
     work: OpenFolder, entries: Iterable[IndexEntry]
 ) -> Iterator[tuple[IndexEntry, os.stat_result | None]]:
-    """Each entry with what lies there. Those of one folder follow each other, and are asked for
-    from there: in a third of the time."""
+    """Yield each entry with the stat result of its file, or None.
+
+    Entries of one folder follow each other. Looking them up from their open folder takes a third
+    of the time.
+    """
     for inside, its in groupby(entries, key=_folder_of):
         with work.folder(inside or _ITSELF) as folder:
-            # One that may not be opened may be searched all the same.
+            # A folder that may not be listed may still be searched.
             is_open = folder.failure is None
             holder, start = (folder, len(inside) + bool(inside)) if is_open else (work, 0)
             for entry in its:
@@ -230,7 +235,7 @@ def _exists(note: _FileRef) -> bool:
 
 
 def _stat_or_none(holder: OpenFolder, name: bytes) -> os.stat_result | None:
-    """What lies there; None if nothing does. Raises OSError for a link on the way."""
+    """Return the stat result, or None if it is absent. Raises OSError for a link on the way."""
     try:
         return holder.stat(name)
     except (FileNotFoundError, NotADirectoryError, PermissionError, ValueError):

@@ -1,8 +1,8 @@
 """Read git's index: the files that a checkout must hold.
 
-Sources: gitformat-index(5) for versions 2 to 4; a SHA-256 repository has ids and a checksum of
-32 bytes. All sizes in the file are claims. An index of very many files is left unread, which costs
-a look at whether a copy is whole and nothing else.
+Sources: gitformat-index(5), versions 2 to 4. A SHA-256 repository has ids and a checksum of 32
+bytes. No size in the file is trusted. An index with very many files is not read; rootsd then
+cannot check whether a copy is complete.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ _SUBMODULE = 0xE000
 _REGULAR = 0x8000
 _COMPRESSED = 4
 _VERSIONS = (2, 3, _COMPRESSED)
-# A split index names a second file that holds most entries; what it lacks is not to be told.
+# A split index names a second file with most entries, so missing files cannot be found.
 _SPLIT = b"link"
 
 
 class BadIndex(Exception):
-    """The file is no index, or not all of one."""
+    """The file is not an index, or not a complete one."""
 
 
 class IndexEntry(NamedTuple):
-    """A file of the checkout; `size` is None unless it is a regular one.
+    """A file of the checkout; `size` is None unless it is a regular file.
 
-    `changed` (seconds, nanoseconds) and `inode` are what git saw when it last looked at the file,
-    32 bits of each; zeros where whoever wrote the index does not say.
+    `changed` (seconds, nanoseconds) and `inode` are the file's values at git's last lstat, 32 bits
+    each. They are zero if the program that wrote the index did not record them.
     """
 
     name: bytes
@@ -59,19 +59,18 @@ class IndexEntry(NamedTuple):
 
 
 def read_index_entries(git: OpenFolder, id_size: int) -> list[IndexEntry]:
-    """The files that must be in the checkout: not submodules, not what is left out of it, by the
-    index in the folder `git`.
+    """Return the files that the index in the folder `git` requires in the checkout.
 
-    Empty for a split index and for one that is too large. `id_size` is how many bytes an object id
-    has. Raises BadIndex.
+    Submodules and files outside a sparse checkout are left out. Empty for a split index and for
+    one that is too large. `id_size` is the size of an object id in bytes. Raises BadIndex.
     """
     if git.read(_FILE, len(_SIGNATURE)) != _SIGNATURE:
-        raise BadIndex("no index")  # before so much memory goes to what is none
+        raise BadIndex("no index")  # before reading all of a file that is no index
     data = git.read(_FILE, INDEX_CAP) or b""
     if len(data) == INDEX_CAP:
         return []
     if len(data) < _HEADER + id_size or not _is_whole(data, id_size):
-        raise BadIndex("its checksum is of something else")
+        raise BadIndex("its checksum does not match")
     version = int.from_bytes(data[4:8], "big")
     if version not in _VERSIONS:
         return []
@@ -90,7 +89,7 @@ def read_index_entries(git: OpenFolder, id_size: int) -> list[IndexEntry]:
 
 
 def read_first_entries(git: OpenFolder) -> Iterator[IndexEntry]:
-    """The first of the files that must be in the checkout, some dozens at most, unchecked."""
+    """Yield the first files that the checkout must hold, a few dozen at most, unchecked."""
     data = git.read(_FILE, _FIRST_BYTES) or b""
     if len(data) < _HEADER:
         return
@@ -111,13 +110,15 @@ def read_first_entries(git: OpenFolder) -> Iterator[IndexEntry]:
 
 
 def _fits(data: bytes, id_size: int) -> bool:
-    """Whether the first entry is one with ids of this size, which the file does not tell: its name
-    is then as long as it says."""
+    """Return whether the first entry has ids of this size.
+
+    The index does not record the size. With the right one, the entry's name is as long as it says.
+    """
     start = _HEADER + _STAT_SIZE + id_size
     flags = _uint16(data, start)
     start += 4 if flags & _EXTENDED else 2
     if data[4:8] == bytes((0, 0, 0, _COMPRESSED)):
-        start += 1  # no name before it to drop anything of
+        start += 1  # the first name has no previous name to share a prefix with
     length = flags & _NAME_LENGTH
     return data.find(b"\0", start) == start + length or length == _NAME_LENGTH
 
@@ -129,7 +130,7 @@ def _is_whole(data: bytes, id_size: int) -> bool:
     digest = hashlib.new("sha1" if id_size == SHA1_SIZE else "sha256", usedforsecurity=False)
     content = memoryview(data)[:-id_size]
     for at in range(0, len(content), _CHUNK_BYTES):
-        # Whoever waits for the interpreter has it in between: Python's own hashes keep it.
+        # In chunks, so that other threads can run: hashing holds the interpreter lock.
         digest.update(content[at : at + _CHUNK_BYTES])
     return digest.digest() == trailer
 
@@ -137,9 +138,9 @@ def _is_whole(data: bytes, id_size: int) -> bool:
 def _entry(
     data: bytes, at: int, id_size: int, before: bytes | None
 ) -> tuple[IndexEntry | None, int, bytes]:
-    """The entry at `at`, if it is to be there; where the next begins; its name.
+    """Return the entry at `at` if it must be in the checkout, the start of the next, and its name.
 
-    `before` is the name of the entry before it where names are compressed, else None.
+    `before` is the name of the previous entry if names are compressed, else None.
     """
     changed, nanoseconds, inode, mode, size = _STAT.unpack_from(data, at)
     ids = at + _STAT_SIZE
@@ -170,12 +171,12 @@ def _entry(
 
 
 def _uint16(data: bytes, at: int) -> int:
-    """Of two bytes."""
+    """Return the number in two bytes."""
     return int.from_bytes(data[at : at + 2], "big")
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """A number as in offsets of packs (gitformat-pack(5)), and where it ends."""
+    """Return a number in the encoding of pack offsets (gitformat-pack(5)), and its end."""
     value = data[at] & 0x7F
     while data[at] & 0x80:
         at += 1

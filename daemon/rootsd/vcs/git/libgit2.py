@@ -1,7 +1,8 @@
 """Read the last commit of a repository with libgit2.
 
-Only ever in a process of its own with a deadline: libgit2 follows includes in a configuration, and
-a FIFO behind one holds it, and every thread beside it, for ever. What it says is shown, no more.
+Call this only in a separate process with a deadline. libgit2 follows includes in the
+configuration, and a FIFO behind one blocks the whole process forever. The result is only shown,
+never used for a decision.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ _MAX_SUMMARY_LENGTH = 200
 
 
 def last_commit(path: bytes) -> dict[str, Any] | None:
-    """Id, time (RFC 3339) and summary of the commit that is checked out; None if there is none.
+    """Return the id, time (RFC 3339), and summary of the current commit; None if there is none.
 
     Raises pygit2.GitError for a repository that libgit2 cannot open (SHA-256, reftable).
     """

@@ -13,16 +13,16 @@ from operator import itemgetter
 from rootsd.disk.reader import OpenFolder
 
 _PACKS = b"objects/pack/"
-# 2 million objects; what a larger pack holds is taken on trust.
+# 2 million objects. A larger pack is assumed to hold every object.
 _PACK_INDEX_CAP = 64 << 20
 _MAGIC = b"\xfftOc\x00\x00\x00\x02"
 _TABLE = len(_MAGIC) + 256 * 4
 
 
 def are_packs_complete(git: OpenFolder, id_size: int) -> bool:
-    """Whether each pack ends with the checksum that its index, which is whole as well, names.
+    """Return whether each pack and its index are complete and belong together.
 
-    `git` is the folder that holds `objects`.
+    The pack must end with the checksum that its index names. `git` is the folder with `objects`.
     """
     names = git.names_in(_PACKS)
     stems = {name.removesuffix(b".pack") for name in names if name.endswith(b".pack")}
@@ -36,14 +36,14 @@ def are_packs_complete(git: OpenFolder, id_size: int) -> bool:
 
 
 def may_borrow_objects(git: OpenFolder) -> bool:
-    """Whether some objects need not be here: borrowed from another repository, or promised."""
+    """Return whether objects may be elsewhere: in another repository, or promised by a remote."""
     if git.exists(b"objects/info/alternates"):
         return True
     return any(name.endswith(b".promisor") for name in git.names_in(_PACKS))
 
 
 def has_all_objects(git: OpenFolder, ids: Collection[bytes]) -> bool:
-    """Whether every object of these binary ids is there; 2 us each."""
+    """Return whether every object with these binary ids is here. Takes 2 us each."""
     with git.folder(b"objects") as objects:
         missing = set(ids) - _loose(objects, ids)
     for name in git.names_in(_PACKS):
@@ -57,14 +57,14 @@ def has_all_objects(git: OpenFolder, ids: Collection[bytes]) -> bool:
 
 
 def _loose(objects: OpenFolder, ids: Iterable[bytes]) -> set[bytes]:
-    """Those that are files of their own, in folders named by their first byte."""
+    """Return the ids of loose objects, which are files in folders named by their first byte."""
     found = set[bytes]()
     for first, its in groupby(sorted(ids), key=itemgetter(0)):
         name = b"%02x" % first
         with objects.folder(name) as folder:
             if isinstance(folder.failure, FileNotFoundError):
                 continue
-            # One that may not be opened may be searched all the same.
+            # A folder that may not be listed may still be searched.
             is_open = folder.failure is None
             holder, above = (folder, b"") if is_open else (objects, name + b"/")
             found.update(each for each in its if holder.exists(above + each[1:].hex().encode()))
@@ -72,7 +72,7 @@ def _loose(objects: OpenFolder, ids: Iterable[bytes]) -> set[bytes]:
 
 
 def _find_in_pack_index(index: bytes, wanted: set[bytes]) -> set[bytes]:
-    """Those of `wanted` that a pack's index lists."""
+    """Return the ids of `wanted` that a pack's index lists."""
     if not index.startswith(_MAGIC) or len(index) < _TABLE:
         return set()
     counts = [int.from_bytes(index[at : at + 4], "big") for at in range(8, _TABLE, 4)]

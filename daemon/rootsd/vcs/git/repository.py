@@ -1,8 +1,9 @@
 """Locate a repository's git directories, and tell how complete it is.
 
-Nothing here runs git, follows an include or trusts a path that git data claims: a `.git` file is
-followed once, and a worktree counts as linked only if the repository it names answers with a link
-back. Sources: gitrepository-layout(5), git-worktree(1), and traces of git's own order of writing.
+This module runs no git, follows no include, and trusts no path in git data. It follows a `.git`
+file once. A worktree counts as linked only if its repository has a link back to it.
+
+Sources: gitrepository-layout(5), git-worktree(1), and traces of the order in which git writes.
 """
 
 from __future__ import annotations
@@ -48,12 +49,12 @@ _BRANCH_PREFIX = b"refs/heads/"
 _HOST = os.uname().nodename.encode()
 
 
-# A tuple: a scan makes one for each repository.
+# A tuple, because a scan creates one for each repository.
 class GitDirs(NamedTuple):
-    """Where a repository keeps its data.
+    """The places where a repository keeps its data.
 
-    `folder` holds HEAD and index, `common` objects and refs (another folder only for a linked
-    worktree); `main_checkout` is set if the link of a worktree is answered.
+    `folder` holds HEAD and index; `common` holds objects and refs. They differ only for a linked
+    worktree. `main_checkout` is set if the repository links back to the worktree.
     """
 
     work: bytes
@@ -64,13 +65,15 @@ class GitDirs(NamedTuple):
 
 
 def is_git(kind: ProjectKind) -> bool:
-    """Whether git itself made a project of this kind."""
+    """Return whether this is a kind of git repository."""
     return kind in _GIT_KINDS
 
 
 class GitRepository:
-    """The git data of one place, held open for a look, and what was in `folder` then; where a
-    project has its data in itself the folders are its own. Close it at once."""
+    """The git data of one project, held open during one check, with the names in `folder`.
+
+    Close it soon. A bare repository shares its folder with the project.
+    """
 
     __slots__ = ("common", "folder", "is_own", "names", "place", "work")
 
@@ -78,7 +81,7 @@ class GitRepository:
         self, place: GitDirs, work: OpenFolder, folder: OpenFolder, *, is_own: bool = False
     ) -> None:
         self.place = place
-        # Whether it is the folder `.git` in the checkout.
+        # Whether it is the `.git` folder of the checkout.
         self.is_own = is_own
         self.work = work
         self.folder = folder
@@ -87,18 +90,18 @@ class GitRepository:
 
     @property
     def is_bare(self) -> bool:
-        """Whether there is no checkout."""
+        """Whether it has no checkout."""
         return self.place.kind is ProjectKind.GIT_BARE
 
     def close(self) -> None:
-        """Hold it no more, but for the checkout."""
+        """Close the git directories, but not the checkout."""
         for each in (self.folder, self.common):
             if each is not self.work:
                 each.close()
 
 
 def open_repository(work: OpenFolder) -> GitRepository | None:
-    """What the `.git` of an open folder leads to; None if it leads nowhere (yet)."""
+    """Open what the `.git` of an open folder leads to; None if it leads nowhere (yet)."""
     folder = work.folder(_MARKER)
     if folder.failure is None:
         return GitRepository(_embedded_git_dirs(work.path), work, folder, is_own=True)
@@ -109,18 +112,18 @@ def open_repository(work: OpenFolder) -> GitRepository | None:
 
 
 def open_bare_repository(folder: OpenFolder) -> GitRepository:
-    """An open folder as a bare repository."""
+    """Open a folder as a bare repository."""
     return GitRepository(bare_git_dirs(folder.path), folder, folder)
 
 
 def find_git_dirs(work: bytes) -> GitDirs | None:
-    """Where the `.git` of the folder `work` leads; None if it leads nowhere (yet)."""
+    """Return where the `.git` of the folder `work` leads, or None if it leads nowhere (yet)."""
     with OpenFolder(work) as folder:
         return _find_git_dirs_in(folder)
 
 
 def _find_git_dirs_in(opened: OpenFolder) -> GitDirs | None:
-    """The same of a folder that is open."""
+    """Return where the `.git` of an open folder leads."""
     work = opened.path
     if opened.is_folder(_MARKER):
         return _embedded_git_dirs(work)
@@ -147,10 +150,10 @@ def _embedded_git_dirs(work: bytes) -> GitDirs:
 
 
 def git_dir_links_back(place: GitDirs) -> bool:
-    """Whether git data that lie outside the folder say themselves that they belong to it.
+    """Return whether git data outside the folder say that they belong to it.
 
-    Those of a worktree and a submodule do. `git init --separate-git-dir` leaves no such link, and
-    neither does who only claims the data of another repository.
+    Those of a worktree and a submodule do. `git init --separate-git-dir` leaves no such link. A
+    folder that claims the data of another repository has none either.
     """
     if place.folder == place.work or place.folder.startswith(place.work + b"/"):
         return True
@@ -164,14 +167,15 @@ def git_dir_links_back(place: GitDirs) -> bool:
 
 
 def bare_git_dirs(folder: bytes) -> GitDirs:
-    """The place of a bare repository."""
+    """Return the git directories of a bare repository."""
     return GitDirs(folder, folder, folder, ProjectKind.GIT_BARE)
 
 
 def _main_checkout(work: bytes, folder: bytes, common: bytes) -> bytes | None:
-    """Return the repository that owns the worktree at `work`, if it says so itself.
+    """Return the repository that owns the worktree at `work` if it links back, else None.
 
-    A link on the way to its entry gives the repository another name, or leads to another one.
+    A link on the way to its entry would give the repository a second name or lead to another one,
+    so it does not count.
     """
     if os.path.dirname(folder) != common + b"/worktrees" or os.path.realpath(folder) != folder:
         return None
@@ -182,7 +186,7 @@ def _main_checkout(work: bytes, folder: bytes, common: bytes) -> bytes | None:
 
 
 def git_stage(repository: GitRepository) -> Stage | None:
-    """How far along a repository is; None once it is whole. About 20 us."""
+    """Return the stage of a repository, or None if it is complete. Takes about 20 us."""
     folder, entries = repository.folder, repository.names
     head = _read_head(folder)
     if not head or entries.isdisjoint((b"objects", b"commondir")):
@@ -200,7 +204,7 @@ def git_stage(repository: GitRepository) -> Stage | None:
     if whole and not bare:
         return None
     packs = repository.common.names_in(b"objects/pack")
-    # A repository that was whole once may keep what a killed fetch left behind.
+    # A repository that was complete before may keep files of a killed fetch.
     fetching = _fetch_stage(repository.common, packs, was_whole=whole)
     if fetching is not None or whole:
         return fetching
@@ -214,7 +218,7 @@ def git_stage(repository: GitRepository) -> Stage | None:
 
 
 def _says_bare(folder: OpenFolder) -> bool:
-    """Whether what lies behind a `.git` is a bare repository all the same, for worktrees."""
+    """Return whether a `.git` belongs to a bare repository that has worktrees."""
     return _BARE.search(folder.read(b"config", CONFIG_CAP) or b"") is not None
 
 
@@ -241,13 +245,13 @@ def _unborn_stage(
     config = repository.folder.read(b"config", CONFIG_CAP) or b""
     branch = head.removeprefix(b"ref: ").removeprefix(_BRANCH_PREFIX)
     if nothing_fetched and head.startswith(b"ref: " + _BRANCH_PREFIX):
-        # The last thing that a clone of an empty repository writes.
+        # A clone of an empty repository writes this last.
         section = rb'^[ \t]*\[branch "' + re.escape(branch) + rb'"\][^\[]*^[ \t]*merge[ \t]*='
         if re.search(section, config, re.MULTILINE):
             return None
     if not _REMOTE.search(config):
         return Stage.UNBORN
-    # What `git clone` was killed in is empty; who adds a remote by hand mostly has files already.
+    # A killed `git clone` leaves an empty folder. A person who adds a remote mostly has files.
     if not repository.is_bare and not repository.work.names() <= {_MARKER}:
         return Stage.REMOTE_ALONE
     return Stage.NEGOTIATING if _FETCH.search(config) else Stage.CONNECTING
@@ -258,7 +262,7 @@ def _read_head(folder: OpenFolder) -> bytes:
     if text is not None:
         return text.strip()
     try:
-        # Old repositories have a link to the branch instead of a text that names it.
+        # In old repositories, HEAD is a link to the branch.
         return b"ref: " + os.readlink(b"HEAD", dir_fd=folder.fd)
     except OSError:
         return b""

@@ -1,8 +1,8 @@
 """Tell whether a recursive clone still lacks submodules.
 
-git finishes the checkout of the repository itself, index and all, before it clones the first
-submodule. That it was asked to is in the configuration from the start: `submodule.active`.
-Source: gitmodules(5), git-config(1).
+git completes the checkout of the repository, including the index, before it clones the first
+submodule. A recursive clone sets `submodule.active` in its configuration from the start. Sources:
+gitmodules(5), git-config(1).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _MAX_SUBMODULES = 200
 
 
 def lacks_submodules(look: OpenProject, kind: ProjectKind) -> bool:
-    """Whether a clone that is to have all its submodules lacks one of them still."""
+    """Return whether a recursive clone still lacks a submodule."""
     if kind is not ProjectKind.GIT or not look.exists(b".gitmodules"):
         return False
     git = look.git(kind)

@@ -1,7 +1,7 @@
 """List the linked worktrees of a repository.
 
 A worktree may lie where no walk goes: in a hidden folder, or beside a bare repository in a folder
-that holds the `.git` file of both. Source: gitrepository-layout(5), "worktrees/<id>/gitdir".
+whose `.git` file names that repository. Source: gitrepository-layout(5), "worktrees/<id>/gitdir".
 """
 
 from __future__ import annotations
@@ -21,20 +21,22 @@ _MAIN_KINDS = frozenset((ProjectKind.GIT, ProjectKind.GIT_BARE))
 
 @dataclass(frozen=True, slots=True)
 class LinkedWorktrees:
-    """`trees` are the folders that link back, `open` the entries of which none does (yet)."""
+    """`trees` are the worktrees that link back; `open` are the entries without one (yet)."""
 
     trees: frozenset[bytes]
     open: frozenset[bytes]
 
 
 def may_have_worktrees(git: GitRepository) -> bool:
-    """Whether `links_folder` may name a folder for a repository that is being looked at."""
+    """Return whether `worktrees_folder` may return a folder for an open repository."""
     return git.place.kind in _MAIN_KINDS and _WORKTREES in git.names
 
 
 def worktrees_folder(main: bytes) -> bytes | None:
-    """Where the repository at `main` keeps its links to worktrees; None if it has none."""
-    with OpenFolder(main + _MARKER) as own:  # what nearly each has, and asked for in one step
+    """Return where the repository at `main` keeps its links to worktrees, or None."""
+    with OpenFolder(
+        main + _MARKER
+    ) as own:  # nearly every repository has it, and this takes one step
         if own.failure is None:
             return _worktrees_folder_in(own)
     place = find_git_dirs(main) or bare_git_dirs(main)
@@ -45,7 +47,7 @@ def worktrees_folder(main: bytes) -> bytes | None:
 
 
 def _worktrees_folder_in(common: OpenFolder) -> bytes | None:
-    # Nearly none has one: to ask whether anything is there takes less than to find no folder.
+    # Few repositories have one, and a check for existence is cheaper than a failed open.
     has_some = (
         common.exists(_WORKTREES) and common.is_folder(_WORKTREES) and common.exists(b"HEAD")
     )
@@ -53,7 +55,7 @@ def _worktrees_folder_in(common: OpenFolder) -> bytes | None:
 
 
 def read_worktree_links(folder: bytes) -> LinkedWorktrees:
-    """The worktrees that the folder names, where each answers with a link back."""
+    """Return the worktrees that the folder names and that link back to it."""
     trees, unanswered = set(), set()
     for name in sorted(list_names(folder))[:_MAX_WORKTREES]:
         entry = folder + b"/" + name
