@@ -15,7 +15,7 @@ from anyio import to_thread
 
 from rootsd.core.catalog import Catalog
 from rootsd.core.errors import NotPresent, RefusedPlace
-from rootsd.core.inputs import Approve, Fact, ProjectGone, ProjectObserved, ProjectUnsafe
+from rootsd.core.inputs import Approve, InputEvent, ProjectGone, ProjectObserved, ProjectUnsafe
 from rootsd.core.model import LapseReason, Parent, Presence, Project, ProjectKind
 from rootsd.core.paths import RefusedPlaces
 from rootsd.daemon.discovery_adapter import DiscoveryAdapter
@@ -236,15 +236,15 @@ async def test_many_observations_are_taken_in_by_parts_and_no_hazard_after_its_s
     for number in range(8):
         fake_repository(home / "src" / "open" / f"r{number}")
     (home / "src" / "open").chmod(0o777)
-    batches: list[list[Fact]] = []
+    batches: list[list[InputEvent]] = []
     async with surveying(home, home / "src") as (surveyor, ledger):
-        take_in = ledger.apply_facts
+        take_in = ledger.apply_events
 
-        async def recorded(facts: Iterable[Fact]) -> None:
+        async def recorded(facts: Iterable[InputEvent]) -> None:
             batches.append(list(facts))
             await take_in(batches[-1])
 
-        monkeypatch.setattr(ledger, "apply_facts", recorded)
+        monkeypatch.setattr(ledger, "apply_events", recorded)
         await surveyor.scan(None, None)
     assert [len(batch) for batch in batches] == [6, 6, 4]
     for batch in batches:
@@ -260,14 +260,14 @@ async def test_others_have_their_turn_while_many_observations_are_taken_in(
     for number in range(8):
         fake_repository(home / "src" / f"r{number}")
     async with surveying(home, home / "src") as (surveyor, ledger):
-        take_in = ledger.apply_facts
+        take_in = ledger.apply_events
         order: list[str] = []
 
-        async def recorded(facts: Iterable[Fact]) -> None:
+        async def recorded(facts: Iterable[InputEvent]) -> None:
             order.append("batch")
             asyncio.get_running_loop().call_soon(order.append, "another")
             await take_in(facts)
 
-        monkeypatch.setattr(ledger, "apply_facts", recorded)
+        monkeypatch.setattr(ledger, "apply_events", recorded)
         await surveyor.scan(None, None)
     assert order == ["batch", "another"] * 4

@@ -225,7 +225,7 @@ async def test_what_takes_effect_is_written_behind() -> None:
     async with saving_again(world.ledger):
         with anyio.fail_after(HANG_GUARD):
             saved = world.ledger.next_save()
-            await world.ledger.apply_facts([ProjectGone(path(1))])
+            await world.ledger.apply_events([ProjectGone(path(1))])
             await saved.wait()
     assert world.is_kept()
     assert world.ledger.unsaved == 0

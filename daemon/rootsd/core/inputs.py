@@ -1,7 +1,6 @@
-"""The inputs that can change a catalog: facts (from the disk and the clock) and orders (by a
-person).
+"""The inputs that can change a catalog: events (from the disk and the clock) and orders.
 
-An order can be refused, a fact cannot. Only orders approve.
+A person gives orders. An order can be refused, an event cannot. Only orders approve.
 """
 
 from __future__ import annotations
@@ -91,7 +90,7 @@ class SessionEnded:
 
 
 Observation = ProjectObserved | ProjectGone | ProjectUnreachable | ProjectUnsafe
-Fact = Observation | ApprovalExpired | SessionEnded
+InputEvent = Observation | ApprovalExpired | SessionEnded
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,4 +226,4 @@ VerdictOrder = Approve | Reinstate | Deny | Forget
 ProjectOrder = VerdictOrder | Rename | Retag | Restore
 RuleOrder = AddRule | RemoveRule | ApproveRule | RestoreRule
 Order = ProjectOrder | RuleOrder
-Input = Fact | Order
+Input = InputEvent | Order

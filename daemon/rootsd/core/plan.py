@@ -1,4 +1,4 @@
-"""Plan a change: from facts and orders to a new catalog, the list of changes, and derived grants.
+"""Plan a change: from events and orders to a new catalog, the list of changes, and derived grants.
 
 `plan` decides and does nothing: it reads no disk and writes no store. Each input changes one
 project or rule. After that, approve rules and approved main checkouts can approve further
@@ -34,9 +34,9 @@ from rootsd.core.inputs import (
     ApproveRule,
     ConfirmedWorktree,
     Deny,
-    Fact,
     Forget,
     Input,
+    InputEvent,
     ProjectGone,
     ProjectObserved,
     ProjectOrder,
@@ -285,7 +285,9 @@ class _PlanBuilder:
         self._overruled.add(path)
         self._approvals.pop(path, None)
 
-    def _step(self, event: Fact | ProjectOrder, verb: ChangeVerb, actor: Actor | None) -> None:
+    def _step(
+        self, event: InputEvent | ProjectOrder, verb: ChangeVerb, actor: Actor | None
+    ) -> None:
         before = self._projects.get(event.path)
         is_new = before is None and isinstance(event, ProjectObserved)
         new_id = self._id_for(event.path) if is_new else ""

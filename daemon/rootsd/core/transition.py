@@ -1,6 +1,6 @@
 """Apply one input to one project. No other code changes a project.
 
-A fact changes the observed state and can take an approval away. It can never give one. An order
+An event changes the observed state and can take an approval away. It can never give one. An order
 changes the ruling, or is refused. Both are plain values, so tests can cover the behavior as a
 table.
 """
@@ -16,8 +16,8 @@ from rootsd.core.inputs import (
     ApprovalExpired,
     Approve,
     Deny,
-    Fact,
     Forget,
+    InputEvent,
     ProjectGone,
     ProjectObserved,
     ProjectOrder,
@@ -62,7 +62,7 @@ _HAZARDS = {
 
 
 def apply_input(
-    project: Project | None, event: Fact | ProjectOrder, new_id: str, now: datetime
+    project: Project | None, event: InputEvent | ProjectOrder, new_id: str, now: datetime
 ) -> Project | None:
     """Return `project` after `event`, or None if nothing is left to keep.
 

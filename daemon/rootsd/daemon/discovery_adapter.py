@@ -113,7 +113,7 @@ class DiscoveryAdapter:
             await self._arrived.wait()
             self._arrived = anyio.Event()
             while self._inbox:
-                await self._ledger.apply_facts(self._next_batch())
+                await self._ledger.apply_events(self._next_batch())
                 # To take in waits for nothing: others would have their turn after the last batch.
                 await lowlevel.checkpoint()
             self._idle.set()

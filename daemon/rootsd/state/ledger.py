@@ -4,7 +4,7 @@ The catalog holds every project with its decision. The published set holds the r
 may get. The ledger keeps both in memory, changes them together, and has each change written to the
 store. Everything that changes the catalog goes through one of two methods:
 
-* `apply_facts` takes observations of the disk, and approvals that ended. It never refuses one.
+* `apply_events` takes observations of the disk, and approvals that ended. It never refuses one.
 * `execute` takes orders: a person's decisions. It applies all orders of a call or none.
 
 When a change takes effect, and when it is saved. A change that narrows the published set takes
@@ -45,8 +45,8 @@ from rootsd.core.changes import AuditRecord, Change, FocusChange
 from rootsd.core.errors import Busy, RootsdError
 from rootsd.core.inputs import (
     Approve,
-    Fact,
     Input,
+    InputEvent,
     Observation,
     Order,
     ProjectObserved,
@@ -239,7 +239,7 @@ class Ledger:
             await self._catalog_changed.wait()
         return self._catalog
 
-    async def apply_facts(self, facts: Iterable[Fact]) -> None:
+    async def apply_events(self, events: Iterable[InputEvent]) -> None:
         """Apply observations of the disk, and approvals that ended.
 
         `keep_saving` writes them later. A grant is the exception: it is saved before it takes
@@ -247,13 +247,13 @@ class Ledger:
         """
         async with self._lock:
             with anyio.CancelScope(shield=True):
-                await self._apply(plan(self._catalog, facts, self._now()))
+                await self._apply(plan(self._catalog, events, self._now()))
 
-    async def observe(self, facts: Iterable[Fact]) -> None:
-        """Apply facts as `apply_facts` does, then wait until they are saved or the disk refused
+    async def observe(self, events: Iterable[InputEvent]) -> None:
+        """Apply events as `apply_events` does, then wait until they are saved or the disk refused
         them.
         """
-        await self.apply_facts(facts)
+        await self.apply_events(events)
         with anyio.CancelScope(shield=True):
             await self._write()
 
