@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import shutil
 import subprocess
 import sys
@@ -15,6 +16,7 @@ import pytest
 TOP = Path(__file__).parent.parent
 PACKAGE = TOP / "daemon" / "rootsd"
 TESTS = TOP / "tests"
+GLOSSARY = TOP / "docs" / "GLOSSARY.md"
 
 MAX_FUNCTION_LINES = 60
 # In two parts, so that this file passes its own test.
@@ -31,7 +33,7 @@ REGISTRY_HOSTS = tuple(
 )
 SLEEPS = ("sleep", "sleep_until", "sleep_forever")
 
-# Words that a newcomer could not guess. docs/GLOSSARY.md has the words that replaced them.
+# Words that a newcomer could not guess. docs/GLOSSARY.md has the words to use instead.
 _CLASS_WORDS = """
     Asking Audience Awaited Backlog Barrier Behind Bookings Chronicle Desk Door Entry Eras Fault
     Gate Ground Guards Habits Happening Hints Intake Keeping Linked Means Memo Notice Noticing
@@ -150,6 +152,14 @@ def test_no_module_has_a_retired_name() -> None:
 def test_a_nested_public_class_is_found_and_a_private_one_is_not() -> None:
     tree = ast.parse("class Door:\n    class Desk: ...\nclass _Gate: ...")
     assert list(_public_classes(tree)) == ["Door", "Desk"]
+
+
+def test_the_glossary_is_sorted_and_defines_each_word_once_on_one_line() -> None:
+    lines = GLOSSARY.read_text().partition("\n- ")[2].splitlines()
+    entries = [re.fullmatch(r"(?:- )?\*\*(.+?)\*\*: .+[.]", line) for line in lines]
+    assert [line for line, entry in zip(lines, entries, strict=True) if entry is None] == []
+    words = [entry[1].lower() for entry in entries if entry is not None]
+    assert words == sorted(set(words))
 
 
 @pytest.mark.needs("checkout")
