@@ -45,7 +45,7 @@ class RememberingWatcher:
         """Forget it."""
         self.watched.discard((folder, purpose))
 
-    def heed(self, files: ProjectFiles) -> None:
+    def set_project_files(self, files: ProjectFiles) -> None:
         """Nothing is told here."""
 
     def count(self) -> int:

@@ -1,4 +1,4 @@
-"""The books of watches say the same as two plain lists would."""
+"""The watch registry answers as a plain dictionary would."""
 
 from __future__ import annotations
 
@@ -13,47 +13,47 @@ PURPOSES = st.sampled_from(WatchPurpose)
 WATCHES = st.integers(1, 3)
 
 
-class Books(RuleBasedStateMachine):
-    """Every order that the watcher may give, and a list of what was ordered."""
+class RegistryMachine(RuleBasedStateMachine):
+    """Calls in any order, compared with a dictionary of the expected watches."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.bookings = WatchRegistry()
+        self.registry = WatchRegistry()
         self.expected: dict[WatchKey, int] = {}
 
     @rule(folder=FOLDERS, purpose=PURPOSES, wd=WATCHES)
-    def enter(self, folder: bytes, purpose: WatchPurpose, wd: int) -> None:
+    def add(self, folder: bytes, purpose: WatchPurpose, wd: int) -> None:
         if (folder, purpose) not in self.expected:
-            self.bookings.enter(folder, purpose, wd)
+            self.registry.add(folder, purpose, wd)
             self.expected[folder, purpose] = wd
 
     @precondition(lambda self: self.expected)
     @rule(data=st.data())
-    def leave(self, data: st.DataObject) -> None:
-        booking = data.draw(st.sampled_from(list(self.expected)))
-        self.bookings.leave(*booking)
-        del self.expected[booking]
+    def remove(self, data: st.DataObject) -> None:
+        key = data.draw(st.sampled_from(list(self.expected)))
+        self.registry.remove(*key)
+        del self.expected[key]
 
     @rule(wd=WATCHES)
-    def end(self, wd: int) -> None:
-        ended = self.bookings.end(wd)
+    def remove_all(self, wd: int) -> None:
+        ended = self.registry.remove_all(wd)
         assert len(set(ended)) == len(ended)
         assert set(ended) == {each for each, its in self.expected.items() if its == wd}
         self.expected = {each: its for each, its in self.expected.items() if its != wd}
 
     @invariant()
     def agrees(self) -> None:
-        assert len(self.bookings) == len(set(self.expected.values()))
+        assert len(self.registry) == len(set(self.expected.values()))
         for purpose in WatchPurpose:
             its = {path: wd for (path, of), wd in self.expected.items() if of is purpose}
-            assert set(self.bookings.watches_for(purpose)) == set(its.values())
+            assert set(self.registry.watches_for(purpose)) == set(its.values())
             for folder in (b"/a", b"/b", b"/c"):
-                assert self.bookings.watch_of(folder, purpose) == its.get(folder)
+                assert self.registry.watch_of(folder, purpose) == its.get(folder)
             for wd in range(1, 4):
                 # In the order in which they came.
                 under = tuple(path for path, watch in its.items() if watch == wd)
-                assert self.bookings.folders_of(wd, purpose) == under
-                assert (purpose in self.bookings.purposes_of(wd)) == bool(under)
+                assert self.registry.folders_of(wd, purpose) == under
+                assert (purpose in self.registry.purposes_of(wd)) == bool(under)
 
 
-TestBooks = Books.TestCase
+TestRegistryMachine = RegistryMachine.TestCase

@@ -63,7 +63,7 @@ class MountContext:
     def heed_names(self, names: frozenset[bytes]) -> None:
         """Have these told of, too, where they come and go."""
         self._names = names
-        self._watcher.heed(replace(self._telling, names=self._telling.names | names))
+        self._watcher.set_project_files(replace(self._telling, names=self._telling.names | names))
 
     def files_at(self, path: bytes) -> ProjectFiles:
         """What is a project file there, by the innermost parent that holds it."""

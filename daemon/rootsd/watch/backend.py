@@ -11,7 +11,7 @@ if sys.platform == "linux":
     from rootsd.watch.inotify import InotifyWatcher
 
     def best_watcher(post: PostResolver) -> Watcher:
-        """inotify, or polling if the user's inotify instances are used up."""
+        """Return an inotify watcher, or polling if the user has no inotify instances left."""
         try:
             return InotifyWatcher(post)
         except OSError:
@@ -21,11 +21,11 @@ elif sys.platform == "darwin":
     from rootsd.watch.fsevents import FSEventsWatcher
 
     def best_watcher(post: PostResolver) -> Watcher:
-        """FSEvents, which every macOS has."""
+        """Return an FSEvents watcher, which every macOS supports."""
         return FSEventsWatcher(post)
 
 else:
 
     def best_watcher(post: PostResolver) -> Watcher:  # noqa: ARG001
-        """No watcher is known for this system."""
+        """Return polling: no events are available on this system."""
         return PollingWatcher()

@@ -11,22 +11,22 @@ from rootsd.disk.markers import ProjectFiles
 
 
 class WatchPurpose(Enum):
-    """Why a folder is watched; it settles which changes are told."""
+    """Why a folder is watched. The purpose decides which changes are reported."""
 
     FRONTIER = 1
-    """Entries that come and go, and the folder itself."""
+    """Entries that are added or removed, and the folder itself."""
     AT_WORK = 2
-    """Inside a repository that is being made: every change."""
+    """Inside a repository that is being created: every change."""
     ROOT = 3
-    """The folder itself: its owner and mode, its removal, its move."""
+    """The folder itself: its owner and mode, its removal, and its move."""
     ABOVE = 4
-    """The nearest folder above a parent that is missing: what comes and goes in it."""
+    """The nearest folder above a missing parent: entries that are added or removed."""
     LINKS = 5
-    """Where a repository keeps its links to worktrees: what comes and goes in it."""
+    """The folder of a repository's worktree links: entries that are added or removed."""
 
 
 class WatchOutcome(Enum):
-    """How a request to watch ended."""
+    """The result of a request to watch."""
 
     YES = "watched"
     UNREADABLE = "no permission to watch"
@@ -39,7 +39,10 @@ class WatchOutcome(Enum):
 
 
 class FileEventKind(Enum):
-    """What happened: to an entry (`ALTERED`: content, owner or mode), or to the folder itself."""
+    """What happened to an entry, or to the folder itself.
+
+    `ALTERED` means a change of content, owner, or mode.
+    """
 
     CAME = "came"
     LEFT = "left"
@@ -49,10 +52,10 @@ class FileEventKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class FileEvent:
-    """Something changed: a hint where to look, never a fact to act on.
+    """A change: a hint where to look, never a fact to act on.
 
-    `name` is the entry of `folder` concerned, empty for the folder itself or if it is not known
-    which. `moved` means that a whole folder came by one rename.
+    `name` is the entry of `folder` that changed. It is empty for the folder itself, and if the
+    entry is unknown. `moved` means that a whole folder arrived by one rename.
     """
 
     folder: bytes
@@ -64,38 +67,39 @@ class FileEvent:
 
 @dataclass(frozen=True, slots=True)
 class EventOverflow:
-    """Events were lost: everything may have changed."""
+    """Events were lost, so everything may have changed."""
 
 
 FileEvents = tuple[FileEvent | EventOverflow, ...]
-# Made in the watcher's thread, called in the thread that owns the watcher: only there are paths
-# known. Nothing if the watch is gone by then; more than one where a folder has several paths.
+# Created in the watcher's thread and called in the thread that owns the watcher, which alone knows
+# the paths. It returns nothing if the watch is gone by then, and several events if the folder has
+# several paths.
 EventResolver = Callable[[], FileEvents]
 PostResolver = Callable[[EventResolver], None]
 
 
 def resolve_overflow() -> FileEvents:
-    """The signal that events were lost."""
+    """Return the event that says that events were lost."""
     return (EventOverflow(),)
 
 
 class Watcher(Protocol):
-    """Watches folders one by one. All methods are called from one thread, its owner."""
+    """Watches folders one by one. One thread, the owner, calls all methods."""
 
     def start(self) -> None:
-        """Begin to post what happens."""
+        """Begin to post events."""
 
     def watch(self, folder: bytes, purpose: WatchPurpose) -> WatchOutcome:
-        """Watch what is at `folder` now, not what is below it; again renews the watch."""
+        """Watch the folder at `folder`, but nothing below it. A second call renews the watch."""
 
     def unwatch(self, folder: bytes, purpose: WatchPurpose) -> None:
-        """Stop; harmless if it was not watched."""
+        """Stop watching; harmless if the folder was not watched."""
 
-    def heed(self, files: ProjectFiles) -> None:
-        """Tell of these project files where they come and go, too."""
+    def set_project_files(self, files: ProjectFiles) -> None:
+        """Report these project files, too, when they are added or removed."""
 
     def count(self) -> int:
-        """How many watches the system keeps for this."""
+        """Return the number of watches that the system holds for this watcher."""
 
     def stop(self) -> None:
-        """Give everything back."""
+        """Release everything."""

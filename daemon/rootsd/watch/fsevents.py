@@ -1,9 +1,10 @@
 """Watch whole trees on macOS with FSEvents.
 
-FSEvents is recursive: one stream covers a parent, and every change below it arrives, also inside
-repositories. What lies in no watched folder is dropped by name before anything else is done.
-watchdog's own handling stats each path and never looks at the flags that say events were lost, so
-only its stream is used. Source: FSEventStreamEventFlags in Apple's File System Events reference.
+FSEvents is recursive: one stream covers a parent and reports every change below it, even inside
+repositories. Events in folders that are not watched are dropped by name before any other work.
+
+Only watchdog's stream is used. Its own handler stats each path and ignores the flags that report
+lost events. Source: FSEventStreamEventFlags in Apple's File System Events reference.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from rootsd.watch.events import (
 # kFSEventStreamEventFlagMustScanSubDirs, ...UserDropped, ...KernelDropped
 _EVENTS_DROPPED = 0x1 | 0x2 | 0x4
 _ROOT_CHANGED = 0x20
-# kFSEventStreamEventFlagMount, ...Unmount: below the folder that it tells of all is another.
+# kFSEventStreamEventFlagMount, ...Unmount: everything below the reported folder is different.
 _MOUNTED = 0x40 | 0x80
 _LATENCY_S = 0.01
 
@@ -39,18 +40,19 @@ class FSEventsStream(Protocol):
     """One FSEvents stream, running from its start to its stop."""
 
     def start(self) -> None:
-        """Begin to call back; from its return on nothing is missed. Raises what says why not."""
+        """Start the callbacks. After the return no change is missed. Raises if it cannot start."""
 
     def stop(self) -> None:
-        """End; no call comes afterwards."""
+        """Stop the stream; no callback follows."""
 
 
 class FSEventsWatcher:
-    """A `Watcher` on FSEvents. `open_stream(folder, callback)` makes a stream, not yet started.
+    """A `Watcher` on FSEvents.
 
-    A stream is opened for a folder of the frontier that lies below no other stream: in practice
-    for each parent. A stream tells of the move of folders above it, too; what no stream covers is
-    left to sweeps. The stream's thread only looks names up and hands over.
+    `open_stream(folder, callback)` creates a stream but does not start it. The watcher opens a
+    stream for a frontier folder that lies below no other stream, in practice for each parent. A
+    stream also reports when a folder above it moves. Folders outside every stream are left to
+    polling. The stream's thread only looks up names and posts events.
     """
 
     def __init__(
@@ -65,7 +67,7 @@ class FSEventsWatcher:
         self._started = False
 
     def start(self) -> None:
-        """Start the streams of what is watched already; later ones start at once."""
+        """Start the streams of the folders watched so far; later streams start at once."""
         self._started = True
         for stream in self._streams.values():
             stream.start()
@@ -82,7 +84,7 @@ class FSEventsWatcher:
         return WatchOutcome.YES
 
     def unwatch(self, folder: bytes, purpose: WatchPurpose) -> None:
-        """Stop; a stream goes with the last folder that it is for."""
+        """Stop watching; the stream of the folder ends with its last purpose."""
         purposes = self._watched.get(folder, set())
         purposes.discard(purpose)
         if purposes:
@@ -94,8 +96,10 @@ class FSEventsWatcher:
             self._cover_again(folder)
 
     def _cover_again(self, folder: bytes) -> None:
-        """Open streams for what is watched below a folder whose stream ended: a parent inside
-        another one that was given up."""
+        """Open streams for watched folders below a folder whose stream ended.
+
+        This happens when a parent is removed that contains another parent.
+        """
         inside = folder.rstrip(b"/") + b"/"
         for path in sorted(self._watched):
             frontier = WatchPurpose.FRONTIER in self._watched[path]
@@ -103,21 +107,21 @@ class FSEventsWatcher:
                 self._open(path)
 
     def _open(self, folder: bytes) -> bool:
-        """Whether there is a stream for `folder` now, and what happens from now on is told."""
+        """Open a stream for `folder` and return whether it runs."""
         stream = self._open_stream(folder, self._happened)
         if self._started:
             try:
                 stream.start()
             except (OSError, RuntimeError, SystemError):
-                return False  # the system starts no more of them, as watchdog tells it
+                return False  # the system starts no more streams; watchdog raises one of these
         self._streams[folder] = stream
         return True
 
-    def heed(self, files: ProjectFiles) -> None:
-        """All names are told."""
+    def set_project_files(self, files: ProjectFiles) -> None:
+        """Do nothing: all names are reported."""
 
     def count(self) -> int:
-        """How many streams are open."""
+        """Return the number of open streams."""
         return len(self._streams)
 
     def stop(self) -> None:
@@ -131,7 +135,7 @@ class FSEventsWatcher:
         return folder in self._streams or any(folder.startswith(prefix) for prefix in prefixes)
 
     def _happened(self, paths: Sequence[bytes], flags: Sequence[int]) -> None:
-        """Called in a stream's thread."""
+        """Post events; called in a stream's thread."""
         if any(flag & (_EVENTS_DROPPED | _MOUNTED) for flag in flags):
             self._post(resolve_overflow)
             return
@@ -148,7 +152,10 @@ class FSEventsWatcher:
 
 
 def _file_event(folder: bytes, name: bytes, purpose: WatchPurpose) -> FileEvent:
-    """Flags are merged over time and tell no order: every change may be a replacement."""
+    """Return the event of a change.
+
+    FSEvents merges flags over time without their order, so every change may be a replacement.
+    """
     match purpose:
         case WatchPurpose.AT_WORK:
             return FileEvent(folder, name, FileEventKind.CAME, purpose, moved=True)
@@ -163,7 +170,7 @@ if sys.platform == "darwin":
     from watchdog.observers.fsevents import FSEventsEmitter
 
     class _Emitter(FSEventsEmitter):
-        """watchdog's stream and thread, with what it hears passed on as it came."""
+        """watchdog's stream and thread; it passes on the raw paths and flags."""
 
         def __init__(self, folder: bytes, callback: StreamCallback) -> None:
             watch = ObservedWatch(os.fsdecode(folder), recursive=True)
@@ -177,7 +184,7 @@ if sys.platform == "darwin":
             flags: list[int],
             ids: list[int],  # noqa: ARG002
         ) -> None:
-            """Called by FSEvents; paths may be text, depending on the version."""
+            """Pass on what FSEvents reports; the type of the paths depends on the version."""
             self._callback([os.fsencode(path) for path in paths], flags)
 
     def _watchdog_stream(folder: bytes, callback: StreamCallback) -> FSEventsStream:
@@ -186,4 +193,4 @@ if sys.platform == "darwin":
 else:
 
     def _watchdog_stream(folder: bytes, callback: StreamCallback) -> FSEventsStream:  # noqa: ARG001
-        raise OSError(f"FSEvents is a part of macOS, not of {sys.platform}")
+        raise OSError(f"FSEvents is part of macOS, not of {sys.platform}")

@@ -1,17 +1,15 @@
 """Watch folders on Linux with one inotify instance.
 
-Which folders are watched for which purposes, and by which watches of the kernel.
+`InotifyWatcher` watches a chosen set of folders through watchdog's InotifyFD, which reads the
+events. watchdog's own observers watch every directory below a folder. Above some thousands of
+directories they livelock, and at the limit of watches they leave folders out without a word.
+Source: inotify(7).
 
-A watch belongs to the folder, not to its path: a bind mount gives it a second one, and after a
-rename the kernel gives the same descriptor for the new path while the old one is still booked. So
-a watch has bookings, mostly one. It is told by the kernel's number, `wd`. There are thousands:
-each takes two places in dictionaries and a number, 120 bytes beside the path, which others hold.
-
-Linux: watches a chosen set of folders on one inotify instance, through watchdog's InotifyFD.
-
-watchdog's own observers watch every directory below a folder: above some thousands they livelock,
-and at the limit of watches they leave folders out in silence. `InotifyFD`, which reads the events
-for them, has neither fault. Source: inotify(7).
+`WatchRegistry` records which kernel watch serves which folder and purpose. A kernel watch belongs
+to a folder, not to its path. A bind mount gives the folder a second path. After a rename, the
+kernel returns the same watch for the new path while the old path is still registered. So one watch
+may serve several paths and purposes. There are thousands of entries: each takes two dictionary
+slots and a number, 120 bytes besides the path, which other objects hold anyway.
 """
 
 from __future__ import annotations
@@ -56,71 +54,76 @@ WatchKey = tuple[bytes, WatchPurpose]
 
 @dataclass(slots=True, eq=False)
 class _PurposeWatches:
-    """The bookings for one purpose; a watch with one path has it without a tuple around it."""
+    """The watches for one purpose. A watch with one path stores it without a tuple."""
 
     watches: dict[bytes, int] = field(default_factory=dict)
     folders: dict[int, bytes | tuple[bytes, ...]] = field(default_factory=dict)
 
     def folders_of(self, wd: int) -> tuple[bytes, ...]:
-        its = self.folders.get(wd, ())
-        return (its,) if isinstance(its, bytes) else its
+        folders = self.folders.get(wd, ())
+        return (folders,) if isinstance(folders, bytes) else folders
 
-    def set_folders(self, wd: int, its: tuple[bytes, ...]) -> None:
-        if its:
-            self.folders[wd] = its[0] if len(its) == 1 else its
+    def set_folders(self, wd: int, folders: tuple[bytes, ...]) -> None:
+        if folders:
+            self.folders[wd] = folders[0] if len(folders) == 1 else folders
         else:
             self.folders.pop(wd, None)
 
 
 class WatchRegistry:
-    """The books. One thread changes them; another may ask for purposes meanwhile."""
+    """The folders and purposes of each kernel watch, by its number `wd`.
+
+    One thread changes it. Another may query purposes meanwhile.
+    """
 
     def __init__(self) -> None:
-        self._books = tuple((purpose, _PurposeWatches()) for purpose in WatchPurpose)
-        self._of = dict(self._books)
+        self._by_purpose = tuple((purpose, _PurposeWatches()) for purpose in WatchPurpose)
+        self._of = dict(self._by_purpose)
         self._count = 0
 
     def __len__(self) -> int:
-        """How many watches of the kernel have bookings."""
+        """Return the number of kernel watches in use."""
         return self._count
 
     def purposes_of(self, wd: int) -> list[WatchPurpose]:
-        """What the watch is booked for; nothing if it is not booked."""
-        return [purpose for purpose, book in self._books if wd in book.folders]
+        """Return the purposes of a watch; empty if it is unknown."""
+        return [purpose for purpose, watches in self._by_purpose if wd in watches.folders]
 
     def watches_for(self, purpose: WatchPurpose) -> AbstractSet[int]:
-        """The watches that are booked for it, at any time."""
+        """Return a live view of the watches for a purpose."""
         return self._of[purpose].folders.keys()
 
     def watch_of(self, folder: bytes, purpose: WatchPurpose) -> int | None:
-        """The watch that is booked for it."""
+        """Return the watch of a folder for a purpose, or None."""
         return self._of[purpose].watches.get(folder)
 
     def folders_of(self, wd: int, purpose: WatchPurpose) -> tuple[bytes, ...]:
-        """The paths under which the watch is booked for this purpose, oldest first."""
+        """Return the paths that the watch serves for a purpose, oldest first."""
         return self._of[purpose].folders_of(wd)
 
-    def enter(self, folder: bytes, purpose: WatchPurpose, wd: int) -> None:
-        """Book a watch for what has none."""
+    def add(self, folder: bytes, purpose: WatchPurpose, wd: int) -> None:
+        """Record the watch of a folder for a purpose that has none."""
         self._count += not self.purposes_of(wd)
-        book = self._of[purpose]
-        book.watches[folder] = wd
-        book.set_folders(wd, (*book.folders_of(wd), folder))
+        watches = self._of[purpose]
+        watches.watches[folder] = wd
+        watches.set_folders(wd, (*watches.folders_of(wd), folder))
 
-    def leave(self, folder: bytes, purpose: WatchPurpose) -> None:
-        """End what was entered."""
-        book = self._of[purpose]
-        wd = book.watches.pop(folder)
-        book.set_folders(wd, tuple(path for path in book.folders_of(wd) if path != folder))
+    def remove(self, folder: bytes, purpose: WatchPurpose) -> None:
+        """Remove one folder and purpose."""
+        watches = self._of[purpose]
+        wd = watches.watches.pop(folder)
+        watches.set_folders(wd, tuple(path for path in watches.folders_of(wd) if path != folder))
         self._count -= not self.purposes_of(wd)
 
-    def end(self, wd: int) -> tuple[WatchKey, ...]:
-        """End all bookings of a watch; those that it had."""
+    def remove_all(self, wd: int) -> tuple[WatchKey, ...]:
+        """Remove a watch and return the folders and purposes that it served."""
         ended = tuple(
-            (path, purpose) for purpose, book in self._books for path in book.folders_of(wd)
+            (path, purpose)
+            for purpose, watches in self._by_purpose
+            for path in watches.folders_of(wd)
         )
-        for booking in ended:
-            self.leave(*booking)
+        for key in ended:
+            self.remove(*key)
         return ended
 
 
@@ -130,29 +133,30 @@ _C = InotifyConstants
 _SELF = _C.IN_DELETE_SELF | _C.IN_MOVE_SELF
 _ENTRY_ADDED = _C.IN_CREATE | _C.IN_MOVED_TO
 _ENTRY_REMOVED = _C.IN_DELETE | _C.IN_MOVED_FROM
-# Never IN_OPEN, IN_ACCESS or IN_CLOSE_NOWRITE: listing a folder makes those, for ever.
+# Never IN_OPEN, IN_ACCESS, or IN_CLOSE_NOWRITE: each listing of a folder would cause more events.
 _MASKS = {
-    # IN_ATTRIB tells of a chmod of the folders in it, which hides or shows all below them.
+    # IN_ATTRIB reports a chmod of a folder inside, which hides or shows everything below it.
     WatchPurpose.FRONTIER: _ENTRY_ADDED | _ENTRY_REMOVED | _SELF | _C.IN_ATTRIB,
     WatchPurpose.AT_WORK: _ENTRY_ADDED | _ENTRY_REMOVED | _C.IN_CLOSE_WRITE | _SELF,
     WatchPurpose.ROOT: _C.IN_ATTRIB | _SELF,
     WatchPurpose.ABOVE: _ENTRY_ADDED | _ENTRY_REMOVED | _SELF | _C.IN_ATTRIB,
     WatchPurpose.LINKS: _ENTRY_ADDED | _ENTRY_REMOVED | _SELF,
 }
-# IN_MASK_ADD: one folder may be watched for two purposes, and the kernel keeps one mask for both.
+# IN_MASK_ADD, because two purposes of one folder share one mask in the kernel.
 _ADD_FLAGS = _C.IN_ONLYDIR | _C.IN_DONT_FOLLOW | _C.IN_EXCL_UNLINK | _C.IN_MASK_ADD
 _DEFAULT_LIMIT = 8192
 _ADD_FAILED = WatchDescriptor(-1)
-# More than is there nearly always. To make room for a full queue each time takes 15 us, this none.
+# Nearly always enough. A buffer for a full queue would take 15 us to allocate each time.
 _BUFFER_SIZE = 1 << 16
-# The kernel hands over whole events only: so much room may be left where there are more.
+# The kernel returns whole events only, so a buffer counts as full with this much room left.
 _MAX_EVENT_BYTES = 16 + 256
-# As the kernel writes them, the second without its first word, the watch. Neither is found in the
-# midst of anything else: what follows a NUL in a name are NULs, and no watch and no mask is 0.
+# Two events as the kernel writes them, the second without its first word, the watch. Neither byte
+# string can appear inside another event: after a NUL in a name there are only NULs, and no watch
+# and no mask is 0.
 _OVERFLOW = struct.pack("iIII", -1, _C.IN_Q_OVERFLOW, 0, 0)
 _ENDED = struct.pack("III", _C.IN_IGNORED, 0, 0)
 _WORD = 4
-# What FIONREAD fills in: an int.
+# FIONREAD fills in an int.
 _SIZE = struct.Struct("i")
 _NO_SIZE = bytes(_SIZE.size)
 
@@ -167,66 +171,69 @@ _RESULTS = {
 
 
 class _InotifyReader(InotifyFD):
-    """watchdog's reader, which drops at once what cannot matter: a storm of files in a folder.
+    """watchdog's reader without its records, and with an early filter.
 
-    In a folder that is `at_work` every file matters. The books are ours: watchdog's take 420 bytes
-    for each watch.
+    Most events are of files that cannot matter, and the reader drops these at once. In a folder
+    that is watched as AT_WORK, every file matters. watchdog's own records take 420 bytes for each
+    watch.
     """
 
     def __init__(
         self,
-        bookings: WatchRegistry,
-        signals_of: Callable[[InotifyEvent], Iterable[EventResolver]],
+        registry: WatchRegistry,
+        resolvers_of: Callable[[InotifyEvent], Iterable[EventResolver]],
         post: PostResolver,
     ) -> None:
-        """`post` gets the `signals_of` each event; both are called in the reading thread."""
+        """Post what `resolvers_of` returns for each event; the reading thread calls both."""
         super().__init__()
-        self._bookings = bookings
-        self._signals_of = signals_of
+        self._registry = registry
+        self._resolvers_of = resolvers_of
         self._post = post
-        self._at_work = bookings.watches_for(WatchPurpose.AT_WORK)
+        self._at_work = registry.watches_for(WatchPurpose.AT_WORK)
         self.files = BUILT_IN_PROJECT_FILES
 
-    def book(self, folder: bytes, purpose: WatchPurpose) -> None:
-        """Have the kernel watch what is at `folder` now. Raises OSError."""
-        # Under the lock, so that no event comes before its watch is in the books.
+    def add(self, folder: bytes, purpose: WatchPurpose) -> None:
+        """Have the kernel watch the folder at `folder`. Raises OSError."""
+        # Hold the lock, so that no event is handled before its watch is registered.
         with self._lock:
             wd = inotify_add_watch(self._inotify_fd, folder, Mask(_MASKS[purpose] | _ADD_FLAGS))
             if wd == _ADD_FAILED:
                 raise OSError(ctypes.get_errno(), "cannot be watched")
-            before = self._bookings.watch_of(folder, purpose)
+            before = self._registry.watch_of(folder, purpose)
             if before == wd:
                 return
             if before is not None:
-                self._leave(folder, purpose, before)
-            self._bookings.enter(folder, purpose, wd)
+                self._remove(folder, purpose, before)
+            self._registry.add(folder, purpose, wd)
 
-    def unbook(self, folder: bytes, purpose: WatchPurpose) -> None:
-        """Give one purpose up; the kernel's watch goes with the last."""
+    def remove(self, folder: bytes, purpose: WatchPurpose) -> None:
+        """Remove one purpose; the kernel watch ends with the last."""
         with self._lock:
-            wd = self._bookings.watch_of(folder, purpose)
+            wd = self._registry.watch_of(folder, purpose)
             if wd is not None:
-                self._leave(folder, purpose, wd)
+                self._remove(folder, purpose, wd)
 
-    def _leave(self, folder: bytes, purpose: WatchPurpose, wd: int) -> None:
-        self._bookings.leave(folder, purpose)
-        if not self._bookings.purposes_of(wd):
-            # It may be gone with its folder.
+    def _remove(self, folder: bytes, purpose: WatchPurpose, wd: int) -> None:
+        self._registry.remove(folder, purpose)
+        if not self._registry.purposes_of(wd):
+            # The watch may have ended with its folder; the error is ignored.
             inotify_rm_watch(self._inotify_fd, WatchDescriptor(wd))
 
     def handle_event(self, event: InotifyEvent) -> None:
-        """Post what follows from an event."""
+        """Post the resolvers of an event."""
         if event.is_queue_overflow:
-            log.warning("the kernel's queue of file events overflowed; all is looked at again")
+            log.warning(
+                "the kernel's queue of file events overflowed; rootsd scans everything again"
+            )
             self._post(resolve_overflow)
             return
         with self._lock:
-            signals = self._signals_of(event)
-        for signal in signals:
-            self._post(signal)
+            resolvers = self._resolvers_of(event)
+        for resolver in resolvers:
+            self._post(resolver)
 
     def read_events(self, *, event_buffer_size: int = _BUFFER_SIZE) -> list[InotifyEvent]:
-        """The next events, those of folders, markers and places at work."""
+        """Return the next events of folders, markers, and folders watched as AT_WORK."""
         return [
             event
             for event in super().read_events(event_buffer_size=event_buffer_size)
@@ -243,8 +250,8 @@ class _InotifyReader(InotifyFD):
         return _drop_before_overflow(found)
 
     def _rest(self) -> bytes:
-        """What is there beyond a full buffer, so that the end of a full queue is seen with it."""
-        with self._lock:  # under which it is closed
+        """Return what remains after a full buffer, so that the end of a full queue is seen too."""
+        with self._lock:  # close() holds the same lock
             if self._closed:
                 return b""
             (size,) = _SIZE.unpack(fcntl.ioctl(self._inotify_fd, termios.FIONREAD, _NO_SIZE))
@@ -252,10 +259,10 @@ class _InotifyReader(InotifyFD):
 
 
 def _drop_before_overflow(found: bytes) -> bytes:
-    """What was read, but of what came before an overflow only the ends of watches.
+    """Return the buffer; before an overflow, keep only the ends of watches.
 
-    After an overflow all is looked at, whatever was told of it; and to take the 16,384 events of a
-    full queue apart takes 30 ms.
+    After an overflow everything is checked again, whatever the events before it say. Parsing the
+    16,384 events of a full queue would take 30 ms.
     """
     overflow = found.rfind(_OVERFLOW)
     if overflow < 0:
@@ -269,18 +276,19 @@ def _drop_before_overflow(found: bytes) -> bytes:
 
 
 class InotifyWatcher:
-    """A `Watcher` on inotify. Raises OSError if the user's instances are used up (EMFILE).
+    """A `Watcher` on inotify.
 
-    `budget` is how many watches to take at most; editors need theirs too.
+    `budget` is the maximum number of watches, because editors need watches too. Raises OSError if
+    the user has no inotify instances left (EMFILE).
     """
 
     def __init__(self, post: PostResolver, budget: int | None = None) -> None:
-        self._bookings = WatchRegistry()
-        self._fd = _InotifyReader(self._bookings, self._signals_of, post)
+        self._registry = WatchRegistry()
+        self._fd = _InotifyReader(self._registry, self._resolvers_of, post)
         self._budget = _default_budget() if budget is None else budget
 
     def start(self) -> None:
-        """Start the reading thread; what happened since a folder was watched is told then."""
+        """Start the reading thread. It reports every change since a folder was watched."""
         self._fd.start()
 
     def stop(self) -> None:
@@ -289,59 +297,62 @@ class InotifyWatcher:
         if self._fd.is_alive():
             self._fd.join()
 
-    def heed(self, files: ProjectFiles) -> None:
-        """As in `Watcher`; from the next event on."""
+    def set_project_files(self, files: ProjectFiles) -> None:
+        """Report these project files from the next event on."""
         self._fd.files = files
 
     def count(self) -> int:
-        """How many inotify watches are held."""
-        return len(self._bookings)
+        """Return the number of kernel watches."""
+        return len(self._registry)
 
     def watch(self, folder: bytes, purpose: WatchPurpose) -> WatchOutcome:
-        """Watch what is at `folder` now, which must be a folder and no link."""
-        is_full = len(self._bookings) >= self._budget
-        if is_full and self._bookings.watch_of(folder, purpose) is None:
+        """Watch the folder at `folder`; a link is not followed."""
+        is_full = len(self._registry) >= self._budget
+        if is_full and self._registry.watch_of(folder, purpose) is None:
             return WatchOutcome.LIMIT
         try:
-            self._fd.book(folder, purpose)
+            self._fd.add(folder, purpose)
         except OSError as error:
-            # EIO and the like, of a disk that was pulled out, ENOMEM: the folder may well be read.
+            # ENOMEM, or EIO of a removed disk: the folder itself may still be readable.
             return _RESULTS.get(error.errno or 0, WatchOutcome.FAILED)
         return WatchOutcome.YES
 
     def unwatch(self, folder: bytes, purpose: WatchPurpose) -> None:
-        """Give one purpose up; the kernel's watch goes with the last."""
-        self._fd.unbook(folder, purpose)
+        """Remove one purpose; the kernel watch ends with the last."""
+        self._fd.remove(folder, purpose)
 
     def resolve(self, purpose: WatchPurpose, event: InotifyEvent) -> FileEvents:
-        """The event in terms of paths; nothing if the folder is not watched any more."""
+        """Return the event for each path of its folder; empty if it is no longer watched."""
         change, moved = _event_kind(event), bool(event.mask & _C.IN_MOVED_TO)
         return tuple(
             FileEvent(folder, event.name, change, purpose, moved)
-            for folder in self._bookings.folders_of(event.wd, purpose)
+            for folder in self._registry.folders_of(event.wd, purpose)
         )
 
     def resolve_end(self, wd: int) -> FileEvents:
-        """The kernel ended a watch: the folder was deleted or unmounted. Told for each purpose,
-        since each has to be watched anew."""
+        """Return the events of a watch that the kernel ended: its folder was deleted or unmounted.
+
+        There is one for each purpose, because each needs a new watch.
+        """
         return tuple(
             FileEvent(folder, b"", FileEventKind.ITSELF, purpose)
-            for folder, purpose in self._bookings.end(wd)
+            for folder, purpose in self._registry.remove_all(wd)
         )
 
-    def _signals_of(self, event: InotifyEvent) -> Iterable[EventResolver]:
-        """What may matter of an event; in the reading thread."""
-        purposes = self._bookings.purposes_of(event.wd)
+    def _resolvers_of(self, event: InotifyEvent) -> Iterable[EventResolver]:
+        """Return the resolvers of an event that may matter; called in the reading thread."""
+        purposes = self._registry.purposes_of(event.wd)
         if event.is_ignored:
             return (partial(self.resolve_end, event.wd),) if purposes else ()
         return [
             partial(self.resolve, purpose, event)
             for purpose in purposes
-            if event.mask & _MASKS[purpose] and (not event.name or self._tells(purpose, event))
+            if event.mask & _MASKS[purpose]
+            and (not event.name or self._is_relevant(purpose, event))
         ]
 
-    def _tells(self, purpose: WatchPurpose, event: InotifyEvent) -> bool:
-        """Whether the fate of an entry is told for this purpose."""
+    def _is_relevant(self, purpose: WatchPurpose, event: InotifyEvent) -> bool:
+        """Return whether an event of an entry matters for this purpose."""
         is_folder = bool(event.mask & _C.IN_ISDIR)
         match purpose:
             case WatchPurpose.FRONTIER:
@@ -351,12 +362,12 @@ class InotifyWatcher:
             case WatchPurpose.ABOVE:
                 return is_folder
             case WatchPurpose.ROOT:
-                # IN_ATTRIB is also told of the entries of a watched folder.
+                # IN_ATTRIB is also reported for entries of a watched folder.
                 return False
 
 
 def _default_budget() -> int:
-    """A quarter of what the system grants the user."""
+    """Return a quarter of the user's limit."""
     return (read_inotify_limit(InotifyLimit.WATCHES) or _DEFAULT_LIMIT) // 4
 
 

@@ -11,7 +11,7 @@ _FOLDER = "/proc/sys/fs/inotify"
 
 
 class InotifyLimit(Enum):
-    """What is limited, by its name in sysctl(8)."""
+    """An inotify limit, by its name in sysctl(8)."""
 
     WATCHES = "max_user_watches"
     INSTANCES = "max_user_instances"
@@ -21,7 +21,7 @@ _RECOMMENDED = {InotifyLimit.WATCHES: 524_288, InotifyLimit.INSTANCES: 512}
 
 
 def read_inotify_limit(limit: InotifyLimit, folder: str = _FOLDER) -> int | None:
-    """How many there may be; None where the system does not say."""
+    """Return the limit, or None if the system does not report it."""
     try:
         with open(f"{folder}/{limit.value}", encoding="ascii") as file:
             return int(file.read())
@@ -30,5 +30,5 @@ def read_inotify_limit(limit: InotifyLimit, folder: str = _FOLDER) -> int | None
 
 
 def sysctl_to_raise(limit: InotifyLimit, now: int | None) -> str:
-    """For sysctl: as many as nearly all need, and more than are granted `now`."""
+    """Return the sysctl setting that raises the limit above the current value `now`."""
     return f"fs.inotify.{limit.value}={max(_RECOMMENDED[limit], 4 * (now or 0))}"

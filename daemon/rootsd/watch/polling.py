@@ -1,7 +1,7 @@
 """Poll folder stamps where no events are available.
 
-A sweep costs one lstat for each frontier folder, 4 ms for 2,000. It is slower to notice than a
-watcher and says so: a parent that is swept is shown as such by `rootsd status`.
+One poll costs an lstat for each frontier folder, 4 ms for 2,000. It notices changes later than a
+watcher does, and `rootsd status` marks a parent that is polled.
 """
 
 from __future__ import annotations
@@ -15,32 +15,32 @@ _MAX_CPU_SHARE = 0.005
 
 
 def poll_interval(cost_s: float) -> float:
-    """Seconds to the next sweep, so that sweeps take at most half a percent of a core."""
+    """Return the seconds until the next poll, so that polls take at most 0.5 % of a core."""
     return min(max(_MIN_INTERVAL_S, cost_s / _MAX_CPU_SHARE), _MAX_INTERVAL_S)
 
 
 class PollingWatcher:
-    """A `Watcher` that watches nothing and says why; whoever asks then sweeps."""
+    """A `Watcher` that watches nothing and returns the reason; its caller polls instead."""
 
     def __init__(self, why: WatchOutcome = WatchOutcome.UNSUPPORTED) -> None:
         self._why = why
 
     def start(self) -> None:
-        """There is nothing to start."""
+        """Do nothing."""
 
     def watch(self, folder: bytes, purpose: WatchPurpose) -> WatchOutcome:  # noqa: ARG002
-        """Always why not."""
+        """Return the reason why nothing is watched."""
         return self._why
 
     def unwatch(self, folder: bytes, purpose: WatchPurpose) -> None:
-        """Nothing was watched."""
+        """Do nothing."""
 
-    def heed(self, files: ProjectFiles) -> None:
-        """Nothing is told here."""
+    def set_project_files(self, files: ProjectFiles) -> None:
+        """Do nothing."""
 
     def count(self) -> int:
-        """None."""
+        """Return 0."""
         return 0
 
     def stop(self) -> None:
-        """There is nothing to give back."""
+        """Do nothing."""
