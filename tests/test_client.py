@@ -100,7 +100,7 @@ def test_an_answer_of_no_use_is_an_error(answer: bytes) -> None:
 
 
 def test_a_daemon_that_hangs_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client, "_PATIENCE_S", 0.05)
+    monkeypatch.setattr(client, "_TIMEOUT_S", 0.05)
 
     def hang(daemon: Daemon) -> None:
         daemon.rest()

@@ -1,38 +1,50 @@
-"""rootsd: finds project folders, lets a person decide, and publishes what was approved.
+"""rootsd: find project folders, let a person decide, and publish the approved ones as MCP roots.
 
-How it is built. An arrow means "imports"; nothing imports upwards or sideways, and the contracts
-in pyproject.toml hold it so.
+One daemon runs per user. Two streams of data meet in it:
 
-    cli ──▶ app ──▶ publish ──▶ wire ──▶ core
-     │       └────▶ host ───────────────▶ core
-     └──▶ wire, and the few doors of host that need no daemon
-    bridge, relay, check ──▶ wire, and the lean half of host: standard library only
+    watch ──▶ discovery ──▶ state ──▶ mcp ──▶ clients and servers      what the disk says
+              cli ──▶ control ──▶ state                                what a person decides
 
-core     decides. Pure: no clock, files, sockets, logging, threads. `step` changes one project,
-         `judge` says what the verdict is, `is_published` is the one predicate for what clients
-         see, `plan` turns inputs into a new catalog and the list of changes.
-wire     bytes to messages and back. As pure as core.
-host     all contact with the operating system: reads, identities, markers, watches, the store,
-         sockets. It returns facts, "could not read" among them, and never an empty list for an
-         error.
-publish  the only place that knows the MCP SDK. Loaded at the first MCP connection.
-bridge   connects one client's pipes to the daemon, whatever becomes of the daemon.
-relay    runs one MCP server inside the approved set: what passes between client and server is
-         sorted by a session without I/O, and one loop of poll(2) holds all pipes.
-app      the daemon: one task group, one writer (`Ledger`), one discovery thread.
-cli      arguments to a control message, a reply to lines. Loaded a command at a time.
+The packages, in the order in which the data flows:
 
-How data flows. A scan, a file event or an order becomes a value. A file event says only "this
-folder is dirty"; a probe of that folder turns it into an observation, exactly as a scan does.
-Observations cannot be refused and can only take approvals away; orders can be refused, and only
-orders approve. The ledger plans, saves and publishes, in the order that is safe when any of these
-fails: what narrows the published set takes effect before it is saved, what widens it is saved
-first. Notices are derived from the revision of the published set and never sent by whoever changed
-it, so no path can forget them.
+watch      reports file events below the watched folders (inotify, FSEvents, polling).
+discovery  turns events and periodic scans into observations: this project is here, is gone, is
+           incomplete. An event only says "something changed in this folder". A probe of the folder
+           then finds out what, exactly as a scan does.
+vcs        recognizes repositories: one plug-in per version control system.
+disk       reads one file system safely: identities, mounts, markers, ownership. A read that fails
+           is a result of its own, and never looks like an empty folder.
+cli        parses a command, sends a request to the daemon, and prints the response.
+control    receives requests on the control socket. It checks the caller and resolves what the
+           request refers to, then hands it to `state`.
+state      holds the catalog. The ledger is its only writer: it plans, saves, and publishes each
+           change. `state.store` is the SQLite database with the audit log.
+mcp        publishes the approved roots on the MCP socket. Only this package knows the MCP SDK.
+proxy      connects clients to the daemon: `bridge` for a client with roots support, and `run` for
+           a server that must see only approved roots. Both survive restarts of the daemon.
 
-The invariant that every choice serves: no client is ever told a root that was not approved, or had
-been denied, had lapsed or was out of reach, at the moment the answer was computed. In doubt, the
-answer is smaller.
+The packages that all of them share:
+
+core       decides. Pure code: no clock, files, sockets, or threads.
+wire       the messages of both sockets as values, and their encoding. Pure as well.
+system     the process and its surroundings: sockets, locks, paths, configuration, processes.
+confine    restricts what the daemon itself may touch (Landlock).
+helper     a helper process for work that the confined daemon may not do.
+service    starts and stops the daemon: systemd, launchd, or in the background.
+daemon     builds all parts of the daemon and runs them.
+host       old module names that running bridges of version 0.1.0 still use after an upgrade.
+
+Three modules are entry points: `__main__` (the `rootsd` command), `check` (for shell prompts), and
+`client` (the Python API). The layers in pyproject.toml fix which package may import which.
+
+Observations and decisions have different powers. An observation cannot be refused and can only
+take an approval away. A decision can be refused, and only a decision approves. The ledger orders
+its work so that a crash is safe at any point. A change that narrows the published roots takes
+effect before it is saved. A change that widens them is saved first. Subscribers are notified
+because the revision of the published roots has changed, so no code path can forget to notify them.
+
+All of this serves one invariant: at the moment of an answer, the answer contains no root that was
+unapproved, denied, lapsed, or unreachable. In doubt, the answer is smaller.
 """
 
 __version__ = "0.1.0"

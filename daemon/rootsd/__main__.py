@@ -1,7 +1,8 @@
-"""The console entry point: quick commands run at once, all others through the command line.
+"""The console entry point: run the fast commands directly, and all others by the command line.
 
-`bridge`, `run`, `check` and `pending --count` are started by every MCP client and every shell
-prompt; importing click for them would cost more than their work. `daemon` would keep it in memory.
+Every MCP client starts `bridge` and `run`, and every shell prompt starts `check` and `pending
+--count`. For these, an import of click would take longer than their work. `daemon` runs for a long
+time, and click would stay in its memory.
 """
 
 from __future__ import annotations
@@ -9,13 +10,13 @@ from __future__ import annotations
 import sys
 
 INTERRUPTED = 130
-# Global flags that change nothing about a command that is silent and does not ask.
+# Global flags without effect on a command that prints little and never prompts.
 _INERT = frozenset(("-q", "--quiet", "-v", "--verbose", "--no-color", "--no-input"))
 _HELP = frozenset(("--help", "-h"))
 
 
 def main() -> int:
-    """Run the command in `sys.argv`; returns its exit status."""
+    """Run the command in `sys.argv`. Return its exit status."""
     try:
         return _dispatch(sys.argv[1:])
     except KeyboardInterrupt:
@@ -51,18 +52,18 @@ def _dispatch(words: list[str]) -> int:
 
 
 def _flags_of_run(rest: list[str]) -> list[str]:
-    """The words of our own; those after them are the server's."""
+    """Return the arguments that belong to `run` itself, not to the server."""
     return rest[: rest.index("--")] if "--" in rest else rest[:1]
 
 
 def _only_path(rest: list[str]) -> str | None:
-    """The path to check; None where the command line has to sort the words out."""
+    """Return the path to check, or None if the command line must parse the arguments."""
     paths = [word for word in rest if word != "--write" and word not in _INERT]
     return paths[0] if len(paths) == 1 and not paths[0].startswith("-") else None
 
 
 def _is_launch(rest: list[str]) -> bool:
-    """Whether a service unit, or who starts the daemon in the background, says this."""
+    """Whether these are the arguments that a service unit or a background start passes."""
     match rest:
         case ["--ready-fd", descriptor] | ["--detach", "--ready-fd", descriptor]:
             return descriptor.isdecimal()

@@ -1,6 +1,7 @@
-"""Where one path stands, told by the exit status; and how many projects wait, for shell prompts.
+"""Check one path, or count the pending projects, for shell prompts and scripts.
 
-Run at every prompt, so this is lean: standard library only, no dataclasses, one round trip.
+Shells run this at every prompt. So it is lean: the standard library only, no dataclasses, and one
+request to the daemon.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import sys
 from rootsd.core.errors import Exit, RootsdError, exit_of
 from rootsd.system.ipc import connect, rpc
 
-TYPE_CHECKING = False  # importing typing for it would cost a seventh of the whole run
+TYPE_CHECKING = False  # an import of typing would take a seventh of the whole run
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
@@ -24,20 +25,23 @@ _STATUS = {"pending": Exit.PENDING, "denied": Exit.DENIED}
 
 
 def main(path: str, *, write: bool = False) -> int:
-    """Return whether `path` lies in a root: 0 yes, 3 pending or lapsed, 4 denied, 5 not known.
+    """Return the exit status for `path`.
 
-    Silent. With `write` a root that is to be read only counts as denied. In a sandbox that hides
-    the control socket, the MCP socket answers: it says 0 or 5 and, with `write`, 4 for a root that
-    is to be read only. Where no daemon answers: 69, and a line on standard error.
+    It is 0 for a root, 3 for a pending or lapsed project, 4 for a denied one, 5 for an unknown
+    path, and 69 if no daemon answers.
+
+    Print nothing, except for one line on standard error if no daemon answers. With `write`, a
+    read-only root counts as denied. In a sandbox that hides the control socket, ask the MCP
+    socket. It can only tell 0 or 5 and, with `write`, 4 for a read-only root.
     """
     try:
-        whole = absolute_path(path)
+        absolute = absolute_path(path)
         try:
-            answer = _ask("check", {"path": whole})
+            answer = _ask("check", {"path": absolute})
         except connect.ControlSocketHidden:
-            from rootsd.system.ipc import resolve  # noqa: PLC0415 - only in a sandbox
+            from rootsd.system.ipc import resolve  # noqa: PLC0415 - only needed in a sandbox
 
-            root = resolve.resolve_root(whole, TIMEOUT_S)
+            root = resolve.resolve_root(absolute, TIMEOUT_S)
             if root is None:
                 return Exit.NOTHING_MATCHED
             return Exit.DENIED if write and root["access"] == "read" else Exit.OK
@@ -47,7 +51,7 @@ def main(path: str, *, write: bool = False) -> int:
 
 
 def count_pending(*, exit_code: bool = False) -> int:
-    """Print how many projects wait for a decision; with `exit_code` 3 if there are any."""
+    """Print how many projects are pending. With `exit_code`, return 3 if there are any."""
     try:
         waiting = int(_ask("status", {})["counts"]["waiting"])
     except RootsdError as error:
@@ -57,7 +61,7 @@ def count_pending(*, exit_code: bool = False) -> int:
 
 
 def status_of(checked: PathCheckResult | Mapping[str, Any], *, write: bool) -> Exit:
-    """The exit status that says what the daemon answered."""
+    """Return the exit status for the daemon's answer."""
     if checked["published"]:
         read_only = checked["access"] == "read"
         return Exit.DENIED if write and read_only else Exit.OK
@@ -65,22 +69,21 @@ def status_of(checked: PathCheckResult | Mapping[str, Any], *, write: bool) -> E
 
 
 def absolute_path(path: str) -> str:
-    """`path` made absolute and not otherwise touched: the daemon follows symlinks and `..`. A URI
-    stays as it is.
+    """Return `path` made absolute, and otherwise unchanged: the daemon resolves symlinks and `..`.
 
-    Bytes that are not UTF-8 become lone surrogates, whatever the locale. Raises RootsdError
-    where the working directory is gone.
+    A URI stays as it is. Bytes that are not UTF-8 become lone surrogates in every locale. Raise
+    RootsdError if the working directory is gone.
     """
     if "://" in path:
-        from rootsd.core.uris import looks_like_uri  # noqa: PLC0415 - few ask for one
+        from rootsd.core.uris import looks_like_uri  # noqa: PLC0415 - rarely needed
 
         if looks_like_uri(path):
             return path
     try:
-        whole = os.fsencode(path) if os.path.isabs(path) else _below_cwd(path)
+        absolute = os.fsencode(path) if os.path.isabs(path) else _below_cwd(path)
     except FileNotFoundError as error:
         raise RootsdError("the working directory is gone", "cd") from error
-    return whole.decode("utf-8", "surrogateescape")
+    return absolute.decode("utf-8", "surrogateescape")
 
 
 def _below_cwd(path: str) -> bytes:

@@ -1,8 +1,12 @@
-"""The approved roots, for authors of MCP clients and servers in Python.
+"""The Python API for authors of MCP clients and servers.
 
-`list_roots_callback` goes into the SDK's `Client`, `watch_roots` tells of changes, and
-`is_path_allowed` is for servers. Where no daemon runs, one is started if `rootsd up` was typed and
-`rootsd down` was not since. Standard library only, but for the types that the callback returns.
+* `list_roots_callback` answers `roots/list` for the SDK's `Client`.
+* `list_roots` returns the approved roots, and `watch_roots` yields them again after each change.
+* `is_path_allowed` is for servers.
+
+If no daemon runs, these functions start one, provided that the user ran `rootsd up` and has not
+run `rootsd down` since. The module needs only the standard library, except for the types that the
+callback returns.
 """
 
 from __future__ import annotations
@@ -42,10 +46,10 @@ __all__ = [
     "list_roots_callback", "watch_roots",
 ]  # fmt: skip
 
-_PATIENCE_S = 10.0
+_TIMEOUT_S = 10.0
 _GRACE_S = 5.0
 _FIRST_PAUSE_S, _PAUSE_S = 0.05, 2.0
-_LONGEST_ANSWER = 1 << 28
+_MAX_RESPONSE_BYTES = 1 << 28
 _HELLO_ID = 0
 _CHANGED = "notifications/roots/list_changed"
 _META = {
@@ -57,8 +61,11 @@ _META = {
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """An approved root. `path` is None where it is no folder; `access` is `read-write`, or `read`
-    where the user asks that nothing in it be changed."""
+    """An approved root.
+
+    `path` is None if the root is not a folder. `access` is `read-write`, or `read` if the user
+    wants nothing in it to be changed.
+    """
 
     uri: str
     name: str
@@ -71,11 +78,11 @@ class Root:
 def list_roots(
     *, only: Sequence[str] = (), any_uri: bool = False, client: str = ""
 ) -> tuple[Root, ...]:
-    """The roots that are approved now.
+    """Return the approved roots of this moment.
 
-    `only` narrows them as `rootsd bridge --only` does: names, `tag:T`, `cwd`. `any_uri` adds those
-    that are no folders. `client` is the name that `rootsd sessions` shows. Raises RootsdError, of
-    which DaemonUnreachable says that no daemon answers.
+    `only` narrows them like `rootsd bridge --only`: names, `tag:T`, `cwd`. `any_uri` adds roots
+    that are not folders. `client` is the name that `rootsd sessions` shows. Raise RootsdError, and
+    its subclass DaemonUnreachable if no daemon answers.
     """
     with closing(_connect()) as channel:
         _greet(channel, _greeting(only, client, any_uri=any_uri))
@@ -83,11 +90,11 @@ def list_roots(
 
 
 def is_path_allowed(path: str | bytes | os.PathLike[str], *, write: bool = False) -> bool:
-    """Whether `path` lies in an approved root, and with `write` in one that may be changed.
+    """Return whether `path` lies in an approved root; with `write`, in a writable one.
 
-    Symbolic links are followed first, and what does not exist yet counts as lying where it would
-    be made; so open what you asked about soon, and without following links. Raises RootsdError
-    where that cannot be told: treat it as a no.
+    Symbolic links are resolved first. A path that does not exist yet counts by the place where it
+    would be created. The answer holds for this moment only: open the path soon, and do not follow
+    links then. Raise RootsdError if the daemon cannot answer; treat that as a no.
     """
     try:
         text = os.fsencode(os.path.realpath(path)).decode()
@@ -101,8 +108,8 @@ def is_path_allowed(path: str | bytes | os.PathLike[str], *, write: bool = False
 
 
 async def list_roots_callback(context: object) -> ListRootsResult | ErrorData:  # noqa: ARG001
-    """Answers `roots/list` with the approved roots: `Client(…, list_roots_callback=…)`."""
-    from anyio import to_thread  # noqa: PLC0415  # the SDK brings both
+    """Answer `roots/list` with the approved roots: `Client(…, list_roots_callback=…)`."""
+    from anyio import to_thread  # noqa: PLC0415  # the SDK depends on both
     from mcp_types import ErrorData, ListRootsResult  # noqa: PLC0415
 
     try:
@@ -115,18 +122,18 @@ async def list_roots_callback(context: object) -> ListRootsResult | ErrorData:  
 async def watch_roots(
     *, only: Sequence[str] = (), any_uri: bool = False, client: str = ""
 ) -> AsyncGenerator[tuple[Root, ...], None]:
-    """Yield the approved roots now, and again whenever they have changed; runs on asyncio.
+    """Yield the approved roots now and after each change. This runs on asyncio.
 
-    A daemon that restarts is waited for. Where none comes back the roots are none until one does,
-    as nothing is known to be approved then. Arguments as for `list_roots`. Raises RootsdError
-    where there is no daemon at the start, or one that does not heed `only`.
+    If the daemon restarts, wait for it. If no daemon comes back in time, yield no roots until one
+    does, because nothing is known to be approved then. The arguments are those of `list_roots`.
+    Raise RootsdError if no daemon runs at the start, or if the daemon cannot apply `only`.
     """
     greeting = _Greeting(_greeting(only, client, any_uri=any_uri))
     known: tuple[Root, ...] | None = None
     lost_at, pause = 0.0, 0.0
     while True:
         try:
-            # One attempt to start it for each time it is lost.
+            # Try to start a daemon once after each loss.
             channel = await asyncio.to_thread(_connect, start=not pause)
         except RootsdError:
             if known is None:
@@ -149,7 +156,7 @@ async def watch_roots(
 
 @dataclass(slots=True)
 class _Greeting:
-    """The hello for the next connection of one session; None where the set is not narrowed."""
+    """The hello for the next connection of one session; None if nothing narrows the roots."""
 
     hello: hello.Hello | None
 
@@ -157,9 +164,9 @@ class _Greeting:
 async def _changes(
     channel: socket.socket, greeting: _Greeting
 ) -> AsyncGenerator[tuple[Root, ...], None]:
-    """The roots as often as the daemon says that they changed, until it goes away."""
+    """Yield the roots whenever the daemon announces a change, until it hangs up."""
     ids = count(_HELLO_ID + 1)
-    reader, writer = await asyncio.open_unix_connection(sock=channel, limit=_LONGEST_ANSWER)
+    reader, writer = await asyncio.open_unix_connection(sock=channel, limit=_MAX_RESPONSE_BYTES)
     try:
         if greeting.hello is None:
             writer.write(encode(Request(next(ids), "roots/list")))
@@ -177,7 +184,7 @@ async def _changes(
                 case Response(_, dict() as result):
                     yield _roots_of(result)
                 case ErrorResponse():
-                    yield ()  # it cannot tell, so nothing is known to be approved
+                    yield ()  # after an error, nothing is known to be approved
                 case _:
                     pass
     except OSError:
@@ -197,7 +204,7 @@ def _raw_roots() -> dict[str, Any]:
 
 
 def _connect(*, start: bool = True) -> socket.socket:
-    """A connection to the daemon, started where it may be. Raises RootsdError."""
+    """Return a connection to the daemon, and start one if that is allowed. Raise RootsdError."""
     try:
         channel = _connect_to_first()
     except NotRunning:
@@ -205,7 +212,7 @@ def _connect(*, start: bool = True) -> socket.socket:
             raise
         autostart.start_daemon()
         channel = _connect_to_first()
-    channel.settimeout(_PATIENCE_S)
+    channel.settimeout(_TIMEOUT_S)
     return channel
 
 
@@ -218,7 +225,7 @@ def _connect_to_first() -> socket.socket:
 
 
 def _greeting(only: Sequence[str], client: str, *, any_uri: bool) -> hello.Hello | None:
-    """What to say first. Raises ValueError for words that `only` does not have."""
+    """Return the hello for these arguments, or None. Raise ValueError for an invalid `only`."""
     greeting = hello.Hello(
         client=client, scope=hello.parse_scope(only, os.getcwd, any_uri=any_uri)
     )
@@ -231,8 +238,9 @@ def _greet(channel: socket.socket, greeting: hello.Hello | None) -> None:
 
 
 def _welcomed(answer: Response | ErrorResponse, greeting: hello.Hello) -> hello.Hello:
-    """Return the hello for the next connection. Raise RootsdError where the daemon would give
-    more than was asked for."""
+    """Return the hello for the next connection. Raise RootsdError if the daemon refuses to
+    narrow.
+    """
     if isinstance(answer, Response):
         return hello.resume_hello(greeting, answer.result)
     if greeting.scope.narrows:
@@ -246,7 +254,7 @@ def _ask(channel: socket.socket, method: str, params: dict[str, Any] | None) -> 
             return result
         case ErrorResponse(_, _, message, {"reason": str() as code, "remedy": str() as remedy}):
             error = RootsdError(message, remedy)
-            with suppress(ValueError):  # a word of a newer daemon
+            with suppress(ValueError):  # a newer daemon may send an unknown code
                 error.code = ErrorCode(code)
             raise error
         case answer:
@@ -254,7 +262,7 @@ def _ask(channel: socket.socket, method: str, params: dict[str, Any] | None) -> 
 
 
 def _exchange(channel: socket.socket, request: Request) -> Response | ErrorResponse:
-    """The answer to a request, whatever is told before it. Raises DaemonUnreachable."""
+    """Send a request and return its response. Skip notifications. Raise DaemonUnreachable."""
     try:
         channel.sendall(encode(request))
         with channel.makefile("rb") as lines:
@@ -282,6 +290,6 @@ def _root_of(item: dict[str, Any], meta: dict[str, Any]) -> Root:
         str(item.get("name", "")),
         None if path is None else Path(path),
         str(meta.get("rootsd/kind", "")),
-        str(meta.get("rootsd/access", "read")),  # in doubt, less
+        str(meta.get("rootsd/access", "read")),  # without a value, assume less
         tuple(meta.get("rootsd/tags") or ()),
     )

@@ -1,28 +1,30 @@
-"""Decide when to look for a daemon that is gone, when to start one, and when to report it.
+"""Decide when to look for a lost daemon, when to start one, and when to give up waiting. Pure.
 
-Times are seconds of any clock that never goes back.
+Times are seconds of a clock that never goes back. After a loss, the proxy tries to connect at once
+and then at growing intervals. For `GRACE_S` seconds, requests wait for a new daemon. After that
+the proxy answers them with an error, but looks for a daemon now and then.
 """
 
 from __future__ import annotations
 
 GRACE_S = 5.0
-"""How long requests wait for a daemon that was there and is gone."""
+"""How many seconds requests wait for a daemon after a loss."""
 
 _FIRST_PAUSE_S = 0.02
 _PAUSE_S = 0.25
-_LONG_PAUSE_S = 2.0  # once the client was told: a look at a socket, for the news it will want
-_WORST_PAUSE_S = 5.0  # between daemons that end as soon as they are spoken to
+_LONG_PAUSE_S = 2.0  # after giving up, so that the client hears of changes again
+_WORST_PAUSE_S = 5.0  # between daemons that crash at once
 _BETWEEN_STARTS_S = 1.0
 _NEVER = float("inf")
 
 
 class ReconnectPolicy:
-    """Where a bridge or a relay stands with a daemon that it has not."""
+    """The schedule of one proxy for connecting to a daemon."""
 
     def __init__(self) -> None:
         self.retry_at = _NEVER
-        self.give_up_at = -_NEVER  # whoever has never had a daemon need not wait for it
-        """Until when a daemon that is gone is waited for; see `is_hopeless`."""
+        self.give_up_at = -_NEVER  # without a first daemon, there is nothing to wait for
+        """Until when requests wait for a daemon; see `is_hopeless`."""
         self._pause = _FIRST_PAUSE_S
         self._losses = 0
         self._was_there = False
@@ -30,13 +32,13 @@ class ReconnectPolicy:
         self._started_at = -_NEVER
 
     def connected(self) -> None:
-        """A daemon is there."""
+        """Note that a daemon is connected."""
         self._was_there = True
 
     def lost(self, now: float, *, useful: bool) -> None:
-        """It is gone; `useful`: it had answered something."""
+        """Note the loss of the daemon. `useful` says whether it had answered anything."""
         self._losses = 0 if useful else self._losses + 1
-        # One loss is nothing: a daemon that was idle, and is restarted.
+        # A single loss is normal: an idle daemon exits, and is started again.
         wait = _FIRST_PAUSE_S * 2**self._losses if self._losses > 1 else 0.0
         self.retry_at = now + min(wait, _WORST_PAUSE_S)
         self.give_up_at = self.retry_at + GRACE_S
@@ -44,28 +46,30 @@ class ReconnectPolicy:
         self._may_start = True
 
     def asked(self, now: float) -> None:
-        """The client wants something of it now."""
+        """Note that the client needs the daemon now."""
         if self.is_hopeless(now):
             self.retry_at = now
             self._may_start = now - self._started_at >= _BETWEEN_STARTS_S
 
     def start(self, now: float) -> bool:
-        """Nobody listens: whether to start a daemon, which the caller then does."""
+        """Return whether to start a daemon, because none listens. The caller must then start
+        it.
+        """
         if self._may_start:
             self._started_at = now
         return self._may_start
 
     def not_started(self) -> None:
-        """It cannot or may not be started: no use in trying again before the client asks."""
+        """Note that no daemon can be started. Do not try again until the client needs one."""
         self._may_start = False
 
     def missed(self, now: float) -> None:
-        """An attempt came to nothing."""
+        """Note an attempt that failed, and schedule the next one."""
         self._pause = min(2 * self._pause, self._longest_pause(now))
         self.retry_at = now + self._pause if self._was_there else _NEVER
 
     def is_hopeless(self, now: float) -> bool:
-        """Whether to tell the client instead of letting it wait."""
+        """Whether to answer the client with an error instead of letting it wait."""
         return now >= self.give_up_at
 
     def _longest_pause(self, now: float) -> float:

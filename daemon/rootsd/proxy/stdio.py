@@ -1,6 +1,6 @@
 """Read standard input and write standard output without buffers and without blocking.
 
-The two ends may be shared with other processes, so they are not made non-blocking themselves.
+Other processes may share both ends. So this module does not set O_NONBLOCK on them.
 """
 
 from __future__ import annotations
@@ -19,33 +19,35 @@ _CHUNK = 64 * 1024
 
 
 def read_stdin() -> bytes:
-    """What is there, waiting for something; nothing at the end, or where there is no stdin."""
+    """Return the next chunk, after a wait if necessary; b"" at the end or without standard
+    input.
+    """
     try:
         return os.read(STDIN, _CHUNK)
-    except OSError:  # a terminal that was closed, or no stdin at all
+    except OSError:  # a closed terminal, or no standard input at all
         return b""
 
 
 def make_stdout_writer() -> Callable[[bytes | bytearray], int]:
-    """A function that writes as much as there is room for, and returns how much that was.
+    """Return a function that writes what fits without waiting, and returns the number of bytes.
 
-    It raises BrokenPipeError where nobody reads any more.
+    It raises BrokenPipeError if nobody reads any more.
     """
     kind = 0
     try:
         kind = stat.S_IFMT(os.fstat(STDOUT).st_mode)
         if kind == stat.S_IFIFO:
-            # Opened anew (proc(5)), so that only our own end does not block.
+            # A second open (proc(5)) gives a description of our own, which may be non-blocking.
             path = f"/proc/self/fd/{STDOUT}"
             own = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
             return lambda data: _unless_full(lambda: os.write(own, data))
-    except OSError:  # no /proc, or no stdout at all
+    except OSError:  # no /proc, or no standard output at all
         pass
-    if kind == stat.S_IFSOCK:  # as Node gives to the servers that it starts
+    if kind == stat.S_IFSOCK:  # Node gives sockets to the servers that it starts
         end = socket.socket(fileno=os.dup(STDOUT))
         end.settimeout(None)
         return lambda data: _unless_full(lambda: end.send(data, socket.MSG_DONTWAIT))
-    return _write_a_little
+    return _write_if_ready
 
 
 def _unless_full(write: Callable[[], int]) -> int:
@@ -55,13 +57,13 @@ def _unless_full(write: Callable[[], int]) -> int:
         return 0
 
 
-def _write_a_little(data: bytes | bytearray) -> int:
-    """As much as takes no waiting, once there is room at all."""
+def _write_if_ready(data: bytes | bytearray) -> int:
+    """Write at most PIPE_BUF bytes, which never blocks once there is room at all."""
     ready = select.poll()
     ready.register(STDOUT, select.POLLOUT)
     if not ready.poll(0):
         return 0
     try:
         return os.write(STDOUT, data[: select.PIPE_BUF])
-    except BlockingIOError:  # the client made our end non-blocking, which a shared pty allows
+    except BlockingIOError:  # the client set O_NONBLOCK on a shared terminal
         return 0

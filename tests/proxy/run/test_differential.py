@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from rootsd.proxy.run import input_required, session
-from rootsd.proxy.run.loop import Downstream
+from rootsd.proxy.run.loop import ClientOutput
 from rootsd.proxy.run.readiness import ServerProfile
 from rootsd.proxy.run.router import MessageRouter
 from rootsd.wire.jsonrpc import Malformed, parse, parse_strict
@@ -200,7 +200,7 @@ class Trial:
         self.client = Careless()
         self.heard = bytearray()
         self.leaks: list[bytes] = []
-        self.down = Downstream(self.desk.session, self.desk.out, self._hear)
+        self.down = ClientOutput(self.desk.session, self.desk.out, self._hear)
 
     def say(self, line: bytes, chance: random.Random) -> None:
         """The client has a call open, and answers what else the server asked; now the server says

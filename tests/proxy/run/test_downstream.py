@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rootsd.core.errors import RootsdError
-from rootsd.proxy.run.loop import Downstream
+from rootsd.proxy.run.loop import ClientOutput
 from support.bridges import notice, reply, request
 from support.relaying import API, Desk, call, call_2026
 
@@ -21,7 +21,7 @@ class Way:
         self.desk.list_roots()
         self.heard = bytearray()
         self.room = 1 << 30
-        self.down = Downstream(self.desk.session, self.desk.out, self._write)
+        self.down = ClientOutput(self.desk.session, self.desk.out, self._write)
 
     def _write(self, data: bytes | bytearray) -> int:
         if self.room < 0:

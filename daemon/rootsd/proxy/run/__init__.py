@@ -1,0 +1,12 @@
+"""Run one MCP server, and give it the approved roots in the way that this server understands.
+
+A message of the client takes this path: `loop` reads it, `line_reader` splits lines, `session`
+decides when it goes on, and `router` decides what goes on. The server's messages come back the
+same way. `input_required` and `replay` support the router: roots requests of MCP 2026-07-28, and
+restarts.
+
+The approved roots take this path: `roots_feed` gets them from the daemon, and `subscription`
+parses them. `roots` narrows them and answers the server. `readiness` holds calls until the server
+has loaded them. `restart` decides whether the server must be restarted with a new `command`, and
+`process` starts it.
+"""

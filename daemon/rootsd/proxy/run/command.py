@@ -1,23 +1,21 @@
 """Fill the roots into a server's command line and environment, and name the server. Pure.
 
-The roots in a server's command line and environment. Pure.
+Some servers do not ask for roots. Their command can name the roots with these placeholders:
 
-Servers that do not read roots are told of them by their own configuration. The places:
-
-    {roots}         all roots: the word is repeated for each; a variable has them joined by `:`
+    {roots}         all roots: the word is repeated for each root; in an environment
+                    variable they are joined by `:`
     {roots:SEP}     all roots, joined by SEP: one to three punctuation characters, such as `,`
     {roots:--flag}  all roots, each behind its own flag: `--flag A --flag B` (a whole word of the
                     command); `{roots:--flag=}` gives `--flag=A --flag=B`
-    {root}          the first root, which is the one with the working directory if there is one
+    {root}          the first root; this is the one with the working directory, if there is one
     {root:NAME}     the root NAME
 
-A root is left out of a joined value if its path contains the separator: the server would read two
-folders, and one of them may be any folder.
+A joined value leaves out a root whose path contains the separator. The server would read two
+folders there, and one of them could be any folder.
 
-What to call a server by its command. Pure.
-
-Arguments may hold secrets, so that no more of them is told than the name of the program that a
-starter such as npx is given, or of the folder that it lies in where it has none of its own.
+`server_name` names a server by its command. Arguments may hold secrets. So the name contains only
+the program that a launcher such as npx starts, or that program's folder if its own name says
+nothing (`index.js`).
 """
 
 from __future__ import annotations
@@ -30,26 +28,26 @@ from rootsd.proxy.run.roots import RootFolder
 
 _PLACE = re.compile(r"\{roots(?::(?P<how>[^{}]*))?\}|\{root(?::(?P<name>[^{}]+))?\}")
 _ALL = "{roots}"
-_BETWEEN_PATHS = ":"  # as in PATH, on every system that this runs on
+_BETWEEN_PATHS = ":"  # as in PATH
 _SEPARATOR = re.compile(r"[!\"#$%&'()*+,.:;<=>?@\[\\\]^_`|~ ]{1,3}")
 _FLAG = re.compile(r"--?[A-Za-z0-9][A-Za-z0-9_.-]*=?")
 
 
 class PlaceholderError(ValueError):
-    """A place for roots cannot be used; the message says why."""
+    """An error: a placeholder for roots cannot be used; the message says why."""
 
 
 class LaunchSpec(NamedTuple):
-    """What to start: the words of the command, and what to add to the environment."""
+    """The words of a command, and the variables to add to the environment."""
 
     words: tuple[str, ...]
     environment: Mapping[str, str]
     left_out: tuple[tuple[str, str], ...] = ()
-    """The paths that are in no joined value, each with the separator that it contains."""
+    """The paths that no joined value contains, each with the separator in it."""
 
 
 class _Roots(NamedTuple):
-    """What the places stand for; `empty_folder` is a path for a root that there is not."""
+    """The values of the placeholders. `empty_folder` replaces a root that does not exist."""
 
     paths: tuple[str, ...]
     known: Mapping[str, str]
@@ -57,14 +55,15 @@ class _Roots(NamedTuple):
     left_out: dict[tuple[str, str], None]
 
     def joined(self, separator: str) -> str:
-        """Return all paths, without those that a reader would split."""
+        """Return all paths joined, without those that a reader would split."""
         kept = [path for path in self.paths if _is_whole(path, separator)]
         self.left_out.update(((path, separator), None) for path in self.paths if path not in kept)
         return separator.join(kept or [self.empty_folder])
 
     def fill(self, text: str, every: str | None) -> str:
-        """Return the text with paths in its places. `every` is what `{roots}` stands for; without
-        it, all paths joined."""
+        """Return `text` with its placeholders replaced. `{roots}` becomes `every`, or all paths
+        joined.
+        """
 
         def path_for(place: re.Match[str]) -> str:
             if not place[0].startswith("{roots"):
@@ -78,10 +77,10 @@ class _Roots(NamedTuple):
 
 
 class ServerCommand:
-    """A command answered_by words and variables may name roots.
+    """A command whose words and environment variables may name roots.
 
-    If there is no such root, the path is that of `empty_folder`, an empty folder: a server that is
-    given no folder at all may take everything. Raises PlaceError.
+    A root that does not exist becomes `empty_folder`, because a server without any folder may
+    serve everything. Raises PlaceholderError.
     """
 
     def __init__(
@@ -96,7 +95,7 @@ class ServerCommand:
             _check(value, may_be_flag=False)
         values = [value for _, value in self._environment]
         self.names_roots = any(_PLACE.search(text) for text in (*self._words, *values))
-        """Whether the command is another one when the roots are others."""
+        """Whether the command depends on the roots."""
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -114,7 +113,7 @@ class ServerCommand:
 
 
 def _expanded(word: str, roots: _Roots) -> Iterator[str]:
-    """Yield the words that a typed word stands for."""
+    """Yield the words for one typed word."""
     flag = _flag_of(word)
     for path in roots.paths if flag is not None or _ALL in word else roots.paths[:1]:
         if flag is None:
@@ -127,7 +126,7 @@ def _expanded(word: str, roots: _Roots) -> Iterator[str]:
 
 
 def _flag_of(word: str) -> str | None:
-    """Return the flag of a word that is `{roots:--flag}`; None for all other words."""
+    """Return the flag of a `{roots:--flag}` word; None for all other words."""
     place = _PLACE.fullmatch(word)
     how = place["how"] if place else None
     return how if how is not None and _FLAG.fullmatch(how) else None
@@ -139,20 +138,20 @@ def _check(text: str, *, may_be_flag: bool) -> None:
         if how is None or may_be_flag or _SEPARATOR.fullmatch(how):
             continue
         if _FLAG.fullmatch(how):
-            raise PlaceholderError(f"{place[0]!a} has to be a whole argument of the server")
+            raise PlaceholderError(f"{place[0]!a} must be a whole argument of the server")
         raise PlaceholderError(
-            f"{place[0]!a}: after the colon comes a separator such as , or a flag such as --allow"
+            f"{place[0]!a}: put a separator such as , or a flag such as --allow after the colon"
         )
 
 
 def _is_whole(path: str, separator: str) -> bool:
-    """Whether a reader that splits at `separator` finds the path in one piece, from either end."""
+    """Whether a split at `separator`, from either end, keeps `path` in one piece."""
     return (path + separator).find(separator) == len(path) and not (separator + path).rfind(
         separator
     )
 
 
-_STARTERS = frozenset(
+_LAUNCHERS = frozenset(
     {
         "bun",
         "bunx",
@@ -168,26 +167,30 @@ _STARTERS = frozenset(
         "yarn",
     }
 )
-_THEIR_VERBS = frozenset({"dlx", "exec", "run", "tool", "x"})
-_ENTRIES = frozenset({"__main__", "cli", "index", "main", "server"})  # with any ending
-_MADE = frozenset({"bin", "build", "dist", "lib", "out", "src"})
+_LAUNCHER_VERBS = frozenset({"dlx", "exec", "run", "tool", "x"})
+_GENERIC_NAMES = frozenset(
+    {"__main__", "cli", "index", "main", "server"}
+)  # with any file extension
+_BUILD_FOLDERS = frozenset({"bin", "build", "dist", "lib", "out", "src"})
 
 
 def server_name(words: Sequence[str]) -> str:
-    """The name of the server that `words` start: `run: mcp-server-git`."""
+    """Return the display name of the server that `words` start, such as `run: mcp-server-git`."""
     program = _base(words[0])
-    if program in _STARTERS:
+    if program in _LAUNCHERS:
         plain = (word for word in words[1:] if not word.startswith("-"))
-        named = next((word for word in plain if word not in _THEIR_VERBS), None)
+        named = next((word for word in plain if word not in _LAUNCHER_VERBS), None)
         if named is not None:
             program = named if named.startswith("@") else _base(named)
     return f"run: {program}"
 
 
 def _base(word: str) -> str:
-    """The last part of a path that names anything: `server` of `server/dist/index.js`."""
+    """Return the last part of a path that means something: `server` for `server/dist/index.js`."""
     *folders, last = word.rstrip("/").split("/")
     stem, has_ending, _ = last.partition(".")
-    if has_ending and stem in _ENTRIES:
-        last = next((each for each in reversed(folders) if each and each not in _MADE), last)
+    if has_ending and stem in _GENERIC_NAMES:
+        last = next(
+            (each for each in reversed(folders) if each and each not in _BUILD_FOLDERS), last
+        )
     return last or word

@@ -1,8 +1,8 @@
 """Check that a folder on the disk is still the same folder.
 
-A path that was right a moment ago may lead elsewhere now: a folder can be moved away and a link
-put in its place. So a folder is opened without following a link anywhere in its path, and what is
-told of it is told of that descriptor. Sources: openat2(2), open(2), statx(2).
+A path that was right a moment ago may now lead elsewhere: somebody can move the folder away and
+put a symbolic link in its place. So this module opens a folder without following any link in its
+path, and takes all facts from that descriptor. Sources: openat2(2), open(2), statx(2).
 """
 
 from __future__ import annotations
@@ -14,8 +14,10 @@ from rootsd.disk.reader import birth_time_ns_fd, open_folder
 
 
 class FolderFingerprint(NamedTuple):
-    """What tells a folder from another one that takes its place. `born_ns` is the birth time in
-    nanoseconds, None where the file system keeps none."""
+    """The identity of a folder, different for another folder at the same path.
+
+    `born_ns` is the birth time in nanoseconds, or None if the file system stores none.
+    """
 
     device: int
     inode: int
@@ -23,8 +25,10 @@ class FolderFingerprint(NamedTuple):
 
 
 def fingerprint(path: bytes) -> FolderFingerprint | None:
-    """Return the mark of the folder at the canonical `path`. None where there is none, where it
-    cannot be opened, or where a link lies anywhere in the path."""
+    """Return the fingerprint of the folder at the canonical `path`.
+
+    Return None if there is no folder, if it cannot be opened, or if the path contains a link.
+    """
     try:
         folder = open_folder(path)
     except (OSError, ValueError):
@@ -39,7 +43,7 @@ def fingerprint(path: bytes) -> FolderFingerprint | None:
 
 
 def canonical(path: bytes) -> bytes | None:
-    """Return the real path of a folder, links followed; None where there is no folder."""
+    """Return the real path of a folder with all links resolved; None if there is no folder."""
     try:
         real = os.path.realpath(path, strict=True)
     except (OSError, ValueError):

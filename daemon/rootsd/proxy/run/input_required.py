@@ -1,18 +1,14 @@
 """Answer requests for roots that arrive as `input_required` results (MCP 2026-07-28). Pure.
 
-Roots in the revision 2026-07-28: each request declares them, and a server asks by its answer.
+In this protocol version, each request declares the client's capabilities, and a server asks for
+roots by its result. The client then sends the request again together with the answers.
 
-A server that wants roots answers `input_required`, and the request comes again with what it
-wants. Where roots alone are wanted the relay sends the request again itself, under an id of its
-own. Where the client has something to answer as well, the roots are taken out of what it is asked,
-and the way back to them travels in `requestState`, which the client has to return as it is: so
-nothing is kept here that could be lost. A `Seal` proves that a state is ours: a server could make
-one up, too. Pure.
-
-The requests of 2026-07-28 that may come back with a question, and those that were sent again.
-
-A request that the relay sends again bears an id of its own, which the client never sees: answers
-and cancellations are mapped. Pure.
+If the server asks for roots only, the proxy sends the request again by itself, under an id of its
+own. The client never sees that id, so the proxy maps responses and cancellations (`InputRetries`).
+If the server also asks for something else, the proxy removes the roots from the question and
+forwards the rest. It stores what it removed in `requestState`, which the client must return
+unchanged. So the proxy keeps no state that it could lose. `StateSigner` signs that state, because
+a server could forge it.
 """
 
 from __future__ import annotations
@@ -35,20 +31,20 @@ _MAY_REQUIRE_INPUT = frozenset({"tools/call", "prompts/get", "resources/read"})
 _PREFIX = "rootsd1."
 _SIGNATURE_BYTES = 16  # bytes
 MAX_INPUT_RETRIES = 10
-"""So often does a client ask again by itself; the SDKs have the same limit."""
+"""How often one request is repeated with answers. The SDKs have the same limit."""
 
 
 class RootsAnswerer(Enum):
-    """Who answers what a server asks about roots."""
+    """Who answers a server's question about roots."""
 
     PROXY = "ours"
-    """The relay alone: the client is not even asked."""
+    """The proxy alone. The client does not see the question."""
     CLIENT = "theirs"
-    """The client is asked, and its answer narrowed."""
+    """The client. Its answer narrows the roots."""
 
 
 class RootsQuestion(NamedTuple):
-    """The keys under which a server wants roots, and what it wants back: its `requestState`."""
+    """The keys under which a server wants roots, and the `requestState` that it wants back."""
 
     keys: tuple[str, ...]
     state: Any
@@ -57,9 +53,9 @@ class RootsQuestion(NamedTuple):
 
 
 class StateSigner:
-    """Signs the states of one relay with `key`, so that no server can forge one.
+    """A signer with a secret `key`, so that no server can forge a state.
 
-    `tag` distinguishes the ids of this relay from those of another relay beside it.
+    `tag` distinguishes the ids of this proxy from those of another proxy.
     """
 
     def __init__(self, key: bytes) -> None:
@@ -67,11 +63,11 @@ class StateSigner:
         self.tag = self._sign(b"ids").hex()[:8]
 
     def wrap(self, payload: bytes) -> str:
-        """Return the `requestState` that holds `kept`."""
+        """Return a `requestState` that contains `payload`."""
         return _PREFIX + base64.urlsafe_b64encode(self._sign(payload) + payload).decode()
 
     def unwrap(self, state: str) -> bytes | None:
-        """Return what `state` holds; None if this signer has not closed it."""
+        """Return the payload of `state`; None if this signer did not make it."""
         if not state.startswith(_PREFIX):
             return None
         try:
@@ -86,7 +82,7 @@ class StateSigner:
 
 
 class WrappedState(NamedTuple):
-    """What a `requestState` of ours holds."""
+    """The content of a `requestState` that the proxy made."""
 
     keys: tuple[str, ...]
     state: Any
@@ -95,7 +91,7 @@ class WrappedState(NamedTuple):
 
 
 def carries_protocol_version(request: Request) -> bool:
-    """Whether a request is of this era: it carries the revision with it."""
+    """Whether a request names its protocol version, as MCP 2026-07-28 requires."""
     match request.params:
         case {"_meta": dict() as meta}:
             return _VERSION in meta
@@ -104,12 +100,12 @@ def carries_protocol_version(request: Request) -> bool:
 
 
 def may_require_input(request: Request) -> bool:
-    """Whether the answer to an enveloped request may ask for more."""
+    """Whether the result of a request may ask for input."""
     return request.method in _MAY_REQUIRE_INPUT
 
 
 def declares_roots(request: Request) -> bool:
-    """Whether the client says in an enveloped request that it can be asked for roots."""
+    """Whether the client declares in a request that it can be asked for roots."""
     match request.params:
         case {"_meta": {"io.modelcontextprotocol/clientCapabilities": {"roots": dict()}}}:
             return True
@@ -118,9 +114,9 @@ def declares_roots(request: Request) -> bool:
 
 
 def with_roots_capability(text: str, request: Request) -> str:
-    """Return the request with the relay's own declaration of roots in place of the client's.
+    """Return the request with the proxy's declaration of roots instead of the client's.
 
-    A request that is not in order stays as it is: the server refuses it.
+    A malformed request stays as it is, because the server refuses it.
     """
     match request.params:
         case {"_meta": {"io.modelcontextprotocol/clientCapabilities": dict() as declared}}:
@@ -132,7 +128,7 @@ def with_roots_capability(text: str, request: Request) -> str:
 
 
 def find_roots_question(result: object) -> RootsQuestion | None:
-    """What the result of a request asks about roots; None where it asks nothing of the kind."""
+    """Return the question about roots in a result, or None."""
     match result:
         case {"resultType": "input_required", "inputRequests": dict() as wanted, **more}:
             keys = tuple(key for key, value in wanted.items() if _is_about_roots(value))
@@ -145,9 +141,9 @@ def find_roots_question(result: object) -> RootsQuestion | None:
 
 
 def is_malformed_question(result: object) -> bool:
-    """Whether a result asks for more in a way that the relay cannot answer.
+    """Whether a result asks for input in a way that the proxy cannot answer.
 
-    Another reader could still find a question about roots in it.
+    Another parser could still find a question about roots in it.
     """
     match result:
         case {"inputRequests": dict() as wanted, **more}:
@@ -161,34 +157,34 @@ def is_malformed_question(result: object) -> bool:
 
 
 def hide_roots_question(text: str, question: RootsQuestion, signer: StateSigner) -> str:
-    """An answer without what it asks about roots, which the state remembers."""
+    """Return a result without its question about roots, which the state remembers."""
     for key in question.keys:
         text = jsonrpc.remove_member(text, ("result", "inputRequests", key))
     return _with_state(text, question, RootsAnswerer.PROXY, signer)
 
 
 def forward_roots_question(text: str, question: RootsQuestion, signer: StateSigner) -> str:
-    """An answer that asks the client about roots, which the state remembers."""
+    """Return a result that asks the client about roots, which the state remembers."""
     return _with_state(text, question, RootsAnswerer.CLIENT, signer)
 
 
 def unwrap_state(request: Request, signer: StateSigner) -> WrappedState | None:
-    """Return what a client brings back of ours; None if it brings nothing of the kind."""
+    """Return the state of ours that a request brings back, or None."""
     match request.params:
         case {"requestState": str() as state} if (payload := signer.unwrap(state)) is not None:
             keys, inner, has_state, answered_by = json.loads(payload)
             return WrappedState(tuple(keys), inner, has_state, RootsAnswerer(answered_by))
         case _:
-            return None  # if it looks like ours all the same, the server refuses it
+            return None  # the server refuses a state that only looks like ours
 
 
 def looks_like_roots_result(value: object) -> bool:
-    """Whether a reader could take a client's answer for one to `roots/list`."""
+    """Whether some parser could read a client's answer as one to `roots/list`."""
     return isinstance(value, dict) and any(key.casefold() == "roots" for key in value)
 
 
 def has_valid_responses(request: Request) -> bool:
-    """Whether a request brings answers in the form that the relay can look through, or none."""
+    """Whether the proxy can inspect the answers in a request, or there are none."""
     match request.params:
         case {"inputResponses": answers}:
             return isinstance(answers, dict)
@@ -197,7 +193,7 @@ def has_valid_responses(request: Request) -> bool:
 
 
 def strip_roots_responses(text: str, request: Request) -> str:
-    """Return the request without answers about roots: the relay alone gives these."""
+    """Return the request without answers about roots, which only the proxy may give."""
     for key in _keys_of_roots(request):
         text = jsonrpc.remove_member(text, ("params", "inputResponses", key))
     return text
@@ -214,7 +210,7 @@ def _keys_of_roots(request: Request) -> Iterator[str]:
 
 
 def client_roots_response(request: Request, wrapped: WrappedState) -> object:
-    """What the client itself answers about its roots."""
+    """Return the client's own answer about its roots, or None."""
     match request.params:
         case {"inputResponses": dict() as answers}:
             return next((answers[key] for key in wrapped.keys if key in answers), None)
@@ -225,7 +221,7 @@ def client_roots_response(request: Request, wrapped: WrappedState) -> object:
 def with_responses(
     text: str, request: Request, wrapped: WrappedState, answers: Mapping[str, Any]
 ) -> str:
-    """A client's request with the server's own state, and `answers` besides those it brings."""
+    """Return a client's request with the server's own state and additional `answers`."""
     text = _with_answers(text, request, answers)
     return _with_own_state(text, wrapped.state, has_state=wrapped.has_state)
 
@@ -233,7 +229,7 @@ def with_responses(
 def make_retry(
     text: str, request: Request, id_: Id, question: RootsQuestion, answers: Mapping[str, Any]
 ) -> str:
-    """The request once more, under another id, with nothing but `answers`."""
+    """Return the request again, under another id and with `answers` only."""
     text = jsonrpc.set_member(text, ("id",), json.dumps(id_))
     text = jsonrpc.set_member(text, ("params", "inputResponses"), _compact(answers))
     if not question.has_state and "requestState" not in (request.params or {}):
@@ -277,7 +273,7 @@ def _compact(value: object) -> str:
 
 
 class InputRetry(NamedTuple):
-    """A request as it went to the server; `number` counts how often it went again."""
+    """A request as the server got it. `number` counts the repetitions."""
 
     request: Request
     text: str
@@ -286,7 +282,10 @@ class InputRetry(NamedTuple):
 
 
 class InputRetries:
-    """Keyed by the id at the server, which is the client's own until a request goes again."""
+    """The requests that may come back with a question, by their id at the server.
+
+    That id is the client's own until the proxy sends the request again.
+    """
 
     def __init__(self) -> None:
         self._retries: dict[Id, InputRetry] = {}
@@ -294,14 +293,14 @@ class InputRetries:
         self._deferred: set[Id] = set()
 
     def sent(self, retry: InputRetry, id_: Id) -> None:
-        """A request goes to the server under `id_`."""
+        """Note that a request went to the server under `id_`."""
         self._retries[id_] = retry
         self._deferred.discard(retry.request.id)
         if id_ != retry.request.id:
             self._aliases[retry.request.id] = id_
 
     def take(self, id_: Id) -> InputRetry | None:
-        """The server has answered what it knows as `id_`."""
+        """Remove and return the request that the server answered under `id_`."""
         retry = self._retries.pop(id_, None)
         if retry is not None:
             self._aliases.pop(retry.request.id, None)
@@ -311,32 +310,31 @@ class InputRetries:
         return bool(self._retries)
 
     def __contains__(self, id_: Id) -> bool:
-        """Whether the server may ask for more in its answer to `id_`."""
+        """Return whether the server may ask for input in its response to `id_`."""
         return id_ in self._retries
 
     def has_alias(self, id_: Id) -> bool:
-        """Whether what the server knows as `id_` has another id at the client."""
+        """Whether the client knows the request `id_` of the server under another id."""
         retry = self._retries.get(id_)
         return retry is not None and retry.request.id != id_
 
     def defer(self, retry: InputRetry) -> None:
-        """The request waits to go again: the server has nothing of it at the moment."""
+        """Note that a request waits for roots, so that the server has no part of it now."""
         self._deferred.add(retry.request.id)
 
     def is_deferred(self, retry: InputRetry) -> bool:
-        """Whether it still waits, and was not cancelled meanwhile."""
+        """Whether a request still waits and was not cancelled."""
         return retry.request.id in self._deferred
 
     def cancel(self, id_: Id) -> Id | None:
-        """The client cancels its request: the id to cancel at the server, None where it has
-        nothing to cancel."""
+        """Return the id to cancel at the server; None if the server has nothing to cancel."""
         if id_ in self._deferred:
             self._deferred.discard(id_)
             return None
         return self._aliases.get(id_, id_)
 
     def clear(self) -> None:
-        """The server is gone."""
+        """Forget everything: the server is gone."""
         self._retries.clear()
         self._aliases.clear()
         self._deferred.clear()

@@ -11,21 +11,21 @@ MAX_LINE_BYTES = 64 << 20
 
 
 class OversizedLine(NamedTuple):
-    """A line that was dropped; `ends` is its beginning and its end, without what lay between."""
+    """A line that was dropped. `ends` is its beginning and its end, without the middle."""
 
     ends: bytes
 
 
 class BoundedLineReader:
-    """The lines of one side. Those that come while a line is put together share one copy."""
+    """A splitter for the lines of one side. Lines that arrive in one chunk share one copy."""
 
     def __init__(self, limit: int = MAX_LINE_BYTES) -> None:
         self._limit = limit
         self._partial = bytearray()
-        self._dropped: bytes | None = None  # the beginning of a line that is too long
+        self._dropped: bytes | None = None  # the beginning of an oversized line
 
     def feed(self, data: bytes) -> Iterator[bytes | OversizedLine]:
-        """The lines that end in `data`, without their newlines."""
+        """Yield the lines that end in `data`, without their newlines."""
         head, newline, tail = data.rpartition(b"\n")
         if newline:
             first, _, more = head.partition(b"\n")
@@ -38,19 +38,19 @@ class BoundedLineReader:
             self._drop_middle()
 
     def finish(self) -> Iterator[bytes | OversizedLine]:
-        """What came after the last newline, when no more comes."""
+        """Yield the text after the last newline, at the end of the input."""
         if self._partial:
             yield self._complete_line()
 
     def take_partial(self) -> bytes:
-        """The same, where lines mean nothing."""
+        """Return and forget the line that has no end yet, for a caller that streams it."""
         partial = bytes(self._partial)
         self._partial.clear()
         return partial
 
     @property
     def partial_line(self) -> bytearray:
-        """What has come of a line that lacks its end; not to be changed."""
+        """The line that has no end yet. Do not change it."""
         return self._partial
 
     def _complete_line(self) -> bytes | OversizedLine:

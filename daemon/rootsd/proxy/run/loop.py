@@ -1,15 +1,12 @@
 """Move bytes between the client, the server, and the daemon with one poll(2) loop.
 
-The way from the server to the client: lines, looked at by the session and passed on in order.
+The loop has one thread. It reads from one side only while there is room for the output to the
+other side. But neither direction ever waits for the other one: if both pipes were full, such a
+wait would never end.
 
-A long answer that nobody has to read goes on while it is still coming: to wait for its end would
-double the time that it takes. What the session itself says meanwhile waits until it is over.
-
-Holds the pipes of a client, of its server and of the daemon, and moves what is in them.
-
-One thread and one poll(2). What comes from one side is read only while there is room for what goes
-to the other, and neither direction ever waits for the other one: with both pipes full, a relay
-that did would stand still for ever.
+`ClientOutput` writes to the client. A long response that nobody needs to parse goes on while it
+arrives, because waiting for its end would double its time. Messages of the session itself wait
+until that line is complete.
 """
 
 from __future__ import annotations
@@ -38,37 +35,40 @@ from rootsd.wire.hello import Hello
 from rootsd.wire.mcp_messages import SCAN_BYTES
 
 _STREAM_MIN_BYTES = 1 << 16
-"""Bytes of a line that has no end yet, from which on it may go to the client as it comes."""
+"""The length of a line in bytes from which on it may go to the client before its end arrives."""
 
 
-class Downstream:
-    """One client's output. `write` takes what there is room for and returns how much that was;
-    it raises BrokenPipeError where nobody reads any more."""
+class ClientOutput:
+    """The output to one client.
+
+    `write` writes what fits, returns the number of bytes, and raises BrokenPipeError if nobody
+    reads.
+    """
 
     def __init__(
         self, session: RunSession, out: Outbox, write: Callable[[bytes | bytearray], int]
     ) -> None:
         self.is_open = True
-        """Whether the client reads."""
+        """Whether the client still reads."""
         self._session = session
         self._out = out
         self._write = write
         self._lines = BoundedLineReader()
         self._unsent = bytearray()
-        self._partial_line: bytes | None = None  # the ends of a line that goes on as it comes
+        self._partial_line: bytes | None = None  # both ends of the streamed line
 
     @property
     def unsent(self) -> int:
-        """How many bytes the client has not taken."""
+        """How many bytes the client has not read."""
         return len(self._unsent)
 
     @property
     def is_mid_line(self) -> bool:
-        """Whether a part of a line was passed on, and its end was not."""
+        """Whether the client has got a part of a line, and not its end."""
         return self._partial_line is not None
 
     def take(self, data: bytes) -> None:
-        """The server has said this; nothing, where it will say no more."""
+        """Take output of the server. Empty `data` means that no more comes."""
         if self._partial_line is not None:
             data = self._stream_on(self._partial_line, data)
         for line in self._lines.feed(data) if data else self._lines.finish():
@@ -83,14 +83,14 @@ class Downstream:
             self._unsent += self._lines.take_partial()
 
     def server_gone(self) -> None:
-        """The server is gone: end the line that was under way, and begin anew."""
+        """End the current line, because its server is gone."""
         if self._partial_line is not None:
             self._partial_line = None
-            self._unsent += b"\n"  # and its request stays open, for an error that can be read
+            self._unsent += b"\n"  # the request stays open, and gets a readable error
         self._lines = BoundedLineReader()
 
     def flush(self) -> None:
-        """Write what the client takes at once: mostly all of it."""
+        """Write what the client accepts now, which is mostly everything."""
         self._collect()
         if self.is_open and self._unsent:
             try:
@@ -102,13 +102,13 @@ class Downstream:
         self._out.unread = len(self._unsent)
 
     def _collect(self) -> None:
-        """What the session says stands between lines."""
+        """Take the session's messages, unless a line is incomplete."""
         if self._partial_line is None and self._out.to_client:
             self._unsent += self._out.to_client
             self._out.to_client.clear()
 
     def _stream_on(self, ends: bytes, data: bytes) -> bytes:
-        """Pass on what belongs to the line under way, and return the rest."""
+        """Pass on the part of `data` that belongs to the current line. Return the rest."""
         end = data.find(b"\n")
         part = data if end < 0 else data[:end]
         self._unsent += part
@@ -125,15 +125,15 @@ class Downstream:
 
 _MAX_UNSENT = 1 << 20
 _TERM_WAIT_S = 2.0
-"""How long a server has that is asked to end, before it is told to and then killed."""
+"""How long a server may take to end, before each stronger signal."""
 _IDLE_S = 10.0
-"""How long it may stay when its client says no more and waits for nothing."""
+"""How long a server may go on after its client has left and waits for nothing."""
 _PENDING_WAIT_S = 30.0
-"""The same when the client waits for an answer; each answer begins the wait anew."""
+"""The same if the client waits for responses. Each response restarts the time."""
 _FLOOD_WAIT_S = 5.0
-"""How long a server may ask for roots again and again, and read nothing."""
+"""How long a server may request roots again and again without reading its input."""
 _MAX_LATE = 1 << 20
-"""Bytes of the client that are still answered when there is no server any more."""
+"""How many bytes of the client still get an answer after the last server has ended."""
 _PROPOSAL_REASON = "the MCP client has this folder open"
 _HANGUP = select.POLLERR | select.POLLHUP | select.POLLNVAL
 _FORWARDED = (
@@ -142,37 +142,39 @@ _FORWARDED = (
 
 
 class RunProxy:
-    """One client, from its first byte to its last. `run` it once.
+    """The proxy for one client, from its first byte to its last. Call `run` once.
 
-    `waits`: the first server cannot be started before the roots are known.
+    `needs_roots`: the first server cannot start before the roots are known.
     """
 
-    def __init__(self, session: RunSession, out: Outbox, greeting: Hello, *, waits: bool) -> None:
+    def __init__(
+        self, session: RunSession, out: Outbox, greeting: Hello, *, needs_roots: bool
+    ) -> None:
         self._session = session
         self._out = out
         self._feed = RootsFeed(greeting, self._on_roots, session.roots_outdated)
-        self._waits = waits
+        self._needs_roots = needs_roots
         self._server: ServerProcess | None = None
         self._is_restarting = False
         self._reported_roots: tuple[str, ...] | None = None
         self._from_client = BoundedLineReader()
         self._dropped_lines = DroppedLineReports()
-        self._client_output = Downstream(session, out, make_stdout_writer())
+        self._client_output = ClientOutput(session, out, make_stdout_writer())
         self._client_open = True
         self._kill_at = math.inf
         self._kill_signal = signal.SIGTERM
-        self._stop_reason: RootsdError | None = None  # why the relay ends the server, if it does
+        self._stop_reason: RootsdError | None = None  # why the proxy ends the server
         self._orphans_until = math.inf
         self._flooded_until = math.inf
         self._stopped_by = 0
-        self._reported_left_out: set[str] = set()  # the paths that were reported
+        self._reported_left_out: set[str] = set()  # each path is reported once
         self._wake_read, self._wake_write = os.pipe()
 
     def run(self) -> int:
-        """Pump until the server has ended; the exit status. Raises CannotStart."""
+        """Run until the server has ended, and return its exit status. Raise ServerStartFailed."""
         self._install_signal_handlers()
         enlarge_pipe(STDOUT)
-        if not self._waits:
+        if not self._needs_roots:
             self._start()
         try:
             while (status := self._exit_status()) is None:
@@ -182,7 +184,7 @@ class RunProxy:
         return status
 
     def _exit_status(self) -> int | None:
-        """How it ended; None where it goes on."""
+        """Return the exit status, or None if the proxy goes on."""
         if self._server is None:
             if self._stopped_by:
                 return 128 + self._stopped_by
@@ -202,7 +204,7 @@ class RunProxy:
         return self._finish(self._server)
 
     def _has_live_children(self, server: ServerProcess) -> bool:
-        """Whether something that it started, as npx does, still has the time to hang up."""
+        """Whether a child of the server (as of npx) still has time to close its output."""
         if server.stdout < 0:
             return False
         server.close_stdin()
@@ -213,7 +215,7 @@ class RunProxy:
     def _step(self) -> None:
         ready = self._poll()
         now = time.monotonic()
-        # The daemon first: what it takes away counts for all that came at the same time.
+        # The daemon comes first: a denial applies to all lines that arrive at the same time.
         if now >= self._feed.deadline or any(f in ready for f, _ in self._feed.interest()):
             self._feed.attend()
         if self._wake_read in ready:
@@ -266,19 +268,19 @@ class RunProxy:
             return None
         return math.ceil(max(until - time.monotonic(), 0.0) * 1000)
 
-    # What comes in
+    # Input
 
     def _on_roots(self, update: RootsUpdate) -> None:
         self._session.roots_updated(update, time.monotonic())
-        if self._waits:
-            self._waits = False
+        if self._needs_roots:
+            self._needs_roots = False
             self._start()
 
     def _take_from_client(self) -> int:
-        """Take what the client says; return how many bytes that was."""
+        """Read from the client. Return the number of bytes."""
         data = read_stdin()
-        # What the daemon said before the client said this counts for it: where a denial has been
-        # answered, news of it lies in our socket, and the next call comes too late.
+        # Read what the daemon sent before this. Once `deny` has returned, its notification is in
+        # our socket, so that a call made afterwards must not use the denied root.
         self._feed.attend()
         lines = self._from_client.feed(data) if data else self._from_client.finish()
         for line in lines:
@@ -303,9 +305,9 @@ class RunProxy:
             and self._kill_signal is signal.SIGTERM
             and self._client_output.is_open
         ):
-            self._kill_at = math.inf  # it answers; the wait begins anew
+            self._kill_at = math.inf  # it responds, so the time starts again
 
-    # What goes out
+    # Output
 
     def _send_outbox(self) -> None:
         out = self._out
@@ -327,7 +329,7 @@ class RunProxy:
                 self._is_restarting = True
                 self._server.close_stdin()
                 self._kill(self._server)
-            elif not self._waits:
+            elif not self._needs_roots:
                 self._start()
         if self._server and not self._is_restarting:
             self._write_to_server(self._server)
@@ -345,7 +347,7 @@ class RunProxy:
 
     @property
     def _may_restart(self) -> bool:
-        """Whether no line is under way that would be cut; one that takes long is."""
+        """Whether a restart cuts no line, or the incomplete line has taken too long."""
         if not self._client_output.is_mid_line:
             return True
         now = time.monotonic()
@@ -353,7 +355,7 @@ class RunProxy:
             self._kill_at = now + _TERM_WAIT_S
         return now >= self._kill_at
 
-    # The lives of servers
+    # Start and end of servers
 
     def _start(self) -> None:
         launch = self._session.start()
@@ -367,14 +369,14 @@ class RunProxy:
         self._session.started(time.monotonic(), self._server.is_busy)
 
     def _report_left_out(self, launch: LaunchSpec) -> None:
-        """Say once which roots are in no value that joins them."""
+        """Report once which roots a joined value leaves out."""
         for path, separator in launch.left_out:
             if path not in self._reported_left_out:
                 self._reported_left_out.add(path)
                 shown = safe_label(path.encode(errors="surrogateescape"), limit=None)
                 sys.stderr.write(
-                    f"rootsd run: {shown} is left out, as its path contains {separator!a}, which"
-                    " separates roots there; try: {roots:SEP} with another separator\n"
+                    f"rootsd run: {shown} is left out because its path contains {separator!a},"
+                    " which separates the roots; try: {roots:SEP} with another separator\n"
                 )
 
     def _restart_server(self, old: ServerProcess) -> None:
@@ -384,7 +386,7 @@ class RunProxy:
         self._start()
 
     def _stop_if_done(self, now: float) -> None:
-        """End a server answered_by client has left, or that has hung up and stays."""
+        """End a server that its client has left, or that closed its output and does not exit."""
         server = self._server
         if server is None:
             return
@@ -394,7 +396,7 @@ class RunProxy:
         if now >= self._flooded_until:
             self._flooded_until = math.inf
             self._stop_reason = RootsdError(
-                "the server asked for roots again and again, and read no answer", "rootsd sessions"
+                "the server requested roots again and again but read no answer", "rootsd sessions"
             )
             report_error(self._stop_reason)
             self._kill(server)
@@ -423,7 +425,9 @@ class RunProxy:
         return status
 
     def _refuse_all(self, error: RootsdError) -> None:
-        """There is no server, and there will be none: answer what came, and what came too late."""
+        """Answer what the client has sent, also what came too late: there is no server any
+        more.
+        """
         taken = 0
         while self._client_open and taken < _MAX_LATE and is_readable(STDIN):
             taken += self._take_from_client()
@@ -431,8 +435,9 @@ class RunProxy:
         self._flush_all()
 
     def _flush_all(self) -> None:
-        """Write what is left, as fast as the client reads. A signal ends that, and so does a
-        client that reads nothing for a while."""
+        """Write what is left, as fast as the client reads. Stop on a signal, or if the client does
+        not read for a while.
+        """
         while True:
             before = self._client_output.unsent + len(self._out.to_client)
             self._client_output.flush()

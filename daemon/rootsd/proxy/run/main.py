@@ -1,6 +1,7 @@
-"""Parse the arguments of `rootsd run`, start the MCP server, and tell it the approved roots.
+"""Parse the arguments of `rootsd run`, start the MCP server, and give it the approved roots.
 
-Standard library only and one thread: it starts once per server of each client.
+This program starts once per server of each client. So it has one thread and uses the standard
+library only.
 """
 
 from __future__ import annotations
@@ -38,18 +39,18 @@ _CLIENT_ROOTS = ("auto", "narrow", "override")
 
 
 class RunUsageError(Exception):
-    """The words after `run` cannot be used; the message says which."""
+    """An error in the arguments of `rootsd run`; the message names the argument."""
 
 
 class ScopeFlag(Enum):
-    """Which part of the approved set the server is told of, beside what `--only` names."""
+    """The part of the approved roots that the server gets, besides those that `--only` names."""
 
     WORKSPACE = "--workspace"
     ALL = "--all"
 
 
 class RunOptions(NamedTuple):
-    """What to run, and how; as typed. `part` is None where no flag names one."""
+    """The command to run and its options, as typed. `part` is None if no flag names one."""
 
     words: tuple[str, ...]
     environment: tuple[tuple[str, str], ...] = ()
@@ -61,7 +62,7 @@ class RunOptions(NamedTuple):
 
 
 def main(argv: list[str]) -> int:
-    """Run the relay with the arguments after `run`; return the exit status, the server's own."""
+    """Run the proxy with the arguments after `run`. Return the exit status of the server."""
     if argv[:1] in (["--help"], ["-h"]):
         sys.stdout.write(f"{USAGE}\n")
         return Exit.OK
@@ -80,7 +81,7 @@ def main(argv: list[str]) -> int:
 
 
 def parse_arguments(argv: list[str]) -> RunOptions:
-    """What the words after `run` ask for. Raises UsageError."""
+    """Return the options in the arguments after `run`. Raise RunUsageError."""
     options = RunOptions(())
     words = list(argv)
     while words and words[0].startswith("-"):
@@ -91,16 +92,16 @@ def parse_arguments(argv: list[str]) -> RunOptions:
             options = _with_plain(options, flag)
             continue
         if flag not in _WITH_VALUE:
-            raise RunUsageError(f"cannot use {flag!a}")
+            raise RunUsageError(f"unknown argument {flag!a}")
         if not equals and words:
             value = words.pop(0)
         if not value:
             raise RunUsageError(f"{flag} needs a value")
         options = _with(options, flag, value)
     if not words:
-        raise RunUsageError("which server? Its command comes after --")
+        raise RunUsageError("no server command; put it after --")
     if options.part is ScopeFlag.ALL and options.only:
-        raise RunUsageError("--all and --only contradict each other")
+        raise RunUsageError("--all and --only cannot be combined")
     return options._replace(words=tuple(words))
 
 
@@ -109,7 +110,7 @@ def _with_plain(options: RunOptions, flag: str) -> RunOptions:
         return options._replace(access=AccessPolicy.ADVISORY)
     part = ScopeFlag(flag)
     if options.part not in (None, part):
-        raise RunUsageError("--all and --workspace contradict each other")
+        raise RunUsageError("--all and --workspace cannot be combined")
     return options._replace(part=part)
 
 
@@ -126,13 +127,15 @@ def _with(options: RunOptions, flag: str, value: str) -> RunOptions:
             return options._replace(environment=(*options.environment, (name, text)))
         case _:
             if value not in _CLIENT_ROOTS:
-                raise RunUsageError(f"--client-roots is one of {', '.join(_CLIENT_ROOTS)}")
+                raise RunUsageError(f"--client-roots must be one of {', '.join(_CLIENT_ROOTS)}")
             return options._replace(client_roots=ClientRootsPolicy(value))
 
 
 def _scope_of(options: RunOptions) -> RequestedScope:
-    """Return the scope that the flags ask for. Where none does, it is the workspace;
-    `--client-roots override` is the old way to ask for the whole set."""
+    """Return the scope that the flags ask for. Without a flag, it is the workspace.
+
+    `--client-roots override` is the old flag for all approved roots.
+    """
     try:
         scope = parse_scope(options.only, os.getcwd, any_uri=False)
         asks_for_all = (
@@ -150,7 +153,7 @@ def _scope_of(options: RunOptions) -> RequestedScope:
 def _run(options: RunOptions, scope: RequestedScope) -> int:
     runtime_dir = find_runtime_dir().path
     empty_folder = make_empty_folder(runtime_dir)
-    # A path that is not there is as good for a command as an empty folder, if need be.
+    # If no empty folder can be made, a path that does not exist serves the command as well.
     named = os.fsdecode(empty_folder or runtime_dir + b"/nowhere")
     command = _command(options, named)
     out = Outbox()
@@ -161,7 +164,7 @@ def _run(options: RunOptions, scope: RequestedScope) -> int:
     signer = StateSigner(os.urandom(_KEY_BYTES))
     session = RunSession(provider, RestartPolicy(command), gate, out, signer)
     greeting = Hello(client=options.name or server_name(options.words), scope=scope)
-    return RunProxy(session, out, greeting, waits=command.names_roots).run()
+    return RunProxy(session, out, greeting, needs_roots=command.names_roots).run()
 
 
 def _command(options: RunOptions, empty_folder: str) -> ServerCommand:

@@ -1,10 +1,8 @@
 """Collect what a session sends, and limit how often it reports dropped lines. Pure.
 
-What a session wants done: bytes for either side, and words for the daemon. Pure.
-
-Messages on standard error about lines that were dropped, at a limited rate. Pure.
-
-A peer can cause one with each line, and standard error often goes to a log file of the client.
+The session fills an `Outbox` and the loop that holds the pipes empties it, so the session needs no
+I/O. Any peer can cause a report with each line, and standard error often goes to a log file of the
+client. So `DroppedLineReports` prints a few reports at once and then few.
 """
 
 from __future__ import annotations
@@ -12,36 +10,36 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 _MOST_UNREAD = 1 << 20
-"""Bytes that a side may leave unread before the relay stops saying more on its own account."""
+"""Unread bytes of one side, from which on the proxy sends nothing more of its own to it."""
 
 
 class Outbox:
-    """Filled by the session, emptied by the program that holds the pipes."""
+    """The output of a session: bytes for the client and the server, and requests to the loop."""
 
     def __init__(self) -> None:
         self.to_client = bytearray()
         self.to_server = bytearray()
         self.unread = 0
-        """How many more bytes wait for the client outside of this outbox."""
+        """How many bytes wait for the client outside this outbox."""
         self.roots_queries = 0
-        """How often the daemon is to be asked for the roots; each answer grants one wish."""
+        """How often to query the daemon for the roots. Each response answers one query."""
         self.proposals: list[bytes] = []
-        """Folders that the user is to hear of."""
+        """Folders to propose to the user."""
         self.reported_roots: tuple[str, ...] | None = None
-        """The names of the roots that the server was told of last."""
+        """The names of the roots that the server got last."""
         self.restart_requested = False
-        """Whether the server is to be ended, and another one started."""
+        """Whether to end the server and start another one."""
         self.dropped_lines: list[str] = []
-        """What to say on standard error, where one peer cannot fill it."""
+        """Messages for standard error, at a limited rate."""
 
     @property
     def client_reads(self) -> bool:
-        """Whether the client reads what it is told, so that more may be said."""
+        """Whether the client reads its input, so that the proxy may send it more."""
         return self.unread + len(self.to_client) < _MOST_UNREAD
 
     @property
     def server_lags(self) -> bool:
-        """Whether the server leaves too much unread for the relay to say more."""
+        """Whether the server leaves too much unread for the proxy to send it more."""
         return len(self.to_server) >= _MOST_UNREAD
 
 
@@ -50,7 +48,7 @@ _INTERVAL_S = 60.0
 
 
 class DroppedLineReports:
-    """Passes the first few messages on at once, and then one per minute with a count."""
+    """A rate limit: the first few messages at once, then one per minute with a count."""
 
     def __init__(self) -> None:
         self._printed = 0
@@ -58,7 +56,7 @@ class DroppedLineReports:
         self._next_at = 0.0
 
     def lines_to_print(self, messages: Iterable[str], now: float) -> Iterator[str]:
-        """Return those of `messages` to print now, as whole lines. `now` never goes back."""
+        """Yield the lines to print now for `messages`. `now` never goes back."""
         for message in messages:
             if self._printed >= _BURST and now < self._next_at:
                 self._suppressed += 1

@@ -1,9 +1,9 @@
 """Run the server's process, with its pipes, and end it together with everything it started.
 
-A server and all that it starts, such as what npx runs, are one process group. It is led by a
-keeper, a shell that waits for the end of a pipe which nobody but this process holds: when we end,
-however that comes, it kills the group. As it is a member itself, the number of the group can be
-no other's until then.
+The server and all programs that it starts (as npx does) form one process group. The group's leader
+is a small shell, the keeper. It waits for the end of a pipe that only this process holds. When
+this process ends, for any reason, the pipe closes and the keeper kills the group. The keeper is
+itself a member, so the number of the group cannot be reused before that.
 """
 
 from __future__ import annotations
@@ -27,33 +27,35 @@ _PIPE_BYTES = 1 << 20
 _CHUNK = 1 << 18
 _SHELL = "/bin/sh"
 _KEEPER = "trap '' HUP INT QUIT TERM USR1 USR2; read -r _ || kill -KILL 0"
-NOT_FOUND, NOT_EXECUTABLE = 127, 126  # as shells have it
+NOT_FOUND, NOT_EXECUTABLE = 127, 126  # the exit statuses of shells
 
 
 class ServerStartFailed(RootsdError):
-    """The server cannot be started; `status` is what a shell would end with."""
+    """An error: the server cannot be started. `status` is the exit status that a shell would
+    use.
+    """
 
     status = NOT_EXECUTABLE
 
 
 class ServerProcess:
-    """A server that runs, in a process group with what it starts, so that all ends with it."""
+    """A running server, in one process group with everything that it starts."""
 
     def __init__(self, launch: LaunchSpec) -> None:
-        """Start it. Raises CannotStart."""
+        """Start the server. Raise ServerStartFailed."""
         library = ctypes.CDLL(None) if sys.platform == "linux" else None
         parent = os.getpid()
 
         def die_with_parent() -> None:
-            # As long as it is not in the group, the keeper cannot end it.
+            # The keeper cannot kill the server before it has joined the group.
             if library is not None:
                 library.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-                if os.getppid() != parent:  # killed before that call
+                if os.getppid() != parent:  # the parent died before that call
                     os._exit(1)
 
         self._keeper = _start_keeper()
         try:
-            self._process = subprocess.Popen(  # noqa: S603  # to start what was typed is the task
+            self._process = subprocess.Popen(  # noqa: S603  # starting the user's command is the task
                 launch.words,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -75,16 +77,16 @@ class ServerProcess:
 
     @property
     def stdin(self) -> int:
-        """The descriptor to write to; -1 when it is closed."""
+        """The descriptor to write to, or -1 if it is closed."""
         return -1 if self._stdin.closed else self._stdin.fileno()
 
     @property
     def stdout(self) -> int:
-        """The descriptor to read from; -1 when it has ended."""
+        """The descriptor to read from, or -1 if it has ended."""
         return -1 if self._stdout.closed else self._stdout.fileno()
 
     def write(self, data: bytearray) -> None:
-        """Take from `data` what the server takes at once; all of it where it takes no more."""
+        """Remove from `data` what the server accepts now, or everything if it reads no more."""
         if self._stdin.closed:
             data.clear()
             return
@@ -98,7 +100,7 @@ class ServerProcess:
             self._stdin.close()
 
     def read(self) -> bytes | None:
-        """What it has said; None where there is nothing at the moment, nothing at the end."""
+        """Return the server's output: None if there is nothing now, b"" at the end."""
         if self._stdout.closed:
             return b""
         try:
@@ -110,9 +112,9 @@ class ServerProcess:
         return data
 
     def drain(self) -> Iterator[bytes]:
-        """Yield what it said before its end: no more than its pipe holds.
+        """Yield what the server wrote before its end, at most the size of its pipe.
 
-        Another process may have the pipe as well, and say more and more.
+        Another process may hold the pipe too, and could write for ever.
         """
         left = _PIPE_BYTES
         while left > 0 and (data := self.read()):
@@ -120,32 +122,35 @@ class ServerProcess:
             yield data
 
     def close_stdin(self) -> None:
-        """Let it know that no more will come."""
+        """Tell the server that no more input comes."""
         self._stdin.close()
 
     def has_ended(self) -> bool:
-        """Whether it has ended; its process is kept until `reap`."""
+        """Whether the server has ended. Its process stays a zombie until `reap`."""
         if self._process.returncode is not None:
             return True
         flags = os.WEXITED | os.WNOHANG | os.WNOWAIT
         return os.waitid(os.P_PID, self._process.pid, flags) is not None
 
     def is_busy(self) -> bool:
-        """Whether it, or what it has started, has something to do; false where nothing tells."""
+        """Whether the server or a program that it started uses the CPU; false if that is
+        unknown.
+        """
         return is_busy(self._process.pid)
 
     def send(self, number: int) -> None:
-        """Send a signal to it, and to what it has started."""
-        # Its number is no other's as long as the keeper is not waited for.
+        """Send a signal to the server and to everything that it started."""
+        # The group's number stays ours until the keeper is reaped.
         if self._keeper.returncode is None:
-            # macOS says "no permission" of a group of zombies.
+            # macOS raises PermissionError for a group of zombies.
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._keeper.pid, number)
 
     def reap(self) -> int:
-        """Its exit status, as shells have it: 128 and the signal's number for one that was killed.
+        """Wait for the server and return its exit status, as shells count: 128 plus a fatal
+        signal.
 
-        Waits for it. Its pipes are closed then, and what it has left behind is killed.
+        Close its pipes, and kill what it has left behind.
         """
         status = self._process.wait()
         self._stdin.close()
@@ -161,9 +166,9 @@ class ServerProcess:
 
 
 def _start_keeper() -> subprocess.Popen[bytes]:
-    """The leader of a new process group; see the module's text."""
+    """Start the leader of a new process group. See the module's docstring."""
     try:
-        return subprocess.Popen(  # noqa: S603  # the words are ours
+        return subprocess.Popen(  # noqa: S603  # a fixed command
             [_SHELL, "-c", _KEEPER, "rootsd-run-keeper"],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
@@ -175,7 +180,10 @@ def _start_keeper() -> subprocess.Popen[bytes]:
 
 
 def enlarge_pipe(pipe: int) -> None:
-    """Megabytes come in fewer turns; the kernel may refuse, and macOS does it by itself."""
+    """Enlarge a pipe, so that megabytes need fewer steps of the loop.
+
+    The kernel may refuse. macOS enlarges pipes by itself.
+    """
     if sys.platform == "linux":
         with suppress(OSError):
             fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)

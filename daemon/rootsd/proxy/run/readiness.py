@@ -1,9 +1,14 @@
 """Hold a client's calls until the server has loaded its current roots. Pure.
 
-Many servers read their roots in the background. A call right after the handshake would be refused
-for a folder that is approved, and a call right after a revoke would be let through for a folder
-that is not. No message tells when they are done; only their rest does. Other servers ask for roots
-within a call: their calls are never held. Times are seconds of a clock that never goes back.
+Many servers load their roots in the background. Right after the handshake, such a server would
+refuse a call for an approved folder. Right after a denial, it would accept a call for a denied
+one. No message says when a server has finished loading. So the gate waits until the server has
+asked, got its answer, and then rested for a moment.
+
+Other servers ask for roots during a call. The gate never holds their calls. `ServerProfile`
+records which kind a server is, so that the next start waits only if that is useful.
+
+Times are seconds of a clock that never goes back.
 """
 
 from __future__ import annotations
@@ -12,38 +17,37 @@ import math
 from collections.abc import Callable
 from enum import Enum, StrEnum, auto
 
-_FIRST_WAIT_S = 1.0  # a server not seen before: some ask a third of a second after the handshake
-_KNOWN_WAIT_S = 5.0  # one that is known to ask, on a busy machine
+_FIRST_WAIT_S = 1.0  # an unknown server: some ask a third of a second after the handshake
+_KNOWN_WAIT_S = 5.0  # a server that is known to ask, on a busy machine
 _CHANGE_WAIT_S = 1.0
-_SETTLE_S = 0.05  # measured: 20 ms are enough for server-filesystem, none are not
+_SETTLE_S = 0.05  # measured: server-filesystem needs up to 20 ms
 _SETTLE_PER_ROOT_S = 0.0002
-_SETTLE_SLOW_S = 0.3  # more at most for a server that was slow to ask: then all takes it longer
-_BUSY_WAIT_S = 0.5  # more at most for one that is at work: some are for minutes
+_SETTLE_SLOW_S = 0.3  # at most this much more for a server that was slow to ask
+_BUSY_WAIT_S = 0.5  # at most this much more for a busy server: some are busy for minutes
 _RECHECK_S = 0.01
 
 
 class ServerProfile(StrEnum):
-    """When a server asks for roots. The values are stored: see
-    `rootsd.proxy.run.runtime_files`."""
+    """When a server asks for roots. The values are stored (`rootsd.proxy.run.runtime_files`)."""
 
     UNKNOWN = "unknown"
     EARLY = "asks"
-    """As soon as it may."""
+    """Right after the handshake."""
     SILENT = "silent"
     """Not before a call, and perhaps never."""
     IN_CALLS = "in calls"
     """While it handles a call."""
     BOTH = "both"
-    """As soon as it may, and while it handles a call."""
+    """Right after the handshake, and while it handles a call."""
 
     @property
     def asks_in_calls(self) -> bool:
-        """Whether the server looks again when it needs its roots."""
+        """Whether the server asks again when it needs its roots."""
         return self in (ServerProfile.IN_CALLS, ServerProfile.BOTH)
 
     @property
     def asks_early(self) -> bool:
-        """Whether the server is waited for after the handshake."""
+        """Whether to wait for the server after the handshake."""
         return self in (ServerProfile.EARLY, ServerProfile.BOTH)
 
 
@@ -58,9 +62,9 @@ class _Phase(Enum):
 
 
 class ReadinessGate:
-    """Closed for calls between a promise and the moment when the server has acted on it.
+    """A gate that is closed for calls until the server has loaded its roots.
 
-    `learn` is called with each new `profile`.
+    `on_profile_change` is called with each new `profile`.
     """
 
     def __init__(
@@ -71,15 +75,15 @@ class ReadinessGate:
         self.profile = profile
         self._on_profile_change = on_profile_change
         self.deadline = math.inf
-        """When to call `tick`; never where only the server or the daemon is waited for."""
+        """When to call `tick`; never while the gate waits for the server or the daemon."""
         self.has_asked = False
         """Whether the server has ever asked for roots."""
         self.stale = False
-        """Whether it was told of a change, did not ask again, and does not ask in calls."""
+        """Whether the server ignored a change of its roots and does not ask in calls."""
         self.roots_outdated = False
-        """Whether the roots are others, and it is not known yet which."""
+        """Whether the roots have changed and the new ones are not known yet."""
         self.is_busy: Callable[[], bool] = _never_busy
-        """Whether the server is; false where that cannot be told."""
+        """Returns whether the server is busy; false if that is unknown."""
         self._ignores_changes = False
         self._phase = _Phase.OPEN
         self._startup_until = -1.0
@@ -89,11 +93,11 @@ class ReadinessGate:
 
     @property
     def is_closed(self) -> bool:
-        """Whether calls have to wait."""
+        """Whether calls must wait."""
         return self.roots_outdated or self._phase is not _Phase.OPEN
 
     def handshake_done(self, now: float) -> None:
-        """The handshake is over: the server may ask now."""
+        """Note the end of the handshake. The server may ask for roots from now on."""
         self.stale = self._ignores_changes = False
         self._startup_until = now + _FIRST_WAIT_S
         if self.profile.asks_early:
@@ -102,7 +106,7 @@ class ReadinessGate:
             self._expect_request(now, _FIRST_WAIT_S)
 
     def roots_changed(self, now: float) -> None:
-        """The server is told that its roots are others."""
+        """Note that the server was notified of a change of its roots."""
         if not self.has_asked or self.profile is ServerProfile.IN_CALLS:
             return
         if self._ignores_changes:
@@ -111,7 +115,9 @@ class ReadinessGate:
             self._expect_request(now, _CHANGE_WAIT_S)
 
     def roots_requested(self, now: float) -> None:
-        """The server asks, and handles no call. It is not to blame for a late answer."""
+        """Note that the server asks for roots outside a call. Wait for the answer without limit,
+        because the server is not to blame if it is late.
+        """
         if now <= self._startup_until:
             self._set_profile(
                 ServerProfile.BOTH if self.profile.asks_in_calls else ServerProfile.EARLY
@@ -124,7 +130,7 @@ class ReadinessGate:
             self.deadline = math.inf
 
     def roots_requested_in_call(self) -> None:
-        """The server asks while it handles a call."""
+        """Note that the server asks for roots while it handles a call."""
         self._set_profile(
             ServerProfile.BOTH if self.profile.asks_early else ServerProfile.IN_CALLS
         )
@@ -134,7 +140,7 @@ class ReadinessGate:
             self.open()
 
     def roots_sent(self, now: float, roots: int) -> None:
-        """It was told so many roots, which it now looks at on the disk."""
+        """Note that the server got this number of roots, which it now loads from the disk."""
         if self._phase is _Phase.REQUESTED:
             self._phase = _Phase.SETTLING
             settling = _SETTLE_S + self._request_delay_s + roots * _SETTLE_PER_ROOT_S
@@ -142,7 +148,7 @@ class ReadinessGate:
             self._open_by = self.deadline + _BUSY_WAIT_S
 
     def tick(self, now: float) -> None:
-        """Open where the time has come."""
+        """Open the gate if it is time."""
         if now < self.deadline:
             return
         if self._phase is _Phase.SETTLING and now < self._open_by and self.is_busy():
@@ -159,7 +165,7 @@ class ReadinessGate:
         self.open()
 
     def open(self) -> None:
-        """Hold nothing any more for the server's sake: there is nothing to wait for."""
+        """Open the gate: there is nothing to wait for from this server."""
         self._phase = _Phase.OPEN
         self.deadline = math.inf
 

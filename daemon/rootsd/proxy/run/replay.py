@@ -1,8 +1,10 @@
 """Remember what the client said, and replay it to a restarted server. Pure.
 
-The handshake, the log level and the subscriptions of the handshake era; the streams of 2026-07-28;
-and what was asked and not answered, where asking twice does no harm: this goes again under the
-client's own ids.
+Three things must survive a restart of the server: the handshake with the log level and the
+resource subscriptions, the open streams of MCP 2026-07-28, and the requests without an answer. A
+request goes again under the client's own id, but only if a repetition is safe. The server is a
+third party's program, so this list is shorter than the bridge's (`rootsd.proxy.bridge.pending`),
+and tool calls are never repeated.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from rootsd.wire.jsonrpc import Id, Notification, Request, encode
 
 _INITIALIZE = "initialize"
 _LISTEN = "subscriptions/listen"
-# They change nothing, and clients give up where one of them fails.
+# These requests change nothing, and clients give up when one of them fails.
 _REPLAYED_METHODS = frozenset(
     {
         "ping", "prompts/list", "resources/list", "resources/templates/list", "server/discover",
@@ -30,16 +32,16 @@ _LIST_CHANGED = {
 
 
 class Replay:
-    """Feed it the requests that went to the server, and the answers to them."""
+    """The session state of the client. Pass it each request to the server, and each response."""
 
     OBSERVED_METHODS = frozenset(
         {_INITIALIZE, "logging/setLevel", "resources/subscribe", "resources/unsubscribe"}
     )
-    """The requests answered_by answers have to be read."""
+    """The methods whose responses this class must see."""
 
     def __init__(self) -> None:
         self.initialized = False
-        """Whether the handshake is over."""
+        """Whether the client has sent `notifications/initialized`."""
         self._handshake: bytes | None = None
         self._capabilities: dict[str, Any] = {}
         self._log_level: Request | None = None
@@ -48,12 +50,12 @@ class Replay:
         self._streams: set[Id] = set()
 
     def request_sent(self, request: Request, line: bytes) -> None:
-        """A request goes to the server."""
+        """Note a request that goes to the server."""
         if request.method in _REPLAYED_METHODS:
             self._open[request.id] = line
 
     def response_received(self, request: Request, result: object) -> None:
-        """It was answered, and not by an error; told before `closed`."""
+        """Note a successful response. Call this before `request_closed`."""
         match request, result:
             case Request(_, "initialize", dict()), {"capabilities": dict() as capabilities}:
                 self._handshake = self._open.get(request.id)
@@ -68,16 +70,18 @@ class Replay:
                 pass
 
     def request_closed(self, id_: Id) -> None:
-        """A request was answered or is cancelled."""
+        """Forget a request that was answered or cancelled."""
         self._open.pop(id_, None)
         self._streams.discard(id_)
 
     def will_replay(self, id_: Id) -> bool:
-        """Whether the next server is asked what this one has not answered."""
+        """Whether the next server gets this request if the current one does not answer it."""
         return id_ in self._open
 
     def is_repeated_acknowledgment(self, notice: Notification) -> bool:
-        """Whether a notice says of a stream that it is open, and the client knows that already."""
+        """Whether a notification acknowledges a stream that the client already knows to be
+        open.
+        """
         id_ = (
             mcp_messages.subscription_id(notice)
             if notice.method == mcp_messages.ACKNOWLEDGED
@@ -91,16 +95,16 @@ class Replay:
         return False
 
     def is_stream(self, id_: Id) -> bool:
-        """Whether a request has opened a stream, so that its answer is the end of it."""
+        """Whether a request has opened a stream, so that its response ends the stream."""
         return id_ in self._streams
 
     @property
     def handshake(self) -> bytes | None:
-        """The `initialize` that was agreed on, a line; None where there was none."""
+        """The line of the `initialize` request that the server accepted, or None."""
         return self._handshake
 
     def after_handshake(self, ids: Iterator[Id]) -> Iterator[Request | Notification]:
-        """What follows it, with ids of our own."""
+        """Yield the messages that follow the handshake, with ids from `ids`."""
         if self.initialized:
             yield Notification(mcp_messages.INITIALIZED)
         if self._log_level is not None:
@@ -109,12 +113,12 @@ class Replay:
             yield Request(next(ids), "resources/subscribe", {"uri": uri})
 
     def open_requests(self) -> Iterator[bytes]:
-        """What was asked and not answered, streams among them."""
+        """Yield the lines of the requests without an answer, streams among them."""
         for line in self._open.values():
             yield line + b"\n"
 
     def change_notifications(self) -> Iterator[bytes]:
-        """What the client has to look at again, as far as the server said that it tells of it."""
+        """Yield notifications for everything that the server said it would report changes of."""
         if not self.initialized:
             return
         for name, method in _LIST_CHANGED.items():

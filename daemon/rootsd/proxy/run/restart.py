@@ -1,8 +1,11 @@
 """Decide whether a server must be restarted to get the current roots. Pure.
 
-A server has roots that it cannot be told to drop in two cases: its command names them, or it read
-them once and does not read them again. It is started again only at a call, and only if that
-changes what it can reach: a folder that is gone from the disk is no reason.
+Some servers cannot drop a root while they run: the root is in the server's command, or the server
+read its roots once and does not read them again. Such a server is restarted, but only when a call
+comes, and only if the restart changes what the server can reach. A folder that was deleted from
+the disk is no reason to restart.
+
+Times are seconds of a clock that never goes back.
 """
 
 from __future__ import annotations
@@ -23,17 +26,17 @@ FolderExists = Callable[[bytes], bool]
 
 
 class RestartNeed(Enum):
-    """Why another server would have to be started."""
+    """The reason to start another server."""
 
     NONE = auto()
     WIDER = auto()
-    """The server lacks something: it may serve on as it is."""
+    """The server lacks a root. It may go on without it."""
     NARROWER = auto()
-    """It has a folder that it may not have any more."""
+    """The server has a folder that is no longer approved."""
 
 
 class RestartDecision(NamedTuple):
-    """What another server is needed for; `lost` are the folders that this one may not have."""
+    """The need for a restart. `lost` are the folders that the server must give up."""
 
     need: RestartNeed
     lost: tuple[RootFolder, ...] = ()
@@ -43,11 +46,11 @@ NO_RESTART = RestartDecision(RestartNeed.NONE)
 
 
 class RestartPolicy:
-    """The command as it runs, against the command as it should."""
+    """A comparison of the running command with the command for the current roots."""
 
     def __init__(self, command: ServerCommand) -> None:
         self.deadline = math.inf
-        """When to start a server where none runs."""
+        """When to start a server, if none runs."""
         self._command = command
         self._running: LaunchSpec | None = None
         self._launched_with: tuple[RootFolder, ...] = ()
@@ -55,25 +58,28 @@ class RestartPolicy:
 
     @property
     def roots_in_command(self) -> bool:
-        """Whether the server is told of its roots by its command."""
+        """Whether the server gets its roots by its command."""
         return self._command.names_roots
 
     def start(self, folders: Sequence[RootFolder]) -> LaunchSpec:
-        """Return what to start now, which is what runs from here on."""
+        """Return the command to start now, and remember it as the running one."""
         self._running = self._command.launch(folders)
         self._launched_with = tuple(folders)
         self._first_change = self.deadline = math.inf
         return self._running
 
     def roots_appeared(self, now: float) -> None:
-        """There are roots, and no server runs: start one when no more roots come for a moment."""
+        """Schedule a start, because there are roots and no server runs.
+
+        It happens when no more roots have come for a moment.
+        """
         self._first_change = min(self._first_change, now)
         self.deadline = min(now + _SETTLE_S, self._first_change + _MAX_SETTLE_S)
 
     def for_command(
         self, folders: Sequence[RootFolder], folder_exists: FolderExists
     ) -> RestartDecision:
-        """Return whether the command that runs has to be another one for these folders."""
+        """Return whether the running command must change for these folders."""
         if self._running is None or self._is_same_command(folders):
             return NO_RESTART
         known = {folder.path for folder in folders}
@@ -81,7 +87,7 @@ class RestartPolicy:
         if here := tuple(each for each in lost if folder_exists(each.path)):
             return RestartDecision(RestartNeed.NARROWER, here)
         with_lost = list(folders)
-        for each in lost:  # they are gone, and no reason by themselves
+        for each in lost:  # deleted from the disk, which is no reason to restart
             with_lost.insert(self._launched_with.index(each), each)
         return (
             NO_RESTART if self._is_same_command(with_lost) else RestartDecision(RestartNeed.WIDER)
@@ -97,7 +103,7 @@ class RestartPolicy:
     def for_sent_roots(
         sent: Sequence[RootFolder], folders: Sequence[RootFolder], folder_exists: FolderExists
     ) -> RestartDecision:
-        """Return whether a server that was `given` folders may not have one of them any more."""
+        """Return whether a server that got the roots `sent` must give one of them up."""
         lost = tuple(
             each
             for each in sent

@@ -1,22 +1,16 @@
 """Choose which roots one server gets, and answer its requests for them. Pure.
 
-The roots as the relay has them from the daemon, and as a server is told of them. Pure.
+Two inputs decide. The daemon sends the approved roots, already narrowed to the scope of the
+session. The client may say which folders it has open. The client's folders can narrow the roots
+but never add one: a client's folder outside every approved root is only proposed to the user.
 
-Which folders of a session's scope one server is told of. Pure.
+`RootsFilter` combines the two inputs. `RootsProvider` answers the server. It never answers from an
+earlier update of the daemon: each request of the server causes a new query, or shares one that is
+about to be sent. A request also waits, for a bounded time, until the client has named its folders.
 
-The daemon narrows the approved set to the scope of the session. A client's own roots can narrow it
-further and never add: a client's folder outside every approved root is only made known to the
-user.
-
-Which roots the server is told of now, and who waits to be told. Pure.
-
-Every answer to a server is made when the daemon has said what is right at that moment, never from
-what it said earlier. A question of the server also waits, for a bounded time, until the client has
-said which folders it works in.
-
-The daemon verifies its roots, and knows nothing of a client's folder inside one. So each folder is
-looked at when it is first known, and again whenever it is sent to a server. Where another folder,
-or a link, has taken its place, it is left out.
+The daemon verifies its own roots, but it knows nothing about a client's folder inside one. So the
+provider takes a fingerprint of each folder when it first sees the folder, and checks it each time
+before the folder goes to a server. A folder that was replaced, also by a link, is left out.
 """
 
 from __future__ import annotations
@@ -34,8 +28,10 @@ from rootsd.wire.jsonrpc import ErrorResponse, Id, Request, Response, encode
 
 
 class RootFolder(NamedTuple):
-    """A root, or a folder in one. `path` is canonical; `writable` is false where the user asks
-    that nothing in it be changed."""
+    """A root, or a folder inside one.
+
+    `path` is canonical. `writable` is false if the user wants nothing in it to be changed.
+    """
 
     path: bytes
     name: str
@@ -43,12 +39,12 @@ class RootFolder(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The path as programs take it."""
+        """The path as text, as programs take it."""
         return text_of(self.path)
 
 
 def parse_daemon_roots(result: object) -> tuple[RootFolder, ...]:
-    """The folders in the daemon's answer to `roots/list`, in its order."""
+    """Return the folders in the daemon's answer to `roots/list`, in its order."""
     match result:
         case {"roots": list() as items}:
             found = (_folder_of(item) for item in items)
@@ -58,7 +54,9 @@ def parse_daemon_roots(result: object) -> tuple[RootFolder, ...]:
 
 
 def parse_client_roots(result: object) -> tuple[bytes, ...]:
-    """The folders in a client's answer to `roots/list`; what is no absolute path is left out."""
+    """Return the folders in a client's answer to `roots/list`, without those that have no absolute
+    path.
+    """
     match result:
         case {"roots": list() as items}:
             uris = (item.get("uri") for item in items if isinstance(item, dict))
@@ -69,7 +67,7 @@ def parse_client_roots(result: object) -> tuple[bytes, ...]:
 
 
 def path_of_uri(uri: str) -> bytes | None:
-    """The path of a `file://` URI on this machine (RFC 8089); None for all others."""
+    """Return the path of a local `file://` URI (RFC 8089); None for all other URIs."""
     try:
         parts = urlsplit(uri)
     except ValueError:
@@ -83,7 +81,7 @@ def path_of_uri(uri: str) -> bytes | None:
 
 
 def make_roots_result(folders: Iterable[RootFolder]) -> dict[str, Any]:
-    """The answer to a server's `roots/list`."""
+    """Return the answer to a server's `roots/list`."""
     return {"roots": [{"uri": to_uri(each.path), "name": each.name} for each in folders]}
 
 
@@ -96,7 +94,7 @@ def _folder_of(item: object) -> RootFolder | None:
             return None
     if path is None or not is_utf8(path):
         return None
-    # Without a word about it, less: what is not known to be writable is not.
+    # A root without a valid access value counts as read-only.
     access = meta.get("rootsd/access") if isinstance(meta, dict) else None
     return RootFolder(path, name, access == "read-write")
 
@@ -105,35 +103,37 @@ _GIT = b".git"
 
 
 class ClientRootsPolicy(Enum):
-    """What the roots of the client are good for."""
+    """How to use the client's own roots."""
 
     AUTO = "auto"
-    """Where they are of use they narrow the scope; else the server is told of the whole scope."""
+    """Narrow by them if they match an approved root; otherwise use the whole scope."""
     NARROW = "narrow"
-    """They narrow the scope; where they are of no use nothing is left."""
+    """Narrow by them always, even if nothing is left."""
     REPORT = "report"
-    """They narrow nothing; those that are not approved are made known to the user."""
+    """Do not narrow by them, but propose those that are not approved."""
     OVERRIDE = "override"
-    """They are not asked for."""
+    """Do not ask the client for them."""
 
     @property
     def narrows(self) -> bool:
-        """Whether they take anything away."""
+        """Whether they can remove a root."""
         return self in (ClientRootsPolicy.AUTO, ClientRootsPolicy.NARROW)
 
 
 class AccessPolicy(Enum):
-    """Which roots a server may be told of that could write in any."""
+    """Which roots a server gets. A server could write in all of them."""
 
     WRITABLE = "writable"
+    """Writable roots only."""
     ADVISORY = "advisory"
-    """Those too that are meant to be read alone: the user trusts the server to heed advice."""
+    """Read-only roots too: the user trusts the server not to write there."""
 
 
 class RootsFilter:
-    """The rule for one relay. `here` is the working directory, canonical; None where it is gone.
+    """The rule that chooses one server's roots.
 
-    `theirs` are the client's folders, canonical; None as long as the client said nothing of use.
+    `working_directory` is canonical, or None if it no longer exists. `client_folders` are
+    canonical too, or None until the client has named one that exists.
     """
 
     def __init__(
@@ -145,13 +145,15 @@ class RootsFilter:
         self._working_directory = working_directory
 
     def set_client_folders(self, theirs: tuple[bytes, ...]) -> None:
-        """Take in the folders that the client has open now. A client that had folders of use and
-        has none any more opens nothing by that."""
+        """Set the folders that the client has open.
+
+        If the client had folders and has none now, the roots stay narrowed.
+        """
         if theirs or self.client_folders is not None:
             self.client_folders = theirs
 
     def apply(self, approved: Iterable[RootFolder]) -> tuple[RootFolder, ...]:
-        """Return the folders for the server, the one that holds the working directory first."""
+        """Return the server's roots. The one with the working directory comes first."""
         fit = [each for each in approved if each.writable or self._access is AccessPolicy.ADVISORY]
         if self.policy.narrows:
             if self.client_folders is not None:
@@ -162,7 +164,7 @@ class RootsFilter:
         return tuple(sorted(fit, key=lambda each: each is not here))
 
     def outside(self, approved: Iterable[RootFolder]) -> tuple[bytes, ...]:
-        """Return the client's folders that have nothing in common with any approved one."""
+        """Return the client's folders that neither lie in an approved root nor contain one."""
         known = [each.path for each in approved]
         return tuple(
             path
@@ -191,29 +193,31 @@ class RootsFilter:
 
 
 def _is_in_git(below: bytes) -> bool:
-    """Return whether a path below a root lies in a `.git`, in any case of letters."""
+    """Return whether a path below a root lies in a `.git` folder, in any letter case."""
     return any(part.lower() == _GIT for part in below.split(b"/"))
 
 
 _CLIENT_TIMEOUT_S = 1.0
-"""How long a client is waited for that says it has roots; some that do never answer."""
+"""How long to wait for a client that declares roots. Some clients never answer."""
 
 OnRoots = Callable[[float], None]
 
 
 class FolderChecker(Protocol):
-    """Looks at folders."""
+    """An interface to the folders on the disk."""
 
     def canonical(self, path: bytes) -> bytes | None:
-        """Return the real path of a folder; None where there is no folder."""
+        """Return the real path of a folder; None if there is no folder."""
 
     def fingerprint(self, path: bytes) -> Hashable | None:
-        """Return what tells the folder at a canonical path from another one in its place. None
-        where there is no folder, or where a link lies in the path."""
+        """Return the identity of the folder at a canonical path, which another folder there lacks.
+
+        Return None if there is no folder, or if the path contains a link.
+        """
 
 
 class RootsProvider:
-    """The roots for one server."""
+    """The source of roots for one server."""
 
     def __init__(
         self,
@@ -224,7 +228,7 @@ class RootsProvider:
     ) -> None:
         self.folders: tuple[RootFolder, ...] = ()
         self.sent: tuple[RootFolder, ...] = ()
-        """The folders that the server was told of last."""
+        """The folders that the server got last."""
         self.deadline = math.inf
         """When to call `tick`."""
         self._filter = roots_filter
@@ -236,10 +240,10 @@ class RootsProvider:
         self._in_query: deque[OnRoots] = (
             deque()
         )  # to be callbackled by the answer that is on its way
-        self._next_query: deque[OnRoots] = deque()  # by the answer to the next question
+        self._next_query: deque[OnRoots] = deque()  # answered by the next query
         self._query_running = False
-        self._result: dict[str, Any] | None = None  # shared by all that is callbackled at one time
-        self._awaiting_client: list[OnRoots] = []  # for the client
+        self._result: dict[str, Any] | None = None  # shared by all requests of one update
+        self._awaiting_client: list[OnRoots] = []  # requests that wait for the client's folders
         self._proposed: set[bytes] = set()
         self._client_queries = 0
         self._client_query: Id | None = None
@@ -251,26 +255,28 @@ class RootsProvider:
 
     @property
     def awaits_client(self) -> bool:
-        """Whether the client is still to say which folders it works in, the first time."""
+        """Whether the client has yet to name its folders for the first time."""
         return self.deadline < math.inf
 
     def verified_folders(self) -> tuple[RootFolder, ...]:
-        """Return the folders that may be sent to a server now: each one looked at again, and the
-        same as when it was first known."""
+        """Return the folders that a server may get now: those whose fingerprint is unchanged."""
         return tuple(each for each in self.folders if self._is_unchanged(each.path))
 
     def folder_exists(self, path: bytes) -> bool:
-        """Whether a program that opens `path` now finds a folder, wherever links lead."""
+        """Whether a program that opens `path` now finds a folder, links followed."""
         return self._disk.canonical(path) is not None
 
     def record_sent(self, folders: Iterable[RootFolder]) -> None:
-        """The server is told of these folders now."""
+        """Record the folders that the server gets now."""
         self.sent = tuple(folders)
         self._out.reported_roots = tuple(folder.name for folder in self.sent)
 
     def result(self) -> dict[str, Any]:
-        """Return the answer to `roots/list`. It is never an empty list, which some servers ignore:
-        a server that has roots keeps them then."""
+        """Return the answer to `roots/list`.
+
+        It is never an empty list, because some servers ignore one and keep the roots they have.
+        The empty folder stands for "no roots".
+        """
         if self._result is None:
             folders = self.verified_folders()
             self.record_sent(folders)
@@ -280,7 +286,7 @@ class RootsProvider:
         return self._result
 
     def set_approved(self, approved: tuple[RootFolder, ...]) -> None:
-        """The daemon has told what is approved; it has verified these roots just now."""
+        """Set the approved roots, which the daemon has just verified."""
         self._approved = approved
         for root in approved:
             self._fingerprints.pop(root.path, None)
@@ -288,11 +294,11 @@ class RootsProvider:
 
     @property
     def unanswered(self) -> int:
-        """How many requests are not callbackled."""
+        """How many requests have no answer yet."""
         return len(self._in_query) + len(self._next_query) + len(self._awaiting_client)
 
     def daemon_answered(self, now: float) -> None:
-        """The daemon has answered: callback what was wished before it was asked."""
+        """Answer the requests that came before the query that the daemon has now answered."""
         self._query_running = False
         self._result = None
         while self._in_query:
@@ -305,10 +311,10 @@ class RootsProvider:
         self.query_daemon()
 
     def when_known(self, callback: OnRoots) -> None:
-        """Call `callback` when the roots are known as they are after this moment.
+        """Call `callback` as soon as the roots of a moment after this call are known.
 
-        Wishes that come while the daemon is asked share the next question. So a server that asks
-        again and again costs the daemon one question at a time.
+        Requests that come while a query runs share the next query. So a server that asks again and
+        again causes one query at a time.
         """
         if self.awaits_client:
             self._awaiting_client.append(callback)
@@ -317,14 +323,14 @@ class RootsProvider:
         self.query_daemon()
 
     def query_daemon(self) -> None:
-        """Ask the daemon if something is wished, and if the server reads what it is told."""
+        """Query the daemon if a request waits and the server reads its input."""
         if self._next_query and not self._query_running and not self._out.server_lags:
             self._in_query, self._next_query = self._next_query, deque()
             self._query_running = True
             self._out.roots_queries += 1
 
     def ask_client(self, now: float, *, first: bool) -> None:
-        """Ask the client for its roots. The `first` time an answer that depends on them waits."""
+        """Ask the client for its roots. The `first` time, answers that depend on them wait."""
         if self._filter.policy is ClientRootsPolicy.OVERRIDE:
             return
         self._client_queries += 1
@@ -334,7 +340,7 @@ class RootsProvider:
             self.deadline = now + _CLIENT_TIMEOUT_S
 
     def take_client_response(self, answer: Response | ErrorResponse) -> bool:
-        """Take the client's answer in, if it is one to a question of ours."""
+        """Use the client's response if it answers a request of ours. Return whether it does."""
         if not isinstance(answer.id, str) or not answer.id.startswith("rootsd-run-roots-"):
             return False
         if answer.id == self._client_query:
@@ -343,7 +349,7 @@ class RootsProvider:
         return True
 
     def set_client_roots(self, result: object) -> None:
-        """The client's own roots are these, in the form of an answer to `roots/list`."""
+        """Set the client's own roots, from a result of `roots/list`."""
         found = [self._disk.canonical(path) for path in parse_client_roots(result)]
         theirs = tuple(path for path in found if path is not None)
         for path in theirs:
@@ -352,12 +358,12 @@ class RootsProvider:
         self._apply()
 
     def tick(self, now: float) -> None:
-        """Wait no longer for a client that does not answer."""
+        """Stop waiting for a client that does not answer."""
         if now >= self.deadline:
             self._release_waiting()
 
     def drop_requests(self) -> None:
-        """The server that asked is gone; what the daemon still answers is nobody's wish."""
+        """Drop all requests: the server that sent them is gone."""
         self._in_query.clear()
         self._next_query.clear()
         self._awaiting_client.clear()

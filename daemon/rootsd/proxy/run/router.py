@@ -1,18 +1,19 @@
 """Decide for each message whether to forward, change, answer, or drop it. Pure.
 
-A message comes with its bytes and goes on as the same bytes, except messages about roots and those
-with an id that the relay has to map. None is returned where nothing goes on.
+A message comes with its bytes and goes on as the same bytes. Two kinds change: messages about
+roots, and messages whose id the proxy has to map. A method returns None if nothing goes on.
 
-How no folder of the client reaches a server. A server asks for roots either by a request or by an
-answer that asks for more (2026-07-28); the relay answers both itself. In case a client finds such
-a question in a line where the relay finds none, the relay also looks at each line of the client:
+The router keeps the client's own folders away from the server. A server can ask for roots in two
+ways: by a request, or by a result that asks for input (MCP 2026-07-28). The proxy answers both
+itself. A client might still find such a question in a line where the proxy finds none. So the
+router also checks each line of the client:
 
-* An answer goes on only if the relay forwarded the request, and only if no roots are in it.
-* Answers about roots are taken out of every request (`inputResponses`).
+* A response goes on only if the proxy forwarded the request, and only if it contains no roots.
+* Answers about roots are removed from every request (`inputResponses`).
 * A line that is not strict JSON-RPC never goes on, from either side.
 
-The client's lines are always read whole. So the lines of a server that pass unread, since they are
-long, cannot bring a folder to it either: they lead to nothing but another line of the client.
+The client's lines are always read whole. Long lines of the server may pass unread, but they cannot
+leak a folder: they only lead to another line of the client.
 """
 
 from __future__ import annotations
@@ -54,46 +55,46 @@ from rootsd.wire.jsonrpc import (
 CALL_METHODS = frozenset({"tools/call", "resources/read", "prompts/get", "completion/complete"})
 """The requests for which a server may need its roots."""
 _OWN_ID_PREFIX = "rootsd-run-"
-"""How the ids begin that the relay gives to messages of its own."""
+"""The prefix of the ids that the proxy gives to its own messages."""
 
 
 class MessageRouter:
-    """The messages of one client and of the server that it has at the moment."""
+    """The rules for the messages between one client and its current server."""
 
     def __init__(
         self, provider: RootsProvider, gate: ReadinessGate, out: Outbox, signer: StateSigner
     ) -> None:
         self.replay = Replay()
         self.awaits_roots = False
-        """Whether a request of the client waits to be given roots, and what follows behind it."""
+        """Whether a request waits for roots. Later messages of the client wait behind it."""
         self.has_sent_roots = False
-        """Whether the server was ever told of roots."""
+        """Whether the current server ever got roots."""
         self._provider = provider
         self._gate = gate
         self._out = out
         self._signer = signer
         self._open: dict[Id, Request] = {}
         self._retries = InputRetries()
-        self._server_requests: Counter[Id] = Counter()  # by the server, not answered by the client
-        self._stale_ids: set[Id] = set()  # the same of servers that are gone
-        self._server_ids: dict[Id, Id] = {}  # ids at the client that are others at the server
+        self._server_requests: Counter[Id] = Counter()  # without a response yet
+        self._stale_ids: set[Id] = set()  # requests of servers that are gone
+        self._server_ids: dict[Id, Id] = {}  # the server's id for each mapped id
         self._own_ids = 0
         self._client_has_roots = False
         self._initialize: Request | None = None
 
     @property
     def pending_responses(self) -> int:
-        """For how many answers the client waits; the end of a stream is none."""
+        """How many responses the client waits for, without those that end a stream."""
         return sum(not self.replay.is_stream(id_) for id_ in self._open)
 
     def in_flight(self) -> Iterator[Request]:
-        """Yield the requests that would fail if another server took over."""
+        """Yield the requests that would fail if the server were restarted now."""
         for id_, request in self._open.items():
             if not self.replay.will_replay(id_):
                 yield request
 
     def cancels_open(self, notice: Notification) -> bool:
-        """Whether a notice cancels a request that the server has."""
+        """Whether a notification cancels a request that the server has."""
         match notice:
             case Notification(mcp_messages.CANCELLED, {"requestId": int() | str() as id_}):
                 return id_ in self._open
@@ -102,13 +103,15 @@ class MessageRouter:
 
     @property
     def is_initializing(self) -> bool:
-        """Whether the server has not answered the client's `initialize`: before it has, it takes
-        nothing else, and cannot be expected to ask for roots."""
+        """Whether the server has not answered `initialize` yet.
+
+        Until then it accepts nothing else and cannot be expected to ask for roots.
+        """
         begun = self._initialize
         return begun is not None and self._open.get(begun.id) is begun
 
     def from_client(self, line: bytes, message: Message | Malformed, now: float) -> bytes | None:
-        """What goes to the server."""
+        """Return the line that goes to the server, or None."""
         match message:
             case Request():
                 return self._client_request(line, message)
@@ -121,7 +124,7 @@ class MessageRouter:
                 return None
 
     def from_server(self, line: bytes, message: Message | Malformed, now: float) -> bytes | None:
-        """What goes to the client."""
+        """Return the line that goes to the client, or None."""
         match message:
             case Request(id_, "roots/list"):
                 if any(each.method in CALL_METHODS for each in self._open.values()):
@@ -152,20 +155,22 @@ class MessageRouter:
 
     @property
     def ignores_all_responses(self) -> bool:
-        """Whether no answer that may come has to be read."""
+        """Whether the proxy needs to read no response that may come."""
         learns = self.replay.OBSERVED_METHODS
         return not self._retries and all(r.method not in learns for r in self._open.values())
 
     def may_stream(self, id_: Id, *, is_complete: bool) -> bool:
-        """Whether the answer to a request goes on as it is; `is_complete` where it says that it
-        asks for nothing."""
+        """Whether the response to a request may go on while it arrives.
+
+        `is_complete` says that the result asks for no input.
+        """
         request = self._open.get(id_)
         if request is None or request.method in self.replay.OBSERVED_METHODS:
             return False
         return not self._retries.has_alias(id_) and (is_complete or id_ not in self._retries)
 
     def close_unread(self, id_: Id) -> bool:
-        """Note an answer of the server that was not read; whether its line may pass as it is."""
+        """Note a response that was not parsed. Return whether its line may go on unchanged."""
         if self._retries.has_alias(id_):
             return False
         request = self._open.get(id_)
@@ -177,8 +182,11 @@ class MessageRouter:
         return True
 
     def server_lost(self, error: RootsdError) -> None:
-        """The server is gone and another one comes: answer what only this one could, and tell the
-        client that it need not answer what this one asked."""
+        """Note that another server replaces the current one.
+
+        Answer the requests that only the old server could answer. Tell the client that it need not
+        answer the old server's requests.
+        """
         for id_ in tuple(self._open):
             if not self.replay.will_replay(id_):
                 self.refuse(id_, error)
@@ -192,12 +200,12 @@ class MessageRouter:
         self.awaits_roots = self.has_sent_roots = False
 
     def fail_all(self, error: RootsdError) -> None:
-        """There will be no server any more: answer all that the client waits for."""
+        """Answer all open requests of the client with `error`: no server follows."""
         for id_ in tuple(self._open):
             self.refuse(id_, error)
 
     def refuse_unsent(self, message: Message | Malformed, error: RootsdError) -> None:
-        """Answer what has not even gone to a server."""
+        """Answer a request that no server got."""
         if isinstance(message, Request):
             self.refuse(message.id, error)
 
@@ -205,7 +213,7 @@ class MessageRouter:
 
     def _client_request(self, line: bytes, request: Request) -> bytes | None:
         if not input_required.has_valid_responses(request):
-            reason = "params.inputResponses is an object"
+            reason = "params.inputResponses must be an object"
             self._out.to_client += encode(ErrorResponse(request.id, INVALID_PARAMS, reason))
             return None
         line = input_required.strip_roots_responses(line.decode(), request).encode()
@@ -294,18 +302,20 @@ class MessageRouter:
         if id_ is None:
             if answer.id not in self._stale_ids:
                 self._report_dropped(
-                    "the client", "an answer to a request that the relay did not forward"
+                    "the client", "a response to a request that rootsd did not forward"
                 )
             self._stale_ids.discard(answer.id)
             return None
         if isinstance(answer, Response) and input_required.looks_like_roots_result(answer.result):
-            self._report_dropped("the client", "roots that nobody asked for")
-            self._fail_server_request(id_, "the client answered with roots that nobody asked for")
+            self._report_dropped("the client", "roots that were not requested")
+            self._fail_server_request(
+                id_, "the client answered with roots that were not requested"
+            )
             return None
         return line if id_ == answer.id else _with_id(line, id_)
 
     def _take_server_id(self, id_: Id | None) -> Id | None:
-        """Return the id at the server of the question that the client answers with `id_`."""
+        """Return the server's id of the request that the client answers with `id_`."""
         if id_ is None or id_ not in self._server_requests:
             return None
         self._server_requests[id_] -= 1
@@ -316,7 +326,7 @@ class MessageRouter:
     def _fail_server_request(self, id_: Id, reason: str) -> None:
         self._out.to_server += encode(ErrorResponse(id_, INTERNAL_ERROR, reason))
 
-    # Lines that are no messages
+    # Malformed lines
 
     def _malformed_from_client(self, malformed: Malformed) -> None:
         fault = malformed.error
@@ -338,7 +348,7 @@ class MessageRouter:
             self.fail_response(id_, f"the server's answer is refused: {fault.message}")
 
     def fail_response(self, id_: Id, reason: str) -> None:
-        """The server has answered `id_` in a way that cannot go on: the client gets an error."""
+        """Answer the client with an error, because the server's response cannot go on."""
         retry = self._retries.take(id_)
         if retry is not None:
             id_ = retry.request.id
@@ -361,7 +371,7 @@ class MessageRouter:
         if id_ not in self._stale_ids and not is_ours:
             self._server_requests[id_] += 1
             return line
-        # The client may still answer the same id for a server that is gone, or for the relay.
+        # The client may still answer this id for an earlier server, or for the proxy itself.
         self._own_ids += 1
         name = f"{_OWN_ID_PREFIX}{self._signer.tag}-asks-{self._own_ids}"
         self._server_ids[name] = id_
@@ -370,7 +380,7 @@ class MessageRouter:
 
     def _server_response(self, line: bytes, answer: Response | ErrorResponse) -> bytes | None:
         if answer.id is None:
-            self._initialize = None  # said of a line that the server could not read
+            self._initialize = None  # the server could not read some line, perhaps this one
             return line
         retry = self._retries.take(answer.id)
         result = answer.result if isinstance(answer, Response) else None
@@ -390,7 +400,7 @@ class MessageRouter:
                 self._retries.defer(retry)
                 self._provider.when_known(partial(self._send_retry, retry, question))
             else:
-                error = RootsdError("the server asks for roots again and again", "rootsd sessions")
+                error = RootsdError("the server requests roots again and again", "rootsd sessions")
                 self.refuse(id_, error)
             return None
         self._finish(id_, answer)
@@ -406,17 +416,19 @@ class MessageRouter:
         return change(line.decode(), question, self._signer).encode()
 
     def _refuse_roots_question(self, id_: Id, retry: InputRetry | None) -> None:
-        self._report_dropped("the server", "it asks for roots in an answer that may not ask")
+        self._report_dropped(
+            "the server", "it requests roots in a result that must not request input"
+        )
         if retry is not None:
             id_ = retry.request.id
         if id_ in self._open:
-            reason = "the server asks for roots in an answer that may not ask"
+            reason = "the server requests roots in a result that must not request input"
             self.refuse(id_, RootsdError(reason, "rootsd sessions"))
 
     def _send_retry(self, retry: InputRetry, question: RootsQuestion, now: float) -> None:
         del now
         if not self._retries.is_deferred(retry):
-            return  # cancelled meanwhile
+            return  # it was cancelled in the meantime
         self._own_ids += 1
         id_ = f"{_OWN_ID_PREFIX}{self._signer.tag}-{self._own_ids}"
         answers = {key: self._provider.result() for key in question.keys}
@@ -430,7 +442,7 @@ class MessageRouter:
         self.replay.request_closed(id_)
 
     def refuse(self, id_: Id, error: RootsdError) -> None:
-        """Answer what the client waits for with `error`."""
+        """Answer an open request of the client with `error`."""
         self._open.pop(id_, None)
         self.replay.request_closed(id_)
         self._out.to_client += mcp_messages.encode_error(id_, error)

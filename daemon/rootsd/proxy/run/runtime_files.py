@@ -1,6 +1,7 @@
 """Keep the empty folder and the server profiles in the runtime folder.
 
-An empty folder, and what is known of servers. All of it may be missing at the next start.
+The empty folder stands for "no roots" in commands and answers. A server profile records when a
+server asks for its roots. Both may be gone at the next start; then they are made again.
 """
 
 from __future__ import annotations
@@ -20,8 +21,11 @@ _MAX_PROFILE_BYTES = 16
 
 
 def make_empty_folder(runtime_dir: bytes) -> bytes | None:
-    """The folder that stands for "no roots": ours, empty, and nothing can be put into it (but by
-    root, who then gets another one). None where there is none and none can be made."""
+    """Return a folder that is ours, empty, and closed to writes; None if none can be made.
+
+    Only the superuser can put something into it. In that case the next call returns another
+    folder.
+    """
     for number in range(_MAX_EMPTY_FOLDERS):
         folder = runtime_dir + b"/" + _EMPTY_FOLDER + (b"-%d" % number if number else b"")
         try:
@@ -38,7 +42,7 @@ def make_empty_folder(runtime_dir: bytes) -> bytes | None:
 
 
 class ServerProfileFile:
-    """Which servers ask for roots as soon as they may, by their command."""
+    """The stored profile of one server, found by the server's command."""
 
     def __init__(self, runtime_dir: bytes, words: Sequence[str]) -> None:
         key = "\0".join(words).encode("utf-8", "surrogateescape")
@@ -46,7 +50,7 @@ class ServerProfileFile:
         self._path = runtime_dir + b"/" + _SERVERS + b"/" + name.encode()
 
     def load(self) -> ServerProfile:
-        """What was seen of it earlier."""
+        """Return the stored profile, or `UNKNOWN`."""
         try:
             with open(self._path, "rb") as file:
                 return ServerProfile(file.read(_MAX_PROFILE_BYTES).decode())
@@ -54,7 +58,7 @@ class ServerProfileFile:
             return ServerProfile.UNKNOWN
 
     def save(self, profile: ServerProfile) -> None:
-        """Keep what was seen this time, if it can be kept."""
+        """Store the profile, if that is possible."""
         with suppress(OSError):
             _make(os.path.dirname(self._path))
             fresh = b"%s.%d" % (self._path, os.getpid())
@@ -64,7 +68,7 @@ class ServerProfileFile:
 
 
 def _make(folder: bytes) -> None:
-    """A folder that is closed to others, and those above it that are missing."""
+    """Make a private folder and its missing parents."""
     try:
         os.mkdir(folder, 0o700)
     except FileExistsError:

@@ -1,14 +1,17 @@
 """Order the messages between one client and its server, across server restarts. Pure.
 
-Batches, which MCP 2025-03-26 alone has: each member is dealt with like a message. Pure.
+The session takes lines and fills an `Outbox`; the loop that holds the pipes empties it. Messages
+keep their order. Three things can hold the client's queue: the answer to `initialize`, a call
+while the server is not ready for it (`ReadinessGate`), and a restart of the server
+(`RestartPolicy`). Later messages wait behind the held one. Only two kinds skip the queue, because
+the server may wait for them: the client's responses, and cancellations of requests that the server
+has.
 
-The lines of one client and of the servers that serve it, one after another. Pure.
+After a restart, the new server gets the handshake and the open requests (`Replay`).
 
-Lines in, and an outbox that fills: whoever holds the pipes empties it. What passes does so in the
-order it came in. Calls wait where the server is not ready for them, and everything waits for the
-answer to `initialize`; what the client says after them waits behind them, but for its answers to
-what the server asks: those may be what the server waits for. Times are seconds of a clock that
-never goes back.
+Batches exist only in MCP 2025-03-26. Each member is handled like a single message.
+
+Times are seconds of a clock that never goes back.
 """
 
 from __future__ import annotations
@@ -50,9 +53,9 @@ ForwardMember = Callable[[bytes, Message | Malformed, float], bytes | None]
 
 
 def forward_batch(line: bytes, batch: Batch, now: float, forward: ForwardMember) -> bytes | None:
-    """What goes on of the line of a batch: of each member what `forward` says.
+    """Return the line for a batch whose members were passed to `forward`, or None.
 
-    What stands between the members stays, unless one of them is gone.
+    The bytes between the members stay the same, unless a member is removed.
     """
     text = line.decode()
     places = jsonrpc.element_spans(text)
@@ -67,12 +70,12 @@ def forward_batch(line: bytes, batch: Batch, now: float, forward: ForwardMember)
 
 
 _RESTART_WAIT_S = 2.0
-"""How long a call waits for others to end that another server would fail."""
-_UNREAD_MIN_BYTES = 1 << 14  # bytes of a line that is looked at from its ends first
-_MAX_UNANSWERED = 1_000  # questions of a server about roots that wait for their answer
+"""How long a call waits for other calls to end, which a restart would fail."""
+_UNREAD_MIN_BYTES = 1 << 14  # shorter lines are always parsed
+_MAX_UNANSWERED = 1_000  # roots requests of a server that wait for an answer
 _COMPLETE = re.compile(rb'"result": ?\{"resultType": ?"complete"')
 _BUSY = RootsdError(
-    "the approved roots have changed, and the server has to be started again, but it is at work",
+    "the approved roots have changed, so the server must restart, but it is busy",
     "cancel the call in flight, or ask again",
 )
 _NO_APPROVED_ROOTS = RootsdError("no folder is approved for this server", "rootsd pending")
@@ -81,7 +84,7 @@ ParsedLine = Message | Batch | Malformed
 
 
 class _Action(Enum):
-    """What becomes of the client's oldest line that waits."""
+    """What to do with the first line of the client's queue."""
 
     FORWARD = auto()
     HOLD = auto()
@@ -89,7 +92,7 @@ class _Action(Enum):
 
 
 class _ServerState(Enum):
-    """Where a server is. The first one needs no greeting by the relay."""
+    """The state of the server. The first server starts as `RUNNING`: the client initializes it."""
 
     RUNNING = auto()
     STOPPING = auto()
@@ -99,7 +102,7 @@ class _ServerState(Enum):
 
 
 class RunSession:
-    """Feed it each line of both sides, what the daemon tells, and what becomes of servers."""
+    """One client's session. Pass it the lines of both sides, root updates, and server events."""
 
     def __init__(
         self,
@@ -110,7 +113,7 @@ class RunSession:
         signer: StateSigner,
     ) -> None:
         self.backlog = 0
-        """How many bytes of the client wait here."""
+        """How many bytes of the client wait in the queue."""
         self._provider = provider
         self._restart_policy = restart_policy
         self._gate = gate
@@ -119,7 +122,7 @@ class RunSession:
         self._own_id_prefix = f"rootsd-run-{signer.tag}-again-"
         self._queue: deque[tuple[bytes, ParsedLine]] = deque()
         self._last_folders: tuple[RootFolder, ...] = ()
-        self._wait_until = math.inf  # while a call waits for others to end
+        self._wait_until = math.inf  # while a call waits for others before a restart
         self._may_wait = True
         self._server_state = _ServerState.RUNNING
         self._own_ids = count(1)
@@ -127,7 +130,7 @@ class RunSession:
 
     @property
     def deadline(self) -> float:
-        """When to call `tick`, at the latest."""
+        """When to call `tick` at the latest."""
         return min(
             self._gate.deadline,
             self._provider.deadline,
@@ -136,7 +139,7 @@ class RunSession:
         )
 
     def from_client(self, line: bytes, now: float) -> None:
-        """A line of the client, without its newline."""
+        """Take a line of the client, without its newline."""
         if not line.strip():
             return
         message = parse_strict(line)
@@ -145,7 +148,7 @@ class RunSession:
             if self._server_state in (
                 _ServerState.RUNNING,
                 _ServerState.INITIALIZING,
-            ):  # else whoever asked that is gone
+            ):  # otherwise the server that asked is gone
                 self._to_server(passed)
             self._apply_roots(now)
             self._advance(now)
@@ -159,7 +162,7 @@ class RunSession:
         self._advance(now)
 
     def from_server(self, line: bytes, now: float) -> None:
-        """A line of the server, without its newline."""
+        """Take a line of the server, without its newline."""
         if not line.strip():
             return
         if self._may_forward_unread(line):
@@ -178,8 +181,10 @@ class RunSession:
         self._advance(now)
 
     def may_stream(self, begun: bytes) -> bool:
-        """Whether a long line of the server may go to the client as it comes, before its end is
-        there: told by how it has `begun`. If so, tell `streamed` afterwards."""
+        """Whether a long line of the server may go to the client before its end has arrived.
+
+        `begun` is the beginning of the line. After such a line, call `stream_ended`.
+        """
         if self._server_state is not _ServerState.RUNNING:
             return False
         id_ = mcp_messages.quick_response_id(begun)
@@ -191,18 +196,18 @@ class RunSession:
         return not self._is_own(id_) and self._router.may_stream(id_, is_complete=complete)
 
     def stream_ended(self, ends: bytes, now: float) -> None:
-        """Such a line is over; `ends` are its beginning and its end."""
+        """Note the end of a streamed line. `ends` are its beginning and its end."""
         id_ = mcp_messages.quick_response_id(ends)
         if id_ is not None:
             self._router.close_unread(id_)
         self._advance(now)
 
     def roots_outdated(self) -> None:
-        """What it told last may not hold any more: calls wait until it has told what does."""
+        """Note that the last update may no longer be true. Calls wait for the next update."""
         self._gate.roots_outdated = True
 
     def roots_updated(self, update: RootsUpdate, now: float) -> None:
-        """The daemon has told what is approved."""
+        """Apply an update of the approved roots."""
         self._gate.roots_outdated = not update.is_current
         self._provider.set_approved(update.folders)
         self._apply_roots(now)
@@ -211,7 +216,7 @@ class RunSession:
         self._advance(now)
 
     def tick(self, now: float) -> None:
-        """Do what is due."""
+        """Do what is due at `now`."""
         self._gate.tick(now)
         self._provider.tick(now)
         self._apply_roots(now)
@@ -222,7 +227,7 @@ class RunSession:
         self._advance(now)
 
     def start(self) -> LaunchSpec:
-        """A server is about to be started: how."""
+        """Return the command of the server that is about to start."""
         self._last_folders = self._provider.folders
         folders = self._provider.verified_folders()
         if self._restart_policy.roots_in_command:
@@ -230,8 +235,10 @@ class RunSession:
         return self._restart_policy.start(folders)
 
     def started(self, now: float, is_busy: Callable[[], bool]) -> None:
-        """It runs; `is_busy` tells whether it has something to do. Where another one ran
-        before, it is brought to where that one was."""
+        """Note that the server runs, and restore the session if it replaces another server.
+
+        `is_busy` returns whether the server is busy.
+        """
         self._gate.is_busy = is_busy
         if self._server_state is _ServerState.RUNNING:
             return
@@ -241,18 +248,20 @@ class RunSession:
             self._resume(now)
             return
         self._handshake_id = self._next_id()
-        again = jsonrpc.set_member(handshake.decode(), ("id",), f'"{self._handshake_id}"')
-        self._to_server(again.encode())
+        line = jsonrpc.set_member(handshake.decode(), ("id",), f'"{self._handshake_id}"')
+        self._to_server(line.encode())
 
     def refuse_oversized_line(self) -> None:
-        """The client has sent a line that is too long; its id is not known."""
+        """Refuse a line of the client that is too long. Its id is not known."""
         text = f"the line is longer than {MAX_LINE_BYTES} bytes"
         if self._out.client_reads:
             self._out.to_client += encode(ErrorResponse(None, INVALID_REQUEST, text))
         self._out.dropped_lines.append(f"a line of the client was dropped: {text}")
 
     def fail_oversized_response(self, ends: bytes) -> None:
-        """The server has; if it was an answer, the client gets another one."""
+        """Drop a line of the server that is too long. If it was a response, answer with an
+        error.
+        """
         id_ = mcp_messages.quick_response_id(ends)
         if id_ is not None:
             text = f"the answer of the server is longer than {MAX_LINE_BYTES} bytes"
@@ -260,21 +269,25 @@ class RunSession:
 
     @property
     def pending_responses(self) -> int:
-        """For how many answers the client waits; the end of a stream is none."""
+        """How many responses the client waits for, without those that end a stream."""
         return self._router.pending_responses
 
     @property
     def is_flooded(self) -> bool:
-        """Whether the server has asked for roots so often that it is not read any more."""
+        """Whether the server has sent so many roots requests that the loop must stop reading
+        it.
+        """
         return self._provider.unanswered >= _MAX_UNANSWERED
 
     def output_written(self) -> None:
-        """The server may have read what it was told: answer on if so."""
+        """Note that the server may have read its input, and answer more of its requests if so."""
         self._provider.query_daemon()
 
     def server_exited(self) -> bool:
-        """The server has ended by itself: whether that is for want of roots, so that the client
-        need not be left alone."""
+        """Note that the server ended by itself. Return whether it lacked roots.
+
+        In that case, the session goes on without a server until there are roots.
+        """
         if self._provider.folders or not self._restart_policy.roots_in_command:
             return False
         self._server_state = _ServerState.ABSENT
@@ -285,7 +298,7 @@ class RunSession:
         return True
 
     def fail_all(self, error: RootsdError) -> None:
-        """The server is gone, and there will be none after it."""
+        """Answer everything that the client waits for with `error`: no server follows."""
         self._router.fail_all(error)
         self._refuse_queue(error)
 
@@ -334,13 +347,13 @@ class RunSession:
             self._gate.profile is ServerProfile.IN_CALLS
             and not self._restart_policy.roots_in_command
         ):
-            return _Action.FORWARD  # it asks when it needs its roots
+            return _Action.FORWARD  # it asks for roots when it needs them
         if self._gate.is_closed or self._provider.awaits_client:
             return _Action.HOLD
         return self._action_for_call(now)
 
     def _action_for_call(self, now: float) -> _Action:
-        """Return what becomes of a call, which may need another server first."""
+        """Return what to do with a call, which may need another server first."""
         due = self._needed_restart()
         if due.need is RestartNeed.NONE:
             return _Action.FORWARD
@@ -363,7 +376,9 @@ class RunSession:
         return NO_RESTART
 
     def _may_skip_queue(self, notice: Notification) -> bool:
-        """Whether a notice cancels what the server works on, so that nothing has to wait."""
+        """Whether a notification cancels a request that the server has, so that it must not
+        wait.
+        """
         return (
             self._server_state is _ServerState.RUNNING
             and not self._router.awaits_roots
@@ -377,10 +392,11 @@ class RunSession:
     # Towards the client
 
     def _may_forward_unread(self, line: bytes) -> bool:
-        """Whether a line is an answer that goes on without being read whole.
+        """Whether a line is a response that may go on without being parsed.
 
-        It is UTF-8 and one line for all readers, and does not name roots. Even if a client finds
-        a question about roots in it, the client's answer is read: see `rootsd.proxy.run.router`.
+        It is UTF-8, one line for every parser, and does not mention roots. If a client still finds
+        a question about roots in it, the proxy reads the client's answer: see
+        `rootsd.proxy.run.router`.
         """
         if len(line) < _UNREAD_MIN_BYTES or b"roots" in line or b"\\u" in line:
             return False
@@ -396,7 +412,7 @@ class RunSession:
     # Changes of the roots, and of servers
 
     def _apply_roots(self, now: float) -> None:
-        """Tell the server, in the way it can be told, where its roots are others now."""
+        """Tell the server about changed roots, in the way that works for this server."""
         folders = self._provider.folders
         if folders == self._last_folders:
             return
@@ -404,7 +420,7 @@ class RunSession:
         if self._server_state is _ServerState.ABSENT:
             self._restart_policy.roots_appeared(now)
         elif self._restart_policy.roots_in_command:
-            return  # the next call starts another server, if need be
+            return  # the next call restarts the server if necessary
         elif self._router.has_sent_roots and self._server_state is _ServerState.RUNNING:
             self._out.to_server += encode(Notification(mcp_messages.ROOTS_CHANGED))
             self._gate.roots_changed(now)
@@ -416,11 +432,11 @@ class RunSession:
         self._gate.open()
         self._out.to_server.clear()
         self._out.restart_requested = True
-        reason = "the server was started again, as the approved roots have changed"
+        reason = "the server was restarted because the approved roots have changed"
         self._router.server_lost(RootsdError(reason, "ask again"))
 
     def _own_response(self, answer: Response | ErrorResponse, now: float) -> None:
-        """An answer to what the relay itself has said to a new server."""
+        """Handle a response to a request that the proxy sent to a new server."""
         if answer.id == self._handshake_id:
             self._handshake_id = None
             self._resume(now)
@@ -453,5 +469,5 @@ def _is_utf8(line: bytes) -> bool:
 
 def _mentions(request: Request, folders: Iterable[RootFolder]) -> bool:
     """Whether a request names one of these folders, or something in it."""
-    said = json.dumps(request.params, ensure_ascii=False)
-    return any(folder.text in said for folder in folders)
+    text = json.dumps(request.params, ensure_ascii=False)
+    return any(folder.text in text for folder in folders)

@@ -1,7 +1,11 @@
-"""Ask the daemon for the roots and follow their changes. Pure.
+"""Query the daemon for the roots and follow their changes. Pure.
 
-Lines in, bytes and events out. A client of `mcp.sock` that asks `roots/list` is told of changes
-from then on; nothing else is needed, and a daemon that comes after one that is lost is asked anew.
+The subscription takes lines and returns bytes and updates. A client of `mcp.sock` that has sent
+`roots/list` gets a notification of each change from then on. So a subscription is one query, and
+one more query after each notification. After a loss, the next daemon gets the query again.
+
+The roots are outdated between a notification and the response to the query that follows it. Calls
+of the MCP client wait during that time.
 """
 
 from __future__ import annotations
@@ -19,8 +23,11 @@ _HELLO = 0
 
 
 class RootsUpdate(NamedTuple):
-    """The roots as they are now; `requests` is how many questions this answers. `holds` is false
-    where news of a change came after the question, so that another answer is on its way."""
+    """The approved roots.
+
+    `requests` counts the queries of the server that this update answers. `is_current` is false if
+    a change was announced after the query; then another update follows.
+    """
 
     folders: tuple[RootFolder, ...]
     requests: int
@@ -28,23 +35,23 @@ class RootsUpdate(NamedTuple):
 
 
 class RootsSubscription:
-    """One relay's view of the daemon. Feed it each line, and what the connection does."""
+    """One proxy's view of the daemon. Pass it each line, and each change of the connection."""
 
     def __init__(self, greeting: hello.Hello) -> None:
         self.useful = False
         """Whether this daemon has answered anything."""
         self.is_outdated = False
-        """Whether what was told last may not hold any more."""
+        """Whether the last update may no longer be true."""
         self._greeting = greeting
         self._ids = _HELLO
-        self._has_roots = False  # any root at all
-        self._current_from_id = _HELLO  # the question answered_by answer ends the doubt
+        self._has_roots = False
+        self._current_from_id = _HELLO  # responses to older queries are outdated
         self._queries: deque[tuple[int, int]] = deque()
         self._unsent_requests = 0
         self._report: bytes = b""
 
     def connected(self) -> bytes:
-        """A daemon is connected: what to tell it first."""
+        """Return what to tell a daemon that has just been connected."""
         self.useful = False
         self._queries.clear()
         requests, self._unsent_requests = self._unsent_requests, 0
@@ -53,22 +60,24 @@ class RootsSubscription:
         return encode(hello.encode_hello(self._greeting, _HELLO)) + query + self._report
 
     def query(self) -> bytes:
-        """A server wants to know, and is to be told what is right at this moment."""
+        """Return a query for the roots of this moment."""
         return self._query(1)
 
     def query_later(self) -> None:
-        """The same where there is no daemon: the next one is asked."""
+        """Note that the next daemon must be queried, because there is none now."""
         self._unsent_requests += 1
 
     def connection_lost(self) -> None:
-        """The daemon is lost, and what it would tell of from now on is not heard."""
+        """Note that the daemon is lost, so that changes go unnoticed from now on."""
         self.is_outdated = self._has_roots
         self._unsent_requests += sum(requests for _, requests in self._queries)
         self._queries.clear()
 
     def give_up(self) -> RootsUpdate:
-        """Nobody can tell: then nothing is known to be approved. An answer that comes later is
-        heard, and grants nothing any more."""
+        """Return an update without roots, because no daemon can say what is approved.
+
+        It answers all open queries. A response that comes later still updates the roots.
+        """
         requests = self._unsent_requests + sum(requests for _, requests in self._queries)
         self._unsent_requests = 0
         self._queries = deque((id_, 0) for id_, _ in self._queries)
@@ -77,24 +86,24 @@ class RootsSubscription:
 
     @property
     def awaits_response(self) -> bool:
-        """Whether a daemon owes an answer."""
+        """Whether a query has no response yet."""
         return bool(self._queries)
 
     def report(self, names: Sequence[str]) -> bytes:
-        """Say what the server was told, to this daemon and to those after it."""
+        """Return a report of the roots that the server has, for this daemon and the next ones."""
         self._report = encode(
             hello.encode_reported_roots(hello.ReportedRoots(len(names), tuple(names)))
         )
         return self._report
 
     def propose(self, path: str, reason: str) -> bytes:
-        """Let the user know of a folder that the client works in."""
+        """Return a proposal of a folder that the client works in, so that the user can decide."""
         return encode(hello.encode_proposed_folder(path, reason))
 
     def take(self, line: bytes) -> tuple[RootsUpdate | None, bytes]:
-        """Look at a line of the daemon: what it tells, and what to say to it.
+        """Return the update in a line of the daemon, if any, and what to send to the daemon.
 
-        Raises hello.ScopeRefused where it would tell of more than was asked for.
+        Raise hello.ScopeRefused if the daemon would return more roots than the scope allows.
         """
         match parse(line):
             case (Response(id_) | ErrorResponse(id_)) as answer if id_ == _HELLO:
@@ -111,7 +120,7 @@ class RootsSubscription:
                 self._queries and id_ == self._queries[0][0]
             ):
                 asked, requests = self._queries.popleft()
-                # Where it cannot tell, nothing is known to be approved.
+                # After an error, nothing is known to be approved.
                 result = answer.result if isinstance(answer, Response) else None
                 folders = parse_daemon_roots(result)
                 self._has_roots = bool(folders)
