@@ -132,7 +132,7 @@ def test_a_call_about_a_folder_that_was_denied_is_not_waited_for() -> None:
     desk.client(call(1))
     (failed,) = desk.to_client()
     assert (failed["id"], failed["error"]["code"]) == ("old", -32603)
-    assert "started again" in failed["error"]["message"]
+    assert "was restarted" in failed["error"]["message"]
     assert desk.another().words == ("server", "/src/api")
 
 
