@@ -143,7 +143,7 @@ def test_where_nobody_is_asked_all_is_as_it_was_and_worktrees_wait(
 def test_one_key_confirms_the_worktrees_that_were_shown_and_no_other(
     daemon: FakeDaemon, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    copy = a_worktree("copy", confirmable=False, reason="it holds another project")
+    copy = a_worktree("copy", confirmable=False, reason="it contains another project")
     planned(daemon, 1, (a_worktree("fix"), copy))
     person = Person("y")
     assert confirm_and_send(Invocation(), API, Confirmation(person)) == Exit.OK
@@ -151,7 +151,7 @@ def test_one_key_confirms_the_worktrees_that_were_shown_and_no_other(
     assert (order["worktrees"], order["worktrees_shown"]) == (["id-fix"], ["mark-fix"])
     said = capsys.readouterr().err
     assert "  /src/fix  (worktree of /src/api)\n" in said
-    assert "Worktree /src/copy stays pending: it holds another project" in said
+    assert "Worktree /src/copy stays pending: it contains another project" in said
     assert person.questions == ["Publish p0 and 1 worktree? [y,p,n] "]
 
 

@@ -93,7 +93,7 @@ def test_a_parent_under_another_name_is_refused(home: Path) -> None:
 
 def test_the_folders_of_the_daemon_are_refused(invocation: Invocation, rootsd_dir: Path) -> None:
     state = folder(rootsd_dir, "state")
-    with pytest.raises(BadParent, match="holds rootsd's own files"):
+    with pytest.raises(BadParent, match="contains rootsd's own files"):
         config_edit.validate_parent(invocation, str(state))
 
 

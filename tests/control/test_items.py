@@ -213,7 +213,7 @@ def test_what_keeps_a_project_from_being_published_has_its_field(
             approved(1),
             (at(path(1) + b"/in", denied(2)),),
             (),
-            "withheld: holds in, which is denied",
+            "withheld: contains in, which is denied",
         ),
         (
             at(path(1) + b"/in", approved(2)),

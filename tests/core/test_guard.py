@@ -322,7 +322,7 @@ def test_names_from_processes_are_made_safe_in_what_is_told() -> None:
     assert told.isprintable()
     assert "pid 90" in told
     assert "pts/0" in told
-    assert describe_caller(Caller(Lineage())) == "nobody could see who"
+    assert describe_caller(Caller(Lineage())) == "an unknown process"
     assert "no terminal" in describe_caller(Caller(Lineage(without_terminal(CALLER))))
 
 

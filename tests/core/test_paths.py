@@ -152,7 +152,7 @@ def test_home_may_be_a_parent_and_what_holds_it_may_not() -> None:
     assert PLACES.why_no_parent(HOME) is None
     assert PLACES.why_no_root(HOME) == "it is your home folder"
     for above in (b"/home", b"/"):
-        assert PLACES.why_no_parent(above) == "it holds your home folder"
+        assert PLACES.why_no_parent(above) == "it contains your home folder"
 
 
 def test_a_path_that_is_not_utf8_can_never_be_a_root() -> None:
@@ -166,13 +166,13 @@ def test_a_home_folder_inside_a_system_tree_holds_projects(home: bytes) -> None:
     assert places.why_no_root(home + b"/src/app") is None
     assert places.why_no_root(home) == "it is your home folder"
     assert places.why_no_root(home + b"/.ssh")
-    assert places.why_no_root(home.rpartition(b"/")[0] or b"/") == "it holds your home folder"
+    assert places.why_no_root(home.rpartition(b"/")[0] or b"/") == "it contains your home folder"
 
 
 def test_the_reason_names_the_place() -> None:
     assert PLACES.why_no_root(b"/etc/app") == "/etc belongs to the system"
-    assert PLACES.why_no_root(HOME + b"/.ssh/x") == "/home/ann/.ssh holds secrets and settings"
-    assert PLACES.why_no_root(HOME + b"/state") == "it holds rootsd's own files"
+    assert PLACES.why_no_root(HOME + b"/.ssh/x") == "/home/ann/.ssh contains secrets and settings"
+    assert PLACES.why_no_root(HOME + b"/state") == "it contains rootsd's own files"
     assert PLACES.why_no_root(b"/srv/mine") is None
     assert RefusedPlaces(HOME, (b"/srv/mine/state",)).why_no_root(b"/srv/mine")
     assert PLACES.why_no_root(HOME + b"/a/.git/b") == "it lies inside a .git folder"
@@ -182,8 +182,8 @@ def test_the_reason_names_the_place() -> None:
 def test_a_parent_may_hold_the_daemons_own_folders_and_not_lie_in_them() -> None:
     places = RefusedPlaces(HOME, (b"/srv/demo/state",))
     assert places.why_no_parent(b"/srv/demo") is None
-    assert places.why_no_parent(b"/srv/demo/state/x") == "it holds rootsd's own files"
-    assert places.why_no_root(b"/srv/demo") == "it holds rootsd's own files"
+    assert places.why_no_parent(b"/srv/demo/state/x") == "it contains rootsd's own files"
+    assert places.why_no_root(b"/srv/demo") == "it contains rootsd's own files"
 
 
 def test_the_configuration_refuses_places_with_what_is_in_them_and_what_holds_them() -> None:

@@ -196,7 +196,7 @@ def _why_this_verdict(catalog: Catalog, project: Project) -> str | None:
             return f"for the session of {session.label} alone"
         case VerdictReason.HOLDS_DENIED:
             inner = next(p for p in catalog.below(project.path) if catalog.is_denied(p))
-            return f"withheld: holds {catalog.name_of(inner)}, which is denied"
+            return f"withheld: contains {catalog.name_of(inner)}, which is denied"
         case VerdictReason.DENIED_ABOVE | VerdictReason.MAIN_CHECKOUT if isinstance(
             judgment.by, bytes
         ):

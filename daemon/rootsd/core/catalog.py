@@ -93,13 +93,17 @@ class Catalog:
         """Return this catalog with new judgments for `paths`, and those of `before`
         for the rest.
         """
-        anew = dict.fromkeys((*paths, *_differing(before._disambiguated, self._disambiguated)))
-        affected = [project for path in anew if (project := self.projects.get(path)) is not None]
-        denied = _denied_paths(self.rules, self.projects, before.denied.difference(anew), affected)
+        changed = dict.fromkeys((*paths, *_differing(before._disambiguated, self._disambiguated)))
+        affected = [
+            project for path in changed if (project := self.projects.get(path)) is not None
+        ]
+        denied = _denied_paths(
+            self.rules, self.projects, before.denied.difference(changed), affected
+        )
         context = _context(self.rules, self.projects, self.places, denied)
         judgments, roots = dict(before.judgments), dict(before.roots)
         identities = dict(before.identities)
-        for path in anew:
+        for path in changed:
             judgments.pop(path, None)
             roots.pop(path, None)
             identities.pop(path, None)
@@ -112,7 +116,7 @@ class Catalog:
         derived = judgments, roots, identities, denied, self.approvals, self.reserved
         new = Catalog(self.projects, self.rules, self.places, self.next_rule, *derived)
         new._copy_cached(self, ())
-        new._update_sorted_roots(before, anew)
+        new._update_sorted_roots(before, changed)
         return new
 
     def with_places(self, places: RefusedPlaces) -> Catalog:
@@ -168,19 +172,19 @@ class Catalog:
             if known is not None and all(_is_equal_in(part, *pair) for pair in pairs):
                 self.__dict__[name] = known
 
-    def _update_sorted_roots(self, before: Catalog, anew: Collection[bytes]) -> None:
+    def _update_sorted_roots(self, before: Catalog, changed: Collection[bytes]) -> None:
         """Insert the few changed roots into the sorted roots of `before`."""
         known = before.__dict__.get("sorted_roots")
-        if known is None or len(anew) > _FEW:
+        if known is None or len(changed) > _FEW:
             return
         kept: list[PublishedRoot] = list(known)
-        for path in anew:
+        for path in changed:
             if (root := before.roots.get(path)) is not None:
                 at = bisect_left(kept, root.name, key=_BY_NAME)
                 if kept[at : at + 1] != [root]:  # two have one name: sort all instead of guessing
                     return
                 del kept[at]
-        for path in anew:
+        for path in changed:
             if (root := self.roots.get(path)) is not None:
                 insort(kept, root, key=_BY_NAME)
         self.__dict__["sorted_roots"] = tuple(kept)

@@ -61,9 +61,9 @@ class InheritanceBlocker(StrEnum):
     NO_BIRTH_TIMES = "its file system does not record when files were created"
     BORN_APART = "its folder, its .git file and its entry in git were not created together"
     REPLACED = "its .git file or its entry in git was replaced"
-    PARENT = "it is a parent, or holds one"
-    HOLDS_MAIN = "it holds its main checkout"
-    HOLDS_PROJECT = "it holds another project"
+    PARENT = "it is a parent, or contains one"
+    HOLDS_MAIN = "it contains its main checkout"
+    HOLDS_PROJECT = "it contains another project"
     OLDER = "it existed before its main checkout was approved"
 
 
@@ -194,10 +194,10 @@ def _approvals(project: Project, context: DecisionContext) -> Iterator[Judgment]
     if (
         decision is not None
         and decision.verdict is Verdict.APPROVED
-        and _holds(decision.identity, seen)
+        and _covers(decision.identity, seen)
     ):
         yield _APPROVED
-    givers = {grant.actor.kind for grant in ruling.grants if _holds(grant.identity, seen)}
+    givers = {grant.actor.kind for grant in ruling.grants if _covers(grant.identity, seen)}
     if ActorKind.RULE in givers and (rule := approving_rule(project, context)) is not None:
         yield Judgment(Verdict.APPROVED, VerdictReason.APPROVE_RULE, rule.number)
     if ActorKind.MAIN_CHECKOUT in givers and _inherits(project, context):
@@ -311,7 +311,7 @@ def approving_rule(project: Project, context: DecisionContext) -> Rule | None:
     return first_match(context.rules, project.path, Verdict.APPROVED)
 
 
-def _holds(approved: Identity | None, observed: ObservedState) -> bool:
+def _covers(approved: Identity | None, observed: ObservedState) -> bool:
     if observed.kind is ProjectKind.URI:
         return True
     seen = observed.identity

@@ -428,11 +428,11 @@ def describe_caller(caller: Caller) -> str:
     its terminal.
     """
     if caller.process is None:
-        return "nobody could see who"
+        return "an unknown process"
     names = " < ".join(safe_label(process.name) for process in caller.lineage.processes[1:5])
     terminal = caller.process.terminal
     where = terminal_name(terminal) if terminal else "no terminal"
-    return f"pid {caller.process.pid}, {names or 'started by nobody'}, {where}"
+    return f"pid {caller.process.pid}, {names or 'unknown parent'}, {where}"
 
 
 def _names(process: Process) -> set[str]:

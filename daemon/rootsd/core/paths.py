@@ -52,7 +52,7 @@ def normalize_path(path: bytes) -> bytes:
     if not path.startswith(b"/"):
         raise PathError("the path is not absolute")
     if b"\0" in path:
-        raise PathError("the path holds a NUL byte")
+        raise PathError("the path contains a NUL byte")
     parts = [part for part in path.split(b"/") if part]
     if b".." in parts or b"." in parts:
         raise PathError("the path has a . or .. in it")
@@ -133,7 +133,7 @@ class RefusedPlaces(NamedTuple):
     def why_no_root(self, path: bytes) -> str | None:
         """Return why `path` can never be a root, as a clause, or None if it can."""
         if any(contains(path, own) for own in self.own) and not contains(path, self.home):
-            return "it holds rootsd's own files"
+            return "it contains rootsd's own files"
         if inner := next((place for place in self.refused if contains(path, place)), None):
             return _refused_by_configuration(path, inner)
         return self._why_neither(path) or ("it is your home folder" if path == self.home else None)
@@ -164,9 +164,9 @@ class RefusedPlaces(NamedTuple):
         if path == self.home:
             return None
         if contains(path, self.home):
-            return "it holds your home folder"
+            return "it contains your home folder"
         if any(contains(own, path) for own in self.own):
-            return "it holds rootsd's own files"
+            return "it contains rootsd's own files"
         if b".git" in path.split(b"/"):
             return "it lies inside a .git folder"
         if not is_utf8(path):
@@ -183,7 +183,7 @@ class RefusedPlaces(NamedTuple):
             return None
         name = path.removeprefix(inside).partition(b"/")[0]
         if name in _PRIVATE_IN_HOME and not self._open_in_home(path):
-            return f"{text_of(inside + name)} holds secrets and settings"
+            return f"{text_of(inside + name)} contains secrets and settings"
         return None
 
     def _open_in_home(self, path: bytes) -> bool:

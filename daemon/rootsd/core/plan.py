@@ -563,7 +563,7 @@ def _check_took_effect(judged: Catalog, path: bytes) -> None:
         inner = next(p for p in judged.below(path) if judged.is_denied(p))
         inner_shown = safe_label(inner.path, limit=None)
         raise DeniedHere(
-            f"{shown} holds {inner_shown}, which is denied", f"rootsd forget {inner.id}"
+            f"{shown} contains {inner_shown}, which is denied", f"rootsd forget {inner.id}"
         )
     if judgment.verdict is not Verdict.DENIED:
         return

@@ -320,7 +320,7 @@ def _reinstated(project: Project, order: Reinstate) -> Project:
 
 
 def _restored(project: Project, order: Restore, now: datetime) -> Project | None:
-    """Return the project with an earlier ruling. Grants are not restored: rules give them anew."""
+    """Return the project with an earlier ruling, without its grants: rules may grant again."""
     shown = safe_label(project.path, limit=None)
     if replace(project.ruling, grants=()) != replace(order.undone, grants=()):
         raise CannotUndo(f"another decision about {shown} was made since", "rootsd log")

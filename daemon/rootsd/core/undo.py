@@ -1,7 +1,7 @@
 """Find which decisions in a history can be undone, and what was in force before them.
 
 The decisions about one subject form a stack, and an undo removes the top one. Grants of rules are
-not part of the stack: after another decision, rules grant anew or not. An undo cannot be undone. A
+not part of the stack: after another decision, rules may grant again. An undo cannot be undone. A
 person who wants the decision back makes it again.
 """
 

@@ -86,9 +86,9 @@ def encode_resource_updated(uri: str) -> bytes:
     return encode(Notification(RESOURCE_UPDATED, {"uri": uri}))
 
 
-def subscription_id(notice: Notification) -> Id | None:
+def subscription_id(notification: Notification) -> Id | None:
     """Return the id of the `subscriptions/listen` that a notification belongs to, or None."""
-    match notice.params:
+    match notification.params:
         case {"_meta": dict() as meta}:
             id_ = meta.get(_SUBSCRIPTION_ID)
             return id_ if isinstance(id_, int | str) else None

@@ -110,7 +110,7 @@ async def test_a_sweep_leaves_out_parents_and_what_holds_one() -> None:
     await office.world.ledger.set_places(catalog.places._replace(parents=(path(2) + b"/src",)))
     done = await office.decide(APPROVE, select=Selection.PENDING)
     assert names(done["items"]) == ["p1", "in"]
-    assert done["warnings"] == ["p2 is left out: it is a parent, or holds one", ONE_BY_NAME]
+    assert done["warnings"] == ["p2 is left out: it is a parent, or contains one", ONE_BY_NAME]
     assert names((await office.decide(APPROVE, "p2"))["items"]) == ["p2"]
 
 
@@ -140,7 +140,7 @@ async def test_what_can_never_be_approved_does_not_stop_the_others() -> None:
         "caf\\xe9 is left out: its path is not UTF-8",
         "p4 is left out: its file system cannot distinguish a folder from another one that takes"
         " its place",
-        "x is left out: /home/ann/.ssh holds secrets and settings",
+        "x is left out: /home/ann/.ssh contains secrets and settings",
     ]
     with pytest.raises(UnknownProject, match=r"caf.* is left out: .*; p4 is left out: "):
         await office.decide(APPROVE, select=Selection.PENDING)
