@@ -19,7 +19,7 @@ def test_no_editor_is_an_agent(editor: str) -> None:
     assert not [a.label for a in KNOWN_AGENTS if is_agent(process(9, 1, editor), a)]
 
 
-def test_every_known_agent_can_be_told() -> None:
+def test_every_known_agent_can_be_recognized() -> None:
     assert len({agent.label for agent in KNOWN_AGENTS}) == len(KNOWN_AGENTS) >= 13
     for agent in KNOWN_AGENTS:
         assert agent.names or agent.hints

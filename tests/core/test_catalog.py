@@ -86,7 +86,7 @@ def test_a_denial_wins_over_approve_rules_wider_and_narrower(
     assert after(KNOWN, denial, allow).roots.keys() == left
 
 
-def test_what_holds_a_denied_project_is_withheld_until_that_is_forgotten() -> None:
+def test_a_folder_above_a_denied_project_is_withheld_until_the_denial_is_forgotten() -> None:
     catalog = after(approved(API), Deny(LIB, ANN))
     assert catalog.judgments[API].reason is VerdictReason.HOLDS_DENIED
     assert not catalog.is_pending(catalog.projects[API])
@@ -94,19 +94,19 @@ def test_what_holds_a_denied_project_is_withheld_until_that_is_forgotten() -> No
     assert after(catalog, Forget(LIB, ANN)).roots.keys() == {API}
 
 
-def test_a_denied_folder_that_turns_up_inside_a_root_takes_it_back() -> None:
+def test_a_denied_folder_that_appears_inside_a_root_withholds_the_root() -> None:
     catalog = after(approved(API), forbid(b"/**/secret"))
     assert catalog.roots.keys() == {API}
     assert after(catalog, seen(API + b"/secret", 7)).roots == {}
 
 
-def test_a_denied_uri_holds_nothing_and_lies_nowhere() -> None:
+def test_a_denied_uri_affects_no_folder() -> None:
     catalog = after(approved(SRC), uri_seen(URI), Deny(URI, ANN))
     assert catalog.roots.keys() == {SRC}
     assert catalog.is_denied(catalog.projects[URI])
 
 
-def test_a_catalogue_made_from_its_parts_is_the_same() -> None:
+def test_a_catalog_made_from_its_parts_is_the_same() -> None:
     catalog = after(approved(SRC, API), Deny(LIB, ANN), forbid(b"/w/src-old"))
     parts = (catalog.projects.values(), catalog.rules, PLACES, catalog.next_rule)
     assert Catalog.of(*parts) == catalog
@@ -147,7 +147,7 @@ def test_a_project_is_proposed_the_name_that_it_had() -> None:
     assert after(approved(LIB), Forget(LIB, ANN)).proposed_names[LIB] == "lib"
 
 
-def test_what_can_never_be_published_does_not_wait() -> None:
+def test_an_unpublishable_project_is_not_pending() -> None:
     odd = b"/w/caf\xe9"
     alike = replace(seen(b"/w/x"), identity=UNIDENTIFIABLE)
     catalog = after(KNOWN, seen(odd, 9), alike)
@@ -168,7 +168,7 @@ def test_worktrees_are_found_by_their_main_checkout() -> None:
     assert catalog.worktrees == {API: (b"/v/1", b"/v/2")}
 
 
-def test_the_innermost_project_holds_a_path() -> None:
+def test_project_containing_returns_the_innermost_project() -> None:
     held = {
         path: KNOWN.project_containing(path)
         for path in (LIB + b"/x", API + b"/vendor", SRC, b"/w", URI)
@@ -177,7 +177,7 @@ def test_the_innermost_project_holds_a_path() -> None:
     assert paths == [LIB, API, SRC, None, None]
 
 
-def test_below_goes_by_components() -> None:
+def test_below_compares_components() -> None:
     assert {project.path for project in KNOWN.below(SRC)} == {SRC, API, LIB}
 
 
@@ -194,21 +194,21 @@ def test_below_goes_by_components() -> None:
         (ProjectObserved(API, ProjectKind.GIT, identity(1), IncompleteReason.LOCKED), False),
     ],
 )
-def test_a_person_is_asked_about_what_is_undecided_there_whole_and_safe(
+def test_undecided_present_complete_and_safe_projects_are_pending(
     event: ProjectObserved | Approve | Deny | ProjectUnreachable | ProjectUnsafe, waits: bool
 ) -> None:
     catalog = after(KNOWN, event)
     assert catalog.is_pending(catalog.projects[API]) is waits
 
 
-def test_what_lapsed_waits_and_says_so() -> None:
+def test_a_lapsed_project_is_pending_with_its_reason() -> None:
     catalog = after(approved(API), seen(API, 9))
     assert catalog.judgments[API].reason is VerdictReason.LAPSED
     assert catalog.is_pending(catalog.projects[API])
     assert not catalog.is_denied(catalog.projects[API])
 
 
-def test_only_an_approved_checkout_that_is_none_itself_speaks_for_worktrees() -> None:
+def test_worktrees_inherit_only_from_an_approved_main_checkout() -> None:
     catalog = after(approved(API), seen(b"/v/1", 8, API), Approve(b"/v/1", tree(8), ANN))
     speaks = catalog.decision_context.approved_since
     assert [speaks(path) for path in (API, LIB, b"/v/1", b"/v/nothing")] == [
@@ -216,7 +216,7 @@ def test_only_an_approved_checkout_that_is_none_itself_speaks_for_worktrees() ->
     ]  # fmt: skip
 
 
-def test_a_moved_folder_is_told_by_its_identity_and_by_nothing_else() -> None:
+def test_a_moved_folder_is_recognized_by_its_identity_only() -> None:
     catalog = after(
         NOTHING_KNOWN, seen(b"/w/a", 1), Approve(b"/w/a", identity(1), ANN, name="api")
     )
@@ -231,7 +231,7 @@ def test_a_moved_folder_is_told_by_its_identity_and_by_nothing_else() -> None:
     assert b"/w/b" not in catalog.roots
 
 
-def test_what_is_gone_is_told_again_by_where_it_came_from() -> None:
+def test_a_missing_project_is_recognized_by_its_origin() -> None:
     approval = Approve(b"/w/a", identity(1), ANN, name="api", origin="there")
     catalog = after(NOTHING_KNOWN, seen(b"/w/a", 1), approval, seen(b"/w/b", 2))
     assert catalog.missing_with_origin(catalog.projects[b"/w/b"], "there") is None
@@ -245,14 +245,14 @@ def test_what_is_gone_is_told_again_by_where_it_came_from() -> None:
     assert catalog.missing_with_origin(catalog.projects[b"/w/b"], "there") is None
 
 
-def test_a_moved_folder_that_was_named_meanwhile_is_told_all_the_same() -> None:
+def test_a_moved_folder_that_was_named_since_is_still_recognized() -> None:
     catalog = after(NOTHING_KNOWN, seen(b"/w/a", 1), Approve(b"/w/a", identity(1), ANN))
     catalog = plan(catalog, [ProjectGone(b"/w/a"), seen(b"/w/b", 1)], NOW).catalog
     catalog = after(catalog, Rename(b"/w/b", "mine", ANN))
     assert catalog.moved_from(catalog.projects[b"/w/b"]) is catalog.projects[b"/w/a"]
 
 
-def test_what_is_still_there_out_of_reach_or_was_never_decided_was_not_moved() -> None:
+def test_a_present_unreachable_or_undecided_project_was_not_moved() -> None:
     approval = Approve(b"/w/a", identity(1), ANN)
     for first, then in (
         ((seen(b"/w/a", 1), approval), seen(b"/w/a", 1)),
@@ -263,7 +263,7 @@ def test_what_is_still_there_out_of_reach_or_was_never_decided_was_not_moved() -
         assert catalog.moved_from(catalog.projects[b"/w/b"]) is None
 
 
-def test_what_holds_a_path_is_found_from_inside_out() -> None:
+def test_containing_yields_projects_from_the_innermost_outward() -> None:
     catalog = after(KNOWN, uri_seen(URI))
     over = [project.path for project in catalog.containing([LIB, LIB + b"/x", URI])]
     assert over == [LIB, API, SRC, URI]
@@ -303,7 +303,7 @@ ONE = Approve(OTHER, identity(ALL.index(OTHER)), ANN)
         forbid(b"/w/**"),
     ],
 )
-def test_what_is_spared_to_work_out_again_is_what_it_would_be(change: Input) -> None:
+def test_cached_values_equal_recomputed_ones(change: Input) -> None:
     before = after(approved(API), seen(LINKED, 6, main=API))
     known, ordered = worked_out(before), before.sorted_roots
     catalog = after(before, change)
@@ -325,14 +325,14 @@ def test_roots_stay_in_the_order_of_their_names(orders: list[tuple[bytes, str, b
         assert in_order(catalog) == sorted(root.name for root in catalog.roots.values())
 
 
-def test_what_no_change_concerns_is_not_worked_out_again() -> None:
+def test_values_that_a_change_does_not_affect_are_not_recomputed() -> None:
     before = approved(API)
     known = worked_out(before)
     denied = after(before, Deny(API, ANN))
     assert all(a is b for a, b in zip(known, worked_out(denied), strict=True))
 
 
-def test_an_approved_root_that_is_gone_is_awaited_until_its_approval_lapses() -> None:
+def test_a_missing_approved_root_is_kept_until_its_approval_lapses() -> None:
     catalog = after(approved(API), ProjectGone(API), ProjectGone(OTHER))
     assert catalog.missing_approved == {API: catalog.projects[API]}
     assert after(catalog, ProjectUnreachable(API)).missing_approved == {}

@@ -14,7 +14,7 @@ from support.fakes import PLACES, at
 from support.world import NOTHING_KNOWN, after, seen
 
 
-def test_a_change_reaches_what_holds_it_and_its_worktrees_and_nothing_beside() -> None:
+def test_a_change_affects_folders_above_and_worktrees_and_nothing_else() -> None:
     catalog = after(
         NOTHING_KNOWN,
         seen(b"/w", 1),
@@ -28,7 +28,7 @@ def test_a_change_reaches_what_holds_it_and_its_worktrees_and_nothing_beside() -
     assert below == {b"/w/main", b"/w", b"/tree", b"/w/main/in"}
 
 
-def test_whether_a_path_is_published_rests_on_what_holds_it_and_on_main_checkouts() -> None:
+def test_identities_behind_a_path_are_those_of_folders_above_and_main_checkouts() -> None:
     main, outer = approved(1), at(b"/home/ann/src/out", approved(2))
     tree = at(b"/home/ann/src/out/tree", approved(3))
     tree = replace(tree, observed=replace(tree.observed, main_checkout=main.path))
@@ -41,7 +41,7 @@ def test_whether_a_path_is_published_rests_on_what_holds_it_and_on_main_checkout
 
 
 @pytest.mark.parametrize("denied", [3, 30])
-def test_a_denial_reaches_below_whether_few_or_many_are_denied(denied: int) -> None:
+def test_a_denial_affects_projects_below_for_few_and_many_denials(denied: int) -> None:
     outer = [at(b"/home/ann/src/o%d" % n, approved(n)) for n in range(denied)]
     inner = [at(p.path + b"/in", approved(100 + n)) for n, p in enumerate(outer)]
     beside = at(b"/home/ann/src/o1-beside", approved(999))

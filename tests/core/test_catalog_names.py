@@ -20,7 +20,7 @@ def _frozen(number: int, name: str) -> Project:
     return replace(known, ruling=replace(known.ruling, name=name))
 
 
-def test_names_that_0_1_0_froze_alike_are_stored_as_they_are_and_shown_apart() -> None:
+def test_look_alike_names_of_0_1_0_stay_stored_and_are_shown_with_ids() -> None:
     twins = _frozen(1, "café"), _frozen(2, "cafe\u0301")
     catalog = Catalog.of([*twins, project(3)], (), PLACES, 1)
     shown = {path(1): "café~r1", path(2): "cafe\u0301~r2"}

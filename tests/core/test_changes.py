@@ -22,7 +22,7 @@ def _is_decision(before: Project | None, after: Project | None) -> bool:
     return ProjectChange(b"/w/a", before, after, ChangeVerb.OBSERVED).is_decision
 
 
-def test_what_the_disk_shows_is_no_decision() -> None:
+def test_an_observation_is_no_decision() -> None:
     missing = replace(SEEN.observed, presence=Presence.MISSING, absent_since=LATER)
     assert not _is_decision(None, SEEN)
     assert not _is_decision(SEEN, None)
@@ -30,7 +30,7 @@ def test_what_the_disk_shows_is_no_decision() -> None:
     assert not _is_decision(DENIED, replace(DENIED, observed=missing))
 
 
-def test_what_changes_a_ruling_is_a_decision() -> None:
+def test_a_change_of_the_ruling_is_a_decision() -> None:
     assert _is_decision(None, DENIED)
     assert _is_decision(SEEN, DENIED)
     assert _is_decision(DENIED, SEEN)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rootsd.core.throttle import NotificationDebouncer
 
 
-def test_a_batch_is_told_of_once_nothing_was_added_for_a_minute() -> None:
+def test_a_notification_is_due_after_a_quiet_minute() -> None:
     pace = NotificationDebouncer()
     assert pace.due() is None
     pace.add(100.0)
@@ -16,7 +16,7 @@ def test_a_batch_is_told_of_once_nothing_was_added_for_a_minute() -> None:
     assert pace.due() is None
 
 
-def test_at_most_one_an_hour() -> None:
+def test_notifications_are_an_hour_apart() -> None:
     pace = NotificationDebouncer()
     pace.add(0.0)
     pace.mark_sent(60.0)
@@ -26,7 +26,7 @@ def test_at_most_one_an_hour() -> None:
     assert pace.due() == 3710.0
 
 
-def test_who_looks_is_not_told() -> None:
+def test_no_notification_is_due_after_a_look() -> None:
     pace = NotificationDebouncer()
     pace.add(0.0)
     pace.clear()

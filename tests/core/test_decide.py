@@ -72,7 +72,7 @@ def around(
 EVERYTHING = Ruling(APPROVED, (BY_RULE, BY_MAIN))
 
 
-def test_each_ground_outweighs_those_after_it() -> None:
+def test_each_reason_takes_precedence_over_later_ones() -> None:
     """One step down the precedence of the contract with each thing that is taken away."""
     approved = {MAIN: SINCE}.get
     no_decision = replace(EVERYTHING, decision=None)
@@ -125,7 +125,7 @@ def test_each_ground_outweighs_those_after_it() -> None:
         ),
     ],
 )
-def test_a_judgement_says_what_spoke(
+def test_a_judgment_names_the_folder_or_rule_that_decided(
     ruling: Ruling, surroundings: DecisionContext, judgment: Judgment
 ) -> None:
     assert judge(project(ruling, LINKED), surroundings) == judgment
@@ -152,7 +152,7 @@ def some(*values: object) -> st.SearchStrategy[Any]:
         approved=some({MAIN: SINCE}.get, {MAIN: SINCE + 1}.get, {}.get),
     ),
 )
-def test_the_first_voice_is_the_verdict_and_all_are_in_the_order_of_precedence(
+def test_the_first_judgment_is_the_verdict_and_all_follow_precedence(
     ruling: Ruling, surroundings: DecisionContext
 ) -> None:
     known = project(ruling, LINKED)
@@ -170,7 +170,7 @@ def test_a_denial_wins_at_every_depth(above: bytes, ruling: Ruling) -> None:
         assert judge(project(ruling), surroundings).verdict is Verdict.DENIED
 
 
-def test_a_denial_says_nothing_of_neighbours() -> None:
+def test_a_denial_does_not_affect_neighbors() -> None:
     assert (
         judge(project(Ruling(APPROVED)), around(denied=b"/w/a/b-old")).reason
         is VerdictReason.APPROVED
@@ -189,13 +189,13 @@ def test_a_denial_says_nothing_of_neighbours() -> None:
         pytest.param(Ruling(grants=(BY_MAIN,)), id="a main checkout that is not its own"),
     ],
 )
-def test_what_does_not_approve(ruling: Ruling) -> None:
+def test_no_approval_counts(ruling: Ruling) -> None:
     surroundings = around(ALLOW, approved=lambda _: True)
     assert judge(project(ruling), surroundings).reason is VerdictReason.UNDECIDED
 
 
 @pytest.mark.parametrize("shown", [None, UNIDENTIFIABLE])
-def test_what_cannot_be_identified_is_not_approved(shown: Identity | None) -> None:
+def test_a_folder_without_an_identity_is_not_approved(shown: Identity | None) -> None:
     observed = replace(SEEN, identity=shown)
     ruling = Ruling(replace(APPROVED, identity=shown))
     assert judge(project(ruling, observed), around()).verdict is Verdict.PENDING
@@ -227,7 +227,7 @@ def test_the_approving_rule_is_the_first_that_covers_the_project() -> None:
         (Verdict.APPROVED, SEEN, b"/w/\xff", False),
     ],
 )
-def test_published_is_what_is_approved_there_safe_and_readable(
+def test_only_approved_present_safe_and_utf8_projects_are_published(
     verdict: Verdict, observed: ObservedState, path: bytes, published: bool
 ) -> None:
     judgment = Judgment(verdict, VerdictReason.UNDECIDED)

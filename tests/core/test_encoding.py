@@ -46,12 +46,12 @@ def test_a_rule_survives_its_text(rule: Rule) -> None:
 
 
 @given(sightings)
-def test_a_sighting_survives_its_text(observed: ObservedState) -> None:
+def test_an_observed_state_survives_its_text(observed: ObservedState) -> None:
     assert decode_observed(encode_observed(observed)) == observed
 
 
 @pytest.mark.parametrize("kind", [ProjectKind.PROJECT, ProjectKind.GIT])
-def test_of_an_earlier_version_a_folder_without_a_repository_may_have_been_named(
+def test_a_project_folder_of_version_0_1_0_counts_as_named(
     kind: ProjectKind,
 ) -> None:
     text = json.loads(encode_observed(ObservedState(kind, None, NOON)))
@@ -60,7 +60,7 @@ def test_of_an_earlier_version_a_folder_without_a_repository_may_have_been_named
 
 
 @given(st.none() | actors)
-def test_an_actor_survives_its_text_and_so_does_nobody(actor: Actor | None) -> None:
+def test_an_actor_and_no_actor_survive_their_text(actor: Actor | None) -> None:
     assert decode_actor(encode_actor(actor)) == actor
 
 
@@ -77,7 +77,7 @@ def test_the_text_is_ascii_sorted_and_holds_no_null(ruling: Ruling) -> None:
     assert None not in json.loads(text)["ruling"].values()
 
 
-def test_what_records_have_in_common_is_held_once() -> None:
+def test_equal_values_of_records_are_shared() -> None:
     one, other = (
         decode_project(encode_project(ProjectRecord("r1", ProjectKind.GIT, approved(n).ruling)))
         for n in (1, 2)

@@ -41,7 +41,7 @@ def test_every_error_is_in_the_table() -> None:
     assert defined == set(CODES)
 
 
-def test_what_refuses_an_order_is_told_from_what_else_fails() -> None:
+def test_refused_orders_differ_from_other_errors() -> None:
     refusals = {kind.__name__ for kind in CODES if issubclass(kind, OrderRefused)}
     assert {kind.__name__ for kind in CODES} - refusals == {
         "RootsdError", "AmbiguousReference", "CallerRefused", "BadConfig", "DaemonUnreachable",

@@ -21,7 +21,7 @@ def test_an_end_is_the_same_moment_by_both_clocks() -> None:
     assert APPROVED.expires.since_boot_ns == 3_605 * 10**9
 
 
-def test_what_has_no_end_is_never_due() -> None:
+def test_an_approval_without_an_end_is_never_due() -> None:
     assert due_ns(replace(APPROVED, expires=None), START) is None
 
 
@@ -41,12 +41,12 @@ def test_no_jump_of_the_wall_clock_moves_the_end(years: int) -> None:
         pytest.param(NOON - HOUR, 0, id="a clock that stands before the approval"),
     ],
 )
-def test_after_another_start_the_wall_clock_tells(wall: object, left_s: int) -> None:
+def test_after_a_restart_of_the_machine_the_wall_clock_counts(wall: object, left_s: int) -> None:
     now = replace(OTHER, wall=wall)  # type: ignore[arg-type]
     assert due_ns(APPROVED, now) == 7 + left_s * 10**9
 
 
-def test_a_start_without_a_name_is_no_ones_start() -> None:
+def test_an_unknown_boot_id_matches_no_boot() -> None:
     nameless = replace(START, boot="", since_boot_ns=0)
     approved = replace(APPROVED, expires=nameless.after(3_600))
     assert due_ns(approved, replace(nameless, wall=NOON + HOUR, since_boot_ns=9)) == 9

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rootsd.core.model import NO_FOCUS
 
 
-def test_a_change_is_for_sessions_that_begin_later() -> None:
+def test_a_focus_for_new_sessions_leaves_running_ones_alone() -> None:
     early = NO_FOCUS
     late = early.for_new_sessions("work")
     assert (late.tag_for(early), late.tag_for(late)) == (None, "work")
@@ -17,7 +17,7 @@ def test_a_change_is_for_sessions_that_begin_later() -> None:
     )
 
 
-def test_a_sweep_is_for_all_and_later_changes_leave_it() -> None:
+def test_a_focus_for_all_sessions_outlives_later_changes_for_new_ones() -> None:
     early = NO_FOCUS.for_new_sessions("home")
     swept = early.for_all_sessions("work")
     assert (swept.tag_for(NO_FOCUS), swept.tag_for(early), swept.tag_for(swept)) == ("work",) * 3

@@ -98,11 +98,11 @@ def test_a_replacement_is_granted_again(reason: LapseReason) -> None:
         replace(WAITING, ruling=Ruling(lapse=Lapse(LapseReason.STORE_RESTORED, NOW))),
     ],
 )
-def test_what_no_rule_grants(project: Project) -> None:
+def test_no_rule_grants_an_unsuitable_project(project: Project) -> None:
     assert granted(project) == []
 
 
-def test_what_is_decided_is_left_alone() -> None:
+def test_a_decided_project_gets_no_grant() -> None:
     for order in (Approve(MAIN, identity(1), ANN), Deny(MAIN, ANN)):
         project = after(NOTHING_KNOWN, seen(MAIN), order).projects[MAIN]
         assert granted(project) == []
@@ -121,7 +121,7 @@ def test_a_worktree_is_granted_with_its_main_checkout_and_lost_with_it() -> None
 
 
 @pytest.mark.parametrize("by", [MAIN, TREE])
-def test_while_nobody_can_say_of_which_checkout_a_worktree_is_it_is_not_granted_with_it(
+def test_a_worktree_with_an_unknown_main_checkout_gets_no_grant(
     by: bytes,
 ) -> None:
     approval = Approve(by, identity(1) if by == MAIN else tree(2), ANN)
@@ -137,7 +137,7 @@ def test_while_nobody_can_say_of_which_checkout_a_worktree_is_it_is_not_granted_
 
 
 @pytest.mark.parametrize("pattern", [ALLOW_W, ALLOW_ALL])
-def test_a_rule_for_a_main_checkout_speaks_for_the_worktrees_that_are_made_later(
+def test_worktrees_made_later_inherit_from_a_main_checkout_approved_by_a_rule(
     pattern: AddRule,
 ) -> None:
     catalog = after(NOTHING_KNOWN, pattern)
@@ -172,7 +172,7 @@ def test_new_grants_replace_old_ones_of_their_kind_only() -> None:
     assert after(catalog, ProjectGone(TREE), seen(TREE, 5, MAIN)).roots.keys() == {TREE}
 
 
-def test_what_was_read_only_stays_so_when_a_rule_grants_its_successor() -> None:
+def test_a_rule_grants_no_more_access_than_the_lapsed_approval() -> None:
     catalog = after(
         NOTHING_KNOWN,
         seen(MAIN, 1),
@@ -199,7 +199,7 @@ def _granted_by_0_1_0(born_ns: int) -> Catalog:
 
 
 @pytest.mark.parametrize(("born_ns", "told"), [(AFTER_NS, {MAIN, TREE}), (BEFORE_NS, {MAIN})])
-def test_what_0_1_0_granted_is_looked_at_before_it_counts(born_ns: int, told: set[bytes]) -> None:
+def test_a_grant_of_0_1_0_to_a_worktree_does_not_count(born_ns: int, told: set[bytes]) -> None:
     catalog = _granted_by_0_1_0(born_ns)
     assert catalog.roots.keys() == {MAIN}
     looked = ProjectObserved(TREE, ProjectKind.GIT_WORKTREE, tree(2, born_ns), main_checkout=MAIN)

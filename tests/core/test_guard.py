@@ -43,11 +43,11 @@ def without_terminal(*line: Process) -> tuple[Process, ...]:
     return tuple(replace(each, terminal=0) for each in line)
 
 
-def test_a_person_in_a_tab_may() -> None:
+def test_a_person_in_a_terminal_tab_is_admitted() -> None:
     assert judged(CALLER, SHELL, TERMINAL_EMULATOR).action is ADMIT
 
 
-def test_who_is_gone_may_not() -> None:
+def test_a_caller_that_ended_is_refused() -> None:
     assert judged().action is REFUSE
     finding = judge_caller(Guard.AGENTS, Caller(Lineage((CALLER,)), has_gone=True), McpHosts(), ())
     assert (finding.action, finding.why) == (REFUSE, "the process that sent it is gone")
@@ -56,7 +56,7 @@ def test_who_is_gone_may_not() -> None:
 @pytest.mark.parametrize(
     "seen_as", [each for each in LineageCompleteness if each is not LineageCompleteness.COMPLETE]
 )
-def test_a_lineage_that_was_not_seen_whole_never_admits(seen_as: LineageCompleteness) -> None:
+def test_an_incomplete_lineage_is_never_admitted(seen_as: LineageCompleteness) -> None:
     def judged_so(*line: Process) -> GuardAction:
         caller = Caller(Lineage(line, seen_as))
         return judge_caller(Guard.AGENTS, caller, McpHosts(), KNOWN_AGENTS).action
@@ -69,7 +69,7 @@ def test_a_lineage_that_was_not_seen_whole_never_admits(seen_as: LineageComplete
     assert judged_so(CALLER, process(30, 20, "claude"), SHELL) is REFUSE
 
 
-def test_while_not_all_hosts_are_known_nobody_is_admitted_unasked() -> None:
+def test_nobody_is_admitted_without_a_challenge_while_hosts_are_unknown() -> None:
     hosts = McpHosts((), are_all_known=False)
     caller = Caller(Lineage((CALLER, SHELL)))
     assert judge_caller(Guard.AGENTS, caller, hosts, ()).action is CHALLENGE
@@ -123,7 +123,7 @@ def test_a_terminal_held_by_an_orphan_in_the_agents_group_is_challenged() -> Non
         assert judged_on(holder(alike, MANAGER), hosts=(host,)).action is ADMIT
 
 
-def test_a_terminal_held_by_what_an_agent_started_is_challenged_in_any_group() -> None:
+def test_a_terminal_held_by_a_child_of_an_agent_is_challenged_in_any_group() -> None:
     below = process(45, 30, "script", control_group=ROOT_GROUP)
     assert judged_on(holder(below, HOST, TAB_SHELL)).action is CHALLENGE
     claude = process(30, 20, "claude", control_group=ROOT_GROUP)
@@ -132,7 +132,7 @@ def test_a_terminal_held_by_what_an_agent_started_is_challenged_in_any_group() -
     assert judged_on(holder(marked), hosts=()).action is CHALLENGE
 
 
-def test_a_terminal_of_the_program_in_which_the_agent_runs_is_a_persons() -> None:
+def test_a_terminal_of_the_program_that_runs_the_agent_belongs_to_a_person() -> None:
     assert judged_on(holder(KITTY, MANAGER)).action is ADMIT
     script = process(45, 40, "script", control_group=TAB)
     second_tab = process(40, 10, "bash", "bash", control_group=TAB)
@@ -142,19 +142,19 @@ def test_a_terminal_of_the_program_in_which_the_agent_runs_is_a_persons() -> Non
     assert judged_on(holder(pty_host, editor, MANAGER)).action is ADMIT
 
 
-def test_a_terminal_that_a_service_holds_or_nobody_seen_is_a_persons() -> None:
+def test_a_terminal_of_a_service_or_an_unknown_holder_belongs_to_a_person() -> None:
     assert judged_on().action is ADMIT
     session = process(50, 45, "sshd-session", control_group=TAB)
     assert judged_on(holder(session, process(45, 1, "sshd"))).action is ADMIT
 
 
-def test_one_holder_that_is_no_agents_is_enough_for_a_person() -> None:
+def test_one_holder_without_an_agent_is_enough_for_a_person() -> None:
     """A program may inherit the descriptor of somebody's terminal."""
     orphan = process(40, 5, "python3", control_group=TAB)
     assert judged_on(holder(orphan, MANAGER), holder(KITTY, MANAGER)).action is ADMIT
 
 
-def test_a_tmux_is_a_persons_where_it_is_shown_on_a_persons_terminal() -> None:
+def test_tmux_belongs_to_a_person_if_a_persons_terminal_displays_it() -> None:
     tmux = process(40, 5, "tmux: server", control_group=TAB)
     assert judged_on(holder(tmux, MANAGER)).action is CHALLENGE
     shown = holder(tmux, MANAGER, displays=(TERMINAL,))
@@ -169,7 +169,7 @@ def test_a_tmux_is_a_persons_where_it_is_shown_on_a_persons_terminal() -> None:
     assert judged_on(holder(python, MANAGER, displays=(TERMINAL,))).action is CHALLENGE
 
 
-def test_a_holder_whose_ancestors_were_not_seen_is_challenged() -> None:
+def test_a_holder_with_an_incomplete_lineage_is_challenged() -> None:
     late = TerminalHolder(Lineage((KITTY,), LineageCompleteness.LATE))
     assert judged_on(late).action is CHALLENGE
 
@@ -200,7 +200,9 @@ def test_a_known_agent_above_refuses_by_each_name_and_marker(agent: object) -> N
         ("/home/ann/.local/share/cursor-agent/versions/1/node", "/x/cursor-agent/index.js"),
     ],
 )
-def test_an_agent_is_told_by_the_script_that_an_interpreter_runs(words: tuple[str, ...]) -> None:
+def test_an_agent_is_recognized_by_the_script_that_an_interpreter_runs(
+    words: tuple[str, ...],
+) -> None:
     assert any(is_agent(process(30, 20, "node", *words), agent) for agent in KNOWN_AGENTS)
 
 
@@ -211,17 +213,17 @@ def test_an_agent_is_told_by_the_script_that_an_interpreter_runs(words: tuple[st
         ("grep", "codex"), ("bash",), ("python3",), ("less", "/bin/amp"), ("node", "--version"),
     ],
 )  # fmt: skip
-def test_an_agent_is_not_told_by_what_somebody_works_on(words: tuple[str, ...]) -> None:
+def test_an_agents_name_in_other_arguments_proves_nothing(words: tuple[str, ...]) -> None:
     assert not any(is_agent(process(30, 20, words[0], *words), agent) for agent in KNOWN_AGENTS)
 
 
-def test_a_marker_that_terminals_of_editors_have_asks_there_and_refuses_elsewhere() -> None:
+def test_an_editors_marker_leads_to_a_challenge_on_a_terminal_and_a_refusal_elsewhere() -> None:
     marked = replace(CALLER, markers=frozenset({"CLAUDECODE"}))
     assert judged(marked, SHELL).action is CHALLENGE
     assert judged(*without_terminal(marked, SHELL)).action is REFUSE
 
 
-def test_an_unknown_program_that_started_a_bridge_may_not_and_on_a_terminal_it_is_asked() -> None:
+def test_a_host_is_refused_without_a_terminal_and_challenged_with_one() -> None:
     host = process(30, 20, "my-agent", terminal=TERMINAL)
     caller = replace(CALLER, parent=30)
     assert judged(caller, host, SHELL, hosts=(host,)).action is CHALLENGE
@@ -230,13 +232,13 @@ def test_an_unknown_program_that_started_a_bridge_may_not_and_on_a_terminal_it_i
     assert "my-agent, pid 30" in finding.why
 
 
-def test_another_process_that_got_the_pid_of_a_host_is_none() -> None:
+def test_a_process_that_reuses_the_pid_of_a_host_is_no_host() -> None:
     host = process(30, 20, "my-agent")
     later = replace(host, started=host.started + 1)
     assert judged(replace(CALLER, parent=30), later, SHELL, hosts=(host,)).action is ADMIT
 
 
-def test_without_a_terminal_the_control_group_of_a_host_speaks() -> None:
+def test_without_a_terminal_the_control_group_of_a_host_is_evidence() -> None:
     host = process(30, 1, "my-agent")
     orphan = process(90, 1, "rootsd")
     assert judged(orphan, hosts=(host,)).action is REFUSE
@@ -245,7 +247,7 @@ def test_without_a_terminal_the_control_group_of_a_host_speaks() -> None:
 
 
 @pytest.mark.parametrize("group", [ROOT_GROUP, SESSION, b""])
-def test_a_group_that_all_share_speaks_of_those_alone_that_nobody_started(
+def test_a_shared_control_group_is_evidence_only_for_orphans(
     group: bytes,
 ) -> None:
     host = process(30, 1, "my-agent", control_group=group)
@@ -261,7 +263,7 @@ def test_a_group_that_all_share_speaks_of_those_alone_that_nobody_started(
     assert judged(replace(orphan, parent=20), earlier, hosts=(host,)).action is ADMIT
 
 
-def test_the_guard_of_terminals_asks_everybody_and_refuses_agents_all_the_same() -> None:
+def test_the_terminal_guard_challenges_everybody_and_still_refuses_agents() -> None:
     claude = process(30, 20, "claude", terminal=TERMINAL)
     assert judged(CALLER, SHELL, guard=Guard.TERMINAL).action is CHALLENGE
     no_terminal = without_terminal(CALLER, SHELL)
@@ -269,7 +271,7 @@ def test_the_guard_of_terminals_asks_everybody_and_refuses_agents_all_the_same()
     assert judged(CALLER, claude, guard=Guard.TERMINAL).action is REFUSE
 
 
-def test_no_guard_lets_everybody() -> None:
+def test_without_a_guard_everybody_is_admitted() -> None:
     claude = process(30, 20, "claude")
     assert judged(CALLER, claude, guard=Guard.OFF).action is ADMIT
     assert (
@@ -285,7 +287,7 @@ BRIDGE = process(50, 40, "rootsd", "/usr/bin/python3", "-m", "rootsd", "bridge",
 AGENT = process(30, 20, "my-agent", terminal=TERMINAL)
 
 
-def test_who_started_a_bridge_is_a_host_through_shells_and_launchers() -> None:
+def test_the_starter_of_a_bridge_is_a_host_behind_shells_and_launchers() -> None:
     wrapper = process(40, 30, "sh", "sh", "-c", "rootsd bridge")
     assert names_of_hosts(BRIDGE, wrapper, AGENT, SHELL) == [b"rootsd", b"sh", b"my-agent"]
     assert names_of_hosts(replace(BRIDGE, parent=30), AGENT, SHELL) == [b"rootsd", b"my-agent"]
@@ -294,19 +296,19 @@ def test_who_started_a_bridge_is_a_host_through_shells_and_launchers() -> None:
 
 
 @pytest.mark.parametrize("shell", [("bash",), ("-zsh",), ("bash", "-i", "-l"), ("fish",)])
-def test_a_shell_that_somebody_types_into_is_no_host(shell: tuple[str, ...]) -> None:
+def test_an_interactive_shell_is_no_host(shell: tuple[str, ...]) -> None:
     typed = process(20, 10, shell[0].lstrip("-"), *shell, terminal=TERMINAL)
     assert names_of_hosts(BRIDGE, typed, TERMINAL_EMULATOR) == [b"rootsd"]
 
 
 @pytest.mark.parametrize("service", ["systemd", "sshd", "tmux: server", "cron"])
-def test_what_starts_everything_is_no_host(service: str) -> None:
+def test_a_service_is_no_host(service: str) -> None:
     wrapper = process(40, 12, "sh", "sh", "-c", "rootsd bridge")
     line = (BRIDGE, wrapper, process(12, 1, service))
     assert names_of_hosts(*line) == [b"rootsd", b"sh"]
 
 
-def test_who_speaks_mcp_itself_is_a_host_and_who_started_it_is_not() -> None:
+def test_an_mcp_client_is_a_host_and_its_starter_is_not() -> None:
     direct = process(50, 20, "python3", "python3", "client.py")
     assert names_of_hosts(direct, AGENT) == [b"python3"]
     assert names_of_hosts() == []
@@ -314,7 +316,7 @@ def test_who_speaks_mcp_itself_is_a_host_and_who_started_it_is_not() -> None:
     assert names_of_hosts(listing, AGENT) == [b"rootsd"]
 
 
-def test_names_from_processes_are_made_safe_in_what_is_told() -> None:
+def test_names_of_processes_are_escaped_in_messages() -> None:
     evil = process(30, 20, "my\x1b]0;x\n-agent")
     finding = judged(replace(CALLER, parent=30, terminal=0), evil, hosts=(evil,))
     assert finding.why.isprintable()
@@ -326,6 +328,6 @@ def test_names_from_processes_are_made_safe_in_what_is_told() -> None:
     assert "no terminal" in describe_caller(Caller(Lineage(without_terminal(CALLER))))
 
 
-def test_the_group_of_the_table_is_none_that_all_share() -> None:
+def test_the_control_group_in_the_cases_is_not_shared() -> None:
     assert OWN_GROUP not in (ROOT_GROUP, SESSION)
     assert Street(SHELL, TERMINAL_EMULATOR).lineage(20) == (SHELL, TERMINAL_EMULATOR)

@@ -148,7 +148,7 @@ def test_a_missing_event_is_found_unless_it_is_the_end(
             list(verify_chain(rest))
 
 
-def test_what_comes_before_the_break_is_passed_on() -> None:
+def test_events_before_a_break_are_yielded() -> None:
     events = events_for([decide(approved(n)) for n in range(3)], NOON, CHAIN_START)
     chain = verify_chain([events[0], events[2]])
     assert next(chain) == events[0]
@@ -181,7 +181,7 @@ def test_only_decisions_are_events() -> None:
     assert [event.verb for event in events] == [ChangeVerb.APPROVED]
 
 
-def test_an_event_tells_who_when_and_what_came_of_it() -> None:
+def test_an_event_has_actor_time_and_outcome() -> None:
     now = approved(1)
     (event,) = events_for([decide(now)], after(5), ChainHead(41, b"h" * 32))
     assert (event.seq, event.prev, event.at) == (42, b"h" * 32, after(5))
@@ -190,7 +190,7 @@ def test_an_event_tells_who_when_and_what_came_of_it() -> None:
     assert event.outcome() == ProjectRecord(now.id, now.observed.kind, now.ruling)
 
 
-def test_an_event_about_a_rule_gives_the_rule_back() -> None:
+def test_the_outcome_of_a_rule_event_is_the_rule() -> None:
     new = rule(12, Verdict.DENIED)
     added, removed = events_for([add(new), remove(new)], NOON, CHAIN_START)
     assert added.outcome() == new
@@ -216,7 +216,7 @@ def test_the_fold_is_the_last_event_of_each_subject() -> None:
     }
 
 
-def test_distrust_takes_back_approvals_and_keeps_denials() -> None:
+def test_lapsing_all_approvals_keeps_denials() -> None:
     careful = replace(approved(1).ruling, kept_access=Access.READ_WRITE)
     decision = careful.decision
     assert decision is not None
@@ -253,7 +253,7 @@ def test_distrust_takes_back_approvals_and_keeps_denials() -> None:
 
 
 @given(histories())
-def test_after_distrust_nothing_is_approved_and_a_second_time_changes_nothing(
+def test_after_lapsing_all_nothing_is_approved_and_a_second_time_changes_nothing(
     events: list[HistoryEvent],
 ) -> None:
     state = fold([*events, *lapse_all_approvals(fold(events), NOON)])

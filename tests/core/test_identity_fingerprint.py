@@ -9,7 +9,7 @@ from rootsd.core.model import GitEntry
 from support.decisions import identity
 
 
-def test_the_same_directory_has_the_same_word_and_any_other_another() -> None:
+def test_each_identity_has_its_own_fingerprint() -> None:
     known = identity(7)
     others = [
         identity(8),
@@ -25,5 +25,5 @@ def test_the_same_directory_has_the_same_word_and_any_other_another() -> None:
     assert all(mark.isalnum() and len(mark) == 32 for mark in marks)
 
 
-def test_what_has_no_identity_has_no_word() -> None:
+def test_no_identity_has_an_empty_fingerprint() -> None:
     assert identity_fingerprint(None) == ""

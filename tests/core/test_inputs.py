@@ -7,7 +7,7 @@ from rootsd.core.model import Access, ActorKind
 from support.world import ANN, identity
 
 
-def test_no_fact_says_who_and_every_order_does() -> None:
+def test_every_order_has_an_actor_and_no_event_has() -> None:
     fields = {kind: set(kind.__dataclass_fields__) for kind in get_args(inputs.Input)}
     assert all("actor" not in fields[kind] for kind in get_args(inputs.InputEvent))
     assert all("actor" in fields[kind] for kind in get_args(inputs.Order))

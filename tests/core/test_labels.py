@@ -97,7 +97,7 @@ def test_labels_are_safe_and_not_longer_than_asked(name: str | bytes, limit: int
 
 
 @given(texts | st.binary())
-def test_what_needed_no_escape_stays_as_it_is(name: str | bytes) -> None:
+def test_safe_characters_stay_unchanged(name: str | bytes) -> None:
     label = safe_label(name)
     if "\\" not in label:
         assert safe_label(label) == label
@@ -127,7 +127,7 @@ def _path_said_by(line: str) -> bytes:
 
 
 @given(paths)
-def test_a_program_reads_the_very_path_on_one_line(path: bytes) -> None:
+def test_exact_path_fits_on_one_line_and_is_exact(path: bytes) -> None:
     line = exact_path(text_of(path))
     assert _path_said_by(line) == path
     assert line.isprintable()
@@ -155,7 +155,7 @@ def test_a_name_is_cut_at_64_characters() -> None:
 
 
 @given(st.text() | st.binary().map(lambda raw: raw.decode("utf-8", "surrogateescape")))
-def test_safe_json_says_the_same_and_shows_nothing_that_deceives(text: str) -> None:
+def test_safe_json_has_the_same_value_and_only_safe_characters(text: str) -> None:
     for ascii_only in (True, False):
         shown = safe_json(json.dumps({text: [text]}, ensure_ascii=ascii_only))
         assert json.loads(shown) == {text: [text]}
@@ -163,6 +163,6 @@ def test_safe_json_says_the_same_and_shows_nothing_that_deceives(text: str) -> N
         assert not any(unicodedata.category(char) in ("Cf", "Mn", "Me") for char in shown)
 
 
-def test_safe_json_leaves_what_can_be_read() -> None:
+def test_safe_json_keeps_readable_text() -> None:
     assert safe_json('["größe 日本 \\\\ \\n"]') == '["größe 日本 \\\\ \\n"]'
     assert safe_json('["\u202e\x7f\U000e0041"]') == '["\\u202e\\u007f\\udb40\\udc41"]'

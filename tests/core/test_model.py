@@ -24,12 +24,12 @@ WHOLE = Identity(b"disk", 7, b"handle", 1234, 1000)
         pytest.param(replace(WHOLE, handle=None, born_ns=None), False, id="only the inode"),
     ],
 )
-def test_two_directories_are_one_only_where_that_is_proven(other: Identity, is_same: bool) -> None:
+def test_identities_are_equal_only_with_proof(other: Identity, is_same: bool) -> None:
     assert WHOLE.same_as(other) is is_same
     assert other.same_as(WHOLE) is is_same
 
 
-def test_what_only_an_inode_tells_is_never_the_same_not_even_as_itself() -> None:
+def test_an_identity_with_only_an_inode_equals_nothing_not_even_itself() -> None:
     bare = replace(WHOLE, handle=None, born_ns=None)
     assert not bare.same_as(bare)
 
@@ -59,7 +59,7 @@ NOWHERE = replace(WHOLE, git=GitEntry.FILE)
         pytest.param(HERE, BARE, False, id="the file is gone"),
     ],
 )
-def test_an_approval_holds_only_while_git_data_is_where_it_was(
+def test_an_approval_counts_only_while_git_data_is_in_place(
     approved: Identity, now: Identity, holds: bool
 ) -> None:
     assert approved.holds_for(now) is holds

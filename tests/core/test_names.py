@@ -46,7 +46,7 @@ def test_each_name_is_the_shortest_suffix_that_no_other_path_has(
         assert name == (free[0] if free else f"{_suffixes(path)[0]}~{project_id(path)}")
 
 
-def test_the_folders_name_is_proposed_and_on_a_clash_what_tells_them_apart() -> None:
+def test_the_folder_name_is_proposed_with_more_components_after_a_clash() -> None:
     names = propose_names([b"/s/acme/api", b"/s/beta/api", b"/s/tool", b"/s/acme/lib/x"], {"tool"})
     assert sorted(names.values()) == ["acme/api", "beta/api", "s/tool", "x"]
 
@@ -124,7 +124,7 @@ def test_no_two_projects_are_shown_by_names_that_look_the_same(
 
 
 @given(st.lists(st.tuples(alike_paths, words), max_size=8, unique_by=lambda pair: pair[0]))
-def test_stored_names_that_look_the_same_are_told_apart(stored: list[tuple[str, str]]) -> None:
+def test_stored_look_alike_names_get_ids(stored: list[tuple[str, str]]) -> None:
     frozen = {path.encode(): name for path, name in stored}
     apart = disambiguate(frozen.items(), project_id)
     shown = [apart.get(path, name) for path, name in frozen.items()]
@@ -165,7 +165,7 @@ def test_no_id_is_given_twice_even_if_all_of_them_were_taken() -> None:
         project_id(b"/w/a", Everything())
 
 
-def test_a_name_is_told_apart_from_projects_that_have_one() -> None:
+def test_a_proposed_name_differs_from_existing_names() -> None:
     api, other = b"/s/acme/api", b"/s/beta/api"
     assert propose_names([api], {"beta/api"}, others=[other]) == {api: "acme/api"}
     assert propose_names([api], others=[b"/api"]) == {api: "acme/api"}

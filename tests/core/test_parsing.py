@@ -44,7 +44,7 @@ MAY_PARSE = {
         '"\n"',
     ],
 )
-def test_json_that_is_hostile_or_damaged_is_one_error(text: str | bytes) -> None:
+def test_hostile_or_damaged_json_raises_one_error(text: str | bytes) -> None:
     with pytest.raises(Unparsable) as caught:
         parse_json(text)
     assert len(str(caught.value)) < 200
@@ -65,7 +65,7 @@ def test_json_that_is_hostile_or_damaged_is_one_error(text: str | bytes) -> None
         "a",
     ],
 )
-def test_toml_that_is_hostile_or_damaged_is_one_error(text: str) -> None:
+def test_hostile_or_damaged_toml_raises_one_error(text: str) -> None:
     with pytest.raises(Unparsable):
         parse_toml(text)
 

@@ -34,7 +34,7 @@ def test_checked_takes_out_empty_components_and_nothing_else(
 @pytest.mark.parametrize(
     "path", [b"", b"a", b"./a", b"~/a", b"/a/../b", b"/..", b"/a/.", b"/./a", b"/a\0", b"\0"]
 )
-def test_what_is_no_absolute_normal_path_is_refused(path: bytes) -> None:
+def test_a_path_that_is_not_absolute_and_normal_is_refused(path: bytes) -> None:
     with pytest.raises(PathError):
         normalize_path(path)
 
@@ -44,7 +44,7 @@ def test_dots_and_spaces_that_belong_to_names_are_kept() -> None:
 
 
 @given(letters, letters)
-def test_containment_goes_by_components(folder: bytes, path: bytes) -> None:
+def test_contains_compares_components(folder: bytes, path: bytes) -> None:
     above = [part for part in folder.split(b"/") if part]
     assert contains(folder, path) is (
         [part for part in path.split(b"/") if part][: len(above)] == above
@@ -77,7 +77,7 @@ def test_base_name() -> None:
 
 
 @given(st.binary())
-def test_text_of_a_path_holds_all_of_it(path: bytes) -> None:
+def test_text_of_a_path_is_lossless(path: bytes) -> None:
     text = paths.text_of(path)
     assert paths.bytes_of(text) == path
     assert paths.is_utf8(path) is not any("\ud800" <= char <= "\udfff" for char in text)
@@ -98,7 +98,7 @@ def _decoded(uri: str) -> bytes:
 
 
 @given(normal)
-def test_uri_of_a_path_is_read_back_exactly_by_anybody(path: bytes) -> None:
+def test_the_uri_of_a_path_decodes_to_the_same_bytes(path: bytes) -> None:
     uri = paths.to_uri(path)
     assert re.fullmatch(r"file:///([A-Za-z0-9._~/-]|%[0-9A-F]{2})*", uri)
     split = urlsplit(uri)
@@ -148,7 +148,7 @@ def test_place_can_be_a_root_and_a_parent(path: bytes) -> None:
     assert PLACES.why_no_parent(path) is None
 
 
-def test_home_may_be_a_parent_and_what_holds_it_may_not() -> None:
+def test_home_can_be_a_parent_and_folders_above_it_cannot() -> None:
     assert PLACES.why_no_parent(HOME) is None
     assert PLACES.why_no_root(HOME) == "it is your home folder"
     for above in (b"/home", b"/"):
@@ -161,7 +161,7 @@ def test_a_path_that_is_not_utf8_can_never_be_a_root() -> None:
 
 
 @pytest.mark.parametrize("home", [b"/root", b"/var/home/ann", b"/var/lib/ci", b"/usr/home/ann"])
-def test_a_home_folder_inside_a_system_tree_holds_projects(home: bytes) -> None:
+def test_a_home_folder_inside_a_system_tree_can_contain_roots(home: bytes) -> None:
     places = RefusedPlaces(home)
     assert places.why_no_root(home + b"/src/app") is None
     assert places.why_no_root(home) == "it is your home folder"

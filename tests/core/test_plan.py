@@ -81,7 +81,7 @@ def run(machine: type[Machine], sizing: settings) -> None:
     run_state_machine_as_test(machine, settings=settings(sizing, stateful_step_count=40))
 
 
-def test_nothing_is_published_but_what_the_newest_order_approved() -> None:
+def test_only_projects_that_the_newest_order_approved_are_published() -> None:
     run(Machine, settings())
 
 
@@ -176,7 +176,7 @@ def test_approval_publishes_under_the_name_that_was_shown() -> None:
     assert (change.verb, change.actor) == (ChangeVerb.APPROVED, ANN)
 
 
-def test_approving_what_was_denied_ends_the_denial_of_what_lies_below() -> None:
+def test_approving_a_denied_project_ends_the_denial_of_projects_below() -> None:
     catalog = after(NOTHING_KNOWN, seen(b"/srv/mono"), seen(b"/srv/mono/api", 2))
     catalog = after(catalog, Deny(b"/srv/mono", ANN))
     assert catalog.judgments[b"/srv/mono/api"].verdict is Verdict.DENIED
@@ -208,7 +208,7 @@ def test_ids_stay_and_a_project_seen_again_has_the_same() -> None:
 
 
 @pytest.mark.parametrize("place", [HOME, b"/etc/app", HOME + b"/.ssh/keys", SRC + b"/\xff"])
-def test_refused_places_are_refused_to_persons_and_to_rules(place: bytes) -> None:
+def test_neither_persons_nor_rules_can_approve_a_refused_place(place: bytes) -> None:
     catalog = after(NOTHING_KNOWN, seen(place))
     with pytest.raises(RefusedPlace):
         plan(catalog, [approve(place)], NOW)
@@ -231,7 +231,7 @@ def test_a_uri_is_approved_without_an_identity() -> None:
         ([seen(API + b"/inner", 5), Deny(API + b"/inner", ANN)], "rootsd forget "),
     ],
 )
-def test_approval_against_a_denial_is_refused_with_the_way_out(
+def test_an_approval_under_a_denial_is_refused_with_a_remedy(
     obstacle: list[ProjectObserved | Deny | AddRule], remedy: str
 ) -> None:
     catalog = after(NOTHING_KNOWN, seen(API), *obstacle)
@@ -241,7 +241,7 @@ def test_approval_against_a_denial_is_refused_with_the_way_out(
     assert catalog.roots == {}
 
 
-def test_orders_for_what_is_not_known_are_refused_and_nothing_of_their_batch_counts() -> None:
+def test_an_order_for_an_unknown_project_refuses_the_whole_batch() -> None:
     catalog = after(NOTHING_KNOWN, seen(API))
     for order in (approve(SRC), Deny(SRC, ANN), Forget(SRC, ANN)):
         with pytest.raises(UnknownProject):
@@ -251,7 +251,7 @@ def test_orders_for_what_is_not_known_are_refused_and_nothing_of_their_batch_cou
     assert catalog.roots == {}
 
 
-def test_rules_are_numbered_for_ever() -> None:
+def test_rule_numbers_are_never_reused() -> None:
     made = plan(NOTHING_KNOWN, [allow(b"/w//x/"), RemoveRule(1, ANN), forbid(b"/w")], NOW)
     assert [rule.number for rule in made.catalog.rules] == [2]
     added, removed, _ = made.changes
@@ -266,7 +266,7 @@ def test_a_rule_that_cannot_be_read_is_refused() -> None:
         plan(NOTHING_KNOWN, [allow(b"src/*")], NOW)
 
 
-def test_a_later_fact_in_the_batch_beats_the_approval() -> None:
+def test_a_later_event_in_the_batch_overrides_the_approval() -> None:
     catalog = after(NOTHING_KNOWN, seen(API))
     made = plan(catalog, [approve(API), seen(API, 2)], NOW)
     assert [change.verb for change in made.changes] == [ChangeVerb.APPROVED, ChangeVerb.LAPSED]
@@ -275,7 +275,7 @@ def test_a_later_fact_in_the_batch_beats_the_approval() -> None:
     assert gone.projects == {}
 
 
-def test_a_look_that_takes_two_observations_is_one_change() -> None:
+def test_two_observations_of_one_project_are_one_change() -> None:
     look: list[Observation] = [seen(API), ProjectUnsafe(API, LapseReason.EXPOSED)]
     first = plan(NOTHING_KNOWN, look, NOW)
     (change,) = first.changes
@@ -286,13 +286,13 @@ def test_a_look_that_takes_two_observations_is_one_change() -> None:
     assert plan(NOTHING_KNOWN, [seen(API), ProjectGone(API)], NOW).catalog is NOTHING_KNOWN
 
 
-def test_replaced_directory_is_refused_to_who_saw_the_old_one() -> None:
+def test_an_approval_of_a_replaced_directory_is_refused() -> None:
     catalog = after(NOTHING_KNOWN, seen(API), seen(API, 2))
     with pytest.raises(IdentityChanged):
         plan(catalog, [approve(API, 1)], NOW)
 
 
-def test_a_replaced_catalogue_is_freed_at_once() -> None:
+def test_a_replaced_catalog_is_freed_at_once() -> None:
     """Thousands of projects make it large; waiting for the collector would pile them up."""
     catalog = after(
         NOTHING_KNOWN, seen(API), seen(WORKTREE, 2, API), approve(API), forbid(b"/srv")
@@ -316,7 +316,7 @@ def _moved(*, then: Deny | None = None) -> Catalog:
     return plan(catalog, [ProjectGone(API), seen(SRC + b"/new")], NOW).catalog
 
 
-def test_a_project_that_was_moved_is_approved_as_what_it_was_before() -> None:
+def test_approving_a_moved_project_keeps_its_settings() -> None:
     made = plan(_moved(), [Approve(SRC + b"/new", identity(1), ANN, tags=("x",))], NOW)
     ruling = made.catalog.projects[SRC + b"/new"].ruling
     assert (ruling.name, ruling.tags, ruling.access) == ("shop", ("work", "x"), Access.READ)
@@ -325,7 +325,7 @@ def test_a_project_that_was_moved_is_approved_as_what_it_was_before() -> None:
     assert [change.verb for change in made.changes] == [ChangeVerb.FORGOTTEN, ChangeVerb.APPROVED]
 
 
-def test_a_project_that_was_moved_takes_the_name_and_origin_that_the_order_says() -> None:
+def test_an_order_overrides_name_and_origin_of_a_moved_project() -> None:
     order = Approve(SRC + b"/new", identity(1), ANN, name="other", origin="here")
     ruling = after(_moved(), order).projects[SRC + b"/new"].ruling
     assert (ruling.name, ruling.tags, ruling.origin) == ("other", ("work",), "here")

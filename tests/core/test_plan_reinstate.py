@@ -58,7 +58,7 @@ def test_a_worktree_is_inherited_again_from_its_main_checkout() -> None:
 
 
 @pytest.mark.parametrize("rules", [(), (RULE,)])
-def test_where_nothing_speaks_any_more_the_person_does(rules: tuple[Rule, ...]) -> None:
+def test_without_a_rule_or_main_checkout_the_person_approves(rules: tuple[Rule, ...]) -> None:
     made = plan(_lost(ActorKind.RULE, *rules), [_reinstate(API, 1)], LATER)
     assert made.catalog.judgments[API].reason is VerdictReason.APPROVED
     assert [change.verb for change in made.changes] == [ChangeVerb.APPROVED], (

@@ -63,7 +63,7 @@ def test_an_approval_is_not_brought_back_under_a_denial_or_under_a_taken_name() 
         plan(taken, [restore], LATER)
 
 
-def test_undoing_a_denial_reaches_what_lies_below() -> None:
+def test_undoing_a_denial_affects_projects_below() -> None:
     inner = API + b"/inner"
     known = plan(NOTHING_KNOWN, [seen(API, 1), seen(inner, 2)], NOW).catalog
     approved_inner = plan(known, [approve(inner, 2)], NOW).catalog
@@ -73,7 +73,7 @@ def test_undoing_a_denial_reaches_what_lies_below() -> None:
     assert set(plan(denied_above, [restore], LATER).catalog.roots) == {inner}
 
 
-def test_a_rule_comes_back_under_its_number_and_goes_again() -> None:
+def test_undo_restores_and_removes_a_rule_with_its_number() -> None:
     known = plan(NOTHING_KNOWN, [seen(API, 1), allow(SRC + b"/**"), forbid(b"/x/**")], NOW).catalog
     first = known.rules[0]
     removed = plan(known, [RemoveRule(1, ANN)], NOW).catalog

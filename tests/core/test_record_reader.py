@@ -62,6 +62,6 @@ def test_a_present_key_of_another_type_is_refused_even_where_it_may_be_absent() 
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "7", "null", "[" * 100_000, "9" * 10_000])
-def test_what_is_no_json_object_is_refused(text: str) -> None:
+def test_a_value_that_is_no_object_is_refused(text: str) -> None:
     with pytest.raises(BadRecord):
         RecordReader.parse(text)

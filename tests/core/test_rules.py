@@ -53,7 +53,7 @@ def _speaks(pattern: str, path: str, verdict: Verdict = Verdict.APPROVED) -> boo
         ("/src/a\nb", ["/src/a\nb/c"], ["/src/a", "/src/a\n"]),
     ],
 )
-def test_pattern_speaks_for(pattern: str, matched: list[str], not_matched: list[str]) -> None:
+def test_pattern_covers(pattern: str, matched: list[str], not_matched: list[str]) -> None:
     assert [path for path in matched if not _speaks(pattern, path)] == []
     assert [path for path in not_matched if _speaks(pattern, path)] == []
 
@@ -68,7 +68,7 @@ def test_a_pattern_is_kept_in_its_normal_form() -> None:
     assert normalize_pattern(b"//src//*/") == b"/src/*"
 
 
-def test_the_first_rule_with_the_verdict_speaks() -> None:
+def test_the_first_rule_with_the_verdict_matches() -> None:
     patterns = [(b"/a", Verdict.DENIED), (b"/b", Verdict.APPROVED), (b"/", Verdict.APPROVED)]
     rules = [Rule(n, pattern, said, ANN, NOW) for n, (pattern, said) in enumerate(patterns)]
     assert first_match(rules, b"/b/x", Verdict.APPROVED) == rules[1]
@@ -95,7 +95,7 @@ names = st.text(st.sampled_from("ab-.&~|]!^\\é\n"), min_size=1, max_size=6)
 
 
 @given(components, names)
-def test_one_component_matches_as_the_standard_library_has_it(glob: str, name: str) -> None:
+def test_one_component_matches_like_fnmatch(glob: str, name: str) -> None:
     try:
         speaks = _speaks("/" + glob, "/" + name)
     except PathError:
@@ -108,7 +108,7 @@ def test_one_component_matches_as_the_standard_library_has_it(glob: str, name: s
 
 @given(st.lists(st.sampled_from(["a", "b", "*", "**"]), max_size=7),
        st.lists(st.sampled_from(["a", "b"]), min_size=1, max_size=7))  # fmt: skip
-def test_any_depth_means_what_it_says(pattern: list[str], path: list[str]) -> None:
+def test_two_stars_match_any_depth(pattern: list[str], path: list[str]) -> None:
     def fits(globs: list[str], parts: list[str]) -> bool:
         if not globs:
             return True

@@ -67,12 +67,12 @@ def kept(scope: Scope) -> tuple[PublishedRoot, ...]:
     return apply_scope(ALL, scope).roots
 
 
-def test_no_wish_is_the_whole_set_itself() -> None:
+def test_an_empty_scope_is_the_whole_set() -> None:
     assert apply_scope(ALL, FULL_SCOPE) is ALL
     assert apply_scope(ALL, replace(FULL_SCOPE, uris=UriFilter.ANY)) is ALL
 
 
-def test_names_and_tags_ask_for_the_roots_that_bear_one_of_them() -> None:
+def test_names_and_tags_select_the_roots_that_have_one_of_them() -> None:
     assert kept(Scope(names=frozenset({"src/web", "unknown"}))) == (WEB,)
     assert kept(Scope(tags=frozenset({"work"}))) == (DOCS, API, WEB)
     assert kept(Scope(frozenset({"notes"}), frozenset({"python"}))) == (NOTES, API)
@@ -88,13 +88,13 @@ def working_in(folder: bytes, anchor: bytes | None, approvals: int = 0) -> Scope
     )
 
 
-def test_a_folder_asks_for_the_root_that_held_it_at_the_start() -> None:
+def test_a_folder_selects_the_root_that_contained_it_at_the_start() -> None:
     assert kept(cwd(b"/src/api/inner/x", b"/src/api/inner")) == (INNER,)
     assert kept(cwd(b"/src/api/inner/x", b"/src/api")) == (API,)
     assert kept(cwd(b"/src/api", b"/src/gone")) == ()
 
 
-def test_a_folder_that_no_project_held_asks_for_the_outermost_root_that_does_later() -> None:
+def test_a_folder_without_a_project_selects_the_outermost_later_root() -> None:
     assert kept(cwd(b"/src/api/inner/x", None)) == (API,)
     assert kept(cwd(b"/src/api-old", None)) == ()
 
@@ -172,7 +172,7 @@ def test_what_is_approved_for_a_session_is_in_its_workspace() -> None:
     assert apply_scope(published, FULL_SCOPE).roots == (API,)
 
 
-def test_a_session_stands_for_the_innermost_root_or_else_for_a_known_project() -> None:
+def test_the_anchor_is_the_innermost_root_or_else_a_known_project() -> None:
     known = [approved(1), pending(2)]
     catalog = Catalog.of(known, (), PLACES, 1, approvals=9)
     assert session_start_in(catalog, path(1) + b"/deep") == SessionStart(path(1), 9)
@@ -181,7 +181,7 @@ def test_a_session_stands_for_the_innermost_root_or_else_for_a_known_project() -
     assert session_start_in(catalog, b"/") == SessionStart(None, 9)
 
 
-def test_a_wish_that_nothing_fits_leaves_nothing() -> None:
+def test_a_scope_without_a_match_is_empty() -> None:
     assert kept(Scope(names=frozenset({"unknown"}))) == ()
     assert apply_scope(ALL, Scope(folder=b"/")).revision == 7
 
@@ -192,7 +192,7 @@ def test_only_folders_are_mcp_roots_unless_any_uri_was_asked_for() -> None:
 
 
 @given(SETS, SCOPES)
-def test_what_is_left_is_a_part_in_the_same_order(published: PublishedSet, scope: Scope) -> None:
+def test_a_scope_keeps_the_order_of_roots(published: PublishedSet, scope: Scope) -> None:
     left = apply_scope(published, scope).roots
     assert left == tuple(each for each in published.roots if each in left)
 
@@ -207,7 +207,7 @@ def test_narrowing_again_by_names_and_tags_takes_nothing_more(
 
 
 @given(SETS, SCOPES)
-def test_each_root_that_is_left_was_asked_for(published: PublishedSet, scope: Scope) -> None:
+def test_each_root_in_the_scope_matches_it(published: PublishedSet, scope: Scope) -> None:
     for each in apply_scope(published, scope).roots:
         assert (
             scope.is_full
@@ -218,16 +218,14 @@ def test_each_root_that_is_left_was_asked_for(published: PublishedSet, scope: Sc
 
 
 @given(SETS, PATHS)
-def test_no_other_root_that_holds_a_path_lies_further_in(
-    published: PublishedSet, path: bytes
-) -> None:
+def test_root_containing_is_the_innermost_root(published: PublishedSet, path: bytes) -> None:
     found = root_containing(published, path)
     around = [each for each in published.roots if contains(each.path, path)]
     assert (found is None) is (not around)
     assert found is None or all(contains(each.path, found.path) for each in around)
 
 
-def test_the_focus_narrows_those_that_asked_for_no_part_of_the_set() -> None:
+def test_the_focus_narrows_only_full_scopes() -> None:
     assert apply_focus(FULL_SCOPE, None) is FULL_SCOPE
     assert apply_focus(Scope(uris=UriFilter.ANY), "work") == Scope(
         tags=frozenset({"work"}), uris=UriFilter.ANY

@@ -26,7 +26,7 @@ def test_a_server_belongs_to_the_session_of_the_agent_that_started_it() -> None:
     assert "process:boot:10:100" in member.ids
 
 
-def test_what_cannot_be_seen_is_a_session_of_its_own() -> None:
+def test_a_connection_with_an_unknown_process_is_its_own_session() -> None:
     for lineage, boot in (((), "boot"), ((PUMP, AGENT), "")):
         member = membership_of(lineage, boot, "c1")
         assert member.key.id == "connection:c1"
@@ -34,7 +34,7 @@ def test_what_cannot_be_seen_is_a_session_of_its_own() -> None:
         assert process_of(member.key, boot) is None
 
 
-def test_no_process_of_another_start_of_the_machine_is_meant() -> None:
+def test_a_key_from_another_boot_names_no_process() -> None:
     key = SessionKey("process:boot:10:100", "claude")
     assert process_of(key, "later") is None
     for text in ("process:boot:x:1", "process:boot:1", "", "connection:boot:1:2"):

@@ -67,19 +67,19 @@ def kept(project: Project | None, event: Observation | ProjectOrder) -> Project:
     return after
 
 
-def test_what_is_seen_first_is_pending_under_its_new_id() -> None:
+def test_a_new_project_is_pending_with_a_new_id() -> None:
     assert later(None, seen(PATH)) == Project(
         PATH, "new0", ObservedState(ProjectKind.GIT, identity(1), LATER)
     )
 
 
 @pytest.mark.parametrize("event", [ProjectGone(PATH), ProjectUnreachable(PATH)])
-def test_what_is_not_known_stays_unknown(event: Observation) -> None:
+def test_an_unknown_project_stays_unknown(event: Observation) -> None:
     assert later(None, event) is None
     assert later(None, ProjectUnsafe(PATH, LapseReason.EXPOSED)) is None
 
 
-def test_what_nothing_proposes_is_dropped_unless_somebody_decided_or_named_it() -> None:
+def test_an_unproposed_project_is_dropped_unless_decided_or_named() -> None:
     stray = replace(seen(PATH), proposed=False)
     assert later(None, stray) is None
     assert later(PENDING, stray) is None
@@ -91,14 +91,14 @@ def test_what_nothing_proposes_is_dropped_unless_somebody_decided_or_named_it() 
 
 
 @pytest.mark.parametrize("project", [PENDING, ROOT, REFUSED])
-def test_the_same_again_changes_nothing(project: Project) -> None:
+def test_an_equal_observation_changes_nothing(project: Project) -> None:
     assert later(project, seen(PATH)) == project
 
 
 @pytest.mark.parametrize(
     "event", [uri_seen(URI), ProjectObserved(PATH, ProjectKind.GIT, UNIDENTIFIABLE)]
 )
-def test_what_has_no_identity_keeps_its_first_sighting(event: ProjectObserved) -> None:
+def test_a_project_without_identity_keeps_first_seen(event: ProjectObserved) -> None:
     assert later(apply_input(None, event, "r1", NOW), event) == apply_input(None, event, "r1", NOW)
 
 
@@ -109,7 +109,7 @@ def test_what_has_no_identity_keeps_its_first_sighting(event: ProjectObserved) -
         ProjectObserved(URI, ProjectKind.GIT, identity(1)),
     ],
 )
-def test_a_sighting_that_nothing_can_have_made_is_a_bug(event: ProjectObserved) -> None:
+def test_an_impossible_observation_raises_value_error(event: ProjectObserved) -> None:
     with pytest.raises(ValueError, match="and a URI has none"):
         later(None, event)
 
@@ -132,11 +132,11 @@ def test_an_approval_lapses_and_name_and_tags_are_kept(
     assert lapsed.ruling == Ruling(lapse=Lapse(reason, LATER), name="api", tags=("work",))
 
 
-def test_what_came_back_after_a_lapse_stays_lapsed() -> None:
+def test_a_project_that_returns_after_a_lapse_stays_lapsed() -> None:
     assert kept(kept(ROOT, seen(PATH, 2)), seen(PATH, 1)).ruling.lapse is not None
 
 
-def test_the_first_sighting_of_another_directory_is_its_own() -> None:
+def test_another_directory_has_its_own_first_seen() -> None:
     assert kept(ROOT, seen(PATH, 2)).observed.first_seen == LATER
     assert kept(ROOT, seen(PATH, 1, b"/w/main")).observed.first_seen == NOW
 
@@ -154,7 +154,7 @@ def test_no_observation_ends_a_denial(event: Observation) -> None:
     assert kept(REFUSED, event).ruling == DENIED
 
 
-def test_what_is_gone_is_kept_only_where_something_was_decided() -> None:
+def test_a_missing_project_is_kept_only_if_decided() -> None:
     assert later(PENDING, ProjectGone(PATH)) is None
     missing = kept(ROOT, ProjectGone(PATH))
     assert missing.ruling == APPROVED
@@ -163,7 +163,7 @@ def test_what_is_gone_is_kept_only_where_something_was_decided() -> None:
     assert kept(missing, seen(PATH)) == ROOT
 
 
-def test_what_is_out_of_reach_is_kept_and_absent_since_the_first_time() -> None:
+def test_an_unreachable_project_is_kept_with_its_first_absence() -> None:
     suspended = kept(PENDING, ProjectUnreachable(PATH))
     assert suspended.observed.presence is Presence.SUSPENDED
     assert kept(MISSING, ProjectUnreachable(PATH)).observed.absent_since == NOW
@@ -171,19 +171,19 @@ def test_what_is_out_of_reach_is_kept_and_absent_since_the_first_time() -> None:
 
 
 @pytest.mark.parametrize("event", [ProjectGone(URI), ProjectUnreachable(URI), uri_seen(URI)])
-def test_a_uri_cannot_be_lost(event: Observation) -> None:
+def test_a_uri_is_never_missing(event: Observation) -> None:
     uri = Project(URI, "r1", ObservedState(ProjectKind.URI, None, NOW), APPROVED)
     assert later(uri, event) == uri
 
 
-def test_a_hazard_is_noted_and_ends_with_the_next_sighting() -> None:
+def test_a_hazard_ends_with_the_next_observation() -> None:
     marked = kept(PENDING, ProjectUnsafe(PATH, LapseReason.EXPOSED))
     assert marked.observed.hazard is LapseReason.EXPOSED
     assert marked.ruling == UNDECIDED
     assert kept(marked, seen(PATH)) == PENDING
 
 
-def test_an_approval_binds_to_what_was_shown_and_ends_the_lapse() -> None:
+def test_an_approval_binds_to_the_shown_identity_and_ends_the_lapse() -> None:
     lapsed = kept(ROOT, seen(PATH, 2))
     order = Approve(PATH, identity(2), ANN, "tool", ("new",), Access.READ)
     ruling = kept(lapsed, order).ruling
@@ -193,12 +193,12 @@ def test_an_approval_binds_to_what_was_shown_and_ends_the_lapse() -> None:
 
 
 @pytest.mark.parametrize("reason", LapseReason)
-def test_what_is_in_danger_is_not_approved_and_the_refusal_says_why(reason: LapseReason) -> None:
+def test_a_project_with_a_hazard_is_not_approved_with_the_reason(reason: LapseReason) -> None:
     with pytest.raises(NotPresent, match=r"/w/api cannot be published: .+"):
         later(kept(PENDING, ProjectUnsafe(PATH, reason)), Approve(PATH, identity(1), ANN))
 
 
-def test_what_is_not_there_or_not_whole_is_not_approved() -> None:
+def test_a_missing_or_incomplete_project_is_not_approved() -> None:
     order = Approve(PATH, identity(1), ANN)
     with pytest.raises(NotPresent, match="/w/api is missing"):
         later(MISSING, order)
@@ -221,21 +221,21 @@ def test_a_denial_takes_all_approvals_and_keeps_the_name() -> None:
     assert kept(MISSING, Deny(PATH, ANN)).observed == MISSING.observed
 
 
-def test_forgetting_leaves_the_sighting_alone_and_drops_what_is_gone() -> None:
+def test_forgetting_keeps_a_present_project_and_drops_a_missing_one() -> None:
     assert kept(ROOT, Forget(PATH, ANN)) == PENDING
     assert kept(REFUSED, Forget(PATH, ANN)) == PENDING
     assert later(MISSING, Forget(PATH, ANN)) is None
 
 
 @pytest.mark.parametrize("order", [Approve(PATH, None, ANN), Deny(PATH, ANN), Forget(PATH, ANN)])
-def test_an_order_on_what_is_not_known_is_refused(order: ProjectOrder) -> None:
+def test_an_order_for_an_unknown_project_is_refused(order: ProjectOrder) -> None:
     with pytest.raises(UnknownProject, match="/w/api") as refused:
         later(None, order)
     assert refused.value.remedy == "rootsd scan"
 
 
 @pytest.mark.parametrize("project", [ROOT, MISSING])
-def test_what_was_replaced_by_something_that_is_no_folder_lapses(project: Project) -> None:
+def test_an_approval_lapses_if_something_else_replaces_the_folder(project: Project) -> None:
     after = kept(project, ProjectGone(PATH, LapseReason.REPLACED))
     assert after.ruling.lapse == Lapse(LapseReason.REPLACED, LATER)
     assert after.ruling.decision is None
@@ -255,13 +255,13 @@ def test_an_approval_lapses_when_git_data_leads_elsewhere() -> None:
         later(after, Approve(PATH, folder, ANN))
 
 
-def test_tags_are_put_on_and_taken_off_and_all_else_stays() -> None:
+def test_retag_adds_and_removes_tags_only() -> None:
     after = kept(ROOT, Retag(PATH, ("go", "go"), ("work", "never"), ANN))
     assert after == replace(ROOT, ruling=replace(ROOT.ruling, tags=("go",)))
     assert kept(PENDING, Rename(PATH, "x", ANN)).ruling == replace(UNDECIDED, name="x")
 
 
-def test_a_ruling_comes_back_as_it_was_but_for_what_rules_had_granted() -> None:
+def test_restore_brings_back_the_ruling_without_grants() -> None:
     denied = kept(ROOT, Deny(PATH, ANN))
     back = kept(denied, Restore(PATH, denied.ruling, ROOT.ruling, ANN))
     assert back == replace(ROOT, ruling=replace(APPROVED, grants=()))
@@ -269,19 +269,19 @@ def test_a_ruling_comes_back_as_it_was_but_for_what_rules_had_granted() -> None:
     assert kept(PENDING, Restore(PATH, UNDECIDED, DENIED, ANN)) == REFUSED
 
 
-def test_what_is_gone_and_was_not_decided_about_is_dropped_when_that_is_restored() -> None:
+def test_a_missing_project_restored_to_undecided_is_dropped() -> None:
     assert later(MISSING, Restore(PATH, APPROVED, UNDECIDED, ANN)) is None
     known = kept(None, uri_seen(URI))
     named = kept(known, Rename(URI, "v1", ANN))
     assert kept(named, Restore(URI, named.ruling, UNDECIDED, ANN)) == known
 
 
-def test_what_was_decided_since_is_not_undone() -> None:
+def test_a_newer_decision_is_not_undone() -> None:
     with pytest.raises(CannotUndo, match="another decision"):
         later(REFUSED, Restore(PATH, APPROVED, UNDECIDED, ANN))
 
 
-def test_an_approval_comes_back_only_to_the_directory_it_was_bound_to() -> None:
+def test_an_approval_is_restored_only_for_its_directory() -> None:
     replaced = replace(REFUSED, observed=replace(REFUSED.observed, identity=identity(2)))
     with pytest.raises(IdentityChanged):
         later(replaced, Restore(PATH, DENIED, APPROVED, ANN))
@@ -290,7 +290,7 @@ def test_an_approval_comes_back_only_to_the_directory_it_was_bound_to() -> None:
         later(gone, Restore(PATH, DENIED, APPROVED, ANN))
 
 
-def test_an_approval_whose_time_is_over_does_not_come_back() -> None:
+def test_an_expired_approval_is_not_restored() -> None:
     decision = Decision(Verdict.APPROVED, ANN, NOW, identity(1), expires=Expiry(NOW, "", 0))
     with pytest.raises(CannotUndo, match="expired"):
         later(REFUSED, Restore(PATH, DENIED, Ruling(decision, name="api"), ANN))

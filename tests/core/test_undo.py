@@ -60,24 +60,24 @@ def seqs(events: Sequence[HistoryEvent]) -> list[int]:
     return [event.seq for event in events]
 
 
-def test_the_newest_order_is_taken_back_with_all_that_it_decided() -> None:
+def test_the_newest_order_is_undone_with_all_its_events() -> None:
     events = history([APPROVED], [decide(approved(2)), decide(approved(3))])
     assert seqs(last_undoable_order(events)) == [2, 3]
     assert seqs(last_undoable_order(events[:1])) == [1]
     assert last_undoable_order([]) == ()
 
 
-def test_what_was_undone_refused_or_seen_is_no_order_to_take_back() -> None:
+def test_undone_refused_and_observed_events_are_not_undoable() -> None:
     events = history([APPROVED], [DENIED], [UNDONE], [Attempt("x", PERSON)], [GRANTED])
     assert seqs(last_undoable_order(events)) == [1]
     assert last_undoable_order(history([LAPSED], [GRANTED], [Attempt("x", PERSON)])) == ()
 
 
-def test_of_an_order_at_one_moment_what_rules_made_of_it_is_no_part() -> None:
+def test_grants_of_rules_are_not_part_of_an_order() -> None:
     assert seqs(last_undoable_order(history([add(rule(1, Verdict.APPROVED)), GRANTED]))) == [1]
 
 
-def test_a_step_back_leads_to_what_was_before_and_knows_what_is() -> None:
+def test_an_undo_step_has_the_event_before_and_the_last_one() -> None:
     events = history([APPROVED], [DENIED])
     [step] = plan_undo(events[1:], events)
     assert (step.event, step.before, step.last) == (events[1], events[0], events[1])
@@ -85,14 +85,14 @@ def test_a_step_back_leads_to_what_was_before_and_knows_what_is() -> None:
     assert first.before is None
 
 
-def test_what_a_rule_granted_since_stands_on_nobodys_way() -> None:
+def test_later_grants_do_not_block_an_undo() -> None:
     forgotten = forget(approved(2), project(2))
     events = history([decide(approved(2))], [forgotten], [GRANTED])
     [step] = plan_undo(events[1:2], events)
     assert (step.before, step.last) == (events[0], events[2])
 
 
-def test_after_an_undoing_the_one_before_lies_on_top() -> None:
+def test_after_an_undo_the_decision_before_is_on_top() -> None:
     events = history([APPROVED], [DENIED], [UNDONE])
     [step] = plan_undo(events[:1], events)
     assert (step.before, step.last) == (None, events[2])
@@ -110,7 +110,7 @@ def test_after_an_undoing_the_one_before_lies_on_top() -> None:
         ([[Attempt("x", PERSON)]], 1, "changed nothing", "rootsd log"),
     ],
 )
-def test_what_cannot_be_undone_is_refused_with_the_reason(
+def test_an_impossible_undo_is_refused_with_the_reason(
     orders: list[Sequence[Change | AuditRecord]], target: int, why: str, remedy: str
 ) -> None:
     events = history(*orders)
@@ -119,7 +119,7 @@ def test_what_cannot_be_undone_is_refused_with_the_reason(
     assert refusal.value.remedy == remedy
 
 
-def test_each_undoing_is_told_what_it_took_back() -> None:
+def test_each_undo_is_mapped_to_the_event_it_took_back() -> None:
     one, two = project(1), project(2)
     events = history(
         [decide(approved(1), one)],

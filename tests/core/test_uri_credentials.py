@@ -32,7 +32,7 @@ _words = st.text(string.ascii_letters + string.digits + ".-_", min_size=1, max_s
         ("", ""),
     ],
 )
-def test_the_place_stays_and_the_secret_goes(address: str, shown: str) -> None:
+def test_credentials_are_removed_and_the_address_stays(address: str, shown: str) -> None:
     assert without_credentials(address) == shown
 
 
@@ -56,7 +56,7 @@ def test_no_password_is_left(scheme: str, user: str, host: str, path: str) -> No
 
 @given(st.text(max_size=80))
 @example("0 ?")
-def test_any_text_is_taken_and_twice_is_once(text: str) -> None:
+def test_removing_credentials_accepts_any_text_and_is_idempotent(text: str) -> None:
     once = without_credentials(text)
     assert len(once) <= len(text)
     assert without_credentials(once) == once

@@ -23,7 +23,7 @@ from rootsd.core.uris import UriError, looks_like_uri, normalize_uri
         ("https://a/..b/c..", None),
     ],
 )
-def test_a_plain_uri_is_taken_in_one_form(typed: str, uri: str | None) -> None:
+def test_a_plain_uri_is_normalized(typed: str, uri: str | None) -> None:
     assert normalize_uri(typed) == (uri or typed)
     assert normalize_uri(normalize_uri(typed)) == normalize_uri(typed)
 
@@ -57,13 +57,13 @@ def test_a_plain_uri_is_taken_in_one_form(typed: str, uri: str | None) -> None:
         ("", "form"),
     ],
 )
-def test_what_clients_could_take_for_something_else_is_refused(typed: str, why: str) -> None:
+def test_an_ambiguous_uri_is_refused(typed: str, why: str) -> None:
     with pytest.raises(UriError, match=why):
         normalize_uri(typed)
 
 
 @given(st.from_regex(r"[a-z]{1,5}://[ -~]{0,30}", fullmatch=True))
-def test_whatever_is_taken_is_ascii_and_says_the_same_to_python(text: str) -> None:
+def test_an_accepted_uri_is_ascii_and_python_parses_it_alike(text: str) -> None:
     try:
         uri = normalize_uri(text)
     except UriError:

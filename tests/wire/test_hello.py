@@ -47,7 +47,7 @@ def test_a_hello_arrives_as_it_was_sent(hello: Hello) -> None:
     assert decode_hello(request.params) == hello
 
 
-def test_a_hello_with_nothing_to_say_is_a_version() -> None:
+def test_an_empty_hello_has_only_a_version() -> None:
     assert encode_hello(Hello(), 0).params == {"version": 1}
 
 
@@ -91,7 +91,7 @@ def test_a_tag_without_a_name_is_no_word() -> None:
         parse_scope(["tag:"], lambda: "/", any_uri=False)
 
 
-def test_what_a_relay_tells_of_its_server_is_bounded() -> None:
+def test_reported_roots_are_bounded() -> None:
     names = tuple(str(n) * 200 for n in range(100))
     told = decode_reported_roots(encode_reported_roots(ReportedRoots(100, names)).params)
     assert told is not None
@@ -103,12 +103,12 @@ def test_what_a_relay_tells_of_its_server_is_bounded() -> None:
     [None, [], {}, {"roots": 1}, {"roots": True, "names": []}, {"roots": 0, "names": ["x"]},
      {"roots": 1, "names": [1]}, {"roots": "1", "names": []}],
 )  # fmt: skip
-def test_what_it_tells_and_is_not_in_order_is_nothing(params: Params) -> None:
+def test_invalid_reported_roots_are_none(params: Params) -> None:
     assert decode_reported_roots(params) is None
 
 
 @given(st.none() | st.text(), st.integers(0))
-def test_a_session_goes_on_as_it_began(anchor: str | None, approvals: int) -> None:
+def test_a_session_resumes_with_its_start(anchor: str | None, approvals: int) -> None:
     begun = Hello(scope=RequestedScope(workspace="/src/api"))
     start = ResumeState(anchor, approvals)
     again = resume_hello(begun, hello_result("0.2.0", start))
@@ -120,7 +120,7 @@ def test_a_session_goes_on_as_it_began(anchor: str | None, approvals: int) -> No
 @pytest.mark.parametrize(
     "start", [None, 7, {}, {"anchor": 1, "approvals": 0}, {"anchor": None, "approvals": -1}]
 )
-def test_a_beginning_that_cannot_be_read_is_refused(start: object) -> None:
+def test_an_invalid_start_is_refused(start: object) -> None:
     with pytest.raises(ScopeRefused):
         resume_hello(Hello(scope=RequestedScope(workspace="/src")), {"start": start})
     with pytest.raises(BadHello):

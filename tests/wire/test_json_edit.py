@@ -34,12 +34,14 @@ OBJECTS = st.dictionaries(st.text(), VALUES, max_size=4)
         (' {"a":1} ', ("a",), ' {"a":9} '),
     ],
 )
-def test_a_value_is_put_where_it_belongs(text: str, path: tuple[str, ...], changed: str) -> None:
+def test_set_member_puts_the_value_at_the_path(
+    text: str, path: tuple[str, ...], changed: str
+) -> None:
     assert jsonrpc.set_member(text, path, "9") == changed
 
 
 @pytest.mark.parametrize("text", ['{"b":{}}', '{"a":3}', '{"a":[{"b":1}]}'])
-def test_what_is_to_hold_a_value_must_be_there(text: str) -> None:
+def test_set_member_needs_an_existing_object(text: str) -> None:
     with pytest.raises(KeyError):
         jsonrpc.set_member(text, ("a", "b"), "9")
 
@@ -66,7 +68,7 @@ def test_elements_stay_as_they_stand() -> None:
 
 
 @given(OBJECTS, st.text(), VALUES, st.sampled_from([None, 1]), st.booleans())
-def test_it_is_what_parsing_and_printing_would_have_made(
+def test_an_edit_equals_parsing_and_printing(
     whole: dict[str, Any],
     key: str,
     value: Any,  # noqa: ANN401

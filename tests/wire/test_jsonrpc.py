@@ -62,12 +62,12 @@ def test_ids_keep_their_type() -> None:
         assert repr(message.id) == repr(id_)
 
 
-def test_a_request_with_id_zero_is_no_notice() -> None:
+def test_a_request_with_id_zero_is_no_notification() -> None:
     assert parse(b'{"method":"m","jsonrpc":"2.0","id":0}') == Request(0, "m", None)
     assert parse(b'{"method":"m","jsonrpc":"2.0"}') == Notification("m", None)
 
 
-def test_a_batch_holds_what_is_wrong_beside_what_is_right() -> None:
+def test_a_batch_keeps_valid_and_malformed_members() -> None:
     batch = parse(b'[{"jsonrpc":"2.0","id":1,"method":"m"},[],{"jsonrpc":"2.0","method":"n"}]')
     assert isinstance(batch, Batch)
     request, wrong, notice = batch.members
@@ -79,7 +79,7 @@ def test_a_batch_holds_what_is_wrong_beside_what_is_right() -> None:
     "text",
     [b"", b"{", b"\xff", b"\xef\xbb\xbf{}", b"NaN", b"[Infinity]", b"[" * 100_000, b"9" * 5000],
 )
-def test_what_is_no_json_is_a_parse_error(text: bytes) -> None:
+def test_text_that_is_no_json_is_a_parse_error(text: bytes) -> None:
     found = parse(text)
     assert isinstance(found, Malformed)
     assert (found.error.id, found.error.code) == (None, -32700)
@@ -110,7 +110,7 @@ def test_json_that_is_no_message_is_an_invalid_request(text: bytes, id_: object)
     assert (found.error.id, found.error.code) == (id_, -32600)
 
 
-def test_a_fault_without_data_says_nothing_of_data() -> None:
+def test_an_error_without_data_has_no_data_member() -> None:
     assert json.loads(encode(ErrorResponse(None, -1, "m"))) == {
         "jsonrpc": "2.0",
         "id": None,
@@ -122,7 +122,7 @@ def test_a_fault_without_data_says_nothing_of_data() -> None:
 
 
 @given(MESSAGES)
-def test_what_is_read_strictly_is_read_the_same_otherwise(message: Message) -> None:
+def test_both_parsers_agree_on_strict_messages(message: Message) -> None:
     line = encode(message)
     found = parse_strict(line.rstrip(b"\n"))
     assert isinstance(found, Malformed) or repr(found) == repr(message)
@@ -148,7 +148,7 @@ def test_anything_at_all_is_read_strictly_to_a_value(line: bytes) -> None:
         b'{"jsonrpc":"2.0","error":{"code":1,"message":"m"}}',
     ],
 )
-def test_what_all_readers_understand_alike_is_read_strictly(line: bytes) -> None:
+def test_unambiguous_lines_pass_the_strict_parser(line: bytes) -> None:
     assert not isinstance(parse_strict(line), Malformed)
     assert repr(parse_strict(line)) == repr(parse(line))
 
@@ -187,7 +187,7 @@ CALL = b'{"jsonrpc":"2.0","id":7,"method":"m","params":{}}'
         (b"{}", b"{", None),
     ],
 )
-def test_what_readers_differ_on_is_malformed(old: bytes, new: bytes, id_: object) -> None:
+def test_ambiguous_lines_are_malformed(old: bytes, new: bytes, id_: object) -> None:
     found = parse_strict(CALL.replace(old, new))
     assert isinstance(found, Malformed)
     assert found.error.id == id_
@@ -208,7 +208,7 @@ def test_an_answer_that_is_malformed_says_which_request_it_meant(line: bytes) ->
     assert (found.error.id, found.is_call) == (7, False)
 
 
-def test_an_error_with_an_id_of_no_use_is_malformed() -> None:
+def test_an_error_with_an_unusable_id_is_malformed() -> None:
     assert isinstance(
         parse_strict(b'{"jsonrpc":"2.0","id":1.5,"error":{"code":1,"message":"m"}}'), Malformed
     )

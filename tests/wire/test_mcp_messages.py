@@ -56,7 +56,7 @@ def test_an_error_names_the_next_command() -> None:
     assert told["data"] == {"reason": "unreachable", "remedy": "rootsd up"}
 
 
-def test_a_stream_is_told_of_what_it_listens_to_and_of_nothing_else() -> None:
+def test_change_notifications_cover_exactly_the_subscribed_kinds() -> None:
     meta = {"_meta": {"io.modelcontextprotocol/subscriptionId": 5}}
     honoured = {"toolsListChanged": True, "resourcesListChanged": False}
     acknowledged = Notification("a", {**meta, "notifications": honoured})
@@ -66,6 +66,8 @@ def test_a_stream_is_told_of_what_it_listens_to_and_of_nothing_else() -> None:
 
 
 @pytest.mark.parametrize("params", [None, [], {}, {"_meta": {}}, {"_meta": 1}])
-def test_a_notice_without_a_stream_belongs_to_none(params: dict[str, object] | None) -> None:
+def test_a_notification_without_a_stream_has_no_subscription_id(
+    params: dict[str, object] | None,
+) -> None:
     assert subscription_id(Notification("n", params)) is None
     assert list(change_notifications(Notification("n", params))) == []

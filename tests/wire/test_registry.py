@@ -45,13 +45,13 @@ def test_a_request_survives_json(request_: ControlRequest) -> None:
 
 
 @given(REQUESTS)
-def test_what_a_newer_caller_adds_is_ignored(request_: ControlRequest) -> None:
+def test_unknown_params_of_a_newer_caller_are_ignored(request_: ControlRequest) -> None:
     method, params = encode_request(request_)
     assert decode_request(method, {**params, "hello": {"protocol": 2}, "later": [1]}) == request_
 
 
 @pytest.mark.parametrize("method", REQUEST_TYPE_BY_METHOD)
-def test_values_that_say_nothing_new_are_left_out(method: str) -> None:
+def test_default_values_are_left_out(method: str) -> None:
     required: dict[str, object] = {
         f.name: "x" for f in fields(REQUEST_TYPE_BY_METHOD[method]) if f.default is MISSING
     }
@@ -77,7 +77,7 @@ def test_values_that_say_nothing_new_are_left_out(method: str) -> None:
         ("decide", {"cwd": "/", "verb": "deny", "effect": 1}, "effect"),
     ],
 )
-def test_a_request_of_a_wrong_form_is_refused_and_the_value_named(
+def test_a_request_with_a_wrong_type_is_refused_with_the_field(
     method: str, params: dict[str, Any], named: str
 ) -> None:
     with pytest.raises(BadRequest, match=named):

@@ -11,12 +11,12 @@ from rootsd.wire.projects import Selection
 from rootsd.wire.request import encode_request
 
 
-def test_a_request_names_its_method_and_what_differs_from_the_usual() -> None:
+def test_a_request_has_its_method_and_changed_fields() -> None:
     assert encode_request(StatusQuery()) == ("status", {})
     assert encode_request(StatusQuery(is_look=True)) == ("status", {"is_look": True})
 
 
-def test_enums_travel_as_words() -> None:
+def test_enums_travel_as_values() -> None:
     order = DecideRequest(
         DecisionVerb.APPROVE, cwd="/", select=Selection.LAPSED, access=Access.READ
     )

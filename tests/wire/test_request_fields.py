@@ -29,7 +29,7 @@ Form = Callable[[object], object]
         (enum_reader(Verdict), "denied", Verdict.DENIED),
     ],
 )
-def test_a_value_of_its_form_is_taken(form: Form, raw: object, value: object) -> None:
+def test_a_value_of_the_right_type_is_accepted(form: Form, raw: object, value: object) -> None:
     assert form(raw) == value
 
 
@@ -51,6 +51,6 @@ def test_a_value_of_its_form_is_taken(form: Form, raw: object, value: object) ->
         (enum_reader(Verdict), 1),
     ],
 )
-def test_a_value_of_another_form_is_refused(form: Form, raw: object) -> None:
+def test_a_value_of_another_type_is_refused(form: Form, raw: object) -> None:
     with pytest.raises(ValueError, match=r"not|none|valid|neither"):
         form(raw)
