@@ -1,4 +1,4 @@
-"""The names that tell of a tool at work, and the changes that are worth a look."""
+"""The names of temporary files of a VCS, and the events that can end a stage."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ CAME, LEFT, ALTERED = FileEventKind.CAME, FileEventKind.LEFT, FileEventKind.ALTE
     [b"index.lock", b"tmp_pack_x", b"tmp_idx_x", b"pack_git2_x", b"wlock", b"lock", b"held",
      b"limbo", b"wc.db-journal", b"format-0"],
 )  # fmt: skip
-def test_traces_of_a_maker(name: bytes) -> None:
+def test_temporary_files_of_a_vcs_are_recognized(name: bytes) -> None:
     assert is_vcs_temporary_file(name)
 
 
 @pytest.mark.parametrize("name", [b"HEAD", b"index", b"config", b"dirstate", b"locked", b""])
-def test_what_a_copy_has_as_well_is_no_trace(name: bytes) -> None:
+def test_files_that_a_copy_also_has_are_not_temporary(name: bytes) -> None:
     assert not is_vcs_temporary_file(name)
 
 
@@ -42,7 +42,7 @@ def test_what_a_copy_has_as_well_is_no_trace(name: bytes) -> None:
         (b"", FileEventKind.ITSELF, False, True),
     ],
 )
-def test_what_can_end_a_stage(
+def test_which_events_can_end_a_stage(
     name: bytes, change: FileEventKind, moved: bool, tells: bool
 ) -> None:
     assert (

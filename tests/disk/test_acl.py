@@ -1,4 +1,4 @@
-"""Whom an access control list names, besides those whom the mode tells of."""
+"""The users and groups that an access control list lets write, besides those of the mode."""
 
 from __future__ import annotations
 
@@ -30,20 +30,18 @@ def above(tmp_path: Path) -> Path:
     return above
 
 
-def test_a_folder_without_a_list_names_nobody(above: Path) -> None:
+def test_a_folder_without_an_acl_has_no_acl_writers(above: Path) -> None:
     assert acl_writers(raw(above)) == NO_ACL_WRITERS
     assert acl_writers(raw(above / "not there")) == NO_ACL_WRITERS
 
 
-def test_those_are_named_who_may_write(above: Path) -> None:
+def test_acl_writers_are_those_with_write_permission(above: Path) -> None:
     give(above, (USER, WRITE, 5), (USER, READ, 6), (GROUP, WRITE, 7), (GROUP, READ, 8))
     assert acl_writers(raw(above)) == AclWriters(frozenset({5}), frozenset({7}))
 
 
 @pytest.mark.parametrize("tag", [USER, GROUP])
-def test_whom_a_list_lets_write_above_a_project_can_put_another_in_its_place(
-    above: Path, tag: int
-) -> None:
+def test_an_acl_writer_above_a_project_is_a_hazard(above: Path, tag: int) -> None:
     assert OURS.hazard(raw(above / "one")) is None
     give(above, (tag, WRITE, STRANGER))
     assert above.stat().st_mode & 0o777 == 0o775, "no mode tells of it"
@@ -58,18 +56,18 @@ def test_whom_a_list_lets_write_above_a_project_can_put_another_in_its_place(
     [(USER, READ, STRANGER), (USER, WRITE, UID), (USER, WRITE, 0), (GROUP, WRITE, 7)],
     ids=["who may only read", "the user", "root", "a group of the user's own"],
 )
-def test_others_than_strangers_may_be_named(above: Path, entry: tuple[int, int, int]) -> None:
+def test_an_acl_may_name_the_user_and_root(above: Path, entry: tuple[int, int, int]) -> None:
     give(above, entry)
     assert OURS.hazard(raw(above / "one")) is None
 
 
-def test_what_the_mask_takes_away_nobody_has(above: Path) -> None:
+def test_the_mask_limits_what_an_acl_grants(above: Path) -> None:
     give(above, (USER, WRITE, STRANGER))
     above.chmod(0o755)  # which sets the mask
     assert OURS.hazard(raw(above / "one")) is None
 
 
-def test_who_is_listed_later_takes_the_approval_away_with_the_next_answer(above: Path) -> None:
+def test_an_acl_writer_added_later_ends_the_approval_at_the_next_answer(above: Path) -> None:
     one = raw(above / "one")
     verifier, roots = RootVerifier(OURS), {one: identify(one)}
     assert verifier.verify(roots) == []

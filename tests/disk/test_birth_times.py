@@ -1,4 +1,4 @@
-"""A file is as old as it is, whatever time it was given."""
+"""The birth time of a file cannot be set."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rootsd.disk.reader import birth_time_ns
 from support.repos import raw
 
 
-def test_no_time_that_is_set_changes_the_birth(tmp_path: Path) -> None:
+def test_setting_a_time_does_not_change_the_birth_time(tmp_path: Path) -> None:
     file, link = tmp_path / "file", tmp_path / "link"
     file.touch()
     link.symlink_to("nowhere")

@@ -1,4 +1,4 @@
-"""Most paths are their own real paths, which a few looks tell; the others are left to a thread."""
+"""A few lookups show that a path is canonical; other paths are left to a thread."""
 
 from __future__ import annotations
 
@@ -50,17 +50,17 @@ def test_a_path_without_links_is_its_own_real_path(top: bytes, below: bytes) -> 
     [b"/link", b"/link/Api", b"/src/dangling", b"/src/../src", b"/src/.", b"/src//Api", b"/src/",
      b"/src/file/below", "/src/caf\u00e9".encode(), b"/src/\xff"],
 )  # fmt: skip
-def test_what_may_be_another_path_is_not_plain(top: bytes, below: bytes) -> None:
+def test_a_path_with_a_link_or_other_spelling_is_not_canonical(top: bytes, below: bytes) -> None:
     assert not plain(top + below)
 
 
-def test_nothing_is_looked_at_where_a_look_may_not_end(top: bytes) -> None:
+def test_no_file_on_a_remote_mount_is_touched(top: bytes) -> None:
     for mounted in (Mounted(remote=(top,)), Mounted(automounts=(top + b"/src",))):
         assert not plain(top + b"/src/Api", mounted)
     assert plain(top + b"/src/Api", Mounted(remote=(top + b"/sr",), automounts=(b"/net",)))
 
 
-def test_a_folder_that_takes_other_spellings_is_not_plain(
+def test_a_path_in_a_case_insensitive_folder_is_not_canonical(
     top: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lstat = os.lstat
@@ -71,6 +71,6 @@ def test_a_folder_that_takes_other_spellings_is_not_plain(
     assert not plain(here)
 
 
-def test_what_can_be_no_path_is_said(top: bytes) -> None:
+def test_a_nul_byte_in_a_path_raises(top: bytes) -> None:
     with pytest.raises(ValueError, match="null"):
         plain(top + b"/a\0b")

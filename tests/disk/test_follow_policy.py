@@ -1,4 +1,4 @@
-"""What the text of a project names is looked at only where that ends, and mounts nothing."""
+"""A path that a project names is followed only if the lookup ends and mounts nothing."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ def judge(*found: Mount) -> FollowPolicy:
     return FollowPolicy(mounted, HungMountDetector(mounted.remote, HANG_S, ask=lambda _: None))
 
 
-def test_a_local_disk_is_followed_to() -> None:
+def test_a_path_on_a_local_disk_is_followed() -> None:
     assert judge(INDIRECT).may_follow(b"/src/one/.git")
 
 
 @pytest.mark.parametrize("path", [b"/net/a.stranger/x", b"/net", b"/home/eve/x"])
-def test_nothing_is_mounted_because_a_project_names_it(path: bytes) -> None:
+def test_a_project_cannot_trigger_an_automount(path: bytes) -> None:
     assert not judge(INDIRECT, HOME, Mount(ANN, b"ext4")).may_follow(path)
 
 
-def test_what_was_mounted_by_somebody_else_is_followed_to() -> None:
+def test_a_path_on_an_automount_that_is_mounted_is_followed() -> None:
     direct = Mount(b"/data", b"autofs"), Mount(b"/data", b"xfs")
     judged = judge(HOME, Mount(ANN, b"nfs4"), *direct)
     assert judged.may_follow(ANN + b"/one")
@@ -101,7 +101,7 @@ served.wait(30)
 
 
 @pytest.mark.needs("namespaces", "bindfs")
-def test_a_git_file_that_leads_to_where_nobody_answers_holds_nobody_up(tmp_path: Path) -> None:
+def test_a_git_file_that_leads_to_a_hung_mount_blocks_nobody(tmp_path: Path) -> None:
     main = make_repository(tmp_path / "behind" / "main")
     git("worktree", "add", tmp_path / "near", cwd=main)
     # As git writes it where the repository is used through the other mount.
@@ -195,7 +195,7 @@ served.wait(30)
 
 
 @pytest.mark.needs("namespaces", "bindfs")
-def test_no_link_in_a_project_is_followed_to_where_nobody_answers(tmp_path: Path) -> None:
+def test_no_path_in_a_project_is_followed_to_a_hung_mount(tmp_path: Path) -> None:
     hung = tmp_path / "hung"
     for folder in (hung, tmp_path / "behind", tmp_path / "projects"):
         folder.mkdir()

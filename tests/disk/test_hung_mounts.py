@@ -1,4 +1,4 @@
-"""Who does not answer is not waited for."""
+"""A mount that does not respond is not waited for."""
 
 from __future__ import annotations
 
@@ -43,13 +43,15 @@ def answers(server: Server) -> Callable[[bytes], bool]:
     return HungMountDetector(lambda: (b"/net",), patience_s=0.05, ask=server.ask).answers
 
 
-def test_a_local_disk_is_not_even_asked(server: Server, answers: Callable[[bytes], bool]) -> None:
+def test_a_local_disk_is_never_checked(server: Server, answers: Callable[[bytes], bool]) -> None:
     server.up.clear()
     assert answers(b"/home/ann/src")
     assert server.asked == []
 
 
-def test_a_path_is_followed_as_far_as_it_answers(server: Server, tmp_path: Path) -> None:
+def test_a_path_is_resolved_up_to_a_mount_that_does_not_respond(
+    server: Server, tmp_path: Path
+) -> None:
     net = tmp_path / "net"
     (net / "deep").mkdir(parents=True)
     (tmp_path / "one").symlink_to("two")
@@ -68,14 +70,14 @@ def test_a_path_is_followed_as_far_as_it_answers(server: Server, tmp_path: Path)
     assert found == [raw(net / "x"), raw(net / "link"), *expected[2:]]
 
 
-def test_a_server_that_is_up_is_asked_each_time(server: Server) -> None:
+def test_a_mount_that_responds_is_checked_each_time(server: Server) -> None:
     answers = HungMountDetector(lambda: (b"/net",), patience_s=HANG_S, ask=server.ask).answers
     assert answers(b"/net/src")
     assert answers(b"/net")
     assert server.asked == [b"/net", b"/net"]
 
 
-def test_a_server_that_is_down_is_asked_once_and_again_when_it_answered(
+def test_a_hung_mount_is_checked_once_and_again_after_it_responds(
     server: Server, answers: Callable[[bytes], bool]
 ) -> None:
     server.up.clear()
@@ -86,7 +88,7 @@ def test_a_server_that_is_down_is_asked_once_and_again_when_it_answered(
     server.up.set()
     assert server.answered.wait(HANG_S)
     for thread in before:
-        if thread.name == "answering":
+        if thread.name == "mount-check":
             thread.join(HANG_S)
     assert until(lambda: answers(b"/net/src"))
     assert len(server.asked) > 1

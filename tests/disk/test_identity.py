@@ -1,4 +1,4 @@
-"""A directory is told from the next one at its path, and absence from being out of reach."""
+"""A folder is told apart from its replacement, and a gone folder from an unreachable one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from support.repos import raw
 from support.subjects import UNPRIVILEGED, run_python
 
 
-def test_the_same_folder_has_the_same_identity_also_after_a_move(tmp_path: Path) -> None:
+def test_a_folder_keeps_its_identity_after_a_move(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     before = identify(raw(tmp_path / "a"))
     (tmp_path / "a" / "file").touch()
@@ -25,7 +25,7 @@ def test_the_same_folder_has_the_same_identity_also_after_a_move(tmp_path: Path)
     assert before.owner == os.getuid()
 
 
-def test_a_folder_made_again_at_once_is_another_one(tmp_path: Path) -> None:
+def test_a_folder_deleted_and_created_again_has_another_identity(tmp_path: Path) -> None:
     for _ in range(50):
         (tmp_path / "a").mkdir()
         before = identify(raw(tmp_path / "a"))
@@ -78,18 +78,18 @@ def test_a_git_file_that_names_nothing_leads_nowhere(tmp_path: Path, text: str) 
     assert (seen.git, seen.git_target) == (GitEntry.FILE, None)
 
 
-def test_what_is_there_is_not_absent(tmp_path: Path) -> None:
+def test_an_existing_folder_is_not_absent(tmp_path: Path) -> None:
     assert classify_absence(raw(tmp_path), None, None) is None
 
 
-def test_a_path_below_a_living_folder_is_gone(tmp_path: Path) -> None:
+def test_a_missing_path_below_an_existing_folder_is_gone(tmp_path: Path) -> None:
     assert classify_absence(raw(tmp_path / "a"), None, None) is PathAbsence.GONE
     assert classify_absence(raw(tmp_path / "a" / "b"), raw(tmp_path), None) is PathAbsence.GONE
     (tmp_path / "file").touch()
     assert classify_absence(raw(tmp_path / "file"), None, None) is PathAbsence.GONE
 
 
-def test_below_a_missing_parent_nothing_can_be_said(tmp_path: Path) -> None:
+def test_a_path_below_a_missing_parent_is_unreachable(tmp_path: Path) -> None:
     parent = raw(tmp_path / "parent")
     assert classify_absence(parent + b"/a", parent, None) is PathAbsence.UNREACHABLE
     assert classify_absence(parent + b"/a", None, None) is PathAbsence.UNREACHABLE
@@ -115,7 +115,7 @@ print(classify_absence(os.fsencode(sys.argv[1]), os.fsencode(sys.argv[2]), None)
 
 
 @pytest.mark.needs("linux", "root", "setpriv")
-def test_without_permission_a_folder_is_out_of_reach(tmp_path: Path) -> None:
+def test_a_folder_without_permission_is_unreachable(tmp_path: Path) -> None:
     hidden = tmp_path / "hidden"
     (hidden / "a").mkdir(parents=True)
     hidden.chmod(0)

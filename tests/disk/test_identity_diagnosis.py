@@ -1,4 +1,4 @@
-"""By what a folder is told from another, as the doctor says it."""
+"""How `rootsd doctor` reports what identifies a folder."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def missing(path: bytes) -> NoReturn:
         ({"handle": None, "born_ns": None}, WARNING, "neither"),
     ],
 )
-def test_what_a_folder_is_told_by(
+def test_the_diagnosis_names_what_identifies_a_folder(
     tmp_path: Path, changes: dict[str, Any], condition: Severity, said: str
 ) -> None:
     facts = {"handle": b"h", "born_ns": 5, **changes}

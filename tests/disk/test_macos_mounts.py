@@ -1,4 +1,4 @@
-"""What macOS has mounted, by a fake of its call: the layout is that of its header."""
+"""The mounts of macOS, by a fake getfsstat(2) with the layout of the system header."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ DISK = (b"/", b"apfs", LOCAL | JOURNALED)
 SHARE = (b"/Volumes/share", b"smbfs", 0)
 
 
-def test_what_is_local_and_what_is_not() -> None:
+def test_local_and_remote_volumes_are_told_apart() -> None:
     assert list_macos_mounts(Mac(DISK, SHARE).getfsstat) == (
         Mount(b"/", b"apfs"),
         Mount(b"/Volumes/share", b"smbfs", local=False),
     )
 
 
-def test_what_shows_below_the_root_as_well_is_named_from_there() -> None:
+def test_a_path_on_the_data_volume_is_written_from_the_root() -> None:
     data = (b"/System/Volumes/Data", b"apfs", LOCAL)
     home = (b"/System/Volumes/Data/home", b"autofs", 0)
     assert [each.point for each in list_macos_mounts(Mac(data, home).getfsstat)] == [
@@ -57,11 +57,11 @@ def test_what_shows_below_the_root_as_well_is_named_from_there() -> None:
     ]
 
 
-def test_what_is_mounted_meanwhile_is_told_as_far_as_there_is_room() -> None:
+def test_mounts_that_appear_meanwhile_are_listed_if_they_fit() -> None:
     assert len(list_macos_mounts(Mac(*[DISK] * 5, late=2).getfsstat)) == 5
     assert len(list_macos_mounts(Mac(*[DISK] * 50, late=45).getfsstat)) == 9
 
 
-def test_a_system_that_tells_nothing_has_none() -> None:
+def test_a_system_without_getfsstat_lists_no_mounts() -> None:
     assert list_macos_mounts(lambda _buffer: -1) == ()
     assert list_macos_mounts(Mac().getfsstat) == ()

@@ -1,4 +1,4 @@
-"""What is mounted is known as soon as it changes, and that it changed is told."""
+"""The mount table is current after each change, and each change is reported."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from support.subjects import OWN_MOUNTS, run_python
 pytestmark = pytest.mark.needs("linux")
 
 
-def test_where_changes_are_not_told_the_system_is_asked_each_time(
+def test_without_change_reports_mounts_are_listed_each_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """As on macOS: no list of what a walk must not enter, and still what is remote."""
@@ -47,7 +47,7 @@ print(target in mount_points(table.now()))
 
 
 @pytest.mark.needs("namespaces")
-def test_a_table_is_read_again_when_something_was_mounted(tmp_path: Path) -> None:
+def test_the_table_is_read_again_after_a_mount(tmp_path: Path) -> None:
     told = "False True\nTrue ()\nTrue\n"
     assert run_python(OWN_MOUNTS, TABLE, tmp_path) == (told, "")
 
@@ -71,7 +71,7 @@ print(table.has_moved())
 
 
 @pytest.mark.needs("namespaces")
-def test_what_went_with_a_renamed_folder_is_seen_once_somebody_asks(tmp_path: Path) -> None:
+def test_mounts_below_a_renamed_folder_are_found_on_request(tmp_path: Path) -> None:
     told = "False True\nTrue True True\nFalse\n"
     assert run_python(OWN_MOUNTS, RENAMED, tmp_path) == (told, "")
 
@@ -91,13 +91,13 @@ watch.stop()
 
 
 @pytest.mark.needs("namespaces")
-def test_a_mount_on_a_name_with_blanks_is_seen_and_signalled(tmp_path: Path) -> None:
+def test_a_mount_on_a_name_with_blanks_is_listed_and_reported(tmp_path: Path) -> None:
     target = tmp_path / "a b\n\\c"
     target.mkdir()
     assert run_python(OWN_MOUNTS, MOUNT, target) == ("True True\n", "")
 
 
-def test_a_watch_that_never_began_can_be_stopped() -> None:
+def test_a_watch_that_was_never_started_can_be_stopped() -> None:
     before = set(threading.enumerate())
     watch = MountWatch(lambda: None)
     watch.stop()

@@ -1,4 +1,4 @@
-"""What is mounted where, and what cannot be watched."""
+"""Which file systems are mounted, and which of them cannot be watched."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_the_root_and_proc_are_mounted() -> None:
     assert {b"/", b"/proc"} <= mount_points(found)
 
 
-def test_where_nothing_is_told_there_are_no_points() -> None:
+def test_unknown_mounts_give_no_mount_points() -> None:
     assert mount_points(None) == frozenset()
     assert mount_containing(b"/src", None) is None
 
@@ -42,7 +42,7 @@ def test_where_nothing_is_told_there_are_no_points() -> None:
         (b"/auto/x", False),
     ],
 )
-def test_the_nearest_mount_above_counts_and_the_last_on_one_point(
+def test_the_nearest_mount_above_wins_and_the_last_on_one_point(
     path: bytes, *, is_remote: bool
 ) -> None:
     found = (

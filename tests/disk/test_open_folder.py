@@ -1,4 +1,4 @@
-"""What is asked of an open folder is answered of that folder, and of nothing a link leads to."""
+"""Every answer of an open folder is about that folder, and never about the target of a link."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def top(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize(("name", "content"), [(b"file", b"top"), (b"deep/file", b"deep top")])
-def test_what_is_in_it_is_found_by_its_name(top: Path, name: bytes, content: bytes) -> None:
+def test_entries_are_found_by_name(top: Path, name: bytes, content: bytes) -> None:
     with OpenFolder(raw(top)) as folder:
         assert folder.failure is None
         assert folder.read(name, 100) == content
@@ -55,7 +55,7 @@ def test_what_is_in_it_is_found_by_its_name(top: Path, name: bytes, content: byt
 
 
 @asked
-def test_a_link_is_followed_neither_to_it_nor_in_it(top: Path, ask: str) -> None:
+def test_no_link_to_the_folder_or_inside_it_is_followed(top: Path, ask: str) -> None:
     (top / "link").symlink_to(top.parent / "outside")
     (top / "deep" / "link").symlink_to(top.parent / "outside")
     (top.parent / "way").symlink_to(top)
@@ -69,7 +69,7 @@ def test_a_link_is_followed_neither_to_it_nor_in_it(top: Path, ask: str) -> None
                 folder.stat(name)
 
 
-def test_a_link_itself_is_there_and_reads_as_nothing(top: Path) -> None:
+def test_a_link_exists_and_reads_as_nothing(top: Path) -> None:
     (top / "link").symlink_to(top.parent / "outside")
     with OpenFolder(raw(top)) as folder:
         assert folder.exists(b"link")
@@ -89,7 +89,7 @@ def test_a_name_that_leads_out_of_it_finds_nothing(top: Path, ask: str, name: by
 
 
 @asked
-def test_nothing_is_in_one_that_cannot_be_opened_or_is_closed(top: Path, ask: str) -> None:
+def test_a_folder_that_cannot_be_opened_or_is_closed_looks_empty(top: Path, ask: str) -> None:
     question, nothing = NOTHING[ask]
     missing, closed = OpenFolder(raw(top / "none")), OpenFolder(raw(top))
     closed.close()
@@ -101,7 +101,7 @@ def test_nothing_is_in_one_that_cannot_be_opened_or_is_closed(top: Path, ask: st
         assert folder.names() == frozenset()
 
 
-def test_it_is_the_folder_that_was_opened_whatever_takes_its_path(top: Path) -> None:
+def test_it_stays_the_opened_folder_if_another_takes_its_path(top: Path) -> None:
     with OpenFolder(raw(top)) as folder:
         top.rename(top.parent / "moved")
         (top.parent / "outside").rename(top)
@@ -109,7 +109,7 @@ def test_it_is_the_folder_that_was_opened_whatever_takes_its_path(top: Path) -> 
         assert folder.read(b"deep/file", 100) == b"deep top"
 
 
-def test_none_of_its_descriptors_is_left(top: Path) -> None:
+def test_it_leaves_no_descriptor_open(top: Path) -> None:
     before = len(os.listdir("/dev/fd"))
     with OpenFolder(raw(top)) as folder:
         folder.names_in(b"deep")

@@ -1,4 +1,4 @@
-"""Whatever lies where a file is expected, reading neither hangs nor leads elsewhere."""
+"""Reading never hangs and never follows a link, whatever lies at the path."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_a_file_of_any_size_is_read_whole_or_up_to_the_cap(tmp_path: Path, size:
     assert read_small(raw(tmp_path / "packed-refs"), 90_000) == content[:90_000]
 
 
-def test_room_is_made_for_what_is_there_and_not_for_the_cap(tmp_path: Path) -> None:
+def test_the_buffer_has_the_size_of_the_file_and_not_of_the_cap(tmp_path: Path) -> None:
     (tmp_path / "packed-refs").write_bytes(b"x")
     tracemalloc.start()
     try:
@@ -47,7 +47,7 @@ def test_room_is_made_for_what_is_there_and_not_for_the_cap(tmp_path: Path) -> N
         tracemalloc.stop()
 
 
-def test_a_file_of_which_the_file_system_tells_no_size_is_read_whole(
+def test_a_file_without_a_reported_size_is_read_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "config").write_bytes(bytes(9_000))
@@ -82,7 +82,7 @@ def test_a_link_anywhere_above_is_not_followed_either(tmp_path: Path) -> None:
         open_folder(behind)
 
 
-def test_where_the_kernel_has_no_call_for_it_paths_are_opened_a_folder_at_a_time(
+def test_without_openat2_paths_are_opened_one_folder_at_a_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reader, "_open_canonical", reader._open_by_components)
@@ -114,7 +114,7 @@ def test_reads_relative_to_a_descriptor(tmp_path: Path) -> None:
         os.close(fd)
 
 
-def test_the_tail_is_given_only_if_the_file_is_long_enough(tmp_path: Path) -> None:
+def test_the_tail_is_returned_only_if_the_file_is_long_enough(tmp_path: Path) -> None:
     (tmp_path / "pack").write_bytes(b"0123456789")
     assert read_tail(raw(tmp_path / "pack"), 4) == b"6789"
     assert read_tail(raw(tmp_path / "pack"), 11) is None
@@ -132,7 +132,7 @@ def test_names_in_a_folder(tmp_path: Path) -> None:
     assert list_names(raw(tmp_path)) == {b"HEAD"}
 
 
-def test_names_of_a_missing_folder_are_none(tmp_path: Path) -> None:
+def test_a_missing_folder_has_no_names(tmp_path: Path) -> None:
     assert list_names(raw(tmp_path / "none")) == frozenset()
 
 
@@ -141,12 +141,12 @@ def test_names_need_not_be_text(tmp_path: Path) -> None:
     assert list_names(raw(tmp_path)) == {b"caf\xe9"}
 
 
-def test_dots_are_resolved_by_text() -> None:
+def test_dot_dot_is_resolved_without_the_kernel() -> None:
     assert resolve_path(b"/a/.git/worktrees/w", b"../..") == b"/a/.git"
     assert resolve_path(b"/a", b"/b/../c") == b"/c"
 
 
-def test_a_look_at_a_link_tells_of_the_link_and_none_goes_through_one(tmp_path: Path) -> None:
+def test_a_stat_describes_the_link_itself_and_goes_through_none(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder" / "file").write_text("four")
     (tmp_path / "link").symlink_to("folder")

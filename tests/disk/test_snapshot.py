@@ -1,4 +1,4 @@
-"""The kept index gives back what was put in, or nothing."""
+"""A snapshot returns the saved trees, or nothing."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def a_tree() -> TreeSnapshot:
     return tree
 
 
-def test_what_was_kept_is_read_again(file: Path) -> None:
+def test_a_snapshot_is_read_back(file: Path) -> None:
     write_snapshots(file, {b"/src": a_tree(), b"/w\xff": a_tree()})
     read = read_snapshots(file)
     assert list(read) == [b"/src", b"/w\xff"]
@@ -55,7 +55,7 @@ def test_what_was_kept_is_read_again(file: Path) -> None:
     assert file.stat().st_mode & 0o777 == 0o600
 
 
-def test_every_kind_of_folder_has_a_mark_of_its_own() -> None:
+def test_every_kind_of_folder_has_its_own_mark() -> None:
     assert {traits.as_mark(): traits for traits in TRAITS_BY_CODE.values()} == TRAITS_BY_CODE
     assert len(TRAITS_BY_CODE) == (len(ProjectKind) + 1) * len(ProposalScope) * 2
 
@@ -66,7 +66,7 @@ def test_a_doubted_folder_has_no_stamp() -> None:
     assert [stamp for _, _, _, stamp in tree.rows()] == [STAMP, NO_STAMP, NO_STAMP]
 
 
-def test_a_file_that_is_not_there_or_no_file_holds_nothing(file: Path) -> None:
+def test_a_missing_or_special_file_holds_no_snapshot(file: Path) -> None:
     assert read_snapshots(file) == {}
     os.mkfifo(file)
     assert read_snapshots(file) == {}
@@ -76,7 +76,7 @@ def test_a_file_that_is_not_there_or_no_file_holds_nothing(file: Path) -> None:
     assert read_snapshots(file) == {}
 
 
-def test_a_file_with_any_byte_changed_or_cut_off_holds_nothing(file: Path) -> None:
+def test_a_changed_or_truncated_file_holds_no_snapshot(file: Path) -> None:
     write_snapshots(file, {b"/src": a_tree()})
     whole = file.read_bytes()
     for at in range(len(whole)):
@@ -86,7 +86,7 @@ def test_a_file_with_any_byte_changed_or_cut_off_holds_nothing(file: Path) -> No
         assert read_snapshots(file) == {}
 
 
-def test_a_file_of_another_format_holds_nothing(file: Path) -> None:
+def test_a_file_of_another_format_holds_no_snapshot(file: Path) -> None:
     write_snapshots(file, {b"/src": a_tree()})
     whole = file.read_bytes()
     file.write_bytes(whole.replace(b"rootsd index 1", b"rootsd index 2"))
@@ -94,7 +94,7 @@ def test_a_file_of_another_format_holds_nothing(file: Path) -> None:
 
 
 @given(body=st.binary(max_size=200))
-def test_a_body_of_anything_with_a_good_checksum_holds_nothing_and_raises_nothing(
+def test_an_invalid_body_with_a_valid_checksum_is_ignored(
     tmp_path_factory: pytest.TempPathFactory, body: bytes
 ) -> None:
     file = tmp_path_factory.getbasetemp() / "any.index"
@@ -105,7 +105,7 @@ def test_a_body_of_anything_with_a_good_checksum_holds_nothing_and_raises_nothin
 
 
 @pytest.mark.parametrize("holder", [1, 2, 2**40])
-def test_a_folder_before_its_holder_is_not_believed(file: Path, holder: int) -> None:
+def test_a_folder_before_its_holder_is_rejected(file: Path, holder: int) -> None:
     tree = TreeSnapshot(b"")
     tree.add(0, b"src", FRONTIER, STAMP)
     tree.add(holder, b"one", FRONTIER, STAMP)
@@ -113,14 +113,14 @@ def test_a_folder_before_its_holder_is_not_believed(file: Path, holder: int) -> 
     assert read_snapshots(file) == {}
 
 
-def test_a_mark_of_a_later_version_is_not_believed(file: Path) -> None:
+def test_a_mark_of_a_later_version_is_rejected(file: Path) -> None:
     tree = a_tree()
     tree.marks[1] = 255
     write_snapshots(file, {b"/src": tree})
     assert read_snapshots(file) == {}
 
 
-def test_too_much_is_not_kept(file: Path) -> None:
+def test_a_snapshot_that_is_too_large_is_not_saved(file: Path) -> None:
     tree = TreeSnapshot(bytes(MAX_SNAPSHOT_BYTES))
     tree.add(0, b"src", FRONTIER, STAMP)
     write_snapshots(file, {b"/src": tree})

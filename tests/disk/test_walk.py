@@ -1,4 +1,4 @@
-"""One walk finds each project once, enters no more than it must, and says what it could not."""
+"""A walk finds each project once, enters no folder needlessly, and reports unreadable folders."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_a_parent_is_a_repository_but_no_project_by_its_files(tmp_path: Path) ->
     assert set(_found(_scan(tmp_path), tmp_path)) == {".", "one"}
 
 
-def test_depth_is_how_many_levels_down_a_project_may_lie(tmp_path: Path) -> None:
+def test_depth_limits_how_deep_a_project_may_lie(tmp_path: Path) -> None:
     fake_repository(tmp_path / "a" / "b" / "c")
     for depth, found in ((2, set()), (3, {"a/b/c"})):
         assert set(_found(_scan(tmp_path, Parent(raw(tmp_path), depth=depth)), tmp_path)) == found
@@ -227,7 +227,7 @@ def test_an_unreadable_folder_is_named_and_the_rest_is_found(tmp_path: Path) -> 
     assert run_python(UNPRIVILEGED, WALK, tmp_path) == (expected, "")
 
 
-def test_a_folder_is_armed_before_its_listing_is_relied_on(tmp_path: Path) -> None:
+def test_a_folder_is_watched_before_its_listing_is_used(tmp_path: Path) -> None:
     """What is made between the first listing and the watch is in the second listing."""
 
     def arm(path: bytes) -> None:
@@ -240,7 +240,7 @@ def test_a_folder_is_armed_before_its_listing_is_relied_on(tmp_path: Path) -> No
     assert [place.path for place in listing.below] == [raw(tmp_path / "late")]
 
 
-def test_what_is_made_in_a_folder_at_rest_before_it_is_watched_is_listed(tmp_path: Path) -> None:
+def test_an_entry_created_just_before_the_watch_is_listed(tmp_path: Path) -> None:
     stamp = read_stamp(raw(tmp_path))
     assert stamp is not None
 
@@ -257,7 +257,7 @@ def test_what_is_made_in_a_folder_at_rest_before_it_is_watched_is_listed(tmp_pat
     assert raw(tmp_path / "late0") in {place.path for place in listing.below}
 
 
-def test_a_folder_that_is_armed_already_is_listed_once(
+def test_a_folder_that_is_watched_already_is_listed_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     listed = _listed(monkeypatch)
@@ -268,7 +268,7 @@ def test_a_folder_that_is_armed_already_is_listed_once(
     assert (len(listed), len(armed)) == (3, 1)
 
 
-def test_a_folder_on_another_device_is_not_armed(tmp_path: Path) -> None:
+def test_a_folder_on_another_device_is_not_watched(tmp_path: Path) -> None:
     armed: list[bytes] = []
     other = tmp_path.stat().st_dev + 1
     walker = Walker(replace(WalkRules.of(Parent(raw(tmp_path))), device=other), armed.append)
@@ -276,7 +276,7 @@ def test_a_folder_on_another_device_is_not_armed(tmp_path: Path) -> None:
     assert armed == []
 
 
-def test_a_stamp_is_kept_only_of_a_folder_at_rest(tmp_path: Path) -> None:
+def test_only_a_folder_at_rest_gets_a_stamp(tmp_path: Path) -> None:
     walker = Walker(WalkRules.of(Parent(raw(tmp_path))))
     place = WalkFolder(raw(tmp_path), 4, top=True)
     young, old = walker.look(place), walker.look(place, before=NEVER)
@@ -294,7 +294,7 @@ def test_a_stamp_differs_once_an_entry_changed(tmp_path: Path) -> None:
     assert read_stamp(raw(tmp_path / "none")) is None
 
 
-def test_where_mounts_are_not_known_another_device_is_left_out(tmp_path: Path) -> None:
+def test_without_known_mounts_another_device_is_not_entered(tmp_path: Path) -> None:
     device = tmp_path.stat().st_dev
     rules = WalkRules.of(Parent(raw(tmp_path)))
     place = WalkFolder(raw(tmp_path), 1)
@@ -302,7 +302,7 @@ def test_where_mounts_are_not_known_another_device_is_left_out(tmp_path: Path) -
     assert Walker(replace(rules, device=device + 1)).look(place) is None
 
 
-def test_progress_is_told_and_a_walk_can_be_cancelled(tmp_path: Path) -> None:
+def test_a_walk_reports_progress_and_can_be_cancelled(tmp_path: Path) -> None:
     for number in range(600):
         (tmp_path / str(number)).mkdir()
     told: list[int] = []

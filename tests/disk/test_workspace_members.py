@@ -70,12 +70,12 @@ def test_go_names_its_modules(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "pattern", ["../x", "/etc", "a/../../x", "", ".", "**/**/**/x", "/".join("a" * 20), "!only"]
 )
-def test_what_leads_out_or_says_nothing_is_no_pattern(tmp_path: Path, pattern: str) -> None:
+def test_a_pattern_that_leads_out_or_is_empty_is_ignored(tmp_path: Path, pattern: str) -> None:
     (tmp_path / "package.json").write_text(f'{{"workspaces": ["{pattern}"]}}')
     assert read_workspace_members(raw(tmp_path), {b"package.json"}) is None
 
 
-def test_no_file_no_members(tmp_path: Path) -> None:
+def test_without_a_file_there_are_no_members(tmp_path: Path) -> None:
     assert read_workspace_members(raw(tmp_path), {b"package.json", b"go.work"}) is None
     assert read_workspace_members(raw(tmp_path), set()) is None
 
@@ -84,7 +84,7 @@ _parts = st.lists(st.sampled_from(["a", "b", "*", "**", "a*"]), min_size=1, max_
 
 
 @given(pattern=_parts, path=st.lists(st.sampled_from(["a", "b", "ab"]), min_size=1, max_size=5))
-def test_a_pattern_matches_what_an_expression_made_of_it_does(
+def test_a_pattern_matches_as_its_regular_expression_does(
     pattern: list[str], path: list[str]
 ) -> None:
     expression = "".join(

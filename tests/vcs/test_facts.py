@@ -1,4 +1,4 @@
-"""All facts of a project together, as they go into an item."""
+"""All facts of a project, as fields of an item."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_a_folder_without_a_repository_has_no_history(tmp_path: Path) -> None:
     assert not facts["has_history"]
 
 
-def test_names_that_are_not_text_can_be_told(tmp_path: Path) -> None:
+def test_names_that_are_not_text_are_reported(tmp_path: Path) -> None:
     (tmp_path / os.fsdecode(b"\xff.pem")).touch()
     (found,) = collect_facts(raw(tmp_path), ProjectKind.PROJECT)["findings"]
     assert json.loads(json.dumps(found))["path"] == "\udcff.pem"

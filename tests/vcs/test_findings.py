@@ -1,4 +1,4 @@
-"""What is pointed out: secrets, files that agents run, settings that run programs, projects."""
+"""The findings: secrets, files that agents run, settings that run programs, nested projects."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_secrets_by_their_names(tmp_path: Path) -> None:
     assert _found(tmp_path, SENSITIVE) == secrets
 
 
-def test_what_lies_in_dependencies_or_git_data_is_only_weighed(tmp_path: Path) -> None:
+def test_dependencies_and_git_data_only_count_toward_the_size(tmp_path: Path) -> None:
     _touch(tmp_path, "node_modules/a/.env", ".git/x.key", "src/.env")
     assert _found(tmp_path, SENSITIVE) == {"src/.env"}
     assert scan_content(raw(tmp_path), {}, None).size.files == 3
@@ -78,7 +78,7 @@ def test_nested_projects_with_their_kinds(tmp_path: Path) -> None:
     assert nested == {(b"libs/one", "git"), (b"packages/a", "project")}
 
 
-def test_links_are_neither_followed_nor_weighed_as_what_they_lead_to(tmp_path: Path) -> None:
+def test_links_are_not_followed_and_their_targets_not_measured(tmp_path: Path) -> None:
     (tmp_path / "loop").symlink_to(".")
     (tmp_path / "out").symlink_to("/usr")
     found = scan_content(raw(tmp_path), {}, None)
@@ -86,7 +86,9 @@ def test_links_are_neither_followed_nor_weighed_as_what_they_lead_to(tmp_path: P
     assert found.size.is_whole
 
 
-def test_what_is_too_large_is_an_estimate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_size_of_a_large_project_is_an_estimate(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(facts, "MAX_SCAN_ENTRIES", 20)
     _touch(tmp_path, *(f"a/{number}.pem" for number in range(15)))
     _touch(tmp_path, *(f"b/{number}" for number in range(15)))
@@ -102,7 +104,7 @@ def test_more_than_a_page_of_findings_is_counted(tmp_path: Path) -> None:
     assert (len(found.findings), found.more) == (100, 20)
 
 
-def test_what_is_not_there_has_nothing(tmp_path: Path) -> None:
+def test_a_missing_folder_has_no_findings(tmp_path: Path) -> None:
     found = scan_content(raw(tmp_path / "none"), {}, None)
     assert found.findings == []
     assert found.size.files == 0

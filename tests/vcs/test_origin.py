@@ -1,4 +1,4 @@
-"""Where a repository came from and which branch it is on, by its files."""
+"""The origin and the branch of a repository, by its files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One folder, looked at now."""
+"""The observation of one folder."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ def test_a_repository_and_a_worktree(tmp_path: Path) -> None:
     assert tree.main_checkout == raw(main)
 
 
-def test_a_plain_folder_is_a_project_since_somebody_named_it(tmp_path: Path) -> None:
+def test_a_named_folder_without_a_marker_is_a_plain_project(tmp_path: Path) -> None:
     seen = probe(raw(tmp_path))
     assert isinstance(seen, ProjectObserved)
     assert (seen.kind, seen.incomplete) == (ProjectKind.PROJECT, None)
 
 
-def test_a_broken_repository_says_why(tmp_path: Path) -> None:
+def test_a_broken_repository_has_a_reason(tmp_path: Path) -> None:
     (tmp_path / ".git").mkdir()
     seen = probe(raw(tmp_path))
     assert isinstance(seen, ProjectObserved)
     assert seen.incomplete is IncompleteReason.NO_HEAD
 
 
-def test_a_repository_in_use_is_whole(tmp_path: Path) -> None:
+def test_a_repository_in_use_is_complete(tmp_path: Path) -> None:
     fake_repository(tmp_path)
     (tmp_path / ".git" / "index.lock").touch()
     seen = probe(raw(tmp_path))
@@ -44,7 +44,7 @@ def test_a_repository_in_use_is_whole(tmp_path: Path) -> None:
     assert seen.incomplete is None
 
 
-def test_gone_is_not_out_of_reach(tmp_path: Path) -> None:
+def test_a_gone_folder_is_not_unreachable(tmp_path: Path) -> None:
     path = raw(tmp_path / "a" / "b")
     assert probe(path) == ProjectUnreachable(path)
     assert probe(path, within=raw(tmp_path)) == ProjectGone(path)
@@ -59,7 +59,7 @@ def test_a_link_or_a_file_in_its_place_has_replaced_it(tmp_path: Path) -> None:
         assert probe(path) == ProjectGone(path, LapseReason.REPLACED)
 
 
-def test_a_link_above_is_told_for_what_it_is(tmp_path: Path) -> None:
+def test_a_link_above_a_project_is_unsafe(tmp_path: Path) -> None:
     fake_repository(tmp_path / "real" / "one")
     (tmp_path / "link").symlink_to("real")
     path = raw(tmp_path / "link" / "one")

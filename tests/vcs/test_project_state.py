@@ -1,4 +1,4 @@
-"""The state of every kind of project, as the disk alone shows it."""
+"""The state of every kind of project, by the disk alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A database of somebody else's is read from memory, and cannot make us compute."""
+"""A foreign database is read from memory and cannot start long computations."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ def test_a_view_is_no_table(file: Path) -> None:
     assert query_copy(raw(file), ("trap",), "SELECT x FROM trap") is None
 
 
-def test_what_computes_for_long_is_ended(file: Path) -> None:
+def test_a_long_computation_is_stopped(file: Path) -> None:
     assert query_copy(raw(file), ("real",), ENDLESS) is None
 
 
-def test_what_is_no_database_answers_nothing(file: Path) -> None:
+def test_a_file_that_is_no_database_gives_no_answer(file: Path) -> None:
     whole = file.read_bytes()
     for content in (b"", b"text", whole[:1_000], whole[:4_096] + bytes(4_096)):
         file.write_bytes(content)
@@ -47,7 +47,7 @@ def test_what_is_no_database_answers_nothing(file: Path) -> None:
     assert query_copy(raw(file), ("real",), "SELECT name FROM real") is None
 
 
-def test_a_journal_with_something_in_it_is_work(file: Path) -> None:
+def test_a_journal_that_is_not_empty_is_hot(file: Path) -> None:
     assert not has_hot_journal(raw(file))
     journal = file.with_name("a.db-journal")
     journal.touch()

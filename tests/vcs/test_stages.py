@@ -1,4 +1,4 @@
-"""Each stage says how long it must be quiet, and what that means then."""
+"""Each stage has a quiet period and an outcome."""
 
 from __future__ import annotations
 
@@ -12,6 +12,6 @@ def test_every_stage_has_an_end() -> None:
         assert wait.patience_s is None or wait.patience_s > wait.quiet_s
 
 
-def test_only_states_that_are_final_on_the_disk_lose_patience_with_processes() -> None:
+def test_only_stages_without_unfinished_files_stop_waiting_for_processes() -> None:
     impatient = {stage for stage in Stage if stage.wait.patience_s is not None}
     assert impatient == {Stage.UNBORN, Stage.STAGED_UNBORN, Stage.PROJECT_FILE}

@@ -1,4 +1,4 @@
-"""The best watcher of this system, and polling where there is none left."""
+"""The best watcher of this system, and polling if none is left."""
 
 from __future__ import annotations
 

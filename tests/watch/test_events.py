@@ -1,4 +1,4 @@
-"""The values that watchers pass on."""
+"""The events that watchers post."""
 
 from __future__ import annotations
 

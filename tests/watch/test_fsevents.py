@@ -1,4 +1,4 @@
-"""The FSEvents watcher, driven by a fake stream: which streams it opens, what it passes on."""
+"""The FSEvents watcher with a fake stream: the streams that it opens, and its events."""
 
 from __future__ import annotations
 
@@ -84,9 +84,7 @@ def test_streams_start_with_the_watcher_and_later_ones_at_once(mac: Mac, tmp_pat
     assert mac.watcher.count() == 0
 
 
-def test_where_the_system_starts_no_stream_a_parent_is_not_watched(
-    mac: Mac, tmp_path: Path
-) -> None:
+def test_a_parent_is_not_watched_if_no_stream_starts(mac: Mac, tmp_path: Path) -> None:
     mac.watcher.start()
     mac.refuses = True
     assert mac.watcher.watch(raw(tmp_path), FRONTIER) is WatchOutcome.UNSUPPORTED
@@ -95,7 +93,7 @@ def test_where_the_system_starts_no_stream_a_parent_is_not_watched(
     assert mac.watcher.watch(raw(tmp_path), FRONTIER) is WatchOutcome.YES
 
 
-def test_a_parent_around_another_one_is_heard_of_when_either_is_given_up(
+def test_a_parent_around_another_stays_watched_if_either_is_removed(
     mac: Mac, tmp_path: Path
 ) -> None:
     inner = tmp_path / "a" / "inner"
@@ -113,7 +111,7 @@ def test_a_parent_around_another_one_is_heard_of_when_either_is_given_up(
     assert {path for path, stream in mac.streams.items() if stream.running} >= {raw(inner)}
 
 
-def test_a_parent_inside_one_that_is_given_up_goes_on_hearing(mac: Mac, tmp_path: Path) -> None:
+def test_a_parent_inside_a_removed_one_stays_watched(mac: Mac, tmp_path: Path) -> None:
     inner, deep = tmp_path / "a" / "inner", tmp_path / "a" / "inner" / "deep"
     deep.mkdir(parents=True)
     mac.watcher.start()
@@ -130,22 +128,20 @@ def test_a_parent_inside_one_that_is_given_up_goes_on_hearing(mac: Mac, tmp_path
 
 
 @pytest.mark.parametrize("flag", [MOUNT, UNMOUNT])
-def test_a_mount_below_a_parent_has_everything_looked_at(
-    mac: Mac, tmp_path: Path, flag: int
-) -> None:
+def test_a_mount_below_a_parent_is_an_overflow(mac: Mac, tmp_path: Path, flag: int) -> None:
     mac.watcher.watch(raw(tmp_path), FRONTIER)
     mac.streams[raw(tmp_path)].tell([raw(tmp_path / "disk")], [flag])
     assert mac.told() == [EventOverflow()]
 
 
-def test_no_stream_is_opened_on_what_lies_above(mac: Mac, tmp_path: Path) -> None:
+def test_no_stream_is_opened_above_a_parent(mac: Mac, tmp_path: Path) -> None:
     """A stream is recursive: one on the root of the system would hear everything."""
     assert mac.watcher.watch(b"/", ROOT) is WatchOutcome.UNSUPPORTED
     assert mac.watcher.watch(raw(tmp_path / "none"), FRONTIER) is WatchOutcome.GONE
     assert mac.streams == {}
 
 
-def test_only_what_lies_in_a_watched_folder_is_passed_on(mac: Mac, tmp_path: Path) -> None:
+def test_only_events_in_watched_folders_are_posted(mac: Mac, tmp_path: Path) -> None:
     top = raw(tmp_path)
     mac.watcher.watch(top, FRONTIER)
     paths = [top + b"/one", top + b"/one/node_modules/x.js", top + b"/one/src"]
@@ -159,13 +155,13 @@ def test_lost_events_are_an_overflow(mac: Mac, tmp_path: Path) -> None:
     assert mac.told() == [EventOverflow()]
 
 
-def test_a_parent_that_was_moved_is_told_as_itself(mac: Mac, tmp_path: Path) -> None:
+def test_a_moved_parent_is_reported_as_itself(mac: Mac, tmp_path: Path) -> None:
     mac.watcher.watch(raw(tmp_path), FRONTIER)
     mac.streams[raw(tmp_path)].tell([raw(tmp_path)], [ROOT_CHANGED])
     assert mac.told() == [FileEvent(raw(tmp_path), b"", FileEventKind.ITSELF, FRONTIER)]
 
 
-def test_inside_a_project_being_made_all_is_passed_on(mac: Mac, tmp_path: Path) -> None:
+def test_inside_a_project_being_created_all_events_are_posted(mac: Mac, tmp_path: Path) -> None:
     (tmp_path / "one" / ".git").mkdir(parents=True)
     git = raw(tmp_path / "one" / ".git")
     mac.watcher.watch(raw(tmp_path), FRONTIER)
@@ -179,6 +175,6 @@ def test_inside_a_project_being_made_all_is_passed_on(mac: Mac, tmp_path: Path) 
 
 
 @pytest.mark.needs("linux")
-def test_elsewhere_there_is_no_stream(tmp_path: Path) -> None:
+def test_other_systems_have_no_fsevents(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="macOS"):
         FSEventsWatcher(Mac().posted.append).watch(raw(tmp_path), FRONTIER)

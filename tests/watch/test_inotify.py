@@ -1,4 +1,4 @@
-"""The inotify watcher on real folders: what is told, what is not, and what the kernel refuses."""
+"""The inotify watcher on real folders: reported events, dropped events, and kernel errors."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def ears() -> Iterator[Ears]:
     ears.watcher.stop()
 
 
-def test_folders_and_markers_that_come_and_go_are_told(ears: Ears, tmp_path: Path) -> None:
+def test_added_and_removed_folders_and_markers_are_reported(ears: Ears, tmp_path: Path) -> None:
     assert ears.watcher.watch(raw(tmp_path), FRONTIER) is WatchOutcome.YES
     (tmp_path / "one").mkdir()
     (tmp_path / "package.json").touch()
@@ -86,16 +86,14 @@ def test_folders_and_markers_that_come_and_go_are_told(ears: Ears, tmp_path: Pat
     ]
 
 
-def test_files_of_no_meaning_are_not_told(ears: Ears, tmp_path: Path) -> None:
+def test_other_files_are_not_reported(ears: Ears, tmp_path: Path) -> None:
     ears.watcher.watch(raw(tmp_path), FRONTIER)
     for number in range(1000):
         (tmp_path / f"file{number}").write_text("x")
     assert ears.upto(tmp_path / "end") == []
 
 
-def test_a_folder_that_is_at_work_tells_every_file_until_it_is_given_up(
-    ears: Ears, tmp_path: Path
-) -> None:
+def test_a_progress_folder_reports_every_file_until_unwatched(ears: Ears, tmp_path: Path) -> None:
     ears.watcher.watch(raw(tmp_path), FRONTIER)
     for _ in range(2):
         ears.watcher.watch(raw(tmp_path), AT_WORK)
@@ -110,14 +108,14 @@ def test_a_folder_that_is_at_work_tells_every_file_until_it_is_given_up(
     assert ears.watcher.count() == 1
 
 
-def test_what_happens_deeper_is_not_told(ears: Ears, tmp_path: Path) -> None:
+def test_changes_below_a_watched_folder_are_not_reported(ears: Ears, tmp_path: Path) -> None:
     (tmp_path / "one").mkdir()
     ears.watcher.watch(raw(tmp_path), FRONTIER)
     (tmp_path / "one" / "sub").mkdir()
     assert ears.upto(tmp_path / "end") == []
 
 
-def test_a_chmod_of_a_folder_in_it_is_told(ears: Ears, tmp_path: Path) -> None:
+def test_a_chmod_of_a_folder_inside_is_reported(ears: Ears, tmp_path: Path) -> None:
     (tmp_path / "one").mkdir()
     ears.watcher.watch(raw(tmp_path), FRONTIER)
     (tmp_path / "one").chmod(0o700)
@@ -125,7 +123,7 @@ def test_a_chmod_of_a_folder_in_it_is_told(ears: Ears, tmp_path: Path) -> None:
     assert ears.upto(tmp_path / "end") == expected
 
 
-def test_inside_a_project_being_made_every_file_is_told(ears: Ears, tmp_path: Path) -> None:
+def test_inside_a_project_being_created_every_file_is_reported(ears: Ears, tmp_path: Path) -> None:
     ears.watcher.watch(raw(tmp_path), AT_WORK)
     (tmp_path / "HEAD.lock").write_text("x")
     (tmp_path / "HEAD.lock").rename(tmp_path / "HEAD")
@@ -138,7 +136,7 @@ def test_inside_a_project_being_made_every_file_is_told(ears: Ears, tmp_path: Pa
     ]
 
 
-def test_of_a_root_only_its_own_fate_is_told(ears: Ears, tmp_path: Path) -> None:
+def test_of_a_root_only_its_own_changes_are_reported(ears: Ears, tmp_path: Path) -> None:
     root = tmp_path / "one"
     root.mkdir()
     ears.watcher.watch(raw(root), ROOT)
@@ -151,14 +149,14 @@ def test_of_a_root_only_its_own_fate_is_told(ears: Ears, tmp_path: Path) -> None
     assert ears.next() == FileEvent(raw(root), b"", FileEventKind.ITSELF, ROOT)
 
 
-def test_above_a_missing_parent_only_folders_are_told(ears: Ears, tmp_path: Path) -> None:
+def test_above_a_missing_parent_only_folders_are_reported(ears: Ears, tmp_path: Path) -> None:
     ears.watcher.watch(raw(tmp_path), ABOVE)
     (tmp_path / "package.json").touch()
     (tmp_path / "src").mkdir()
     assert ears.next() == FileEvent(raw(tmp_path), b"src", FileEventKind.CAME, ABOVE)
 
 
-def test_two_purposes_on_one_folder_are_told_apart(ears: Ears, tmp_path: Path) -> None:
+def test_two_purposes_on_one_folder_are_reported_separately(ears: Ears, tmp_path: Path) -> None:
     ears.watcher.watch(raw(tmp_path), FRONTIER)
     ears.watcher.watch(raw(tmp_path), ROOT)
     assert ears.watcher.count() == 1
@@ -173,7 +171,7 @@ def test_two_purposes_on_one_folder_are_told_apart(ears: Ears, tmp_path: Path) -
     assert ears.watcher.count() == 0
 
 
-def test_after_a_rename_the_new_path_is_told(ears: Ears, tmp_path: Path) -> None:
+def test_after_a_rename_the_new_path_is_reported(ears: Ears, tmp_path: Path) -> None:
     """The kernel gives the same descriptor for the new path before the old one is given up."""
     (tmp_path / "old").mkdir()
     ears.watcher.watch(raw(tmp_path / "old"), FRONTIER)
@@ -201,14 +199,14 @@ def test_a_deleted_folder_ends_its_watch(ears: Ears, tmp_path: Path) -> None:
     assert ears.watcher.watch(raw(one), FRONTIER) is WatchOutcome.YES
 
 
-def test_what_cannot_be_watched_is_said(ears: Ears, tmp_path: Path) -> None:
+def test_a_failed_watch_returns_its_reason(ears: Ears, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     (tmp_path / "link").symlink_to(".")
     for name in ("none", "file", "link"):
         assert ears.watcher.watch(raw(tmp_path / name), FRONTIER) is WatchOutcome.GONE
 
 
-def test_a_disk_that_fails_is_no_reason_to_end(
+def test_a_disk_error_does_not_end_the_watcher(
     ears: Ears, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_arguments: object) -> int:
@@ -221,7 +219,7 @@ def test_a_disk_that_fails_is_no_reason_to_end(
     assert ears.watcher.watch(raw(tmp_path), FRONTIER) is WatchOutcome.YES
 
 
-def test_no_more_watches_are_taken_than_the_budget() -> None:
+def test_watches_stay_within_the_budget() -> None:
     ears = Ears(budget=2)
     try:
         results = [ears.watcher.watch(path, ROOT) for path in (b"/", b"/usr", b"/etc", b"/")]
@@ -230,7 +228,7 @@ def test_no_more_watches_are_taken_than_the_budget() -> None:
     assert results == [WatchOutcome.YES, WatchOutcome.YES, WatchOutcome.LIMIT, WatchOutcome.YES]
 
 
-def test_what_an_overflow_overtook_is_not_told_but_the_end_of_a_watch(tmp_path: Path) -> None:
+def test_before_an_overflow_only_ended_watches_are_reported(tmp_path: Path) -> None:
     ears = Ears(listening=False)
     gone = tmp_path / "gone"
     gone.mkdir()
@@ -255,7 +253,7 @@ def test_names_need_not_be_text(ears: Ears, tmp_path: Path) -> None:
     assert ears.next() == FileEvent(raw(tmp_path), b"caf\xe9", FileEventKind.CAME, FRONTIER)
 
 
-def test_an_event_of_a_folder_given_up_is_nothing(ears: Ears, tmp_path: Path) -> None:
+def test_an_event_of_an_unwatched_folder_is_dropped(ears: Ears, tmp_path: Path) -> None:
     ears.watcher.watch(raw(tmp_path), FRONTIER)
     (tmp_path / "one").mkdir()
     signal = ears.queue.get(timeout=HANG_S)
@@ -304,11 +302,11 @@ watcher.stop()
 
 
 @pytest.mark.needs("namespaces")
-def test_what_happens_in_a_folder_is_told_under_each_of_its_paths(tmp_path: Path) -> None:
+def test_an_event_is_reported_under_each_path_of_its_folder(tmp_path: Path) -> None:
     assert run_python(OWN_MOUNTS, TWO_PATHS, tmp_path) == ("[b'one', b'two']\n", "")
 
 
-def test_the_end_of_a_watch_is_told_for_each_purpose(ears: Ears, tmp_path: Path) -> None:
+def test_the_end_of_a_watch_is_reported_for_each_purpose(ears: Ears, tmp_path: Path) -> None:
     one = tmp_path / "one"
     one.mkdir()
     ears.watcher.watch(raw(one), FRONTIER)

@@ -1,4 +1,4 @@
-"""Where a limit is reached, the setting that is named is never one that is there already."""
+"""The suggested sysctl setting is always above the current limit."""
 
 from __future__ import annotations
 
@@ -25,5 +25,7 @@ def test_a_limit_is_read(tmp_path: Path) -> None:
         (InotifyLimit.INSTANCES, 1_024, "fs.inotify.max_user_instances=4096"),
     ],
 )
-def test_more_is_more_than_now(limit: InotifyLimit, now: int | None, setting: str) -> None:
+def test_the_suggested_limit_is_above_the_current_one(
+    limit: InotifyLimit, now: int | None, setting: str
+) -> None:
     assert sysctl_to_raise(limit, now) == setting

@@ -1,4 +1,4 @@
-"""The fallback says that it watches nothing, and how often to sweep instead."""
+"""The polling watcher watches nothing, and says how often to poll."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def test_it_watches_nothing_and_says_so() -> None:
     watcher.stop()
 
 
-def test_a_costly_sweep_comes_less_often() -> None:
+def test_a_costly_poll_runs_less_often() -> None:
     assert poll_interval(0.0) == 2.0
     assert poll_interval(0.02) == 4.0
     assert poll_interval(10.0) == 60.0

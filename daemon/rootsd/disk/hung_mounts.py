@@ -86,27 +86,27 @@ class HungMountDetector:
         point = innermost(self._remote(), path)
         if point is None:
             return True
-        question = self._question(point)
-        if not question.is_answered():
+        pending = self._pending_check(point)
+        if not pending.is_answered():
             return False
         with self._lock:
-            if self._open.get(point) is question:
+            if self._open.get(point) is pending:
                 del self._open[point]
-        late = question.until < time.monotonic()
+        late = pending.until < time.monotonic()
         return self.answers(path) if late else True
 
-    def _question(self, point: bytes) -> _PendingCheck:
+    def _pending_check(self, point: bytes) -> _PendingCheck:
         """Return the pending check of a mount, or start one."""
         with self._lock:
-            question = self._open.get(point)
-            if question is None:
+            pending = self._open.get(point)
+            if pending is None:
                 thread = threading.Thread(
-                    target=self._ask, args=(point,), name="answering", daemon=True
+                    target=self._ask, args=(point,), name="mount-check", daemon=True
                 )
-                question = _PendingCheck(thread, time.monotonic() + self._patience_s)
-                self._open[point] = question
+                pending = _PendingCheck(thread, time.monotonic() + self._patience_s)
+                self._open[point] = pending
                 thread.start()
-        return question
+        return pending
 
     def real_path(self, path: bytes) -> bytes:
         """Return os.path.realpath of an absolute path in its canonical spelling.
@@ -143,9 +143,9 @@ class HungMountDetector:
 class FollowPolicy:
     """Decides by the current mounts which paths are safe to follow. Several threads may use it."""
 
-    def __init__(self, mounted: MountTable, answering: HungMountDetector | None = None) -> None:
+    def __init__(self, mounted: MountTable, detector: HungMountDetector | None = None) -> None:
         self._mounted = mounted
-        self._answering = answering or HungMountDetector(mounted.remote)
+        self._detector = detector or HungMountDetector(mounted.remote)
 
     def may_follow(self, path: bytes) -> bool:
         """Return whether a lookup of an absolute path ends and mounts nothing.
@@ -157,7 +157,7 @@ class FollowPolicy:
             mount = self._mounted.holding(path)
             if mount is not None and mount.is_automount:
                 return False
-        return self._answering.answers(path)
+        return self._detector.answers(path)
 
 
 @cache

@@ -130,8 +130,8 @@ def identify_open_folder(folder: OpenFolder, entry: GitEntry | None = None) -> I
     """
     if (failure := folder.failure) is not None:
         if isinstance(failure, OSError) and failure.errno == errno.ELOOP:
-            told = "a link, not a folder"
-            raise NotADirectoryError(errno.ENOTDIR, told, folder.path) from failure
+            message = "a link, not a folder"
+            raise NotADirectoryError(errno.ENOTDIR, message, folder.path) from failure
         raise failure
     entry = entry or _git_entry(folder.fd)
     if entry is not GitEntry.FILE:

@@ -172,15 +172,15 @@ class FolderSafety:
             places.refused_trees(),
             (*REFUSED_IDENTITIES, places.home, *places.refused_ancestors()),
         )
-        silent = {place for place in (*trees, *others) if not self._answers(place)}
+        unresponsive = {place for place in (*trees, *others) if not self._answers(place)}
         # A link gives a folder no second name here, because the walk follows no links.
         as_trees = _by_identity(
-            place for place in trees if place not in silent and not os.path.islink(place)
+            place for place in trees if place not in unresponsive and not os.path.islink(place)
         )
-        alone = _by_identity(place for place in others if place not in silent)
+        alone = _by_identity(place for place in others if place not in unresponsive)
         if (known := _RefusedIdentities(as_trees, {**as_trees, **alone})) != self._known:
             self._known = known
-        return not silent
+        return not unresponsive
 
     def of_itself(self, path: bytes, found: os.stat_result) -> Hazard | None:
         """Return the hazard of a project's own folder, whatever lies above it."""
@@ -274,8 +274,8 @@ def _by_identity(places: Iterable[bytes]) -> Mapping[tuple[int, int], bytes]:
     found: dict[tuple[int, int], bytes] = {}
     for place in places:
         try:
-            look = os.stat(place)
+            entry = os.stat(place)
         except OSError:
             continue
-        found.setdefault((look.st_dev, look.st_ino), place)
+        found.setdefault((entry.st_dev, entry.st_ino), place)
     return found

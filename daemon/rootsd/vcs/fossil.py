@@ -24,6 +24,6 @@ class Fossil(MarkedVcs):
         databases = [path + b"/" + name for name in self.kind.markers]
         if any(map(sqlite_reader.has_hot_journal, databases)):
             return Stage.CHECKOUT_LOCKED
-        question = "SELECT 1 FROM vvar WHERE name = 'checkout' AND CAST(value AS INTEGER) > 0"
-        answers = [sqlite_reader.query_copy(each, ("vvar",), question) for each in databases]
+        query = "SELECT 1 FROM vvar WHERE name = 'checkout' AND CAST(value AS INTEGER) > 0"
+        answers = [sqlite_reader.query_copy(each, ("vvar",), query) for each in databases]
         return None if any(answers) else Stage.STARTING

@@ -110,25 +110,25 @@ def probe(
     that is being created is incomplete until its state is final. `within` and `filesystem` are as
     for `classify_absence`.
     """
-    with OpenProject(path) as look:
+    with OpenProject(path) as project:
         try:
-            identity = look.identity()
+            identity = project.identity()
         except OSError:
             return observe_absent(path, within, filesystem)
-        return _observe_open_project(look, identity)
+        return _observe_open_project(project, identity)
 
 
-def _observe_open_project(look: OpenProject, identity: Identity) -> ProjectObserved:
-    kind = repository_kind(look.names()) or ProjectKind.PROJECT
-    match project_state(look, kind):
+def _observe_open_project(project: OpenProject, identity: Identity) -> ProjectObserved:
+    kind = repository_kind(project.names()) or ProjectKind.PROJECT
+    match project_state(project, kind):
         case CompleteProject(kind=found, main_checkout=main):
-            lacking = incomplete_reason(look, found, None)
-            return ProjectObserved(look.path, found, identity, lacking, main)
+            missing = incomplete_reason(project, found, None)
+            return ProjectObserved(project.path, found, identity, missing, main)
         case PendingProject(kind=found, stage=stage, main_checkout=main):
-            lacking = incomplete_reason(look, found, stage)
-            return ProjectObserved(look.path, found, identity, lacking, main)
+            missing = incomplete_reason(project, found, stage)
+            return ProjectObserved(project.path, found, identity, missing, main)
         case NoProject():
-            return ProjectObserved(look.path, ProjectKind.PROJECT, identity)
+            return ProjectObserved(project.path, ProjectKind.PROJECT, identity)
 
 
 def observe_absent(path: bytes, within: bytes | None, filesystem: bytes | None) -> Observation:

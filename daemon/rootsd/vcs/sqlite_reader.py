@@ -30,8 +30,8 @@ def has_hot_journal(file: bytes) -> bool:
         return False
 
 
-def query_copy(file: bytes, tables: Sequence[str], question: str) -> list[SqliteRow] | None:
-    """Return the rows that answer `question`, which may use these tables.
+def query_copy(file: bytes, tables: Sequence[str], query: str) -> list[SqliteRow] | None:
+    """Return the rows that answer `query`, which may use these tables.
 
     None means that the answer is unknown: there is no database, it is too large or has other
     tables, or it was written during the read.
@@ -57,6 +57,6 @@ def query_copy(file: bytes, tables: Sequence[str], question: str) -> list[Sqlite
             real = {str(row[0]) for row in database.execute(schema).fetchmany(1_000)}
             if not real.issuperset(tables):
                 return None
-            return database.execute(question).fetchall()
+            return database.execute(query).fetchall()
         except sqlite3.Error:
             return None

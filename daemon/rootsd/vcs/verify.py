@@ -187,12 +187,12 @@ class RootVerifier:
         for above in ancestors(path):
             if above in self._above:
                 break
-            look = os.lstat(above)
-            hazard = self._surroundings.of_ancestor(above, look, entry_owner)
+            entry = os.lstat(above)
+            hazard = self._surroundings.of_ancestor(above, entry, entry_owner)
             if hazard is not None:
                 return hazard
-            judged[above] = (look.st_mode, look.st_uid, look.st_gid)
-            entry_owner = look.st_uid
+            judged[above] = (entry.st_mode, entry.st_uid, entry.st_gid)
+            entry_owner = entry.st_uid
         self._above |= judged
         return None
 
@@ -219,7 +219,7 @@ class RootVerifier:
             del self._roots[path]
             self._links.pop(path, None)
         above = {folder for path in self._roots for folder in ancestors(path)}
-        self._above = {path: look for path, look in self._above.items() if path in above}
+        self._above = {path: entry for path, entry in self._above.items() if path in above}
 
 
 def _lost_git_target(known: Identity, now: Identity) -> bool:

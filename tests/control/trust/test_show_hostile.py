@@ -1,4 +1,4 @@
-"""`show` of many projects, some of them made to hold or fill whoever looks: the daemon answers."""
+"""The daemon answers while `show` reads many projects, some made to hang or flood a reader."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _children(pid: int) -> set[str]:
     return set(Path(f"/proc/{pid}/task/{pid}/children").read_text().split())
 
 
-def test_many_projects_are_shown_and_hostile_ones_hold_nobody(
+def test_many_projects_are_shown_and_hostile_ones_block_nothing(
     person: Person, sizes: Sizes
 ) -> None:
     count = sizes.pick(test=40, check=1_000, soak=1_000)

@@ -589,7 +589,7 @@ def test_there_are_enough_forgeries() -> None:
 
 
 @pytest.mark.parametrize("name", _EACH_FORGERY)
-def test_no_forgery_is_told(village: Village, name: str) -> None:
+def test_no_forgery_is_published(village: Village, name: str) -> None:
     told, victim = _told_after(village, FORGERIES[name])
     assert victim not in told
     for path in told:

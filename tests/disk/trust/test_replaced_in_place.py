@@ -1,4 +1,4 @@
-"""An approval is for one folder: whatever takes its place is not published, on any file system."""
+"""An approval is for one folder: its replacement is not published, on any file system."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nobody makes us read outside of a project by swapping folders for links while we look."""
+"""Swapping folders for links during a read does not make rootsd read outside the project."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _parts(tries: int) -> Iterator[tuple[Reading, int]]:
             yield reading, min(_AT_ONCE, each - first)
 
 
-def test_no_look_leads_outside(sizes: Sizes) -> None:
+def test_no_read_leads_outside(sizes: Sizes) -> None:
     tries = sizes.pick(test=20_000, check=1_000_000, soak=100_000_000)
     parts = list(_parts(tries))
     assert {*Reading} - {reading for reading, _ in parts} == {Reading.CHECKED}
@@ -40,7 +40,7 @@ def test_no_look_leads_outside(sizes: Sizes) -> None:
 
 
 @pytest.mark.parametrize("reading", Reading)
-def test_the_control_a_look_that_leads_outside_is_found_out(reading: Reading) -> None:
+def test_the_control_a_read_that_leads_outside_is_detected(reading: Reading) -> None:
     with made_scene(reading) as scene:
         look = scene.look()
         assert not look()

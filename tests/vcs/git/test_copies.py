@@ -1,4 +1,4 @@
-"""A copy of a repository is whole when everything that it names is there."""
+"""A copy of a git repository is complete when everything that it names is there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Objects are found wherever git keeps them, and a pack is believed when its ends fit."""
+"""Objects are found loose and packed, and a pack is complete if its checksum matches its index."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_borrowed_objects_are_elsewhere(tmp_path: Path) -> None:
         assert not may_borrow_objects(one)
 
 
-def test_a_folder_of_objects_that_may_only_be_searched_is_searched(
+def test_an_object_folder_that_cannot_be_listed_is_searched(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     repository = make_repository(tmp_path / "one")

@@ -204,7 +204,7 @@ def test_a_pack_being_written(tmp_path: Path) -> None:
     assert _stage(tmp_path / "one") is Stage.FETCHING
 
 
-def test_what_a_killed_fetch_left_does_not_make_an_old_repository_unfinished(
+def test_files_of_a_killed_fetch_do_not_make_an_old_repository_incomplete(
     tmp_path: Path,
 ) -> None:
     repository = make_repository(tmp_path / "one")
@@ -245,7 +245,7 @@ def test_git_kinds() -> None:
     assert not is_git(ProjectKind.JJ)
 
 
-def test_the_clone_of_an_empty_repository_is_whole(tmp_path: Path) -> None:
+def test_the_clone_of_an_empty_repository_is_complete(tmp_path: Path) -> None:
     git("init", tmp_path / "up")
     git("clone", tmp_path / "up", tmp_path / "one")
     assert _stage(tmp_path / "one") is None
@@ -264,5 +264,5 @@ def test_a_worktree_being_added(tmp_path: Path) -> None:
     assert _stage(tmp_path / "tree") is Stage.WORKTREE_STARTING
 
 
-def test_the_fake_used_by_other_tests_is_whole(tmp_path: Path) -> None:
+def test_the_fake_repository_of_other_tests_is_complete(tmp_path: Path) -> None:
     assert _stage(fake_repository(tmp_path / "one")) is None

@@ -1,4 +1,4 @@
-"""A clone that is to have all its submodules is not whole without one of them."""
+"""A recursive clone is incomplete without one of its submodules."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_each_submodule_counts_also_one_in_another(
     assert _lacks(tmp_path / "one")
 
 
-def test_who_did_not_ask_for_submodules_lacks_none(origins: Origins, tmp_path: Path) -> None:
+def test_a_plain_clone_lacks_no_submodules(origins: Origins, tmp_path: Path) -> None:
     git("clone", origins.super, tmp_path / "one")
     assert not _lacks(tmp_path / "one")
 

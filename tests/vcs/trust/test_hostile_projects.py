@@ -1,4 +1,4 @@
-"""Projects that mean harm are looked at without starting, writing or waiting for anything."""
+"""Probing hostile projects starts no program, writes nothing, and never hangs."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_no_hostile_project_starts_writes_or_hangs(corpus: Corpus) -> None:
     assert free["grown_kib"] < _FAR_TOO_MUCH_KIB
 
 
-def test_no_project_is_told_of_a_place_outside(corpus: Corpus) -> None:
+def test_no_observation_names_a_path_outside(corpus: Corpus) -> None:
     found = _looked_at(corpus, Bonds.BOUND)
     for part in ("told", "discovered"):
         words = found[part]

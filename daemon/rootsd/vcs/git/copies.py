@@ -54,62 +54,64 @@ class _FileRef(NamedTuple):
     name: bytes
 
 
-def interrupted_copy(look: OpenProject, kind: ProjectKind) -> IncompleteReason | None:
+def interrupted_copy(project: OpenProject, kind: ProjectKind) -> IncompleteReason | None:
     """Return what an interrupted copy lacks; None for any other repository, whatever it lacks.
 
     Two copies cannot be recognized and count as complete: one made by `cp -r` that has no index
     yet, and one on a file system without birth times. Takes 10 us if git wrote the checkout.
     """
     try:
-        return _interrupted_copy(look, kind)
+        return _interrupted_copy(project, kind)
     except OSError:
         return None  # a link is on the way, and nothing behind it counts
 
 
-def _interrupted_copy(look: OpenProject, kind: ProjectKind) -> IncompleteReason | None:
-    git = look.git(kind)
+def _interrupted_copy(project: OpenProject, kind: ProjectKind) -> IncompleteReason | None:
+    git = project.git(kind)
     if git is not None and _was_written_by_git(git):
         return None
-    note = _checkout_file(look, kind)
-    if note is None:
+    ref = _checkout_file(project, kind)
+    if ref is None:
         return None
-    if not _exists(note):
+    if not _exists(ref):
         heads = None if git is None else _FileRef(git.folder, b"HEAD")
-        cut = heads is not None and _has_preserved_mtime(heads) and not _is_finished(look, heads)
+        cut = (
+            heads is not None and _has_preserved_mtime(heads) and not _is_finished(project, heads)
+        )
         return IncompleteReason.NOT_CHECKED_OUT if cut else None
-    if note.holder.born_ns(note.name) is None:
+    if ref.holder.born_ns(ref.name) is None:
         return None  # do not stat all files, which may be on another machine
-    lacking = missing_content(look, kind)
-    if lacking is not IncompleteReason.NOT_CHECKED_OUT:
-        return lacking
-    is_copy = _has_preserved_mtime(note) or (git is not None and _was_copied_from_checkout(git))
-    return lacking if is_copy and not _is_finished(look, note) else None
+    missing = missing_content(project, kind)
+    if missing is not IncompleteReason.NOT_CHECKED_OUT:
+        return missing
+    is_copy = _has_preserved_mtime(ref) or (git is not None and _was_copied_from_checkout(git))
+    return missing if is_copy and not _is_finished(project, ref) else None
 
 
-def is_complete_copy(look: OpenProject, kind: ProjectKind) -> bool:
+def is_complete_copy(project: OpenProject, kind: ProjectKind) -> bool:
     """Return whether a copy has all its content, so that it need not be quiet first."""
-    note = _checkout_file(look, kind)
-    finished = note is not None and _is_finished(look, note)
+    ref = _checkout_file(project, kind)
+    finished = ref is not None and _is_finished(project, ref)
     try:
-        return finished or missing_content(look, kind) is None
+        return finished or missing_content(project, kind) is None
     except OSError:
         return False
 
 
-def missing_content(look: OpenProject, kind: ProjectKind) -> IncompleteReason | None:
+def missing_content(project: OpenProject, kind: ProjectKind) -> IncompleteReason | None:
     """Return what a git repository names but does not hold, for any reason, or None.
 
     This checks the packs, the index, the files of the index, and their objects, but not the
     history behind them. Takes 6 ms for 1,000 files. Raises OSError if a link is on the way to a
     file.
     """
-    git = look.git(kind)
+    git = project.git(kind)
     return IncompleteReason.INTERRUPTED if git is None else _missing_git_content(git)
 
 
-def _checkout_file(look: OpenProject, kind: ProjectKind) -> _FileRef | None:
+def _checkout_file(project: OpenProject, kind: ProjectKind) -> _FileRef | None:
     """Return the file that git writes last: HEAD of a bare repository, else the index."""
-    git = look.git(kind)
+    git = project.git(kind)
     return None if git is None else _FileRef(git.folder, b"HEAD" if git.is_bare else b"index")
 
 
@@ -146,24 +148,24 @@ def _file(git: GitRepository, entry: IndexEntry) -> os.stat_result | None:
         return None
 
 
-def _has_preserved_mtime(note: _FileRef) -> bool:
+def _has_preserved_mtime(ref: _FileRef) -> bool:
     """Return whether a file has an mtime before its birth: a copy with the original's time."""
-    born = note.holder.born_ns(note.name)
+    born = ref.holder.born_ns(ref.name)
     try:
-        return born is not None and note.holder.stat(note.name).st_mtime_ns < born
+        return born is not None and ref.holder.stat(ref.name).st_mtime_ns < born
     except OSError:
         return False
 
 
-def _is_finished(look: OpenProject, note: _FileRef) -> bool:
-    """Return whether the folder got its old time back after `note` was written.
+def _is_finished(project: OpenProject, ref: _FileRef) -> bool:
+    """Return whether the folder got its old time back after `ref` was written.
 
     rsync does so for each folder, and the files in it may follow later.
     """
-    itself = _FileRef(look, _ITSELF)
+    itself = _FileRef(project, _ITSELF)
     try:
-        written = note.holder.stat(note.name).st_ctime_ns
-        return _has_preserved_mtime(itself) and written <= look.stat(_ITSELF).st_ctime_ns
+        written = ref.holder.stat(ref.name).st_ctime_ns
+        return _has_preserved_mtime(itself) and written <= project.stat(_ITSELF).st_ctime_ns
     except OSError:
         return False
 
@@ -230,8 +232,8 @@ def _folder_of(entry: IndexEntry) -> bytes:
     return entry.name.rpartition(b"/")[0]
 
 
-def _exists(note: _FileRef) -> bool:
-    return _stat_or_none(*note) is not None
+def _exists(ref: _FileRef) -> bool:
+    return _stat_or_none(*ref) is not None
 
 
 def _stat_or_none(holder: OpenFolder, name: bytes) -> os.stat_result | None:

@@ -20,15 +20,15 @@ _PATH = re.compile(rb'^[ \t]*path[ \t]*=[ \t]*"?([^"\r\n]+?)"?[ \t]*$', re.MULTI
 _MAX_SUBMODULES = 200
 
 
-def lacks_submodules(look: OpenProject, kind: ProjectKind) -> bool:
+def lacks_submodules(project: OpenProject, kind: ProjectKind) -> bool:
     """Return whether a recursive clone still lacks a submodule."""
-    if kind is not ProjectKind.GIT or not look.exists(b".gitmodules"):
+    if kind is not ProjectKind.GIT or not project.exists(b".gitmodules"):
         return False
-    git = look.git(kind)
+    git = project.git(kind)
     config = b"" if git is None else git.common.read(b"config", CONFIG_CAP) or b""
     if not _ACTIVE.search(config):
         return False
-    todo, left = [look.path], _MAX_SUBMODULES
+    todo, left = [project.path], _MAX_SUBMODULES
     while todo and left:
         work = todo.pop()
         modules = read_small(work + b"/.gitmodules", CONFIG_CAP) or b""
@@ -44,6 +44,6 @@ def lacks_submodules(look: OpenProject, kind: ProjectKind) -> bool:
 
 
 def _is_whole(inner: bytes) -> bool:
-    with OpenProject(inner) as look:
-        git = look.git(ProjectKind.GIT)
+    with OpenProject(inner) as project:
+        git = project.git(ProjectKind.GIT)
         return git is not None and git_stage(git) is None
