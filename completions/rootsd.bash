@@ -1,11 +1,12 @@
-# Completion of rootsd for bash; `rootsd completion bash` prints this. It asks rootsd itself, so
-# that verbs, flags and projects are those of the version and the daemon that are there.
+# bash completion for rootsd; `rootsd completion bash` prints this script. It runs rootsd for each
+# completion, so that the candidates fit the installed version and the running daemon.
 
 _rootsd() {
     local -a words
     local kind value current
     COMPREPLY=()
-    # Not COMP_WORDS, which bash cuts at each of $COMP_WORDBREAKS; read takes \  for a space.
+    # bash splits COMP_WORDS at each of $COMP_WORDBREAKS. So split the line with read, without -r:
+    # a backslash then escapes a space.
     # shellcheck disable=SC2162
     read -a words <<<"${COMP_LINE:0:COMP_POINT}x"
     current=${words[-1]%x}
@@ -17,7 +18,7 @@ _rootsd() {
         file) _rootsd_paths -f "$current" ;;
         esac
     done < <(command rootsd completion bash -- "${words[@]:1}" 2>/dev/null)
-    # bash puts the answer in place of what stands behind the last of these, not of the whole word.
+    # bash replaces only the text after the last colon, so remove the text before it.
     if [[ $current == *:* && $COMP_WORDBREAKS == *:* ]]; then
         COMPREPLY=("${COMPREPLY[@]#"${current%"${current##*:}"}"}")
     fi

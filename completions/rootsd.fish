@@ -1,12 +1,12 @@
-# Completion of rootsd for fish; `rootsd completion fish` prints this. It asks rootsd itself, so
-# that verbs, flags and projects are those of the version and the daemon that are there.
+# fish completion for rootsd; `rootsd completion fish` prints this script. It runs rootsd for each
+# completion, so that the candidates fit the installed version and the running daemon.
 
 function __rootsd_complete
     set -l words (commandline --cut-at-cursor --tokenize --current-process)
     set -l current (commandline --cut-at-cursor --current-token)
-    set -e words[1] # not $words[2..], which runs backwards where there is one word
+    set -e words[1] # not $words[2..], which counts backwards if there is only one word
     set -l before ''
-    # fish puts the answer in place of the whole word, so that `--tag=` has to stay.
+    # fish replaces the whole word with the candidate, so each candidate must repeat `--tag=`.
     string match --quiet -- '--*=*' $current
     and set before (string replace --regex -- '=.*' '=' $current)
     for line in (command rootsd completion fish -- $words $current 2>/dev/null)

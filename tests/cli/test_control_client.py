@@ -107,8 +107,8 @@ def test_where_nobody_may_or_can_be_asked_the_order_is_refused(
 ) -> None:
     daemon.answers["set-guard"] = _challenging
     monkeypatch.setattr(terminal, "typed_word", lambda: None)
-    for asking in control_client.PromptPolicy:
+    for policy in control_client.PromptPolicy:
         with pytest.raises(RootsdError, match="confirm it") as caught:
-            control_client.call(SetGuardRequest(Guard.OFF), asking=asking)
+            control_client.call(SetGuardRequest(Guard.OFF), prompt_policy=policy)
         assert caught.value.code is ErrorCode.REFUSED
     assert daemon.asked("set-guard") == [{"guard": "off"}] * 2

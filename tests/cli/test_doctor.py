@@ -44,8 +44,8 @@ def found(topic: str) -> list[DoctorFinding]:
 def cure(topic: str) -> None:
     for case in doctor.run_checks(Invocation()):
         if case.diagnosis.topic == topic and case.diagnosis.condition is not OK:
-            assert case.cure is not None
-            case.cure()
+            assert case.fix is not None
+            case.fix()
 
 
 def test_a_daemon_that_is_well_is_told_so(running: FakeDaemon) -> None:
@@ -87,8 +87,8 @@ def test_a_folder_that_is_open_to_others_is_closed(
     (rootsd_dir / name).chmod(0o755)
     assert ERROR in {each.condition for each in found(topic)}
     for case in doctor.run_checks(Invocation()):
-        if case.cure is not None and case.diagnosis.condition is not OK:
-            case.cure()
+        if case.fix is not None and case.diagnosis.condition is not OK:
+            case.fix()
     assert {each.condition for each in found(topic)} == {OK}
     assert (rootsd_dir / name).stat().st_mode & 0o777 == 0o700
 

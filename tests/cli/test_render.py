@@ -164,7 +164,7 @@ def test_an_error_in_json_is_one_object_on_stdout(capsys: pytest.CaptureFixture[
 def test_talk_is_on_stderr_unless_quiet_or_json(
     capsys: pytest.CaptureFixture[str], flags: dict[str, bool], said: str
 ) -> None:
-    output(**flags).say("hello")
+    output(**flags).message("hello")
     assert capsys.readouterr() == ("", said)
 
 

@@ -1,7 +1,7 @@
 """Complete verbs, flags, and arguments for shells; projects come from the daemon.
 
-Projects come from the daemon: one question, with little patience, since somebody has pressed TAB
-and looks on. Where no daemon answers nothing is offered and nothing is said.
+Each completion sends at most one query, with a short timeout, because a person is waiting at the
+prompt. If no daemon answers, there are no candidates and no error.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rootsd.wire.projects import ProjectsQuery, Selection
 from rootsd.wire.request import ControlRequest, encode_request
 
 COMPLETION_TIMEOUT_S = 1.0
-# What no shell takes apart, however it quotes. A project may have any name: others go by their id.
+# Words that no shell splits or expands. A project with any other name is completed by its id.
 _PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._/@+-]*")
 _GLOB = re.compile(r"[*?\[]")
 _PATH_STARTS = (".", "/", "~")
@@ -30,10 +30,10 @@ Completer = Callable[[click.Context, click.Parameter, str], list[CompletionItem]
 
 
 def complete_words(root: click.Command, words: Sequence[str], obj: object) -> list[list[str]]:
-    """What could stand for the last of `words`, which is incomplete; nothing for nonsense.
+    """Return the candidates for the last of `words`, which is incomplete; none for invalid words.
 
-    Each is kind, word and explanation. The kind is `plain`, or `file` or `dir` where the shell
-    itself knows what is there.
+    Each candidate is a kind, a word, and an explanation. The kind is `plain`, or `file` or `dir`
+    to have the shell complete paths itself.
     """
     *before, last = words or ("",)
     completion = ShellComplete(root, {"obj": obj}, "rootsd", "")
@@ -45,19 +45,19 @@ def complete_words(root: click.Command, words: Sequence[str], obj: object) -> li
 
 
 def folders(context: click.Context, param: click.Parameter, typed: str) -> list[CompletionItem]:
-    """Folders."""
+    """Have the shell complete folders."""
     del context, param
     return [CompletionItem(typed, type="dir")]
 
 
 def files(context: click.Context, param: click.Parameter, typed: str) -> list[CompletionItem]:
-    """Files and folders."""
+    """Have the shell complete files and folders."""
     del context, param
     return [CompletionItem(typed, type="file")]
 
 
 def projects(select: Selection = Selection.ALL, *extra: str) -> Completer:
-    """Names of the projects that `select` means, or folders where the word begins as a path."""
+    """Return a completer for the projects in `select`, and for folders if a path was begun."""
 
     def complete(
         context: click.Context, param: click.Parameter, typed: str
@@ -75,29 +75,29 @@ def projects(select: Selection = Selection.ALL, *extra: str) -> Completer:
 
 
 def tags(context: click.Context, param: click.Parameter, typed: str) -> list[CompletionItem]:
-    """Tags that projects bear."""
+    """Complete the tags of projects."""
     del context, param
     return [CompletionItem(tag) for tag in _tags() if tag.startswith(typed)]
 
 
 def scopes(context: click.Context, param: click.Parameter, typed: str) -> list[CompletionItem]:
-    """What `--only` takes: a root, `tag:T`, `cwd`."""
+    """Complete the values of `--only`: a root, `tag:T`, or `cwd`."""
     if typed.startswith("tag:"):
         return [CompletionItem(f"tag:{tag}") for tag in _tags() if f"tag:{tag}".startswith(typed)]
     return projects(Selection.PUBLISHED, "cwd", "tag:")(context, param, typed)
 
 
 def parents(context: click.Context, param: click.Parameter, typed: str) -> list[CompletionItem]:
-    """The parents in force."""
+    """Complete the parents that the daemon watches; folders if none matches."""
     del context, param
-    told = _query(StatusQuery()).get("parents", ())
-    paths = [str(parent["path"]) for parent in told]
+    watched = _query(StatusQuery()).get("parents", ())
+    paths = [str(parent["path"]) for parent in watched]
     fitting = [path for path in paths if path.startswith(typed) and _PLAIN.fullmatch(path[1:])]
     return [CompletionItem(path) for path in fitting] or [CompletionItem(typed, type="dir")]
 
 
 def rules(context: click.Context, param: click.Parameter, typed: str) -> list[CompletionItem]:
-    """The numbers of the rules, with what each says."""
+    """Complete the numbers of rules, with verdict and pattern as explanation."""
     del context, param
     return [
         CompletionItem(str(rule["number"]), help=f"{rule['verdict']} {rule['pattern'] or ''}")
@@ -113,13 +113,13 @@ def _items(select: Selection) -> Sequence[dict[str, Any]]:
 
 
 def _names(items: Sequence[dict[str, Any]], typed: str) -> dict[str, str]:
-    """What can be typed for each project that fits, and where it is."""
-    told = (
+    """Return the word to type for each matching project, with its verdict and path."""
+    named = (
         (item["name"] if _PLAIN.fullmatch(item["name"]) else item["id"], item) for item in items
     )
     return {
         name: f"{item['verdict']} {item['path'] or item['uri'] or ''}".strip()
-        for name, item in told
+        for name, item in named
         if name.startswith(typed)
     }
 

@@ -1,10 +1,7 @@
-"""Edit `config.toml` and its parents, and keep the user's comments and layout.
+"""Edit `config.toml` and its parents, and keep the user's comments, order, and layout.
 
-Edits of `config.toml` that leave the user's comments, order and layout alone.
-
-An edit is text to text, and checked: what comes out must parse to exactly what was meant.
-
-Parents as the command line handles them: validated first, then written into the file.
+An edit maps text to text, and is verified: the result must parse to exactly the intended values.
+Parents are validated before they are written.
 """
 
 from __future__ import annotations
@@ -40,7 +37,7 @@ from rootsd.system.config import (
 from rootsd.system.private_files import make_folder
 from rootsd.wire.decisions import ApplyMode
 
-NEW_FILE_TEXT = "# The folders in which rootsd finds projects. See: rootsd parent --help\n"
+NEW_FILE_TEXT = "# The folders that rootsd watches for projects. See: rootsd parent --help\n"
 _HEADER = re.compile(r"\s*\[\[\s*[\"']?parent[\"']?\s*\]\]")
 _ANY_HEADER = re.compile(r"\s*\[")
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
@@ -48,11 +45,11 @@ _IDLE = re.compile(r"\s*(#.*)?$")
 
 
 class CannotEdit(RootsdError):
-    """The file cannot be changed by a program; nothing was changed."""
+    """The configuration cannot be edited; nothing was changed."""
 
 
 def with_parent(text: str, entry: Mapping[str, Any]) -> str:
-    """`text` with one more parent, at the end."""
+    """Return `text` with one more parent at the end."""
     entries = _entries(text)
     if "parent" in _tables(text) and not _is_array_of_tables(text):
         document = tomlkit.parse(text)
@@ -66,14 +63,14 @@ def with_parent(text: str, entry: Mapping[str, Any]) -> str:
 
 
 def without_parent(text: str, index: int) -> str:
-    """`text` without its `index`-th parent. Comments above and below stay."""
+    """Return `text` without its `index`-th parent. Comments above and below stay."""
     entries = _entries(text)
     left = entries[:index] + entries[index + 1 :]
     if not _is_array_of_tables(text):
         document = tomlkit.parse(text)
         del document["parent"][index]
         return _verified(document.as_string(), text, left)
-    lines = _LINE.findall(text)  # str.splitlines would cut at characters that end no line here
+    lines = _LINE.findall(text)  # str.splitlines also splits at characters that TOML does not
     start, end = _span(lines, index)
     if start and end < len(lines) and not lines[start - 1].strip() and not lines[end].strip():
         end += 1
@@ -81,13 +78,13 @@ def without_parent(text: str, index: int) -> str:
 
 
 def with_parent_changed(text: str, index: int, changes: Mapping[str, Any]) -> str:
-    """`text` with these keys of its `index`-th parent set."""
+    """Return `text` with these keys set in its `index`-th parent."""
     entries = _entries(text)
     entries[index] = {**entries[index], **changes}
     document = tomlkit.parse(text)
     table = document["parent"][index]
     body = table.value.body
-    # tomlkit counts the comments above the next table to this one: a new key goes before them.
+    # tomlkit assigns the comments above the next table to this one. Insert new keys above them.
     behind: list[Any] = []
     while body and body[-1][0] is None:
         behind.insert(0, body.pop())
@@ -99,11 +96,10 @@ def with_parent_changed(text: str, index: int, changes: Mapping[str, Any]) -> st
 
 @contextmanager
 def edit_config(file: bytes) -> Iterator[Callable[[Callable[[str], str]], None]]:
-    """Hold the file against other runs of the command line, and yield what changes it.
+    """Lock the file against other runs of the command line, and yield a function that edits it.
 
-    The function that is yielded takes an edit, text to text, and writes its result: whole or not
-    at all, on the disk before it returns, with the mode and the owner of the old file. Raises
-    CannotEdit.
+    That function takes an edit (text to text) and writes the result atomically. The result is
+    synced to disk, and keeps the mode and owner of the old file. Raises CannotEdit.
     """
     folder = os.path.dirname(file)
     try:
@@ -121,7 +117,7 @@ def edit_config(file: bytes) -> Iterator[Callable[[Callable[[str], str]], None]]
 
 @contextmanager
 def check_edit(file: bytes) -> Iterator[Callable[[Callable[[str], str]], None]]:
-    """As `edited`, but what is yielded only checks what an edit would make, and writes nothing."""
+    """Yield a function that verifies the result of an edit, and writes nothing."""
 
     def check(edit: Callable[[str], str]) -> None:
         edit(read_text(_target(file)))
@@ -130,9 +126,9 @@ def check_edit(file: bytes) -> Iterator[Callable[[Callable[[str], str]], None]]:
 
 
 def read_text(file: bytes) -> str:
-    """The text of the configuration; what a new one begins with where there is none.
+    """Return the text of the configuration, or of a new one if there is none.
 
-    Raises BadConfig where it cannot be read as text.
+    Raises BadConfig if the file cannot be read as text.
     """
     try:
         with open(file, encoding="utf-8", newline="") as stream:
@@ -145,14 +141,17 @@ def read_text(file: bytes) -> str:
 
 
 def replace_text(file: bytes, old: str, new: str) -> None:
-    """Write `new` in place of `old`, comments and all. Raises CannotEdit, also where somebody else
-    has written it meanwhile: their text stays, and ours is kept beside it."""
+    """Replace the whole text `old` with `new`. Raises CannotEdit.
+
+    If another process has changed the file in the meantime, keep its text, save `new` beside it,
+    and raise CannotEdit.
+    """
 
     def edit(text: str) -> str:
         if text != old:
             kept = safe_label(save_aside(file, b".yours", new), limit=None)
             raise CannotEdit(
-                f"somebody else changed the configuration meanwhile; your text is kept in {kept}",
+                f"another program changed the configuration meanwhile; your text is in {kept}",
                 "rootsd config edit",
             )
         return new
@@ -162,7 +161,7 @@ def replace_text(file: bytes, old: str, new: str) -> None:
 
 
 def save_aside(file: bytes, ending: bytes, text: str) -> bytes:
-    """Write `text` beside the configuration, readable by this user alone; returns where."""
+    """Write `text` to a private file beside the configuration, and return the file's path."""
     aside = file + ending
     try:
         make_folder(Path(os.fsdecode(os.path.dirname(aside))))
@@ -173,7 +172,7 @@ def save_aside(file: bytes, ending: bytes, text: str) -> bytes:
 
 
 def _target(file: bytes) -> bytes:
-    """Where the text really is. A link is followed inside the home folder alone."""
+    """Return the file behind a symbolic link. Raises CannotEdit if it leaves the home folder."""
     target: bytes = os.path.realpath(file)
     homes = (os.path.realpath(os.path.expanduser(b"~")), os.path.realpath(os.path.dirname(file)))
     if os.path.islink(file) and not any(contains(home, target) for home in homes):
@@ -233,12 +232,12 @@ def _entries(text: str) -> list[dict[str, Any]]:
 
 
 def _is_array_of_tables(text: str) -> bool:
-    """Whether the parents are written [[parent]], not as one inline array."""
+    """Return whether the parents are written as [[parent]], not as one inline array."""
     return isinstance(tomlkit.parse(text).get("parent"), AoT)
 
 
 def _span(lines: list[str], index: int) -> tuple[int, int]:
-    """The lines of the `index`-th parent, without the comments and blank lines behind it."""
+    """Return the range of lines of the `index`-th parent, without comments and blanks after it."""
     start = [n for n, line in enumerate(lines) if _HEADER.match(line)][index]
     end = next(
         (n for n in range(start + 1, len(lines)) if _ANY_HEADER.match(lines[n])), len(lines)
@@ -249,16 +248,16 @@ def _span(lines: list[str], index: int) -> tuple[int, int]:
 
 
 def _verified(new: str, old: str, parents: list[dict[str, Any]]) -> str:
-    """`new`, if it says what `old` says with these parents."""
-    meant = {**_tables(old), "parent": parents}
+    """Return `new` if its values are those of `old` with these parents. Raises CannotEdit."""
+    intended = {**_tables(old), "parent": parents}
     try:
-        said = parse_toml(new)
+        actual = parse_toml(new)
     except Unparsable:
-        said = {}
-    if {"parent": [], **said} != meant:
+        actual = {}
+    if {"parent": [], **actual} != intended:
         raise CannotEdit(
-            "the configuration is written too unusually to be changed by a program",
-            "rootsd parent ls, then edit the file it names",
+            "the layout of the configuration is too unusual to edit it automatically",
+            "rootsd config edit",
         )
     return new
 
@@ -273,13 +272,13 @@ class BadParent(RootsdError):
 
 
 class UnknownParent(RootsdError):
-    """The folder is no parent."""
+    """The folder is not a parent."""
 
     code = ErrorCode.NOTHING_MATCHED
 
 
 def validate_parent(invocation: Invocation, typed: str) -> bytes:
-    """The canonical path of a folder that may be a parent. Raises BadParent."""
+    """Return the canonical path of a folder that may become a parent. Raises BadParent."""
     path = canonical_path(typed)
     shown = safe_label(path, limit=None)
     try:
@@ -295,16 +294,18 @@ def validate_parent(invocation: Invocation, typed: str) -> bytes:
         raise BadParent(f"{shown} is not a folder", f"rootsd up {holder}")
     if not is_utf8(path):
         raise BadParent(
-            f"{shown} is not UTF-8, so the configuration cannot name it", "rootsd up ~"
+            f"the path {shown} is not UTF-8, so config.toml cannot name it", "rootsd up ~"
         )
     if reason := parent_refusal(_refused_places(invocation), path):
         raise BadParent(f"{shown} cannot be a parent: {reason}", "rootsd up ~/src")
     if not os.access(path, os.R_OK | os.X_OK):
-        raise BadParent(f"{shown} cannot be read by you", f"ls -ld {shown}")
+        raise BadParent(f"you cannot read {shown}", f"ls -ld {shown}")
     known = (parent.path for parent in read_config(invocation.places.config_file).parents)
     if (other := find_same_folder(known, path)) is not None:
-        told = f"{shown} is {safe_label(other, limit=None)}, a parent already, under another name"
-        raise BadParent(told, "rootsd parent ls")
+        raise BadParent(
+            f"{shown} is the same folder as the parent {safe_label(other, limit=None)}",
+            "rootsd parent ls",
+        )
     return path
 
 
@@ -314,7 +315,7 @@ def add_parents(
     settings: Mapping[str, Any],
     effect: ApplyMode = ApplyMode.APPLY,
 ) -> list[bytes]:
-    """Write those that are no parents yet into the configuration; returns them."""
+    """Add the paths that are not parents yet to the configuration, and return them."""
     config_file = invocation.config_to_edit
 
     def missing() -> list[bytes]:
@@ -330,7 +331,7 @@ def add_parents(
     if not missing():
         return []
     with _edit_or_check(config_file, effect) as change:
-        if fresh := missing():  # somebody else may have added them meanwhile
+        if fresh := missing():  # again under the lock: another run may have added them
             change(edit)
     return fresh
 
@@ -338,7 +339,7 @@ def add_parents(
 def remove_parent(
     invocation: Invocation, typed: str, effect: ApplyMode = ApplyMode.APPLY
 ) -> bytes:
-    """Take a parent out of the configuration; its path. Raises UnknownParent."""
+    """Remove a parent from the configuration, and return its path. Raises UnknownParent."""
     config_file = invocation.config_to_edit
     with _edit_or_check(config_file, effect) as change:
         path, index = _find_parent(read_config(config_file), typed)
@@ -352,7 +353,7 @@ def change_parent(
     settings: Mapping[str, Any],
     effect: ApplyMode = ApplyMode.APPLY,
 ) -> bytes:
-    """Set keys of a parent in the configuration; its path. Raises UnknownParent."""
+    """Set keys of a parent in the configuration, and return its path. Raises UnknownParent."""
     config_file = invocation.config_to_edit
 
     def edit(text: str) -> str:
@@ -381,7 +382,7 @@ def _find_parent(config: Config, typed: str) -> tuple[bytes, int]:
     for index, parent in enumerate(config.parents):
         if parent.path == path:
             return path, index
-    raise UnknownParent(f"{safe_label(path, limit=None)} is no parent", "rootsd parent ls")
+    raise UnknownParent(f"{safe_label(path, limit=None)} is not a parent", "rootsd parent ls")
 
 
 def _refused_places(invocation: Invocation) -> RefusedPlaces:
@@ -398,7 +399,7 @@ def _refused_places(invocation: Invocation) -> RefusedPlaces:
 
 
 def _path_in_file(path: bytes) -> str:
-    """The path as the file has it: `~/src` reads well and survives another home folder."""
+    """Return the path as `~/src`, which is readable and survives a move of the home folder."""
     home = canonical_path("~")
     if home != b"/" and path.startswith(home + b"/"):
         return "~" + text_of(path[len(home) :])

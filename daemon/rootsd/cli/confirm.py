@@ -1,10 +1,10 @@
 """Approve from the command line: plan, show the plan, ask for a key, and send.
 
-An approval can publish more than the words say: a glob or `--all` covers many projects, and a main
-checkout has worktrees. A person on a terminal sees what would be published, and one key decides.
-The order that is sent then names exactly what was shown, worktrees with their identities.
-Elsewhere nobody is asked: what was named is published. Worktrees that are older than the approval
-are published only with `--worktrees`.
+An approval can publish more than its words name: a glob or `--all` covers many projects, and a
+main checkout has worktrees. On a terminal, a person sees the plan and confirms it with one key.
+The order that is then sent names exactly the worktrees that were shown, by their identities.
+Without a terminal, the named projects are published without a question. Worktrees that are older
+than the approval are published only after a key, or with `--worktrees`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import Any, Protocol
 
-from rootsd.cli.decisions import print_result, send
+from rootsd.cli.decisions import confirmable_worktrees, print_result
 from rootsd.cli.formatting import path_of, pluralize, shorten_home
 from rootsd.cli.invocation import Invocation
 from rootsd.core.errors import ErrorCode, Exit, RootsdError
@@ -42,14 +42,14 @@ class ConfirmationPrompt(Protocol):
 
 
 class ExistingWorktrees(Enum):
-    """What is to become of the worktrees that existed before the approval."""
+    """What to do with the worktrees that existed before the approval."""
 
     ASK = auto()
     PUBLISH = auto()
 
 
 class KeyPolicy(Enum):
-    """Whether a person confirms with a key."""
+    """Whether to ask a person for a key."""
 
     IF_THERE = auto()
     NEVER = auto()
@@ -59,41 +59,41 @@ class KeyPolicy(Enum):
 class Confirmation:
     """How an approval is confirmed."""
 
-    asker: ConfirmationPrompt
-    older: ExistingWorktrees = ExistingWorktrees.ASK
+    prompt: ConfirmationPrompt
+    existing_worktrees: ExistingWorktrees = ExistingWorktrees.ASK
     key: KeyPolicy = KeyPolicy.IF_THERE
 
     def asks(self, invocation: Invocation) -> bool:
         """Return whether a key can be asked for."""
         flags = invocation.flags
-        return self.key is KeyPolicy.IF_THERE and not flags.no_input and self.asker.is_there()
+        return self.key is KeyPolicy.IF_THERE and not flags.no_input and self.prompt.is_there()
 
 
 def confirm_and_send(
     invocation: Invocation, order: DecideRequest, confirmation: Confirmation
 ) -> int:
-    """Send an approval, after a person confirmed what needs it; return the exit status."""
+    """Ask for confirmation if the approval needs it, send it, and return the exit status."""
     if order.effect is ApplyMode.DRY_RUN:
-        print_result(invocation, order, send(invocation, order))
+        print_result(invocation, order, invocation.call(order))
         return Exit.OK
     asks = confirmation.asks(invocation)
     plan: dict[str, Any] | None = None
-    if asks or confirmation.older is ExistingWorktrees.PUBLISH:
+    if asks or confirmation.existing_worktrees is ExistingWorktrees.PUBLISH:
         plan = _planned(invocation, order)
     if plan is not None:
-        trees = _confirmable(plan)
+        trees = confirmable_worktrees(plan)
         if asks and (trees or _is_bulk(order, plan)):
-            chosen = _ask(confirmation.asker, order, plan, trees)
+            chosen = _ask(confirmation.prompt, order, plan, trees)
             if chosen is None:
-                invocation.output.say("Nothing was published.")
+                invocation.output.message("Nothing was published.")
                 return Exit.FAILED
             trees = chosen
         order = _with_worktrees(order, trees)
-    decided = send(invocation, order)
+    decided = invocation.call(order)
     print_result(invocation, order, decided)
     if _is_open_ended(order) and decided["items"]:
-        invocation.output.say(_UNDO)
-    if plan is None and (trees := _confirmable(decided)):
+        invocation.output.message(_UNDO)
+    if plan is None and (trees := confirmable_worktrees(decided)):
         return _publish_older(invocation, order, decided, trees, confirmation)
     return Exit.OK
 
@@ -105,24 +105,24 @@ def _publish_older(
     trees: Sequence[Item],
     confirmation: Confirmation,
 ) -> int:
-    """Deal with the worktrees of a folder that was not known before its approval."""
-    if confirmation.older is ExistingWorktrees.ASK:
+    """Handle the existing worktrees of a folder that was unknown before its approval."""
+    if confirmation.existing_worktrees is ExistingWorktrees.ASK:
         if not confirmation.asks(invocation):
             return Exit.OK
-        chosen = _ask(confirmation.asker, order, {**decided, "items": ()}, trees)
+        chosen = _ask(confirmation.prompt, order, {**decided, "items": ()}, trees)
         if not chosen:
             return Exit.OK
     again = _with_worktrees(order, trees)
-    print_result(invocation, again, send(invocation, again))
+    print_result(invocation, again, invocation.call(again))
     return Exit.OK
 
 
 def _planned(invocation: Invocation, order: DecideRequest) -> dict[str, Any] | None:
-    """Return what the order would do; None for a folder that nobody knows yet."""
+    """Return the effect that the order would have; None for an unknown folder."""
     try:
-        return send(invocation, replace(order, effect=ApplyMode.DRY_RUN))
+        return invocation.call(replace(order, effect=ApplyMode.DRY_RUN))
     except RootsdError as error:
-        # The order itself tells what is wrong, or takes the folder in.
+        # The order itself adds the unknown folder, or fails with the right error.
         if error.code is ErrorCode.NOTHING_MATCHED:
             return None
         raise
@@ -136,12 +136,8 @@ def _with_worktrees(order: DecideRequest, trees: Sequence[Item]) -> DecideReques
     )
 
 
-def _confirmable(answer: Mapping[str, Any]) -> Sequence[Item]:
-    return [tree for tree in answer.get("worktrees", ()) if tree["confirmable"]]
-
-
 def _is_open_ended(order: DecideRequest) -> bool:
-    """Return whether the order may cover projects that nobody named."""
+    """Return whether the order may cover projects that it does not name."""
     is_glob = any(not _GLOB.isdisjoint(reference) for reference in order.refs)
     return order.select is not Selection.NAMED or is_glob
 
@@ -152,7 +148,10 @@ def _is_bulk(order: DecideRequest, plan: Mapping[str, Any]) -> bool:
 
 
 def _ask(
-    asker: ConfirmationPrompt, order: DecideRequest, plan: Mapping[str, Any], trees: Sequence[Item]
+    prompt: ConfirmationPrompt,
+    order: DecideRequest,
+    plan: Mapping[str, Any],
+    trees: Sequence[Item],
 ) -> Sequence[Item] | None:
     """Show the plan and ask; return the worktrees to publish, or None to publish nothing."""
     if _is_bulk(order, plan):
@@ -164,7 +163,7 @@ def _ask(
     what = _what(plan["items"], trees)
     keys = "y,p,n" if trees and not is_alone else "y,n"
     while True:
-        match asker.press(f"Publish {what}? [{keys}] "):
+        match prompt.press(f"Publish {what}? [{keys}] "):
             case "y":
                 return trees
             case "p" if trees and not is_alone:
@@ -172,7 +171,7 @@ def _ask(
             case "n" | "q":
                 return None
             case _:
-                _write("y  publish all of it")
+                _write("y  publish everything above")
                 if trees and not is_alone:
                     _write("p  publish the projects without these worktrees")
                 _write("n  publish nothing")
@@ -186,7 +185,7 @@ def _show_bulk(plan: Mapping[str, Any]) -> None:
 
 
 def _files(each: Item) -> str:
-    return " ".join(each["files"]) or "could not be looked into in time"
+    return " ".join(each["files"]) or "could not be scanned in time"
 
 
 def _what(items: Sequence[Item], trees: Sequence[Item]) -> str:

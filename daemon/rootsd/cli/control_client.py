@@ -16,15 +16,14 @@ from rootsd.wire.daemon import ScanProgressItem, ScanRequest
 from rootsd.wire.guard import CHALLENGE_ANSWER
 from rootsd.wire.request import ControlRequest, encode_request
 
-RESPONSE_TIMEOUT_S = (
-    60.0  # seconds between two lines of the daemon; a scan may take as long as it takes
-)
+# Seconds between two lines from the daemon. A scan has no limit.
+RESPONSE_TIMEOUT_S = 60.0
 
 ProgressCallback = Callable[[ScanProgressItem], None]
 
 
 class PromptPolicy(Enum):
-    """Whether a person may be asked to type a word, where the daemon wants one."""
+    """Whether to ask a person for the challenge word, if the daemon requires one."""
 
     ALLOWED = auto()
     FORBIDDEN = auto()
@@ -33,11 +32,12 @@ class PromptPolicy(Enum):
 def call(
     request: ControlRequest,
     on_progress: ProgressCallback | None = None,
-    asking: PromptPolicy = PromptPolicy.ALLOWED,
+    prompt_policy: PromptPolicy = PromptPolicy.ALLOWED,
 ) -> dict[str, Any]:
-    """The daemon's answer; `on_progress` gets each notice of a scan.
+    """Send `request` and return the daemon's response.
 
-    Raises DaemonUnreachable where no daemon answers, rpc.DaemonError with its objection.
+    Pass each progress notification of a scan to `on_progress`. Raises DaemonUnreachable if no
+    daemon answers, and rpc.DaemonError with an error response.
     """
     method, params = encode_request(request)
     with rpc.connect_control() as channel:
@@ -45,12 +45,12 @@ def call(
         try:
             return rpc.ask(channel, method, params, _progress_handler(on_progress))
         except rpc.DaemonError as error:
-            if error.challenge is None or asking is PromptPolicy.FORBIDDEN:
+            if error.challenge is None or prompt_policy is PromptPolicy.FORBIDDEN:
                 raise
             typed = terminal.typed_word()
             if typed is None:
                 raise
-        # On the same connection: the word counts for it alone.
+        # The word is valid only on the connection that the daemon sent the challenge on.
         return rpc.ask(
             channel, method, {**params, CHALLENGE_ANSWER: typed}, _progress_handler(on_progress)
         )
@@ -59,19 +59,19 @@ def call(
 def call_verbose(
     request: ControlRequest,
     on_progress: ProgressCallback | None = None,
-    asking: PromptPolicy = PromptPolicy.ALLOWED,
+    prompt_policy: PromptPolicy = PromptPolicy.ALLOWED,
 ) -> dict[str, Any]:
-    """`call`, telling on stderr what was asked and how long the answer took."""
+    """Do the same as `call`, and print the request and its duration on stderr."""
     started = time.monotonic()
-    answer = call(request, on_progress, asking)
+    answer = call(request, on_progress, prompt_policy)
     took = (time.monotonic() - started) * 1000
     method, params = encode_request(request)
-    sys.stderr.write(f"asked the daemon: {method} {json.dumps(params)} ({took:.1f} ms)\n")
+    sys.stderr.write(f"sent to the daemon: {method} {json.dumps(params)} ({took:.1f} ms)\n")
     return answer
 
 
 def is_running() -> bool:
-    """Whether a daemon takes connections."""
+    """Return whether a daemon accepts connections."""
     try:
         rpc.connect_control().close()
     except DaemonUnreachable:

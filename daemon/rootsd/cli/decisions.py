@@ -1,9 +1,9 @@
-"""Send an order about projects and print its effect."""
+"""Send a command that changes projects, and print its effect."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -26,64 +26,59 @@ from rootsd.wire.projects import Selection
 
 ProjectOrder = DecideRequest | RenameRequest | TagRequest
 
-DRY_RUN_NOTICE = "This would be so; nothing was changed."
+DRY_RUN_NOTICE = "Dry run: nothing was changed."
 
-# A sentence each, not a table: no titles.
+# These rows read as sentences, so that they have no titles.
 _DECISION_COLUMNS = tuple(replace(column, title="") for column in (VERDICT, NAME, PATH))
 _NAMING_COLUMNS = tuple(replace(column, title="") for column in (NAME, PATH, NOTE))
-# Keys of the answer that are not there in each one.
+# Keys that not every response has.
 _OPTIONAL_KEYS = ("rules", "worktrees", "published", "executed", "renewed")
 _ALREADY = {
-    DecisionVerb.APPROVE: "approved already",
-    DecisionVerb.DENY: "denied already",
-    DecisionVerb.FORGET: "undecided already",
+    DecisionVerb.APPROVE: "already approved",
+    DecisionVerb.DENY: "already denied",
+    DecisionVerb.FORGET: "already undecided",
 }
 
 
 def effect_of(*, dry_run: bool) -> ApplyMode:
-    """What `--dry-run` says."""
+    """Return the mode that `--dry-run` selects."""
     return ApplyMode.DRY_RUN if dry_run else ApplyMode.APPLY
 
 
 def send_and_print(invocation: Invocation, order: ProjectOrder) -> None:
-    """Send the order and print the projects as they are now."""
-    print_result(invocation, order, send(invocation, order))
-
-
-def send(invocation: Invocation, order: ProjectOrder) -> dict[str, Any]:
-    """Return the daemon's answer to an order. Raises RootsdError."""
-    return invocation.call(order)
+    """Send the order, and print the projects as they are now. Raises RootsdError."""
+    print_result(invocation, order, invocation.call(order))
 
 
 def print_result(invocation: Invocation, order: ProjectOrder, decided: Mapping[str, Any]) -> None:
-    """Print what an order did, or would do."""
+    """Print the effect of an order, or with a dry run, the effect it would have."""
     output = invocation.output
-    is_rehearsal = order.effect is ApplyMode.DRY_RUN
+    is_dry_run = order.effect is ApplyMode.DRY_RUN
     rules = decided.get("rules", [])
-    extra = {"unchanged": decided["unchanged"], "dry_run": is_rehearsal}
+    extra = {"unchanged": decided["unchanged"], "dry_run": is_dry_run}
     extra |= {key: decided[key] for key in _OPTIONAL_KEYS if decided.get(key)}
     answer = CommandResult(decided["items"], decided["revision"], decided["warnings"], extra)
     output.show(answer, _columns(order) if output.on_terminal else PROJECT_COLUMNS)
     for name in _renewed(decided):
-        output.say(f"{name}: approved again, for sessions that run now")
+        output.message(f"{name}: approved again, for the running sessions")
     for item in decided["unchanged"]:
-        output.say(f"{safe_label(item['name'])}: {_already_message(order)}")
+        output.message(f"{safe_label(item['name'])}: {_already_message(order)}")
         for remedy in _removal_hints(order, item):
-            output.say(f"  {remedy}")
+            output.message(f"  {remedy}")
     for item in (*decided["items"], *decided["unchanged"]):
         if (for_session := item.get("session")) is not None and item["verdict"] == "approved":
             name, access = safe_label(item["name"]), item["access"].replace("read-", "read and ")
-            given = f"{name}: {access} access, for the session of {safe_label(for_session)} alone."
-            output.say(f"{given} To grant more: rootsd approve {name} --always --write")
+            grant = f"{name}: {access} access, only for the session of {safe_label(for_session)}."
+            output.message(f"{grant} To grant more: rootsd approve {name} --always --write")
     for rule in rules:
         pattern = safe_label(pattern_of(rule), limit=None)
-        output.say(f"Rule {rule['number']} approves again: {pattern}. {coverage_of(rule)}")
+        output.message(f"Rule {rule['number']} approves again: {pattern}. {coverage_of(rule)}")
     for line in _others_published(decided):
-        output.say(line)
+        output.message(line)
     if not decided["items"] and not decided["unchanged"] and not rules:
-        output.say("Done; what is gone from the disk is no longer listed.")
-    if is_rehearsal:
-        output.say(DRY_RUN_NOTICE)
+        output.message("Done. Projects that are gone from the disk are no longer listed.")
+    if is_dry_run:
+        output.message(DRY_RUN_NOTICE)
 
 
 def _renewed(decided: Mapping[str, Any]) -> Iterator[str]:
@@ -93,8 +88,8 @@ def _renewed(decided: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _others_published(decided: Mapping[str, Any]) -> Iterator[str]:
-    """Yield a line for each folder that clients see now and the order did not name, and one for
-    each worktree that they do not see."""
+    """Yield a line for each folder that clients now see although the order did not name it, and
+    one for each worktree that stays pending."""
     named = {path_of(item) for item in (*decided["items"], *decided["unchanged"])}
     for path in decided.get("published", ()):
         if path not in named:
@@ -117,14 +112,14 @@ def _how_to_publish(main: str) -> str:
 
 
 def _removal_hints(order: ProjectOrder, item: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what takes an undecided project off the list, if `order` was to forget it by name."""
+    """Yield the commands that stop proposals of `item`, if `order` forgets projects by name."""
     if not isinstance(order, DecideRequest) or order.verb is not DecisionVerb.FORGET:
         return
     if order.select is not Selection.NAMED:
         return
     yield f"to stop proposing it: rootsd deny {item['id']}"
     if item.get("parent"):
-        yield "to leave out folders of a parent by their names: rootsd parent set --help"
+        yield "to exclude folders of a parent by name: rootsd parent set --help"
 
 
 def _columns(order: ProjectOrder) -> tuple[Column, ...]:
@@ -136,6 +131,11 @@ def _already_message(order: ProjectOrder) -> str:
         case DecideRequest(verb=verb):
             return _ALREADY[verb]
         case RenameRequest():
-            return "called so already"
+            return "already has this name"
         case TagRequest():
-            return "tagged so already"
+            return "already has these tags"
+
+
+def confirmable_worktrees(item: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    """Return the worktrees of a project or a plan that a person may publish with it."""
+    return [tree for tree in item.get("worktrees", ()) if tree["confirmable"]]

@@ -1,4 +1,4 @@
-"""Check the installation from the terminal: the daemon's outside and the user's environment."""
+"""Check the installation from outside the daemon: the daemon, its files, this environment."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from rootsd.wire.daemon import StatusQuery
 
 @dataclass(frozen=True, slots=True)
 class DoctorCheck:
-    """A finding, and what `--fix` does about it; None where a person has to."""
+    """A finding, and the action of `--fix`; None if only a person can fix it."""
 
     diagnosis: DoctorFinding
-    cure: Callable[[], None] | None = None
+    fix: Callable[[], None] | None = None
 
 
 def run_checks(invocation: Invocation) -> Iterator[DoctorCheck]:
-    """Everything, looked at now."""
+    """Run all checks now, and yield their findings."""
     yield _command()
     yield from map(DoctorCheck, _environment())
     yield _configuration(invocation)
@@ -46,7 +46,7 @@ def run_checks(invocation: Invocation) -> Iterator[DoctorCheck]:
 
 
 def _daemon(invocation: Invocation) -> DoctorCheck:
-    """Whether a daemon runs, and whether it is of this version."""
+    """Check that a daemon runs, and that its version is the command's."""
     topic = "daemon"
     try:
         daemon = invocation.call(StatusQuery())["daemon"]
@@ -56,17 +56,17 @@ def _daemon(invocation: Invocation) -> DoctorCheck:
     except RootsdError as trouble:
         return DoctorCheck(error(topic, trouble.message, trouble.remedy))
     version = safe_label(daemon["version"])
-    told = f"{version} runs as pid {daemon['pid']}"
+    running = f"version {version} runs as pid {daemon['pid']}"
     if daemon["version"] == __version__:
-        return DoctorCheck(ok(topic, told))
-    finding = f"{told}, and this command is {__version__}"
+        return DoctorCheck(ok(topic, running))
+    finding = f"{running}, but this command is version {__version__}"
     return DoctorCheck(
         warning(topic, finding, "rootsd down && rootsd up"), lambda: _ensure_running(invocation)
     )
 
 
 def _ensure_running(invocation: Invocation) -> None:
-    from rootsd.cli import lifecycle  # no finding needs it, only a cure
+    from rootsd.cli import lifecycle  # needed for fixes, not for findings
 
     lifecycle.ensure_running(invocation)
 
@@ -83,17 +83,17 @@ def _command() -> DoctorCheck:
         )
     except RootsdError as trouble:
         return DoctorCheck(warning(topic, trouble.message, trouble.remedy))
-    return DoctorCheck(ok(topic, f"clients may be given {safe_label(str(path), limit=None)}"))
+    return DoctorCheck(ok(topic, f"clients can run {safe_label(str(path), limit=None)}"))
 
 
 def _environment() -> Iterator[DoctorFinding]:
-    """What an MCP client does not hand on to the servers that it starts, and would have to."""
+    """Check the variables that an MCP client does not pass on to the servers that it starts."""
     topic = "environment"
     if folder := runtime_dir.overriding_folder():
         shown = safe_label(folder, limit=None)
         yield warning(
             topic,
-            f"{runtime_dir.OVERRIDE} is set: clients find this daemon only if their env has it",
+            f"{runtime_dir.OVERRIDE} is set; clients find this daemon only if they set it, too",
             f'"env": {{"{runtime_dir.OVERRIDE}": "{shown}"}} beside "command"',
         )
         return
@@ -106,12 +106,12 @@ def _environment() -> Iterator[DoctorFinding]:
         shown = safe_label(home, limit=None)
         yield warning(
             topic,
-            f"HOME is {shown}, and not {safe_label(usual, limit=None)}: clients that start with "
-            "the usual one look for another daemon",
+            f"HOME is {shown} instead of {safe_label(usual, limit=None)}; clients with the usual "
+            "HOME look for another daemon",
             f'"env": {{"HOME": "{shown}"}} beside "command"',
         )
         return
-    yield ok(topic, "clients find the daemon without any variable of this shell")
+    yield ok(topic, "clients need no variable of this shell to find the daemon")
 
 
 def _configuration(invocation: Invocation) -> DoctorCheck:
@@ -119,11 +119,11 @@ def _configuration(invocation: Invocation) -> DoctorCheck:
         config = read_config(invocation.places.config_file)
     except BadConfig as trouble:
         return DoctorCheck(error("configuration", trouble.message, trouble.remedy))
-    return DoctorCheck(ok("configuration", f"can be used; parents: {len(config.parents)}"))
+    return DoctorCheck(ok("configuration", f"valid; parents: {len(config.parents)}"))
 
 
 def _folders(invocation: Invocation) -> Iterator[DoctorCheck]:
-    """Check the folders that only this user may enter. Offer to close one that is too open."""
+    """Check that only this user may enter the daemon's folders, and the space on their disk."""
     run = next(
         (each for each in runtime_dir.find_runtime_dirs() if os.path.isdir(each.path)), None
     )
@@ -144,14 +144,14 @@ def _make_private(folder: bytes) -> Callable[[], None]:
 
 def _mcp_socket() -> DoctorFinding:
     topic = "sockets"
-    trouble: RootsdError = DaemonUnreachable("nothing listens for MCP clients", "rootsd up")
+    trouble: RootsdError = DaemonUnreachable("no daemon listens for MCP clients", "rootsd up")
     for folder in runtime_dir.find_runtime_dirs():
         try:
             connect.connect(folder.mcp_socket).close()
         except RootsdError as found:
             trouble = found if not isinstance(found, DaemonUnreachable) else trouble
         else:
-            return ok(topic, f"{safe_label(folder.mcp_socket, limit=None)} takes MCP clients")
+            return ok(topic, f"{safe_label(folder.mcp_socket, limit=None)} accepts MCP clients")
     return error(topic, trouble.message, trouble.remedy)
 
 
@@ -175,18 +175,18 @@ def _service(invocation: Invocation) -> Iterator[DoctorCheck]:
     again = "rootsd service install"
     if stale:
         names = ", ".join(safe_label(file.name) for file in stale)
-        finding = f"{names} is of another version or place"
+        finding = f"{names} was written for another version or other folders"
         yield DoctorCheck(
             warning(topic, finding, again),
             lambda: installer.install_service(invocation, managing, strict=None),
         )
     if not state.is_running:
-        finding = f"installed, and {safe_label(state.active)}"
+        finding = f"installed, but {safe_label(state.active)}"
         yield DoctorCheck(
             warning(topic, finding, "rootsd service start"),
             lambda: installer.start_service(invocation, managing),
         )
     elif not stale:
         yield DoctorCheck(
-            ok(topic, f"{safe_label(state.active)}, started again {state.restarts} times")
+            ok(topic, f"{safe_label(state.active)}, restarted {state.restarts} times")
         )

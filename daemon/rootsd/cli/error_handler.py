@@ -18,9 +18,10 @@ BUG_LOG = b"bugs.log"
 
 
 def run_with_error_handler(invocation: Invocation, action: Callable[[], int]) -> int:
-    """Run `action` and return the exit status; expected errors are shown, a bug is written down.
+    """Run `action` and return the exit status. Print expected errors.
 
-    A bug passes through: the interpreter hands it to the hook set here and exits with 1.
+    An unexpected exception (a bug) passes through: the interpreter calls the hook set here, which
+    logs it, and exits with status 1.
     """
     sys.excepthook = lambda *bug: report_bug(invocation, *bug)
     _escape_unencodable_characters()
@@ -45,33 +46,36 @@ def report_bug(
     bug: BaseException,
     where: TracebackType | None,
 ) -> None:
-    """Write the traceback into a log file and name that; onto stderr where no file can be."""
-    story = "".join(traceback.format_exception(kind, bug, where))
+    """Append the traceback to a log file and print the file's path.
+
+    If the file cannot be written, print the traceback on stderr.
+    """
+    report = "".join(traceback.format_exception(kind, bug, where))
     if invocation.flags.verbose:
-        sys.stderr.write(story)
+        sys.stderr.write(report)
     try:
-        kept_in = _append_to_bug_log(invocation, story)
+        file = _append_to_bug_log(invocation, report)
     except (OSError, RootsdError):
-        sys.stderr.write(story)
-        kept_in = None
-    remedy = f"report it with what {kept_in} holds" if kept_in else "report it with the above"
+        sys.stderr.write(report)
+        file = None
+    remedy = f"report it, and attach {file}" if file else "report it with the text above"
     invocation.output.error("bug", f"this is a bug in rootsd: {kind.__name__}: {bug}", remedy)
 
 
-def _append_to_bug_log(invocation: Invocation, story: str) -> str:
-    """Append the traceback to the log of bugs, readable by this user alone; returns its path."""
+def _append_to_bug_log(invocation: Invocation, report: str) -> str:
+    """Append the traceback to the bug log, which only this user can read; return its path."""
     folder = invocation.places.log
     make_folder(Path(os.fsdecode(folder)))
     file = os.path.join(folder, BUG_LOG)
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
     moment = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     with open(os.open(file, flags, 0o600), "a", encoding="utf-8", errors="replace") as log:
-        log.write(f"{moment} rootsd {invocation.command}\n{story}\n")
+        log.write(f"{moment} rootsd {invocation.command}\n{report}\n")
     return os.fsdecode(file)
 
 
 def _escape_unencodable_characters() -> None:
-    """A locale that lacks a character must not turn a listing into a bug."""
+    """Print characters that the locale lacks as escapes, instead of raising UnicodeEncodeError."""
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
@@ -79,6 +83,6 @@ def _escape_unencodable_characters() -> None:
 
 
 def _discard_output() -> None:
-    """Let the interpreter's last flush go nowhere; the reader of the pipe has gone."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
+    """Send the interpreter's last flush to /dev/null, because the reader of the pipe is gone."""
+    devnull = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(devnull, sys.stdout.fileno())

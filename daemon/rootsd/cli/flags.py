@@ -10,53 +10,53 @@ pass_invocation = click.make_pass_decorator(Invocation)
 
 _GLOBAL = (
     ("--json", "json", "print one JSON object of the schema rootsd/1"),
-    ("-q/--quiet", "quiet", "no talk on standard error but errors"),
-    ("-v/--verbose", "verbose", "tell on standard error what is asked of the daemon"),
-    ("--no-color", "no_color", "no colours; the variable NO_COLOR does the same"),
-    ("--no-input", "no_input", "never ask; fail with the command to type instead"),
+    ("-q/--quiet", "quiet", "print only errors and warnings on standard error"),
+    ("-v/--verbose", "verbose", "print each request to the daemon on standard error"),
+    ("--no-color", "no_color", "print no colors; the variable NO_COLOR does the same"),
+    ("--no-input", "no_input", "never ask; fail, and print the command to type instead"),
 )
 
 
 class VerbCommand(click.Command):
-    """A verb: takes the global flags too, and shows the lines of its epilog as examples."""
+    """A verb that accepts the global flags and shows the lines of its epilog as examples."""
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        """The parameters of the verb, `--help`, and the global flags."""
+        """Return the parameters of the verb, `--help`, and the global flags."""
         return [*super().get_params(ctx), *_HIDDEN]
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Note which verb this is, so that even a usage error can tell."""
+        """Parse the arguments. Store the verb first: a usage error names it, too."""
         _store_command_words(ctx)
         return super().parse_args(ctx, args)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Examples, and where the global flags are told."""
+        """Write the examples, and a line about the global flags."""
         write_examples(self.epilog, formatter)
         formatter.write_paragraph()
         root = ctx.find_root().info_name
-        formatter.write_text(f"Global flags: --json -q -v --no-color --no-input, see {root} -h")
+        formatter.write_text(f"Global flags: --json -q -v --no-color --no-input; see {root} -h")
 
 
 class VerbGroup(click.Group):
-    """A verb with verbs of its own, such as `parent`."""
+    """A verb with subcommands, such as `parent`."""
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        """The parameters of the group, `--help`, and the global flags."""
+        """Return the parameters of the group, `--help`, and the global flags."""
         return [*super().get_params(ctx), *_HIDDEN]
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Note which verb this is; the inner verb will note itself."""
+        """Parse the arguments. Store the verb first; a subcommand then stores itself."""
         _store_command_words(ctx)
         return super().parse_args(ctx, args)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Examples."""
+        """Write the examples."""
         del ctx
         write_examples(self.epilog, formatter)
 
 
 def global_options(*, hidden: bool) -> list[click.Option]:
-    """Fresh options that set their field in the `Flags` of the session."""
+    """Return new options that set their field in the `Flags` of the invocation."""
     return [
         click.Option(
             [*words.split("/"), field],
@@ -71,7 +71,7 @@ def global_options(*, hidden: bool) -> list[click.Option]:
 
 
 def write_examples(examples: str | None, formatter: click.HelpFormatter) -> None:
-    """A section of commands to copy, a line each."""
+    """Write a section of commands to copy, one per line."""
     if examples:
         with formatter.section("Examples"):
             for example in examples.splitlines():
@@ -79,7 +79,7 @@ def write_examples(examples: str | None, formatter: click.HelpFormatter) -> None
 
 
 def _store_command_words(ctx: click.Context) -> None:
-    """Tell the session the words of the verb: `parent add`."""
+    """Store the words of the verb, such as `parent add`, in the invocation."""
     ctx.obj.command = ctx.command_path.partition(" ")[2]
 
 

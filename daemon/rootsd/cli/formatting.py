@@ -1,9 +1,4 @@
-"""Format projects, rules, and times: the table columns and the detail view.
-
-The columns that projects are shown in: what a person reads from an `Item`.
-
-What a person is told of one project before a decision, a label and a value a line.
-"""
+"""Format projects, rules, and times: the table columns and the detail view."""
 
 from __future__ import annotations
 
@@ -24,7 +19,7 @@ _AGE_UNITS = ((86_400 * 365, "y"), (86_400, "d"), (3_600, "h"), (60, "m"))
 
 
 def path_of(item: Mapping[str, Any]) -> str:
-    """The path of a project as text, undecodable bytes as lone surrogates; else its URI."""
+    """Return the path of a project, with lone surrogates for undecodable bytes; else its URI."""
     encoded = item.get("path_b64")
     if encoded:
         return b64decode(encoded).decode("utf-8", "surrogateescape")
@@ -32,20 +27,20 @@ def path_of(item: Mapping[str, Any]) -> str:
 
 
 def pattern_of(rule: Mapping[str, Any]) -> str:
-    """The pattern of a rule as text, undecodable bytes as lone surrogates."""
+    """Return the pattern of a rule, with lone surrogates for undecodable bytes."""
     encoded = rule["pattern_b64"]
     return text_of(b64decode(encoded)) if encoded else str(rule["pattern"])
 
 
 def coverage_of(rule: Mapping[str, Any]) -> str:
-    """How much a rule covers, as a sentence."""
+    """Return a sentence that says how many projects a rule covers."""
     if not rule["covers"]:
-        return "It covers nothing yet."
-    return f"It covers {rule['covers']} now."
+        return "It covers no project yet."
+    return f"It covers {pluralize(rule['covers'], 'project')} now."
 
 
 def shorten_home(path: str) -> str:
-    """`~/src` for a path in the home folder; for people, who may copy it into a shell."""
+    """Return a path in the home folder as `~/src`. A person may paste it into a shell."""
     home = os.path.expanduser("~")
     if home != "/" and (path == home or path.startswith(home + "/")):
         return "~" + path[len(home) :]
@@ -53,12 +48,12 @@ def shorten_home(path: str) -> str:
 
 
 def pluralize(count: int, what: str) -> str:
-    """`1 project`, `2,000 projects`."""
+    """Return `1 project` or `2,000 projects`."""
     return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
 
 
 def age(moment: str, now: datetime | None = None) -> str:
-    """How long ago an RFC 3339 time was, in its largest unit: `2h ago`, `just now`."""
+    """Return the age of an RFC 3339 time in its largest unit: `2h ago` or `just now`."""
     try:
         seconds = ((now or datetime.now(UTC)) - datetime.fromisoformat(moment)).total_seconds()
     except (ValueError, TypeError):
@@ -70,7 +65,7 @@ def age(moment: str, now: datetime | None = None) -> str:
 
 
 def note_of(item: Mapping[str, Any]) -> str:
-    """What the other columns do not say, in a few words."""
+    """Return the facts that have no column of their own, in a few words."""
     notes = [
         f"incomplete: {item['incomplete']}" if item.get("incomplete") else "",
         item["presence"] if item.get("presence", "present") != "present" else "",
@@ -117,7 +112,7 @@ _FINDING_LABELS = {
 
 
 def detail_lines(item: Mapping[str, Any], *, for_person: bool) -> Iterator[tuple[str, str]]:
-    """Labels and values of an item of `ShowQuery`; the values are as hostile as their authors."""
+    """Yield the labels and values of an item of `ShowQuery`. The values are untrusted text."""
     path = path_of(item)
     rows = (
         ("name", f"{item['name']} ({item['id']})" if for_person else item["name"]),
@@ -149,7 +144,7 @@ def detail_lines(item: Mapping[str, Any], *, for_person: bool) -> Iterator[tuple
 
 
 def _worktree_outcome(tree: Mapping[str, Any]) -> str:
-    """Return what becomes of a worktree once its main checkout is approved."""
+    """Return the effect on a worktree of approving its main checkout."""
     if tree["published"]:
         return "published with it"
     if tree["confirmable"]:

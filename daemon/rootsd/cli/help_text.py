@@ -8,63 +8,63 @@ from rootsd.core.errors import Exit
 
 EXAMPLES: Mapping[str, str] = {
     "rootsd up ~/src": "find the projects below ~/src, from now on",
-    "rootsd pending": "what waits for your decision",
+    "rootsd pending": "list the projects that need your decision",
     "rootsd approve acme/api": "publish one of them",
 }
 
 EXIT_STATUSES: Mapping[Exit, tuple[str, str]] = {
-    Exit.OK: ("ok", "Done; also where nothing had to be done, which is then said."),
-    Exit.FAILED: ("failed", "What failed is said on standard error; a bug leaves a log file."),
-    Exit.USAGE: ("usage", "The words make no sense together."),
-    Exit.PENDING: ("pending", "The project waits for a decision, or its approval has lapsed."),
+    Exit.OK: ("ok", "The command succeeded, or there was nothing to do."),
+    Exit.FAILED: ("failed", "The reason is on standard error; a bug also leaves a log file."),
+    Exit.USAGE: ("usage", "The arguments are wrong."),
+    Exit.PENDING: ("pending", "The project is undecided, or its approval has lapsed."),
     Exit.DENIED: ("denied", "The project is denied."),
-    Exit.NOTHING_MATCHED: ("nothing matched", "No project, rule or path fits what was named."),
-    Exit.AMBIGUOUS: ("ambiguous", "Several projects fit; the choices are listed."),
-    Exit.REFUSED: ("refused", "A person has to say this, on a terminal of their own."),
-    Exit.UNREACHABLE: ("no daemon", "No daemon answers: rootsd up."),
-    Exit.BUSY: ("busy", "Somebody else holds what is needed; try again."),
-    Exit.BAD_CONFIG: ("bad configuration", "config.toml cannot be used: rootsd config check."),
-    Exit.INTERRUPTED: ("interrupted", "Ctrl-C ended it."),
-    Exit.BROKEN_PIPE: ("broken pipe", "Nobody read the output any more."),
+    Exit.NOTHING_MATCHED: ("nothing matched", "No project, rule, or path matches."),
+    Exit.AMBIGUOUS: ("ambiguous", "Several projects match; the error lists them."),
+    Exit.REFUSED: ("refused", "Only a person may do this, on a terminal of their own."),
+    Exit.UNREACHABLE: ("no daemon", "No daemon answers; try: rootsd up."),
+    Exit.BUSY: ("busy", "Another process holds a lock; try again."),
+    Exit.BAD_CONFIG: ("bad configuration", "config.toml is invalid; try: rootsd config check."),
+    Exit.INTERRUPTED: ("interrupted", "Ctrl-C ended the command."),
+    Exit.BROKEN_PIPE: ("broken pipe", "The reader of the output is gone."),
 }
 
 REF_SYNTAX = (
-    "REF is a name as rootsd ls shows it, an id, a path, . for the working directory, or a glob "
-    "over names and paths. A name may be shortened to its last components where only one project "
-    "ends so."
+    "REF is a name from rootsd ls, an id, a path, . for the working directory, or a glob over "
+    "names and paths. The last components of a name are enough if only one project ends with "
+    "them."
 )
 
 OUTPUT_FORMATS = (
-    "On a terminal a table is printed; on a pipe, tab-separated lines without a header and with "
-    "full paths; with --json, one object of the schema rootsd/1. Standard output is data; what is "
-    "said to a person goes to standard error. Where there is no terminal nothing asks."
+    "On a terminal, commands print tables. In a pipe, they print tab-separated lines with full "
+    "paths and no header. With --json, they print one object of the schema rootsd/1. Standard "
+    "output holds data; messages go to standard error. Commands ask questions only on a terminal."
 )
 
-_FIRST_SIGNAL_STATUS = 128  # from here on, shells tell which signal ended a command
+_FIRST_SIGNAL_STATUS = 128  # shells add the number of the signal that ended a command to this
 
 ENVIRONMENT_VARIABLES: Mapping[str, str] = {
-    "ROOTSD_DIR": "Keeps configuration, state and sockets below this folder, for trying things "
-    "out beside the real daemon. Clients have to be given it, too.",
-    "NO_COLOR": "Does what --no-color does, if it is not empty.",
-    "VISUAL, EDITOR": "What rootsd config edit opens the configuration with.",
+    "ROOTSD_DIR": "Keep configuration, state, and sockets below this folder, to try things out "
+    "beside the real daemon. Clients need this variable, too.",
+    "NO_COLOR": "If not empty, the same as --no-color.",
+    "VISUAL, EDITOR": "The editor that rootsd config edit starts.",
 }
 
 FILES: Mapping[str, str] = {
-    "~/.config/rootsd/config.toml": "The configuration; rootsd config path tells where it is.",
+    "~/.config/rootsd/config.toml": "The configuration; rootsd config path prints its path.",
     "~/.local/state/rootsd/": "Decisions and their history.",
-    "~/.local/share/rootsd/": "A second record of the latest decision, which shows that an older "
-    "state folder was put back.",
-    "/run/user/UID/rootsd/pub/mcp.sock": "What clients connect to; a sandbox may be given the "
-    "folder pub.",
-    "/run/user/UID/rootsd/ctl/control.sock": "What the command line connects to.",
+    "~/.local/share/rootsd/": "A second record of the latest decision. It detects an older state "
+    "folder that was restored.",
+    "/run/user/UID/rootsd/pub/mcp.sock": "The socket for clients. A sandbox may get the folder "
+    "pub.",
+    "/run/user/UID/rootsd/ctl/control.sock": "The socket for the command line.",
 }
 
 
 def exit_status_summary() -> str:
-    """`0 ok, 1 failed, …`, but for the ways in which a shell says that a command was ended."""
-    told = (
+    """Return `Exit status: 0 ok, 1 failed, ….`, without the statuses that stand for signals."""
+    statuses = (
         f"{status} {short}"
         for status, (short, _) in EXIT_STATUSES.items()
         if status < _FIRST_SIGNAL_STATUS
     )
-    return f"Exit status: {', '.join(told)}."
+    return f"Exit status: {', '.join(statuses)}."

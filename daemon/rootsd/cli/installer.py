@@ -1,8 +1,7 @@
 """Install and remove the systemd or launchd service, and purge what rootsd stored.
 
-The daemon as a service of the user: installed, and taken away without a trace.
-
-Removes the data that lasts: decisions, the second anchor, configuration, logs.
+Installing and uninstalling touch only files that carry the mark of rootsd. A purge removes the
+decisions, the second anchor, the configuration, and the logs.
 """
 
 from __future__ import annotations
@@ -33,13 +32,13 @@ from rootsd.wire.daemon import StatusQuery
 
 
 class ServiceNotInstalled(RootsdError):
-    """There is no service."""
+    """The service is not installed."""
 
     code = ErrorCode.NOTHING_MATCHED
 
 
 class ForeignServiceFile(RootsdError):
-    """A file that we would write is there and not ours."""
+    """A file that the installation would write exists, and is not from rootsd."""
 
 
 class ServiceNeedsDefaultPlaces(RootsdError):
@@ -50,33 +49,33 @@ class ServiceNeedsDefaultPlaces(RootsdError):
 
 @dataclass(frozen=True, slots=True)
 class ServiceFiles:
-    """The files that make the service, by path, and those of ours that are too many."""
+    """The files of the service, by path, and the surplus files that rootsd wrote earlier."""
 
     files: Mapping[Path, str]
     surplus: Sequence[Path]
 
     def stale(self) -> list[Path]:
-        """Those that do not stand as they should."""
+        """Return the files that are missing or have another text."""
         return [file for file, text in self.files.items() if _text_of(file) != text]
 
     @property
     def is_strict(self) -> bool:
-        """Whether tier 2 of the hardening is in it."""
+        """Whether the stricter tier of the hardening is included."""
         return any(file.match(f"*/{unit_files.STRICT_DROP_IN}") for file in self.files)
 
 
 def user_supervisor() -> ServiceManager:
-    """The supervisor of this user. Raises OtherPlaces: a service serves the usual places."""
+    """Return the service manager of this user. Raises ServiceNeedsDefaultPlaces."""
     if runtime_dir.overriding_folder():
         raise ServiceNeedsDefaultPlaces(
-            f"{runtime_dir.OVERRIDE} is set, and a service serves the usual places",
+            f"{runtime_dir.OVERRIDE} is set, but a service uses the default folders",
             f"env -u {runtime_dir.OVERRIDE} rootsd service install",
         )
     return detect.local_service_manager(os.environ)
 
 
 def installed_supervisor() -> ServiceManager:
-    """The same, which runs the daemon. Raises NotInstalled."""
+    """Return the service manager of this user. Raises ServiceNotInstalled."""
     managing = user_supervisor()
     if not managing.is_installed():
         raise ServiceNotInstalled("the service is not installed", "rootsd service install")
@@ -87,7 +86,7 @@ def installed_supervisor() -> ServiceManager:
 def plan_files(
     invocation: Invocation, managing: ServiceManager, *, strict: bool | None
 ) -> ServiceFiles:
-    """What `install` writes; `strict` as it is now where it is None."""
+    """Return the files that `install_service` writes; `strict` None keeps the current choice."""
     folder = managing.folder
     if strict is None:
         strict = unit_files.is_generated(folder / unit_files.STRICT_DROP_IN)
@@ -107,20 +106,20 @@ def plan_files(
 def install_service(
     invocation: Invocation, managing: ServiceManager, *, strict: bool | None
 ) -> None:
-    """Write the files, have the daemon run by them, and return when it is ready.
+    """Write the files, start the service, and return when the daemon is ready.
 
-    Nothing is restarted where nothing changes. Raises RootsdError; what is written stays, so that
-    the next call goes on from there.
+    Restarts nothing if nothing changes. Raises RootsdError; the files stay, and the next call
+    continues from there.
     """
     managing.ensure_reachable()
-    if told := start_record.describe_place_changes():
-        invocation.output.warn([f"{told}; from now on it is as here"])
+    if changes := start_record.describe_place_changes():
+        invocation.output.warn([f"{changes}; the daemon now uses the folders of this shell"])
     wanted = plan_files(invocation, managing, strict=strict)
     for file in wanted.files:
         if file.exists() and not unit_files.is_generated(file):
             shown = safe_label(str(file), limit=None)
             raise ForeignServiceFile(
-                f"{shown} is there and not from rootsd", f"mv {shown} {shown}.old"
+                f"{shown} exists, and is not from rootsd", f"mv {shown} {shown}.old"
             )
     is_new = not managing.is_installed()
     stale = wanted.stale()
@@ -138,7 +137,7 @@ def install_service(
 
 
 def installed_files(managing: ServiceManager) -> list[Path]:
-    """The files that `install` wrote and `uninstall` removes. Raises NotInstalled."""
+    """Return the files that `install_service` wrote. Raises ServiceNotInstalled."""
     known = [managing.folder / name for name in (*unit_files.ALL_UNITS, unit_files.AGENT_PLIST)]
     ours = [file for file in known if unit_files.is_generated(file)]
     if not ours:
@@ -147,9 +146,9 @@ def installed_files(managing: ServiceManager) -> list[Path]:
 
 
 def uninstall_service(invocation: Invocation, managing: ServiceManager) -> list[Path]:
-    """Stop the service and remove what `install` wrote; the files that are gone.
+    """Stop the service, remove its files, and return their paths.
 
-    Files that somebody else put beside them stay, decisions and configuration do, too.
+    Files of others in the same folders stay, and so do decisions and configuration.
     """
     managing.ensure_reachable()
     ours = installed_files(managing)
@@ -166,7 +165,7 @@ def uninstall_service(invocation: Invocation, managing: ServiceManager) -> list[
 
 
 def start_service(invocation: Invocation, managing: ServiceManager) -> None:
-    """Have the daemon run, now and at each login. Raises StartFailed, OtherPlaces."""
+    """Start the daemon now and at each login. Raises StartFailed and PlacesMismatch."""
     _ensure_same_places()
     start_record.save_start_record(start_record.make_start_record(invocation.places.log))
     managing.start()
@@ -174,7 +173,7 @@ def start_service(invocation: Invocation, managing: ServiceManager) -> None:
 
 
 def restart_service(invocation: Invocation, managing: ServiceManager) -> None:
-    """A new daemon. Raises StartFailed, OtherPlaces."""
+    """Start a new daemon in place of the running one. Raises StartFailed and PlacesMismatch."""
     _ensure_same_places()
     start_record.save_start_record(start_record.make_start_record(invocation.places.log))
     managing.restart()
@@ -182,15 +181,20 @@ def restart_service(invocation: Invocation, managing: ServiceManager) -> None:
 
 
 def stop_service(managing: ServiceManager) -> None:
-    """End the daemon; nothing but `start` and `up` starts it again."""
+    """Stop the service, until `rootsd service start` or `rootsd up`.
+
+    `rootsd.cli.lifecycle` has the functions that also stop a daemon in the background.
+    """
     start_record.mark_stopped()
     managing.stop()
 
 
 def _ensure_same_places() -> None:
-    # The places stand in the units, so that a `down` before makes no difference.
-    if told := start_record.describe_place_changes():
-        raise start_record.PlacesMismatch(told, "rootsd service install, to have it as here")
+    # The service files name the folders, so that stopping the daemon first would not help.
+    if changes := start_record.describe_place_changes():
+        raise start_record.PlacesMismatch(
+            changes, "rootsd service install, to use the folders of this shell"
+        )
 
 
 def _unit_settings(invocation: Invocation, *, strict: bool) -> unit_files.UnitSettings:
@@ -234,7 +238,10 @@ def _write_files(wanted: ServiceFiles, stale: Sequence[Path]) -> None:
 def _stop_conflicting_daemon(
     invocation: Invocation, managing: ServiceManager, stale: Sequence[Path]
 ) -> None:
-    """A daemon that `up` started holds the folders; sockets are not read anew while in use."""
+    """Stop a daemon that `up` started, and sockets whose unit changed.
+
+    Such a daemon holds the lock, and systemd does not reload a socket unit that is in use.
+    """
     state = managing.state()
     if any(file.suffix == ".socket" for file in stale) and (state.is_running or state.sockets):
         managing.stop()
@@ -250,7 +257,7 @@ def _ensure_service_runs(
     invocation: Invocation, managing: ServiceManager, *, changed: bool
 ) -> None:
     for folder in _unit_settings(invocation, strict=False).writable:
-        ensure_private_folder(folder)  # a folder that is missing cannot be made writable
+        ensure_private_folder(folder)  # systemd cannot make a missing folder writable
     if managing.state().is_running and (changed or _is_other_version(invocation)):
         managing.restart()
     managing.start()
@@ -272,7 +279,7 @@ def _retry_without_strict(
     managing.load()
     _ensure_service_runs(invocation, managing, changed=True)
     invocation.output.warn(
-        [f"the service does not start with --strict, and runs without: {failure.message}"]
+        [f"the service cannot start with --strict; it runs without it: {failure.message}"]
     )
 
 
@@ -284,11 +291,11 @@ def _text_of(file: Path) -> str | None:
 
 
 class FolderNotRemoved(RootsdError):
-    """A folder is still there."""
+    """A folder could not be removed."""
 
 
 def data_folders(invocation: Invocation) -> list[Path]:
-    """Every folder of the daemon's own that is there."""
+    """Return the daemon's own folders that exist."""
     places = invocation.places
     lasting = (places.config, places.log, places.state, places.data)
     named = (*lasting, *(folder.path for folder in runtime_dir.find_runtime_dirs()))
@@ -299,16 +306,17 @@ def data_folders(invocation: Invocation) -> list[Path]:
 
 
 def ensure_places_for_purge() -> None:
-    """Raise OtherPlaces where `purge` would take other folders than the daemon's."""
-    if told := start_record.describe_place_changes():
+    """Raise PlacesMismatch if `purge_data` would remove other folders than the daemon's."""
+    if changes := start_record.describe_place_changes():
         unset = " ".join(f"-u {name}" for name in start_record.PLACE_VARIABLES)
-        raise start_record.PlacesMismatch(told, f"env {unset} rootsd service uninstall --purge")
+        raise start_record.PlacesMismatch(changes, f"env {unset} rootsd service uninstall --purge")
 
 
 def purge_data(invocation: Invocation) -> list[Path]:
-    """Remove every folder of the daemon's own; those that were there.
+    """Stop the daemon, remove its own folders, and return the folders that existed.
 
-    Under the lock, so that no daemon loses its store while it runs. Raises Busy, NotRemoved.
+    Holds the daemon's lock, so that no running daemon loses its store. Raises Busy and
+    FolderNotRemoved.
     """
     lifecycle.shut_down(invocation)
     present = data_folders(invocation)
@@ -325,9 +333,9 @@ def _remove_folder(folder: Path) -> None:
     try:
         shutil.rmtree(folder)
     except FileNotFoundError:
-        pass  # it lay in one of the others
+        pass  # removed already, together with a folder above it
     except OSError as error:
         shown = safe_label(str(folder), limit=None)
         raise FolderNotRemoved(
             f"{shown} cannot be removed: {error.strerror}", f"ls -la {shown}"
-        ) from (error)
+        ) from error

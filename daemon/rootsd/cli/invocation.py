@@ -1,8 +1,7 @@
 """One run of the command line: its flags, the daemon, the stored state, and its output.
 
-What every command has at hand: the flags, the daemon, standard output.
-
-Questions that the store can answer, too, where no daemon runs.
+Each verb gets an `Invocation`. It imports the daemon's client, the store and the terminal code
+only when they are used, because start-up time counts for every command.
 """
 
 from __future__ import annotations
@@ -14,22 +13,19 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from rootsd.cli.render import Flags, Output
-from rootsd.core.errors import RootsdError
+from rootsd.core.errors import Busy, DaemonUnreachable, RootsdError
 from rootsd.core.paths import text_of
-from rootsd.wire.daemon import ScanProgressItem
-from rootsd.wire.request import ControlRequest
-
-if TYPE_CHECKING:
-    from rootsd.system.places import Places
-from rootsd.core.errors import Busy, DaemonUnreachable
 
 if TYPE_CHECKING:
     from rootsd.control.offline import OfflineQuery
+    from rootsd.system.places import Places
+    from rootsd.wire.daemon import ScanProgressItem
+    from rootsd.wire.request import ControlRequest
 
 
 @dataclass
 class Invocation:
-    """One run of the command line. `command` are the words of the verb, e.g. `parent add`."""
+    """One run of the command line; `command` holds the words of the verb, e.g. `parent add`."""
 
     flags: Flags = field(default_factory=Flags)
     command: str = "status"
@@ -38,7 +34,8 @@ class Invocation:
 
     @cached_property
     def places(self) -> Places:
-        """Where configuration, state and logs lie: as this shell says, else as it was last."""
+        """The folders of configuration, state, and logs: from this shell's environment, and for
+        variables that it does not set, from the last start of the daemon."""
         from rootsd.service import start_record
         from rootsd.system import places
 
@@ -46,7 +43,7 @@ class Invocation:
 
     @property
     def config_to_edit(self) -> bytes:
-        """The configuration file, where the daemon reads the same. Raises OtherPlaces."""
+        """The configuration file. Raises PlacesMismatch if the daemon reads another one."""
         from rootsd.service import start_record
 
         start_record.ensure_same_places()
@@ -54,7 +51,7 @@ class Invocation:
 
     @property
     def cwd(self) -> str:
-        """What relative references are relative to. Raises RootsdError where it is gone."""
+        """The working directory, for relative references. Raises RootsdError if it is gone."""
         try:
             return text_of(os.getcwdb())
         except FileNotFoundError as error:
@@ -62,7 +59,7 @@ class Invocation:
 
     @property
     def output(self) -> Output:
-        """Standard output and standard error, as the flags want them."""
+        """Standard output and standard error, as the flags request."""
         return Output(self.flags, self.command)
 
     def call(
@@ -70,21 +67,21 @@ class Invocation:
         request: ControlRequest,
         on_progress: Callable[[ScanProgressItem], None] | None = None,
     ) -> dict[str, Any]:
-        """The daemon's answer to `request`. Raises RootsdError."""
+        """Send `request` and return the daemon's response. Raises RootsdError."""
         from rootsd.cli import control_client
 
-        asking = (
+        prompt_policy = (
             control_client.PromptPolicy.FORBIDDEN
             if self.flags.no_input
             else control_client.PromptPolicy.ALLOWED
         )
-        ask = control_client.call_verbose if self.flags.verbose else control_client.call
-        answer = ask(request, on_progress, asking)
+        call = control_client.call_verbose if self.flags.verbose else control_client.call
+        response = call(request, on_progress, prompt_policy)
         self.has_called = True
-        return answer
+        return response
 
     def scan(self, parent: str | None = None) -> dict[str, Any]:
-        """Have the daemon scan, with a line of progress where a person looks on."""
+        """Have the daemon scan; on a terminal, show a line of progress."""
         from rootsd.cli.terminal import ProgressLine
         from rootsd.wire.daemon import ScanRequest
 
@@ -92,19 +89,22 @@ class Invocation:
             return self.call(ScanRequest(parent), line.show)
 
 
-def call_or_read_store(invocation: Invocation, question: OfflineQuery) -> dict[str, Any]:
-    """The answer; one from the store comes with a warning that says so. Raises DaemonUnreachable
-    where there is no store, or somebody else holds it, and what else `call` raises."""
+def call_or_read_store(invocation: Invocation, query: OfflineQuery) -> dict[str, Any]:
+    """Return the daemon's response; if no daemon runs, read the store and add a warning.
+
+    Raises DaemonUnreachable if there is no store or another process holds it, and the other
+    errors of `call`.
+    """
     try:
-        return invocation.call(question)
+        return invocation.call(query)
     except DaemonUnreachable:
         from rootsd.control import offline
 
         if not offline.has_store(invocation.places):
             raise
         try:
-            return offline.answer_offline(invocation.places, question)
+            return offline.answer_offline(invocation.places, query)
         except Busy:
-            # A daemon that starts or ends right now, whom nobody can ask yet or any more.
+            # A daemon holds the store, and is just starting or stopping.
             pass
         raise

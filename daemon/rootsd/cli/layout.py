@@ -17,8 +17,8 @@ from enum import Enum, auto
 
 GAP = "  "
 MIN_WRAP_WIDTH = 20
-"""The least columns that wrapped text beside a label has; else it begins below the label."""
-_WIDEST_SHARE = 3  # a cell that takes more than this part of a narrow line makes its row flow
+"""The minimum number of columns for text beside a label. Narrower text starts below the label."""
+_WIDEST_SHARE = 3  # a cell wider than 1/3 of a narrow line makes its row flow
 _WIDEST_INDENT = 8
 _NARROW_INDENT = 2
 _WIDE = 2
@@ -33,16 +33,15 @@ class ColumnFit(Enum):
     """What a column does in a table that is too wide."""
 
     LINE = auto()
-    """It stays on the line of its row."""
+    """Stay on the line of the row."""
     PATH = auto()
-    """It goes to the end of the line, or below where there is no room for the whole path."""
+    """Move to the end of the line, or below the row if the whole path does not fit."""
     NOTE = auto()
-    """It goes below the row, wrapped between words."""
+    """Move below the row, wrapped between words."""
 
 
 def width(text: str) -> int:
-    """Return the columns that `text` takes on a terminal (UAX #11): wide letters take two, marks
-    take none."""
+    """Return the terminal columns of `text`: 2 per wide letter, 0 per mark (UAX #11)."""
     if text.isascii():
         return len(text)
     return sum(map(_width_of_char, text))
@@ -51,7 +50,7 @@ def width(text: str) -> int:
 def wrap(text: str, room: int) -> list[str]:
     """Return `text` as lines of at most `room` columns, broken between words and inside paths.
 
-    A piece that no line can hold has a line of its own.
+    A piece that is longer than a line gets its own line.
     """
     if width(text) <= room:
         return [text]
@@ -98,8 +97,9 @@ def table(
 ) -> Iterator[str]:
     """Yield the lines of a table that is at most `room` columns wide.
 
-    Every row has one cell for each title. `paint` makes the text of a cell in a column, or of a
-    title (column -1), colored; it changes no width. A table whose titles are empty has no header.
+    Every row has one cell for each title. `paint` colors the text of a cell, given its column, or
+    of a title (column -1). It does not change the width. If all titles are empty, there is no
+    header.
     """
     shown = [
         column
@@ -167,9 +167,9 @@ def _header(
 def _aligned_widths(
     titles: Sequence[str], line: Sequence[int], rows: Sequence[Sequence[str]], room: int
 ) -> Mapping[int, int]:
-    """Return the width of each column of `line`, or nothing where these columns do not fit.
+    """Return the width of each column of `line`, or an empty mapping if these columns do not fit.
 
-    A cell that takes too large a part of the line does not count: its row flows.
+    Ignores cells that take too large a part of the line, because their rows flow.
     """
     most = room // _WIDEST_SHARE
     widths = {}
@@ -197,7 +197,7 @@ def _row(
 def _flowing(
     row: Sequence[str], columns: Sequence[int], indent: int, room: int, paint: Paint
 ) -> Iterator[str]:
-    """Yield the cells one after the other; each stays whole where a line can hold it."""
+    """Yield lines with the cells one after the other; break only cells longer than a line."""
     painted, taken = "", 0
     for column in columns:
         if not (cell := row[column]):
@@ -216,7 +216,7 @@ def _flowing(
 
 
 def _pieces(word: str, room: int) -> Iterator[str]:
-    """Yield the parts between which a word that is longer than a line may break."""
+    """Yield the pieces of a word that is longer than a line. The word may break between them."""
     for part in _BEHIND_A_SLASH.findall(word):
         if width(part) <= room:
             yield part

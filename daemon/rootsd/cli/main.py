@@ -1,8 +1,7 @@
 """Define the command `rootsd`: a table of verbs; each verb's module loads when it is used.
 
-A line on the terminal about what is new, after a command that was about something else.
-
-The command `rootsd`: a table of verbs, each loaded when it is used.
+The table also makes the help and the completion of verbs, so that neither loads any verb. After a
+command that ran on a terminal, `print_news` mentions new projects and new requests.
 """
 
 from __future__ import annotations
@@ -29,16 +28,18 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 
-# These show what waits, so that it is no news afterwards.
+# These verbs show pending projects themselves.
 _VERBS_THAT_SHOW_NEWS = frozenset(("pending", "review", "status", "up", "scan"))
 
 
 def print_news(invocation: Invocation) -> None:
-    """Say in a line each what came since a person looked; where nobody looks on, nothing is asked.
+    """Print one line for each request, and one for the projects, that the user has not seen yet.
 
-    A daemon that does not answer, or not this, has no news.
+    Does nothing if stderr is no terminal, or if the daemon does not answer or is too old.
     """
-    if not invocation.has_called or not invocation.output.talks or not sys.stderr.isatty():
+    if not invocation.has_called or not invocation.output.prints_messages:
+        return
+    if not sys.stderr.isatty():
         return
     try:
         news = invocation.call(NewProposalsQuery())
@@ -47,79 +48,77 @@ def print_news(invocation: Invocation) -> None:
     if invocation.command.partition(" ")[0] in _VERBS_THAT_SHOW_NEWS:
         return
     for wanted in news["wanted"]:
-        invocation.output.say(
+        invocation.output.message(
             f"{safe_label(wanted['note'], limit=None)}: rootsd show {wanted['id']}"
         )
     if count := news["new"]:
-        what = "1 new project waits" if count == 1 else f"{count} new projects wait"
-        invocation.output.say(f"{what} for your decision: rootsd pending")
+        what = "1 new project needs" if count == 1 else f"{count} new projects need"
+        invocation.output.message(f"{what} your decision: rootsd pending")
 
 
 @dataclass(frozen=True, slots=True)
 class VerbSummary:
-    """A row of the table: the section of the help, and the line that stands there."""
+    """A row of the table: the section of the help, and the verb's line in it."""
 
     section: str
     summary: str
 
 
-SET_UP, DECIDE, LOOK, PROGRAMS = "Set up", "Decide", "Look", "For programs"
+SET_UP, DECIDE, INSPECT, PROGRAMS = "Set up", "Decide", "Inspect", "For programs"
 
 VERBS: Mapping[str, VerbSummary] = {
-    "up": VerbSummary(SET_UP, "watch folders, make the daemon run, show what is there"),
+    "up": VerbSummary(SET_UP, "watch folders, start the daemon, show what it finds"),
     "down": VerbSummary(SET_UP, "stop the daemon until the next up"),
-    "service": VerbSummary(SET_UP, "have systemd or launchd run the daemon"),
-    "parent": VerbSummary(SET_UP, "the folders in which projects are found"),
-    "config": VerbSummary(SET_UP, "show, check and edit config.toml"),
-    "doctor": VerbSummary(SET_UP, "look for what keeps rootsd from working, and mend it"),
-    "scan": VerbSummary(SET_UP, "look through the parents now"),
-    "pending": VerbSummary(DECIDE, "what waits for your decision"),
-    "review": VerbSummary(DECIDE, "decide about what waits, one after the other"),
+    "service": VerbSummary(SET_UP, "run the daemon as a systemd or launchd service"),
+    "parent": VerbSummary(SET_UP, "list and change the folders that are watched for projects"),
+    "config": VerbSummary(SET_UP, "show, check, and edit config.toml"),
+    "doctor": VerbSummary(SET_UP, "find problems and fix them"),
+    "scan": VerbSummary(SET_UP, "scan the parents now"),
+    "pending": VerbSummary(DECIDE, "list the projects that need your decision"),
+    "review": VerbSummary(DECIDE, "decide about pending projects, one by one"),
     "approve": VerbSummary(DECIDE, "publish projects to MCP clients"),
-    "deny": VerbSummary(DECIDE, "never publish projects, and take them back"),
-    "forget": VerbSummary(DECIDE, "back to undecided"),
-    "undo": VerbSummary(DECIDE, "take your newest order back, or one line of the log"),
-    "prune": VerbSummary(DECIDE, "forget what was decided about folders that are gone"),
-    "export": VerbSummary(DECIDE, "print what was decided, for import elsewhere"),
-    "import": VerbSummary(DECIDE, "propose what an export names"),
-    "rename": VerbSummary(DECIDE, "call a project by another name"),
-    "tag": VerbSummary(DECIDE, "tag projects, or take tags away"),
-    "focus": VerbSummary(DECIDE, "narrow MCP sessions to a tag"),
+    "deny": VerbSummary(DECIDE, "never publish projects, and withdraw published ones"),
+    "forget": VerbSummary(DECIDE, "make projects undecided again"),
+    "undo": VerbSummary(DECIDE, "undo your last command, or one entry of the log"),
+    "prune": VerbSummary(DECIDE, "forget the decisions about folders that are gone"),
+    "export": VerbSummary(DECIDE, "print your decisions, to import them elsewhere"),
+    "import": VerbSummary(DECIDE, "propose the projects of an export"),
+    "rename": VerbSummary(DECIDE, "give a project another name"),
+    "tag": VerbSummary(DECIDE, "add tags to projects, or remove them"),
+    "focus": VerbSummary(DECIDE, "limit MCP sessions to the roots with one tag"),
     "add": VerbSummary(DECIDE, "propose a folder or a URI by hand"),
-    "rule": VerbSummary(DECIDE, "approve or deny what comes to lie below a path"),
-    "guard": VerbSummary(DECIDE, "who may decide"),
-    "status": VerbSummary(LOOK, "daemon, parents, counts, connections"),
-    "ls": VerbSummary(LOOK, "list projects"),
-    "show": VerbSummary(LOOK, "all that a decision on a project should rest on"),
-    "log": VerbSummary(LOOK, "what was decided, and which orders were refused"),
-    "sessions": VerbSummary(LOOK, "which MCP clients connect, and what each was given"),
-    "check": VerbSummary(LOOK, "where a path stands, told by the exit status"),
-    "why": VerbSummary(LOOK, "what speaks for and against a path, and what decides"),
-    "version": VerbSummary(LOOK, "version of this command and of the daemon"),
-    "help": VerbSummary(LOOK, "explain rootsd, or one verb"),
-    "completion": VerbSummary(
-        PROGRAMS, "have bash, zsh or fish complete verbs, flags and projects"
-    ),
-    "bridge": VerbSummary(PROGRAMS, "connect an MCP client: the command for its configuration"),
-    "run": VerbSummary(PROGRAMS, "run any MCP server inside the approved set"),
+    "rule": VerbSummary(DECIDE, "approve or deny everything below a path"),
+    "guard": VerbSummary(DECIDE, "show or set who may decide"),
+    "status": VerbSummary(INSPECT, "show the daemon, its parents, counts, and connections"),
+    "ls": VerbSummary(INSPECT, "list projects"),
+    "show": VerbSummary(INSPECT, "show the facts about a project before you decide"),
+    "log": VerbSummary(INSPECT, "show decisions and refused commands"),
+    "sessions": VerbSummary(INSPECT, "show the connected MCP clients and their roots"),
+    "check": VerbSummary(INSPECT, "test whether a path is published, by the exit status"),
+    "why": VerbSummary(INSPECT, "explain why a path is published or not"),
+    "version": VerbSummary(INSPECT, "show the versions of this command and of the daemon"),
+    "help": VerbSummary(INSPECT, "explain rootsd, or one verb"),
+    "completion": VerbSummary(PROGRAMS, "print the completion script for bash, zsh, or fish"),
+    "bridge": VerbSummary(PROGRAMS, "connect an MCP client; its configuration runs this"),
+    "run": VerbSummary(PROGRAMS, "run any MCP server with the approved roots"),
     "daemon": VerbSummary(PROGRAMS, "run the daemon in the foreground"),
 }
 ALIASES = {"allow": "approve", "block": "deny", "revoke": "deny"}
 
-SUMMARY = "Find project folders, decide about each once, publish the approved to MCP clients."
+SUMMARY = "Find project folders, decide about each once, publish approved ones to MCP clients."
 _EXAMPLES = "\n".join(f"{line:<30} {what}" for line, what in help_text.EXAMPLES.items())
 
 
 class RootGroup(click.Group):
-    """The group of all verbs. Its help is printed from the table, without loading any."""
+    """The group of all verbs, which prints its help from the table without loading a verb."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The verbs in the order of the help."""
+        """Return the verbs in the order of the help."""
         del ctx
         return list(VERBS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The verb or the verb behind an alias, from its module."""
+        """Load the command of a verb or an alias from its module; None for an unknown name."""
         del ctx
         verb = ALIASES.get(cmd_name, cmd_name)
         if verb not in VERBS:
@@ -131,7 +130,10 @@ class RootGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command that the words begin with; names the nearest where there is none."""
+        """Return the command that `args` start with, and the rest of `args`.
+
+        Raises UsageError for an unknown name, and suggests the closest known one.
+        """
         name, command = args[0], self.get_command(ctx, args[0])
         if command is None:
             near = difflib.get_close_matches(name, [*VERBS, *ALIASES], n=1)
@@ -140,7 +142,7 @@ class RootGroup(click.Group):
         return command.name, command, args[1:]
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Verbs, from the table, and global flags."""
+        """Return the matching verbs, from the table, and the matching global flags."""
         from click.shell_completion import CompletionItem
 
         flags = click.Command.shell_complete(self, ctx, incomplete)
@@ -152,7 +154,7 @@ class RootGroup(click.Group):
         ]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The table by sections."""
+        """Write the table, section by section."""
         del ctx
         for section in dict.fromkeys(verb.section for verb in VERBS.values()):
             rows = [(name, v.summary) for name, v in VERBS.items() if v.section == section]
@@ -160,7 +162,7 @@ class RootGroup(click.Group):
                 formatter.write_dl(rows, col_spacing=4)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Examples, and the exit statuses, which scripts rely on."""
+        """Write the examples, and the exit statuses that scripts rely on."""
         del ctx
         write_examples(_EXAMPLES, formatter)
         formatter.write_paragraph()
@@ -203,9 +205,9 @@ root = RootGroup(
 
 
 def main(arguments: list[str]) -> int:
-    """Run the command line on `arguments` (without the program's name); the exit status."""
+    """Run the command line on `arguments` (without the program's name); return the exit status."""
     invocation = Invocation()
-    # Before any parsing, so that a usage error is an object too.
+    # Set before parsing, so that a usage error is printed as JSON, too.
     invocation.flags.json = "--json" in arguments[: (*arguments, "--").index("--")]
     return error_handler.run_with_error_handler(invocation, lambda: _run(invocation, arguments))
 

@@ -1,6 +1,6 @@
 """Generate the man page from the definitions that also make every `--help`.
 
-Wheel and source archive get it when they are built (tools/write_manual.py).
+tools/write_manual.py writes the page into the wheel and the source archive when they are built.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from rootsd.cli import help_text
 from rootsd.cli.invocation import Invocation
 from rootsd.cli.main import ALIASES, SUMMARY, VERBS, root
 
-# Of the last change worth a date; a page of today's date could not be built twice alike.
+# The day of the last notable change. Today's date would make builds differ.
 DATE = "2026-11-22"
 _WIDTH = 70
-_PREFORMATTED = "\b\n"  # click's mark of a paragraph that is not to be wrapped
+_PREFORMATTED = "\b\n"  # marks a paragraph that click must not wrap
 
 
 def verb_contexts() -> Iterator[click.Context]:
-    """A context for each verb, and after a verb that has verbs of its own for each of those."""
+    """Yield a context for each verb, and for each subcommand after its verb."""
     top = click.Context(root, info_name="rootsd", obj=Invocation(), **root.context_settings)
     for name in VERBS:
         command = root.get_command(top, name)
@@ -37,7 +37,7 @@ def verb_contexts() -> Iterator[click.Context]:
 
 
 def render_man_page() -> str:
-    """The page rootsd(1) in roff."""
+    """Return the page rootsd(1) in roff."""
     return "\n".join(_lines()) + "\n"
 
 
@@ -51,13 +51,14 @@ def _lines() -> Iterator[str]:
     yield ".SH DESCRIPTION"
     yield _filled(
         "rootsd is one daemon per user. It finds the repositories and project folders below the "
-        "folders that you name, proposes each one, and publishes those that you approved, by "
-        "name, to every local MCP client and server, live. rootsd alone is rootsd status."
+        "folders that you name, and proposes each one. It publishes those that you approve, by "
+        "name, to every local MCP client and server. Changes take effect at once. rootsd without "
+        "a verb is rootsd status."
     )
     yield from _paragraph(help_text.REF_SYNTAX)
     yield from _paragraph(help_text.OUTPUT_FORMATS)
     yield ".SH OPTIONS"
-    yield "These may stand before or after the verb."
+    yield "These flags work before and after the verb."
     yield from _options(click.Context(root, info_name="rootsd", **root.context_settings))
     yield from _verbs()
     yield ".SH EXIT STATUS"
@@ -74,7 +75,7 @@ def _lines() -> Iterator[str]:
 
 
 def _verbs() -> Iterator[str]:
-    """A section for each part of the table, in it one for each verb."""
+    """Yield a section for each section of the help, with a subsection for each verb."""
     section = ""
     for context in verb_contexts():
         path = context.command_path.partition(" ")[2]
@@ -131,7 +132,7 @@ def _verbatim(text: str) -> Iterator[str]:
 
 
 def _plain(text: str) -> str:
-    """`text` as roff prints it and does not take it for a request, a quote or a hyphen."""
+    """Escape `text`, so that roff prints it literally (requests, quotes, hyphens)."""
     escaped = (
         text.replace("\\", "\\e").replace("-", "\\-").replace('"', "\\(dq").replace("~", "\\(ti")
     ).replace("^", "\\(ha")
@@ -140,5 +141,5 @@ def _plain(text: str) -> str:
 
 
 def _filled(text: str) -> str:
-    """A paragraph, which roff fills again, in lines that a person can read, too."""
+    """Wrap a paragraph, to keep the source readable; roff fills it again."""
     return _plain(textwrap.fill(text, _WIDTH, break_long_words=False, break_on_hyphens=False))

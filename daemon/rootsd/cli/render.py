@@ -1,13 +1,8 @@
 """Print results: a table on a terminal, tab-separated lines in a pipe, JSON with --json.
 
-How a run of the command line talks: what the global flags said.
-
-What is printed: a table on a terminal, tab-separated lines on a pipe, one object with --json.
-
-Text that a project's author could choose goes through `safe_label`, so that no name can break a
-line, a field or a terminal. A program gets paths exactly, and no cell is cut for it. Standard
-output is data; messages to a person go to standard error. On a terminal everything wraps as
-`rootsd.cli.layout` says.
+Standard output holds data; messages to a person go to standard error. Text that a project's author
+can choose goes through `safe_label`, so that no name can break a line, a field, or a terminal.
+Programs get exact paths and complete cells. On a terminal, `rootsd.cli.layout` wraps the text.
 """
 
 from __future__ import annotations
@@ -25,7 +20,7 @@ from rootsd.core.labels import safe_label, safe_text
 
 @dataclass(slots=True)
 class Flags:
-    """What the global flags say; filled in while the words are parsed, wherever they stand."""
+    """The global flags. Parsing sets them, because they may follow any word."""
 
     json: bool = False
     quiet: bool = False
@@ -43,17 +38,18 @@ _TITLE = "bold"
 
 
 def whole_label(text: str) -> str:
-    """Return the label of `text`, and cut nothing."""
+    """Return the label of `text` in full length."""
     return safe_label(text, limit=None)
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column. `cell` makes the full text, `short` the text for a terminal instead of it.
+    """A column of a table.
 
-    `limit` cuts a cell on a terminal, in characters; None keeps all. `style` colors a cell by its
-    text. `fit` says what happens to the column on a terminal that is too narrow for the table.
-    `exact` makes the text of a cell safe for a program, which cuts nothing.
+    `cell` makes the full text, and `short` an alternative for terminals. On a terminal, `limit`
+    cuts a cell to that many characters (None: never), `style` maps a cell's text to its color, and
+    `fit` says what happens to the column if the table is too wide. For programs, `exact` makes the
+    text of a cell safe without cutting it.
     """
 
     title: str
@@ -65,7 +61,7 @@ class Column:
     exact: Callable[[str], str] = whole_label
 
     def text(self, item: Mapping[str, Any], *, for_terminal: bool) -> str:
-        """Return the cell of `item`: one line, safe to print; empty where there is nothing."""
+        """Return the cell of `item`: one line that is safe to print, or empty."""
         make = self.short if for_terminal and self.short is not None else self.cell
         raw = make(item)
         if not raw:
@@ -75,7 +71,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class CommandResult:
-    """What a command found, in the words of `rootsd/1`; `extra` are fields beside the items."""
+    """The result of a command, in the keys of `rootsd/1`; `extra` are fields beside the items."""
 
     items: Sequence[Mapping[str, Any]] = ()
     revision: int | None = None
@@ -84,7 +80,7 @@ class CommandResult:
 
 
 class Output:
-    """Standard output and standard error as the flags and the terminal want them."""
+    """Standard output and standard error, with the formats that flags and terminal call for."""
 
     def __init__(self, flags: Flags, command: str) -> None:
         self._flags = flags
@@ -92,12 +88,12 @@ class Output:
 
     @property
     def is_json(self) -> bool:
-        """Whether standard output is to hold one JSON object and nothing else."""
+        """Whether standard output holds one JSON object and nothing else."""
         return self._flags.json
 
     @property
-    def talks(self) -> bool:
-        """Whether anything but errors and warnings is said on standard error."""
+    def prints_messages(self) -> bool:
+        """Whether standard error gets messages beside errors and warnings."""
         return not self._flags.quiet and not self._flags.json
 
     @property
@@ -106,11 +102,11 @@ class Output:
         return not self._flags.json and sys.stdout.isatty()
 
     def show(self, answer: CommandResult, columns: Sequence[Column]) -> None:
-        """The items as a table, lines or JSON; the warnings with them."""
+        """Print the items as a table, lines, or JSON, and then the warnings."""
         if self._flags.json:
             self.object(answer)
             return
-        for_terminal = self.on_terminal  # asked once, not for each of 20,000 rows
+        for_terminal = self.on_terminal  # a system call, and there may be 20,000 rows
         rows = [
             [column.text(item, for_terminal=for_terminal) for column in columns]
             for item in answer.items
@@ -122,7 +118,7 @@ class Output:
         self.warn(answer.warnings)
 
     def object(self, answer: CommandResult) -> None:
-        """The one JSON object, all ASCII: a terminal cannot be deceived by it either."""
+        """Print the JSON object. It is all ASCII, so that it is safe on a terminal, too."""
         whole = {
             "schema": SCHEMA,
             "command": self._command,
@@ -134,7 +130,7 @@ class Output:
         self.line(json.dumps(whole))
 
     def error(self, code: str, message: str, remedy: str, choices: Sequence[str] = ()) -> None:
-        """An error: two lines on stderr, or one object on stdout with --json."""
+        """Print an error: two lines on stderr, or one object on stdout with --json."""
         if self._flags.json:
             error: dict[str, Any] = {"code": code, "message": message, "remedy": remedy or None}
             if choices:
@@ -146,22 +142,22 @@ class Output:
         for choice in choices:
             _print_message(f"{_INDENT}{safe_label(choice, limit=None)}")
         if remedy:
-            sys.stderr.write(f"{_INDENT}try: {safe_text(remedy)}\n")  # whole: it is to be copied
+            sys.stderr.write(f"{_INDENT}try: {safe_text(remedy)}\n")  # unwrapped, to be copied
 
     def rows(self, rows: Sequence[Sequence[str]]) -> None:
-        """Tab-separated lines; the cells are safe already."""
+        """Print tab-separated lines; the cells must be safe already."""
         sys.stdout.write("".join("\t".join(row) + "\n" for row in rows))
 
     def line(self, text: str) -> None:
-        """One line of data."""
+        """Print one line of data."""
         sys.stdout.write(text + "\n")
 
     def text(self, text: str) -> None:
-        """A whole file of our own, as it is."""
+        """Print the text of a file of ours, unchanged."""
         sys.stdout.write(text)
 
     def labelled(self, label: str, text: str) -> None:
-        """Write a label and safe text as data; on a terminal the text wraps beside the label."""
+        """Print a label and safe text as data; on a terminal, the text wraps beside the label."""
         if self.on_terminal:
             for line in hanging_indent(label, text, terminal_width(sys.stdout)):
                 self.line(line)
@@ -169,17 +165,17 @@ class Output:
             self.line(label + text)
 
     def whole(self, indent: int, text: str) -> None:
-        """Write safe text that a person copies: never wrapped, indented where that leaves room."""
+        """Print safe text for copying: never wrapped, and indented by `indent` if it then fits."""
         is_wide = self.on_terminal and indent + width(text) > terminal_width(sys.stdout)
         self.line((_INDENT if is_wide else " " * indent) + text)
 
-    def say(self, text: str) -> None:
-        """Talk on stderr, one line; nothing with -q or --json."""
-        if self.talks:
+    def message(self, text: str) -> None:
+        """Print a line on stderr, unless -q or --json is set."""
+        if self.prints_messages:
             _print_message(safe_text(text))
 
     def warn(self, warnings: Sequence[str]) -> None:
-        """Warnings on stderr, also with -q; with --json they are in the object."""
+        """Print warnings on stderr, even with -q; with --json, `object` prints them."""
         if not self._flags.json:
             for warning in warnings:
                 for line in _message_lines(f"warning: {warning}"):
@@ -204,13 +200,13 @@ class Output:
 
 
 def _message_lines(message: str) -> list[str]:
-    """Return the lines of a message of our own, each made safe; later lines are indented."""
+    """Return the lines of a message of ours, each made safe, and all but the first indented."""
     first, *rest = message.rstrip("\n").split("\n")
     return [safe_text(first), *(_INDENT + safe_text(line) for line in rest)]
 
 
 def _print_message(line: str) -> None:
-    """Write a safe line on stderr; on a terminal it wraps, and the rest of it is indented."""
+    """Print a safe line on stderr; on a terminal, wrap it and indent the continuation lines."""
     if sys.stderr.isatty():
         room = terminal_width(sys.stderr)
         if width(line) > room:
@@ -221,10 +217,10 @@ def _print_message(line: str) -> None:
 
 
 def terminal_width(stream: TextIO) -> int:
-    """Return the columns of the terminal that `stream` is; COLUMNS, if set, takes precedence."""
-    told = os.environ.get("COLUMNS", "")
-    if told.isdecimal() and int(told) > 0:
-        return int(told)
+    """Return the width of the terminal `stream`; the variable COLUMNS takes precedence."""
+    columns = os.environ.get("COLUMNS", "")
+    if columns.isdecimal() and int(columns) > 0:
+        return int(columns)
     try:
         return os.get_terminal_size(stream.fileno()).columns or _FALLBACK
     except (OSError, ValueError):

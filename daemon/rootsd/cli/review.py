@@ -1,7 +1,8 @@
 """Review pending projects one after the other, with one key for each decision.
 
-Every key is at most one order, sent whole and answered before the next question: whenever the
-review ends, by a key, by ^C or by a line that breaks, each project is decided or it waits.
+Each key sends at most one order, and the next question comes after the daemon's response. So the
+review can end at any time (a key, ^C, a lost connection), and every project is either decided or
+pending.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from rootsd.cli.decisions import confirmable_worktrees
 from rootsd.cli.formatting import LABEL_WIDTH, detail_lines, path_of, shorten_home
 from rootsd.cli.invocation import Invocation
 from rootsd.cli.layout import hanging_indent
@@ -26,59 +28,58 @@ Item = Mapping[str, Any]
 
 KEY_HELP = """\
 y  publish it
-w  publish it with its worktrees that are listed
-n  deny it: it is never asked about again
+w  publish it with its listed worktrees
+n  deny it: rootsd never proposes it again
 a  publish it and the rest of this group
 d  deny it and the rest of this group
-s  skip it: it goes on waiting
+s  skip it: it stays pending
 r  rename it, then ask again
-q  end here; nothing else is decided
+q  quit; the rest stays pending
 rootsd undo takes the last answer back."""
 _KEYS = "y,n,a,d,s,r,q,?"
 _KEYS_WITH_WORKTREES = "y,w,n,a,d,s,r,q,?"
 _REQUEST_KEYS = "y,e,p,P,"
 _REQUEST_HELP = """\
-y  publish it to the session that asks, for reading, until that session ends
+y  publish it, read-only, to the session that requested it, until that session ends
 e  the same, for reading and writing
-p  publish it to all sessions until you revoke it, for reading
+p  publish it, read-only, to all sessions until you revoke it
 P  the same, for reading and writing"""
-# What a key says about an approval: for whom, and with which access.
+# The sessions and the access that a key approves.
 _GRANTS: Mapping[str, tuple[ApprovalScope, Access | None]] = {
     "e": (ApprovalScope.SESSION, Access.READ_WRITE),
     "p": (ApprovalScope.ALWAYS, Access.READ),
     "P": (ApprovalScope.ALWAYS, Access.READ_WRITE),
 }
-_BATCH_SIZE = 50  # projects are looked into by a helper with a deadline: not all in one request
+_BATCH_SIZE = 50  # the helper that reads the projects has a deadline for each request
 _OWNER = re.compile(r"(?:[a-z+]+://)?(?:[^@/]*@)?([^/:]+)[:/](.+)/[^/]+/?$")
 
 
 class ReviewPrompt(Protocol):
-    """Who can be asked."""
+    """A person who can be asked."""
 
     def press(self, question: str) -> str:
-        """One key."""
+        """Return one key."""
 
     def line(self, question: str) -> str:
-        """A line of text."""
+        """Return a line of text."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReviewGroup:
-    """Projects below one parent that came from one owner, or worktrees of one main checkout, in
-    the order of their paths."""
+    """Projects of one owner below one parent, or worktrees of one main checkout, by path."""
 
     title: str
     items: tuple[Item, ...]
 
 
 def owner_of(origin: str | None) -> str:
-    """`github.com/acme` for a repository there; empty where that cannot be told."""
+    """Return the owner part of an origin, such as `github.com/acme`; empty if there is none."""
     match = _OWNER.match(origin or "")
     return f"{match[1]}/{match[2]}" if match else ""
 
 
 def group_pending(items: Iterable[Item]) -> list[ReviewGroup]:
-    """The items by parent and owner; worktrees by their main checkout, below the others."""
+    """Group the items by parent and owner, and then worktrees by their main checkout."""
     groups: dict[tuple[str, str, str], list[Item]] = {}
     for item in items:
         main = item["worktree_of"] or ""
@@ -92,22 +93,22 @@ def group_pending(items: Iterable[Item]) -> list[ReviewGroup]:
 
 def _title(main: str, parent: str, owner: str, count: int) -> str:
     if main:
-        return f"worktrees of {shorten_home(main)}: {count} {'waits' if count == 1 else 'wait'}"
-    where = shorten_home(parent) if parent else "outside of all parents"
+        return f"worktrees of {shorten_home(main)}: {count} pending"
+    where = shorten_home(parent) if parent else "outside all parents"
     source = f" from {owner}" if owner else ""
-    return f"{where}{source}: {count} {'waits' if count == 1 else 'wait'}"
+    return f"{where}{source}: {count} pending"
 
 
 @dataclass
 class Review:
-    """One run of the review; `seen` are the ids that were asked about.
+    """One run of the review.
 
-    `waiting` are the ids of all projects that waited, in all groups; `decided` those of them that
-    do not wait any more.
+    `seen` holds the ids that the person was asked about, `waiting` the ids of all pending projects
+    in all groups, and `decided` those of them that are no longer pending.
     """
 
     invocation: Invocation
-    asker: ReviewPrompt
+    prompt: ReviewPrompt
     approved: int = 0
     denied: int = 0
     seen: list[str] = field(default_factory=list)
@@ -116,12 +117,12 @@ class Review:
 
     @property
     def left(self) -> int:
-        """How many projects still wait, in all groups."""
+        """The number of projects that are still pending, in all groups."""
         return len(self.waiting - self.decided)
 
     def ask_about(self, waiting: Sequence[Item]) -> bool:
-        """Ask about each; whether the person wants to go on after that."""
-        groups = group_pending(self._portraits(waiting))
+        """Ask about each project; return False if the person quits."""
+        groups = group_pending(self._details(waiting))
         self.waiting.update(item["id"] for group in groups for item in group.items)
         for group in groups:
             # A worktree may have been published with its main checkout, in an earlier group.
@@ -139,20 +140,20 @@ class Review:
         return True
 
     def summary(self) -> str:
-        """What was decided, and how to take it back."""
-        told = f"{self.approved} approved, {self.denied} denied, {self.left} left waiting."
-        return f"{told} rootsd undo takes the last answer back." if self._has_decided else told
+        """Return a sentence with the counts, and how to undo."""
+        counts = f"{self.approved} approved, {self.denied} denied, {self.left} still pending."
+        return f"{counts} rootsd undo takes the last answer back." if self._has_decided else counts
 
     @property
     def _has_decided(self) -> bool:
         return bool(self.approved or self.denied)
 
-    def _portraits(self, waiting: Sequence[Item]) -> Iterator[Item]:
+    def _details(self, waiting: Sequence[Item]) -> Iterator[Item]:
         for start in range(0, len(waiting), _BATCH_SIZE):
             yield from self._shown([item["id"] for item in waiting[start : start + _BATCH_SIZE]])
 
     def _shown(self, ids: Sequence[str]) -> list[Item]:
-        """The projects of these ids, but for those that are gone by now."""
+        """Return the projects of these ids, without those that are gone by now."""
         try:
             items: list[Item] = self.invocation.call(ShowQuery("/", tuple(ids)))["items"]
         except RootsdError as error:
@@ -164,14 +165,17 @@ class Review:
         return items
 
     def _ask(self, rest: list[Item], of: int) -> str:
-        """Show the first of `rest`, which are the last of the `of` in a group, and ask until
-        something comes of it; the key that did. What is found changed is shown anew."""
+        """Show the first project of `rest`, ask until a key has an effect, and return the key.
+
+        `rest` holds the remaining projects of a group of `of`. If a project has changed in the
+        meantime, show it again.
+        """
         _show(rest[0])
         while rest:
             name = safe_label(rest[0]["name"])
             keys = _keys_for(rest[0])
             question = f"[{of - len(rest) + 1}/{of}] publish {name}? [{keys}] "
-            key = self.asker.press(question)
+            key = self.prompt.press(question)
             try:
                 match key:
                     case "a" | "d":
@@ -191,14 +195,14 @@ class Review:
                     raise
                 self.invocation.output.error(error.code.value, error.message, error.remedy)
                 if error.code is ErrorCode.FAILED:
-                    self._look_again(rest)
+                    self._refresh(rest)
         return "s"
 
-    def _look_again(self, rest: list[Item]) -> None:
-        """Bring the portraits up to date; show the first where it is another than was shown."""
+    def _refresh(self, rest: list[Item]) -> None:
+        """Read the projects again; show the first one if it differs from the one shown."""
         before = rest[0]
         listed = {item["id"] for item in rest}
-        rest[:] = self._portraits(rest)
+        rest[:] = self._details(rest)
         self.decided |= listed.difference(item["id"] for item in rest)
         if rest and rest[0] != before:
             _show(rest[0])
@@ -206,12 +210,12 @@ class Review:
     def _decide(self, key: str, meant: Sequence[Item]) -> None:
         verb = DecisionVerb.DENY if key in "nd" else DecisionVerb.APPROVE
         span, access = _GRANTS.get(key, (ApprovalScope.USUAL, None))
-        trees = _confirmable(meant[0]) if key == "w" else ()
+        trees = confirmable_worktrees(meant[0]) if key == "w" else ()
         ids = tuple(item["id"] for item in meant)
-        # A denial holds for the path, an approval for what was there when it was shown.
+        # A denial holds for the path, an approval for the directory that was shown.
         shown: tuple[str, ...] = ()
         if verb is DecisionVerb.APPROVE:
-            shown = tuple(item.get("identity", "") for item in meant)  # an older daemon tells none
+            shown = tuple(item.get("identity", "") for item in meant)  # missing in older daemons
         order = DecideRequest(
             verb,
             cwd="/",
@@ -237,11 +241,11 @@ class Review:
         for tree in decided.get("worktrees", ()):
             if tree["published"]:
                 self.decided.add(tree["id"])
-                _print_lines(f"approved with it {safe_label(path_of(tree), limit=None)}")
+                _print_lines(f"also approved {safe_label(path_of(tree), limit=None)}")
         self.invocation.output.warn(decided["warnings"])
 
     def _rename(self, item: Item) -> Item:
-        name = self.asker.line("name: ")
+        name = self.prompt.line("name: ")
         if not name:
             return item
         renamed = self.invocation.call(RenameRequest(item["id"], name, "/"))
@@ -250,23 +254,18 @@ class Review:
 
 
 def _keys_for(item: Item) -> str:
-    """Return the keys that a question about `item` takes."""
-    keys = _KEYS_WITH_WORKTREES if _confirmable(item) else _KEYS
+    """Return the keys that a question about `item` accepts."""
+    keys = _KEYS_WITH_WORKTREES if confirmable_worktrees(item) else _KEYS
     return keys.replace("y,", _REQUEST_KEYS, 1) if "request" in item else keys
 
 
 def _help(keys: str) -> Iterator[str]:
-    """Yield what each of these keys does."""
+    """Yield a line of help for each of these keys."""
     lines = KEY_HELP.splitlines()
     if keys.startswith(_REQUEST_KEYS):
         yield from _REQUEST_HELP.splitlines()
         lines = lines[1:]
     yield from (line for line in lines if line[1:3] != "  " or line[0] in keys)
-
-
-def _confirmable(item: Item) -> Sequence[Item]:
-    """Return the worktrees that a person can have published with a project."""
-    return [tree for tree in item.get("worktrees", ()) if tree["confirmable"]]
 
 
 def _show(item: Item) -> None:

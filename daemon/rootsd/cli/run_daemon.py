@@ -1,7 +1,7 @@
 """Run the daemon in this process, without loading click, and report when it is ready.
 
-Without click, which would stay in the daemon's memory for good: a service unit and whoever starts
-the daemon in the background come here straight from the dispatch.
+Service units and background starts call this module directly, so that click never takes up the
+daemon's memory.
 """
 
 from __future__ import annotations
@@ -15,8 +15,10 @@ from rootsd.core.errors import RootsdError
 
 
 def main(words: Sequence[str]) -> int:
-    """Run `rootsd daemon` with these words behind it: none, or `--ready-fd FD`, with `--detach`
-    before that or not. The exit status."""
+    """Run `rootsd daemon` and return the exit status.
+
+    `words` are its arguments: none, or `[--detach] --ready-fd FD`.
+    """
     invocation = Invocation(command="daemon")
     ready_fd, detach = int(words[-1]) if words else None, "--detach" in words
     return error_handler.run_with_error_handler(
@@ -25,12 +27,13 @@ def main(words: Sequence[str]) -> int:
 
 
 def run_daemon(invocation: Invocation, *, ready_fd: int | None, detach: bool) -> int:
-    """Be the daemon until it is stopped, with `detach` as a child of nobody; the exit status.
+    """Run the daemon until it is stopped, and return the exit status.
 
-    On `ready_fd` is written "ready" once it can be asked, or why it cannot. Raises RootsdError.
+    With `detach`, run it in an orphaned child process. Write "ready" to `ready_fd` once the daemon
+    takes requests, or the reason why it cannot start. Raises RootsdError.
     """
     if detach and os.fork():
-        # Whoever waits for us is free, and the daemon belongs to no process tree that an MCP
+        # The waiting parent process can go on. The daemon is in no process tree that an MCP
         # client might end as a whole.
         os._exit(0)
     try:
@@ -44,10 +47,10 @@ def run_daemon(invocation: Invocation, *, ready_fd: int | None, detach: bool) ->
 
 
 def run_in_foreground(invocation: Invocation, ready_fd: int | None = None) -> int:
-    """Be the daemon until it is stopped; the exit status. Raises RootsdError."""
+    """Run the daemon until it is stopped, and return the exit status. Raises RootsdError."""
     from rootsd.helper.client import start_helper
 
-    # Before the daemon is loaded, which the helper would keep in memory for nothing.
+    # The helper starts before the daemon's modules load, and so does not hold them in memory.
     helper = start_helper()
     try:
         from rootsd.daemon import main as daemon

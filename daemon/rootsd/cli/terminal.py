@@ -1,14 +1,8 @@
 """Talk to a person on a terminal: read keys, lines, and the challenge word; draw progress.
 
-The answer to a challenge: a word that a person types on the controlling terminal.
-
-Single keys from the terminal that a command runs on: one word of a person at a time.
-
-Where the terminal can tell keys as they are pressed no Enter is needed; else a line is read. What
-was typed before the question is dropped, and so is what comes as a burst: a paste, or the bytes of
-an arrow key, is no answer to a question that nobody has read.
-
-One line of progress on a terminal's standard error, redrawn in place and gone at the end.
+A question takes a single key without Enter, or a line if the terminal cannot report single keys.
+An answer must follow the question: input from before the question is dropped. So is a burst of
+bytes, such as a paste or an arrow key.
 """
 
 from __future__ import annotations
@@ -32,9 +26,9 @@ _TERMINAL = "/dev/tty"
 
 
 def typed_word() -> str | None:
-    """Return the line that a person types on the controlling terminal; None if there is none.
+    """Return the line that a person types on the controlling terminal; None without a terminal.
 
-    The daemon has shown the word there, and dropped what was typed before that.
+    The daemon has printed the challenge there and dropped earlier input.
     """
     try:
         fd = os.open(_TERMINAL, os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
@@ -45,24 +39,26 @@ def typed_word() -> str | None:
 
 
 _MAX_KEY_BYTES = 1024
-_CTRL_D = "\x04"  # ^D
+_CTRL_D = "\x04"
 
 
 class Keyboard:
     """The keys of standard input; questions go to standard error."""
 
     def is_there(self) -> bool:
-        """Whether a person can be asked: both are a terminal."""
+        """Return whether a person can be asked: standard input and error are terminals."""
         return sys.stdin.isatty() and sys.stderr.isatty()
 
     def press(self, question: str) -> str:
-        """The one key that is pressed, or what was typed in a line; `q` at the end of input, `?`
-        for a burst of bytes."""
+        """Ask `question`, and return the key pressed or the line typed.
+
+        Returns `q` at the end of input, and `?` for a burst of bytes.
+        """
         if os.environ.get("TERM") == "dumb":
             return self._line(question)
         fd = sys.stdin.fileno()
         try:
-            # Before the question: what is typed once it can be read counts.
+            # Entered before the question appears, so that no answer to it is dropped.
             with _unbuffered_keys(fd):
                 _print_prompt(question)
                 pressed = os.read(fd, _MAX_KEY_BYTES)
@@ -77,7 +73,7 @@ class Keyboard:
         return text
 
     def line(self, question: str) -> str:
-        """A line that is typed; empty where there is none."""
+        """Ask `question`, and return the line typed; empty at the end of input."""
         termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
         _print_prompt(question)
         return sys.stdin.readline().strip()
@@ -95,7 +91,7 @@ def _print_prompt(text: str) -> None:
 
 @contextmanager
 def _unbuffered_keys(fd: int) -> Iterator[None]:
-    """Keys come as they are pressed; ^C goes on to interrupt. What was typed before is dropped."""
+    """Deliver keys as they are pressed, and drop earlier input. ^C still interrupts."""
     before = termios.tcgetattr(fd)
     tty.setcbreak(fd, termios.TCSAFLUSH)
     try:
@@ -109,9 +105,9 @@ _CLEAR = "\r\x1b[K"
 
 
 class ProgressLine:
-    """Shows each notice it is given, but not more often than a person can read.
+    """A throttled line of progress on a terminal, redrawn in place and cleared at the end.
 
-    With `stream` None nothing is shown: no terminal, a dumb one, or -q or --json.
+    If `stream` is None, nothing is drawn.
     """
 
     def __init__(
@@ -124,14 +120,14 @@ class ProgressLine:
 
     @classmethod
     def for_flags(cls, flags: Flags) -> ProgressLine:
-        """A line on stderr where a person looks at it and did not ask for quiet."""
+        """Return a line on stderr; without -q and --json, and only on a capable terminal."""
         wanted = not flags.quiet and not flags.json and os.environ.get("TERM") != "dumb"
         if not wanted or not sys.stderr.isatty():
             return cls(None)
         return cls(sys.stderr, os.get_terminal_size(sys.stderr.fileno()).columns or 80)
 
     def show(self, notice: ScanProgressItem) -> None:
-        """Draw the notice, unless the line was drawn a moment ago."""
+        """Draw the progress, unless the line was drawn less than REDRAW_SECONDS ago."""
         now = self._clock()
         if self._stream is None or (
             self._drawn_at is not None and now - self._drawn_at < REDRAW_SECONDS

@@ -1,4 +1,4 @@
-"""`rootsd add`."""
+"""`rootsd add`: propose a folder or a URI by hand."""
 
 from __future__ import annotations
 
@@ -20,14 +20,15 @@ from rootsd.wire.decisions import AddRequest
     epilog="rootsd add ~/notes --name notes\nrootsd add https://api.example.com/v1",
 )
 @click.argument("what", metavar="PATH|URI", shell_complete=completion.folders)
-@click.option("--name", metavar="NAME", help="call it so")
+@click.option("--name", metavar="NAME", help="the name of the project")
 @click.option("--dry-run", is_flag=True, help="only show what would be proposed")
 @pass_invocation
 def command(invocation: Invocation, *, what: str, name: str | None, dry_run: bool) -> None:
-    """Propose a folder that no scan finds, or a URI; it waits for your decision.
+    """Propose a folder that no scan finds, or a URI. You then decide about it.
 
-    A URI is no folder: clients see it in tools and resources, and among MCP's roots, which have to
-    be files, only where their bridge was started with --any-uri. forget takes it away again.
+    Clients see an approved URI in tools and resources. MCP requires its roots to be files, so a
+    URI is among them only if the client's bridge runs with --any-uri. To remove it again, use
+    rootsd forget.
     """
     added = invocation.call(AddRequest(what, invocation.cwd, name, effect_of(dry_run=dry_run)))
     output = invocation.output
@@ -37,8 +38,8 @@ def command(invocation: Invocation, *, what: str, name: str | None, dry_run: boo
     (item,) = added["items"]
     shown = safe_label(item["name"])
     if not added["is_new"]:
-        output.say(f"{shown} is known already: it is {item['verdict']}.")
+        output.message(f"{shown} is already known: it is {item['verdict']}.")
     if dry_run:
-        output.say(DRY_RUN_NOTICE)
+        output.message(DRY_RUN_NOTICE)
     elif item["verdict"] == "pending":
-        output.say(f"It waits for your decision: rootsd approve {item['id']}")
+        output.message(f"It needs your decision: rootsd approve {item['id']}")

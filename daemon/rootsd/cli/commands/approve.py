@@ -1,9 +1,4 @@
-"""`rootsd approve`: publish projects to MCP clients.
-
-How long something lasts, as people type it: `8h`, `90m`, `1h30m`, `2d`.
-
-`rootsd approve`.
-"""
+"""`rootsd approve`: publish projects to MCP clients."""
 
 from __future__ import annotations
 
@@ -27,24 +22,24 @@ _DURATION_PART = re.compile(r"([0-9]+)([smhdw])", re.ASCII)
 
 
 class Duration(click.ParamType[int]):
-    """Turns what was typed into seconds."""
+    """A duration such as `8h`, `90m`, `1h30m`, or `2d`, as a number of seconds."""
 
     name = "duration"
 
     def convert(
         self, value: str | int, param: click.Parameter | None, ctx: click.Context | None
     ) -> int:
-        """The seconds; a usage error where it is no duration, or none that makes sense."""
+        """Return the seconds. Raises a usage error for anything but a duration in range."""
         if isinstance(value, int):
             return value
         typed = value.strip().lower()
         if not _DURATION.fullmatch(typed):
-            self.fail(f"{value!r} is no duration such as 8h, 90m, 1h30m or 2d", param, ctx)
+            self.fail(f"{value!r} is not a duration such as 8h, 90m, 1h30m, or 2d", param, ctx)
         seconds = sum(
             int(count) * _SECONDS_PER_UNIT[unit] for count, unit in _DURATION_PART.findall(typed)
         )
         if not 0 < seconds <= MAX_APPROVAL_S:
-            self.fail(f"{value!r} is not between a second and ten years", param, ctx)
+            self.fail(f"{value!r} is not between one second and ten years", param, ctx)
         return seconds
 
 
@@ -73,34 +68,36 @@ _complete_pending = completion.projects(Selection.PENDING)
     shell_complete=completion.tags,
     help="tag it; may be repeated",
 )
-@click.option("--for", "lasts", type=Duration(), metavar="8h", help="end the approval after that")
+@click.option(
+    "--for", "lasts", type=Duration(), metavar="8h", help="end the approval after this time"
+)
 @click.option("--read-only", is_flag=True, help="ask clients not to write in it")
-@click.option("--write", is_flag=True, help="let clients write in it; the usual access")
+@click.option("--write", is_flag=True, help="let clients write in it (the default access)")
 @click.option(
     "--session",
     "for_session",
     is_flag=True,
-    help="only for the running session that asks for it; the default if one does",
+    help="only for the running session that requested it (the default if one did)",
 )
 @click.option("--always", is_flag=True, help="for all sessions, until you revoke it")
-@click.option("--all", "everything", is_flag=True, help="everything that waits for a decision")
+@click.option("--all", "everything", is_flag=True, help="all pending projects")
 @click.option(
     "--lapsed",
     is_flag=True,
-    help="everything that was approved before and lapsed, rules, too",
+    help="all approvals that have lapsed, including rules",
 )
 @click.option(
     "--under",
     metavar="PATH",
     shell_complete=completion.folders,
-    help="of these, only what lies below this folder",
+    help="only projects below this folder",
 )
 @click.option(
     "--worktrees",
     is_flag=True,
-    help="also publish their worktrees that exist already; on a terminal, a key confirms it",
+    help="also publish their existing worktrees; on a terminal, a key confirms it",
 )
-@click.option("--yes", is_flag=True, help="ask for no key")
+@click.option("--yes", is_flag=True, help="do not ask for a key")
 @click.option("--dry-run", is_flag=True, help="only show what would be published")
 @pass_invocation
 def command(  # noqa: PLR0913 - one for each flag
@@ -123,27 +120,30 @@ def command(  # noqa: PLR0913 - one for each flag
 ) -> int:
     """Publish projects to MCP clients, from now on.
 
-    REF is a name, an id, a path, or a glob over names and paths. The path of a folder that is not
-    known yet proposes and approves it in one step. The approval holds for the directory that is
-    there now. Approving a project again by its name brings it into the sessions that run.
+    REF is a name, an id, a path, or a glob over names and paths. The path of an unknown folder
+    proposes and approves it in one step. The approval holds for the directory that is there now.
+    To add a project to the running sessions, approve it again by its name.
 
-    Worktrees that git adds later are published with their main checkout. For those that exist
-    already, a person on a terminal is shown each folder and presses a key; elsewhere they stay
-    pending without --worktrees. A glob, --all or --under asks for a key if it covers more than ten
-    projects, or files that agents execute.
+    Worktrees that git adds later are published with their main checkout. For existing worktrees,
+    approve lists the folders on a terminal and asks for a key. Without a terminal, they stay
+    pending unless you use --worktrees. A glob, --all, or --under asks for a key if it covers more
+    than ten projects, or files that agents execute.
 
-    If a running session has asked for the folder, the approval answers it: it is for that session
-    alone, read-only, and ends with the session. Use --write or --always to grant more.
+    If a running session has requested the folder, the approval answers that request. It is then
+    read-only, for that session alone, and ends with the session. Use --write or --always to grant
+    more.
     """
-    sweeping = everything or lapsed or under is not None
-    if sweeping == bool(refs):
-        what = "name projects, or use --all, --lapsed or --under"
+    is_open_ended = everything or lapsed or under is not None
+    if is_open_ended == bool(refs):
+        what = "name projects, or use --all, --lapsed, or --under"
         raise click.UsageError(
-            f"{what}, not both" if refs else f"{what}: rootsd pending lists them"
+            f"{what}, not both" if refs else f"{what}; rootsd pending lists them"
         )
-    if name is not None and (sweeping or len(refs) != 1):
-        raise click.UsageError("--as goes with exactly one project")
-    select = Selection.LAPSED if lapsed else Selection.PENDING if sweeping else Selection.NAMED
+    if name is not None and (is_open_ended or len(refs) != 1):
+        raise click.UsageError("--as needs exactly one project")
+    select = Selection.NAMED
+    if is_open_ended:
+        select = Selection.LAPSED if lapsed else Selection.PENDING
     order = DecideRequest(
         DecisionVerb.APPROVE,
         cwd=invocation.cwd,
@@ -175,9 +175,9 @@ def _access(*, read_only: bool, write: bool) -> Access | None:
 
 
 def _span(*, for_session: bool, always: bool, lasts: int | None) -> ApprovalScope:
-    """Return for whom the approval holds, by the flags. Raises UsageError."""
+    """Return the sessions that the flags approve for. Raises UsageError."""
     if for_session and (always or lasts is not None):
-        raise click.UsageError("--session goes neither with --always nor with --for")
+        raise click.UsageError("--session cannot be combined with --always or --for")
     if for_session:
         return ApprovalScope.SESSION
     return ApprovalScope.ALWAYS if always else ApprovalScope.USUAL

@@ -1,4 +1,4 @@
-"""The help of `rootsd bridge`; the bridge itself is started without the command line."""
+"""`rootsd bridge`: the help. `rootsd.__main__` starts the bridge itself without click."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from rootsd.cli.flags import VerbCommand
     shell_complete=completion.scopes,
     help="publish only these roots: by name, by tag, or the one that holds the working directory",
 )
-@click.option("--client", metavar="NAME", help="what rootsd status calls this client")
-@click.option("--any-uri", is_flag=True, help="also publish roots that are no folders")
+@click.option("--client", metavar="NAME", help="the name of this client in rootsd status")
+@click.option("--any-uri", is_flag=True, help="also publish roots that are not folders")
 def command(only: tuple[str, ...], client: str | None, *, any_uri: bool) -> int:
     """Connect an MCP client on standard input and output to the daemon.
 
-    This is the command that the configuration of an MCP client names, by its full path, which
-    rootsd doctor tells. It starts the daemon if it
-    is down, unless you stopped it with `rootsd down`, and reconnects when the daemon restarts.
+    The configuration of an MCP client names this command, by its full path; rootsd doctor prints
+    that path. The bridge starts the daemon if it is not running, unless you stopped it with
+    `rootsd down`. It reconnects when the daemon restarts.
     """
     from rootsd.proxy.bridge import main as bridge
 

@@ -1,4 +1,7 @@
-"""`rootsd check`, where it needs more than an exit status: help, JSON, odd words."""
+"""`rootsd check`, if it needs more than an exit status: help, JSON, unusual arguments.
+
+`rootsd.check` answers the common form without click.
+"""
 
 from __future__ import annotations
 
@@ -18,16 +21,16 @@ from rootsd.wire.projects import CheckQuery
     epilog="rootsd check . && echo inside\nrootsd check --write ~/src/api/main.py",
 )
 @click.argument("path", shell_complete=completion.files)
-@click.option("--write", is_flag=True, help="a root that is to be read only counts as denied")
+@click.option("--write", is_flag=True, help="treat a read-only root as denied")
 @pass_invocation
 def command(invocation: Invocation, *, path: str, write: bool) -> int:
-    """Tell by the exit status whether a path lies in a published root, or a URI is one.
+    """Test whether a path lies in a published root, or a URI is one. The exit status tells.
 
     \b
-    0   it does
-    3   the project there is pending or lapsed, or cannot be reached
-    4   it is denied
-    5   nothing is known there
+    0   it is published
+    3   the project is pending or lapsed, or cannot be reached
+    4   the project is denied
+    5   no project is known there
     69  no daemon answers
 
     Prints nothing, except with --json.

@@ -1,4 +1,4 @@
-"""`rootsd completion`: the scripts for shells, and the candidates that they ask for."""
+"""`rootsd completion`: the scripts for shells, and the candidates that these query."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rootsd.cli.flags import VerbCommand, pass_invocation
 from rootsd.cli.invocation import Invocation
 from rootsd.cli.render import CommandResult
 
-# The names under which the shells look for them; the files of the checkout are what is shipped.
+# The shells search for these file names; the files of the checkout are shipped unchanged.
 SCRIPTS = {"bash": "rootsd.bash", "zsh": "_rootsd", "fish": "rootsd.fish"}
 
 
@@ -21,18 +21,18 @@ SCRIPTS = {"bash": "rootsd.bash", "zsh": "_rootsd", "fish": "rootsd.fish"}
         'eval "$(rootsd completion bash)"              # in ~/.bashrc\n'
         'eval "$(rootsd completion zsh)"               # in ~/.zshrc, below compinit\n'
         "rootsd completion fish | source               # in ~/.config/fish/config.fish\n"
-        "rootsd completion bash -- approve ac          # what could be meant"
+        "rootsd completion bash -- approve ac          # print the candidates"
     ),
 )
 @click.argument("shell", type=click.Choice(list(SCRIPTS)))
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[-- WORD...]")
 @pass_invocation
 def command(invocation: Invocation, *, shell: str, words: tuple[str, ...]) -> None:
-    """Print what has a shell complete verbs, flags and projects.
+    """Print the script that completes verbs, flags, and projects in a shell.
 
-    With words, print what could stand for the last of them: kind (plain, dir, file), word,
-    explanation. That is what the scripts ask; projects come from the daemon, and where none runs
-    there are none.
+    With words, print the candidates for the last word: kind (plain, dir, file), word, and
+    explanation. The scripts use this form. Projects come from the daemon; without a daemon, there
+    are no projects to complete.
     """
     output = invocation.output
     if not words:
@@ -54,7 +54,7 @@ def command(invocation: Invocation, *, shell: str, words: tuple[str, ...]) -> No
 
 
 def completion_script(shell: str) -> str:
-    """The script for that shell."""
+    """Return the completion script for `shell`."""
     from rootsd.service.unit_files import templates_folder
 
     return Path(templates_folder(), "completions", SCRIPTS[shell]).read_text(encoding="utf-8")

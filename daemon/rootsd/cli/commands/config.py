@@ -1,4 +1,4 @@
-"""`rootsd config`: where the configuration is, what it says, whether it can be used, editing."""
+"""`rootsd config`: show, check, and edit config.toml."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ _COLUMNS = (
 )
 @click.pass_context
 def command(ctx: click.Context) -> None:
-    """The configuration: config.toml; alone, this shows it.
+    """Show, check, or edit config.toml. Without a subcommand, show it.
 
-    The daemon reads it whenever it changes. What cannot be used changes nothing.
+    The daemon reloads the file when it changes. An invalid file changes nothing.
     """
     if ctx.invoked_subcommand is None:
         ctx.invoke(show)
@@ -46,9 +46,9 @@ def command(ctx: click.Context) -> None:
 @command.command("path", cls=VerbCommand, epilog="rootsd config path")
 @pass_invocation
 def path(invocation: Invocation) -> None:
-    """Print the path of the configuration file, even if there is none yet.
+    """Print the path of the configuration file, even if the file does not exist yet.
 
-    With --json, also print the folders of decisions, logs and the second anchor.
+    With --json, also print the folders of decisions, logs, and the second anchor.
     """
     places = invocation.places
     file = text_of(places.config_file)
@@ -63,7 +63,7 @@ def path(invocation: Invocation) -> None:
 @command.command("show", cls=VerbCommand, epilog="rootsd config show --json")
 @pass_invocation
 def show(invocation: Invocation) -> None:
-    """Print every key with its value, and whether the file sets it or it is the default."""
+    """Print every key with its value, and whether the value is from the file or the default."""
     rows = list(_rows(invocation))
     file = text_of(invocation.places.config_file)
     invocation.output.show(CommandResult(rows, extra={"file": file}), _COLUMNS)
@@ -72,9 +72,9 @@ def show(invocation: Invocation) -> None:
 @command.command("check", cls=VerbCommand, epilog="rootsd config check")
 @pass_invocation
 def check(invocation: Invocation) -> None:
-    """Say whether the configuration can be used, and whether the daemon uses it.
+    """Check whether the configuration is valid, and whether the daemon uses it.
 
-    What is wrong is named by file, line and key; the exit status is 78 then.
+    For an invalid configuration, print file, line, and key, and exit with status 78.
     """
     from rootsd.system.config import read_config
 
@@ -89,11 +89,11 @@ def check(invocation: Invocation) -> None:
     many = len(config.parents)
     output.line(f"ok: {many} parent{'' if many == 1 else 's'}")
     if in_force is None:
-        output.say("The daemon is not running: rootsd up")
+        output.message("The daemon is not running: rootsd up")
     elif is_taken_over:
-        output.say(f"The daemon took it over {age(in_force['read_at'])}{_changes(in_force)}.")
+        output.message(f"The daemon loaded it {age(in_force['read_at'])}{_changes(in_force)}.")
     else:
-        output.warn(["the daemon does not use it yet: rootsd up has it read again"])
+        output.warn(["the daemon does not use it yet; to load it: rootsd up"])
 
 
 @command.command(
@@ -101,10 +101,10 @@ def check(invocation: Invocation) -> None:
 )
 @pass_invocation
 def edit(invocation: Invocation) -> None:
-    """Open the configuration in your editor, and take it over if it can be used.
+    """Edit the configuration in your editor, and load it if it is valid.
 
-    The editor is what VISUAL or EDITOR names. What cannot be used is not written over what can;
-    it is kept beside it, in config.toml.rejected.
+    VISUAL or EDITOR names the editor. An invalid text does not replace the valid file; it is saved
+    beside it, as config.toml.rejected.
     """
     from rootsd.cli import config_edit
 
@@ -112,20 +112,22 @@ def edit(invocation: Invocation) -> None:
     if invocation.flags.no_input or not (_has_terminal() or _editor()):
         shown = safe_label(file, limit=None)
         raise RootsdError(
-            "there is no terminal to edit on", f"edit {shown}, then rootsd config check"
+            "there is no terminal for an editor", f"edit {shown}, then rootsd config check"
         )
     old = config_edit.read_text(file)
     new = _edited(invocation, old)
     if new is None:
-        invocation.output.say("Nothing was changed.")
+        invocation.output.message("Nothing was changed.")
         return
     config_edit.replace_text(file, old, new)
     _print_reload(invocation)
 
 
 def _edited(invocation: Invocation, old: str) -> str | None:
-    """What a person makes of the text; None where it is the same. Raises BadConfig for what cannot
-    be used, and is kept aside."""
+    """Have a person edit the text; return the new text, or None if it is the same.
+
+    Raises BadConfig for an invalid text, after saving it aside.
+    """
     from rootsd.cli import config_edit
     from rootsd.system.config import parse_config
 
@@ -141,7 +143,7 @@ def _edited(invocation: Invocation, old: str) -> str | None:
             if _again(invocation, error):
                 continue
             kept = safe_label(config_edit.save_aside(file, _REJECTED, text), limit=None)
-            message = f"{error.message}\nyour text is kept in {kept}"
+            message = f"{error.message}\nyour text is in {kept}"
             raise BadConfig(message, "rootsd config edit") from error
         return text
 
@@ -156,13 +158,13 @@ def _print_reload(invocation: Invocation) -> None:
         extra = {"file": text_of(invocation.places.config_file), "in_force": in_force}
         output.object(CommandResult(extra=extra))
     elif in_force is None:
-        output.say("Written. The daemon is not running: rootsd up")
+        output.message("Saved. The daemon is not running: rootsd up")
     else:
-        output.say(f"The daemon took it over{_changes(in_force)}.")
+        output.message(f"The daemon loaded it{_changes(in_force)}.")
 
 
 def _again(invocation: Invocation, error: BadConfig) -> bool:
-    """Whether the person wants to go on editing."""
+    """Print the error, and return whether the person wants to edit again."""
     if not _has_terminal():
         return False
     invocation.output.error(error.code.value, error.message, "")
@@ -178,12 +180,12 @@ def _editor() -> str:
 
 
 def _active_config(invocation: Invocation) -> Mapping[str, Any] | None:
-    """What the daemon says of its configuration; None where none runs, or one of before."""
+    """Return the daemon's active configuration; None if no daemon or an older one runs."""
     try:
-        told: Mapping[str, Any] | None = invocation.call(StatusQuery()).get("config")
+        active: Mapping[str, Any] | None = invocation.call(StatusQuery()).get("config")
     except DaemonUnreachable:
         return None
-    return told
+    return active
 
 
 def _changes(in_force: Mapping[str, Any]) -> str:
@@ -192,7 +194,7 @@ def _changes(in_force: Mapping[str, Any]) -> str:
 
 
 def _rows(invocation: Invocation) -> Iterator[dict[str, Any]]:
-    """The keys in the order of the file's documentation. Raises BadConfig."""
+    """Yield the keys in the order of the file's documentation. Raises BadConfig."""
     from rootsd.cli import config_edit
     from rootsd.core.parsing import parse_toml
     from rootsd.system.config import parse_config

@@ -1,4 +1,4 @@
-"""`rootsd daemon`: the one command that becomes the daemon instead of asking it."""
+"""`rootsd daemon`: run the daemon in this process."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from rootsd.cli.run_daemon import run_daemon
     cls=VerbCommand,
     epilog="rootsd daemon",
 )
-@click.option("--ready-fd", type=int, metavar="FD", help="write 'ready' here once it can be asked")
-@click.option("--detach", is_flag=True, help="go on in the background, as a child of nobody")
+@click.option("--ready-fd", type=int, metavar="FD", help="write 'ready' to FD when it is ready")
+@click.option("--detach", is_flag=True, help="run in the background, detached from this process")
 @pass_invocation
 def command(invocation: Invocation, *, ready_fd: int | None, detach: bool) -> int:
-    """Run the daemon in the foreground, until a signal or `rootsd down` ends it.
+    """Run the daemon in the foreground, until a signal or `rootsd down` stops it.
 
-    This is what a service unit runs. `rootsd up` starts it in the background for you.
+    Service units run this command. To start the daemon in the background, use `rootsd up`.
     """
     return run_daemon(invocation, ready_fd=ready_fd, detach=detach)

@@ -1,4 +1,4 @@
-"""`rootsd deny`."""
+"""`rootsd deny`: never publish projects, and withdraw published ones."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from rootsd.wire.decisions import DecideRequest, DecisionVerb
 @click.option("--dry-run", is_flag=True, help="only show what would be denied")
 @pass_invocation
 def command(invocation: Invocation, *, refs: tuple[str, ...], dry_run: bool) -> None:
-    """Never publish these, nor anything below them; what was published is taken back at once.
+    """Never publish these projects or anything below them. Published ones are withdrawn at once.
 
-    A denial holds for the path, whatever lies there later, until forget or approve. The path of a
-    folder that is not known yet is denied as well.
+    A denial holds for the path, even if another folder appears there, until you forget or approve
+    it. You can also deny the path of an unknown folder.
     """
     effect = effect_of(dry_run=dry_run)
     send_and_print(

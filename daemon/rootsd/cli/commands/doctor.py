@@ -1,4 +1,4 @@
-"""`rootsd doctor`."""
+"""`rootsd doctor`: find problems and fix them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import click
 from rootsd.cli import doctor
 from rootsd.cli.doctor import DoctorCheck
 from rootsd.cli.flags import VerbCommand, pass_invocation
+from rootsd.cli.formatting import pluralize
 from rootsd.cli.invocation import Invocation
 from rootsd.cli.layout import ColumnFit
 from rootsd.cli.render import Column, CommandResult
@@ -30,19 +31,19 @@ _COLUMNS = (
 @click.command(
     "doctor", cls=VerbCommand, epilog="rootsd doctor\nrootsd doctor --fix\nrootsd doctor -q"
 )
-@click.option("--fix", is_flag=True, help="do what can be done without you, then look again")
+@click.option("--fix", is_flag=True, help="fix what needs no decision of yours, then check again")
 @pass_invocation
 def command(invocation: Invocation, *, fix: bool) -> int:
-    """Look for what keeps rootsd from working, from here and from inside the daemon.
+    """Find problems, from this shell and from inside the daemon, and say how to fix them.
 
-    Each finding comes with its remedy. --fix closes folders that are open to others, starts the
-    daemon, and brings an old daemon or an old service up to date; it decides nothing and removes
-    nothing. With -q only what is not as it should be is shown.
+    --fix makes folders private that are open to others, starts the daemon, and updates an old
+    daemon or an old service. It never decides about projects and never removes anything. With -q,
+    print only the problems.
 
-    The exit status is 1 if anything is broken, else 0.
+    The exit status is 1 if there is an error, else 0.
     """
     done = _apply_fixes(invocation, list(doctor.run_checks(invocation))) if fix else []
-    items = [_item(case) for case in doctor.run_checks(invocation)] + _daemon_checks(invocation)
+    items = [_item(check) for check in doctor.run_checks(invocation)] + _daemon_checks(invocation)
     output = invocation.output
     wrong = [item for item in items if item["condition"] != Severity.OK]
     shown = wrong if invocation.flags.quiet else items
@@ -52,14 +53,14 @@ def command(invocation: Invocation, *, fix: bool) -> int:
     else:
         output.show(CommandResult(shown, extra={"fixed": done}), _COLUMNS)
     for sentence in done:
-        output.say(f"fixed: {sentence}")
+        output.message(f"fixed: {sentence}")
     errors = sum(item["condition"] == Severity.ERROR for item in items)
-    output.say(_summary(len(wrong) - errors, errors))
+    output.message(_summary(len(wrong) - errors, errors))
     return Exit.FAILED if errors else Exit.OK
 
 
 def _show(invocation: Invocation, item: Mapping[str, Any]) -> None:
-    """Print a finding for a person, with its remedy below it, whole, so that it can be copied."""
+    """Print a finding for a person, with its remedy below it, unwrapped for copying."""
     output = invocation.output
     where = "" if item["seen_by"] == "command" else "   (inside the daemon)"
     label = f"{item['condition']:<7}  {item['topic']:<13}  "
@@ -69,19 +70,19 @@ def _show(invocation: Invocation, item: Mapping[str, Any]) -> None:
 
 
 def _on_one_line(text: str) -> str:
-    """Return a message of several lines as one."""
+    """Return a message of several lines as one line."""
     return " ".join(line.strip() for line in text.split("\n"))
 
 
-def _apply_fixes(invocation: Invocation, cases: Sequence[DoctorCheck]) -> list[str]:
-    """Do what can be done; what was done."""
+def _apply_fixes(invocation: Invocation, checks: Sequence[DoctorCheck]) -> list[str]:
+    """Fix the problems that have a fix, and return the findings that were fixed."""
     done = []
-    for case in cases:
-        if case.cure is None or case.diagnosis.condition is Severity.OK:
+    for check in checks:
+        if check.fix is None or check.diagnosis.condition is Severity.OK:
             continue
-        finding = safe_text(_on_one_line(case.diagnosis.finding))
+        finding = safe_text(_on_one_line(check.diagnosis.finding))
         try:
-            case.cure()
+            check.fix()
         except (RootsdError, OSError) as trouble:
             invocation.output.warn([f"{finding}: {trouble}"])
         else:
@@ -89,8 +90,8 @@ def _apply_fixes(invocation: Invocation, cases: Sequence[DoctorCheck]) -> list[s
     return done
 
 
-def _item(case: DoctorCheck) -> dict[str, Any]:
-    found = case.diagnosis
+def _item(check: DoctorCheck) -> dict[str, Any]:
+    found = check.diagnosis
     return {
         "topic": found.topic,
         "condition": found.condition.value,
@@ -101,13 +102,13 @@ def _item(case: DoctorCheck) -> dict[str, Any]:
 
 
 def _daemon_checks(invocation: Invocation) -> list[Mapping[str, Any]]:
-    """What the daemon finds; nothing where none runs, which the command has seen itself."""
+    """Return the daemon's findings; none if no daemon runs, which is a finding of the command."""
     try:
         items: list[Mapping[str, Any]] = invocation.call(DoctorRequest())["items"]
     except DaemonUnreachable:
         return []
     except RootsdError as trouble:
-        if trouble.code is ErrorCode.USAGE:  # an older daemon does not know the question
+        if trouble.code is ErrorCode.USAGE:  # an older daemon, without this request
             return []
         return [_item(DoctorCheck(error("daemon", trouble.message, trouble.remedy)))]
     return items
@@ -115,7 +116,6 @@ def _daemon_checks(invocation: Invocation) -> list[Mapping[str, Any]]:
 
 def _summary(warnings: int, errors: int) -> str:
     if not warnings and not errors:
-        return "All is as it should be."
+        return "No problems found."
     counts = ((errors, "error"), (warnings, "warning"))
-    told = [f"{n} {word}{'' if n == 1 else 's'}" for n, word in counts if n]
-    return f"{' and '.join(told)}. Each comes with what to do about it."
+    return f"{' and '.join(pluralize(count, word) for count, word in counts if count)} found."

@@ -1,4 +1,4 @@
-"""`rootsd down`."""
+"""`rootsd down`: stop the daemon."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from rootsd.cli.render import CommandResult
 )
 @pass_invocation
 def command(invocation: Invocation) -> None:
-    """Stop the daemon. Nothing starts it again but `rootsd up`; decisions are kept."""
+    """Stop the daemon until the next `rootsd up`. Decisions are kept."""
     from rootsd.cli import lifecycle
     from rootsd.service import start_record
 
-    start_record.mark_stopped()  # first, or a bridge would start the next one at once
+    start_record.mark_stopped()  # first, so that no bridge starts the daemon again
     pid = lifecycle.shut_down(invocation)
     output = invocation.output
     if output.is_json:
         output.object(CommandResult(extra={"stopped": pid}))
     elif pid is None:
-        output.say("The daemon was not running.")
+        output.message("The daemon was not running.")
     else:
-        output.say(f"The daemon (pid {pid}) has ended.")
+        output.message(f"The daemon (pid {pid}) is stopped.")

@@ -1,4 +1,4 @@
-"""`rootsd export`."""
+"""`rootsd export`: print decisions, names, and tags for import."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _RULE = ("verdict", "pattern", "pattern_b64")
 )
 @pass_invocation
 def command(invocation: Invocation) -> None:
-    """Print what was decided, named and tagged, as one JSON object for import.
+    """Print all decisions, names, and tags as one JSON object, for import elsewhere.
 
-    It holds names and paths, no identities: nobody can approve anything with it. It works without
-    a daemon, too.
+    The export holds names and paths, but no identities, so that it cannot approve anything. This
+    command also works without a daemon.
     """
     listing, rules = (
         call_or_read_store(invocation, ProjectsQuery(invocation.cwd)),

@@ -1,4 +1,4 @@
-"""`rootsd focus`."""
+"""`rootsd focus`: limit MCP sessions to the roots with one tag."""
 
 from __future__ import annotations
 
@@ -22,36 +22,38 @@ _COLUMNS = (Column("", lambda item: item["name"]),)
 )
 @click.argument("tag", required=False, metavar="[TAG]", shell_complete=completion.tags)
 @click.option("--clear", is_flag=True, help="let sessions see all roots again")
-@click.option("--now", is_flag=True, help="narrow the sessions that run, too")
+@click.option("--now", is_flag=True, help="also limit the running sessions")
 @click.option("--dry-run", is_flag=True, help="only show what a session would see")
 @pass_invocation
 def command(
     invocation: Invocation, *, tag: str | None, clear: bool, now: bool, dry_run: bool
 ) -> None:
-    """Narrow the MCP sessions that begin from now on to the roots tagged TAG; alone, show that.
+    """Limit new MCP sessions to the roots tagged TAG. Without arguments, show the focus.
 
-    A session with a scope of its own (bridge --only, run --only) keeps it. It prints the names of
-    the roots that a session sees which begins now.
+    A session with its own scope (bridge --only, run --only) keeps it. The output lists the roots
+    that a new session sees.
     """
     if tag is not None and clear:
         raise click.UsageError("name a tag, or use --clear, not both")
-    is_order = tag is not None or clear
-    if not is_order and (now or dry_run):
-        raise click.UsageError("name a tag, or use --clear: rootsd tag lists the tags")
+    is_change = tag is not None or clear
+    if not is_change and (now or dry_run):
+        raise click.UsageError("name a tag, or use --clear; rootsd tag lists the tags")
     reach = FocusTarget.ALL if now else FocusTarget.LATER
-    request = SetFocusRequest(tag, reach, effect_of(dry_run=dry_run)) if is_order else FocusQuery()
-    told = invocation.call(request)
-    items = [{"name": name} for name in told["roots"]]
-    extra = {"tag": told["tag"], "dry_run": dry_run}
-    invocation.output.show(
-        CommandResult(items, told["revision"], told["warnings"], extra), _COLUMNS
+    request = (
+        SetFocusRequest(tag, reach, effect_of(dry_run=dry_run)) if is_change else FocusQuery()
     )
-    invocation.output.say(_sentence(told["tag"], len(items), dry_run=dry_run))
+    focus = invocation.call(request)
+    items = [{"name": name} for name in focus["roots"]]
+    extra = {"tag": focus["tag"], "dry_run": dry_run}
+    invocation.output.show(
+        CommandResult(items, focus["revision"], focus["warnings"], extra), _COLUMNS
+    )
+    invocation.output.message(_sentence(focus["tag"], len(items), dry_run=dry_run))
 
 
 def _sentence(tag: str | None, roots: int, *, dry_run: bool) -> str:
     if dry_run:
-        return "This is what a session would see; nothing was changed."
+        return "Dry run: a new session would see these roots; nothing was changed."
     if tag is None:
-        return f"There is no focus: sessions see all roots ({roots})."
-    return f"The focus is on {safe_label(tag)}: sessions see {roots} of the roots."
+        return f"No focus: sessions see all roots ({roots})."
+    return f"Focus on {safe_label(tag)}: sessions see {roots} of the roots."

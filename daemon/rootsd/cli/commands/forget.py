@@ -1,4 +1,4 @@
-"""`rootsd forget`."""
+"""`rootsd forget`: make projects undecided again."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ from rootsd.wire.decisions import DecideRequest, DecisionVerb
 @click.option("--dry-run", is_flag=True, help="only show what would be forgotten")
 @pass_invocation
 def command(invocation: Invocation, *, refs: tuple[str, ...], dry_run: bool) -> None:
-    """Take a decision back: the project waits again; one that is gone is no longer listed."""
+    """Forget the decision on a project.
+
+    The project is pending again. If its folder is gone, it is no longer listed.
+    """
     effect = effect_of(dry_run=dry_run)
     send_and_print(
         invocation,

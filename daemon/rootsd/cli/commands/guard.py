@@ -1,4 +1,4 @@
-"""`rootsd guard`."""
+"""`rootsd guard`: show or set who may decide."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from rootsd.core.guard import Guard
 from rootsd.wire.guard import GuardQuery, SetGuardRequest
 
 _MEANING = {
-    Guard.AGENTS: "agents that can be seen may not decide; everybody else may",
-    Guard.TERMINAL: "every decision has to be confirmed on a terminal, and never by an agent",
-    Guard.OFF: "every program that runs as you may decide",
+    Guard.AGENTS: "Programs may decide, except those that a detected agent has started.",
+    Guard.TERMINAL: "A person must confirm every decision on a terminal; agents may not decide.",
+    Guard.OFF: "Every program that runs as you may decide.",
 }
 
 
@@ -24,18 +24,21 @@ _MEANING = {
     epilog="rootsd guard\nrootsd guard terminal",
 )
 @click.argument("mode", required=False, type=click.Choice([guard.value for guard in Guard]))
-@click.option("--dry-run", is_flag=True, help="only show what it would mean")
+@click.option("--dry-run", is_flag=True, help="only show what it would change")
 @pass_invocation
 def command(invocation: Invocation, *, mode: str | None, dry_run: bool) -> None:
-    """Show or set who may decide what is published.
+    """Show or set who may decide which projects are published.
 
-    agents: whoever was not started by a coding agent or an MCP client. terminal: whoever also
-    types a word on a terminal, each time. off: everybody. This stops and records the casual
-    self-approval of an agent; it is no boundary, since an agent that runs as you can do what
-    you can.
+    \b
+    agents    programs that no coding agent and no MCP client has started
+    terminal  in addition, a person types a word on a terminal, each time
+    off       every program that runs as you
+
+    The guard stops and records an agent that approves projects for itself. It is not a security
+    boundary: an agent that runs as you can do everything that you can.
     """
     if mode is None and dry_run:
-        raise click.UsageError("name what to set: agents, terminal or off")
+        raise click.UsageError("name a mode: agents, terminal, or off")
     request = (
         GuardQuery() if mode is None else SetGuardRequest(Guard(mode), effect_of(dry_run=dry_run))
     )
@@ -46,7 +49,7 @@ def command(invocation: Invocation, *, mode: str | None, dry_run: bool) -> None:
         output.object(CommandResult((), answer["revision"], answer["warnings"], extra))
         return
     output.line(answer["guard"])
-    output.say(_MEANING[Guard(answer["guard"])])
+    output.message(_MEANING[Guard(answer["guard"])])
     if dry_run:
-        output.say(DRY_RUN_NOTICE)
+        output.message(DRY_RUN_NOTICE)
     output.warn(answer["warnings"])

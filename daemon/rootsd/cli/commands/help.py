@@ -1,4 +1,4 @@
-"""`rootsd help`."""
+"""`rootsd help`: explain rootsd, or one verb."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rootsd.cli.invocation import Invocation
 
 
 def _verbs(context: click.Context, param: click.Parameter, typed: str) -> list[CompletionItem]:
-    """Return the verbs, and after a verb that has verbs of its own, those."""
+    """Complete the verbs, and after a verb with subcommands, these."""
     command = _command_of(context.find_root().command, context.params.get(str(param.name)) or ())
     if not isinstance(command, click.Group):
         return []
@@ -25,7 +25,7 @@ def _verbs(context: click.Context, param: click.Parameter, typed: str) -> list[C
 @click.pass_context
 @pass_invocation
 def command(invocation: Invocation, context: click.Context, *, words: tuple[str, ...]) -> None:
-    """Explain rootsd, or one verb: the same text as VERB --help."""
+    """Explain rootsd or one verb, with the same text as --help."""
     parent = context.find_root()
     for word in words:
         group = parent.command

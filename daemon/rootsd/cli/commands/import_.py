@@ -1,4 +1,4 @@
-"""`rootsd import`."""
+"""`rootsd import`: propose the projects of an export."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import click
 from rootsd.cli import completion
 from rootsd.cli.decisions import effect_of
 from rootsd.cli.flags import VerbCommand, pass_invocation
-from rootsd.cli.formatting import PROJECT_COLUMNS, path_of
+from rootsd.cli.formatting import PROJECT_COLUMNS, path_of, pluralize
 from rootsd.cli.invocation import Invocation
 from rootsd.cli.render import SCHEMA, CommandResult
 from rootsd.core.errors import RootsdError
@@ -19,7 +19,8 @@ from rootsd.core.parsing import Unparsable, parse_json
 from rootsd.wire.decisions import EXPORT_FORMAT, MAX_IMPORT_ITEMS, ImportRequest
 
 _MOST_BYTES = 64 << 20
-_WORDS = {"approved": "approve", "denied": "deny", "pending": "approve"}  # the last: lapsed
+# The verdict of a rule is pending if its approval has lapsed.
+_WORDS = {"approved": "approve", "denied": "deny", "pending": "approve"}
 
 
 @click.command(
@@ -28,77 +29,79 @@ _WORDS = {"approved": "approve", "denied": "deny", "pending": "approve"}  # the 
     epilog="rootsd import roots.json\nssh host rootsd export | rootsd import -",
 )
 @click.argument("file", type=click.File("rb"), shell_complete=completion.files)
-@click.option("--dry-run", is_flag=True, help="only check the file and show what it holds")
+@click.option("--dry-run", is_flag=True, help="only check the file and show its projects")
 @pass_invocation
 def command(invocation: Invocation, *, file: IO[bytes], dry_run: bool) -> None:
-    """Propose what an export names, under its names and tags; - is standard input.
+    """Propose the projects of an export, with their names and tags. FILE - is standard input.
 
-    Everything waits for your decision, whatever was decided where the file comes from. What was
-    decided here stays. Denials and rules are not taken over: they are told, to be typed.
+    All new projects are pending, no matter how they were decided elsewhere. Decisions made here
+    stay. Denials and rules are not imported; import prints the commands that repeat them.
     """
     export = _read(file)
     projects = list(_projects(export))
     items: list[Any] = []
     unchanged: list[Any] = []
-    warnings = [*_not_taken(export)]
+    warnings = [*_not_imported(export)]
     revision = None
     for start in range(0, len(projects), MAX_IMPORT_ITEMS):
         part = projects[start : start + MAX_IMPORT_ITEMS]
         whats, names, tags = (tuple(column) for column in zip(*part, strict=True))
-        told = invocation.call(ImportRequest(whats, names, tags, effect_of(dry_run=dry_run)))
-        items += told["items"]
-        unchanged += told["unchanged"]
-        warnings += told["warnings"]
-        revision = told["revision"]
+        imported = invocation.call(ImportRequest(whats, names, tags, effect_of(dry_run=dry_run)))
+        items += imported["items"]
+        unchanged += imported["unchanged"]
+        warnings += imported["warnings"]
+        revision = imported["revision"]
     extra = {"unchanged": unchanged, "dry_run": dry_run}
     output = invocation.output
     output.show(CommandResult(items, revision, warnings, extra), PROJECT_COLUMNS)
     if dry_run:
-        output.say(f"The file names {len(projects)} projects; nothing was changed.")
+        count = pluralize(len(projects), "project")
+        output.message(f"Dry run: the file names {count}; nothing was changed.")
     else:
-        output.say(f"{len(items)} taken in, {len(unchanged)} known already: rootsd review")
+        output.message(f"{len(items)} proposed, {len(unchanged)} already known: rootsd review")
 
 
 def _read(file: IO[bytes]) -> Mapping[str, Any]:
     raw = file.read(_MOST_BYTES + 1)
     if len(raw) > _MOST_BYTES:
-        raise RootsdError("this is no export: it is too large", "rootsd export")
+        raise RootsdError("this is not an export: it is too large", "rootsd export")
     try:
         export = parse_json(raw)
     except Unparsable as error:
-        raise RootsdError(f"this is no export: {error}", "rootsd export") from error
+        raise RootsdError(f"this is not an export: {error}", "rootsd export") from error
     if not isinstance(export, dict) or export.get("schema") != SCHEMA:
-        raise RootsdError(f"this is no export of the schema {SCHEMA}", "rootsd export")
+        raise RootsdError(f"this is not an export of the schema {SCHEMA}", "rootsd export")
     if export.get("format") != EXPORT_FORMAT:
         raise RootsdError(
-            f"this export is not of format {EXPORT_FORMAT}, the only one that is known here",
+            f"this export has another format than {EXPORT_FORMAT}, which this version reads",
             "rootsd version",
         )
     return export
 
 
 def _projects(export: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
-    """What, name and tags of each. Raises RootsdError where one is out of shape."""
+    """Yield the path or URI, name, and tags of each project. Raises RootsdError."""
     for number, item in enumerate(_list(export, "items"), 1):
         try:
             what, tags = path_of(item), item.get("tags") or []
         except (ValueError, AttributeError) as error:
-            raise _out_of_shape(number) from error
+            raise _malformed(number) from error
         name = item.get("name") or ""
         is_whole = what and isinstance(name, str) and isinstance(tags, list)
         if not is_whole or not all(isinstance(tag, str) for tag in tags):
-            raise _out_of_shape(number)
+            raise _malformed(number)
         yield what, name, "\n".join(tag for tag in tags if "\n" not in tag)
 
 
-def _not_taken(export: Mapping[str, Any]) -> Iterator[str]:
+def _not_imported(export: Mapping[str, Any]) -> Iterator[str]:
     denied = sum(1 for item in _list(export, "items") if _verdict(item) == "denied")
     if denied:
-        yield f"{denied} of these were denied there, which is not taken over: rootsd deny REF"
+        yield f"{denied} of these were denied there; to deny them here: rootsd deny REF"
     for rule in _list(export, "rules"):
         if isinstance(rule, dict) and isinstance(rule.get("pattern"), str):
             word = _WORDS.get(str(_verdict(rule)), "deny")
-            yield f"a rule is not taken over: rootsd rule add {word} {quote(rule['pattern'])}"
+            add = f"rootsd rule add {word} {quote(rule['pattern'])}"
+            yield f"a rule is not imported; to add it: {add}"
 
 
 def _verdict(item: object) -> object:
@@ -108,9 +111,9 @@ def _verdict(item: object) -> object:
 def _list(export: Mapping[str, Any], key: str) -> list[Any]:
     value = export.get(key)
     if not isinstance(value, list):
-        raise RootsdError(f"this is no export: it has no list of {key}", "rootsd export")
+        raise RootsdError(f"this is not an export: it has no list of {key}", "rootsd export")
     return value
 
 
-def _out_of_shape(number: int) -> RootsdError:
-    return RootsdError(f"project {number} in the file is out of shape", "rootsd export")
+def _malformed(number: int) -> RootsdError:
+    return RootsdError(f"project {number} in the file is malformed", "rootsd export")

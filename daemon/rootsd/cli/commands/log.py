@@ -1,4 +1,4 @@
-"""`rootsd log`."""
+"""`rootsd log`: show decisions and refused commands."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _by(item: Mapping[str, Any]) -> str:
 
 
 def _undid(item: Mapping[str, Any]) -> str:
-    undid = item.get("undid")  # an older daemon does not tell
+    undid = item.get("undid")  # missing in older daemons
     return f"undid {undid['seq']} {undid['verb']}" if undid else ""
 
 
@@ -56,17 +56,17 @@ _COLUMNS_WITHOUT_HEADER = tuple(replace(column, title="") for column in _COLUMNS
     metavar="N",
     default=_LAST,
     show_default=True,
-    help="how many",
+    help="the number of entries",
 )
-@click.option("-f", "--follow", is_flag=True, help="go on with what is decided from now on")
+@click.option("-f", "--follow", is_flag=True, help="also print new entries as they are made")
 @pass_invocation
 def command(invocation: Invocation, *, last: int, follow: bool) -> None:
-    """Show what was decided, by whom, and which orders were refused.
+    """Show the decisions, who made each one, and the refused commands.
 
-    In a pipe the columns are number, time, verb, what it is about, who ordered it, and for an
-    undo the event that it took back. Changes of the parents are listed too, if the daemon ran.
-    With -f and --json each event is an object on a line of its own. undo takes a line back. All
-    but -f works without a daemon, too.
+    In a pipe, the columns are number, time, verb, subject, author, and for an undo the entry that
+    it undid. Changes of the parents are listed if the daemon was running. With -f and --json, each
+    entry is one object per line. rootsd undo NUMBER undoes an entry. Without -f, this command also
+    works without a daemon.
     """
     if follow:
         _follow(invocation, invocation.call(LogQuery(last)))
@@ -76,11 +76,11 @@ def command(invocation: Invocation, *, last: int, follow: bool) -> None:
         CommandResult(listing["items"], listing["revision"], listing["warnings"]), _COLUMNS
     )
     if output.on_terminal and not listing["items"]:
-        output.say("Nothing was decided yet.")
+        output.message("No decisions yet.")
 
 
 def _follow(invocation: Invocation, listing: Mapping[str, Any]) -> NoReturn:
-    """Print what there is, and then whatever comes, until ^C."""
+    """Print the listing, and then new entries until ^C."""
     columns: tuple[Column, ...] = _COLUMNS
     newest = 0
     while True:

@@ -1,4 +1,4 @@
-"""`rootsd ls`."""
+"""`rootsd ls`: list projects."""
 
 from __future__ import annotations
 
@@ -31,15 +31,18 @@ from rootsd.wire.projects import ProjectsQuery, Selection
 @click.option(
     "--verdict",
     type=click.Choice([verdict.value for verdict in Verdict]),
-    help="only what was decided so",
+    help="only projects with this verdict",
 )
-@click.option("--published", is_flag=True, help="only what clients are told of now")
+@click.option("--published", is_flag=True, help="only projects that clients see now")
 @click.option(
-    "--tag", metavar="TAG", shell_complete=completion.tags, help="only what bears this tag"
+    "--tag", metavar="TAG", shell_complete=completion.tags, help="only projects with this tag"
 )
-@click.option("--paths", is_flag=True, help="only the paths, one a line")
+@click.option("--paths", is_flag=True, help="only the paths, one per line")
 @click.option(
-    "-0", "nul", is_flag=True, help="only the paths, each ended by NUL: any path is safe"
+    "-0",
+    "nul",
+    is_flag=True,
+    help="only the paths, each followed by NUL, which is safe for any path",
 )
 @pass_invocation
 def command(
@@ -51,9 +54,10 @@ def command(
     paths: bool,
     nul: bool,
 ) -> None:
-    """List projects: all, or those that fit.
+    """List all projects, or those that match the options.
 
-    In a pipe the columns are id, name, verdict, kind, path and note, without a header.
+    In a pipe, the columns are id, name, verdict, kind, path, and note, without a header. This
+    command also works without a daemon.
     """
     query = ProjectsQuery(
         cwd=invocation.cwd,
@@ -72,13 +76,16 @@ def command(
     )
     if output.on_terminal and not listing["items"]:
         is_narrowed = verdict or tag or published
-        output.say(
-            "No project fits." if is_narrowed else "No project is known yet: rootsd up ~/src"
+        output.message(
+            "No project matches." if is_narrowed else "No projects yet. Try: rootsd up ~/src"
         )
 
 
 def _write_paths(items: Sequence[Mapping[str, Any]], *, nul: bool, for_terminal: bool) -> None:
-    """Write the paths byte for byte, but safe for a terminal; a line cannot hold a newline."""
+    """Print the paths byte for byte; on a terminal, print safe labels.
+
+    Without NUL, leave out paths with a newline, with a warning.
+    """
     for item in items:
         if item["kind"] == ProjectKind.URI:
             continue
@@ -89,6 +96,6 @@ def _write_paths(items: Sequence[Mapping[str, Any]], *, nul: bool, for_terminal:
             sys.stdout.buffer.write(bytes_of(path) + b"\0")
         elif "\n" in path:
             shown = safe_label(path, limit=None)
-            sys.stderr.write(f"warning: left out, since no line can hold it (use -0): {shown}\n")
+            sys.stderr.write(f"warning: left out, because it has a newline (use -0): {shown}\n")
         else:
             sys.stdout.buffer.write(bytes_of(path) + b"\n")

@@ -1,4 +1,4 @@
-"""`rootsd parent`: the folders in which projects are found."""
+"""`rootsd parent`: list and change the folders that are watched for projects."""
 
 from __future__ import annotations
 
@@ -37,38 +37,45 @@ _COLUMNS = (
     Column("NOTE", lambda p: p["note"] or "", fit=ColumnFit.NOTE),
 )
 
-_dry_run = click.option("--dry-run", is_flag=True, help="only say what would be so")
+_dry_run = click.option("--dry-run", is_flag=True, help="only show what would be changed")
 
 _Flag = int | str | tuple[str, ...] | None
 
 _depth = click.option(
-    "--depth", type=click.IntRange(1, 64), metavar="N", help="how many levels below it (default 4)"
+    "--depth",
+    type=click.IntRange(1, 64),
+    metavar="N",
+    help="how many levels to search (default 4)",
 )
 _skip = click.option(
-    "--skip", multiple=True, metavar="GLOB", help="never enter these; may be repeated"
+    "--skip",
+    multiple=True,
+    metavar="GLOB",
+    help="never enter folders with this name; may be repeated",
 )
 _nested = click.option(
     "--nested",
     type=click.Choice([member.value for member in NestedPolicy]),
-    help="what is proposed inside a project: repositories, and workspace members (default none)",
+    help="what to propose inside a project: nothing, repositories (vcs), or repositories and "
+    "workspace members (default none)",
 )
 _project_files = click.option(
     "--project-file",
     "project_files",
     multiple=True,
     metavar="NAME",
-    help="makes a folder a project, too: NAME or *.ENDING; with ! before it: does not",
+    help="a file that makes its folder a project: NAME or *.SUFFIX; !NAME: it does not",
 )
 
 
 class _ResultText(NamedTuple):
-    """What is said of a parent after a change, and after its rehearsal."""
+    """The text about a parent after a change, and after a dry run of the change."""
 
     did: str
     would: str
 
 
-_ALREADY_A_PARENT = _ResultText("is a parent already", "is a parent already")
+_ALREADY_A_PARENT = _ResultText("is already a parent", "is already a parent")
 
 
 @click.group(
@@ -79,9 +86,10 @@ _ALREADY_A_PARENT = _ResultText("is a parent already", "is a parent already")
 )
 @click.pass_context
 def command(ctx: click.Context) -> None:
-    """The folders in which projects are found; alone, this lists them.
+    """List and change the parents: the folders that are watched for projects.
 
-    They are kept in config.toml, which you may edit as well: the daemon reads it at once.
+    Without a subcommand, list them. The parents are in config.toml. You can also edit that file;
+    the daemon reloads it at once.
     """
     if ctx.invoked_subcommand is None:
         ctx.invoke(list_)
@@ -94,7 +102,7 @@ def command(ctx: click.Context) -> None:
 )
 @pass_invocation
 def list_(invocation: Invocation) -> None:
-    """List the parents. Without a running daemon, what the configuration says."""
+    """List the parents. Without a daemon, list those in the configuration."""
     from rootsd.system.config import read_config
 
     config = read_config(invocation.places.config_file)
@@ -112,9 +120,9 @@ def list_(invocation: Invocation) -> None:
         _COLUMNS,
     )
     if not items:
-        invocation.output.say("No folder is watched yet: rootsd up ~/src")
+        invocation.output.message("No parents yet. Try: rootsd up ~/src")
     elif invocation.output.on_terminal:
-        invocation.output.say(f"in {file}")
+        invocation.output.message(f"in {file}")
 
 
 @command.command(
@@ -130,14 +138,14 @@ def list_(invocation: Invocation) -> None:
 @_dry_run
 @pass_invocation
 def add(invocation: Invocation, /, *, path: str, dry_run: bool, **flags: _Flag) -> None:
-    """Watch one more folder, from now on."""
+    """Watch one more folder for projects."""
     from rootsd.cli import config_edit
 
     canonical = config_edit.validate_parent(invocation, path)
     effect = effect_of(dry_run=dry_run)
     if config_edit.add_parents(invocation, [canonical], _settings(**flags), effect):
         _reload_and_print(
-            invocation, canonical, _ResultText("is a parent now", "would be a parent"), effect
+            invocation, canonical, _ResultText("is now a parent", "would become a parent"), effect
         )
     else:
         _reload_and_print(invocation, canonical, _ALREADY_A_PARENT, effect)
@@ -152,7 +160,7 @@ def add(invocation: Invocation, /, *, path: str, dry_run: bool, **flags: _Flag) 
 @_dry_run
 @pass_invocation
 def remove(invocation: Invocation, *, path: str, dry_run: bool) -> None:
-    """Watch a folder no longer. Decisions about what is in it are kept."""
+    """Stop watching a folder. Decisions about its projects are kept."""
     from rootsd.cli import config_edit
 
     effect = effect_of(dry_run=dry_run)
@@ -160,7 +168,7 @@ def remove(invocation: Invocation, *, path: str, dry_run: bool) -> None:
     _reload_and_print(
         invocation,
         removed,
-        _ResultText("is no parent any more", "would be no parent any more"),
+        _ResultText("is no longer a parent", "would no longer be a parent"),
         effect,
     )
 
@@ -178,21 +186,22 @@ def remove(invocation: Invocation, *, path: str, dry_run: bool) -> None:
 @_dry_run
 @pass_invocation
 def alter(invocation: Invocation, /, *, path: str, dry_run: bool, **flags: _Flag) -> None:
-    """Change how a folder is watched. --skip replaces what was skipped, and '' skips nothing; so
-    with --project-file."""
+    """Change how a folder is watched.
+
+    --skip and --project-file replace the earlier values; '' removes them.
+    """
     from rootsd.cli import config_edit
 
     settings = _settings(**flags)
     if not settings:
-        raise click.UsageError("name what to set: --depth, --skip, --nested or --project-file")
+        raise click.UsageError("use --depth, --skip, --nested, or --project-file")
     effect = effect_of(dry_run=dry_run)
     altered = config_edit.change_parent(invocation, path, settings, effect)
     _reload_and_print(invocation, altered, _ResultText("was changed", "would be changed"), effect)
 
 
 def _settings(**flags: _Flag) -> dict[str, Any]:
-    """The keys of the configuration that the flags set; of several values the empty ones say that
-    there are none."""
+    """Return the configuration keys that the flags set. An empty value stands for no values."""
     return {
         key: [one for one in value if one] if isinstance(value, tuple) else value
         for key, value in flags.items()
@@ -201,26 +210,26 @@ def _settings(**flags: _Flag) -> dict[str, Any]:
 
 
 def _reload_and_print(
-    invocation: Invocation, path: bytes, told: _ResultText, effect: ApplyMode
+    invocation: Invocation, path: bytes, text: _ResultText, effect: ApplyMode
 ) -> None:
-    """Have the daemon follow, and say what was done."""
+    """Have the daemon reload the configuration, and print the result."""
     from rootsd.cli import lifecycle
 
-    is_rehearsal = effect is ApplyMode.DRY_RUN
-    is_followed = is_rehearsal or lifecycle.reload_if_running(
+    is_dry_run = effect is ApplyMode.DRY_RUN
+    is_reloaded = is_dry_run or lifecycle.reload_if_running(
         invocation, f"{invocation.command} {text_of(path)}"
     )
-    what = told.would if is_rehearsal else told.did
+    what = text.would if is_dry_run else text.did
     output = invocation.output
     if output.is_json:
         item = {"path": text_of(path), "done": what}
-        output.object(CommandResult([item], extra={"dry_run": is_rehearsal}))
+        output.object(CommandResult([item], extra={"dry_run": is_dry_run}))
         return
-    output.say(f"{safe_label(path, limit=None)} {what}.")
-    if is_rehearsal:
-        output.say(DRY_RUN_NOTICE)
-    elif not is_followed:
-        output.say("The daemon is not running: rootsd up")
+    output.message(f"{safe_label(path, limit=None)} {what}.")
+    if is_dry_run:
+        output.message(DRY_RUN_NOTICE)
+    elif not is_reloaded:
+        output.message("The daemon is not running: rootsd up")
 
 
 def _item(parent: Parent, live: Mapping[str, Any]) -> dict[str, Any]:

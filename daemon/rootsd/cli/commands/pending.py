@@ -1,4 +1,4 @@
-"""`rootsd pending`."""
+"""`rootsd pending`: list the projects that need a decision."""
 
 from __future__ import annotations
 
@@ -27,17 +27,19 @@ _UNPUBLISHABLE_COLUMNS = tuple(replace(column, title="") for column in (ID, NAME
     cls=VerbCommand,
     epilog="rootsd pending\nrootsd pending --count\nrootsd pending --exit-code && echo none",
 )
-@click.option("--count", is_flag=True, help="print only how many; quick enough for a prompt")
-@click.option("--exit-code", is_flag=True, help="exit with 3 if anything waits")
+@click.option(
+    "--count", is_flag=True, help="print only the number; fast enough for a shell prompt"
+)
+@click.option("--exit-code", is_flag=True, help="exit with status 3 if a project is pending")
 @pass_invocation
 def command(invocation: Invocation, *, count: bool, exit_code: bool) -> int:
-    """List what waits for your decision.
+    """List the projects that need your decision.
 
-    Nothing of it is published, and nothing waits for it.
+    Pending projects are not published, and no client waits for them.
     """
     listing = invocation.call(ProjectsQuery(cwd=invocation.cwd, select=Selection.PENDING))
     items, output = listing["items"], invocation.output
-    unpublishable = listing.get("unpublishable", [])  # an older daemon does not tell
+    unpublishable = listing.get("unpublishable", [])  # missing in older daemons
     extra = {"unpublishable": unpublishable}
     answer = CommandResult(items, listing["revision"], listing["warnings"], extra)
     if not count:
@@ -48,18 +50,18 @@ def command(invocation: Invocation, *, count: bool, exit_code: bool) -> int:
     else:
         output.line(str(len(items)))
     if output.on_terminal and not count:
-        output.say(_what_to_do(items))
+        output.message(_what_to_do(items))
         if unpublishable:
-            output.say(f"{pluralize(len(unpublishable), 'project')} can never be published:")
+            output.message(f"{pluralize(len(unpublishable), 'project')} can never be published:")
             output.show(CommandResult(unpublishable), _UNPUBLISHABLE_COLUMNS)
     return Exit.PENDING if exit_code and items else Exit.OK
 
 
 def _what_to_do(items: Sequence[Mapping[str, Any]]) -> str:
     if not items:
-        return "Nothing waits for a decision."
+        return "No project needs a decision."
     need = "1 needs a decision" if len(items) == 1 else f"{len(items)} need a decision"
     name, id_ = items[0]["name"], items[0]["id"]
-    # To be copied into a shell: a name that needs quotes is not for this line.
+    # The line is for copying into a shell: use the id if the name needs quotes.
     ref = name if _PLAIN.fullmatch(name) else id_
     return f"{need}.  rootsd approve {ref}   |   rootsd deny {ref}"

@@ -1,4 +1,4 @@
-"""`rootsd prune`."""
+"""`rootsd prune`: forget the decisions about folders that are gone."""
 
 from __future__ import annotations
 
@@ -16,16 +16,17 @@ from rootsd.wire.projects import ProjectsQuery, Selection
 @click.option("--dry-run", is_flag=True, help="only show what would be forgotten")
 @pass_invocation
 def command(invocation: Invocation, *, dry_run: bool) -> None:
-    """Forget what was decided about folders that are gone.
+    """Forget the decisions about folders that are gone.
 
-    What is only out of reach (unmounted, no permission) is kept, and so are denials: they hold for
-    what comes to lie there again. undo does not find what was pruned; the log still tells of it.
+    Decisions about folders that are only unreachable (unmounted, no permission) are kept. Denials
+    are kept, too, because they also hold for a folder that appears there later. undo cannot
+    restore pruned decisions, but the log still lists them.
     """
     missing = invocation.call(ProjectsQuery(invocation.cwd, select=Selection.MISSING))
     if not missing["items"]:
         answer = CommandResult((), missing["revision"], (), {"unchanged": [], "dry_run": dry_run})
         invocation.output.show(answer, ())
-        invocation.output.say("Nothing that was decided about is gone.")
+        invocation.output.message("Nothing to prune: no decided folder is gone.")
         return
     send_and_print(
         invocation,

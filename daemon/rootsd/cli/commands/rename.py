@@ -1,4 +1,4 @@
-"""`rootsd rename`."""
+"""`rootsd rename`: give a project another name."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from rootsd.wire.decisions import RenameRequest
 )
 @click.argument("ref", metavar="REF", shell_complete=completion.projects())
 @click.argument("name")
-@click.option("--dry-run", is_flag=True, help="only show what it would be called")
+@click.option("--dry-run", is_flag=True, help="only show what would be renamed")
 @pass_invocation
 def command(invocation: Invocation, *, ref: str, name: str, dry_run: bool) -> None:
-    """Call a project NAME; clients see the new name at once.
+    """Rename a project to NAME. Clients see the new name at once.
 
-    A name belongs to one project, and nothing else changes it: no scan, and no approval.
+    A name belongs to one project. Only rename and approve --as change it, never a scan.
     """
     send_and_print(
         invocation, RenameRequest(ref, name, invocation.cwd, effect_of(dry_run=dry_run))

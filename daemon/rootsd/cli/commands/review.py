@@ -1,4 +1,4 @@
-"""`rootsd review`."""
+"""`rootsd review`: decide about pending projects, one by one."""
 
 from __future__ import annotations
 
@@ -14,39 +14,39 @@ from rootsd.wire.projects import NextPendingQuery
 
 
 @click.command("review", cls=VerbCommand, epilog="rootsd review\nrootsd review --follow")
-@click.option("--follow", is_flag=True, help="wait for what comes next; ^C ends it")
+@click.option("--follow", is_flag=True, help="wait for more projects; ^C ends it")
 @pass_invocation
 def command(invocation: Invocation, *, follow: bool) -> None:
-    """Decide about what waits, one after the other, each with all that is known about it.
+    """Decide about the pending projects one by one, with the known facts about each.
 
-    Projects come in groups, by parent and by the owner that they were cloned from. y publishes, n
-    denies, a and d do so for the rest of the group, s skips, r renames, q ends, ? tells. Each key
-    takes effect at once, and undo takes it back.
+    Projects are grouped by parent and by the owner of their origin. The keys are: y publish, n
+    deny, a publish the rest of the group, d deny the rest of the group, s skip, r rename, q quit,
+    ? help. Each key takes effect at once, and rootsd undo takes it back.
     """
     keyboard = Keyboard()
     if invocation.flags.no_input or invocation.flags.json or not keyboard.is_there():
-        raise CallerRefused("review asks a person on a terminal", "rootsd pending")
+        raise CallerRefused("review needs a person on a terminal", "rootsd pending")
     review = Review(invocation, keyboard)
     try:
         goes_on = True
         while goes_on:
             waiting = invocation.call(NextPendingQuery(tuple(review.seen)))["items"]
             if not waiting and not review.seen:
-                invocation.output.say("Nothing waits for a decision.")
+                invocation.output.message("No project needs a decision.")
             goes_on = review.ask_about(waiting)
             if not follow:
                 break
             goes_on = goes_on and _wait(invocation, review)
     except KeyboardInterrupt:
-        invocation.output.say("")
+        invocation.output.message("")
         raise
     finally:
         if review.seen or review.left:
-            invocation.output.say(review.summary())
+            invocation.output.message(review.summary())
 
 
 def _wait(invocation: Invocation, review: Review) -> bool:
-    invocation.output.say("Waiting for the next project; ^C ends this.")
+    invocation.output.message("Waiting for the next project; ^C ends this.")
     while not invocation.call(NextPendingQuery(tuple(review.seen), MAX_LOG_WAIT_S))["items"]:
         pass
     return True

@@ -1,4 +1,4 @@
-"""`rootsd rule`: standing orders for paths."""
+"""`rootsd rule`: approve or deny everything below a path."""
 
 from __future__ import annotations
 
@@ -47,10 +47,13 @@ _COLUMNS = (
 )
 @click.pass_context
 def command(ctx: click.Context) -> None:
-    """Standing orders for what lies, or comes to lie, below a path; alone, this lists them.
+    """Approve or deny everything below a path, now and later.
 
-    A clone below an approve rule is published at once, one below a deny rule is never proposed. A
-    deny rule outweighs every approval; your own denial of a folder outweighs an approve rule.
+    Without a subcommand, list the rules.
+
+    A new clone below an approve rule is published at once. A new clone below a deny rule is never
+    proposed. A deny rule overrides every approval, and your denial of a folder overrides an
+    approve rule.
     """
     if ctx.invoked_subcommand is None:
         ctx.invoke(list_)
@@ -59,16 +62,16 @@ def command(ctx: click.Context) -> None:
 @command.command("ls", cls=VerbCommand, epilog="rootsd rule ls --json")
 @pass_invocation
 def list_(invocation: Invocation) -> None:
-    """List the rules, with how many known projects each covers."""
+    """List the rules, with the number of known projects that each covers."""
     listing = invocation.call(RulesQuery())
     output = invocation.output
     output.show(
         CommandResult(listing["items"], listing["revision"], listing["warnings"]), _COLUMNS
     )
     if output.on_terminal and not listing["items"]:
-        output.say("There is no rule: rootsd rule add approve '~/src/acme/**'")
+        output.message("No rules yet. Try: rootsd rule add approve '~/src/acme/**'")
     if any(rule["verdict"] == Verdict.PENDING for rule in listing["items"]):
-        output.say("What lapsed approves again after: rootsd approve --lapsed --all")
+        output.message("To renew the lapsed rules: rootsd approve --lapsed --all")
 
 
 @command.command(
@@ -81,41 +84,43 @@ def list_(invocation: Invocation) -> None:
 @click.option("--dry-run", is_flag=True, help="only show what it would cover")
 @pass_invocation
 def add(invocation: Invocation, *, verb: str, glob: str, dry_run: bool) -> None:
-    """Approve or deny whatever GLOB matches, from now on; prints what it covers now.
+    """Approve or deny everything that GLOB matches, and print the projects that it covers now.
 
-    Quote GLOB. *, ? and [...] stay within one component of the path, ** stands for any number of
-    them. What is matched is covered with all that is below it.
+    Quote GLOB. *, ?, and [...] match within one component of a path; ** matches any number of
+    components. A rule also covers everything below a match.
     """
     effect = effect_of(dry_run=dry_run)
     ruled = invocation.call(AddRuleRequest(_VERBS[verb], glob, invocation.cwd, effect))
     number = ruled["rule"]["number"]
-    would = "would say" if dry_run else "says"
-    done = would if ruled["is_new"] else "said already"
+    new = "would be added" if dry_run else "added"
+    done = new if ruled["is_new"] else "exists already"
     _show(invocation, ruled, effect)
     pattern = safe_label(pattern_of(ruled["rule"]), limit=None)
-    invocation.output.say(f"Rule {number} {done}: {verb} {pattern}. {coverage_of(ruled['rule'])}")
+    invocation.output.message(
+        f"Rule {number} {done}: {verb} {pattern}. {coverage_of(ruled['rule'])}"
+    )
     if dry_run:
-        invocation.output.say(DRY_RUN_NOTICE)
+        invocation.output.message(DRY_RUN_NOTICE)
 
 
 @command.command("rm", cls=VerbCommand, epilog="rootsd rule\nrootsd rule rm 1")
 @click.argument("number", type=click.IntRange(min=1), shell_complete=completion.rules)
-@click.option("--dry-run", is_flag=True, help="only show how its projects would stand then")
+@click.option("--dry-run", is_flag=True, help="only show the effect on its projects")
 @pass_invocation
 def remove(invocation: Invocation, *, number: int, dry_run: bool) -> None:
-    """Take a rule back; prints the projects that it covered, as they are now.
+    """Remove a rule, and print the projects that it covered, as they are now.
 
-    What it alone had approved or denied waits for your decision again.
+    Projects that only this rule had approved or denied are pending again.
     """
     effect = effect_of(dry_run=dry_run)
     ruled = invocation.call(RemoveRuleRequest(number, effect))
     _show(invocation, ruled, effect)
     pattern = safe_label(pattern_of(ruled["rule"]), limit=None)
-    verb = _WORDS.get(ruled["rule"]["verdict"], "approve")  # as it said before it lapsed
-    gone = "would be gone" if dry_run else "is gone"
-    invocation.output.say(f"Rule {number} {gone}: {verb} {pattern}.")
+    verb = _WORDS.get(ruled["rule"]["verdict"], "approve")  # only an approve rule can lapse
+    gone = "would be removed" if dry_run else "removed"
+    invocation.output.message(f"Rule {number} {gone}: {verb} {pattern}.")
     if dry_run:
-        invocation.output.say(DRY_RUN_NOTICE)
+        invocation.output.message(DRY_RUN_NOTICE)
 
 
 def _show(invocation: Invocation, ruled: Mapping[str, Any], effect: ApplyMode) -> None:

@@ -1,4 +1,4 @@
-"""The help of `rootsd run`; the relay itself is started without the command line."""
+"""`rootsd run`: the help. `rootsd.__main__` starts the relay itself without click."""
 
 from __future__ import annotations
 
@@ -24,33 +24,33 @@ rootsd run --env ALLOWED={roots} -- my-server"""
     multiple=True,
     metavar="NAME|tag:T|cwd",
     shell_complete=completion.scopes,
-    help="tell the server of these roots only: by name, by tag, or the one that holds the working"
+    help="give the server only these roots: by name, by tag, or the one that holds the working"
     " directory",
 )
 @click.option(
     "--workspace",
     is_flag=True,
-    help="tell the server of the workspace of this session; the default",
+    help="give the server the roots of this session's workspace (the default)",
 )
-@click.option("--all", "everything", is_flag=True, help="tell the server of every approved root")
+@click.option("--all", "everything", is_flag=True, help="give the server every approved root")
 @click.option(
     "--client-roots",
     type=click.Choice(["auto", "narrow", "override"]),
-    help="narrow the scope to the client's own roots where they are of use (auto) or in any case"
-    " (narrow); override is an old name of --all",
+    help="limit the scope to the client's own roots if they are useful (auto) or always (narrow);"
+    " override is an old name of --all",
 )
 @click.option(
     "--advisory-access",
     is_flag=True,
-    help="also tell the server of roots that are approved for reading only, and trust it",
+    help="also give the server the read-only roots, and trust it not to write there",
 )
 @click.option(
     "--env",
     multiple=True,
     metavar="NAME=VALUE",
-    help="a variable for the server, in which roots may be named as in its arguments",
+    help="set a variable for the server; VALUE may name roots, as arguments do",
 )
-@click.option("--name", metavar="NAME", help="what rootsd sessions calls this server")
+@click.option("--name", metavar="NAME", help="the name of this server in rootsd sessions")
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="-- SERVER [ARGUMENT]...")
 def command(  # noqa: PLR0913 - one for each flag
     only: tuple[str, ...],
@@ -63,30 +63,31 @@ def command(  # noqa: PLR0913 - one for each flag
     everything: bool,
     advisory_access: bool,
 ) -> int:
-    """Run an MCP server on standard input and output, inside the approved set.
+    """Run an MCP server on standard input and output, with the approved roots.
 
-    Servers that ask their client for roots are told of the approved ones, whatever the client can
-    do, and of every change. For servers that do not ask, name the roots in their command: {roots}
-    stands for all paths (the argument is repeated for each), {root} for the one that holds the
-    working directory, else the first, {root:NAME} for one; when they change the server is started
-    again, and the client does not notice.
+    A server that asks its client for roots gets the approved ones and every change, even if the
+    client does not support roots. For other servers, name the roots in the command: {roots} stands
+    for all paths (the argument is repeated for each one), {root} for the root that holds the
+    working directory, else the first root, and {root:NAME} for one root. When these roots change,
+    the server is restarted, and the client does not notice.
 
-    The server is told of the workspace of this session: the root that holds the working directory,
-    its worktrees, the roots that share a tag with it, and every root that you approve while the
-    session runs. In a project that is not approved, that is nothing until you approve something.
-    In no project (your home, for instance), it is every approved root.
+    By default, the server gets the workspace of this session: the root that holds the working
+    directory, its worktrees, the roots that share a tag with it, and every root that you approve
+    while the session runs. In a project that is not approved, the workspace is empty until you
+    approve something. Outside all projects (in your home folder, for example), the workspace is
+    every approved root.
 
-    The client's own roots can only narrow what the server is told of. Everything else passes
-    untouched. Ends with the status of the server; as in a shell, 127 where there is no such
-    program and 126 where it cannot be run.
+    The client's own roots can only limit the roots that the server gets. All other messages pass
+    unchanged. The exit status is that of the server; as in a shell, it is 127 if the program does
+    not exist, and 126 if it cannot be run.
     """
     from rootsd.proxy.run import main as relay
 
-    told = [text for each in only for text in ("--only", each)]
-    told += ["--workspace"] if workspace else []
-    told += ["--all"] if everything else []
-    told += ["--client-roots", client_roots] if client_roots else []
-    told += ["--advisory-access"] if advisory_access else []
-    told += [text for each in env for text in ("--env", each)]
-    told += ["--name", name] if name else []
-    return relay.main([*told, "--", *words])
+    flags = [text for each in only for text in ("--only", each)]
+    flags += ["--workspace"] if workspace else []
+    flags += ["--all"] if everything else []
+    flags += ["--client-roots", client_roots] if client_roots else []
+    flags += ["--advisory-access"] if advisory_access else []
+    flags += [text for each in env for text in ("--env", each)]
+    flags += ["--name", name] if name else []
+    return relay.main([*flags, "--", *words])

@@ -1,4 +1,4 @@
-"""`rootsd scan`."""
+"""`rootsd scan`: scan the parents now."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ _COLUMNS = (
 @click.argument("parent", required=False, shell_complete=completion.parents)
 @pass_invocation
 def command(invocation: Invocation, parent: str | None) -> None:
-    """Look through one parent, or all of them, now.
+    """Scan one parent, or all of them, now.
 
-    Prints what is new (+), gone (-) and changed (~). New projects wait for your decision.
+    Prints the projects that are new (+), gone (-), and changed (~). New projects are pending.
     """
     found = invocation.scan(text_of(canonical_path(parent)) if parent is not None else None)
     output = invocation.output
@@ -45,20 +45,20 @@ def command(invocation: Invocation, parent: str | None) -> None:
         return
     items = [{**item, "sign": sign} for group, sign in _SIGNS.items() for item in found[group]]
     output.show(CommandResult(items, found["revision"], found["warnings"]), _COLUMNS)
-    output.say(scan_summary(found))
+    output.message(scan_summary(found))
     if more := incomplete_notice(found):
-        output.say(more)
+        output.message(more)
 
 
 def scan_result(found: Mapping[str, Any]) -> CommandResult:
-    """A scan as an answer: the new projects are the items, the others stand beside them."""
+    """Return the result of a scan: new projects are the items, and all else is beside them."""
     parts = ("gone", "changed", "projects", "folders", "seconds")
     extra = {**{part: found[part] for part in parts}, "being_made": _incomplete_count(found)}
     return CommandResult(found["new"], found["revision"], found["warnings"], extra)
 
 
 def scan_summary(found: Mapping[str, Any]) -> str:
-    """The scan in a sentence."""
+    """Return a sentence with the counts of a scan."""
     return (
         f"{pluralize(found['projects'], 'project')} in {pluralize(found['folders'], 'folder')}, "
         f"{found['seconds']:.2f} s: {len(found['new'])} new, {len(found['gone'])} gone, "
@@ -67,14 +67,14 @@ def scan_summary(found: Mapping[str, Any]) -> str:
 
 
 def incomplete_notice(found: Mapping[str, Any]) -> str | None:
-    """A sentence about the projects that are not whole yet; None where there are none."""
+    """Return a sentence about the projects that are still incomplete, or None."""
     count = _incomplete_count(found)
     if not count:
         return None
-    is_, it_is = ("is", "it is") if count == 1 else ("are", "they are")
-    return f"{count} more {is_} still being written, and proposed once {it_is} whole."
+    what, it_is = ("project is", "it is") if count == 1 else ("projects are", "they are")
+    return f"{count} more {what} still being written, and proposed once {it_is} complete."
 
 
 def _incomplete_count(found: Mapping[str, Any]) -> int:
-    count: int = found.get("being_made", 0)  # a daemon of before the upgrade does not say
+    count: int = found.get("being_made", 0)  # missing in older daemons
     return count

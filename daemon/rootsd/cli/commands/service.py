@@ -1,4 +1,4 @@
-"""`rootsd service`: the daemon as a service of systemd or launchd."""
+"""`rootsd service`: run the daemon as a systemd or launchd service."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from rootsd.wire.daemon import StatusQuery
 _strict = click.option(
     "--strict/--no-strict",
     default=None,
-    help="hide other users' and processes' files from the daemon, too (Linux; default: as it is)",
+    help="also hide the files of other users and processes from the daemon (Linux; default: keep "
+    "the current setting)",
 )
 
 
@@ -29,9 +30,10 @@ _strict = click.option(
     epilog="rootsd service install\nrootsd service status\nrootsd service logs -f",
 )
 def command() -> None:
-    """Have systemd or launchd run the daemon: at login, and again after a crash.
+    """Have systemd or launchd start the daemon at login, and restart it after a crash.
 
-    Not needed: rootsd up runs it in the background as well. Once installed, up and down use it.
+    The service is optional, because rootsd up also runs the daemon in the background. Once the
+    service is installed, rootsd up and rootsd down use it.
     """
 
 
@@ -42,10 +44,10 @@ def command() -> None:
     "rootsd service install --dry-run",
 )
 @_strict
-@click.option("--dry-run", is_flag=True, help="say what would be done, and do nothing")
+@click.option("--dry-run", is_flag=True, help="only print what would be done")
 @pass_invocation
 def install(invocation: Invocation, *, strict: bool | None, dry_run: bool) -> None:
-    """Install the service, start it, and show how it stands. May be repeated."""
+    """Install the service, start it, and show its status. May be repeated."""
     from rootsd.cli import installer
     from rootsd.cli.commands import status
 
@@ -54,7 +56,7 @@ def install(invocation: Invocation, *, strict: bool | None, dry_run: bool) -> No
         _dry_run(invocation, strict=strict)
         return
     installer.install_service(invocation, managing, strict=strict)
-    invocation.output.say(
+    invocation.output.message(
         f"The service is installed in {safe_label(str(managing.folder), limit=None)}."
     )
     _print_linger_hint(invocation)
@@ -66,11 +68,11 @@ def install(invocation: Invocation, *, strict: bool | None, dry_run: bool) -> No
     cls=VerbCommand,
     epilog="rootsd service uninstall\nrootsd service uninstall --purge",
 )
-@click.option("--purge", is_flag=True, help="remove decisions, configuration and logs, too")
+@click.option("--purge", is_flag=True, help="also remove decisions, configuration, and logs")
 @click.option("--dry-run", is_flag=True, help="only print what would be removed")
 @pass_invocation
 def uninstall(invocation: Invocation, *, purge: bool, dry_run: bool) -> None:
-    """Stop the service and remove what install wrote. Decisions are kept."""
+    """Stop the service and remove its files. Decisions are kept."""
     from rootsd.cli import installer
 
     managing = installer.user_supervisor()
@@ -93,12 +95,14 @@ def uninstall(invocation: Invocation, *, purge: bool, dry_run: bool) -> None:
         return
     done = "would remove" if dry_run else "removed"
     for file in gone:
-        invocation.output.say(f"{done} {safe_label(str(file), limit=None)}")
+        invocation.output.message(f"{done} {safe_label(str(file), limit=None)}")
     if dry_run:
-        invocation.output.say(DRY_RUN_NOTICE)
+        invocation.output.message(DRY_RUN_NOTICE)
     elif not purge:
         kept = safe_label(invocation.places.state, limit=None)
-        invocation.output.say(f"Decisions are kept in {kept}. Without a service: rootsd up")
+        invocation.output.message(
+            f"Decisions are kept in {kept}. To run the daemon without the service: rootsd up"
+        )
 
 
 @command.command("start", cls=VerbCommand, epilog="rootsd service start")
@@ -114,7 +118,7 @@ def start(invocation: Invocation) -> None:
 @command.command("stop", cls=VerbCommand, epilog="rootsd service stop")
 @pass_invocation
 def stop(invocation: Invocation) -> None:
-    """Stop the daemon, as rootsd down does: nothing but start or up starts it again."""
+    """Stop the daemon, as rootsd down does, until service start or rootsd up."""
     from rootsd.cli import installer
 
     installer.stop_service(installer.installed_supervisor())
@@ -124,7 +128,7 @@ def stop(invocation: Invocation) -> None:
 @command.command("restart", cls=VerbCommand, epilog="rootsd service restart")
 @pass_invocation
 def restart(invocation: Invocation) -> None:
-    """Start a new daemon; sessions of MCP clients go on."""
+    """Restart the daemon. Sessions of MCP clients continue."""
     from rootsd.cli import installer
 
     installer.restart_service(invocation, installer.installed_supervisor())
@@ -134,14 +138,14 @@ def restart(invocation: Invocation) -> None:
 @command.command("status", cls=VerbCommand, epilog="rootsd service status --json")
 @pass_invocation
 def status(invocation: Invocation) -> int:
-    """Show how the service stands; the exit status is 0 if it runs, else 69."""
+    """Show the status of the service. The exit status is 0 if it runs, else 69."""
     from rootsd.cli import installer
 
     managing = installer.installed_supervisor()
     state = managing.state()
     wanted = installer.plan_files(invocation, managing, strict=None)
     stale = [*wanted.stale(), *wanted.surplus]
-    warnings = ["the service files are of another version; rootsd service install"]
+    warnings = ["the service files are of another version; try: rootsd service install"]
     answer = CommandResult(
         warnings=warnings if stale else [],
         extra={
@@ -155,16 +159,16 @@ def status(invocation: Invocation) -> int:
 
 
 @command.command("logs", cls=VerbCommand, epilog="rootsd service logs -f")
-@click.option("-f", "--follow", is_flag=True, help="go on, until Ctrl-C")
+@click.option("-f", "--follow", is_flag=True, help="also print new lines, until Ctrl-C")
 @pass_invocation
 def logs(invocation: Invocation, *, follow: bool) -> None:
-    """Show what the daemon wrote, the newest last."""
+    """Show the log of the daemon, the newest lines last."""
     from rootsd.cli import installer
 
     del invocation
     words = installer.installed_supervisor().log_command(follow=follow)
     try:
-        os.execvp(words[0], list(words))  # noqa: S606 - fixed words; it takes our place
+        os.execvp(words[0], list(words))  # noqa: S606 - fixed words; it replaces us
     except OSError as error:
         raise RootsdError(f"{words[0]} cannot be run: {error.strerror}") from error
 
@@ -173,7 +177,7 @@ def logs(invocation: Invocation, *, follow: bool) -> None:
 @_strict
 @pass_invocation
 def print_(invocation: Invocation, *, strict: bool | None) -> None:
-    """Print the files that install writes, and where."""
+    """Print the files that install writes, with their paths."""
     from rootsd.cli import installer
 
     files = installer.plan_files(invocation, installer.user_supervisor(), strict=strict).files
@@ -191,15 +195,15 @@ def _dry_run(invocation: Invocation, *, strict: bool | None) -> None:
     from rootsd.service import detect, manager
     from rootsd.service.manager import ProgramResult
 
-    told: list[Sequence[str]] = []
+    programs: list[Sequence[str]] = []
 
-    def note(words: Sequence[str]) -> ProgramResult:
+    def record(words: Sequence[str]) -> ProgramResult:
         if not manager.QUERY_VERBS.isdisjoint(words):
             return manager.run_program(words)
-        told.append(words)
+        programs.append(words)
         return ProgramResult(0)
 
-    managing = detect.local_service_manager(os.environ, note)
+    managing = detect.local_service_manager(os.environ, record)
     wanted = installer.plan_files(invocation, managing, strict=strict)
     stale = wanted.stale()
     managing.load()
@@ -208,7 +212,7 @@ def _dry_run(invocation: Invocation, *, strict: bool | None) -> None:
         *(f"write {file}" for file in stale),
         *(f"keep {file}" for file in wanted.files if file not in stale),
         *(f"remove {file}" for file in wanted.surplus),
-        *(f"run {' '.join(words)}" for words in told),
+        *(f"run {' '.join(words)}" for words in programs),
     ]
     if invocation.output.is_json:
         invocation.output.object(CommandResult(extra={"steps": steps}))
@@ -232,9 +236,9 @@ def _show(invocation: Invocation, answer: CommandResult) -> None:
 
 
 def _print_done(invocation: Invocation, sentence: str) -> None:
-    """What was done, with --json how the daemon is afterwards."""
+    """Print the sentence; with --json, print the state of the daemon afterwards."""
     if not invocation.output.is_json:
-        invocation.output.say(sentence)
+        invocation.output.message(sentence)
         return
     try:
         daemon = invocation.call(StatusQuery())["daemon"]
@@ -247,6 +251,6 @@ def _print_linger_hint(invocation: Invocation) -> None:
     lingering = Path("/var/lib/systemd/linger")
     user = os.environ.get("USER", "")
     if lingering.is_dir() and user.isidentifier() and not (lingering / user).exists():
-        invocation.output.say(
-            f"It runs while you are logged in; to have it always: loginctl enable-linger {user}"
+        invocation.output.message(
+            f"It runs while you are logged in. To run it always: loginctl enable-linger {user}"
         )

@@ -1,4 +1,4 @@
-"""`rootsd sessions`."""
+"""`rootsd sessions`: show the connected MCP clients and their roots."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ def _scope(item: Mapping[str, Any]) -> str:
 
 
 def _roots(item: Mapping[str, Any]) -> str:
-    """How many it was given; of a relay, how many of them its server was told."""
+    """Return the number of roots sent; for a relay, how many of them it sent to its server."""
     given = str(item["given"][-1]["roots"]) if item["given"] else "none yet"
-    told = item.get("told")  # an older daemon does not tell
-    return f"{told['roots']} of {given}" if told else given
+    relayed = item.get("told")  # missing in older daemons
+    return f"{relayed['roots']} of {given}" if relayed else given
 
 
 _WHO = (
@@ -55,24 +55,26 @@ _HISTORY = (
     cls=VerbCommand,
     epilog="rootsd sessions\nrootsd sessions --history\nrootsd sessions --history --last 5 --json",
 )
-@click.option("--history", is_flag=True, help="also those that are over, and what each was given")
+@click.option(
+    "--history", is_flag=True, help="also list ended sessions, and the roots sent to each"
+)
 @click.option(
     "--last",
     type=click.IntRange(min=1),
     metavar="N",
     default=_LAST,
     show_default=True,
-    help="with --history, how many sessions",
+    help="with --history, the number of sessions",
 )
 @pass_invocation
 def command(invocation: Invocation, *, history: bool, last: int) -> None:
-    """List the connections of MCP clients, and what they were given.
+    """List the connected MCP clients, and the roots that were sent to each.
 
-    Of a server that runs inside the approved set (`rootsd run`), ROOTS tells of how many of those
-    that it was given it was told: `2 of 3`.
+    For a server behind `rootsd run`, ROOTS says how many of the session's roots were sent to the
+    server: `2 of 3`.
 
-    In a pipe the columns are id, client, pid, scope, since and number of roots; with --history
-    they are time, id, client, scope, and what happened: opened, + gained, - lost, ended.
+    In a pipe, the columns are id, client, pid, scope, since, and number of roots. With --history,
+    they are time, id, client, scope, and event: opened, + gained, - lost, ended.
     """
     view = SessionView.HISTORY if history else SessionView.OPEN
     listing = invocation.call(SessionsQuery(view, last))
@@ -84,29 +86,31 @@ def command(invocation: Invocation, *, history: bool, last: int) -> None:
     columns = _HISTORY if history else _OPEN
     output.show(CommandResult(rows, listing["revision"], listing["warnings"]), columns)
     if output.on_terminal and not items:
-        output.say("No client is connected." if not history else "No client was ever connected.")
+        output.message("No client has ever connected." if history else "No client is connected.")
 
 
 def _history_rows(item: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """A session as rows: its beginning, each set that it was given, its end. Beside the last set
-    of a relay stands how many of it its server was told."""
+    """Yield a row for the start of a session, for each set of roots sent to it, and for its end.
+
+    For a relay, the row of the last set says how many roots were sent to the server.
+    """
     yield {**item, "at": item["since"], "what": f"opened by pid {item['pid']}"}
-    told = item.get("told")  # an older daemon does not tell
+    relayed = item.get("told")  # missing in older daemons
     for given in item["given"]:
         is_last = given is item["given"][-1]
-        passed_on = f", of which its server was told {told['roots']}" if told and is_last else ""
-        yield {**item, "at": given["at"], "what": _change(given) + passed_on}
+        sent_on = f", {relayed['roots']} of them sent to its server" if relayed and is_last else ""
+        yield {**item, "at": given["at"], "what": _change(given) + sent_on}
     if item["until"]:
         yield {**item, "at": item["until"], "what": f"ended: {item['end']}"}
 
 
 def _change(given: Mapping[str, Any]) -> str:
-    """`3 roots: + api web  - old`."""
+    """Return a change such as `3 roots: + api web  - old`."""
     signs = (("+", "gained"), ("-", "lost"))
     parts = [_names(sign, given[word], given[f"{word}_count"]) for sign, word in signs]
-    told = "  ".join(part for part in parts if part)
+    change = "  ".join(part for part in parts if part)
     count = "1 root" if given["roots"] == 1 else f"{given['roots']} roots"
-    return f"{count}: {told}" if told else count
+    return f"{count}: {change}" if change else count
 
 
 def _names(sign: str, names: list[str], count: int) -> str:

@@ -1,4 +1,4 @@
-"""`rootsd show`."""
+"""`rootsd show`: show the facts about a project before you decide."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from rootsd.wire.projects import ShowQuery
 )
 @pass_invocation
 def command(invocation: Invocation, *, refs: tuple[str, ...]) -> None:
-    """All that a decision on a project should rest on, as it is on the disk now.
+    """Show the facts about a project that matter for a decision, as they are on the disk now.
 
-    REF is a name, an id, a path, `.`, or a glob. Where it came from, branch and last commit, what
-    it says it is called, what lies in it: secrets, files that agents run, other projects. In a
-    pipe: label, tab, value; an empty line between projects. Everything that is read from the
-    project was written by its author, who may lie.
+    REF is a name, an id, a path, `.`, or a glob. The facts are the origin, the branch, the last
+    commit, the name in the project's own files, and risky contents: secrets, files that agents
+    run, other projects. In a pipe, each line is label, tab, value, with an empty line between
+    projects. Facts from inside the project come from its author and may be false.
     """
     listing = invocation.call(ShowQuery(invocation.cwd, refs))
     output = invocation.output

@@ -1,4 +1,4 @@
-"""`rootsd status`, and `rootsd` alone."""
+"""`rootsd status`, which is also `rootsd` without a verb."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _LATER = ("config", "guard", "refused", "agent_commands", "closed_connections")
 )
 @pass_invocation
 def command(invocation: Invocation) -> None:
-    """Show the daemon, its parents, counts, connections, and what is degraded."""
+    """Show the daemon, its parents, counts, and connections, and what does not work fully."""
     print_status(invocation, invocation.call(StatusQuery(is_look=invocation.output.on_terminal)))
 
 
 def print_status(invocation: Invocation, status: Mapping[str, Any]) -> None:
-    """Print a status: lines for a person, tab-separated ones for a pipe, or JSON."""
+    """Print a status as lines for a person, tab-separated lines for a pipe, or JSON."""
     output = invocation.output
     if output.is_json:
         output.object(status_result(status))
@@ -45,21 +45,21 @@ def print_status(invocation: Invocation, status: Mapping[str, Any]) -> None:
 
 
 def status_result(status: Mapping[str, Any]) -> CommandResult:
-    """The whole status as an answer without items."""
+    """Return the whole status as a result without items."""
     parts = ("daemon", "parents", "counts", "sessions", "degraded")
     return CommandResult(
         revision=status["revision"],
         warnings=status["warnings"],
         extra={
             **{part: status[part] for part in parts},
-            # A daemon of before the upgrade says none of them.
+            # An older daemon has none of them.
             **{part: status.get(part) for part in _LATER},
         },
     )
 
 
 def parent_line(parent: Mapping[str, Any]) -> str:
-    """One parent in words: where, how deep, how it stands, what is in it."""
+    """Return a line about a parent: path, depth, state, and number of projects."""
     path = safe_label(shorten_home(parent["path"]), limit=None)
     note = f": {safe_label(parent['note'], limit=None)}" if parent["note"] else ""
     count = pluralize(parent["projects"], "project")
@@ -67,7 +67,7 @@ def parent_line(parent: Mapping[str, Any]) -> str:
 
 
 def _lines(status: Mapping[str, Any]) -> Iterator[str]:
-    """For a person: a topic a line."""
+    """Yield the lines for a person, one per topic."""
     daemon, counts = status["daemon"], status["counts"]
     started = age(daemon["since"])
     confined = ", confined" if daemon.get("confined") == "landlock" else ""
@@ -78,10 +78,10 @@ def _lines(status: Mapping[str, Any]) -> Iterator[str]:
     for number, parent in enumerate(status["parents"]):
         yield ("          " if number else "parents   ") + parent_line(parent)
     words = ("published", "denied", "lapsed", "incomplete")
-    told = [f"{counts[word]} {word}" for word in words if counts.get(word)]
+    totals = [f"{counts[word]} {word}" for word in words if counts.get(word)]
     if unpublishable := counts.get("unpublishable"):
-        told.append(f"{unpublishable} can never be published")
-    yield f"projects  {'   '.join(told) or 'none decided'}"
+        totals.append(f"{unpublishable} can never be published")
+    yield f"projects  {'   '.join(totals) or 'none decided'}"
     if lapsed := counts.get("lapsed_rules"):
         yield f"rules     {lapsed} lapsed".ljust(41) + "→ rootsd rule"
     hint = "                              → rootsd pending" if counts["waiting"] else ""
@@ -94,7 +94,7 @@ def _lines(status: Mapping[str, Any]) -> Iterator[str]:
     if refused := status.get("refused"):
         yield f"refused   {_refused(refused)}   → rootsd log"
     if commands := status.get("agent_commands"):
-        yield f"agents    {_refused(commands, 'command')}   → rootsd log"
+        yield f"agents    {_refused(commands)}   → rootsd log"
     if closed := _closed(status):
         reasons = ", ".join(f"{count} {safe_label(why)}" for why, count in closed)
         yield f"closed    connections {reasons}"
@@ -103,7 +103,7 @@ def _lines(status: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _rows(status: Mapping[str, Any]) -> Iterator[list[str]]:
-    """For a program that does not want JSON: the kind of line first."""
+    """Yield the rows for a pipe. The first cell of a row is its kind."""
     daemon = status["daemon"]
     yield ["daemon", daemon["version"], str(daemon["pid"]), daemon["since"]]
     for parent in status["parents"]:
@@ -130,18 +130,17 @@ def _rows(status: Mapping[str, Any]) -> Iterator[list[str]]:
 
 
 def _closed(status: Mapping[str, Any]) -> list[tuple[str, int]]:
-    """Why the daemon closed connections, and how many, the most frequent first."""
+    """Return the reasons for closed connections with their counts, the most frequent first."""
     closed = status.get("closed_connections") or {}
-    return sorted(closed.items(), key=lambda told: -told[1])
+    return sorted(closed.items(), key=lambda reason: -reason[1])
 
 
-def _refused(refused: Mapping[str, Any], kind: str = "order") -> str:
-    """Return `2 orders, the last 3m ago: approve api, since Goose started it (goose, pid 7)`."""
+def _refused(refused: Mapping[str, Any]) -> str:
+    """Return `2 commands, the last 3m ago: approve api, because Goose started it`."""
     count = refused["count"]
-    one = "an" if kind == "order" else "a"
-    many = f"{count} {kind}s, the last" if count > 1 else f"{one} {kind},"
+    many = f"{count} commands, the last" if count > 1 else "1 command,"
     what, why = (safe_label(refused[key], limit=None) for key in ("what", "why"))
-    return f"{many} {age(refused['at'])}: {what}, since {why}"
+    return f"{many} {age(refused['at'])}: {what}, because {why}"
 
 
 def _clients(sessions: list[Mapping[str, Any]]) -> str:
@@ -149,6 +148,6 @@ def _clients(sessions: list[Mapping[str, Any]]) -> str:
     for client in sessions:
         name = safe_label(client["client"] or f"pid {client['pid']}")
         names[name] = names.get(name, 0) + 1
-    told = [f"{name} ({n})" if n > 1 else name for name, n in names.items()]
-    more = len(told) - _MAX_NAMES
-    return ", ".join(told[:_MAX_NAMES]) + (f" and {more} more" if more > 0 else "") or "none"
+    shown = [f"{name} ({n})" if n > 1 else name for name, n in names.items()]
+    more = len(shown) - _MAX_NAMES
+    return ", ".join(shown[:_MAX_NAMES]) + (f" and {more} more" if more > 0 else "") or "none"

@@ -1,4 +1,4 @@
-"""`rootsd tag`."""
+"""`rootsd tag`: add tags to projects, or remove them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _COLUMNS = (
     "off",
     multiple=True,
     metavar="TAG",
-    help="take it away; may be repeated",
+    help="remove this tag; may be repeated",
     shell_complete=completion.tags,
 )
 @click.option("--dry-run", is_flag=True, help="only show what would be tagged")
@@ -52,10 +52,10 @@ def command(
     off: tuple[str, ...],
     dry_run: bool,
 ) -> None:
-    """Tag projects, or take tags away; alone, this lists the tags there are.
+    """Add tags to projects, or remove them. Without arguments, list all tags.
 
-    Tags are published with the root. bridge and run take --only tag:TAG, and focus narrows all
-    sessions to a tag. REF without a TAG shows what is tagged how.
+    Tags are published with the root. bridge and run accept --only tag:TAG, and focus limits
+    sessions to a tag. With REF alone, show the projects with their tags.
     """
     if ref is None:
         _list(invocation)
@@ -76,4 +76,4 @@ def _list(invocation: Invocation) -> None:
     output = invocation.output
     output.show(CommandResult(items, listing["revision"], listing["warnings"]), _COLUMNS)
     if output.on_terminal and not items:
-        output.say("There is no tag: rootsd tag REF TAG")
+        output.message("No tags yet. Try: rootsd tag REF TAG")

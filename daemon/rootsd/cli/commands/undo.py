@@ -1,4 +1,4 @@
-"""`rootsd undo`."""
+"""`rootsd undo`: undo the last command, or one entry of the log."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _TERMINAL_COLUMNS = tuple(replace(column, title="") for column in (VERDICT, NAME
     "undo", cls=VerbCommand, epilog="rootsd undo\nrootsd undo 41\nrootsd undo --dry-run"
 )
 @click.argument("seq", metavar="[SEQ]", required=False, type=click.IntRange(min=1))
-@click.option("--dry-run", is_flag=True, help="only show what it would be again")
+@click.option("--dry-run", is_flag=True, help="only show what would be undone")
 @pass_invocation
 def command(invocation: Invocation, *, seq: int | None, dry_run: bool) -> None:
-    """Take back your newest order, with all it decided, or one line of the log by its number.
+    """Undo your last command with all its decisions, or one entry of the log by its number.
 
-    Approvals, denials, rules, names, tags, the focus and the guard are what they were before. An
-    approval comes back only to the folder that it was given for. What a later order stands on is
-    undone after that; doing it again takes back the order before.
+    This restores approvals, denials, rules, names, tags, the focus, and the guard. An approval is
+    restored only for the same folder. If a later command depends on an entry, undo that command
+    first. Each further undo takes back the command before.
     """
     done = invocation.call(UndoRequest(seq, effect_of(dry_run=dry_run)))
     output = invocation.output
@@ -38,4 +38,4 @@ def command(invocation: Invocation, *, seq: int | None, dry_run: bool) -> None:
     would = "would be undone" if dry_run else "undone"
     for event in done["undone"]:
         what = safe_label(event["path"] or event["what"], limit=None)
-        output.say(f"{would}: {event['seq']} {event['verb']} {what}")
+        output.message(f"{would}: {event['seq']} {event['verb']} {what}")

@@ -1,4 +1,4 @@
-"""`rootsd up`."""
+"""`rootsd up`: watch folders, start the daemon, and show what it finds."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from rootsd.wire.decisions import ApplyMode
 
 
 class NoParentConfigured(RootsdError):
-    """There is no folder to look in."""
+    """No folder to watch is configured."""
 
     code = ErrorCode.USAGE
 
@@ -33,16 +33,15 @@ class NoParentConfigured(RootsdError):
     epilog="rootsd up ~/src ~/clients\nrootsd up",
 )
 @click.argument("parents", nargs=-1, metavar="[PARENT]...", shell_complete=completion.folders)
-@click.option("--foreground", is_flag=True, help="be the daemon, instead of starting it")
-@click.option("--dry-run", is_flag=True, help="only say what would be watched")
+@click.option("--foreground", is_flag=True, help="run the daemon in this process")
+@click.option("--dry-run", is_flag=True, help="only show what would be watched")
 @pass_invocation
 def command(
     invocation: Invocation, *, parents: tuple[str, ...], foreground: bool, dry_run: bool
 ) -> int:
-    """Watch folders, make the daemon run, and show what is there.
+    """Watch folders, start the daemon, and show what it finds.
 
-    May be repeated: what is so already stays so. Nothing that is found is published before you
-    approve it.
+    You can repeat this command at any time. No project is published before you approve it.
     """
     from rootsd.cli import lifecycle
 
@@ -54,7 +53,7 @@ def command(
         _add(invocation, parents)
         return _run_in_foreground(invocation)
     lifecycle.ensure_running(invocation)
-    # Only a daemon that runs can record which parents are new, and who added them.
+    # Only a running daemon can record which parents are new and who added them.
     if fresh := _add(invocation, parents):
         names = " ".join(text_of(path) for path in fresh)
         lifecycle.reload_if_running(invocation, f"{invocation.command} {names}")
@@ -65,38 +64,40 @@ def command(
 
 
 def _add(invocation: Invocation, typed: tuple[str, ...]) -> list[bytes]:
-    """Write the parents into the configuration, and return those that are new."""
+    """Add the parents to the configuration, and return those that are new."""
     fresh = _added(invocation, typed, ApplyMode.APPLY)
     for path in fresh:
-        invocation.output.say(f"{_shown(path)} is watched from now on.")
+        invocation.output.message(f"{_shown(path)} is now watched.")
     return fresh
 
 
 def _require_parents(invocation: Invocation, typed: tuple[str, ...]) -> list[bytes]:
-    """Validate the parents, and return those that are new. Raises NoParent where there is none to
-    watch then."""
+    """Validate the parents, and return those that are new.
+
+    Raises NoParentConfigured if there would be no parent at all.
+    """
     from rootsd.system.config import read_config
 
     fresh = _added(invocation, typed, ApplyMode.DRY_RUN)
     if not fresh and not read_config(invocation.config_to_edit).parents:
         raise NoParentConfigured(
-            "no folder is watched yet; name one that holds projects", "rootsd up ~/src"
+            "no folder is watched yet; name a folder that holds projects", "rootsd up ~/src"
         )
     return fresh
 
 
 def _added(invocation: Invocation, typed: tuple[str, ...], effect: ApplyMode) -> list[bytes]:
-    """Validate all, then write all; those that were no parents yet."""
+    """Validate all parents, then add them, and return those that are new."""
     if not typed:
         return []
-    from rootsd.cli import config_edit  # what writes TOML takes long to load
+    from rootsd.cli import config_edit  # tomlkit takes long to load
 
     checked = [config_edit.validate_parent(invocation, path) for path in typed]
     return config_edit.add_parents(invocation, checked, {}, effect)
 
 
 def _dry_run(invocation: Invocation, typed: tuple[str, ...]) -> None:
-    """Say what would be watched, and whether a daemon would be started."""
+    """Print what would be watched, and whether a daemon would be started."""
     from rootsd.cli import control_client
 
     fresh = _require_parents(invocation, typed)
@@ -107,10 +108,10 @@ def _dry_run(invocation: Invocation, typed: tuple[str, ...]) -> None:
         output.object(CommandResult(items, extra={"dry_run": True, "running": is_running}))
         return
     for path in fresh:
-        output.say(f"{_shown(path)} would be watched.")
+        output.message(f"{_shown(path)} would be watched.")
     if not is_running:
-        output.say("The daemon would be started.")
-    output.say(DRY_RUN_NOTICE)
+        output.message("The daemon would be started.")
+    output.message(DRY_RUN_NOTICE)
 
 
 def _shown(path: bytes) -> str:
@@ -122,7 +123,7 @@ def _run_in_foreground(invocation: Invocation) -> int:
     from rootsd.service import start_record
 
     start_record.save_start_record(start_record.make_start_record(invocation.places.log))
-    invocation.output.say("The daemon runs here until Ctrl-C.")
+    invocation.output.message("The daemon runs here until Ctrl-C.")
     return run_in_foreground(invocation)
 
 
@@ -137,15 +138,15 @@ def _show(invocation: Invocation, found: Mapping[str, Any], status: Mapping[str,
         )
         return
     status_command.print_status(invocation, status)
-    # What is new since when means little here: the daemon may have looked before we asked.
-    output.say(
+    # No count of new projects: the daemon may have scanned before this command did.
+    output.message(
         f"{pluralize(found['projects'], 'project')} in {pluralize(found['folders'], 'folder')}, "
-        f"looked through in {found['seconds']:.2f} s."
+        f"scanned in {found['seconds']:.2f} s."
     )
     if more := incomplete_notice(found):
-        output.say(more)
+        output.message(more)
     if waiting := status["counts"]["waiting"]:
-        wait = "waits" if waiting == 1 else "wait"
-        output.say(f"{waiting} {wait} for your decision: rootsd pending")
+        what = "1 project needs" if waiting == 1 else f"{waiting} projects need"
+        output.message(f"{what} your decision: rootsd pending")
     elif not status["counts"]["published"]:
-        output.say("Clone or create a project there, and it shows up: rootsd pending")
+        output.message("New projects there will be listed by: rootsd pending")

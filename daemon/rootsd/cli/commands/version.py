@@ -1,4 +1,4 @@
-"""`rootsd version`."""
+"""`rootsd version`: show the versions of this command and of the daemon."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def command(invocation: Invocation) -> None:
         return
     output.line(f"rootsd {__version__}")
     if daemon is None:
-        output.say("the daemon is not running")
+        output.message("The daemon is not running: rootsd up")
         return
     output.line(f"daemon {daemon['version']}")
     if daemon["version"] != __version__:
-        output.warn(["the daemon is of another version; rootsd down && rootsd up"])
+        output.warn(["the daemon is another version; try: rootsd down && rootsd up"])

@@ -1,4 +1,4 @@
-"""`rootsd why`: what speaks for and against a path, in the order that decides."""
+"""`rootsd why`: explain why a path is published or not."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from rootsd.wire.projects import WhyQuery
 
 _DECIDES = {True: "decides", False: ""}
 _COLUMNS = (
-    Column("GROUND", lambda voice: voice["ground"]),
-    Column("SAYS", lambda voice: voice["verdict"] or "-", style=VERDICT_STYLES),
-    Column("", lambda voice: _DECIDES[voice["decides"]]),
+    Column("REASON", lambda reason: reason["ground"]),
+    Column("SAYS", lambda reason: reason["verdict"] or "-", style=VERDICT_STYLES),
+    Column("", lambda reason: _DECIDES[reason["decides"]]),
     Column(
         "BY",
-        lambda voice: voice["by"] or "",
-        short=lambda voice: shorten_home(voice["by"] or ""),
+        lambda reason: reason["by"] or "",
+        short=lambda reason: shorten_home(reason["by"] or ""),
         fit=ColumnFit.PATH,
         exact=exact_path,
     ),
@@ -37,10 +37,10 @@ _COLUMNS = (
 @click.argument("path", shell_complete=completion.files)
 @pass_invocation
 def command(invocation: Invocation, *, path: str) -> int:
-    """Tell why a path or URI is published or not: all that speaks for and against its project.
+    """Explain why a path or URI is published or not, with all reasons for and against.
 
-    What comes first in the list outweighs what comes after; "decides" marks the verdict. Ends
-    with 5 where no project is known at or above the path.
+    A reason overrides the ones below it; "decides" marks the one that takes effect. The exit
+    status is 5 if no project is known at or above the path.
     """
     why = invocation.call(WhyQuery(absolute_path(path)))
     output = invocation.output
@@ -49,7 +49,7 @@ def command(invocation: Invocation, *, path: str) -> int:
         output.object(CommandResult(why["items"], why["revision"], why["warnings"], extra))
     else:
         output.show(CommandResult(why["voices"], why["revision"], why["warnings"]), _COLUMNS)
-        output.say(_summary(why))
+        output.message(_summary(why))
     return Exit.OK if why["items"] else Exit.NOTHING_MATCHED
 
 
@@ -62,6 +62,6 @@ def _summary(why: Mapping[str, Any]) -> str:
     is_itself = path_of(item) == why["path"]
     subject = f"{path} is {name}" if is_itself else f"{path} lies in {name}"
     if why["published"]:
-        return f"{subject}, which clients are told of."
+        return f"{subject}, which is published."
     reasons = [f"it is {item['verdict']}"] if item["verdict"] != "approved" else []
-    return f"{subject}, which no client is told of: {'; '.join([*reasons, *why['obstacles']])}."
+    return f"{subject}, which is not published: {'; '.join([*reasons, *why['obstacles']])}."
