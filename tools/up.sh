@@ -56,6 +56,6 @@ else
     call=$rootsd
 fi
 echo
-echo "From now on:  $call pending        what waits for your decision"
+echo "From now on:  $call pending        list the projects that need your decision"
 echo "              $call approve NAME   publish it to your MCP clients"
 [ -n "$on_path" ] || echo "'make install' puts the command rootsd on your PATH."

@@ -95,7 +95,7 @@ def test_inline_parents_stay_inline() -> None:
 
 def test_a_file_too_unusual_to_be_cut_is_left_alone() -> None:
     text = "[[parent]]\npath = '/a'\nskip = ['''\n[[parent]]\n''']\n[[parent]]\npath = '/b'\n"
-    with pytest.raises(CannotEdit, match="too unusually"):
+    with pytest.raises(CannotEdit, match="too unusual"):
         without_parent(text, 0)
 
 

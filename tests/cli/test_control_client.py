@@ -56,7 +56,7 @@ def test_a_call_aloud_tells_what_was_asked(
     daemon.answers["check"] = {}
     control_client.call_verbose(CheckQuery("/src\x1b"))
     said = capsys.readouterr().err
-    assert said.startswith(f"asked the daemon: check {json.dumps({'path': '/src' + chr(27)})} (")
+    assert said.startswith(f"sent to the daemon: check {json.dumps({'path': '/src' + chr(27)})} (")
     assert "\x1b" not in said
 
 

@@ -19,9 +19,9 @@ APPROVED = an_item(verdict="approved", published=True)
 @pytest.mark.parametrize(
     ("verb", "word"),
     [
-        (DecisionVerb.APPROVE, "approved already"),
-        (DecisionVerb.DENY, "denied already"),
-        (DecisionVerb.FORGET, "undecided already"),
+        (DecisionVerb.APPROVE, "already approved"),
+        (DecisionVerb.DENY, "already denied"),
+        (DecisionVerb.FORGET, "already undecided"),
     ],
 )
 def test_what_was_so_already_is_said_and_is_no_data(
@@ -39,7 +39,7 @@ def test_to_forget_what_is_undecided_says_what_takes_it_off_the_list(
 ) -> None:
     daemon.answers["decide"] = a_decision(unchanged=[an_item("web", id="w1")])
     told = shell.run("forget", "web").err
-    assert "web: undecided already" in told
+    assert "web: already undecided" in told
     assert "to stop proposing it: rootsd deny w1" in told
     assert "rootsd parent set --help" in told
 
@@ -49,7 +49,7 @@ def test_a_renewed_approval_is_said(
 ) -> None:
     daemon.answers["decide"] = {**a_decision(APPROVED), "renewed": [APPROVED["id"]]}
     send_and_print(Invocation(), DecideRequest(DecisionVerb.APPROVE, cwd="/"))
-    assert capsys.readouterr().err == "api: approved again, for sessions that run now\n"
+    assert capsys.readouterr().err == "api: approved again, for the running sessions\n"
 
 
 def test_a_rehearsal_says_that_it_was_one(
@@ -59,7 +59,7 @@ def test_a_rehearsal_says_that_it_was_one(
     send_and_print(
         Invocation(), DecideRequest(DecisionVerb.APPROVE, cwd="/", effect=ApplyMode.DRY_RUN)
     )
-    assert capsys.readouterr().err == "This would be so; nothing was changed.\n"
+    assert capsys.readouterr().err == "Dry run: nothing was changed.\n"
 
 
 def test_json_tells_both_groups(daemon: FakeDaemon, capsys: pytest.CaptureFixture[str]) -> None:

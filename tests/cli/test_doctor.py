@@ -98,7 +98,7 @@ def test_a_socket_that_nobody_listens_on_is_an_error(
 ) -> None:
     (rootsd_dir / "run" / "pub" / "mcp.sock").unlink()
     assert found("sockets")[-1] == DoctorFinding(
-        "sockets", ERROR, "nothing listens for MCP clients", "rootsd up"
+        "sockets", ERROR, "no daemon listens for MCP clients", "rootsd up"
     )
 
 

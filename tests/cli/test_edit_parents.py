@@ -87,7 +87,7 @@ except config_edit.BadParent as error:
 @pytest.mark.needs("namespaces")
 def test_a_parent_under_another_name_is_refused(home: Path) -> None:
     src, again = folder(home), folder(home, "again")
-    expected = f"{again} is {src}, a parent already, under another name\n"
+    expected = f"{again} is the same folder as the parent {src}\n"
     assert run_python(OWN_MOUNTS, BOUND, src, again) == (expected, "")
 
 
@@ -137,7 +137,7 @@ def test_a_folder_that_cannot_be_read_is_refused_and_nothing_is_written(
     done = shell.program("up", str(closed), privileges=Privileges.DROPPED)
     closed.chmod(0o700)
     assert (done.status, done.out) == (1, "")
-    assert done.err == f"error: {closed} cannot be read by you\n  try: ls -ld {closed}\n"
+    assert done.err == f"error: you cannot read {closed}\n  try: ls -ld {closed}\n"
     assert not (rootsd_dir / "config").exists()
 
 
@@ -183,7 +183,7 @@ def test_a_parent_that_is_gone_from_disk_can_still_be_removed(
 )
 def test_what_is_no_parent_is_named(invocation: Invocation, change: object) -> None:
     assert callable(change)
-    with pytest.raises(UnknownParent, match="/srv is no parent") as caught:
+    with pytest.raises(UnknownParent, match="/srv is not a parent") as caught:
         change(invocation, "/srv")
     assert caught.value.remedy == "rootsd parent ls"
 

@@ -102,7 +102,7 @@ def test_a_bug_ends_with_1_and_its_traceback_is_in_a_private_file(rootsd_dir: Pa
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.splitlines() == [
         "error: this is a bug in rootsd: ZeroDivisionError: a\\u{1b}[2J bug",
-        f"  try: report it with what {log} holds",
+        f"  try: report it, and attach {log}",
     ]
     assert "in boom" in log.read_text()
     assert log.stat().st_mode & 0o077 == 0
@@ -121,7 +121,7 @@ def test_a_bug_is_told_whole_where_no_file_can_be_written(
     done = buggy("ls")
     assert done.returncode == 1
     assert "Traceback" in done.stderr
-    assert "report it with the above" in done.stderr
+    assert "report it with the text above" in done.stderr
 
 
 def test_verbose_shows_the_traceback_of_a_bug_at_once() -> None:

@@ -46,7 +46,7 @@ def test_verbose_tells_what_is_asked(
     daemon: FakeDaemon, shell: Shell, words: tuple[str, ...]
 ) -> None:
     daemon.answers["status"] = a_status()
-    assert "asked the daemon: status" in shell.run(*words).err
+    assert "sent to the daemon: status" in shell.run(*words).err
 
 
 def test_no_input_and_no_color_are_taken_everywhere(daemon: FakeDaemon, shell: Shell) -> None:

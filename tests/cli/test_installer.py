@@ -134,7 +134,7 @@ def test_strictness_that_the_system_refuses_is_taken_out_again(
         install(invocation, strict=True)
     assert not drop_in.exists()
     assert desktop.recorder.orders()[-1] == f"systemctl --user start {UNITS}"
-    assert "does not start with --strict" in capsys.readouterr().err
+    assert "cannot start with --strict" in capsys.readouterr().err
 
 
 def test_a_start_that_fails_otherwise_is_told(desktop: Desktop, invocation: Invocation) -> None:

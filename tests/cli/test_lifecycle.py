@@ -208,7 +208,7 @@ def test_a_daemon_that_does_not_end_is_named(
 ) -> None:
     daemon.answers |= {"status": running(pid=process.pid), "stop": {}}
     monkeypatch.setattr(launcher.ExitWaiter, "wait", lambda self: False)
-    with pytest.raises(Busy, match="does not end") as caught:
+    with pytest.raises(Busy, match="does not exit") as caught:
         lifecycle.stop(SESSION)
     assert caught.value.remedy == f"kill {process.pid}"
 
@@ -240,8 +240,8 @@ def test_other_places_are_taken_over_once_the_daemon_is_down_and_said(
     start_record.mark_stopped()
     lifecycle.ensure_running(invocation)
     assert launched[-1].environment["XDG_STATE_HOME"] == "/elsewhere"
-    assert "from now on it is as here" in capsys.readouterr().err
+    assert "the daemon now uses the folders of this shell" in capsys.readouterr().err
     monkeypatch.delenv("XDG_STATE_HOME")
     lifecycle.ensure_running(invocation)
     assert launched[-1].environment["XDG_STATE_HOME"] == "/elsewhere"
-    assert "As at the last start, XDG_STATE_HOME is /elsewhere." in capsys.readouterr().err
+    assert "XDG_STATE_HOME is /elsewhere, as at the last start." in capsys.readouterr().err

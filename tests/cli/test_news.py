@@ -8,7 +8,7 @@ from rootsd.core.errors import ErrorCode
 from support.fake_daemon import FakeDaemon, Objection, a_listing, a_status, an_item
 from support.terminal import Shell
 
-NEW = "2 new projects wait for your decision: rootsd pending\n"
+NEW = "2 new projects need your decision: rootsd pending\n"
 
 
 @pytest.fixture

@@ -84,7 +84,7 @@ ELSEWHERE = {"down", "bridge", "run", "daemon"}
 RAGGED = {"show", "status", "up", "service-status"}
 ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
 SEEN = (
-    DoctorCheck(ok("command", "clients may be given /home/ann/.local/bin/rootsd")),
+    DoctorCheck(ok("command", "clients can run /home/ann/.local/bin/rootsd")),
     DoctorCheck(
         error("state", "/home/ann/st\u202eate is open to others", "chmod 700 /home/ann/state")
     ),

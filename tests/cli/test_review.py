@@ -59,9 +59,9 @@ def test_groups_are_by_parent_and_owner() -> None:
     other = a_project("z", parent=None, origin="https://u@gitlab.com/x/y/z.git")
     groups = group_pending([*ITEMS, other])
     assert [(group.title, [item["name"] for item in group.items]) for group in groups] == [
-        ("outside of all parents from gitlab.com/x/y: 1 waits", ["z"]),
-        ("/src: 1 waits", ["c"]),
-        ("/src from github.com/acme: 2 wait", ["a", "b"]),
+        ("outside all parents from gitlab.com/x/y: 1 pending", ["z"]),
+        ("/src: 1 pending", ["c"]),
+        ("/src from github.com/acme: 2 pending", ["a", "b"]),
     ]
 
 
@@ -86,7 +86,7 @@ def test_each_key_is_one_order(waiting: FakeDaemon) -> None:
     assert orders(waiting) == [("approve", ["id-c"]), ("deny", ["id-a"])]
     assert goes_on
     assert review.summary() == (
-        "1 approved, 1 denied, 1 left waiting. rootsd undo takes the last answer back."
+        "1 approved, 1 denied, 1 still pending. rootsd undo takes the last answer back."
     )
     assert review.seen == ["id-c", "id-a", "id-b"]
 
@@ -100,7 +100,7 @@ def test_the_rest_of_a_group_is_one_order(waiting: FakeDaemon, key: str, verb: s
 def test_the_end_decides_nothing_else(waiting: FakeDaemon) -> None:
     review, goes_on = reviewed("s", "q")
     assert (orders(waiting), goes_on) == ([], False)
-    assert review.summary() == "0 approved, 0 denied, 3 left waiting."
+    assert review.summary() == "0 approved, 0 denied, 3 still pending."
 
 
 def test_what_is_left_is_counted_across_all_groups(waiting: FakeDaemon) -> None:
@@ -109,7 +109,7 @@ def test_what_is_left_is_counted_across_all_groups(waiting: FakeDaemon) -> None:
     waiting.answers["decide"] = a_decision({**items[0], "verdict": "approved"})
     review = Review(Invocation(), Scripted("y", "q"))
     assert not review.ask_about(items)
-    assert review.summary().startswith("1 approved, 0 denied, 3 left waiting.")
+    assert review.summary().startswith("1 approved, 0 denied, 3 still pending.")
 
 
 def test_what_is_no_answer_is_told_the_keys_and_asked_again(
@@ -231,7 +231,7 @@ def test_one_key_publishes_a_project_with_the_worktrees_that_are_listed(
     assert (order["worktrees"], order["worktrees_shown"]) == (["id-fix"], ["mark-fix"])
     said = capsys.readouterr().err
     assert "worktree     /src/fix (published with it only if you confirm it)" in said
-    assert "approved with it /src/fix" in said
+    assert "also approved /src/fix" in said
     assert review.left == 0
 
 
@@ -245,8 +245,8 @@ def test_the_worktrees_of_one_checkout_are_one_group_with_one_key_for_all() -> N
     trees = [a_project(name, worktree_of="/src/a", origin=ACME) for name in ("x", "y")]
     groups = group_pending([a_project("b"), *trees])
     assert [(group.title, len(group.items)) for group in groups] == [
-        ("/src: 1 waits", 1),
-        ("worktrees of /src/a: 2 wait", 2),
+        ("/src: 1 pending", 1),
+        ("worktrees of /src/a: 2 pending", 2),
     ]
 
 

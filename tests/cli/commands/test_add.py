@@ -22,7 +22,7 @@ def test_what_was_added_waits_and_the_next_command_is_named(
     daemon.answers["add"] = added(an_item())
     done = shell.run("add", what, "--name", "api")
     assert done.out == "r7k2\tapi\tpending\tgit\t/src/api\t\n"
-    assert done.err == "It waits for your decision: rootsd approve r7k2\n"
+    assert done.err == "It needs your decision: rootsd approve r7k2\n"
     assert daemon.asked("add") == [{"what": what, "cwd": str(Path.cwd()), "name": "api"}]
 
 
@@ -30,7 +30,7 @@ def test_what_is_known_already_is_told_with_how_it_stands(
     daemon: FakeDaemon, shell: Shell
 ) -> None:
     daemon.answers["add"] = added(an_item(verdict="denied"), is_new=False)
-    assert shell.run("add", ".").err == "api is known already: it is denied.\n"
+    assert shell.run("add", ".").err == "api is already known: it is denied.\n"
 
 
 def test_it_wants_to_know_what(daemon: FakeDaemon, shell: Shell) -> None:
@@ -41,5 +41,5 @@ def test_it_wants_to_know_what(daemon: FakeDaemon, shell: Shell) -> None:
 def test_a_rehearsal_names_no_decision_to_come(daemon: FakeDaemon, shell: Shell) -> None:
     daemon.answers["add"] = added(an_item())
     done = shell.run("add", "~/notes", "--dry-run")
-    assert done.err == "This would be so; nothing was changed.\n"
+    assert done.err == "Dry run: nothing was changed.\n"
     assert daemon.asked("add")[0]["effect"] == "dry-run"

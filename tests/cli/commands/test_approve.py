@@ -52,7 +52,7 @@ def test_the_words_become_an_order(
         (("a", "--under", "x"), "not both"),
         (("a", "b", "--as", "x"), "exactly one"),
         (("--all", "--as", "x"), "exactly one"),
-        (("a", "--for", "soon"), "no duration"),
+        (("a", "--for", "soon"), "not a duration"),
     ],
 )
 def test_words_that_contradict_each_other_are_a_usage_error(
@@ -104,5 +104,8 @@ def test_rules_that_approve_again_are_told(daemon: FakeDaemon, shell: Shell) -> 
     }  # fmt: skip
     daemon.answers["decide"] = {**a_decision(), "rules": [again]}
     done = shell.run("approve", "--lapsed", "--all")
-    assert (done.out, done.err) == ("", "Rule 3 approves again: /src/**. It covers 2 now.\n")
+    assert (done.out, done.err) == (
+        "",
+        "Rule 3 approves again: /src/**. It covers 2 projects now.\n",
+    )
     assert json.loads(shell.run("approve", "--lapsed", "--json").out)["rules"] == [again]

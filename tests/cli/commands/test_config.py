@@ -68,7 +68,7 @@ def test_check_tells_that_the_daemon_uses_it_and_what_that_changed(
     daemon.answers["status"] = in_force(file)
     done = shell.run("config", "check")
     assert (done.status, done.out) == (0, "ok: 1 parent\n")
-    assert done.err.startswith("The daemon took it over ")
+    assert done.err.startswith("The daemon loaded it ")
     assert done.err.endswith(": parent /srv/src added.\n")
     assert json.loads(shell.run("config", "check", "--json").out)["taken_over"] is True
 
@@ -106,7 +106,7 @@ def test_edit_writes_what_can_be_used_and_keeps_comments(
     an_editor(monkeypatch, tmp_path, "text = text.replace('depth = 2', 'depth = 3')")
     done = shell.run("config", "edit")
     assert (done.status, done.out) == (0, "")
-    assert done.err == "The daemon took it over: parent /srv/src changed: depth.\n"
+    assert done.err == "The daemon loaded it: parent /srv/src changed: depth.\n"
     assert file.read_text() == TEXT.replace("2", "3")
     assert daemon.asked("reload") == [{"command": "config edit"}]
 
@@ -116,7 +116,7 @@ def test_edit_makes_a_file_where_there_is_none(
 ) -> None:
     an_editor(monkeypatch, tmp_path, "text += '[sessions]\\nmax_connections = 9\\n'")
     done = shell.run("config", "edit")
-    assert (done.status, done.err) == (0, "Written. The daemon is not running: rootsd up\n")
+    assert (done.status, done.err) == (0, "Saved. The daemon is not running: rootsd up\n")
     assert "max_connections = 9" in (rootsd_dir / "config" / "config.toml").read_text()
 
 
@@ -142,7 +142,7 @@ def test_edit_does_not_write_over_somebody_else(
     an_editor(monkeypatch, tmp_path, meanwhile)
     done = shell.run("config", "edit")
     assert done.status == 1
-    assert "somebody else changed" in done.err
+    assert "another program changed" in done.err
     assert file.read_text() == theirs
     assert file.with_name("config.toml.yours").read_text() == TEXT + "# ours\n"
 
@@ -182,7 +182,7 @@ def test_on_a_terminal_a_mistake_is_shown_and_can_be_mended(
     child.expect_exact("did you mean depth?")
     child.expect_exact("Edit again?")
     child.sendline("y")
-    child.expect_exact("Written.")
+    child.expect_exact("Saved.")
     child.expect(pexpect.EOF)
     child.close()
     assert child.exitstatus == 0

@@ -40,7 +40,7 @@ def rows(text: str) -> list[list[str]]:
 
 def test_all_is_well(shell: Shell, seen: list[DoctorCheck], inside: FakeDaemon) -> None:
     done = shell.run("doctor")
-    assert (done.status, done.err) == (0, "All is as it should be.\n")
+    assert (done.status, done.err) == (0, "No problems found.\n")
     assert rows(done.out) == [
         ["ok", "disk", "room", "", "command"], ["ok", "clock", "noon", "", "daemon"],
     ]  # fmt: skip
@@ -49,8 +49,8 @@ def test_all_is_well(shell: Shell, seen: list[DoctorCheck], inside: FakeDaemon) 
 @pytest.mark.parametrize(
     ("found", "status", "summary"),
     [
-        (warning("disk", "little", "df -h"), 0, "1 warning."),
-        (error("disk", "none", "df -h"), 1, "1 error."),
+        (warning("disk", "little", "df -h"), 0, "1 warning found."),
+        (error("disk", "none", "df -h"), 1, "1 error found."),
     ],
 )
 def test_the_exit_status_is_1_where_something_is_broken(

@@ -37,7 +37,7 @@ def test_the_daemon_is_gone_when_it_returns(
 ) -> None:
     done = shell.run("down")
     assert (done.status, done.out) == (0, "")
-    assert done.err == f"The daemon (pid {process.pid}) has ended.\n"
+    assert done.err == f"The daemon (pid {process.pid}) is stopped.\n"
     assert process.poll() is not None
     assert daemon.asked("stop") == [{}]
 

@@ -19,12 +19,12 @@ def test_the_words_become_an_order(daemon: FakeDaemon, shell: Shell) -> None:
     daemon.answers["set-focus"] = told("work", "api", "web")
     done = shell.run("focus", "work")
     assert done.out == "api\nweb\n"
-    assert done.err == "The focus is on work: sessions see 2 of the roots.\n"
+    assert done.err == "Focus on work: sessions see 2 of the roots.\n"
     daemon.answers["set-focus"] = told(None)
     done = shell.run("focus", "--clear", "--now")
-    assert done.err == "There is no focus: sessions see all roots (0).\n"
+    assert done.err == "No focus: sessions see all roots (0).\n"
     done = shell.run("focus", "x", "--dry-run")
-    assert done.err == "This is what a session would see; nothing was changed.\n"
+    assert done.err == "Dry run: a new session would see these roots; nothing was changed.\n"
     assert daemon.asked("set-focus") == [
         {"tag": "work"},
         {"reach": "all"},

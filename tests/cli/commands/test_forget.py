@@ -30,4 +30,4 @@ def test_a_project_that_is_gone_leaves_nothing_to_list(daemon: FakeDaemon, shell
     daemon.answers["decide"] = a_decision()
     done = shell.run("forget", "api")
     assert (done.status, done.out) == (0, "")
-    assert done.err == "Done; what is gone from the disk is no longer listed.\n"
+    assert done.err == "Done. Projects that are gone from the disk are no longer listed.\n"

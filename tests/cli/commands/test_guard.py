@@ -13,7 +13,7 @@ def test_it_tells_and_sets_who_may_decide(daemon: FakeDaemon, shell: Shell) -> N
     daemon.answers["set-guard"] = {"revision": 7, "guard": "terminal", "warnings": []}
     done = shell.run("guard")
     assert (done.status, done.out) == (0, "agents\n")
-    assert "agents that can be seen may not decide" in done.err
+    assert "Programs may decide, except those that a detected agent has started" in done.err
     done = shell.run("guard", "terminal")
     assert (done.status, done.out) == (0, "terminal\n")
     assert daemon.asked("set-guard") == [{"guard": "terminal"}]

@@ -28,7 +28,7 @@ def test_projects_are_handed_on_in_parts(daemon: FakeDaemon, shell: Shell, file:
     file.write_text(an_export(an_item(tags=["go", "work", "a\nb"]), odd, *[an_item()] * 499))
     done = shell.run("import", str(file))
     assert done.status == 0
-    assert done.err == "2 taken in, 0 known already: rootsd review\n"
+    assert done.err == "2 proposed, 0 already known: rootsd review\n"
     first, second = daemon.asked("import")
     assert first["whats"][:2] == ["/src/api", "/src/\udcff"]
     assert first["names"][:2] == ["api", "odd"]
@@ -45,7 +45,7 @@ def test_denials_and_rules_are_told_and_not_taken_over(
     err = shell.run("import", str(file), "--dry-run").err
     assert "1 of these were denied there" in err
     assert "rootsd rule add approve '/src/'\"'\"'$(rm)\\u{1b}'" in err
-    assert err.endswith("The file names 1 projects; nothing was changed.\n")
+    assert err.endswith("the file names 1 project; nothing was changed.\n")
     assert daemon.asked("import")[0]["effect"] == "dry-run"
 
 
@@ -81,6 +81,6 @@ def test_an_empty_export_changes_nothing_and_a_file_has_to_be_there(
     daemon: FakeDaemon, shell: Shell, file: Path
 ) -> None:
     file.write_text(an_export())
-    assert shell.run("import", str(file)).err.startswith("0 taken in")
+    assert shell.run("import", str(file)).err.startswith("0 proposed")
     assert shell.run("import", str(file) + "x").status == 2
     assert daemon.requests == []

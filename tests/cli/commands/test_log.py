@@ -41,7 +41,7 @@ def test_a_pipe_gets_all_fields(daemon: FakeDaemon, shell: Shell) -> None:
 
 def test_an_empty_history_says_so(daemon: FakeDaemon, shell: Shell) -> None:
     daemon.answers["log"] = {"revision": 7, "items": [], "warnings": []}
-    assert "Nothing was decided yet." in shell.terminal("log").out
+    assert "No decisions yet." in shell.terminal("log").out
 
 
 def test_a_follower_gets_an_object_a_line_and_goes_on_after_the_newest(

@@ -58,8 +58,8 @@ def test_a_terminal_gets_a_table_in_colour(daemon: FakeDaemon, shell: Shell) -> 
 
 def test_an_empty_list_says_so_on_a_terminal(daemon: FakeDaemon, shell: Shell) -> None:
     daemon.answers["projects"] = a_listing()
-    assert shell.terminal("ls").out == "No project is known yet: rootsd up ~/src\n"
-    assert shell.terminal("ls", "--published").out == "No project fits.\n"
+    assert shell.terminal("ls").out == "No projects yet. Try: rootsd up ~/src\n"
+    assert shell.terminal("ls", "--published").out == "No project matches.\n"
 
 
 def raw(*words: str) -> bytes:

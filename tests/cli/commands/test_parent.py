@@ -26,7 +26,7 @@ def test_without_a_daemon_the_configuration_is_edited_all_the_same(
 ) -> None:
     done = shell.run("parent", "add", str(src), "--depth", "2", "--skip", "a", "--skip", "b*")
     assert (done.status, done.out) == (0, "")
-    assert done.err == f"{src} is a parent now.\nThe daemon is not running: rootsd up\n"
+    assert done.err == f"{src} is now a parent.\nThe daemon is not running: rootsd up\n"
     assert config(rootsd_dir).endswith(
         '\n[[parent]]\npath = "~/src"\ndepth = 2\nskip = ["a", "b*"]\n'
     )
@@ -36,7 +36,7 @@ def test_without_a_daemon_the_configuration_is_edited_all_the_same(
 def test_a_running_daemon_follows(daemon: FakeDaemon, shell: Shell, src: Path) -> None:
     daemon.answers["reload"] = a_status()
     done = shell.run("parent", "add", str(src), "--nested", "vcs")
-    assert done.err == f"{src} is a parent now.\n"
+    assert done.err == f"{src} is now a parent.\n"
     assert daemon.asked("reload") == [{"command": f"parent add {src}"}]
 
 
@@ -45,7 +45,7 @@ def test_adding_twice_changes_nothing(shell: Shell, src: Path, rootsd_dir: Path)
     before = config(rootsd_dir)
     done = shell.run("parent", "add", str(src))
     assert (done.status, config(rootsd_dir)) == (0, before)
-    assert "is a parent already" in done.err
+    assert "is already a parent" in done.err
 
 
 def test_settings_are_changed_and_reset(shell: Shell, src: Path, rootsd_dir: Path) -> None:
@@ -57,7 +57,7 @@ def test_settings_are_changed_and_reset(shell: Shell, src: Path, rootsd_dir: Pat
 def test_set_wants_to_know_what(shell: Shell, src: Path) -> None:
     done = shell.run("parent", "set", str(src))
     assert done.status == 2
-    assert "--depth, --skip, --nested or --project-file" in done.err
+    assert "--depth, --skip, --nested, or --project-file" in done.err
 
 
 def test_project_files_are_added_and_removed_and_taken_back(
@@ -76,7 +76,7 @@ def test_project_files_are_added_and_removed_and_taken_back(
 def test_what_is_no_parent_is_5(shell: Shell, src: Path, words: tuple[str, ...]) -> None:
     done = shell.run("parent", words[0], str(src), *words[1:])
     assert done.status == 5
-    assert done.err == f"error: {src} is no parent\n  try: rootsd parent ls\n"
+    assert done.err == f"error: {src} is not a parent\n  try: rootsd parent ls\n"
 
 
 @pytest.mark.parametrize("depth", ["0", "65", "deep"])
@@ -88,7 +88,7 @@ def test_a_removed_parent_is_gone(shell: Shell, src: Path, rootsd_dir: Path) -> 
     shell.run("parent", "add", str(src))
     assert shell.run("parent", "rm", str(src)).status == 0
     assert "[[parent]]" not in config(rootsd_dir)
-    assert shell.run("parent").err == "No folder is watched yet: rootsd up ~/src\n"
+    assert shell.run("parent").err == "No parents yet. Try: rootsd up ~/src\n"
 
 
 def test_a_running_daemon_tells_how_each_stands(
@@ -116,7 +116,7 @@ def test_a_terminal_gets_a_table_and_the_file(shell: Shell, src: Path, rootsd_di
 def test_json_tells_what_was_done(shell: Shell, src: Path) -> None:
     done = shell.run("parent", "add", str(src), "--json")
     assert done.err == ""
-    assert json.loads(done.out)["items"] == [{"path": str(src), "done": "is a parent now"}]
+    assert json.loads(done.out)["items"] == [{"path": str(src), "done": "is now a parent"}]
 
 
 def test_a_damaged_configuration_is_78_and_stays(
@@ -137,7 +137,7 @@ def test_a_rehearsal_writes_nothing_and_tells_no_daemon(
 ) -> None:
     daemon.answers["reload"] = a_status()
     done = shell.run("parent", "add", str(src), "--dry-run")
-    assert done.err == f"{src} would be a parent.\nThis would be so; nothing was changed.\n"
+    assert done.err == f"{src} would become a parent.\nDry run: nothing was changed.\n"
     assert not (rootsd_dir / "config" / "config.toml").exists()
     shell.run("parent", "add", str(src))
     before = config(rootsd_dir)

@@ -76,7 +76,7 @@ def test_what_can_never_be_published_stands_below_and_is_not_counted(
     daemon.answers["projects"] = {**a_listing(), "unpublishable": [odd]}
     shown = shell.terminal("pending", NO_COLOR="1").out.splitlines()
     assert shown == [
-        "Nothing waits for a decision.",
+        "No project needs a decision.",
         "1 project can never be published:",
         "o1  caf\\xe9  /src/caf\\xe9  can never be published: its path is not UTF-8",
     ]
@@ -87,7 +87,7 @@ def test_what_can_never_be_published_stands_below_and_is_not_counted(
 
 def test_nothing_pending_is_said_on_a_terminal_only(daemon: FakeDaemon, shell: Shell) -> None:
     daemon.answers["projects"] = a_listing()
-    assert shell.terminal("pending").out == "Nothing waits for a decision.\n"
+    assert shell.terminal("pending").out == "No project needs a decision.\n"
     done = shell.run("pending")
     assert (done.status, done.out, done.err) == (0, "", "")
 

@@ -12,7 +12,7 @@ def test_what_is_gone_is_forgotten(daemon: FakeDaemon, shell: Shell) -> None:
     daemon.answers["projects"] = a_listing(an_item(presence="missing"))
     daemon.answers["decide"] = a_decision(an_item(presence="missing"))
     assert shell.run("prune").out == "r7k2\tapi\tpending\tgit\t/src/api\tmissing\n"
-    assert shell.run("prune", "--dry-run").err == "This would be so; nothing was changed.\n"
+    assert shell.run("prune", "--dry-run").err == "Dry run: nothing was changed.\n"
     order = {"verb": "forget", "cwd": str(Path.cwd()), "select": "missing"}
     assert daemon.asked("decide") == [order, {**order, "effect": "dry-run"}]
 
@@ -20,6 +20,6 @@ def test_what_is_gone_is_forgotten(daemon: FakeDaemon, shell: Shell) -> None:
 def test_where_nothing_is_gone_nothing_is_ordered(daemon: FakeDaemon, shell: Shell) -> None:
     daemon.answers["projects"] = a_listing()
     done = shell.run("prune")
-    assert (done.status, done.err) == (0, "Nothing that was decided about is gone.\n")
+    assert (done.status, done.err) == (0, "Nothing to prune: no decided folder is gone.\n")
     assert '"items": []' in shell.run("prune", "--json").out
     assert daemon.asked("decide") == []

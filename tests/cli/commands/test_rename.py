@@ -13,7 +13,7 @@ def test_the_words_become_an_order(daemon: FakeDaemon, shell: Shell) -> None:
     daemon.answers["rename"] = a_decision(an_item("notes"))
     assert shell.run("rename", ".", "notes").out == "r7k2\tnotes\tpending\tgit\t/src/notes\t\n"
     done = shell.run("rename", "api", "notes", "--dry-run")
-    assert done.err == "This would be so; nothing was changed.\n"
+    assert done.err == "Dry run: nothing was changed.\n"
     order = {"name": "notes", "cwd": str(Path.cwd())}
     assert daemon.asked("rename") == [
         {"ref": ".", **order},
@@ -25,7 +25,7 @@ def test_a_terminal_is_told_name_and_path(daemon: FakeDaemon, shell: Shell) -> N
     daemon.answers["rename"] = a_decision(an_item("notes"))
     assert shell.terminal("rename", "api", "notes").out.split() == ["notes", "/src/notes"]
     daemon.answers["rename"] = a_decision(unchanged=[an_item("notes")])
-    assert shell.terminal("rename", "api", "notes").out == "notes: called so already\n"
+    assert shell.terminal("rename", "api", "notes").out == "notes: already has this name\n"
 
 
 def test_a_name_that_is_taken_ends_with_a_refusal(daemon: FakeDaemon, shell: Shell) -> None:

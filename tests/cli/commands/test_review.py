@@ -61,11 +61,11 @@ def waiting(daemon: FakeDaemon) -> FakeDaemon:
 
 def test_a_key_decides_and_the_end_says_what_was_done(waiting: FakeDaemon) -> None:
     terminal = Terminal()
-    assert "/src: 1 waits" in terminal.until("publish api? [y,n,a,d,s,r,q,?] ")
+    assert "/src: 1 pending" in terminal.until("publish api? [y,n,a,d,s,r,q,?] ")
     terminal.press("y")
     told = terminal.until("takes the last answer back.")
     assert "approved /src/api" in told
-    assert "1 approved, 0 denied, 0 left waiting. rootsd undo " in told
+    assert "1 approved, 0 denied, 0 still pending. rootsd undo " in told
     assert terminal.ended() == 0
     assert waiting.asked("decide") == [
         {"verb": "approve", "cwd": "/", "refs": ["r7k2"], "shown": ["0a1b"]}
@@ -103,7 +103,7 @@ def test_where_nothing_waits_that_is_said(daemon: FakeDaemon) -> None:
     daemon.answers["next-waiting"] = a_listing()
     daemon.answers["news"] = {"revision": 7, "waiting": 0, "warnings": []}
     terminal = Terminal()
-    terminal.until("Nothing waits for a decision.")
+    terminal.until("No project needs a decision.")
     assert terminal.ended() == 0
 
 

@@ -35,7 +35,7 @@ def test_a_rule_is_added_and_what_it_covers_is_printed(
     done = shell.run("rule", "add", verb, "~/src/**")
     assert done.status == 0
     assert done.out == f"r7k2\tapi\t{verdict}\tgit\t/src/api\t\n"
-    assert done.err == f"Rule 3 says: {verb} /src/**. It covers 1 now.\n"
+    assert done.err == f"Rule 3 added: {verb} /src/**. It covers 1 project now.\n"
     assert daemon.asked("rule-add") == [
         {"verdict": verdict, "pattern": "~/src/**", "cwd": str(Path.cwd())}
     ]
@@ -48,7 +48,7 @@ def test_a_rule_that_is_there_and_covers_nothing_is_told_so(
     done = shell.run("rule", "add", "approve", "/src/**")
     assert (done.out, done.err) == (
         "",
-        "Rule 3 said already: approve /src/**. It covers nothing yet.\n",
+        "Rule 3 exists already: approve /src/**. It covers no project yet.\n",
     )
 
 
@@ -56,7 +56,7 @@ def test_a_rule_is_removed(daemon: FakeDaemon, shell: Shell) -> None:
     daemon.answers["rule-rm"] = ruled(an_item(), is_new=False)
     done = shell.run("rule", "rm", "3")
     assert done.out.startswith("r7k2\tapi\tpending")
-    assert done.err == "Rule 3 is gone: approve /src/**.\n"
+    assert done.err == "Rule 3 removed: approve /src/**.\n"
     assert daemon.asked("rule-rm") == [{"number": 3}]
 
 
@@ -103,11 +103,11 @@ def test_a_rehearsal_says_that_nothing_was_changed(daemon: FakeDaemon, shell: Sh
     daemon.answers |= {"rule-add": ruled(an_item()), "rule-rm": ruled(an_item(), is_new=False)}
     done = shell.run("rule", "add", "deny", "/src/**", "--dry-run")
     assert done.err == (
-        "Rule 3 would say: deny /src/**. It covers 1 now.\n"
-        "This would be so; nothing was changed.\n"
+        "Rule 3 would be added: deny /src/**. It covers 1 project now.\n"
+        "Dry run: nothing was changed.\n"
     )
     done = shell.run("rule", "rm", "3", "--dry-run")
-    assert done.err.startswith("Rule 3 would be gone: approve /src/**.\n")
+    assert done.err.startswith("Rule 3 would be removed: approve /src/**.\n")
     assert [params["effect"] for _, params in daemon.requests] == ["dry-run", "dry-run"]
     whole = json.loads(shell.run("rule", "rm", "3", "--dry-run", "--json").out)
     assert whole["dry_run"]
@@ -121,4 +121,4 @@ def test_a_rule_that_lapsed_is_listed_as_such_with_the_next_command(
     assert done.out.startswith("3\tlapsed\t/src/**\t1\t")
     assert "rootsd approve --lapsed --all" in done.err
     daemon.answers["rule-rm"] = ruled(rule=a_rule(verdict="pending"), is_new=False)
-    assert shell.run("rule", "rm", "3").err == "Rule 3 is gone: approve /src/**.\n"
+    assert shell.run("rule", "rm", "3").err == "Rule 3 removed: approve /src/**.\n"

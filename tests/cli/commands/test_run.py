@@ -15,7 +15,7 @@ def test_the_help_says_what_the_marks_stand_for(shell: Shell) -> None:
         "{root:NAME}",
         "--client-roots",
         "--advisory-access",
-        "can only narrow",
+        "can only limit",
     ):
         assert words in done.out
     assert "rootsd run -- npx" in done.out

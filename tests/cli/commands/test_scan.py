@@ -37,7 +37,7 @@ def test_one_parent_is_named_by_its_canonical_path(
 
 def test_a_folder_that_is_no_parent_is_an_error(daemon: FakeDaemon, shell: Shell) -> None:
     daemon.answers["scan"] = Objection(
-        ErrorCode.NOTHING_MATCHED, "/x is no parent", "rootsd parent ls"
+        ErrorCode.NOTHING_MATCHED, "/x is not a parent", "rootsd parent ls"
     )
     assert shell.run("scan", "/x").status == 5
 

@@ -172,7 +172,7 @@ def test_with_purge_they_go_too_and_twice_is_no_harm(installed: Desktop, shell: 
 
 def test_down_stops_the_service_and_its_sockets(installed: Desktop, shell: Shell) -> None:
     done = shell.run("down")
-    assert (done.status, done.err) == (0, f"The daemon (pid {PID}) has ended.\n")
+    assert (done.status, done.err) == (0, f"The daemon (pid {PID}) is stopped.\n")
     assert installed.recorder.orders() == [
         "systemctl --user stop rootsd.socket rootsd-control.socket rootsd.service"
     ]

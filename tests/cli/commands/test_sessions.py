@@ -66,7 +66,7 @@ def test_the_history_says_it_beside_what_it_was_given_last(
     rows = shell.run("sessions", "--history").out.splitlines()
     assert [row.split("\t")[4] for row in rows[1:]] == [
         "1 root: + api",
-        "2 roots: + web, of which its server was told 1",
+        "2 roots: + web, 1 of them sent to its server",
     ]
 
 
@@ -101,7 +101,7 @@ def test_json_is_what_the_daemon_says(daemon: FakeDaemon, shell: Shell) -> None:
 
 @pytest.mark.parametrize(
     ("words", "said"),
-    [((), "No client is connected."), (("--history",), "No client was ever connected.")],
+    [((), "No client is connected."), (("--history",), "No client has ever connected.")],
 )
 def test_none_is_said_on_a_terminal(
     daemon: FakeDaemon, shell: Shell, words: tuple[str, ...], said: str

@@ -86,9 +86,9 @@ def test_refused_orders_and_another_guard_are_told(daemon: FakeDaemon, shell: Sh
     lines = shell.terminal("status", columns=120).out.splitlines()
     assert "guard     off" in lines
     told = next(line for line in lines if line.startswith("refused "))
-    assert told.startswith("refused   2 orders, the last ")
+    assert told.startswith("refused   2 commands, the last ")
     assert told.endswith(
-        ": approve \\u{1b}, since Claude Code started it (claude, pid 7)   → rootsd log"
+        ": approve \\u{1b}, because Claude Code started it (claude, pid 7)   → rootsd log"
     )
     assert daemon.asked("status")[-1] == {"is_look": True}
     rows = shell.run("status").out.splitlines()
@@ -105,8 +105,8 @@ def test_commands_of_agents_are_told(daemon: FakeDaemon, shell: Shell) -> None:
     daemon.answers["status"] = a_status(agent_commands=commands)
     lines = shell.terminal("status", columns=120).out.splitlines()
     told = next(line for line in lines if line.startswith("agents "))
-    assert told.startswith("agents    a command, ")
-    assert ": down\\u{1b}, since Claude Code started it" in told
+    assert told.startswith("agents    1 command, ")
+    assert ": down\\u{1b}, because Claude Code started it" in told
     rows = shell.run("status").out.splitlines()
     assert any(row.startswith("agent command\t1\t2026-11-20T09:00:00Z\tdown") for row in rows)
 

@@ -13,7 +13,7 @@ def test_the_words_become_an_order(daemon: FakeDaemon, shell: Shell) -> None:
     daemon.answers["tag"] = a_decision(an_item(tags=["go", "work"]))
     done = shell.run("tag", "api*", "work", "go", "--rm", "home", "--rm", "x", "--dry-run")
     assert done.out == "r7k2\tapi\tpending\tgit\t/src/api\t#go #work\n"
-    assert done.err == "This would be so; nothing was changed.\n"
+    assert done.err == "Dry run: nothing was changed.\n"
     assert shell.run("tag", ".", "--rm", "x").status == 0
     order = {"cwd": str(Path.cwd())}
     assert daemon.asked("tag") == [
@@ -26,7 +26,7 @@ def test_the_words_become_an_order(daemon: FakeDaemon, shell: Shell) -> None:
 def test_what_is_so_already_is_said(daemon: FakeDaemon, shell: Shell) -> None:
     daemon.answers["tag"] = a_decision(unchanged=[an_item()])
     done = shell.run("tag", "api", "work")
-    assert (done.status, done.out, done.err) == (0, "", "api: tagged so already\n")
+    assert (done.status, done.out, done.err) == (0, "", "api: already has these tags\n")
 
 
 def test_alone_it_lists_the_tags_and_of_a_project_what_it_bears(
@@ -49,5 +49,5 @@ def test_where_there_is_no_tag_a_person_is_told_how_to_make_one(
     daemon: FakeDaemon, shell: Shell
 ) -> None:
     daemon.answers["projects"] = a_listing()
-    assert shell.terminal("tag").out == "There is no tag: rootsd tag REF TAG\n"
+    assert shell.terminal("tag").out == "No tags yet. Try: rootsd tag REF TAG\n"
     assert shell.run("tag").out == ""

@@ -48,9 +48,9 @@ def test_the_daemon_that_runs_is_told_of_the_parent_and_scans(
     assert methods == ["status", "reload", "reload", "scan", "status"]
     assert running.asked("reload") == [{}, {"command": f"up {src}"}]
     assert done.err.splitlines() == [
-        "~/src is watched from now on.",
-        "3 projects in 1,204 folders, looked through in 0.05 s.",
-        "1 waits for your decision: rootsd pending",
+        "~/src is now watched.",
+        "3 projects in 1,204 folders, scanned in 0.05 s.",
+        "1 project needs your decision: rootsd pending",
     ]
     assert done.out == shell.run("status").out
 
@@ -86,7 +86,7 @@ def test_json_is_the_status_with_the_scan(running: FakeDaemon, shell: Shell, src
 
 
 @pytest.mark.parametrize(
-    ("published", "said"), [(0, "Clone or create a project there"), (2, "1,204 folders")]
+    ("published", "said"), [(0, "New projects there will be listed by"), (2, "1,204 folders")]
 )
 def test_with_nothing_to_decide_it_says_what_comes_next(
     running: FakeDaemon, shell: Shell, src: Path, published: int, said: str
@@ -172,7 +172,7 @@ def test_a_rehearsal_writes_nothing_and_starts_nothing(
     assert done.err.splitlines() == [
         "~/src would be watched.",
         "The daemon would be started.",
-        "This would be so; nothing was changed.",
+        "Dry run: nothing was changed.",
     ]
     told = json.loads(shell.run("up", str(src), "--dry-run", "--json").out)
     assert (told["items"], told["running"]) == ([{"path": str(src)}], False)
@@ -182,10 +182,10 @@ def test_a_rehearsal_writes_nothing_and_starts_nothing(
 
 def test_what_is_still_being_written_is_told(running: FakeDaemon, shell: Shell, src: Path) -> None:
     running.answers["scan"] = a_scan(being_made=1)
-    told = "1 more is still being written, and proposed once it is whole."
+    told = "1 more project is still being written, and proposed once it is complete."
     assert told in shell.run("up", str(src)).err.splitlines()
     running.answers["scan"] = a_scan(being_made=2)
-    assert "2 more are still being written" in shell.run("scan").err
+    assert "2 more projects are still being written" in shell.run("scan").err
 
 
 def test_a_daemon_of_before_the_upgrade_says_nothing_of_that(
@@ -206,7 +206,7 @@ def test_at_a_terminal_an_older_daemon_goes_on_where_the_person_says_no(
         sys.executable, ["-m", "rootsd", "up", str(src)], env=dict(os.environ),
         timeout=HANG_GUARD, encoding="utf-8",
     )  # fmt: skip
-    child.expect_exact(f"The daemon is of version 0.0.1. Start {__version__} instead?")
+    child.expect_exact(f"The daemon is version 0.0.1. Start {__version__} instead?")
     child.sendline("n")
     child.expect_exact("running 0.0.1, pid 4121")
     child.expect(pexpect.EOF)

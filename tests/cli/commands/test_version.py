@@ -12,7 +12,7 @@ from support.terminal import Shell
 def test_without_a_daemon_the_version_is_known_all_the_same(shell: Shell) -> None:
     done = shell.run("version")
     assert (done.status, done.out) == (0, f"rootsd {__version__}\n")
-    assert done.err == "the daemon is not running\n"
+    assert done.err == "The daemon is not running: rootsd up\n"
     assert json.loads(shell.run("version", "--json").out) == {
         "schema": "rootsd/1", "command": "version", "revision": None, "version": __version__,
         "daemon": None, "items": [], "warnings": [],

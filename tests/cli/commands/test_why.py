@@ -28,21 +28,21 @@ def test_on_a_pipe_each_voice_is_a_line(daemon: FakeDaemon, shell: Shell) -> Non
     done = shell.run("why", "/src/api")
     assert done.status == 0
     assert done.out == ("deny rule\t-\t\t\napproved\tapproved\tdecides\tfile:///src/%1B%5B2Japi\n")
-    assert done.err == "/src/api is api, which clients are told of.\n"
+    assert done.err == "/src/api is api, which is published.\n"
     assert daemon.asked("why") == [{"path": "/src/api"}]
 
 
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"path": "/src/api/x"}, "/src/api/x lies in api, which clients are told of."),
+        ({"path": "/src/api/x"}, "/src/api/x lies in api, which is published."),
         (
             {"published": False, "items": [an_item(verdict="pending")]},
-            "/src/api is api, which no client is told of: it is pending.",
+            "/src/api is api, which is not published: it is pending.",
         ),
         (
             {"published": False, "obstacles": ["it is suspended"]},
-            "/src/api is api, which no client is told of: it is suspended.",
+            "/src/api is api, which is not published: it is suspended.",
         ),
     ],
 )
@@ -75,6 +75,6 @@ def test_json_holds_all_of_it(daemon: FakeDaemon, shell: Shell) -> None:
 def test_on_a_terminal_it_is_a_table(daemon: FakeDaemon, shell: Shell) -> None:
     daemon.answers["why"] = why()
     shown = shell.terminal("why", "/src/api").out
-    assert "GROUND" in shown
+    assert "REASON" in shown
     assert "decides" in shown
     assert "\x1b[2J" not in shown

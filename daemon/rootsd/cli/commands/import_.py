@@ -73,7 +73,7 @@ def _read(file: IO[bytes]) -> Mapping[str, Any]:
         raise RootsdError(f"this is not an export of the schema {SCHEMA}", "rootsd export")
     if export.get("format") != EXPORT_FORMAT:
         raise RootsdError(
-            f"this export has another format than {EXPORT_FORMAT}, which this version reads",
+            f"this export is not of format {EXPORT_FORMAT}, the only one that this version reads",
             "rootsd version",
         )
     return export
