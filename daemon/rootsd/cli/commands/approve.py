@@ -134,13 +134,7 @@ def command(  # noqa: PLR0913 - one for each flag
     more.
     """
     is_open_ended = everything or lapsed or under is not None
-    if is_open_ended == bool(refs):
-        what = "name projects, or use --all, --lapsed, or --under"
-        raise click.UsageError(
-            f"{what}, not both" if refs else f"{what}; rootsd pending lists them"
-        )
-    if name is not None and (is_open_ended or len(refs) != 1):
-        raise click.UsageError("--as needs exactly one project")
+    _check_selection(refs, name, is_open_ended=is_open_ended)
     select = Selection.NAMED
     if is_open_ended:
         select = Selection.LAPSED if lapsed else Selection.PENDING
@@ -163,6 +157,17 @@ def command(  # noqa: PLR0913 - one for each flag
         KeyPolicy.NEVER if yes else KeyPolicy.IF_THERE,
     )
     return confirm_and_send(invocation, order, confirmation)
+
+
+def _check_selection(refs: tuple[str, ...], name: str | None, *, is_open_ended: bool) -> None:
+    """Raise UsageError unless either `refs` or flags select projects, and `name` suits them."""
+    if is_open_ended == bool(refs):
+        what = "name projects, or use --all, --lapsed, or --under"
+        raise click.UsageError(
+            f"{what}, not both" if refs else f"{what}; rootsd pending lists them"
+        )
+    if name is not None and (is_open_ended or len(refs) != 1):
+        raise click.UsageError("--as needs exactly one project")
 
 
 def _access(*, read_only: bool, write: bool) -> Access | None:
