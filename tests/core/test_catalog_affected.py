@@ -1,4 +1,4 @@
-"""Whose judgment may be another one after a change."""
+"""The projects whose judgment may change after a change of others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Frozen names: none looks like another, and those of version 0.1.0 that do are told apart."""
+"""Frozen names never look alike; look-alike names of version 0.1.0 are shown with ids."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When a person is told of new proposals."""
+"""The debouncer for notifications about new proposals."""
 
 from __future__ import annotations
 

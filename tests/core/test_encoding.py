@@ -1,4 +1,4 @@
-"""Every value survives its canonical text, and a damaged text is refused."""
+"""Every value survives encoding and decoding, and damaged text is refused."""
 
 from __future__ import annotations
 

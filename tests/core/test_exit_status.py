@@ -1,4 +1,4 @@
-"""Exit statuses: each error has its own, and they are those that scripts rely on."""
+"""Exit statuses: each error has its own, and scripts can rely on them."""
 
 from __future__ import annotations
 

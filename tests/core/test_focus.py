@@ -1,4 +1,4 @@
-"""The focus: what holds for sessions that begin later, and for those that run."""
+"""The focus for new sessions and for running ones."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ WAITING = Project(MAIN, "r7k2", SEEN)
 
 
 def granted(project: Project) -> list[Project]:
-    """What rule 1, which is for everything, gives to a catalog of `project` alone."""
+    """Return the grants of rule 1, which covers everything, for a catalog of `project` alone."""
     rules = [Rule(1, b"/", Verdict.APPROVED, ANN, NOW)]
     return list(
         derive_grants(Catalog.of([project], rules, PLACES, 2), [project.path, b"/else"], LATER)
@@ -130,10 +130,12 @@ def test_a_worktree_with_an_unknown_main_checkout_gets_no_grant(
     no_target = replace(tree(2), git_target=None)
     lost = ProjectObserved(TREE, ProjectKind.GIT, no_target, IncompleteReason.NO_GIT_DIR)
     cut_off = after(catalog, lost)
-    assert cut_off.roots.keys() == {by}, "who approved the worktree itself approved its folder"
+    assert cut_off.roots.keys() == {by}, "a person approved the folder of the worktree itself"
     replaced = after(cut_off, seen(MAIN, 9), Approve(MAIN, identity(9), ANN))
     assert replaced.roots.keys() == {MAIN, by}
-    assert after(cut_off, seen(TREE, 2, MAIN)).roots == catalog.roots, "it returns by itself"
+    assert after(cut_off, seen(TREE, 2, MAIN)).roots == catalog.roots, (
+        "it returns without a decision"
+    )
 
 
 @pytest.mark.parametrize("pattern", [ALLOW_W, ALLOW_ALL])
@@ -189,7 +191,7 @@ def test_a_rule_grants_no_more_access_than_the_lapsed_approval() -> None:
 
 
 def _granted_by_0_1_0(born_ns: int) -> Catalog:
-    """Return a catalog as version 0.1.0 stored it, with a worktree that was born then."""
+    """Return a catalog as version 0.1.0 stored it, with a worktree of that time."""
     catalog = after(NOTHING_KNOWN, seen(MAIN), Approve(MAIN, identity(1), ANN))
     known = replace(tree(2, born_ns), git_born_ns=None)
     grant = Grant(Actor(ActorKind.MAIN_CHECKOUT, "/w/api"), known, NOW)

@@ -1,4 +1,4 @@
-"""Who may give orders, said in tables of processes."""
+"""The guard's decisions, as tables of processes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ CALLER = process(90, 20, "rootsd", "rootsd", "approve", "api", terminal=TERMINAL
 def judged(
     *line: Process, hosts: tuple[Process, ...] = (), guard: Guard = Guard.AGENTS
 ) -> GuardDecision:
-    """What becomes of the first's order; the others are those above it."""
+    """Return the decision on a command of the first process; the others are its ancestors."""
     return judge_caller(guard, Caller(Lineage(line)), McpHosts(hosts), KNOWN_AGENTS)
 
 
@@ -63,7 +63,7 @@ def test_an_incomplete_lineage_is_never_admitted(seen_as: LineageCompleteness) -
 
     assert judged_so() is REFUSE
     assert judged_so(*without_terminal(CALLER, SHELL)) is REFUSE
-    # Without the helper no word can be shown on a terminal.
+    # Without the helper, the guard cannot show a challenge on a terminal.
     is_unseen = seen_as is LineageCompleteness.UNAVAILABLE
     assert judged_so(CALLER, SHELL) is (REFUSE if is_unseen else CHALLENGE)
     assert judged_so(CALLER, process(30, 20, "claude"), SHELL) is REFUSE
@@ -158,11 +158,11 @@ def test_tmux_belongs_to_a_person_if_a_persons_terminal_displays_it() -> None:
     tmux = process(40, 5, "tmux: server", control_group=TAB)
     assert judged_on(holder(tmux, MANAGER)).action is CHALLENGE
     shown = holder(tmux, MANAGER, displays=(TERMINAL,))
-    assert judged_on(shown).action is ADMIT, "the terminal's holder is nobody that is seen"
+    assert judged_on(shown).action is ADMIT, "the holder of the terminal is unknown"
     assert judged_on(shown, first=holder(KITTY, MANAGER)).action is ADMIT
     script = process(50, 5, "script", control_group=TAB)
     assert judged_on(shown, first=holder(script, MANAGER)).action is CHALLENGE
-    # A terminal in itself shows nothing, nor does one that no multiplexer has open.
+    # A terminal alone is no evidence, nor is one that no multiplexer has open.
     itself = holder(tmux, MANAGER, displays=(OTHER_TERMINAL,))
     assert judged_on(itself).action is CHALLENGE
     python = process(40, 5, "python3", control_group=TAB)

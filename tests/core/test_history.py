@@ -1,4 +1,4 @@
-"""The chain of decisions: what it proves, what it folds to, what is taken back when it is lost."""
+"""The hash chain of decisions: verification, folding, and lapsing all approvals after a loss."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The word that stands for a directory: the same for the same, another for whatever differs."""
+"""The fingerprint of a directory: equal for equal identities, different for all others."""
 
 from __future__ import annotations
 

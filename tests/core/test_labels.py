@@ -13,7 +13,7 @@ from rootsd.core.labels import exact_path, safe_json, safe_label
 from rootsd.core.paths import text_of
 
 # Written from the standards, not from the code: UAX #9 (explicit bidi), DerivedCoreProperties'
-# Default_Ignorable_Code_Point, and what draws nothing although it counts as a letter or symbol.
+# Default_Ignorable_Code_Point, and invisible characters that count as letters or symbols.
 BIDI = {*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x061C, 0x200E, 0x200F}
 IGNORABLE = {
     0x00AD, 0x034F, 0x061C, 0x115F, 0x1160, 0x17B4, 0x17B5, *range(0x180B, 0x1810),
@@ -31,7 +31,7 @@ texts = st.text(st.characters() | st.sampled_from("a \\\u0301\u0300\u200d\u202e\
 
 
 def _is_safe(label: str) -> bool:
-    """Whether nothing in the label is hidden, moves other text, or sits on what is before it."""
+    """Return whether the label has no hidden, moving or leading combining characters."""
     marks = 2
     for char in label:
         category = unicodedata.category(char)
@@ -110,7 +110,7 @@ def test_two_names_never_have_the_same_label(a: str, b: str) -> None:
             assert safe_label(a, limit=None) != safe_label(other, limit=None)
 
 
-# As the system has them: what is not UTF-8 is bytes that Python shows as lone surrogates.
+# As the system returns them: bytes that are not UTF-8 are lone surrogates.
 paths = (
     texts.filter(lambda text: "\0" not in text).map(
         lambda text: text.encode(errors="surrogatepass")

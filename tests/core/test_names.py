@@ -42,7 +42,7 @@ def test_each_name_is_the_shortest_suffix_that_no_other_path_has(
     for path, name in propose_names(forest, taken).items():
         others = {suffix for other in forest - {path} for suffix in _suffixes(other)}
         free = [suffix for suffix in _suffixes(path) if suffix not in others | taken]
-        # Where a whole path is the end of another one, nothing is left but the id.
+        # If a whole path is the end of another one, only the id is left.
         assert name == (free[0] if free else f"{_suffixes(path)[0]}~{project_id(path)}")
 
 
@@ -91,7 +91,7 @@ alike_paths = st.lists(words, min_size=1, max_size=3).map(lambda some: "/" + "/"
 
 
 def _as_seen(name: str) -> str:
-    """Return what a reader compares, by the letter of UAX #15 and of CaseFolding.txt."""
+    """Return the text that a reader compares, straight from UAX #15 and CaseFolding.txt."""
     seen = unicodedata.normalize("NFKC", safe_label(name)).casefold()
     return unicodedata.normalize("NFKC", seen)
 

@@ -1,4 +1,4 @@
-"""Texts that somebody else may have written give a value or one kind of error."""
+"""Text from other programs gives a value or one kind of error."""
 
 from __future__ import annotations
 
@@ -97,5 +97,5 @@ def test_no_module_reads_a_text_around_these_functions() -> None:
         and (node.value.id, node.attr)
         in {("json", "load"), ("json", "loads"), ("tomllib", "load"), ("tomllib", "loads")}
     }
-    assert "core/parsing.py" in found, "the control: the search finds what there is"
+    assert "core/parsing.py" in found, "control: the search finds the parser itself"
     assert found <= MAY_PARSE

@@ -293,7 +293,7 @@ def test_an_approval_of_a_replaced_directory_is_refused() -> None:
 
 
 def test_a_replaced_catalog_is_freed_at_once() -> None:
-    """Thousands of projects make it large; waiting for the collector would pile them up."""
+    """A large catalog must not wait for the garbage collector."""
     catalog = after(
         NOTHING_KNOWN, seen(API), seen(WORKTREE, 2, API), approve(API), forbid(b"/srv")
     )
@@ -308,7 +308,7 @@ def test_a_replaced_catalog_is_freed_at_once() -> None:
 
 
 def _moved(*, then: Deny | None = None) -> Catalog:
-    """Directory 1 was approved at one place, and lies at another now."""
+    """Directory 1 was approved at one path and is at another one now."""
     approval = Approve(
         API, identity(1), ANN, name="shop", tags=("work",), access=Access.READ, origin="there"
     )

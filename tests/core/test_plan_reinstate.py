@@ -1,4 +1,4 @@
-"""What lapsed with a lost history is as it was, and by whom it was, once it is reinstated."""
+"""Reinstating after a lost history restores approvals with their actors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RULE = Rule(1, HOME + b"/src", Verdict.PENDING, ANN, NOW)
 
 
 def _lost(by: ActorKind, *rules: Rule) -> Catalog:
-    """A repository and its worktree, both of which lapsed."""
+    """A repository and its worktree, both lapsed."""
     known = after(NOTHING_KNOWN, seen(API, 1), seen(WORKTREE, 2, main=API))
     lapse = Lapse(LapseReason.STORE_RESTORED, NOW, by)
     ruling = Ruling(lapse=lapse, name=None, tags=("work",), kept_access=Access.READ)

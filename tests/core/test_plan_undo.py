@@ -1,4 +1,4 @@
-"""What is undone, renamed and tagged, in plans: as it was, within all that else holds."""
+"""Undo, renames and tags in plans."""
 
 from __future__ import annotations
 

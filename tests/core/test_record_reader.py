@@ -1,4 +1,4 @@
-"""JSON objects are read strictly: every wrong type is refused by its key."""
+"""JSON objects are read strictly: a wrong type is refused with its key."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an order does to the rules: the change that it makes of one of them."""
+"""The change that an order makes to one rule."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an approval for one session is bound to."""
+"""The keys of sessions, which approvals for one session bind to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How often something may be done."""
+"""Token buckets."""
 
 from __future__ import annotations
 

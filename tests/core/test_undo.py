@@ -1,4 +1,4 @@
-"""What can be taken back of a history, and what was before it."""
+"""Which decisions of a history can be undone, and what was in force before them."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def changed(
 
 
 def history(*orders: Sequence[Change | AuditRecord]) -> list[HistoryEvent]:
-    """Each order at a second of its own."""
+    """Return the events, with one second between orders."""
     events: list[HistoryEvent] = []
     for number, order in enumerate(orders):
         head = events[-1].head if events else CHAIN_START

@@ -1,4 +1,4 @@
-"""No address is shown with what gives access to it."""
+"""No repository address is shown with credentials."""
 
 from __future__ import annotations
 

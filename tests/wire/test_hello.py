@@ -1,4 +1,4 @@
-"""How our own bridges introduce themselves."""
+"""The hello of our bridges and run proxies."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_a_session_resumes_with_its_start(anchor: str | None, approvals: int) ->
     again = resume_hello(begun, hello_result("0.2.0", start))
     assert again.scope == RequestedScope(workspace="/src/api", start=start)
     assert decode_hello(encode_hello(again, 0).params) == again
-    assert resume_hello(again, {"version": 1}) == again, "an older daemon tells no beginning"
+    assert resume_hello(again, {"version": 1}) == again, "an older daemon returns no start"
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Changes to JSON text: what is meant changes, and not a character besides."""
+"""Edits of JSON text change the member and no other character."""
 
 from __future__ import annotations
 

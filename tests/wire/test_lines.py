@@ -1,4 +1,4 @@
-"""Newline frames."""
+"""Reading lines with a limit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading the id that a line answers, and saying news in the words of a stream."""
+"""The id of a response, and the change notifications for a subscription."""
 
 from __future__ import annotations
 

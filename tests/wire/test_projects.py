@@ -1,4 +1,4 @@
-"""The request for facts."""
+"""Answers about projects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Control messages: every request survives the wire, and a wrong one is refused in words."""
+"""Every control request survives the wire, and an invalid one is refused with a message."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rootsd.wire.projects import CheckQuery, ProjectsQuery
 from rootsd.wire.registry import REQUEST_TYPE_BY_METHOD, REQUEST_TYPES, decode_request
 from rootsd.wire.request import BadRequest, ControlRequest, encode_request
 
-# As os.fsdecode makes them: bytes that are not UTF-8 are lone surrogates.
+# As from os.fsdecode: bytes that are not UTF-8 are lone surrogates.
 TEXT = st.binary(max_size=20).map(lambda raw: raw.decode("utf-8", "surrogateescape"))
 TEXTS = st.lists(TEXT, max_size=4).map(tuple)
 

@@ -1,4 +1,4 @@
-"""What a request looks like on the wire."""
+"""Requests on the wire."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ neither synced nor guarded, and one that cannot be read counts for none.
 
 The guard of the control socket: admits, challenges, or refuses commands, and keeps a record.
 
-`core.callers` judges. This module collects the facts for it and carries out what it finds.
+`rootsd.core.guard` judges. This module collects the facts for it and carries out what it finds.
 """
 
 from __future__ import annotations
