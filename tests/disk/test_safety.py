@@ -1,4 +1,4 @@
-"""Who could swap a folder for another one, judged by the owners and modes above it."""
+"""Whether another user could replace a folder, by the owners and modes above it."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_sticky_does_not_help_an_entry_of_somebody_else(tmp_path: Path) -> None:
     assert OURS.of_ancestor(raw(tmp_path), found, UID + 77_777) is not None
 
 
-def test_an_ancestor_judged_before_is_not_judged_again(tmp_path: Path) -> None:
+def test_an_ancestor_is_checked_once(tmp_path: Path) -> None:
     project, safe = _project(tmp_path, 0o755), set[bytes]()
     assert OURS.hazard(project, safe) is None
     assert raw(tmp_path / "above") in safe
@@ -99,11 +99,11 @@ def test_root_and_the_user_are_trusted() -> None:
     assert {0, 1234} <= trusted_owners(1234)
 
 
-def test_an_unknown_group_is_nobodys() -> None:
+def test_an_unknown_group_is_not_private() -> None:
     assert not is_private_group(2**31 - 7, UID)
 
 
-def test_a_refused_place_is_known_under_another_name(tmp_path: Path) -> None:
+def test_a_refused_place_is_recognized_under_another_name(tmp_path: Path) -> None:
     (tmp_path / "secrets").mkdir()
     (tmp_path / "alias").symlink_to("secrets")
     secrets, alias = raw(tmp_path / "secrets"), raw(tmp_path / "alias")
@@ -137,7 +137,7 @@ print(explain_alias(here), FolderSafety(os.getuid()).hazard(here).reason.value)
 
 
 @pytest.mark.needs("namespaces")
-def test_a_bind_mount_of_a_system_folder_is_known_for_what_it_is(tmp_path: Path) -> None:
+def test_a_bind_mount_of_a_system_folder_is_recognized(tmp_path: Path) -> None:
     expected = "it is /etc under another name refused place\n"
     assert run_python(OWN_MOUNTS, BOUND, tmp_path) == (expected, "")
     assert explain_alias(raw(tmp_path)) is None
@@ -166,7 +166,7 @@ for name in sys.argv[2:]:
 
 
 @pytest.mark.needs("namespaces")
-def test_what_lies_in_a_refused_folder_under_another_name_is_refused_with_it(
+def test_a_folder_below_an_alias_of_a_refused_folder_is_refused(
     tmp_path: Path,
 ) -> None:
     """Also where that folder and its second name were made while the judge was at work. What holds
@@ -216,7 +216,7 @@ print(told(path), judge.hazard(path))
 
 
 @pytest.mark.needs("namespaces")
-def test_what_the_configuration_refuses_is_refused_under_another_name_from_then_on(
+def test_a_newly_refused_place_is_refused_under_another_name(
     tmp_path: Path,
 ) -> None:
     """Also of a root that the verifier knew to be in order, and what holds the place."""
@@ -233,7 +233,7 @@ def test_what_the_configuration_refuses_is_refused_under_another_name_from_then_
     )
 
 
-def test_a_refused_place_that_does_not_answer_is_known_once_it_does(tmp_path: Path) -> None:
+def test_a_refused_place_on_a_hung_mount_is_recognized_once_it_responds(tmp_path: Path) -> None:
     project = _project(tmp_path, 0o755)
     (tmp_path / "alias").symlink_to("above/project")
     places, silent = RefusedPlaces(raw(tmp_path / "alias")), {raw(tmp_path / "alias")}

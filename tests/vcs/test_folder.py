@@ -1,4 +1,4 @@
-"""One look is at one folder and at its git data, as they were opened."""
+"""An open project is one folder and its git data, as they were opened."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from support.repos import fake_repository, git, make_repository, raw
 GIT, BARE = ProjectKind.GIT, ProjectKind.GIT_BARE
 
 
-def test_what_is_judged_is_what_is_identified(tmp_path: Path) -> None:
+def test_state_and_identity_are_of_the_same_folder(tmp_path: Path) -> None:
     one = fake_repository(tmp_path / "one")
     identity = identify(raw(one))
     with OpenProject(raw(one)) as look:
@@ -28,7 +28,7 @@ def test_what_is_judged_is_what_is_identified(tmp_path: Path) -> None:
         assert project_state(look, GIT) == NoProject()
 
 
-def test_git_data_are_opened_once_for_all_questions(tmp_path: Path) -> None:
+def test_git_data_are_opened_once(tmp_path: Path) -> None:
     one = fake_repository(tmp_path / "one")
     with OpenProject(raw(one)) as look:
         first = look.git(GIT)

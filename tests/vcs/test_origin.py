@@ -33,7 +33,7 @@ def test_origin_counts_before_other_remotes_and_loses_its_password(repository: P
     assert read_origin(raw(repository), GIT) == "https://example.org/one"
 
 
-def test_worktrees_and_bare_repositories_have_it_as_well(repository: Path, tmp_path: Path) -> None:
+def test_worktrees_and_bare_repositories_have_an_origin(repository: Path, tmp_path: Path) -> None:
     _set_remote(repository, "origin", "git@example.org:one")
     git("worktree", "add", "-b", "other", tmp_path / "tree", cwd=repository)
     tree = raw(tmp_path / "tree")
@@ -44,7 +44,7 @@ def test_worktrees_and_bare_repositories_have_it_as_well(repository: Path, tmp_p
     assert read_branch(raw(tmp_path / "bare.git"), ProjectKind.GIT_BARE) == "main"
 
 
-def test_a_detached_head_and_one_of_a_reftable_are_no_branch(repository: Path) -> None:
+def test_a_detached_head_and_a_reftable_head_name_no_branch(repository: Path) -> None:
     assert read_branch(raw(repository), GIT) == "main"
     git("checkout", "--detach", cwd=repository)
     assert read_branch(raw(repository), GIT) is None
@@ -66,7 +66,7 @@ def test_settings_are_read_as_git_writes_them_and_includes_are_not_followed(
     assert (b"core", b"", b"pager") not in settings
 
 
-def test_a_fifo_or_a_large_file_as_configuration_is_not_plain(repository: Path) -> None:
+def test_a_fifo_or_a_large_configuration_is_not_safe_for_libgit2(repository: Path) -> None:
     place = git_dirs_of(raw(repository), GIT)
     assert place is not None
     assert is_safe_for_libgit2(place)
@@ -79,7 +79,7 @@ def test_a_fifo_or_a_large_file_as_configuration_is_not_plain(repository: Path) 
     assert read_origin(raw(repository), GIT) is None
 
 
-def test_jj_keeps_it_in_its_git_store(tmp_path: Path) -> None:
+def test_the_origin_of_jj_is_in_its_git_store(tmp_path: Path) -> None:
     """From its documented layout, not colocated."""
     store = tmp_path / ".jj" / "repo" / "store"
     store.mkdir(parents=True)
@@ -91,7 +91,7 @@ def test_jj_keeps_it_in_its_git_store(tmp_path: Path) -> None:
 
 
 @pytest.mark.needs("hg", "svn", "brz", "darcs")
-def test_the_other_tools_say_where_they_cloned_from(tmp_path: Path) -> None:
+def test_the_other_systems_record_their_origin(tmp_path: Path) -> None:
     origins = Origins(tmp_path / "origins", files=3)
     origins.run("hg", "clone", "-q", origins.hg, tmp_path / "hg")
     origins.run("svn", "checkout", "-q", origins.svn.as_uri() + "/d1", tmp_path / "svn")
@@ -111,6 +111,6 @@ def test_the_other_tools_say_where_they_cloned_from(tmp_path: Path) -> None:
     assert read_branch(raw(tmp_path / "svn"), ProjectKind.SVN) is None
 
 
-def test_what_has_no_repository_has_no_origin(tmp_path: Path) -> None:
+def test_a_folder_without_a_repository_has_no_origin(tmp_path: Path) -> None:
     for kind in ProjectKind:
         assert read_origin(raw(tmp_path), kind) is None

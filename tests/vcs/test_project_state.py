@@ -35,14 +35,14 @@ def test_jj_beside_git_wins(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", [k for k in ProjectKind if k not in ("project", "uri")])
-def test_a_folder_without_a_marker_is_nothing(tmp_path: Path, kind: ProjectKind) -> None:
+def test_a_folder_without_a_marker_is_no_project(tmp_path: Path, kind: ProjectKind) -> None:
     assert _state(tmp_path, kind) == NoProject()
 
 
 @pytest.mark.parametrize(
     "marker", [b"_darcs", b".bzr", b".pijul", b".sl", b".svn", b".hg", b".jj"]
 )
-def test_an_empty_folder_of_another_vcs_is_one_being_set_up(tmp_path: Path, marker: bytes) -> None:
+def test_an_empty_data_folder_of_another_vcs_is_starting(tmp_path: Path, marker: bytes) -> None:
     (tmp_path / marker.decode()).mkdir()
     kind = VCS_MARKERS[marker]
     assert _state(tmp_path, kind) == PendingProject(kind, Stage.STARTING)
@@ -54,7 +54,7 @@ def test_a_git_file_that_leads_nowhere_is_pending(tmp_path: Path) -> None:
     assert _state(tmp_path, ProjectKind.GIT) == expected
 
 
-def test_the_folders_to_watch_are_those_that_the_maker_writes(tmp_path: Path) -> None:
+def test_the_progress_folders_are_those_that_git_writes(tmp_path: Path) -> None:
     main = make_repository(tmp_path / "main")
     git("worktree", "add", tmp_path / "tree", cwd=main)
     data = raw(main / ".git")
@@ -66,7 +66,7 @@ def test_the_folders_to_watch_are_those_that_the_maker_writes(tmp_path: Path) ->
     assert progress_folders(raw(tmp_path), ProjectKind.PROJECT) == ()
 
 
-def test_the_newest_change_counts_and_nothing_is_as_old_as_nothing(
+def test_the_newest_change_counts_and_a_missing_folder_has_no_age(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     git("init", tmp_path / "one")

@@ -1,4 +1,4 @@
-"""Roots are checked before each answer: cheap when nothing changed, exact when something did."""
+"""Roots are verified before each answer: cheaply if nothing changed, exactly otherwise."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_root_that_holds_yields_nothing(verifier: RootVerifier, root: Path) ->
 
 
 @pytest.mark.usefixtures("all_settled")
-def test_the_second_look_at_an_unchanged_root_is_only_an_lstat(
+def test_the_second_check_of_an_unchanged_root_is_only_an_lstat(
     verifier: RootVerifier, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     roots = _approved(root)
@@ -64,7 +64,7 @@ def test_the_second_look_at_an_unchanged_root_is_only_an_lstat(
         verifier.verify(roots)
 
 
-def test_a_root_that_changed_a_moment_ago_is_looked_at_in_full(
+def test_a_root_that_changed_a_moment_ago_gets_the_full_check(
     verifier: RootVerifier, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     roots = _approved(root)
@@ -80,7 +80,7 @@ def test_a_root_that_changed_a_moment_ago_is_looked_at_in_full(
     assert looks == [raw(root)] * 3
 
 
-def test_a_checkout_whose_git_folder_went_or_became_a_file_is_told(
+def test_a_checkout_whose_git_folder_is_gone_or_a_file_is_reported(
     verifier: RootVerifier, root: Path
 ) -> None:
     roots = _approved(root)
@@ -140,7 +140,7 @@ def _link_at_entry(entry: Path, _tree: Path) -> None:
 @pytest.mark.parametrize(
     "change", [_link_elsewhere, _another_common_folder, _another_git_file, _link_at_entry]
 )
-def test_a_change_of_any_file_that_makes_a_worktree_is_told_at_the_next_answer(
+def test_a_change_of_any_file_of_a_worktree_link_is_reported_at_the_next_answer(
     verifier: RootVerifier, tmp_path: Path, change: Callable[[Path, Path], None]
 ) -> None:
     tree = tmp_path / "tree"
@@ -154,7 +154,7 @@ def test_a_change_of_any_file_that_makes_a_worktree_is_told_at_the_next_answer(
 
 
 @pytest.mark.usefixtures("all_settled")
-def test_what_git_writes_while_it_works_in_a_worktree_costs_no_full_look(
+def test_work_of_git_in_a_worktree_causes_no_full_check(
     verifier: RootVerifier, tmp_path: Path
 ) -> None:
     tree = tmp_path / "tree"
@@ -166,9 +166,7 @@ def test_what_git_writes_while_it_works_in_a_worktree_costs_no_full_look(
 
 
 @pytest.mark.usefixtures("all_settled")
-def test_a_git_file_that_is_written_anew_in_its_place_is_told(
-    verifier: RootVerifier, tmp_path: Path
-) -> None:
+def test_a_rewritten_git_file_is_reported(verifier: RootVerifier, tmp_path: Path) -> None:
     tree = tmp_path / "tree"
     tree.mkdir()
     for name in ("one", "two"):
@@ -183,7 +181,7 @@ def test_a_git_file_that_is_written_anew_in_its_place_is_told(
 
 
 @pytest.mark.usefixtures("all_settled")
-def test_a_worktree_that_its_main_repository_knows_no_more_is_told_though_nothing_changed_in_it(
+def test_a_worktree_without_a_link_back_is_reported_even_if_unchanged(
     verifier: RootVerifier, tmp_path: Path
 ) -> None:
     main, tree = fake_repository(tmp_path / "main"), tmp_path / "tree"
@@ -223,7 +221,7 @@ def test_a_change_inside_is_a_fresh_sighting(verifier: RootVerifier, root: Path)
     assert verifier.verify(roots) == []
 
 
-def test_a_root_that_was_replaced_is_told_with_its_new_identity(
+def test_a_replaced_root_is_reported_with_its_new_identity(
     verifier: RootVerifier, root: Path
 ) -> None:
     roots = _approved(root)
@@ -236,7 +234,7 @@ def test_a_root_that_was_replaced_is_told_with_its_new_identity(
     assert seen.identity != roots[raw(root)]
 
 
-def test_a_root_swapped_by_renames_above_it_is_found_out(
+def test_a_root_swapped_by_renames_above_it_is_detected(
     verifier: RootVerifier, root: Path
 ) -> None:
     roots = _approved(root)
@@ -279,7 +277,7 @@ def test_an_ancestor_opened_to_all_exposes_its_roots_only(
     assert verifier.verify(roots) == []
 
 
-def test_roots_that_are_no_longer_asked_for_are_forgotten(
+def test_roots_that_are_no_longer_verified_are_forgotten(
     verifier: RootVerifier, root: Path, tmp_path: Path
 ) -> None:
     other = fake_repository(tmp_path / "other")
@@ -290,7 +288,7 @@ def test_roots_that_are_no_longer_asked_for_are_forgotten(
 
 
 @pytest.mark.usefixtures("all_settled")
-def test_what_is_about_to_be_approved_is_looked_at_beside_the_roots(
+def test_a_project_about_to_be_approved_is_verified_beside_the_roots(
     verifier: RootVerifier, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root, other = (fake_repository(tmp_path / "above" / name) for name in ("one", "two"))
@@ -302,7 +300,7 @@ def test_what_is_about_to_be_approved_is_looked_at_beside_the_roots(
 
 
 @pytest.mark.usefixtures("all_settled")
-def test_one_root_alone_is_looked_at_with_the_folders_above_it_and_no_other(
+def test_verifying_one_root_checks_only_it_and_the_folders_above(
     verifier: RootVerifier, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root, other = (fake_repository(tmp_path / above / "one") for above in ("a", "b"))

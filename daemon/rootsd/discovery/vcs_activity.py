@@ -8,8 +8,11 @@ from rootsd.watch.events import FileEvent, FileEventKind
 
 
 def is_significant_event(happening: FileEvent) -> bool:
-    """Whether a change can end a stage: a rename into place, a lock that goes, a new index, or
-    that a `.git` file is written, which was read while it was empty."""
+    """Return whether a change can end a stage.
+
+    Such changes are a rename into place, a removed lock, a new index, and a `.git` file that was
+    read while it was empty and is written now.
+    """
     name = happening.name
     if not name:
         return True

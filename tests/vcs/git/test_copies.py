@@ -43,7 +43,7 @@ def repository(tmp_path: Path) -> Path:
     return tmp_path / "one"
 
 
-def test_a_repository_is_whole(repository: Path) -> None:
+def test_a_repository_is_complete(repository: Path) -> None:
     assert _lacks(repository) is None
 
 
@@ -52,7 +52,7 @@ def test_a_missing_file_of_the_checkout(repository: Path) -> None:
     assert _lacks(repository) is PARTLY
 
 
-def test_a_file_cut_off_is_missed_if_it_was_made_last(repository: Path) -> None:
+def test_a_truncated_file_is_missing_content_if_it_is_the_newest(repository: Path) -> None:
     (repository / "d2" / "f2").write_text("edited\n")
     (repository / "d3" / "f3").write_text((repository / "d3" / "f3").read_text())
     assert _lacks(repository) is None
@@ -64,7 +64,7 @@ def test_a_file_cut_off_is_missed_if_it_was_made_last(repository: Path) -> None:
 
 
 @pytest.mark.parametrize("ending", ["pack", "idx"])
-def test_a_pack_that_is_cut_off(repository: Path, ending: str) -> None:
+def test_a_truncated_pack_is_incomplete(repository: Path, ending: str) -> None:
     pack = next((repository / ".git" / "objects" / "pack").glob(f"*.{ending}"))
     data = pack.read_bytes()
     pack.chmod(0o644)
@@ -73,7 +73,7 @@ def test_a_pack_that_is_cut_off(repository: Path, ending: str) -> None:
 
 
 @pytest.mark.parametrize("left", [0, 10, 100, -1])
-def test_an_index_that_is_cut_off(repository: Path, left: int) -> None:
+def test_a_truncated_index_is_incomplete(repository: Path, left: int) -> None:
     index = repository / ".git" / "index"
     index.write_bytes(index.read_bytes()[:left])
     assert _lacks(repository) is CUT
@@ -88,9 +88,7 @@ def test_an_object_that_is_missing(tmp_path: Path) -> None:
     assert _lacks(repository) is CUT
 
 
-def test_objects_that_are_borrowed_or_promised_need_not_be_here(
-    repository: Path, tmp_path: Path
-) -> None:
+def test_borrowed_and_promised_objects_may_be_elsewhere(repository: Path, tmp_path: Path) -> None:
     for name in ("borrowing", "promised"):
         git("clone", "--shared", repository, tmp_path / name)
         assert _lacks(tmp_path / name) is None
@@ -105,13 +103,13 @@ def test_objects_that_are_borrowed_or_promised_need_not_be_here(
     assert _lacks(tmp_path / "promised") is None
 
 
-def test_what_a_sparse_checkout_leaves_out_need_not_be_there(repository: Path) -> None:
+def test_files_outside_a_sparse_checkout_may_be_absent(repository: Path) -> None:
     git("sparse-checkout", "set", "--no-cone", "/d1/", cwd=repository)
     assert not (repository / "d3").exists()
     assert _lacks(repository) is None
 
 
-def test_a_submodule_need_not_be_there(repository: Path, tmp_path: Path) -> None:
+def test_a_submodule_may_be_absent(repository: Path, tmp_path: Path) -> None:
     git("submodule", "add", tmp_path / "up", "libs", cwd=repository)
     shutil.rmtree(repository / "libs")
     assert _lacks(repository) is None
@@ -144,7 +142,7 @@ def _copied(repository: Path, *command: str) -> Path:
 
 
 @pytest.mark.parametrize("command", [("cp", "-r"), ("cp", "-a")])
-def test_a_copy_that_lacks_a_file_was_broken_off(repository: Path, command: tuple[str]) -> None:
+def test_a_copy_that_lacks_a_file_was_interrupted(repository: Path, command: tuple[str]) -> None:
     copy = _copied(repository, *command)
     (copy / "d3" / "f3").unlink()
     os.utime(copy)  # `cp -a` sets the time back as the last thing
@@ -153,14 +151,14 @@ def test_a_copy_that_lacks_a_file_was_broken_off(repository: Path, command: tupl
     assert _broken_off(copy, ProjectKind.GIT) is None
 
 
-def test_a_copy_by_links_has_the_inodes_that_git_saw_and_is_a_copy(repository: Path) -> None:
+def test_a_copy_by_hard_links_is_recognized_as_a_copy(repository: Path) -> None:
     copy = _copied(repository, "cp", "-al")
     (copy / "d3" / "f3").unlink()
     os.utime(copy)
     assert _broken_off(copy, ProjectKind.GIT) is PARTLY
 
 
-def test_a_copy_that_was_finished_was_not_broken_off_whatever_it_lacks(repository: Path) -> None:
+def test_a_finished_copy_was_not_interrupted_whatever_it_lacks(repository: Path) -> None:
     (repository / "d3" / "f3").unlink()
     assert _broken_off(repository, ProjectKind.GIT) is None
     copy = _copied(repository, "cp", "-a")
@@ -172,7 +170,7 @@ def test_a_copy_that_was_finished_was_not_broken_off_whatever_it_lacks(repositor
     assert _broken_off(copy, ProjectKind.GIT) is PARTLY
 
 
-def test_a_checkout_was_not_broken_off_whatever_became_of_its_files(repository: Path) -> None:
+def test_a_checkout_was_not_interrupted_whatever_it_lacks(repository: Path) -> None:
     for file in sorted(repository.glob("d*/f*"))[1:]:
         file.unlink()
     (left,) = repository.glob("d*/f*")
@@ -183,7 +181,7 @@ def test_a_checkout_was_not_broken_off_whatever_became_of_its_files(repository: 
     assert _broken_off(repository, ProjectKind.GIT) is None
 
 
-def test_a_copy_without_its_objects_was_broken_off_whatever_its_files(repository: Path) -> None:
+def test_a_copy_without_objects_was_interrupted_whatever_its_files(repository: Path) -> None:
     copy = _copied(repository, "cp", "-r")
     next((copy / ".git" / "objects" / "pack").glob("*.pack")).unlink()
     assert _broken_off(copy, ProjectKind.GIT) is CUT
@@ -194,7 +192,7 @@ def test_a_copy_without_its_objects_was_broken_off_whatever_its_files(repository
     assert _broken_off(bare, ProjectKind.GIT_BARE) is CUT
 
 
-def test_where_no_birth_times_are_kept_a_copy_is_taken_at_its_word(
+def test_without_birth_times_a_copy_counts_as_complete(
     repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     copy = _copied(repository, "cp", "-r")
@@ -203,7 +201,7 @@ def test_where_no_birth_times_are_kept_a_copy_is_taken_at_its_word(
     assert _broken_off(copy, ProjectKind.GIT) is None
 
 
-def test_a_folder_of_the_checkout_that_may_only_be_searched_is_searched(
+def test_a_checkout_folder_that_cannot_be_listed_is_searched(
     repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     refuse_to_open(monkeypatch, lambda name: name.startswith(b"d"))

@@ -1,4 +1,4 @@
-"""Git's index, of every version that git writes, cut off anywhere, and with claims of any size."""
+"""git's index in every version, truncated anywhere, and with false sizes."""
 
 from __future__ import annotations
 
@@ -52,7 +52,9 @@ def test_entries_hold_id_and_size(repository: Path) -> None:
     assert (repository / ".git" / "objects" / loose[:2] / loose[2:]).exists()
 
 
-def test_what_is_only_intended_and_what_is_left_out_is_not_expected(repository: Path) -> None:
+def test_files_of_intent_to_add_and_outside_a_sparse_checkout_are_left_out(
+    repository: Path,
+) -> None:
     (repository / "new").touch()
     git("add", "--intent-to-add", "new", cwd=repository)
     git("update-index", "--skip-worktree", "d3/f3", cwd=repository)
@@ -86,7 +88,7 @@ def test_an_index_that_counts_more_than_it_holds_does_not_hang(repository: Path)
 
 
 @given(data=st.binary(max_size=300), version=st.sampled_from([2, 3, 4, 9]))
-def test_no_bytes_do_more_than_fail(
+def test_invalid_bytes_raise_only_bad_index(
     tmp_path_factory: pytest.TempPathFactory, data: bytes, version: int
 ) -> None:
     folder = tmp_path_factory.getbasetemp()
@@ -113,14 +115,14 @@ def _entries(tmp_path: Path, data: bytes) -> list[bytes]:
     return [entry.name for entry in _entries_in(tmp_path)]
 
 
-def test_compressed_names_that_grow_without_end_are_no_names(tmp_path: Path) -> None:
+def test_compressed_names_longer_than_a_path_are_rejected(tmp_path: Path) -> None:
     grows = [bytes(2) + b"\0" + b"a" * 60 + b"\0"] * 60
     assert len(_entries(tmp_path, _index(4, grows))) == 60
     with pytest.raises(BadIndex, match="longer than any path"):
         _entries(tmp_path, _index(4, grows * 1_500))
 
 
-def test_so_many_entries_are_left_unread(tmp_path: Path) -> None:
+def test_an_index_with_too_many_entries_is_not_read(tmp_path: Path) -> None:
     name = _plain(b"a")
     assert len(_entries(tmp_path, _index(2, [name] * MAX_INDEX_ENTRIES))) == MAX_INDEX_ENTRIES
     assert _entries(tmp_path, _index(2, [name] * (MAX_INDEX_ENTRIES + 1))) == []
@@ -130,7 +132,7 @@ def test_so_many_entries_are_left_unread(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", [b"../a", b"a/../../b", b"/etc/passwd", b".."])
-def test_a_name_that_leads_out_of_the_checkout_is_no_name(tmp_path: Path, name: bytes) -> None:
+def test_a_name_that_leads_out_of_the_checkout_is_rejected(tmp_path: Path, name: bytes) -> None:
     assert _entries(tmp_path, _index(2, [_plain(b"a..b/..c")])) == [b"a..b/..c"]
     with pytest.raises(BadIndex, match="leads out"):
         _entries(tmp_path, _index(2, [_plain(name)]))

@@ -1,4 +1,4 @@
-"""The last commit as libgit2 tells it."""
+"""The last commit, read with libgit2."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_a_repository_without_a_commit_has_none(tmp_path: Path) -> None:
     assert last_commit(raw(tmp_path / "one")) is None
 
 
-def test_what_is_no_repository_is_not_searched_for_above(tmp_path: Path) -> None:
+def test_no_repository_above_the_folder_is_used(tmp_path: Path) -> None:
     make_repository(tmp_path)
     (tmp_path / "below").mkdir()
     with pytest.raises(pygit2.GitError):

@@ -1,4 +1,4 @@
-"""Where `.git` leads and how far along a repository is, on real and on broken repositories."""
+"""Where `.git` leads, and the stage of real and broken repositories."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _stage(path: Path, kind: ProjectKind = ProjectKind.GIT) -> Stage | None:
         return git_stage(repository)
 
 
-def test_a_clone_is_whole(tmp_path: Path) -> None:
+def test_a_clone_is_complete(tmp_path: Path) -> None:
     make_repository(tmp_path / "up")
     git("clone", tmp_path / "up", tmp_path / "one")
     assert _place(tmp_path / "one").kind is ProjectKind.GIT
@@ -46,7 +46,7 @@ def test_packed_detached_and_linked_heads_resolve(tmp_path: Path) -> None:
     assert _stage(repository) is None
 
 
-def test_a_repository_with_a_reftable_is_whole_once_it_lists_a_table(tmp_path: Path) -> None:
+def test_a_repository_with_reftables_is_complete_once_it_lists_a_table(tmp_path: Path) -> None:
     """As git's reftable documentation lays it out: HEAD itself names no branch."""
     repository = make_repository(tmp_path / "one")
     data = repository / ".git"
@@ -77,14 +77,14 @@ def test_a_worktree_of_a_bare_repository_belongs_to_it(tmp_path: Path) -> None:
     assert _place(tmp_path / "tree").main_checkout == raw(tmp_path / "bare.git")
 
 
-def test_a_worktree_that_is_not_answered_belongs_to_nobody(tmp_path: Path) -> None:
+def test_a_worktree_without_a_link_back_has_no_main_checkout(tmp_path: Path) -> None:
     main = make_repository(tmp_path / "main")
     git("worktree", "add", tmp_path / "tree", cwd=main)
     shutil.copytree(tmp_path / "tree", tmp_path / "impostor")
     assert _place(tmp_path / "impostor").main_checkout is None
 
 
-def test_data_elsewhere_link_back_where_a_worktree_or_a_submodule_has_them(
+def test_git_data_of_a_worktree_or_submodule_link_back(
     tmp_path: Path,
 ) -> None:
     main = make_repository(tmp_path / "main")
@@ -102,7 +102,7 @@ def test_data_elsewhere_link_back_where_a_worktree_or_a_submodule_has_them(
         assert not git_dir_links_back(_place(tmp_path / claims))
 
 
-def test_a_separate_git_dir_links_back_where_it_was_told_to(tmp_path: Path) -> None:
+def test_a_separate_git_dir_links_back_if_configured(tmp_path: Path) -> None:
     git("init", f"--separate-git-dir={tmp_path / 'data'}", tmp_path / "work")
     assert not git_dir_links_back(_place(tmp_path / "work"))
     git("config", "core.worktree", tmp_path / "work", cwd=tmp_path / "work")
@@ -120,7 +120,7 @@ def test_an_admin_folder_outside_the_main_repository_proves_nothing(tmp_path: Pa
     assert _place(evil).main_checkout is None
 
 
-def test_a_submodule_is_known_by_where_its_data_lie(tmp_path: Path) -> None:
+def test_a_submodule_is_recognized_by_the_place_of_its_data(tmp_path: Path) -> None:
     make_repository(tmp_path / "up")
     main = make_repository(tmp_path / "main")
     git("submodule", "add", tmp_path / "up", "libs/up", cwd=main)
@@ -128,7 +128,7 @@ def test_a_submodule_is_known_by_where_its_data_lie(tmp_path: Path) -> None:
     assert _stage(main / "libs" / "up") is None
 
 
-def test_data_kept_elsewhere_make_a_plain_repository(tmp_path: Path) -> None:
+def test_a_separate_git_dir_makes_a_plain_repository(tmp_path: Path) -> None:
     make_repository(tmp_path / "up")
     separate = f"--separate-git-dir={tmp_path / 'data'}"
     git("clone", separate, tmp_path / "up", tmp_path / "one")
@@ -175,7 +175,7 @@ def test_a_head_that_points_outside_does_not_resolve(tmp_path: Path, head: bytes
     assert _stage(repository) is Stage.STAGED_UNBORN
 
 
-def test_a_lock_on_a_whole_repository_is_one_in_use(tmp_path: Path) -> None:
+def test_a_complete_repository_with_a_lock_is_in_use(tmp_path: Path) -> None:
     repository = make_repository(tmp_path / "one")
     (repository / ".git" / "index.lock").touch()
     assert _stage(repository) is Stage.IN_USE
@@ -219,7 +219,9 @@ def test_files_of_a_killed_fetch_do_not_make_an_old_repository_incomplete(
     (4_194_304, Stage.KEPT_BY_DEAD),
     (10**30, Stage.KEPT_BY_DEAD),
 ])  # fmt: skip
-def test_a_kept_pack_tells_by_its_process(tmp_path: Path, pid: int, stage: Stage) -> None:
+def test_the_process_of_a_kept_pack_decides_its_stage(
+    tmp_path: Path, pid: int, stage: Stage
+) -> None:
     git("init", tmp_path / "one")
     keep = tmp_path / "one" / ".git" / "objects" / "pack" / "pack-1.keep"
     keep.write_text(f"fetch-pack {pid} on {os.uname().nodename}")

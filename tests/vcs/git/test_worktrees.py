@@ -27,7 +27,7 @@ def test_a_repository_without_worktrees_links_to_none(up: Path, tmp_path: Path) 
     assert worktrees_folder(raw(tmp_path / "none")) is None
 
 
-def test_worktrees_of_a_checkout_wherever_they_lie(up: Path, tmp_path: Path) -> None:
+def test_worktrees_of_a_checkout_are_found_anywhere(up: Path, tmp_path: Path) -> None:
     places = [tmp_path / "beside", up / ".worktrees" / "inside"]
     for number, place in enumerate(places):
         git("worktree", "add", "-b", f"b{number}", place, cwd=up)
@@ -70,7 +70,7 @@ def test_no_link_is_followed_on_the_way(up: Path, tmp_path: Path) -> None:
     assert worktrees_folder(raw(up)) is None
 
 
-def test_what_does_not_link_back_is_open(up: Path, tmp_path: Path) -> None:
+def test_a_worktree_without_a_link_back_is_open(up: Path, tmp_path: Path) -> None:
     git("worktree", "add", tmp_path / "tree", cwd=up)
     make_repository(tmp_path / "victim")
     entry = up / ".git" / "worktrees" / "tree"
