@@ -15,7 +15,7 @@ from rootsd.mcp.sessions.requests import RootRequest
 from rootsd.system.desktop import DesktopUnavailable
 from rootsd.wire.daemon import NewProposalsQuery
 from support.decisions import identity, project
-from support.desks import NoWishes, Office
+from support.desks import FakeRequestFeed, Office
 from support.fakes import SOURCES
 
 HANG_GUARD = 30
@@ -49,7 +49,7 @@ class Scene:
         self.office = Office(project(1))
         self.screen = Screen()
         self.now = 0.0
-        self.wishes = NoWishes()
+        self.wishes = FakeRequestFeed()
         self.noticing = PendingNotifier(
             self.office.world.ledger, self.wishes, clock=lambda: self.now,
             tell=self.screen.show, pace=pace, gather=0.0,
@@ -125,7 +125,7 @@ async def test_a_client_that_asks_is_shown_at_once_and_in_no_batch() -> None:
     scene = Scene(NotificationDebouncer(quiet=1_000.0))
     async with scene.telling():
         path = await scene.find(2)
-        scene.wishes.heard(RootRequest(path, "Goose", "to build"))
+        scene.wishes.on_pending(RootRequest(path, "Goose", "to build"))
         await scene.screen.until(1)
     assert scene.screen.shown == [
         ("A program asks for a folder", f"Goose asks for {path.decode()}: rootsd pending")

@@ -72,4 +72,4 @@ def test_it_uses_all_that_is_offered_and_hears_of_a_change(
         finally:
             process.kill()
             process.communicate()
-    assert [asker for _, asker, _ in source.wishes] == ["typescript"]
+    assert [client for _, client, _ in source.requests] == ["typescript"]

@@ -38,7 +38,7 @@ def test_a_number_is_read_in_each_spelling(value: object, number: float) -> None
 
 @pytest.mark.parametrize("value", [True, "many", [], {}, "nan", 10**400])
 def test_what_is_no_number_is_answered_with_an_example(value: object) -> None:
-    with pytest.raises(BadArguments, match=r"limit is no number\. .*/home/you/src/api"):
+    with pytest.raises(BadArguments, match=r"limit is not a number\. .*/home/you/src/api"):
         given(limit=value).number("limit")
 
 
@@ -70,14 +70,14 @@ def test_a_path_or_a_file_uri_is_a_path(text: str, path: bytes) -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("src/api", "no absolute path"),
-        ("~/src", "no absolute path"),
-        ("file:src", "no absolute path"),
-        ("file://", "no absolute path"),
-        ("/src\0", "no absolute path"),
-        ("file:///src%00", "no absolute path"),
+        ("src/api", "not an absolute path"),
+        ("~/src", "not an absolute path"),
+        ("file:src", "not an absolute path"),
+        ("file://", "not an absolute path"),
+        ("/src\0", "not an absolute path"),
+        ("file:///src%00", "not an absolute path"),
         ("file://elsewhere/src", "another machine"),
-        ("https://a.example/", "no absolute path"),
+        ("https://a.example/", "not an absolute path"),
     ],
 )
 def test_anything_else_is_answered_with_the_reason_and_an_example(text: str, reason: str) -> None:
@@ -93,5 +93,5 @@ def test_a_hostile_path_is_made_safe_in_the_error() -> None:
 
 
 def test_a_value_of_another_type_is_answered_with_an_example() -> None:
-    with pytest.raises(BadArguments, match="name is no string"):
+    with pytest.raises(BadArguments, match="name is not a string"):
         given(name=7).name()

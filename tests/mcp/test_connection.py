@@ -22,8 +22,8 @@ from support.publishing import (
     HANG_GUARD_S,
     META_2026,
     FakeSource,
-    Notes,
     Peer,
+    RecordedObserver,
     byte_pipe,
     connected,
     root,
@@ -177,7 +177,7 @@ async def test_nothing_is_announced_before_the_handshake_is_over() -> None:
 
 async def test_the_first_addition_is_told_at_once_and_the_next_are_held_back() -> None:
     source = FakeSource()
-    async with connected(source, limits=PeerLimits(notice_interval_s=3600)) as peer:
+    async with connected(source, limits=PeerLimits(notification_interval_s=3600)) as peer:
         await peer.ask("roots/list")
         source.publish(API)
         assert (await peer.hear())["method"] == "notifications/roots/list_changed"
@@ -189,7 +189,7 @@ async def test_the_first_addition_is_told_at_once_and_the_next_are_held_back() -
 
 async def test_an_addition_that_was_held_back_is_told_after_the_interval() -> None:
     source = FakeSource()
-    async with connected(source, limits=PeerLimits(notice_interval_s=0.01)) as peer:
+    async with connected(source, limits=PeerLimits(notification_interval_s=0.01)) as peer:
         await peer.ask("roots/list")
         for roots in ((API,), (API, WEB)):
             source.publish(*roots)
@@ -200,7 +200,7 @@ async def test_an_addition_that_was_held_back_is_told_after_the_interval() -> No
 
 async def test_a_revoke_is_told_at_once_within_the_interval() -> None:
     source = FakeSource(API)
-    async with connected(source, limits=PeerLimits(notice_interval_s=3600)) as peer:
+    async with connected(source, limits=PeerLimits(notification_interval_s=3600)) as peer:
         await peer.ask("roots/list")
         source.publish(API, WEB)
         assert (await peer.hear())["method"] == "notifications/roots/list_changed"
@@ -213,7 +213,7 @@ async def test_a_revoke_is_told_at_once_within_the_interval() -> None:
 
 async def test_what_came_and_went_within_the_interval_is_told() -> None:
     source = FakeSource(API)
-    async with connected(source, limits=PeerLimits(notice_interval_s=3600)) as peer:
+    async with connected(source, limits=PeerLimits(notification_interval_s=3600)) as peer:
         await peer.ask("roots/list")
         source.publish(API, WEB)
         await peer.hear()
@@ -231,7 +231,7 @@ async def test_each_line_waits_for_its_turn() -> None:
         ping = b'{"jsonrpc":"2.0","id":1,"method":"roots/list"}'
         await peer.write(ping, ping)
         await anyio.wait_all_tasks_blocked()
-        assert not peer.was_heard
+        assert not peer.is_active
         turns.release()
         await peer.hear()
         await anyio.wait_all_tasks_blocked()
@@ -242,7 +242,7 @@ async def test_each_line_waits_for_its_turn() -> None:
 
 
 async def test_a_line_over_the_limit_is_refused_and_ends_the_connection() -> None:
-    async with connected(FakeSource(), limits=PeerLimits(line=100)) as peer:
+    async with connected(FakeSource(), limits=PeerLimits(max_line=100)) as peer:
         await peer.write(b"x" * 101)
         assert (await peer.hear())["error"]["code"] == -32600
         assert await peer.hears_end() is DisconnectReason.LINE_TOO_LONG
@@ -272,9 +272,9 @@ async def test_bytes_without_a_line_do_not_extend_the_time_to_the_first_line() -
 async def test_a_client_may_be_silent_after_its_first_line() -> None:
     async with connected(FakeSource(), limits=PeerLimits(first_line_s=0.5)) as peer:
         await peer.stream.send(b" ")
-        assert not peer.was_heard
+        assert not peer.is_active
         await peer.ask("ping")
-        assert peer.was_heard
+        assert peer.is_active
         with anyio.move_on_after(0.7):
             await peer.hears_end()
         assert (await peer.ask("ping"))["id"] == 1
@@ -324,7 +324,9 @@ async def test_requests_that_are_open_when_the_daemon_ends_stay_unanswered(era: 
     wish = {"path": "/src/new", "reason": "to see", "wait_seconds": 120}
     params = {"name": "request_root", "arguments": wish}
     async with anyio.create_task_group() as group:
-        group.start_soon(partial(serve_session, theirs, FakeSource(API), witness=Notes()))
+        group.start_soon(
+            partial(serve_session, theirs, FakeSource(API), observer=RecordedObserver())
+        )
         await peer.shake_hands()
         envelope = {"_meta": META_2026} if era == "2026" else {}
         await peer.say("tools/call", {**params, **envelope}, id_=7)

@@ -15,7 +15,7 @@ from rootsd.mcp.server import SdkDispatcher, _DispatchContext, build_server
 from rootsd.mcp.views import ConnectionView
 from rootsd.wire import jsonrpc
 from rootsd.wire.jsonrpc import ErrorResponse, Message, Notification, Request, Response
-from support.publishing import HANG_GUARD_S, META_2026, FakeSource, Notes, root
+from support.publishing import HANG_GUARD_S, META_2026, FakeSource, RecordedObserver, root
 
 INITIALIZE = {
     "protocolVersion": "2025-06-18",
@@ -36,7 +36,7 @@ class Peer:
     async def ask(self, request: Request) -> Message:
         """The last thing that is said once nothing is owed."""
         assert not isinstance(request.params, list)
-        await self.calls.take(request, request.params)
+        await self.calls.dispatch(request, request.params)
         with anyio.fail_after(HANG_GUARD_S):
             await self.outlet.all_answered()
         return self.told[-1]
@@ -53,7 +53,7 @@ async def peer(source: FakeSource) -> AsyncIterator[Peer]:
 
     outlet = ResponseSender(hear)
     async with anyio.create_task_group() as group:
-        view = ConnectionView(source, Notes())
+        view = ConnectionView(source, RecordedObserver())
         yield Peer(SdkDispatcher(build_server(source), view, group, outlet), outlet, told)
         group.cancel_scope.cancel()
 
@@ -76,7 +76,7 @@ async def test_both_eras_are_answered_in_turns() -> None:
 
 async def test_what_is_said_right_after_initialize_finds_the_handshake_done() -> None:
     async with peer(FakeSource()) as client:
-        await client.calls.take(Request(1, "initialize", INITIALIZE), INITIALIZE)
+        await client.calls.dispatch(Request(1, "initialize", INITIALIZE), INITIALIZE)
         assert [type(message) for message in client.told] == [Response]
         assert await client.calls.initialized()
         assert isinstance(await client.ask(Request(2, "tools/list")), Response)
@@ -99,7 +99,7 @@ async def test_a_fault_of_ours_is_logged_and_costs_its_own_request(
             answer = await client.ask(Request(2, "tools/call", LIST_ROOTS))
         source.error = None
         next_answer = await client.ask(Request(3, "tools/call", LIST_ROOTS))
-    reason = "a fault in rootsd, which its log describes"
+    reason = "a bug in rootsd; see its log"
     assert answer == ErrorResponse(2, jsonrpc.INTERNAL_ERROR, "internal error", {"reason": reason})
     assert "answering tools/call failed" in caplog.text
     assert "ZeroDivisionError: secret" in caplog.text
@@ -115,7 +115,7 @@ async def test_a_method_that_is_not_served_is_refused_with_a_reason(
         answer = await client.ask(Request(2, "a\x1b/b", meta))
     assert isinstance(answer, ErrorResponse)
     assert answer.code == jsonrpc.METHOD_NOT_FOUND
-    reason = "a\\u{1b}/b is not served in the protocol revision of this request"
+    reason = "a\\u{1b}/b is not available in the protocol revision of this request"
     assert answer.data == {"reason": reason}
 
 

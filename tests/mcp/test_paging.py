@@ -32,7 +32,7 @@ def test_what_is_there_all_the_while_is_on_one_page_exactly(
         page = page_at(roots(now), cursor, size)
         seen += [each.name for each in page.roots]
         assert len(page.roots) <= size
-        cursor, turns = page.following, turns + 1
+        cursor, turns = page.next_cursor, turns + 1
         if cursor is None:
             break
     assert seen == sorted(set(seen))
@@ -41,7 +41,7 @@ def test_what_is_there_all_the_while_is_on_one_page_exactly(
 
 def test_a_list_that_fits_is_one_page() -> None:
     some = roots(frozenset({"a", "b"}))
-    assert page_at(some, None, 2).following is None
+    assert page_at(some, None, 2).next_cursor is None
     assert page_at([], None).roots == []
 
 

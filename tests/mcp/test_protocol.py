@@ -39,7 +39,7 @@ async def test_what_a_relay_has_told_its_server_is_noted_in_safe_words() -> None
         await peer.say("rootsd/told", {"roots": 2, "names": ["api", "b\x1b[2J"]})
         await peer.say("rootsd/told", {"roots": "x"})
         assert "result" in await peer.ask("roots/list")
-        ((roots, names),) = peer.seen.passed_on
+        ((roots, names),) = peer.seen.reported
         assert (roots, names[0]) == (2, "api")
         assert "\x1b" not in names[1]
 
@@ -222,7 +222,7 @@ async def test_a_meta_of_the_wrong_type_is_told(key: str) -> None:
     async with connected(FakeSource(API)) as peer:
         answer = await peer.ask("tools/list", {"_meta": {**META_2026, key: 7}})
         assert answer["error"]["code"] == -32602
-        assert f"{key} is no object" in answer["error"]["message"]
+        assert f"{key} is not an object" in answer["error"]["message"]
 
 
 async def test_a_handshake_makes_the_meta_needless_but_where_a_part_of_it_is_given() -> None:

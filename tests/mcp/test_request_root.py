@@ -13,8 +13,8 @@ from rootsd.mcp.views import WaitLimits
 from support.publishing import META_2026, FakeSource, Peer, connected, root
 
 API, WEB = root("/src/api"), root("/src/web")
-AT_ONCE = PeerLimits(patience=WaitLimits(usual_s=0))
-FOR_EVER = PeerLimits(patience=WaitLimits(usual_s=3600))
+AT_ONCE = PeerLimits(wait_limits=WaitLimits(default_s=0))
+FOR_EVER = PeerLimits(wait_limits=WaitLimits(default_s=3600))
 
 
 def wish(path: str, **more: object) -> dict[str, Any]:
@@ -33,7 +33,7 @@ async def test_a_wish_reaches_the_user_with_the_askers_name_and_a_reason_made_sa
         await peer.shake_hands()
         result = await ask(peer, "/link/x/..", reason="look\x1b[2J " + "a" * 500)
     assert result["structuredContent"]["approved"] is False
-    [(path, asker, reason)] = source.wishes
+    [(path, asker, reason)] = source.requests
     assert (path, asker) == (b"/src/web", "a test")
     assert reason.startswith("look\\u{1b}")
     assert len(reason) == 200
@@ -44,7 +44,7 @@ async def test_a_folder_in_an_approved_root_is_answered_without_a_wish() -> None
     async with connected(source, limits=FOR_EVER) as peer:
         found = (await ask(peer, "/src/api/lib"))["structuredContent"]
     assert (found["approved"], found["root"]["name"]) == (True, "api")
-    assert source.wishes == []
+    assert source.requests == []
 
 
 async def test_the_waiting_call_is_answered_by_the_approval() -> None:
@@ -66,7 +66,7 @@ async def test_the_waiting_call_is_answered_by_the_denial_and_by_none_that_came_
     async with connected(source, limits=FOR_EVER) as peer:
         await peer.say("tools/call", {**wish("/src/web"), "_meta": META_2026}, id_=7)
         await anyio.wait_all_tasks_blocked()
-        source.asked.deny()
+        source.handle.deny()
         answer = (await peer.hear())["result"]["structuredContent"]
         assert (answer["approved"], answer["denied"]) == (False, True)
         assert "said no" in answer["advice"]
@@ -79,7 +79,7 @@ async def test_an_approval_that_comes_with_a_denial_wins() -> None:
     async with connected(source, limits=FOR_EVER) as peer:
         await peer.say("tools/call", {**wish("/src/web/lib"), "_meta": META_2026}, id_=7)
         await anyio.wait_all_tasks_blocked()
-        source.asked.deny()
+        source.handle.deny()
         source.publish(WEB)
         answer = (await peer.hear())["result"]["structuredContent"]
     assert (answer["approved"], answer["denied"], answer["root"]["name"]) == (True, False, "web")
@@ -112,7 +112,7 @@ async def test_every_folder_that_is_no_root_gets_the_same_answer() -> None:
 
 async def test_progress_is_told_to_a_client_that_asked_for_it() -> None:
     source = FakeSource(API)
-    limits = PeerLimits(patience=WaitLimits(usual_s=3600, progress_s=0.01))
+    limits = PeerLimits(wait_limits=WaitLimits(default_s=3600, progress_s=0.01))
     meta = {**META_2026, "progressToken": "t"}
     async with connected(source, limits=limits) as peer:
         await peer.say("tools/call", {**wish("/src/web"), "_meta": meta}, id_=7)
@@ -127,14 +127,14 @@ async def test_progress_is_told_to_a_client_that_asked_for_it() -> None:
 
 
 async def test_the_call_ends_when_its_time_is_over() -> None:
-    limits = PeerLimits(patience=WaitLimits(usual_s=0.02, progress_s=0.01))
+    limits = PeerLimits(wait_limits=WaitLimits(default_s=0.02, progress_s=0.01))
     async with connected(FakeSource(API), limits=limits) as peer:
         assert (await ask(peer, "/src/web"))["structuredContent"]["approved"] is False
 
 
 async def test_a_cancelled_call_makes_room_for_another() -> None:
     source = FakeSource(API)
-    limits = PeerLimits(patience=WaitLimits(usual_s=3600, calls=1))
+    limits = PeerLimits(wait_limits=WaitLimits(default_s=3600, max_calls=1))
     async with connected(source, limits=limits) as peer:
         await peer.say("tools/call", {**wish("/src/a"), "_meta": META_2026}, id_=2)
         await anyio.wait_all_tasks_blocked()
@@ -156,13 +156,13 @@ async def test_a_flood_is_refused_on_its_connection_whatever_it_asks_for() -> No
         for path in ("/src/new", "/src/api"):
             refusal = await ask(peer, path)
             assert refusal["isError"] is True
-            assert "ask again in 12 seconds" in refusal["content"][0]["text"]
+            assert "try again in 12 seconds" in refusal["content"][0]["text"]
         assert (await ask(neighbour, "/src/api"))["isError"] is False
 
 
 async def test_a_user_who_has_too_many_wishes_is_spared_another() -> None:
     source = FakeSource(API)
-    source.busy = Busy("too many folders were asked for; ask again in 3 seconds")
+    source.busy = Busy("too many requests for folders; try again in 3 seconds")
     async with connected(source, limits=FOR_EVER) as peer:
         refusal = await ask(peer, "/src/web")
     assert refusal["isError"] is True
@@ -184,12 +184,12 @@ async def test_a_sloppy_call_is_taken_as_it_was_meant(sloppy: dict[str, object])
         params = {"name": "request_root", "arguments": {"reason": "to fix it", **sloppy}}
         result = (await peer.ask_2026("tools/call", params))["result"]
     assert result["isError"] is False
-    assert source.wishes == [(b"/src/web", "a client without a name", "to fix it")]
+    assert source.requests == [(b"/src/web", "a client without a name", "to fix it")]
 
 
 async def test_a_wait_that_is_too_long_is_the_longest_there_is() -> None:
     source = FakeSource(API)
-    limits = PeerLimits(patience=WaitLimits(progress_s=0.01))
+    limits = PeerLimits(wait_limits=WaitLimits(progress_s=0.01))
     meta = {**META_2026, "progressToken": "t"}
     async with connected(source, limits=limits) as peer:
         params = {**wish("/src/web", wait_seconds=10**6), "_meta": meta}
@@ -200,11 +200,11 @@ async def test_a_wait_that_is_too_long_is_the_longest_there_is() -> None:
 @pytest.mark.parametrize(
     ("arguments", "hint"),
     [
-        ({"path": "/a"}, "reason is left out"),
-        ({"path": "/a", "reason": None}, "reason is left out"),
-        ({"reason": "r"}, "path is left out"),
+        ({"path": "/a"}, "reason is missing"),
+        ({"path": "/a", "reason": None}, "reason is missing"),
+        ({"reason": "r"}, "path is missing"),
         ({"path": "a", "reason": "r"}, "absolute path"),
-        ({"path": "/a", "reason": "r", "wait_seconds": "long"}, "wait_seconds is no number"),
+        ({"path": "/a", "reason": "r", "wait_seconds": "long"}, "wait_seconds is not a number"),
     ],
 )
 async def test_wrong_arguments_are_told_to_the_model_and_reach_nobody(
@@ -216,4 +216,4 @@ async def test_wrong_arguments_are_told_to_the_model_and_reach_nobody(
         result = (await peer.ask_2026("tools/call", params))["result"]
     assert result["isError"] is True
     assert hint in result["content"][0]["text"]
-    assert source.wishes == []
+    assert source.requests == []

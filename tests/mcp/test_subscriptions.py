@@ -64,13 +64,13 @@ async def listen(audience: Subscribers, peer: Peer, wanted: SubscriptionFilter) 
 
 
 def test_nobody_is_told_anything_unasked() -> None:
-    assert list(Subscribers().announce(NEWS)) == []
+    assert list(Subscribers().notifications_for(NEWS)) == []
 
 
 def test_an_author_who_asked_for_roots_is_told_of_roots_alone() -> None:
     audience = Subscribers()
-    audience.asked_roots = True
-    assert list(audience.announce(NEWS)) == [ROOTS_CHANGED]
+    audience.has_listed_roots = True
+    assert list(audience.notifications_for(NEWS)) == [ROOTS_CHANGED]
 
 
 def test_a_client_past_its_handshake_is_told_of_the_list_and_of_what_it_subscribed_to() -> None:
@@ -79,29 +79,32 @@ def test_a_client_past_its_handshake_is_told_of_the_list_and_of_what_it_subscrib
     audience.subscribe("roots://root/b")
     audience.subscribe("roots://approved")
     audience.subscribe("roots://root/untouched")
-    assert list(audience.announce(NEWS)) == [
+    assert list(audience.notifications_for(NEWS)) == [
         RESOURCES_CHANGED,
         updated("roots://approved"),
         updated("roots://root/b"),
     ]
     audience.unsubscribe("roots://root/b")
     audience.unsubscribe("roots://never")
-    assert list(audience.announce(NEWS)) == [RESOURCES_CHANGED, updated("roots://approved")]
+    assert list(audience.notifications_for(NEWS)) == [
+        RESOURCES_CHANGED,
+        updated("roots://approved"),
+    ]
 
 
 def test_subscriptions_wait_for_the_end_of_the_handshake() -> None:
     audience = Subscribers()
     audience.subscribe("roots://approved")
-    assert list(audience.announce(NEWS)) == []
+    assert list(audience.notifications_for(NEWS)) == []
 
 
 def test_what_did_not_change_is_not_announced() -> None:
     audience = Subscribers()
-    audience.asked_roots = audience.initialized = True
+    audience.has_listed_roots = audience.initialized = True
     news = PublishedDiff(
         frozenset({"roots://approved"}), lists_resources=True, lists_roots=False, revokes=False
     )
-    assert list(audience.announce(news)) == [RESOURCES_CHANGED]
+    assert list(audience.notifications_for(news)) == [RESOURCES_CHANGED]
 
 
 async def test_each_stream_is_told_of_what_it_asked_for_with_its_id() -> None:
@@ -112,14 +115,14 @@ async def test_each_stream_is_told_of_what_it_asked_for_with_its_id() -> None:
         group.start_soon(listen, audience, lists, LISTS)
         group.start_soon(listen, audience, one, ONE)
         await checkpoint()
-        await audience.attend()
+        await audience.wait_until_acknowledged()
         mine = [{"_meta": {"io.modelcontextprotocol/subscriptionId": id_}} for id_ in (1, 2)]
-        assert list(audience.announce(NEWS)) == [
+        assert list(audience.notifications_for(NEWS)) == [
             encode(Notification("notifications/resources/list_changed", mine[0])),
             updated("roots://root/b", **mine[1]),
         ]
         audience.close_streams()
-    assert list(audience.announce(NEWS)) == []
+    assert list(audience.notifications_for(NEWS)) == []
     assert one.acknowledged == [ONE]
 
 
@@ -129,7 +132,7 @@ async def test_news_wait_for_the_line_that_begins_a_stream(is_cancelled: bool) -
     attended = anyio.Event()
 
     async def attend() -> None:
-        await audience.attend()
+        await audience.wait_until_acknowledged()
         attended.set()
 
     async with anyio.create_task_group() as group:

@@ -9,12 +9,12 @@ from rootsd.core.errors import Busy
 from rootsd.core.model import NO_FOCUS, Focus, PublishedSet
 from rootsd.core.scope import Scope, UriFilter
 from rootsd.mcp.views import ConnectionView
-from support.publishing import FakeSource, Notes, root
+from support.publishing import FakeSource, RecordedObserver, root
 
 
 async def test_the_set_is_the_sources_at_this_moment() -> None:
     source = FakeSource(root("/src/api"))
-    view = ConnectionView(source, Notes())
+    view = ConnectionView(source, RecordedObserver())
     assert [each.name for each in (await view.current()).roots] == ["api"]
     source.publish()
     assert (await view.current()).roots == ()
@@ -24,7 +24,7 @@ async def test_an_expected_failure_becomes_an_mcp_error_that_names_the_remedy() 
     source = FakeSource()
     source.error = Busy("too early", "rootsd status")
     with pytest.raises(MCPError) as caught:
-        await ConnectionView(source, Notes()).current()
+        await ConnectionView(source, RecordedObserver()).current()
     assert (caught.value.code, caught.value.message) == (-32603, "too early")
     assert caught.value.data == {"reason": "busy", "remedy": "rootsd status"}
 
@@ -35,7 +35,7 @@ WEB = root("/src/web")
 
 async def test_a_scope_narrows_what_is_seen_from_then_on() -> None:
     source = FakeSource(API, WEB)
-    view = ConnectionView(source, Notes())
+    view = ConnectionView(source, RecordedObserver())
     view.narrow(Scope(tags=frozenset({"work"}), uris=UriFilter.ANY))
     assert (await view.current()).roots == (API,)
     assert view.uris is UriFilter.ANY
@@ -47,26 +47,26 @@ async def test_sessions_of_one_scope_share_what_they_see() -> None:
     source = FakeSource(API, WEB)
     seen = []
     for _ in range(2):
-        view = ConnectionView(source, Notes())
+        view = ConnectionView(source, RecordedObserver())
         view.narrow(Scope(names=frozenset({"web"})))
         seen.append(await view.current())
     assert seen[0] is seen[1]
 
 
 def test_what_happens_outside_of_the_scope_is_no_news() -> None:
-    view = ConnectionView(FakeSource(), Notes())
+    view = ConnectionView(FakeSource(), RecordedObserver())
     view.narrow(Scope(names=frozenset({"web"})))
-    assert view.news(PublishedSet(1, (WEB,)), PublishedSet(2, (API, WEB))).resources == frozenset()
-    assert view.news(PublishedSet(2, (API, WEB)), PublishedSet(3, (API,))).revokes
+    assert view.diff(PublishedSet(1, (WEB,)), PublishedSet(2, (API, WEB))).resources == frozenset()
+    assert view.diff(PublishedSet(2, (API, WEB)), PublishedSet(3, (API,))).revokes
 
 
 def _narrowed(view: ConnectionView, before: Focus, after: Focus) -> frozenset[str]:
     both = (API, WEB)
-    return view.news(PublishedSet(1, both, before), PublishedSet(2, both, after)).resources
+    return view.diff(PublishedSet(1, both, before), PublishedSet(2, both, after)).resources
 
 
 def test_a_new_focus_is_no_news_to_a_session_that_runs_and_a_sweep_is() -> None:
-    view = ConnectionView(FakeSource(), Notes())
+    view = ConnectionView(FakeSource(), RecordedObserver())
     focus = Focus("work", 1)
     assert _narrowed(view, NO_FOCUS, focus) == frozenset()
     assert "roots://root/web" in _narrowed(view, focus, focus.for_all_sessions("work"))
@@ -74,20 +74,20 @@ def test_a_new_focus_is_no_news_to_a_session_that_runs_and_a_sweep_is() -> None:
         PublishedSet(1, (API, WEB)),
         PublishedSet(2, (API, WEB), focus.for_all_sessions("work")),
     )
-    assert view.news(*revoking).revokes
+    assert view.diff(*revoking).revokes
 
 
 def test_a_session_with_a_scope_of_its_own_keeps_it() -> None:
-    view = ConnectionView(FakeSource(), Notes())
+    view = ConnectionView(FakeSource(), RecordedObserver())
     view.narrow(Scope(names=frozenset({"web"})))
     assert _narrowed(view, NO_FOCUS, NO_FOCUS.for_all_sessions("work")) == frozenset()
 
 
 async def test_what_begins_under_a_focus_sees_its_tag_and_says_so() -> None:
-    source, notes = FakeSource(API, WEB), Notes()
+    source, notes = FakeSource(API, WEB), RecordedObserver()
     source.refocus(Focus("work", 1))
     view = ConnectionView(source, notes)
-    view.begun = Focus("work", 1)
+    view.initial_focus = Focus("work", 1)
     assert (await view.current()).roots == (API,)
     source.refocus(Focus("work", 1).for_all_sessions(None))
     assert (await view.current()).roots == (API, WEB)

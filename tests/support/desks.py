@@ -163,11 +163,11 @@ class FakeHost:
         self.told.append("stop")
 
 
-class NoWishes:
+class FakeRequestFeed:
     """Nobody asks for anything, unless a test puts a note there."""
 
     def __init__(self) -> None:
-        self.heard: Callable[[RootRequest], None] = lambda wish: None
+        self.on_pending: Callable[[RootRequest], None] = lambda wish: None
         self.notes: dict[bytes, str] = {}
 
     def note_on(self, path: bytes) -> str | None:
@@ -209,7 +209,7 @@ class Office:
             self.surveyor,
             self.host,
             AuditLogHandlers(self.world.ledger, self.gate, archive),
-            PendingNotifier(self.world.ledger, NoWishes(), clock=lambda: 0.0),
+            PendingNotifier(self.world.ledger, FakeRequestFeed(), clock=lambda: 0.0),
             real_path=real_path,
         )
 

@@ -297,7 +297,7 @@ class FakeSessions:
     def __init__(self) -> None:
         self.ended: set[SessionKey] = set()
 
-    async def hold(self, key: SessionKey) -> bool:
+    async def track(self, key: SessionKey) -> bool:
         return not self.is_over(key)
 
     def is_over(self, key: SessionKey) -> bool:

@@ -48,7 +48,7 @@ def root(
     return PublishedRoot(path.encode(), label, kind, Access.READ_WRITE, tags)
 
 
-class FakeAsked:
+class FakeRequestHandle:
     """A request that the test denies."""
 
     def __init__(self) -> None:
@@ -62,7 +62,7 @@ class FakeAsked:
     def is_denied(self) -> bool:
         return self._denied.is_set()
 
-    async def denial(self) -> None:
+    async def wait_denied(self) -> None:
         await self._denied.wait()
 
 
@@ -75,8 +75,8 @@ class FakeSource:
         self.error: Exception | None = None
         self.links: dict[bytes, bytes] = {}
         self.projects: set[bytes] = set()
-        self.wishes: list[tuple[bytes, str, str]] = []
-        self.asked = FakeAsked()
+        self.requests: list[tuple[bytes, str, str]] = []
+        self.handle = FakeRequestHandle()
         self.busy: Busy | None = None
 
     @property
@@ -106,14 +106,14 @@ class FakeSource:
         return self._published
 
     def request(
-        self, path: bytes, asker: str, reason: str, session: SessionKey | None
-    ) -> FakeAsked:
+        self, path: bytes, client: str, reason: str, session: SessionKey | None
+    ) -> FakeRequestHandle:
         del session
         if self.busy:
             raise self.busy
-        self.wishes.append((path, asker, reason))
-        self.asked = FakeAsked()
-        return self.asked
+        self.requests.append((path, client, reason))
+        self.handle = FakeRequestHandle()
+        return self.handle
 
     async def canonical(self, path: bytes) -> bytes:
         """As on a disk where `links` are all the links there are."""
@@ -123,7 +123,7 @@ class FakeSource:
                 return target + whole.removeprefix(link)
         return whole
 
-    async def starting_in(self, folder: bytes) -> SessionStart:
+    async def session_start(self, folder: bytes) -> SessionStart:
         """The innermost root is the anchor, or else one of the `projects`."""
         root = root_containing(self._published, folder)
         known = [path for path in self.projects if contains(path, folder)]
@@ -170,14 +170,14 @@ class _Bytes(ByteStream):
         self._in.close()
 
 
-class Notes:
-    """A witness that writes down what it is told."""
+class RecordedObserver:
+    """A SessionObserver that records its calls."""
 
     def __init__(self) -> None:
         self.names: list[str] = []
         self.scopes: list[Scope] = []
         self.sets: list[PublishedSet] = []
-        self.passed_on: list[tuple[int, tuple[str, ...]]] = []
+        self.reported: list[tuple[int, tuple[str, ...]]] = []
 
     def named(self, name: str) -> None:
         self.names.append(name)
@@ -186,7 +186,7 @@ class Notes:
         self.scopes.append(scope)
 
     def roots_reported(self, roots: int, names: tuple[str, ...]) -> None:
-        self.passed_on.append((roots, names))
+        self.reported.append((roots, names))
 
     def roots_sent(self, published: PublishedSet) -> None:
         self.sets.append(published)
@@ -199,12 +199,12 @@ class Peer:
         self.stream = stream
         self._lines = LineReader(1 << 30)
         self.end: DisconnectReason | None = None
-        self.seen = Notes()
-        self.was_heard = False
+        self.seen = RecordedObserver()
+        self.is_active = False
 
-    def heard(self) -> None:
+    def mark_active(self) -> None:
         """The session has read a line."""
-        self.was_heard = True
+        self.is_active = True
 
     async def write(self, *lines: bytes) -> None:
         await self.stream.send(b"".join(line + b"\n" for line in lines))
@@ -275,9 +275,9 @@ async def connected(
         peer.end = await serve_session(
             theirs,
             source,
-            witness=peer.seen,
-            heard=peer.heard,
-            turn=turn,
+            observer=peer.seen,
+            mark_active=peer.mark_active,
+            await_turn=turn,
             limits=limits,
             start=start,
         )

@@ -12,7 +12,7 @@ from rootsd.mcp.connection import serve_session
 from rootsd.system.ipc.acceptor import Acceptor, MarkActive
 from rootsd.system.ipc.listener import listen
 from rootsd.system.runtime_dir import find_runtime_dir
-from support.publishing import FakeSource, Notes
+from support.publishing import FakeSource, RecordedObserver
 
 
 class Published:
@@ -32,7 +32,7 @@ def published(source: FakeSource) -> Iterator[Published]:
 
     async def handle(stream: Any, _: object, heard: MarkActive) -> None:  # noqa: ANN401
         heard()
-        await serve_session(stream, source, witness=Notes())
+        await serve_session(stream, source, observer=RecordedObserver())
 
     with start_blocking_portal() as portal, listen(find_runtime_dir().mcp_socket) as listener:
         serving = portal.start_task_soon(Acceptor(listener.socket, handle).serve)

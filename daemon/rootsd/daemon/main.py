@@ -177,7 +177,7 @@ class Daemon:
         self.confined: tuple[Confinement, str | None] = (Confinement.NONE, None)
         self._asking = RootRequestQueue(
             self._ledger,
-            look=self._surveyor.look,
+            observe=self._surveyor.look,
             propose=self._surveyor.propose,
             sessions=self._hosts,
             clock=time.monotonic,
@@ -225,7 +225,7 @@ class Daemon:
             chronicle,
             self._noticing,
             note_on=self._asking.note_on,
-            requests=SessionRequests(self._asking.session_asking_for, self._hosts.hold),
+            requests=SessionRequests(self._asking.session_requesting, self._hosts.track),
             facts_of=self._sight.facts_of,
             origins_of=OriginReader(self._answering.answers).of,
             executed_in=ExecutedFileFinder(self._answering.answers).of,
@@ -253,7 +253,7 @@ class Daemon:
         # Loading proves nothing: what was approved is looked at before anybody can ask, and the
         # configuration, or a newer version, may refuse places that were none to refuse then.
         config = self._configuration.config
-        await self._hosts.recall(self._ledger.catalog.session_bound.values())
+        await self._hosts.restore(self._ledger.catalog.session_bound.values())
         await self._ledger.set_places(config.limiting(self._places))
         await self._gate.begin(config.approval, is_new=self._is_new)
         with ExitStack() as stack:
@@ -287,11 +287,11 @@ class Daemon:
         async with anyio.create_task_group() as group:
             group.start_soon(self._ledger.keep_saving)
             group.start_soon(self._ledger.keep_expiring)
-            group.start_soon(self._hosts.keep, self._ledger.current)
+            group.start_soon(self._hosts.run, self._ledger.current)
             group.start_soon(self._backups.keep)
             group.start_soon(self._surveyor.forward_observations)
             group.start_soon(self._surveyor.follow_roots)
-            group.start_soon(self._asking.carry_out)
+            group.start_soon(self._asking.process_queue)
             group.start_soon(self._asking.follow_decisions)
             group.start_soon(self._session_log.run)
             if desktop.is_available():

@@ -37,7 +37,7 @@ async def show_on_desktop(summary: str, body: str) -> None:
 class RequestFeed(Protocol):
     """What clients ask for, as `Asking` knows it."""
 
-    heard: Callable[[RootRequest], None]
+    on_pending: Callable[[RootRequest], None]
 
     def note_on(self, path: bytes) -> str | None:
         """Who asked for the folder and why; None where nobody did."""
@@ -58,7 +58,7 @@ class PendingNotifier:
     ) -> None:
         self._ledger = ledger
         self._note_on = asking.note_on
-        asking.heard = self.wanted
+        asking.on_pending = self.wanted
         self._clock = clock
         self._tell = tell
         self._pace = pace or NotificationDebouncer()
@@ -70,7 +70,7 @@ class PendingNotifier:
 
     def wanted(self, wish: RootRequest) -> None:
         """A client asks for a folder, which waits for the person from now on."""
-        self._wishes.append(f"{wish.asker} asks for {safe_label(wish.path, limit=None)}")
+        self._wishes.append(f"{wish.client} asks for {safe_label(wish.path, limit=None)}")
         del self._wishes[:-_MAX_REQUESTS]
         self._stirred.set()
 

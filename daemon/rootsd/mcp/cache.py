@@ -1,8 +1,9 @@
 """Cache results that many sessions compute from the same immutable objects.
 
-A hundred sessions hold the same published set, and each would serialise it and compare it with
-the one before. Hashing a set of thousands of roots costs as much as the work that is saved, so
-arguments are told apart by identity; the memo keeps them alive, so no id is ever used twice.
+A hundred sessions hold the same published set. Without a cache, each of them would serialize it
+and compare it with the previous one. Hashing a set of thousands of roots costs as much as that
+work, so the caches compare arguments by identity. A cache keeps its arguments alive, so no id is
+used again while it is a key.
 """
 
 from __future__ import annotations
@@ -18,23 +19,23 @@ Value = TypeVar("Value")
 
 
 def cached_by_identity(size: int) -> Callable[[Callable[[*Args], T]], Callable[[*Args], T]]:
-    """Decorate a pure function of immutable values to keep its `size` newest results."""
+    """Decorate a pure function of immutable values to keep its newest `size` results."""
 
     def decorate(function: Callable[[*Args], T]) -> Callable[[*Args], T]:
-        kept: dict[tuple[int, ...], tuple[tuple[*Args], T]] = {}
+        cache: dict[tuple[int, ...], tuple[tuple[*Args], T]] = {}
 
         @wraps(function)
-        def ask(*args: *Args) -> T:
+        def call(*args: *Args) -> T:
             key = tuple(map(id, args))
-            if (found := kept.get(key)) is not None:
+            if (found := cache.get(key)) is not None:
                 return found[1]
             result = function(*args)
-            kept[key] = (args, result)
-            if len(kept) > size:
-                del kept[next(iter(kept))]
+            cache[key] = (args, result)
+            if len(cache) > size:
+                del cache[next(iter(cache))]
             return result
 
-        return ask
+        return call
 
     return decorate
 
@@ -42,24 +43,24 @@ def cached_by_identity(size: int) -> Callable[[Callable[[*Args], T]], Callable[[
 def cached_each_by_identity(
     size: int,
 ) -> Callable[[Callable[[Value], T]], Callable[[Sequence[Value]], list[T]]]:
-    """Decorate a pure function of one immutable value to take a sequence of them.
+    """Decorate a pure function of one immutable value to take a sequence of values.
 
-    The results in its `size` newest answers are kept: where one of thousands of values has
-    changed, only that one is worked out.
+    The results of the newest `size` calls are kept. If one of thousands of values has changed,
+    only that one is computed.
     """
 
     def decorate(function: Callable[[Value], T]) -> Callable[[Sequence[Value]], list[T]]:
-        kept: deque[dict[int, tuple[Value, T]]] = deque(maxlen=size)
+        cache: deque[dict[int, tuple[Value, T]]] = deque(maxlen=size)
 
         @wraps(function)
-        def ask(values: Sequence[Value]) -> list[T]:
+        def call(values: Sequence[Value]) -> list[T]:
             known: dict[int, tuple[Value, T]] = {}
-            for earlier in kept:
+            for earlier in cache:
                 known |= earlier
             pairs = [known.get(id(value)) or (value, function(value)) for value in values]
-            kept.append({id(pair[0]): pair for pair in pairs})
+            cache.append({id(pair[0]): pair for pair in pairs})
             return [result for _, result in pairs]
 
-        return ask
+        return call
 
     return decorate

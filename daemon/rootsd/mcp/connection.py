@@ -1,11 +1,9 @@
 """Serve one MCP connection: read requests, write lines, and notify of changes.
 
-The one place where lines leave a connection: whole, in order, and bounded.
-
-No line waits in a buffer behind another: whoever has one waits until the one before it is out, so
-the memory of a connection is bounded. Whoever is cancelled meanwhile cannot cut a line short.
-
-One MCP connection from its first byte to its last: read, answer, tell what changed.
+A connection has two tasks beside its reader. One writes what the socket did not take at once, and
+one waits for changes of the published set. All lines leave through LineWriter: whole, in order,
+and without a buffer. A sender waits until the previous line has left, so the memory of a
+connection is bounded, and canceling a sender cannot cut a line short.
 """
 
 from __future__ import annotations
@@ -34,24 +32,26 @@ from rootsd.wire.jsonrpc import MAX_REQUEST_BYTES, ErrorResponse, LineReader, Li
 
 @runtime_checkable
 class NonBlockingSender(Protocol):
-    """A stream that can be written to without waiting, which most lines need and no more."""
+    """A stream with a write that never waits, which is enough for most lines."""
 
     def send_nowait(self, data: bytes) -> int:
-        """How many bytes of `data` were taken at once; 0 also where the stream is broken."""
+        """Write what fits at once, and return its length; 0 also if the stream is broken."""
         ...
 
 
 class PeerStalled(Exception):
-    """The peer took no bytes for too long."""
+    """The peer read no bytes for too long."""
 
 
 class LineWriter:
-    """Writes lines to `stream`; `run` is its task. `stall_s` is how long the peer may take for
-    `chunk` bytes."""
+    """Writes lines to `stream`; `run` is its task.
+
+    The peer may take `stall_s` seconds for each `chunk` bytes.
+    """
 
     def __init__(self, stream: ByteStream, *, chunk: int, stall_s: float) -> None:
         self._stream = stream
-        self._prompt = stream if isinstance(stream, NonBlockingSender) else None
+        self._non_blocking = stream if isinstance(stream, NonBlockingSender) else None
         self._chunk = chunk
         self._stall_s = stall_s
         self._rest = b""
@@ -61,25 +61,28 @@ class LineWriter:
         self._drained = anyio.Event()
 
     async def send(self, line: bytes) -> None:
-        """Write a line, and return once it is out. Raises BrokenResourceError once `run` ended."""
+        """Write a line, and return when it has left. Raises BrokenResourceError after `run`."""
         while self._rest:
             await self._drained.wait()
         if self._ended:
             raise anyio.BrokenResourceError
-        # No await from here to the end of the line being noted.
-        self._rest = line[self._prompt.send_nowait(line) :] if self._prompt else line
+        # No await before `_rest` is set: the line of another sender must not come between.
+        self._rest = line[self._non_blocking.send_nowait(line) :] if self._non_blocking else line
         if self._rest:
             self._wanted.set()
             await self._drained.wait()
 
     def close(self) -> None:
-        """Let `run` end after what it was given."""
+        """Let `run` end after the lines that it already has."""
         self._closed = True
         self._wanted.set()
 
     async def run(self) -> None:
-        """Write what could not be written at once. Raises Stalled where the peer does not read,
-        BrokenResourceError and ClosedResourceError where it is gone."""
+        """Write what could not be written at once.
+
+        Raises PeerStalled if the peer does not read, and BrokenResourceError or
+        ClosedResourceError if it has disconnected.
+        """
         try:
             await self._run()
         finally:
@@ -106,30 +109,30 @@ _READ_SIZE = 64 * 1024
 
 @dataclass(frozen=True, slots=True)
 class PeerLimits:
-    """What one connection may use; all of it is configuration."""
+    """The resources that one connection may use."""
 
-    line: int = MAX_REQUEST_BYTES
-    """Longest request, in bytes. Answers may be longer: thousands of roots take megabytes."""
+    max_line: int = MAX_REQUEST_BYTES
+    """Maximum request in bytes. Answers may be longer: thousands of roots take megabytes."""
     first_line_s: float = 30.0
-    """Time to the end of the first line."""
+    """Time until the end of the first line, in seconds."""
     stall_s: float = 5.0
-    """A client that does not take one `write_size` of its answer in this time is dropped."""
+    """Time to read `write_size` bytes of an answer; slower clients are disconnected."""
     write_size: int = 16 * 1024
-    notice_interval_s: float = CHANGE_NOTIFICATION_INTERVAL_S
-    patience: WaitLimits = DEFAULT_WAIT_LIMITS
+    notification_interval_s: float = CHANGE_NOTIFICATION_INTERVAL_S
+    wait_limits: WaitLimits = DEFAULT_WAIT_LIMITS
 
 
 DEFAULT_PEER_LIMITS = PeerLimits()
 AwaitTurn = Callable[[], Awaitable[None]]
-"""Returns when this connection is due to have a line of its handled."""
+"""Waits until it is this connection's turn to have a line handled."""
 
 
 async def no_wait() -> None:
-    """For whoever is alone."""
+    """Return at once: there are no other connections to wait for."""
 
 
 class DisconnectReason(StrEnum):
-    """How a connection came to its end."""
+    """The reason why a connection ended. `rootsd sessions` shows the values."""
 
     LEFT = "left"
     SILENT = "said nothing"
@@ -137,32 +140,32 @@ class DisconnectReason(StrEnum):
     SLOW_READER = "did not read its answers"
 
 
-async def serve_session(  # noqa: PLR0913 - one connection has many sides
+async def serve_session(  # noqa: PLR0913 - a connection has many collaborators
     stream: ByteStream,
     source: RootsSource,
     *,
-    witness: SessionObserver,
-    heard: Callable[[], None] = lambda: None,
-    requests: TokenBucket | None = None,
-    member: SessionMembership = NO_MEMBERSHIP,
+    observer: SessionObserver,
+    mark_active: Callable[[], None] = lambda: None,
+    request_rate: TokenBucket | None = None,
+    membership: SessionMembership = NO_MEMBERSHIP,
     start: SessionStart = NO_SESSION_START,
-    turn: AwaitTurn = no_wait,
+    await_turn: AwaitTurn = no_wait,
     limits: PeerLimits = DEFAULT_PEER_LIMITS,
 ) -> DisconnectReason:
-    """Serve MCP on `stream` until the peer leaves or oversteps a limit; closes the stream.
+    """Serve MCP on `stream` until the peer disconnects or exceeds a limit; close the stream.
 
-    `witness` is told what is to be known about the session. `heard` is called when it has sent a
-    whole line. `requests` is how often its process may ask for a folder, and `member` tells which
-    sessions it belongs to. `start` tells its workspace, whose roots are marked. Each line waits
-    for its `turn`. Nothing that a peer sends raises.
+    `observer` follows the session. `mark_active` is called after the first whole line.
+    `request_rate` limits requests for folders by the peer's process, and `membership` names the
+    sessions that the connection belongs to. Roots in the workspace of `start` are marked. Each
+    line waits for `await_turn`. No input of the peer raises an error.
     Cancel the call to end the connection from this side.
     """
-    view = ConnectionView(source, witness, limits.patience, member=member, start=start)
-    if requests is not None:
-        view.requests = requests
-    session = _Connection(stream, view, heard, turn, limits)
+    view = ConnectionView(source, observer, limits.wait_limits, membership=membership, start=start)
+    if request_rate is not None:
+        view.request_rate = request_rate
+    connection = _Connection(stream, view, mark_active, await_turn, limits)
     try:
-        return await session.run()
+        return await connection.run()
     finally:
         await anyio.aclose_forcefully(stream)
 
@@ -172,12 +175,12 @@ class _Connection:
         self,
         stream: ByteStream,
         view: ConnectionView,
-        heard: Callable[[], None],
-        turn: AwaitTurn,
+        mark_active: Callable[[], None],
+        await_turn: AwaitTurn,
         limits: PeerLimits,
     ) -> None:
-        self._heard = heard
-        self._turn = turn
+        self._mark_active = mark_active
+        self._await_turn = await_turn
         self._stream = stream
         self._source = view.source
         self._limits = limits
@@ -189,44 +192,45 @@ class _Connection:
         async with anyio.create_task_group() as connection:
             connection.start_soon(self._write, connection.cancel_scope)
             async with anyio.create_task_group() as workers:
-                await workers.start(self._follow)
-                self._end = await self._converse(workers)
+                await workers.start(self._follow_changes)
+                self._end = await self._handle_input(workers)
                 workers.cancel_scope.cancel()
             self._writer.close()
         return self._end
 
-    async def _converse(self, group: TaskGroup) -> DisconnectReason:
-        eras = ProtocolRouter(build_server(self._source), self._view, group, self._writer.send)
-        lines = LineReader(self._limits.line)
+    async def _handle_input(self, group: TaskGroup) -> DisconnectReason:
+        server = build_server(self._source)
+        router = ProtocolRouter(server, self._view, group, self._writer.send)
+        lines = LineReader(self._limits.max_line)
         try:
-            await self._read(eras, lines)
-            await eras.finish()
+            await self._read(router, lines)
+            await router.finish()
         except LineTooLong as error:
-            fault = ErrorResponse(None, jsonrpc.INVALID_REQUEST, str(error))
-            await self._writer.send(jsonrpc.encode(fault))
+            response = ErrorResponse(None, jsonrpc.INVALID_REQUEST, str(error))
+            await self._writer.send(jsonrpc.encode(response))
             return DisconnectReason.LINE_TOO_LONG
         except TimeoutError:
             return DisconnectReason.SILENT
         return DisconnectReason.LEFT
 
-    async def _read(self, eras: ProtocolRouter, lines: LineReader) -> None:
-        with anyio.fail_after(self._limits.first_line_s) as patience:
+    async def _read(self, router: ProtocolRouter, lines: LineReader) -> None:
+        with anyio.fail_after(self._limits.first_line_s) as timeout:
             while True:
                 try:
                     lines.feed(await self._stream.receive(_READ_SIZE))
                 except (anyio.EndOfStream, anyio.BrokenResourceError):
                     break
-                await self._turn()
+                await self._await_turn()
                 line = lines.pop()
                 while line is not None:
-                    if patience.deadline < math.inf:
-                        patience.deadline = math.inf
-                        self._heard()
-                    await eras.receive(line)
+                    if timeout.deadline < math.inf:
+                        timeout.deadline = math.inf
+                        self._mark_active()
+                    await router.receive(line)
                     if (line := lines.pop()) is not None:
-                        await self._turn()
-            patience.deadline = math.inf
-            await eras.receive(lines.rest())  # a last line may lack its newline
+                        await self._await_turn()
+            timeout.deadline = math.inf
+            await router.receive(lines.rest())  # the last line may lack its newline
 
     async def _write(self, connection: anyio.CancelScope) -> None:
         try:
@@ -237,26 +241,27 @@ class _Connection:
         except (anyio.BrokenResourceError, anyio.ClosedResourceError):
             connection.cancel()
 
-    async def _follow(self, *, task_status: TaskStatus[None]) -> None:
-        pace = NotificationThrottle(self._limits.notice_interval_s)
-        told = await self._source.wait_past(-1)
-        self._view.begun = told.focus
-        task_status.started()  # before the first answer: what changes after it must be told
+    async def _follow_changes(self, *, task_status: TaskStatus[None]) -> None:
+        throttle = NotificationThrottle(self._limits.notification_interval_s)
+        notified = await self._source.wait_past(-1)
+        self._view.initial_focus = notified.focus
+        # Before the first answer, so that no change after that answer is missed.
+        task_status.started()
         while True:
-            latest = await self._source.wait_past(told.revision)
-            news = self._view.news(told, latest)
-            while wait := pace.wait(anyio.current_time(), revokes=news.revokes):
+            latest = await self._source.wait_past(notified.revision)
+            diff = self._view.diff(notified, latest)
+            while wait := throttle.wait(anyio.current_time(), revokes=diff.revokes):
                 with anyio.move_on_after(wait):
                     newer = await self._source.wait_past(latest.revision)
-                    news, latest = news | self._view.news(latest, newer), newer
-            told = latest
-            if news.resources:
-                await self._announce(news)
-                pace.sent(anyio.current_time())
+                    diff, latest = diff | self._view.diff(latest, newer), newer
+            notified = latest
+            if diff.resources:
+                await self._notify(diff)
+                throttle.sent(anyio.current_time())
 
-    async def _announce(self, news: PublishedDiff) -> None:
-        await self._view.audience.attend()
-        # In one piece: each write wakes the client.
-        lines = b"".join(self._view.audience.announce(news))
+    async def _notify(self, diff: PublishedDiff) -> None:
+        await self._view.subscribers.wait_until_acknowledged()
+        # In one write, because each write wakes the client.
+        lines = b"".join(self._view.subscribers.notifications_for(diff))
         if lines:
             await self._writer.send(lines)

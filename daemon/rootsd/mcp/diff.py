@@ -1,11 +1,8 @@
 """Compare two published sets, for change notifications and as text for models.
 
-What changed between two published sets, in the terms of those who must be told.
-
-What changed between two tool answers of one session, in words for a model.
-
-No client that we know tells its model that a resource or a list changed. So the next answer of any
-tool says it.
+`diff_published` says what a connection must notify its subscribers of. `describe_root_changes`
+says in a sentence what changed between two tool results of one session. No client that we know
+tells its model that a resource or a list has changed, so the next result of any tool says it.
 """
 
 from __future__ import annotations
@@ -22,8 +19,11 @@ from rootsd.mcp.serializers import APPROVED_URI, quoted, root_label, root_uri
 
 @dataclass(frozen=True, slots=True)
 class PublishedDiff:
-    """`resources` are the URIs whose content changed, came or went. `revokes`: something that was
-    published is not published in that way any more, so that nobody may be told later."""
+    """The changes between two published sets, as a client sees them.
+
+    `resources` are the URIs of resources that were added, removed, or changed. `revokes` means
+    that something is not published in the same way any more, so no notification may be delayed.
+    """
 
     resources: frozenset[str]
     lists_resources: bool
@@ -31,8 +31,10 @@ class PublishedDiff:
     revokes: bool
 
     def __or__(self, later: PublishedDiff) -> PublishedDiff:
-        """Both pieces of news as one. What came and went in between stays news: a client may have
-        read it there."""
+        """Return both changes as one.
+
+        A root that came and went in between still counts: a client may have read it.
+        """
         return PublishedDiff(
             self.resources | later.resources,
             self.lists_resources or later.lists_resources,
@@ -48,16 +50,18 @@ _MISSED_SETS = PublishedDiff(
 
 @cached_by_identity(size=8)
 def diff_published(before: PublishedSet, after: PublishedSet, uris: UriFilter) -> PublishedDiff:
-    """Compare two sets. Where sets in between were missed, something may have come and gone:
-    in doubt, that counts as a revoke."""
-    seen = _diff_adjacent(before, after, uris)
-    return seen if after.revision <= before.revision + 1 else seen | _MISSED_SETS
+    """Return the difference between two sets.
+
+    If sets in between were missed, a root may have come and gone: that counts as a revocation.
+    """
+    found = _diff_adjacent(before, after, uris)
+    return found if after.revision <= before.revision + 1 else found | _MISSED_SETS
 
 
 def _diff_adjacent(before: PublishedSet, after: PublishedSet, uris: UriFilter) -> PublishedDiff:
-    ours, theirs = _without_common_ends(before.roots, after.roots)
-    old = {root.name: root for root in ours}
-    new = {root.name: root for root in theirs}
+    old_roots, new_roots = _without_common_ends(before.roots, after.roots)
+    old = {root.name: root for root in old_roots}
+    new = {root.name: root for root in new_roots}
     changed = {name for name in old.keys() | new.keys() if old.get(name) != new.get(name)}
     touched = [root for name in changed for root in (old.get(name), new.get(name)) if root]
     resources = {root_uri(name) for name in changed}
@@ -72,21 +76,21 @@ def _diff_adjacent(before: PublishedSet, after: PublishedSet, uris: UriFilter) -
 
 
 def _without_common_ends(
-    ours: tuple[PublishedRoot, ...], theirs: tuple[PublishedRoot, ...]
+    old: tuple[PublishedRoot, ...], new: tuple[PublishedRoot, ...]
 ) -> tuple[tuple[PublishedRoot, ...], ...]:
-    """Both without the objects that they begin with alike, and end with alike: where one of
-    thousands has changed, that leaves hardly any."""
-    start = _common_prefix_length(ours, theirs)
-    ours, theirs = ours[start:], theirs[start:]
-    end = _common_prefix_length(ours[::-1], theirs[::-1])
-    return ours[: len(ours) - end], theirs[: len(theirs) - end]
+    """Return both without the objects that they share at the beginning and at the end.
+
+    If one of thousands of roots has changed, almost nothing is left to compare.
+    """
+    start = _common_prefix_length(old, new)
+    old, new = old[start:], new[start:]
+    end = _common_prefix_length(old[::-1], new[::-1])
+    return old[: len(old) - end], new[: len(new) - end]
 
 
-def _common_prefix_length(
-    ours: tuple[PublishedRoot, ...], theirs: tuple[PublishedRoot, ...]
-) -> int:
-    """How many of the first are the same objects."""
-    compared = bytes(map(is_, ours, theirs))
+def _common_prefix_length(old: tuple[PublishedRoot, ...], new: tuple[PublishedRoot, ...]) -> int:
+    """Return how many of the first elements are the same objects."""
+    compared = bytes(map(is_, old, new))
     first_other = compared.find(0)
     return len(compared) if first_other < 0 else first_other
 
@@ -98,7 +102,7 @@ _MAX_NAMES = 10
 def describe_root_changes(before: PublishedSet, after: PublishedSet) -> str:
     """Return one sentence about the roots that differ; empty if none does.
 
-    Names are in the order of the sets, and at most ten of a kind are spelled out.
+    Names are in the order of the sets. At most ten names of each kind are spelled out.
     """
     old = {root.name: root for root in before.roots}
     new = {root.name: root for root in after.roots}

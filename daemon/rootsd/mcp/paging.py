@@ -1,8 +1,8 @@
 """Paginate lists of roots with cursors that stay valid while the list changes.
 
-A cursor says after which name the next page begins. So a list may change between two pages: what
-is in it all the while is on one page exactly, whatever comes and goes before or after it, and
-whoever was on a page twice or on none came or went meanwhile, of which a notice tells.
+A cursor holds the last name of a page, and the next page begins after that name. So the list may
+change between two pages: a root that stays in the list is on exactly one page. A root that is on
+two pages or on none was added or removed meanwhile, and a notification reports that.
 """
 
 from __future__ import annotations
@@ -18,29 +18,29 @@ from rootsd.core.model import PublishedRoot
 from rootsd.wire.jsonrpc import INVALID_PARAMS
 
 PAGE_SIZE = 1000
-"""Roots on a page. Clients that do not turn pages exist, and few people have as many."""
+"""Roots on a page: more than most users have, because some clients read only the first page."""
 
-# A cursor of another kind, or of a later version, must not be read as a name.
+# A cursor of another kind or of a later version must not be read as a name.
 _CURSOR_PREFIX = b"after:"
 
 
 @dataclass(frozen=True, slots=True)
 class RootPage:
-    """Some roots, and the cursor of the next page where there is one."""
+    """Some roots, and the cursor of the next page if there is one."""
 
     roots: Sequence[PublishedRoot]
-    following: str | None
+    next_cursor: str | None
 
 
 def page_at(roots: Sequence[PublishedRoot], cursor: str | None, size: int = PAGE_SIZE) -> RootPage:
-    """The page at `cursor`, or the first. Raises MCPError where the cursor is none of ours."""
+    """Return the page at `cursor`, or the first one. Raises MCPError for an invalid cursor."""
     start = bisect_right(roots, _decode_cursor(cursor), key=_name_of) if cursor is not None else 0
     some = roots[start : start + size]
     return RootPage(some, _encode_cursor(some[-1]) if start + size < len(roots) else None)
 
 
 def reject_cursor(cursor: str | None) -> None:
-    """For lists of one page: no cursor was ever given out. Raises MCPError where one comes."""
+    """Raise MCPError if there is a cursor: a list of one page never hands one out."""
     if cursor is not None:
         raise _invalid_cursor()
 
@@ -50,7 +50,7 @@ def _name_of(root: PublishedRoot) -> str:
 
 
 def _encode_cursor(last: PublishedRoot) -> str:
-    name = last.name.encode("utf-8", "surrogatepass")  # any text at all, and back to the same
+    name = last.name.encode("utf-8", "surrogatepass")  # names may hold any text
     return urlsafe_b64encode(_CURSOR_PREFIX + name).decode().rstrip("=")
 
 
@@ -66,5 +66,5 @@ def _decode_cursor(cursor: str) -> str:
 
 
 def _invalid_cursor() -> MCPError:
-    reason = "the cursor comes from no page of this list; begin without one"
+    reason = "this list returned no such cursor; start again without one"
     return MCPError(INVALID_PARAMS, "invalid cursor", {"reason": reason})

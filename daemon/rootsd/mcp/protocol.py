@@ -1,14 +1,15 @@
 """Answer `rootsd/hello` and `roots/list`, and route all other requests to the SDK.
 
-The rest is answered here: `roots/list`, for authors of clients, and the `rootsd/hello` of our
-bridges, which no MCP server is asked. And nothing a peer sends can harm: every id is in use once,
-few requests are open at a time, and only the notices that matter are heeded.
+`rootsd/hello` comes from rootsd's own bridges, and `roots/list` from custom clients; no MCP server
+has these methods. No input can harm the daemon: request ids are unique while they are open, the
+number of open requests is bounded, and unknown notifications are ignored.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import replace
 
 import anyio
@@ -17,13 +18,14 @@ from mcp import MCPError
 from mcp.server import Server
 
 from rootsd import __version__
+from rootsd.core.errors import Busy
 from rootsd.core.labels import safe_label
 from rootsd.core.paths import bytes_of, text_of
-from rootsd.core.scope import Scope, ScopeExtent, SessionStart, UriFilter
+from rootsd.core.scope import Scope, ScopeExtent, SessionStart, UriFilter, root_containing
 from rootsd.mcp.responses import MAX_BATCH_MESSAGES, BatchResponse, ResponseSender
 from rootsd.mcp.serializers import JsonObject, roots_result
 from rootsd.mcp.server import SdkDispatcher
-from rootsd.mcp.tools import propose_folder
+from rootsd.mcp.tools import MAX_REASON_LENGTH
 from rootsd.mcp.views import ConnectionView
 from rootsd.wire import hello, jsonrpc
 from rootsd.wire.jsonrpc import (
@@ -40,7 +42,7 @@ _DRAIN_S = 5.0
 
 
 class ProtocolRouter:
-    """Takes the lines of one connection in; `send` gets the lines that answer them."""
+    """Handles the lines of one connection; `send` takes the lines that answer them."""
 
     def __init__(
         self,
@@ -51,68 +53,70 @@ class ProtocolRouter:
     ) -> None:
         self._view = view
         self._group = group
-        self._outlet = ResponseSender(send)
-        self._calls = SdkDispatcher(server, view, group, self._outlet)
-        self._greeted = False
+        self._responses = ResponseSender(send)
+        self._dispatcher = SdkDispatcher(server, view, group, self._responses)
+        self._has_first_request = False
         self._has_name = False
 
     async def receive(self, line: bytes) -> None:
-        """Handle one line. Raises nothing but what `send` raises, whatever the line holds."""
+        """Handle one line. Raises only what `send` raises, for any line."""
         if not line.strip():
             return
         message = jsonrpc.parse(line)
         if not isinstance(message, Malformed) and _has_unpaired_surrogate(line):
             id_ = message.id if isinstance(message, Request) else None
-            reason = "the text holds half of a surrogate pair, which UTF-8 cannot carry"
+            reason = "the text holds half of a surrogate pair, which UTF-8 cannot encode"
             message = Malformed(ErrorResponse(id_, jsonrpc.INVALID_REQUEST, reason))
         if isinstance(message, Batch):
-            await self._take_batch(message)
+            await self._handle_batch(message)
         else:
-            await self._take(message)
+            await self._handle(message)
 
     async def finish(self) -> None:
-        """The peer sends no more: answer what is open, and end the streams."""
-        self._view.audience.close_streams()
+        """Handle the end of input: end the streams, and wait for the answers to open requests."""
+        self._view.subscribers.close_streams()
         with anyio.move_on_after(_DRAIN_S):
-            await self._outlet.all_answered()
+            await self._responses.all_answered()
 
-    async def _take_batch(self, batch: Batch) -> None:
+    async def _handle_batch(self, batch: Batch) -> None:
         """Handle each message of a batch, and answer all of them in one line."""
         if len(batch.members) > MAX_BATCH_MESSAGES:
             reason = f"a batch holds at most {MAX_BATCH_MESSAGES} messages"
-            await self._outlet.answer(ErrorResponse(None, jsonrpc.INVALID_REQUEST, reason), None)
+            await self._responses.answer(
+                ErrorResponse(None, jsonrpc.INVALID_REQUEST, reason), None
+            )
             return
         answers = BatchResponse()
         for member in batch.members:
-            await self._take(member, answers)
-        await self._outlet.end_batch(answers)
+            await self._handle(member, answers)
+        await self._responses.end_batch(answers)
 
-    async def _take(
+    async def _handle(
         self, message: Message | Malformed, batch: BatchResponse | None = None
     ) -> None:
         match message:
             case Malformed(fault):
-                await self._outlet.answer(fault, batch)
+                await self._responses.answer(fault, batch)
             case Request():
-                await self._answer_or_pass(message, batch)
-                self._greeted = True
+                await self._route(message, batch)
+                self._has_first_request = True
             case Notification():
-                await self._notice(message)
+                await self._on_notification(message)
             case Response() | ErrorResponse():
-                pass  # answers to nothing: no request is ever sent from here
+                pass  # the server sends no requests, so these answer nothing
 
-    async def _answer_or_pass(self, request: Request, batch: BatchResponse | None) -> None:
+    async def _route(self, request: Request, batch: BatchResponse | None) -> None:
         match request.method:
             case hello.HELLO_METHOD:
-                await self._outlet.answer(await self._welcome(request), batch)
+                await self._responses.answer(await self._answer_hello(request), batch)
             case "roots/list":
-                await self._outlet.answer(await self._list_roots(request), batch)
+                await self._responses.answer(await self._list_roots(request), batch)
             case _:
                 await self._pass_on(request, batch)
 
-    async def _welcome(self, request: Request) -> Response | ErrorResponse:
-        if self._greeted:
-            reason = f"{hello.HELLO_METHOD} comes first on a connection"
+    async def _answer_hello(self, request: Request) -> Response | ErrorResponse:
+        if self._has_first_request:
+            reason = f"{hello.HELLO_METHOD} must be the first request of a connection"
             return ErrorResponse(request.id, jsonrpc.INVALID_REQUEST, reason, {"reason": reason})
         try:
             greeting = hello.decode_hello(request.params)
@@ -120,7 +124,7 @@ class ProtocolRouter:
             return _invalid_hello(request, str(error))
         start = None
         if greeting.scope != hello.RequestedScope():
-            # The whole set would be more than was asked for: what cannot be followed is refused.
+            # A bad scope is an error: without it, the peer would get more than it asked for.
             try:
                 scope = await self._scope_of(greeting.scope)
             except ValueError as error:
@@ -130,27 +134,30 @@ class ProtocolRouter:
         self._learn_name(greeting.client)
         return Response(request.id, hello.hello_result(__version__, start))
 
-    async def _scope_of(self, wish: hello.RequestedScope) -> Scope:
-        uris = UriFilter.ANY if wish.any_uri else UriFilter.FILE
-        scope = Scope(frozenset(wish.names), frozenset(wish.tags), uris=uris)
-        if wish.workspace is not None:
-            folder, extent = _parse_absolute("workspace", wish.workspace), ScopeExtent.WORKSPACE
-        elif wish.cwd is not None:
-            folder, extent = _parse_absolute("cwd", wish.cwd), ScopeExtent.ROOT
+    async def _scope_of(self, requested: hello.RequestedScope) -> Scope:
+        uris = UriFilter.ANY if requested.any_uri else UriFilter.FILE
+        scope = Scope(frozenset(requested.names), frozenset(requested.tags), uris=uris)
+        if requested.workspace is not None:
+            folder, extent = (
+                _parse_absolute("workspace", requested.workspace),
+                ScopeExtent.WORKSPACE,
+            )
+        elif requested.cwd is not None:
+            folder, extent = _parse_absolute("cwd", requested.cwd), ScopeExtent.ROOT
         else:
             return scope
         source = self._view.source
         canonical = await source.canonical(folder)
-        if wish.start is None:
-            start = await source.starting_in(canonical)
+        if requested.start is None:
+            start = await source.session_start(canonical)
         else:
-            told = wish.start.anchor
-            anchor = None if told is None else _parse_absolute("anchor", told)
-            start = SessionStart(anchor, wish.start.approvals)
+            text = requested.start.anchor
+            anchor = None if text is None else _parse_absolute("anchor", text)
+            start = SessionStart(anchor, requested.start.approvals)
         return replace(scope, folder=canonical, extent=extent, start=start)
 
     async def _list_roots(self, request: Request) -> Response | ErrorResponse:
-        self._view.audience.asked_roots = True  # first: a change from here on must be told
+        self._view.subscribers.has_listed_roots = True  # first: notify of changes from here on
         try:
             published = await self._view.current()
             here = self._view.workspace(published)
@@ -160,54 +167,68 @@ class ProtocolRouter:
 
     async def _pass_on(self, request: Request, batch: BatchResponse | None) -> None:
         if isinstance(request.params, list):
-            reason = "MCP's parameters are an object"
-            await self._outlet.answer(
+            reason = "the parameters of an MCP request are an object"
+            await self._responses.answer(
                 ErrorResponse(request.id, jsonrpc.INVALID_PARAMS, reason), batch
             )
             return
-        if self._outlet.is_open(request.id):
+        if self._responses.is_open(request.id):
             reason = "a request with this id is still open"
-            await self._outlet.answer(
+            await self._responses.answer(
                 ErrorResponse(request.id, jsonrpc.INVALID_REQUEST, reason), batch
             )
             return
         self._learn_name(_client_name(request.params))
-        await self._calls.take(request, request.params, batch)
+        await self._dispatcher.dispatch(request, request.params, batch)
 
     def _learn_name(self, name: str) -> None:
         if name and not self._has_name:
             self._view.client = safe_label(name)
-            self._view.witness.named(self._view.client)
+            self._view.observer.named(self._view.client)
             self._has_name = True
 
-    async def _notice(self, notice: Notification) -> None:
-        match notice:
+    async def _on_notification(self, notification: Notification) -> None:
+        match notification:
             case Notification("notifications/initialized"):
-                if await self._calls.initialized():
-                    self._view.audience.initialized = True
+                if await self._dispatcher.initialized():
+                    self._view.subscribers.initialized = True
             case Notification("notifications/cancelled", {"requestId": int() | str() as id_}):
-                await self._outlet.cancel(id_)
+                await self._responses.cancel(id_)
             case Notification(
                 hello.PROPOSED_FOLDER_METHOD, {"path": str() as path, "reason": str() as reason}
             ):
-                self._group.start_soon(propose_folder, path, reason, self._view)
+                self._group.start_soon(_propose_folder, path, reason, self._view)
             case Notification(hello.REPORTED_ROOTS_METHOD, params) if (
-                told := hello.decode_reported_roots(params)
+                reported := hello.decode_reported_roots(params)
             ) is not None:
-                names = tuple(safe_label(name) for name in told.names)
-                self._view.witness.roots_reported(told.roots, names)
+                names = tuple(safe_label(name) for name in reported.names)
+                self._view.observer.roots_reported(reported.roots, names)
             case _:
-                pass  # unknown notices are ignored, as JSON-RPC has it
+                pass  # JSON-RPC 2.0: unknown notifications are ignored
+
+
+async def _propose_folder(path: str, reason: str, view: ConnectionView) -> None:
+    """Propose a folder that a client has open to the user.
+
+    The client gets no answer. The notification is dropped after too many requests.
+    """
+    if not path.startswith("/") or "\0" in path or view.request_rate.wait(anyio.current_time()):
+        return
+    folder = await view.source.canonical(bytes_of(path))
+    with suppress(Busy, MCPError):
+        if root_containing(await view.current(), folder) is None:
+            reason = safe_label(reason, limit=MAX_REASON_LENGTH)
+            view.source.request(folder, view.client, reason, None)
 
 
 def _parse_absolute(field: str, path: str) -> bytes:
     if not path.startswith("/") or "\0" in path:
-        raise ValueError(f"{field} is an absolute path")
+        raise ValueError(f"{field} must be an absolute path")
     return bytes_of(path)
 
 
 def _start_for_peer(scope: Scope) -> hello.ResumeState | None:
-    """Return what the peer has to send along when it connects again."""
+    """Return the state that the peer must send when it connects again."""
     if scope.folder is None:
         return None
     anchor = scope.start.anchor
@@ -230,7 +251,7 @@ def _invalid_hello(request: Request, reason: str) -> ErrorResponse:
 
 
 def _has_unpaired_surrogate(line: bytes) -> bool:
-    if b"\\ud" not in line and b"\\uD" not in line:  # \U is no escape in JSON
+    if b"\\ud" not in line and b"\\uD" not in line:  # \U is not an escape in JSON
         return False
     try:
         json.dumps(json.loads(line), ensure_ascii=False).encode()

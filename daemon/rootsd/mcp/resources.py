@@ -1,8 +1,7 @@
-"""The resources `roots://approved` and `roots://root/NAME`, and completion of names.
+"""The resources `roots://approved` and `roots://root/NAME`, and completion of their names.
 
-The resources: `roots://approved`, and one for each root.
-
-Completion of the names of roots, for the resource template.
+`roots://approved` holds all roots, and `roots://root/NAME` describes one of them. The second is a
+resource template (RFC 6570), and clients can complete its NAME.
 """
 
 from __future__ import annotations
@@ -47,14 +46,14 @@ from rootsd.mcp.serializers import (
 from rootsd.mcp.views import ConnectionView, HandlerContext
 from rootsd.wire.jsonrpc import INVALID_PARAMS
 
-# MCP's own code until 2025-11-25, which 2026-07-28 gave up for "invalid params".
+# MCP's code for this error until 2025-11-25; 2026-07-28 uses "invalid params" instead.
 _NOT_FOUND_BEFORE_2026 = -32002
 
 _APPROVED_RESOURCE = Resource(
     uri=APPROVED_URI,
     name="approved",
     title="Approved folders",
-    description="Every folder that the user approved, as MCP roots. Subscribe to hear of changes.",
+    description="All folders that the user approved, as MCP roots. Subscribe for changes.",
     mime_type=JSON_MEDIA_TYPE,
     annotations=Annotations(audience=["assistant"], priority=1.0),
 )
@@ -62,7 +61,7 @@ _ROOT_TEMPLATE_RESOURCE = ResourceTemplate(
     uri_template=ROOT_URI_TEMPLATE,
     name="root",
     title="One approved folder",
-    description="Path, kind, access and tags of the approved folder with that name.",
+    description="Path, kind, access, and tags of the approved folder with this name.",
     mime_type=JSON_MEDIA_TYPE,
 )
 
@@ -70,20 +69,20 @@ _ROOT_TEMPLATE_RESOURCE = ResourceTemplate(
 async def list_resources(
     ctx: HandlerContext, params: PaginatedRequestParams | None
 ) -> ListResourcesResult:
-    """`roots://approved` first, then the roots in name order, in pages."""
+    """Return a page of resources: `roots://approved` first, then the roots in name order."""
     published = await ctx.lifespan_context.current()
     cursor = params.cursor if params else None
     page = page_at(published.roots, cursor)
     first = [_APPROVED_RESOURCE] if cursor is None else []
     return ListResourcesResult(
-        resources=[*first, *map(_root_resource, page.roots)], next_cursor=page.following
+        resources=[*first, *map(_root_resource, page.roots)], next_cursor=page.next_cursor
     )
 
 
 async def list_templates(
     _: HandlerContext, params: PaginatedRequestParams | None
 ) -> ListResourceTemplatesResult:
-    """The one template; `+` lets the slash of a name like `acme/api` stand (RFC 6570)."""
+    """Return the only template; its `+` keeps the slash of a name like `acme/api` (RFC 6570)."""
     reject_cursor(params.cursor if params else None)
     return ListResourceTemplatesResult(resource_templates=[_ROOT_TEMPLATE_RESOURCE])
 
@@ -91,7 +90,7 @@ async def list_templates(
 async def read_resource(
     ctx: HandlerContext, params: ReadResourceRequestParams
 ) -> ReadResourceResult:
-    """The JSON of one resource. Raises MCPError where there is none."""
+    """Return the JSON of one resource. Raises MCPError if there is no such resource."""
     text = await _read_text(params.uri, ctx.lifespan_context)
     if text is None:
         raise _not_found(ctx, params.uri)
@@ -100,26 +99,30 @@ async def read_resource(
 
 
 async def subscribe(ctx: HandlerContext, params: SubscribeRequestParams) -> EmptyResult:
-    """Subscribe in the handshake era. Only to what is there: that bounds what is remembered."""
+    """Subscribe to a resource (before MCP 2026-07-28). Raises MCPError for an unknown one.
+
+    Unknown resources are refused so that the number of subscriptions is bounded.
+    """
     view = ctx.lifespan_context
-    view.audience.subscribe(params.uri)  # first: a change while the set is verified must be told
+    # First, so that the subscriber is notified of a change during the verification below.
+    view.subscribers.subscribe(params.uri)
     if await _read_text(params.uri, view) is None:
-        view.audience.unsubscribe(params.uri)
+        view.subscribers.unsubscribe(params.uri)
         raise _not_found(ctx, params.uri)
     return EmptyResult()
 
 
 async def unsubscribe(ctx: HandlerContext, params: UnsubscribeRequestParams) -> EmptyResult:
-    """End a subscription; one that never was is ended as well."""
-    ctx.lifespan_context.audience.unsubscribe(params.uri)
+    """End a subscription. It is no error if there was none."""
+    ctx.lifespan_context.subscribers.unsubscribe(params.uri)
     return EmptyResult()
 
 
 async def listen(
     ctx: HandlerContext, params: SubscriptionsListenRequestParams
 ) -> SubscriptionsListenResult:
-    """Subscribe in 2026-07-28: the request stays open and its notices carry its id."""
-    return await ctx.lifespan_context.audience.listen(ctx, params)
+    """Subscribe (MCP 2026-07-28): the request stays open, and notifications carry its id."""
+    return await ctx.lifespan_context.subscribers.listen(ctx, params)
 
 
 def _root_resource(root: PublishedRoot) -> Resource:
@@ -144,16 +147,16 @@ async def _read_text(uri: str, view: ConnectionView) -> str | None:
 def _not_found(ctx: HandlerContext, uri: str) -> MCPError:
     handshake = ctx.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS
     code = _NOT_FOUND_BEFORE_2026 if handshake else INVALID_PARAMS
-    data = {"uri": uri, "reason": "no approved root has that name; list the resources"}
+    data = {"uri": uri, "reason": "no approved root has this name; list the resources"}
     return MCPError(code, "resource not found", data)
 
 
-# MCP's limit on the values of one answer.
+# MCP's limit on the values of one result.
 _MAX_COMPLETIONS = 100
 
 
 async def complete_name(ctx: HandlerContext, params: CompleteRequestParams) -> CompleteResult:
-    """Names that fit what was typed so far. Raises MCPError for all but the template's name."""
+    """Return the names that match the typed text. Raises MCPError for other arguments."""
     match params.ref:
         case ResourceTemplateReference(uri=uri) if uri == ROOT_URI_TEMPLATE:
             pass
@@ -164,18 +167,21 @@ async def complete_name(ctx: HandlerContext, params: CompleteRequestParams) -> C
         reason = "the template's only variable is name"
         raise MCPError(INVALID_PARAMS, "unknown argument", {"reason": reason})
     published = await ctx.lifespan_context.current()
-    fitting = matching_names(map(root_label, published.roots), params.argument.value)
+    matches = matching_names(map(root_label, published.roots), params.argument.value)
     return CompleteResult(
         completion=Completion(
-            values=fitting[:_MAX_COMPLETIONS],
-            total=len(fitting),
-            has_more=len(fitting) > _MAX_COMPLETIONS,
+            values=matches[:_MAX_COMPLETIONS],
+            total=len(matches),
+            has_more=len(matches) > _MAX_COMPLETIONS,
         )
     )
 
 
 def matching_names(names: Iterable[str], typed: str) -> list[str]:
-    """Names that begin with `typed`, then those with a part that does; letter case aside."""
+    """Return the names that begin with `typed`, then those with a later part that does.
+
+    Case is ignored.
+    """
     typed = typed.casefold()
     begin, inside = [], []
     for name in names:

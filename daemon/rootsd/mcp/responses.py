@@ -12,41 +12,41 @@ from rootsd.core.labels import safe_json
 from rootsd.wire import jsonrpc
 from rootsd.wire.jsonrpc import ErrorResponse, Id, Response
 
-# A peer that asks and never reads must not fill the memory with answers that wait, nor keep the
-# daemon busy with making them. Streams and calls that wait for a decision are open all the while.
+# A peer that sends requests and never reads must not fill the memory with answers, nor keep the
+# daemon busy. Streams, and calls that wait for a decision, count as open.
 _MAX_OPEN_REQUESTS = 32
 
 MAX_BATCH_MESSAGES = 64
-"""The most messages of one batch; its answers wait in memory for each other."""
+"""The most messages in one batch: its answers stay in memory until the last one is complete."""
 _MAX_BATCH_BYTES = 8 << 20
-_TOO_LARGE = "the answers of this batch are too large together; send the requests one by one"
+_TOO_LARGE = "the answers to this batch are too large; send the requests one by one"
 
 
 class BatchResponse:
-    """The answers to one batch, which leave as one line once the last one is there.
+    """The answers to one batch, which leave as one line when the last answer is complete.
 
-    JSON-RPC 2.0, section 6: an array of the answers in any order, and nothing at all for a batch
-    that holds notices alone.
+    JSON-RPC 2.0, section 6: an array of the answers in any order, and no line at all for a batch
+    of notifications.
     """
 
     def __init__(self) -> None:
         self._answers: list[bytes] = []
         self._size = 0
-        self._pending = 1  # the batch itself, until all of its messages were read
+        self._pending = 1  # the batch itself, until all of its messages are read
 
     def expect(self) -> None:
-        """Wait for one more answer."""
+        """Expect one more answer."""
         self._pending += 1
 
     def add(self, answer: bytes, id_: Id | None) -> None:
-        """Take an answer, the line of a JSON-RPC message."""
+        """Add an answer, which is the line of a JSON-RPC message."""
         if self._size + len(answer) > _MAX_BATCH_BYTES:
             answer = jsonrpc.encode(ErrorResponse(id_, jsonrpc.INTERNAL_ERROR, _TOO_LARGE))
         self._size += len(answer)
         self._answers.append(answer.rstrip(b"\n"))
 
     def settle(self) -> bytes:
-        """Wait for one answer less; returns the line of the whole batch if it was the last."""
+        """Expect one answer less; return the line of the batch if this was the last."""
         self._pending -= 1
         if self._pending or not self._answers:
             return b""
@@ -55,60 +55,60 @@ class BatchResponse:
 
 @dataclass(frozen=True, slots=True)
 class _OpenRequest:
-    """A request that was not answered yet, and the batch that it came in."""
+    """A request without an answer so far, and its batch if it came in one."""
 
     scope: anyio.CancelScope
     batch: BatchResponse | None
 
 
 class ResponseSender:
-    """The only place where answers and notices leave a connection; counts what it owes."""
+    """The sender of all answers and notifications of a connection, which limits open requests."""
 
     def __init__(self, send: Callable[[bytes], Awaitable[None]]) -> None:
         self._send = send
         self._open: dict[Id, _OpenRequest] = {}
-        self._owed = 0  # open, or its answer is being written
-        self._leaving = 0  # what is being written, or waits for that: nothing where the peer reads
-        self._turn = anyio.Lock(fast_acquire=True)
-        self._moved = anyio.Event()
+        self._unfinished = 0  # requests that are open or whose answer is being written
+        self._sending = 0  # messages being written, or waiting for that; 0 if the peer reads
+        self._write_lock = anyio.Lock(fast_acquire=True)
+        self._progressed = anyio.Event()
 
     def is_open(self, id_: Id) -> bool:
-        """Return whether a request with this id waits for its answer."""
+        """Return whether a request with this id has no answer yet."""
         return id_ in self._open
 
     async def open(self, id_: Id, batch: BatchResponse | None = None) -> anyio.CancelScope:
-        """Note a request that will be answered, and return the scope to work on it in.
+        """Register a request, and return the cancel scope for the work on it.
 
         Waits while too many requests are open, and while the peer does not read earlier answers.
         """
-        while self._leaving or self._owed >= _MAX_OPEN_REQUESTS:
-            await self._moved.wait()
+        while self._sending or self._unfinished >= _MAX_OPEN_REQUESTS:
+            await self._progressed.wait()
         scope = anyio.CancelScope()
         self._open[id_] = _OpenRequest(scope, batch)
         if batch is not None:
             batch.expect()
-        self._owed += 1
+        self._unfinished += 1
         return scope
 
     async def cancel(self, id_: Id) -> None:
-        """End the work on a request, which stays without an answer.
+        """Cancel the work on a request, which gets no answer.
 
-        7 and "7" are one id here, as they are for the SDK's clients.
+        7 and "7" are the same id here, as for the SDK's clients.
         """
-        for spelling in [each for each in self._open if str(each) == str(id_)]:
-            opened = self._open.pop(spelling)
+        for same in [each for each in self._open if str(each) == str(id_)]:
+            opened = self._open.pop(same)
             opened.scope.cancel()
             if opened.batch is not None:
                 await self._write(opened.batch.settle())
             self._settle(1)
 
     async def all_answered(self) -> None:
-        """Wait until nothing is owed."""
-        while self._owed:
-            await self._moved.wait()
+        """Wait until all requests are answered."""
+        while self._unfinished:
+            await self._progressed.wait()
 
     async def answer(self, message: Response | ErrorResponse, batch: BatchResponse | None) -> None:
-        """Send the answer to a request that was never opened. Raises what `send` raised."""
+        """Send the answer to a request that was never opened. Raises what `send` raises."""
         line = jsonrpc.encode(message)
         if batch is None:
             await self._send(line)
@@ -116,23 +116,23 @@ class ResponseSender:
             batch.add(line, message.id)
 
     async def end_batch(self, batch: BatchResponse) -> None:
-        """Note that all messages of a batch were read. Raises what `send` raised."""
+        """Note that all messages of a batch are read. Raises what `send` raises."""
         if line := batch.settle():
             await self._send(line)
 
     async def send(self, message: JSONRPCResponse | JSONRPCError | JSONRPCNotification) -> None:
-        """Send an answer or a notice; nothing if the peer has left.
+        """Send an answer or a notification, unless the peer has disconnected.
 
-        The id is free before the answer leaves: the peer may use it again as soon as it has read
-        the answer.
+        The id is released before the answer leaves: the peer may use it again as soon as it has
+        read the answer.
         """
         opened = None
         if not isinstance(message, JSONRPCNotification) and message.id is not None:
             opened = self._open.pop(message.id, None)
         batch = None if opened is None else opened.batch
-        self._leaving += 1
+        self._sending += 1
         try:
-            async with self._turn:  # as text, answers are large: one of them at a time
+            async with self._write_lock:  # answers are large as text: encode one at a time
                 text = safe_json(message.model_dump_json(by_alias=True, exclude_unset=True))
                 line = text.encode() + b"\n"
                 if batch is not None and not isinstance(message, JSONRPCNotification):
@@ -140,11 +140,11 @@ class ResponseSender:
                     line = batch.settle()
                 await self._write(line)
         finally:
-            self._leaving -= 1
+            self._sending -= 1
             self._settle(int(opened is not None))
 
     async def _write(self, line: bytes) -> None:
-        """Send a line if there is any, and if the peer has not left."""
+        """Send a line unless it is empty or the peer has disconnected."""
         try:
             if line:
                 await self._send(line)
@@ -152,6 +152,6 @@ class ResponseSender:
             pass  # the connection is about to end
 
     def _settle(self, number: int) -> None:
-        self._owed -= number
-        self._moved.set()
-        self._moved = anyio.Event()
+        self._unfinished -= number
+        self._progressed.set()
+        self._progressed = anyio.Event()

@@ -26,17 +26,17 @@ _UNQUOTED_CHARS = frozenset("/._-~@+=%:")
 
 
 def root_label(root: PublishedRoot) -> str:
-    """The root's name as clients show it, and models read it: nothing in it can deceive."""
+    """Return the root's name for clients and models, without characters that deceive."""
     return safe_label(root.name, limit=None)
 
 
 def root_uri(name: str) -> str:
-    """The resource that describes the root called `name`; see ROOT_TEMPLATE (RFC 6570)."""
+    """Return the URI of the resource for the root `name`; see ROOT_URI_TEMPLATE (RFC 6570)."""
     return ROOT_URI_PREFIX + quote(bytes_of(name), safe="/-._~")
 
 
 def root_by_uri(uri: str, published: PublishedSet) -> PublishedRoot | None:
-    """The root that `uri`, a `roots://root/` URI, stands for; None for all others."""
+    """Return the root with the `roots://root/` URI `uri`, or None."""
     if not uri.startswith(ROOT_URI_PREFIX):
         return None
     return root_by_name(
@@ -45,7 +45,7 @@ def root_by_uri(uri: str, published: PublishedSet) -> PublishedRoot | None:
 
 
 def root_by_name(name: str, published: PublishedSet) -> PublishedRoot | None:
-    """The root with that name or else that label, which is what clients were shown."""
+    """Return the root with that name, else with that label, which clients show; or None."""
     return _roots_by_name(published).get(name)
 
 
@@ -56,7 +56,7 @@ def _roots_by_name(published: PublishedSet) -> dict[str, PublishedRoot]:
 
 
 def root_to_json(root: PublishedRoot, here: WorkspacePaths = NO_WORKSPACE_PATHS) -> JsonObject:
-    """Return a root as tools and `roots://root/` show it; `path` is null where it is no folder."""
+    """Return a root for tools and `roots://root/`; `path` is null if the root is not a folder."""
     mark = {"in_workspace": True} if root.path in here else {}
     return {
         "name": root_label(root),
@@ -70,8 +70,11 @@ def root_to_json(root: PublishedRoot, here: WorkspacePaths = NO_WORKSPACE_PATHS)
 
 
 def root_to_line(root: PublishedRoot, here: WorkspacePaths = NO_WORKSPACE_PATHS) -> str:
-    """Return a root as one line for a model: name, path or URI, access, and the mark of a root in
-    the workspace."""
+    """Return a root as one line for a model.
+
+    The line holds the name, the path or URI, the access, and a mark if the root is in the
+    workspace.
+    """
     place = text_of(root.path)
     access = "read only" if root.access is Access.READ else root.access.value
     mark = " (in this workspace)" if root.path in here else ""
@@ -79,10 +82,10 @@ def root_to_line(root: PublishedRoot, here: WorkspacePaths = NO_WORKSPACE_PATHS)
 
 
 def quoted(text: str) -> str:
-    """Return `text` so that it cannot be taken for anything else in a line.
+    """Return `text` in a form that cannot be confused with the rest of a line.
 
-    Plain text stays as it is. Any other text becomes a JSON string, which gives back exactly the
-    name on the disk, and holds no character that hides or reorders what a model reads.
+    Plain text stays as it is. Any other text becomes a JSON string. The string holds the exact
+    name on the disk, and no character that hides or reorders text for a model.
     """
     if text and all(char in _UNQUOTED_CHARS or char.isalnum() for char in text):
         return text
@@ -120,7 +123,7 @@ def _mcp_root(root: PublishedRoot, here: WorkspacePaths) -> JsonObject:
 def approved_resource_text(
     published: PublishedSet, uris: UriFilter, here: WorkspacePaths = NO_WORKSPACE_PATHS
 ) -> str:
-    """Return the text of `roots://approved`: the result of `roots/list`, and the revision."""
+    """Return the text of `roots://approved`: the result of `roots/list` with the revision."""
     return _cached_approved_text(published, uris, here)
 
 
@@ -136,15 +139,18 @@ def _cached_approved_text(published: PublishedSet, uris: UriFilter, here: Worksp
 
 @cached_each_by_identity(size=4)
 def _mcp_root_texts(root: PublishedRoot) -> str:
-    """Kept for each root: to write thousands of them takes longer than the rest of an answer."""
+    """Return a root as JSON text.
+
+    Cached, because encoding thousands of roots takes longer than the rest of an answer.
+    """
     return compact_json(_mcp_root(root, NO_WORKSPACE_PATHS))
 
 
 def root_resource_text(root: PublishedRoot) -> str:
-    """The text of a root's own resource."""
+    """Return the text of a root's own resource."""
     return compact_json(root_to_json(root))
 
 
 def compact_json(value: JsonObject) -> str:
-    """`value` as the text that a client, and perhaps its model, reads."""
+    """Return `value` as JSON text that is safe to show to a client and its model."""
     return safe_json(json.dumps(value, ensure_ascii=False, separators=(",", ":")))

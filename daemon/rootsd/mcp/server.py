@@ -1,18 +1,18 @@
 """Run requests on the MCP SDK's low-level server, in every protocol revision.
 
-The MCP server: what is offered, in one object that serves every connection and both eras.
+`build_server` registers the handlers in one server object without state, which serves every
+connection in every revision. What a connection may see comes with each request, as the SDK's
+"lifespan state".
 
-It holds no state. What a connection sees comes with the request, as the SDK's "lifespan state".
+`SdkDispatcher` runs each request of a connection in a task of its own. The SDK's own loops read
+messages from streams and write answers to streams, because they connect any transport to any
+server; a call changes tasks six times on its way. Here a request goes from its line directly into
+its task, and the result goes from there to the socket.
 
-Has the SDK's kernel answer requests, each in a task of its own, in whichever era it speaks.
+The SDK chooses the protocol revision of a connection by its first request. But some clients probe
+with `server/discover` and then send `initialize`, so here each request chooses for itself.
 
-The SDK's own loops take messages from streams and put answers into streams, as they must between
-a transport and a server that know nothing of each other: a call changes tasks six times on its
-way. Here both sit on one connection, so that a request goes from its line into its task, and what
-the kernel returns goes from there to the socket.
-
-The SDK settles the era of a connection by its first request. Clients exist that probe with
-`server/discover` and then send `initialize` all the same: here each request says which it speaks.
+This is the only module that imports internals of the SDK; pyproject.toml caps its version.
 """
 
 from __future__ import annotations
@@ -60,15 +60,18 @@ from rootsd.mcp.source import RootsSource
 from rootsd.mcp.views import ConnectionView
 from rootsd.wire.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND, Id, Request
 
+log = logging.getLogger(__name__)
+
 _INSTRUCTIONS = (
-    "rootsd tells which project folders the user approved. Call list_roots before you work with"
-    " files, and keep to the folders it lists; a folder that is not listed was not approved."
-    " Each later answer of a tool says what changed since your last call. This server tells and"
-    " does not enforce. The resource roots://approved holds the list as JSON."
+    "rootsd lists the project folders that the user approved. Call list_roots before you work with"
+    " files, and work only in the folders it lists; a folder that is not listed is not approved."
+    " Each later result of a tool says what changed since your last call. This server informs you"
+    " and does not enforce. The resource roots://approved holds the list as JSON."
 )
 
-# Roots are never to be kept: one may be revoked at any moment. The rest is the same for everybody
-# until another version of the daemon takes over, behind a bridge without the client's knowing.
+# Clients must not cache roots, because a root may be revoked at any moment. The rest is the same
+# for all clients until another version of the daemon starts, which a client behind a bridge cannot
+# see.
 _SAME_FOR_ALL = CacheHint(ttl_ms=60_000, scope="public")
 _CACHE_HINTS: dict[CacheableMethod, CacheHint] = {
     "server/discover": _SAME_FOR_ALL,
@@ -78,7 +81,7 @@ _CACHE_HINTS: dict[CacheableMethod, CacheHint] = {
 
 
 class _NullObserver:
-    """The witness where the SDK's own transport serves: it keeps accounts of its own."""
+    """The observer for connections that a transport of the SDK serves; it records nothing."""
 
     def named(self, name: str) -> None:
         pass
@@ -95,7 +98,7 @@ class _NullObserver:
 
 @cached_by_identity(size=1)
 def build_server(source: RootsSource) -> Server[ConnectionView]:
-    """The one server over `source`; any of the SDK's transports can serve it."""
+    """Return the one server for `source`; any transport of the SDK can serve it."""
 
     @asynccontextmanager
     async def lifespan(_: Server[ConnectionView]) -> AsyncIterator[ConnectionView]:
@@ -119,70 +122,67 @@ def build_server(source: RootsSource) -> Server[ConnectionView]:
         on_completion=resources.complete_name,
         cache_hints=_CACHE_HINTS,
     )
-    server.middleware.clear()  # it makes spans of OpenTelemetry, which nobody here collects
+    server.middleware.clear()  # it creates OpenTelemetry spans, which nothing collects
     return server
 
 
 def handshake_options(server: Server[ConnectionView]) -> InitializationOptions:
-    """What `initialize` is answered with."""
+    """Return the options that `initialize` returns to clients."""
     return server.create_initialization_options(NotificationOptions(resources_changed=True))
 
-
-log = logging.getLogger(__name__)
 
 _REQUIRED_KEYS = (PROTOCOL_VERSION_META_KEY, CLIENT_CAPABILITIES_META_KEY)
 _ENVELOPE_KEYS = frozenset((*_REQUIRED_KEYS, CLIENT_INFO_META_KEY))
 _METHODS_SINCE_2026 = frozenset(("server/discover", "subscriptions/listen"))
 
-# No request is ever sent from here: the older revisions would allow it, the newest one does not.
+# The server sends no requests: the older revisions allow it, but the newest one does not.
 _TRANSPORT = TransportContext(kind="jsonrpc", can_send_request=False)
 
 
 class SdkDispatcher:
-    """The requests of one connection that are the SDK's to answer."""
+    """Dispatches the requests of one connection to the SDK."""
 
     def __init__(
         self,
         server: Server[ConnectionView],
         view: ConnectionView,
         group: TaskGroup,
-        outlet: ResponseSender,
+        responses: ResponseSender,
     ) -> None:
         self._server = server
         self._view = view
         self._group = group
-        self._outlet = outlet
+        self._responses = responses
         self._handshake: ServerRunner[ConnectionView] | None = None
 
-    async def take(
+    async def dispatch(
         self, request: Request, params: JsonObject | None, batch: BatchResponse | None = None
     ) -> None:
-        """Have a request answered, as a part of the answer to `batch` if it came in one.
+        """Start a request; its answer becomes a part of the answer to `batch` if there is one.
 
-        Returns at once, but for `initialize`: what a client says right after it finds the
-        handshake done.
+        Returns at once, except for `initialize`: the client's next message needs the handshake.
         """
-        scope = await self._outlet.open(request.id, batch)
+        scope = await self._responses.open(request.id, batch)
         if request.method == "initialize":
-            await self._answer(self._shaken().on_request, request, params, scope)
+            await self._answer(self._handshake_runner().on_request, request, params, scope)
         elif self._is_enveloped(request.method, params):
             self._group.start_soon(self._answer, self._on_enveloped, request, params, scope)
         else:
-            kernel = self._shaken().on_request
-            self._group.start_soon(self._answer, kernel, request, params, scope)
+            handler = self._handshake_runner().on_request
+            self._group.start_soon(self._answer, handler, request, params, scope)
 
     async def initialized(self) -> bool:
-        """The client says that its handshake is done; whether it had begun one."""
+        """Handle `notifications/initialized`; return whether a handshake had begun."""
         if self._handshake is None:
             return False
         await self._handshake.on_notify(
-            _DispatchContext(self._outlet), "notifications/initialized", None
+            _DispatchContext(self._responses), "notifications/initialized", None
         )
         return True
 
     async def _answer(
         self,
-        kernel: OnRequest,
+        handler: OnRequest,
         request: Request,
         params: JsonObject | None,
         scope: anyio.CancelScope,
@@ -190,31 +190,31 @@ class SdkDispatcher:
         answer: JSONRPCResponse | JSONRPCError
         with scope:
             try:
-                call = _DispatchContext(self._outlet, request.id, params)
-                result = await kernel(call, request.method, params)
+                context = _DispatchContext(self._responses, request.id, params)
+                result = await handler(context, request.method, params)
                 answer = JSONRPCResponse(jsonrpc="2.0", id=request.id, result=result)
-            except Exception as error:  # noqa: BLE001 - a bug costs its own request, and is logged
-                said = _error_data(error, request.method)
-                answer = JSONRPCError(jsonrpc="2.0", id=request.id, error=said)
-        if not scope.cancel_called:  # else the client has taken it back, and awaits no answer
-            await self._outlet.send(answer)
+            except Exception as error:  # noqa: BLE001 - a bug fails its own request only, and is logged
+                data = _error_data(error, request.method)
+                answer = JSONRPCError(jsonrpc="2.0", id=request.id, error=data)
+        if not scope.cancel_called:  # a canceled request gets no answer
+            await self._responses.send(answer)
 
     def _is_enveloped(self, method: str, params: JsonObject | None) -> bool:
-        """Return whether a request speaks 2026-07-28, or would have to.
+        """Return whether a request uses MCP 2026-07-28, or must use it.
 
-        It does if it has one of the envelope's keys, or calls a method of that revision alone. A
-        request without any of this needs a handshake before it; only `ping` does not.
+        It does if it has one of the envelope's keys, or calls a method of that revision alone. Any
+        other request except `ping` must follow a handshake.
         """
         if _envelope(params).keys() & _ENVELOPE_KEYS or method in _METHODS_SINCE_2026:
             return True
         return self._handshake is None and method != "ping"
 
-    def _shaken(self) -> ServerRunner[ConnectionView]:
-        """The kernel of the older revisions, which keeps what the handshake settled."""
+    def _handshake_runner(self) -> ServerRunner[ConnectionView]:
+        """Return the SDK's runner for the older revisions, which stores the handshake's result."""
         if self._handshake is None:
             self._handshake = ServerRunner(
                 self._server,
-                Connection.for_loop(_DispatchContext(self._outlet)),
+                Connection.for_loop(_DispatchContext(self._responses)),
                 self._view,
                 init_options=handshake_options(self._server),
             )
@@ -222,27 +222,30 @@ class SdkDispatcher:
 
     async def _on_enveloped(
         self,
-        call: DispatchContext[TransportContext],
+        context: DispatchContext[TransportContext],
         method: str,
         params: Mapping[str, Any] | None,
     ) -> dict[str, Any]:
-        """The kernel of 2026-07-28, where each request says who asks. Raises MCPError."""
+        """Run a request of MCP 2026-07-28, which names its client itself. Raises MCPError."""
         _check_envelope(_envelope(params))
         route = classify_inbound_request({"method": method, "params": params})
         if isinstance(route, InboundLadderRejection):
             raise MCPError(route.code, route.message, route.data)
-        asker = Connection.from_envelope(
+        client = Connection.from_envelope(
             route.protocol_version, route.client_info, route.client_capabilities
         )
-        return await ServerRunner(self._server, asker, self._view).on_request(call, method, params)
+        runner = ServerRunner(self._server, client, self._view)
+        return await runner.on_request(context, method, params)
 
 
 @dataclass(slots=True)
 class _DispatchContext:
-    """The SDK's DispatchContext: how handlers speak to the client while a request is open; that
-    of no request where the id is None."""
+    """The SDK's DispatchContext: how handlers send messages to the client of a request.
 
-    _outlet: ResponseSender
+    The id is None outside of a request.
+    """
+
+    _responses: ResponseSender
     request_id: Id | None = None
     _params: JsonObject | None = None
     cancel_requested: anyio.Event = field(default_factory=anyio.Event)
@@ -253,26 +256,26 @@ class _DispatchContext:
     async def notify(
         self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None
     ) -> None:
-        """Send a notice."""
-        del opts  # of streams over HTTP
-        words = {} if params is None else {"params": dict(params)}
-        await self._outlet.send(JSONRPCNotification(jsonrpc="2.0", method=method, **words))
+        """Send a notification."""
+        del opts  # for streams over HTTP
+        members = {} if params is None else {"params": dict(params)}
+        await self._responses.send(JSONRPCNotification(jsonrpc="2.0", method=method, **members))
 
     async def progress(
         self, progress: float, total: float | None = None, message: str | None = None
     ) -> None:
-        """Tell how far the request is, where the client asked for that."""
+        """Send a progress notification if the client asked for it."""
         token = progress_token_from_params(self._params)
         if token is None:
             return
-        said = {"progress": progress, "total": total, "message": message}
-        given = {name: value for name, value in said.items() if value is not None}
-        await self.notify("notifications/progress", {"progressToken": token, **given})
+        fields = {"progress": progress, "total": total, "message": message}
+        known = {name: value for name, value in fields.items() if value is not None}
+        await self.notify("notifications/progress", {"progressToken": token, **known})
 
     async def send_raw_request(
         self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None
     ) -> dict[str, Any]:
-        """Raises NoBackChannelError."""
+        """Raise NoBackChannelError: the server sends no requests."""
         del params, opts
         raise NoBackChannelError(method)
 
@@ -286,15 +289,15 @@ def _envelope(params: Mapping[str, Any] | None) -> JsonObject:
 
 
 def _check_envelope(meta: JsonObject) -> None:
-    """Raise MCPError with -32602 that names each key that 2026-07-28 requires and `meta` lacks.
+    """Raise MCPError (-32602) with the keys that MCP 2026-07-28 requires and `meta` lacks.
 
     See "Per-request protocol fields" in basic/index of that revision (SEP-2575).
     """
     wrong = [f"{key} is missing" for key in _REQUIRED_KEYS if key not in meta]
     if not wrong and not isinstance(meta[CLIENT_CAPABILITIES_META_KEY], dict):
-        wrong = [f"{CLIENT_CAPABILITIES_META_KEY} is no object"]
+        wrong = [f"{CLIENT_CAPABILITIES_META_KEY} is not an object"]
     if not isinstance(meta.get(CLIENT_INFO_META_KEY, {}), dict):
-        wrong.append(f"{CLIENT_INFO_META_KEY} is no object")
+        wrong.append(f"{CLIENT_INFO_META_KEY} is not an object")
     if wrong:
         reason = f"in params._meta {', '.join(wrong)}; clients of older revisions send initialize"
         missing = [key for key in _REQUIRED_KEYS if key not in meta]
@@ -302,12 +305,12 @@ def _check_envelope(meta: JsonObject) -> None:
 
 
 def _error_data(error: Exception, method: str) -> ErrorData:
-    said = handler_exception_to_error_data(error)
-    if said is None:
+    data = handler_exception_to_error_data(error)
+    if data is None:
         log.error("answering %s failed", safe_label(method), exc_info=error)
-        reason = "a fault in rootsd, which its log describes"
+        reason = "a bug in rootsd; see its log"
         return ErrorData(code=INTERNAL_ERROR, message="internal error", data={"reason": reason})
-    if said.code == METHOD_NOT_FOUND:
-        reason = f"{safe_label(method)} is not served in the protocol revision of this request"
-        return ErrorData(code=said.code, message=said.message, data={"reason": reason})
-    return said
+    if data.code == METHOD_NOT_FOUND:
+        reason = f"{safe_label(method)} is not available in the protocol revision of this request"
+        return ErrorData(code=data.code, message=data.message, data={"reason": reason})
+    return data

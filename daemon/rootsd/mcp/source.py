@@ -1,6 +1,7 @@
 """The interfaces that connections use to get roots and to record what clients received.
 
-Free of the MCP SDK, so that the daemon can name the type before its first MCP connection.
+This module does not import the MCP SDK, so the daemon can use these types before the first MCP
+connection.
 """
 
 from __future__ import annotations
@@ -13,79 +14,94 @@ from rootsd.core.throttle import TokenBucket
 
 
 def requests_per_process() -> TokenBucket:
-    """How often it may ask for a folder, over all its connections."""
+    """Return the limit on requests for folders by one process, over all its connections."""
     return TokenBucket(burst=5, per_second=1 / 12)
 
 
 class RootRequestHandle(Protocol):
-    """A client's request for a folder. It tells of one answer of the user, a no to this request
-    that came after it, and of nothing else; an approval shows in the published set."""
+    """A client's request for a folder.
+
+    It reports one answer only: that the user denied this request after it was made. An approval
+    shows in the published set.
+    """
 
     @property
     def is_denied(self) -> bool:
-        """Whether the user has said no."""
+        """Whether the user has denied the request."""
         ...
 
-    async def denial(self) -> None:
-        """Wait until the user says no; in most cases for ever."""
+    async def wait_denied(self) -> None:
+        """Wait until the user denies the request, which in most cases never happens."""
         ...
 
 
 class RootsSource(Protocol):
-    """The one supplier of roots; the daemon's ledger implements it, tests a fake."""
+    """The source of all roots. The daemon's ledger implements it; tests use a fake."""
 
     async def current(self) -> PublishedSet:
-        """The set whose roots were verified at this moment. Raises RootsdError.
+        """Return the published set, with its roots verified at this moment. Raises RootsdError.
 
-        Every answer to a client is made from this and never from a set kept earlier: a root may
+        Every answer to a client is made from this set and never from an earlier one: a root may
         have been replaced on disk a moment ago.
         """
         ...
 
     async def wait_past(self, revision: int) -> PublishedSet:
-        """Wait until the revision is greater than `revision`; missed steps do not matter. The set
-        is not verified: it serves to tell that there is news, and to no answer."""
+        """Wait until the revision is greater than `revision`, and return the newest set.
+
+        The set is not verified: use it to detect changes, never for an answer. Revisions may be
+        skipped.
+        """
         ...
 
     async def canonical(self, path: bytes) -> bytes:
-        """The absolute `path` as it is on the disk, symlinks followed and `..` resolved; what does
-        not exist stays as it was written. `path` holds no NUL."""
+        """Return the absolute `path` with symbolic links and `..` resolved.
+
+        Components that do not exist stay as they are. `path` holds no NUL.
+        """
         ...
 
-    async def starting_in(self, folder: bytes) -> SessionStart:
-        """Return the start of a session that begins now with its working directory in `folder`
-        (canonical). Raises ValueError where that cannot be told."""
+    async def session_start(self, folder: bytes) -> SessionStart:
+        """Return the start of a session that begins now in `folder` (canonical).
+
+        Raises ValueError if the start cannot be found.
+        """
         ...
 
     def request(
-        self, path: bytes, asker: str, reason: str, session: SessionKey | None
+        self, path: bytes, client: str, reason: str, session: SessionKey | None
     ) -> RootRequestHandle:
-        """Let the user know that a client wants the folder at `path` (canonical) for a root, for
-        `session`; None where the client only has it open.
+        """Propose the folder at `path` (canonical) to the user on behalf of a client.
 
-        Returns at once and alike, whatever lies there; all texts are safe to show. Raises Busy
-        where too much was asked for of late.
+        `session` is the session that needs the folder, or None if the client only has it open.
+        All texts are safe to show. The call returns at once and in the same way for every path, so
+        that a client learns nothing about the folder. Raises Busy after too many requests.
         """
         ...
 
 
 class SessionObserver(Protocol):
-    """Who keeps account of one session; all texts are safe to show."""
+    """The interface that follows one session. All texts are safe to show."""
 
     def named(self, name: str) -> None:
-        """What the client calls itself; told at most once."""
+        """Take the client's name for itself; called at most once."""
         ...
 
     def scoped(self, scope: Scope) -> None:
-        """What the connection sees of the set from now on: the scope that it asked for, or the
-        focus; told before it is given a root, and again where the focus changes for it."""
+        """Take the scope that applies from now on.
+
+        It comes from the client's request or from the focus. Called before the client receives a
+        root, and again when the focus changes the scope.
+        """
         ...
 
     def roots_reported(self, roots: int, names: tuple[str, ...]) -> None:
-        """How many roots a relay has told its server of, and the first names; it may have been
-        given more."""
+        """Take how many roots a relay reported to its server, and the first names.
+
+        The relay itself may have received more.
+        """
         ...
 
     def roots_sent(self, published: PublishedSet) -> None:
-        """The set that an answer is made from, the scope still to apply; told for each answer."""
+        """Take the set behind an answer, before the scope is applied; called for each answer."""
         ...

@@ -1,33 +1,28 @@
-"""The MCP tools list_roots, resolve_root and request_root: their definitions and what they do.
+"""The MCP tools list_roots, resolve_root, and request_root: their definitions and what they do.
 
-The tools as clients and models see them: titles, descriptions, schemas, annotations.
+No tool approves anything, and none says why a folder is not approved. A folder that is pending,
+denied, or unknown looks the same to a client: outside.
 
-The input schemas use only what every model API takes: types, properties, descriptions, `required`.
-Bounds stand in the descriptions, and the tools take what is out of bounds as it was meant: some
-clients check arguments by the schema, and the model would see an error that we cannot explain.
+The input schemas use only what every model API accepts: types, properties, descriptions, and
+`required`. The descriptions state the bounds, and the tools replace values out of bounds by the
+nearest allowed ones. Some clients check arguments against the schema, and then the model sees an
+error that rootsd cannot explain.
 
-`list_roots` has no output schema, since it returns text alone. Claude Code, Codex, VS Code and
-opencode show their model only `structuredContent` if there is any; Gemini CLI, Qwen Code, Open
-WebUI and the agent SDKs show only `content`; Copilot shows both. Text alone reaches every model,
-once. (anthropics/claude-code#79944, openai/codex#2594, anomalyco/opencode#32074,
-github/copilot-cli#4515)
+`list_roots` has no output schema, since it returns text alone. If a result has
+`structuredContent`, Claude Code, Codex, VS Code, and opencode show their model only that. Gemini
+CLI, Qwen Code, Open WebUI, and the agent SDKs show only `content`; Copilot shows both. Text alone
+reaches every model once. (anthropics/claude-code#79944, openai/codex#2594,
+anomalyco/opencode#32074, github/copilot-cli#4515)
 Programs read the list as JSON from `roots://approved` or `roots/list`.
 
-`request_root`: a client asks for a folder, and waits for what the user decides.
-
-The answer tells of roots, and of what the user says to this very request while the call waits.
-Whether the folder is there, pending, denied before, or a place that can never be a root makes no
-difference to it, nor to the time it takes.
-
-What the tools do. None of them approves anything, and none says why a folder is not approved.
-
-A folder that is pending, denied or unknown looks the same from here: outside.
+`request_root` proposes a folder and waits for the user's decision. Its result reports roots, and a
+denial of this request while the call waits. Nothing else changes the result or the time it takes:
+not whether the folder exists, is pending, was denied before, or can never be a root.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from fnmatch import translate
 from math import ceil, isinf
 from re import compile as compiled
@@ -48,7 +43,7 @@ from mcp_types import (
 from rootsd.core.errors import Busy
 from rootsd.core.labels import safe_label
 from rootsd.core.model import PublishedRoot, PublishedSet
-from rootsd.core.paths import bytes_of, text_of
+from rootsd.core.paths import text_of
 from rootsd.core.scope import is_folder, root_containing
 from rootsd.core.uris import looks_like_uri
 from rootsd.mcp.arguments import BadArguments, ToolArguments
@@ -75,14 +70,14 @@ _ROOT_SCHEMA: dict[str, Any] = {
         "name": {"type": "string", "description": "Unique; chosen by the user."},
         "path": {
             "type": ["string", "null"],
-            "description": "Absolute path of the folder; null where the root is no folder.",
+            "description": "Absolute path of the folder; null if the root is not a folder.",
         },
         "uri": {"type": "string"},
         "kind": {"type": "string", "description": "git, git-worktree, project, uri, …"},
         "access": {
             "type": "string",
             "enum": ["read-write", "read"],
-            "description": "read: the user asks that nothing in it be changed.",
+            "description": "read: the user asks you to change nothing in it.",
         },
         "tags": {"type": "array", "items": {"type": "string"}},
         "in_workspace": {
@@ -94,11 +89,11 @@ _ROOT_SCHEMA: dict[str, Any] = {
 }
 _REVISION_SCHEMA: dict[str, Any] = {
     "type": "integer",
-    "description": "Grows with each change of the approved set, and never goes back.",
+    "description": "Grows with each change of the approved folders.",
 }
 _CHANGES_SCHEMA: dict[str, Any] = {
     "type": "string",
-    "description": "Which approved folders were added or removed since your last call, if any.",
+    "description": "The approved folders that were added or removed since your last call.",
 }
 DEFAULT_LIST_LIMIT = 100
 
@@ -107,8 +102,8 @@ LIST_ROOTS = Tool(
     title="List approved folders",
     description=(
         "Lists the project folders that the user approved for work in this session, one per line:"
-        " name, path, access. Call it before reading or changing files. A folder that is not"
-        " listed is not approved. Later, the answer of each of these tools says which folders"
+        " name, path, access. Call it before you read or change files. A folder that is not"
+        " listed is not approved. Later, the result of each of these tools says which folders"
         " were added or removed since your last call."
     ),
     input_schema={
@@ -117,11 +112,11 @@ LIST_ROOTS = Tool(
             "query": {
                 "type": "string",
                 "description": "List only folders with this text in their name, a tag or the path;"
-                " * and ? are wildcards. Leave it out to list all.",
+                " * and ? are wildcards. Omit it to list all folders.",
             },
             "limit": {
                 "type": "integer",
-                "description": f"The most folders to list; {DEFAULT_LIST_LIMIT} if left out.",
+                "description": f"Maximum number of folders; {DEFAULT_LIST_LIMIT} by default.",
             },
         },
     },
@@ -132,15 +127,14 @@ RESOLVE_ROOT = Tool(
     name="resolve_root",
     title="Find an approved folder",
     description=(
-        "Finds one approved folder by its name, or tells whether a path lies inside one and"
-        " inside which. Give the name, or the path, or the name and a path relative to that"
-        " folder. Symbolic links are followed: if one leads out of a folder, the path is not"
-        " inside."
+        "Finds an approved folder by its name, or finds the approved folder that contains a path."
+        " Give the name, or the path, or the name and a path relative to that folder. Symbolic"
+        " links are followed: if one leads out of a folder, the path is not inside."
     ),
     input_schema={
         "type": "object",
         "properties": {
-            "name": {"type": "string", "description": "Name of a root, as list_roots shows it."},
+            "name": {"type": "string", "description": "Name of a folder, as list_roots shows it."},
             "path": {
                 "type": "string",
                 "description": "Absolute path or file:// URI of a file or folder.",
@@ -152,12 +146,12 @@ RESOLVE_ROOT = Tool(
         "properties": {
             "inside": {
                 "type": "boolean",
-                "description": "Whether an approved root has that name or holds that path.",
+                "description": "Whether an approved folder has this name or contains this path.",
             },
             "root": {**_ROOT_SCHEMA, "type": ["object", "null"]},
             "relative": {
                 "type": ["string", "null"],
-                "description": "The path seen from the root; '.' for the root itself.",
+                "description": "The path relative to the root; '.' for the root itself.",
             },
             "revision": _REVISION_SCHEMA,
             "changes": _CHANGES_SCHEMA,
@@ -175,9 +169,9 @@ REQUEST_ROOT = Tool(
     title="Ask for a folder",
     description=(
         "Asks the user to approve one more folder. Call it when the work needs a folder that"
-        " list_roots does not show. It approves nothing by itself: the user is told of your"
-        " request with its reason, and decides elsewhere. The call waits for a while and then says"
-        " how things stand; an approval may come later, and list_roots shows it then."
+        " list_roots does not show. It approves nothing by itself: the user sees your request"
+        " with its reason, and decides elsewhere. The call waits for a while and then returns"
+        " the current state. An approval may come later, and list_roots shows it then."
     ),
     input_schema={
         "type": "object",
@@ -188,12 +182,12 @@ REQUEST_ROOT = Tool(
             },
             "reason": {
                 "type": "string",
-                "description": "What the folder is needed for, in a short sentence for the user.",
+                "description": "Why you need the folder, in a short sentence for the user.",
             },
             "wait_seconds": {
                 "type": "integer",
                 "description": "How long to wait for the decision, from 0 to"
-                f" {MAX_WAIT_S}; 45 if it is left out.",
+                f" {MAX_WAIT_S}; 45 by default.",
             },
         },
         "required": ["path", "reason"],
@@ -203,15 +197,15 @@ REQUEST_ROOT = Tool(
         "properties": {
             "approved": {
                 "type": "boolean",
-                "description": "Whether the folder is, or lies in, an approved one now.",
+                "description": "Whether the folder is approved now, or is inside an approved one.",
             },
             "denied": {
                 "type": "boolean",
-                "description": "Whether the user said no to this request while the call waited.",
+                "description": "Whether the user denied this request while the call waited.",
             },
             "root": {**_ROOT_SCHEMA, "type": ["object", "null"]},
             "revision": _REVISION_SCHEMA,
-            "advice": {"type": "string", "description": "What to do now."},
+            "advice": {"type": "string", "description": "What to do next."},
             "changes": _CHANGES_SCHEMA,
         },
         "required": ["approved", "denied", "root", "revision", "advice"],
@@ -226,16 +220,16 @@ REQUEST_ROOT = Tool(
 TOOLS = (LIST_ROOTS, RESOLVE_ROOT, REQUEST_ROOT)
 
 
-_APPROVED = "The folder is approved: work in it."
-_DENIED = "The user said no. Do not work in the folder, and do not ask for it again."
+_APPROVED = "The folder is approved. You can work in it."
+_DENIED = "The user said no. Do not work in the folder, and do not request it again."
 _NOT_YET = (
     "The folder is not approved in this session. If it can be approved at all, the user has your"
-    " request. Do not work in the folder meanwhile; list_roots shows it once it is approved."
+    " request. Do not work in the folder until list_roots shows it."
 )
 
 
 class ReportProgress(Protocol):
-    """How progress is told, where the client asked for it."""
+    """The function that reports progress to a client that asked for it."""
 
     def __call__(
         self, progress: float, total: float | None = None, message: str | None = None
@@ -245,16 +239,16 @@ class ReportProgress(Protocol):
 async def request_root(
     arguments: ToolArguments, view: ConnectionView, report: ReportProgress
 ) -> tuple[JsonObject, PublishedSet]:
-    """Return the result of the tool, and the set that it is made from.
+    """Return the result of the tool, and the set behind it.
 
-    Raises BadArguments, also if the client asked for too many folders of late.
+    Raises BadArguments, also after too many requests.
     """
     typed, why = arguments.path(), arguments.text("reason")
     if typed is None or why is None:
-        raise arguments.wrong(f"{'reason' if typed else 'path'} is left out")
+        raise arguments.wrong(f"{'reason' if typed else 'path'} is missing")
     reason = safe_label(why, limit=MAX_REASON_LENGTH)
-    patience = view.patience
-    wait = _parse_wait(arguments, patience.usual_s)
+    limits = view.wait_limits
+    wait = _parse_wait(arguments, limits.default_s)
     folder = arguments.absolute(typed)
     _check_rate(view)
     denied = False
@@ -262,16 +256,16 @@ async def request_root(
     published = await view.current()
     if (root := root_containing(published, path)) is None:
         try:
-            asked = view.source.request(path, view.client, reason, view.member.key)
+            request = view.source.request(path, view.client, reason, view.membership.key)
         except Busy as error:
             raise BadArguments(error.message) from error
-        if view.waiting < patience.calls:
+        if view.waiting < limits.max_calls:
             view.waiting += 1
             try:
-                published, root = await _wait_for_decision(path, view, asked, wait, report)
+                published, root = await _wait_for_decision(path, view, request, wait, report)
             finally:
                 view.waiting -= 1
-        denied = root is None and asked.is_denied
+        denied = root is None and request.is_denied
     found = {
         "approved": root is not None,
         "denied": denied,
@@ -282,44 +276,37 @@ async def request_root(
     return found, published
 
 
-def _parse_wait(arguments: ToolArguments, usual: float) -> float:
-    """Return the seconds to wait; a number out of bounds means the nearest that is allowed."""
+def _parse_wait(arguments: ToolArguments, default: float) -> float:
+    """Return the seconds to wait; a number out of bounds becomes the nearest allowed one."""
     wait = arguments.number("wait_seconds")
-    return usual if wait is None else min(max(wait, 0.0), MAX_WAIT_S)
-
-
-async def propose_folder(path: str, reason: str, view: ConnectionView) -> None:
-    """Make a folder known to the user that a client has open; no answer says what becomes of it.
-    Where too much was asked for of late, it is dropped."""
-    if not path.startswith("/") or "\0" in path or view.requests.wait(anyio.current_time()):
-        return
-    folder = await view.source.canonical(bytes_of(path))
-    with suppress(Busy, MCPError):
-        if root_containing(await view.current(), folder) is None:
-            reason = safe_label(reason, limit=MAX_REASON_LENGTH)
-            view.source.request(folder, view.client, reason, None)
+    return default if wait is None else min(max(wait, 0.0), MAX_WAIT_S)
 
 
 def _check_rate(view: ConnectionView) -> None:
-    """Every call counts, whatever it asks for: else the count would tell what lies there."""
-    if wait := view.requests.wait(anyio.current_time()):
-        raise BadArguments(f"too many folders were asked for; ask again in {ceil(wait)} seconds")
+    """Raise BadArguments after too many calls.
+
+    Every call counts, for any path: otherwise the limit would reveal facts about the folder.
+    """
+    if wait := view.request_rate.wait(anyio.current_time()):
+        raise BadArguments(f"too many requests for folders; try again in {ceil(wait)} seconds")
 
 
 async def _wait_for_decision(
     path: bytes,
     view: ConnectionView,
-    asked: RootRequestHandle,
+    request: RootRequestHandle,
     wait: float,
     report: ReportProgress,
 ) -> tuple[PublishedSet, PublishedRoot | None]:
-    """Wait until a root holds `path`, the user has said no, or the time is over; the set as it is
-    then."""
+    """Wait until a root contains `path`, the user denies the request, or the time is over.
+
+    Return the set at that moment, and the root that contains `path`.
+    """
     begin = anyio.current_time()
     published = await view.current()
-    while (passed := anyio.current_time() - begin) < wait and not asked.is_denied:
-        with anyio.move_on_after(min(view.patience.progress_s, wait - passed)) as pause:
-            await _wait_for_change(view, asked, published.revision)
+    while (passed := anyio.current_time() - begin) < wait and not request.is_denied:
+        with anyio.move_on_after(min(view.wait_limits.progress_s, wait - passed)) as pause:
+            await _wait_for_change(view, request, published.revision)
             published = await view.current()
             if root := root_containing(published, path):
                 return published, root
@@ -330,18 +317,21 @@ async def _wait_for_decision(
     return published, root_containing(published, path)
 
 
-async def _wait_for_change(view: ConnectionView, asked: RootRequestHandle, revision: int) -> None:
-    """Wait until the set is newer than `revision`, or the user has said no."""
+async def _wait_for_change(
+    view: ConnectionView, request: RootRequestHandle, revision: int
+) -> None:
+    """Wait until the set is newer than `revision`, or the user denies the request.
+
+    The caller verifies the set: an error raised in here would leave as an exception group.
+    """
     async with anyio.create_task_group() as group:
-        group.start_soon(_cancel_on_denial, asked, group.cancel_scope)
-        await view.source.wait_past(
-            revision
-        )  # not verified here: that raises, which a group wraps
+        group.start_soon(_cancel_on_denial, request, group.cancel_scope)
+        await view.source.wait_past(revision)
         group.cancel_scope.cancel()
 
 
-async def _cancel_on_denial(asked: RootRequestHandle, waiting: anyio.CancelScope) -> None:
-    await asked.denial()
+async def _cancel_on_denial(request: RootRequestHandle, waiting: anyio.CancelScope) -> None:
+    await request.wait_denied()
     waiting.cancel()
 
 
@@ -358,10 +348,10 @@ async def list_tools(_: HandlerContext, params: PaginatedRequestParams | None) -
 
 
 async def call_tool(ctx: HandlerContext, params: CallToolRequestParams) -> CallToolResult:
-    """Call a tool. Raises MCPError for a tool that there is not.
+    """Call a tool. Raises MCPError for an unknown tool.
 
-    Wrong arguments are a result with `isError` (MCP, "Tool errors"): models read that, and only
-    hosts read protocol errors.
+    Wrong arguments give a result with `isError` (MCP, "Tool errors"): models read results, and
+    only hosts read protocol errors.
     """
     view = ctx.lifespan_context
     try:
@@ -382,7 +372,7 @@ async def call_tool(ctx: HandlerContext, params: CallToolRequestParams) -> CallT
                 names = ", ".join(tool.name for tool in TOOLS)
                 raise MCPError(
                     INVALID_PARAMS,
-                    f"there is no tool called {safe_label(params.name)}",
+                    f"unknown tool: {safe_label(params.name)}",
                     {"reason": f"the tools are {names}"},
                 )
     except BadArguments as error:
@@ -402,7 +392,7 @@ async def _list_roots(arguments: ToolArguments, view: ConnectionView) -> CallToo
 
 
 def _parse_limit(arguments: ToolArguments) -> int | None:
-    """Return the most roots to list, None for all; 0 and less are taken for "left out"."""
+    """Return the maximum number of roots, None for all; 0 and less count as missing."""
     number = arguments.number("limit")
     if number is None or number < 1:
         return DEFAULT_LIST_LIMIT
@@ -412,7 +402,7 @@ def _parse_limit(arguments: ToolArguments) -> int | None:
 def _list_heading(
     roots: tuple[PublishedRoot, ...], published: PublishedSet, query: str | None, limit: int | None
 ) -> str:
-    """Return how many roots there are, and how many of them follow."""
+    """Return the line that says how many roots there are, and how many of them follow."""
     total = len(published.roots)
     if not total:
         return _NO_ROOTS
@@ -421,14 +411,14 @@ def _list_heading(
     if query is not None:
         found = f"{len(roots)} of {found} match {quoted(query)}"
     if limit is not None and len(roots) > limit:
-        found += f"; the first {limit} follow, a query or a higher limit shows others"
+        found += f"; the first {limit} follow; use a query or a higher limit to see others"
     return found + (":" if roots else ".")
 
 
 def _query_filter(query: str, arguments: ToolArguments) -> Callable[[PublishedRoot], bool]:
-    """Return the test that `list_roots` applies to each root. Raises BadArguments.
+    """Return the predicate that `list_roots` applies to each root. Raises BadArguments.
 
-    A query with a wildcard has to match a whole name, tag or path, or the end of a path.
+    A query with a wildcard must match a whole name, tag, or path, or the end of a path.
     """
     text = query.casefold()
     wildcards = sum(char in _WILDCARDS for char in text)
@@ -444,23 +434,23 @@ def _query_filter(query: str, arguments: ToolArguments) -> Callable[[PublishedRo
 
 
 def _searchable_text(root: PublishedRoot) -> tuple[str, ...]:
-    """Return what a query looks at; the label as well, which is all that a model was shown."""
+    """Return the texts that a query searches, with the label, because models see only that."""
     words = (root.name, root_label(root), *root.tags, text_of(root.path))
     return tuple(word.casefold() for word in words)
 
 
 async def _resolve_root(arguments: ToolArguments, view: ConnectionView) -> CallToolResult:
-    """Find a root by its name, or the root that holds a path. Raises BadArguments.
+    """Find a root by its name, or the root that contains a path. Raises BadArguments.
 
-    Models fill in both arguments: an absolute path then decides alone, and a relative one is taken
-    as seen from the root of that name. A path stands for a name as well, and a name for a path.
+    Models often give both arguments. Then an absolute path decides alone, and a relative path is
+    relative to the root with that name. A name may also stand in `path`, and a path in `name`.
     """
     name, path = arguments.name(), arguments.path()
     if path is None and name is not None and _is_absolute(name):
         name, path = None, name
     if path is None:
         if name is None:
-            raise arguments.wrong("name and path are both left out")
+            raise arguments.wrong("name and path are both missing")
         published = await view.current()
         return _resolve_result(root_by_name(name, published), None, published, view)
     if not _is_absolute(path):
@@ -479,7 +469,9 @@ async def _resolve_relative(
     root = root_by_name(path if name is None else name, published)
     if name is None:
         if root is None:
-            raise arguments.wrong(f"{safe_label(path)} is no absolute path, and no name of a root")
+            raise arguments.wrong(
+                f"{safe_label(path)} is neither an absolute path nor the name of a root"
+            )
         return _resolve_result(root, None, published, view)
     if root is None or not is_folder(root):
         return _resolve_result(None, None, published, view)
@@ -488,7 +480,7 @@ async def _resolve_relative(
 
 async def _resolve_path(path: bytes, view: ConnectionView) -> CallToolResult:
     canonical = await view.source.canonical(path)
-    published = await view.current()  # after the look at the disk, so that it is newest
+    published = await view.current()  # after the disk was read, so that it is the newest
     root = root_containing(published, canonical)
     relative = None
     if root is not None:
@@ -513,7 +505,7 @@ def _resolve_result(
 
 
 def _structured_result(found: JsonObject, changes: str) -> CallToolResult:
-    """Return a small result in both forms; each client shows its model one of them, or both."""
+    """Return a small result in both forms: clients show their models one of them, or both."""
     if changes:
         found = {**found, "changes": changes}
     return CallToolResult(

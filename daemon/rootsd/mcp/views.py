@@ -25,13 +25,13 @@ from rootsd.wire.jsonrpc import INTERNAL_ERROR
 
 @dataclass(frozen=True, slots=True)
 class WaitLimits:
-    """How long calls wait for a person's decision, in seconds."""
+    """How long calls wait for the user's decision, in seconds."""
 
-    usual_s: float = 45.0
-    """Below the minute after which most clients give up."""
+    default_s: float = 45.0
+    """Shorter than the minute after which most clients give up."""
     progress_s: float = 5.0
-    """The pause between two progress notices."""
-    calls: int = 4
+    """The pause between two progress notifications."""
+    max_calls: int = 4
     """How many calls of one connection may wait at a time."""
 
 
@@ -40,54 +40,58 @@ DEFAULT_WAIT_LIMITS = WaitLimits()
 
 @dataclass(slots=True)
 class ConnectionView:
-    """The SDK's "lifespan state" of a connection; every handler reads roots through it alone.
+    """The roots that one connection may see: the SDK's "lifespan state" of the connection.
 
-    `client` is what the peer calls itself, safe to show; `requests` how often it may ask for a
-    folder, `waiting` how many of its calls wait for a decision. `member` tells which sessions the
-    connection belongs to. `start` tells the workspace of the session.
-    `begun` is the focus as it was when the connection began. Scope and focus narrow the set here
-    and nowhere else, so that no answer can forget them.
+    Every handler reads roots through this object. Scope and focus are applied here and nowhere
+    else, so no answer can omit them.
+
+    `client` is the peer's name for itself, safe to show. `request_rate` limits its requests for
+    folders, and `waiting` counts its calls that wait for a decision. `membership` names the
+    sessions of the connection, and `start` its workspace. `initial_focus` is the focus at the time
+    when the connection began.
     """
 
     source: RootsSource
-    witness: SessionObserver
-    patience: WaitLimits = DEFAULT_WAIT_LIMITS
-    audience: Subscribers = field(default_factory=Subscribers)
-    requests: TokenBucket = field(default_factory=requests_per_process)
-    member: SessionMembership = NO_MEMBERSHIP
+    observer: SessionObserver
+    wait_limits: WaitLimits = DEFAULT_WAIT_LIMITS
+    subscribers: Subscribers = field(default_factory=Subscribers)
+    request_rate: TokenBucket = field(default_factory=requests_per_process)
+    membership: SessionMembership = NO_MEMBERSHIP
     client: str = "a client without a name"
     waiting: int = 0
-    begun: Focus = NO_FOCUS
+    initial_focus: Focus = NO_FOCUS
     start: SessionStart = NO_SESSION_START
     _scope: Scope = FULL_SCOPE
-    _witnessed: Scope = FULL_SCOPE
-    _answered: PublishedSet | None = None
+    _observed_scope: Scope = FULL_SCOPE
+    _last_answer: PublishedSet | None = None
 
     @property
     def uris(self) -> UriFilter:
-        """Which URIs the connection takes as MCP roots."""
+        """The URIs that the connection accepts as MCP roots."""
         return self._scope.uris
 
     def narrow(self, scope: Scope) -> None:
-        """Show what fits `scope` from now on; only before anything was shown."""
+        """Show only roots in `scope` from now on. Call this before the first answer."""
         self._scope = _interned(scope)
-        self._witness(self._scope)
+        self._observe(self._scope)
 
     async def current(self) -> PublishedSet:
-        """The set to answer from, verified now. Raises MCPError where the daemon cannot tell."""
+        """Return the set to answer from, verified now. Raises MCPError if the daemon fails."""
         try:
             published = await self.source.current()
         except RootsdError as error:
             data = {"reason": error.code.value, "remedy": error.remedy}
             raise MCPError(INTERNAL_ERROR, error.message, data) from error
         scope = self._scope_in(published)
-        self._witness(scope)
-        self.witness.roots_sent(published)
+        self._observe(scope)
+        self.observer.roots_sent(published)
         return _cached_narrow(published, scope)
 
     def workspace(self, answer: PublishedSet) -> WorkspacePaths:
-        """Return which roots of `answer` to mark: those in the workspace of the session. None are
-        where the connection sees only these anyway."""
+        """Return the roots of `answer` to mark as in the workspace of the session.
+
+        None are marked if the connection sees only these roots.
+        """
         return (
             NO_WORKSPACE_PATHS
             if self._scope.narrows_by_folder
@@ -95,15 +99,16 @@ class ConnectionView:
         )
 
     def changes_in(self, answer: PublishedSet) -> str:
-        """Return what changed since the last tool answer, in words; empty for the first answer.
+        """Return a sentence about the changes since the last tool result; empty for the first.
 
-        `answer` is the set that this answer is made from, and counts as the last one from now on.
+        `answer` is the set behind this result, and counts as the last one from now on.
         """
-        before, self._answered = self._answered, answer
+        before, self._last_answer = self._last_answer, answer
         return "" if before is None or before is answer else describe_root_changes(before, answer)
 
-    def news(self, before: PublishedSet, after: PublishedSet) -> PublishedDiff:
-        """What this connection is to be told where the source went from `before` to `after`."""
+    def diff(self, before: PublishedSet, after: PublishedSet) -> PublishedDiff:
+        """Return the change that this connection sees if the source goes from `before` to
+        `after`."""
         return diff_published(
             _cached_narrow(before, self._scope_in(before)),
             _cached_narrow(after, self._scope_in(after)),
@@ -111,21 +116,21 @@ class ConnectionView:
         )
 
     def _scope_in(self, published: PublishedSet) -> Scope:
-        tag = published.focus.tag_for(self.begun)
+        tag = published.focus.tag_for(self.initial_focus)
         scope = scopes.apply_focus(self._scope, tag)
-        if own := _cached_bound_sessions(published) & self.member.ids:
+        if own := _cached_bound_sessions(published) & self.membership.ids:
             scope = replace(scope, sessions=own)
         return _interned(scope)
 
-    def _witness(self, scope: Scope) -> None:
-        if scope is not self._witnessed:
-            self._witnessed = scope
-            self.witness.scoped(scope)
+    def _observe(self, scope: Scope) -> None:
+        if scope is not self._observed_scope:
+            self._observed_scope = scope
+            self.observer.scoped(scope)
 
 
 @lru_cache(maxsize=1024)
 def _interned(scope: Scope) -> Scope:
-    """Equal scopes as one object, so that their sessions share what is computed."""
+    """Return one object for equal scopes, so that their sessions share cached results."""
     return scope
 
 

@@ -39,7 +39,7 @@ class Clients:
         self,
         *projects: Project,
         rules: Sequence[Rule] = (),
-        bounds: RootRequestLimits | None = None,
+        limits: RootRequestLimits | None = None,
     ) -> None:
         self.world = World(*projects, rules=rules)
         self.world.disk.folders |= {path(n): identity(n) for n in range(1, 10)}
@@ -48,13 +48,13 @@ class Clients:
         self.now = 0.0
         self.looked: list[bytes] = []
         self.sessions = FakeSessions()
-        self.asking = RootRequestQueue(
+        self.queue = RootRequestQueue(
             self.world.ledger,
-            look=self.look,
+            observe=self.look,
             propose=self.propose,
             sessions=self.sessions,
             clock=lambda: self.now,
-            bounds=bounds,
+            limits=limits,
         )
 
     async def look(self, where: bytes) -> Observation:
@@ -71,7 +71,7 @@ class Clients:
             raise NotPresent("there is no such folder")
         await self.world.ledger.observe([seen])
 
-    async def ask(
+    async def submit(
         self,
         where: bytes,
         asker: str = "an agent",
@@ -80,7 +80,7 @@ class Clients:
     ) -> RootRequest:
         """A wish, and all that comes of it."""
         wish = RootRequest(where, asker, reason, session)
-        self.asking.ask(wish)
+        self.queue.submit(wish)
         with anyio.fail_after(HANG_GUARD):
             await anyio.wait_all_tasks_blocked()
         return wish
@@ -100,8 +100,8 @@ class Clients:
 @asynccontextmanager
 async def served(clients: Clients) -> AsyncIterator[Clients]:
     async with anyio.create_task_group() as group:
-        group.start_soon(clients.asking.carry_out)
-        group.start_soon(clients.asking.follow_decisions)
+        group.start_soon(clients.queue.process_queue)
+        group.start_soon(clients.queue.follow_decisions)
         yield clients
         group.cancel_scope.cancel()
 
@@ -111,22 +111,22 @@ async def test_a_folder_becomes_pending_with_the_askers_name_and_reason_and_is_l
 ) -> None:
     caplog.set_level(logging.INFO)
     async with served(Clients()) as clients:
-        await clients.ask(OTHER)
+        await clients.submit(OTHER)
         assert clients.is_waiting(OTHER)
-        assert clients.asking.note_on(OTHER) == 'an agent asks for it: "to fix it"'
+        assert clients.queue.note_on(OTHER) == 'an agent asks for it: "to fix it"'
     assert 'an agent asks for /projects/other: "to fix it"' in caplog.text
 
 
 async def test_a_folder_that_waits_already_gets_the_note() -> None:
     async with served(Clients(project(1))) as clients:
-        await clients.ask(path(1))
-        assert clients.asking.note_on(path(1)) is not None
+        await clients.submit(path(1))
+        assert clients.queue.note_on(path(1)) is not None
         assert clients.looked == []
 
 
 async def test_a_request_stays_open_when_no_parent_proposes_the_folder_any_more() -> None:
     async with served(Clients(project(1), project(2))) as clients:
-        await clients.ask(path(1))
+        await clients.submit(path(1))
         strays = [
             ProjectObserved(path(n), ProjectKind.GIT, identity(n), proposed=False) for n in (1, 2)
         ]
@@ -134,7 +134,7 @@ async def test_a_request_stays_open_when_no_parent_proposes_the_folder_any_more(
         await anyio.wait_all_tasks_blocked()
         assert clients.is_waiting(path(1))
         assert not clients.is_waiting(path(2))
-        assert clients.asking.note_on(path(1)) is not None
+        assert clients.queue.note_on(path(1)) is not None
         await clients.world.ledger.observe([ProjectGone(path(1))])
         del clients.world.disk.folders[path(1)]
         await clients.world.ledger.observe([ProjectGone(path(1))])
@@ -143,39 +143,39 @@ async def test_a_request_stays_open_when_no_parent_proposes_the_folder_any_more(
 
 async def test_who_asked_first_stays() -> None:
     async with served(Clients(project(1))) as clients:
-        await clients.ask(path(1))
-        await clients.ask(path(1), "another", "for no good")
-        assert clients.asking.note_on(path(1)) == 'an agent asks for it: "to fix it"'
+        await clients.submit(path(1))
+        await clients.submit(path(1), "another", "for no good")
+        assert clients.queue.note_on(path(1)) == 'an agent asks for it: "to fix it"'
 
 
 async def test_the_note_goes_when_the_session_that_asked_ends_and_the_folder_stays() -> None:
     async with served(Clients(project(1), project(2))) as clients:
-        await clients.ask(path(1), session=AGENT)
-        await clients.ask(path(2), session=OTHER_AGENT)
-        assert clients.asking.session_asking_for(path(1)) == AGENT
+        await clients.submit(path(1), session=AGENT)
+        await clients.submit(path(2), session=OTHER_AGENT)
+        assert clients.queue.session_requesting(path(1)) == AGENT
         clients.sessions.ended.add(AGENT)
-        assert clients.asking.note_on(path(1)) is None
-        assert clients.asking.session_asking_for(path(1)) is None
-        assert clients.asking.note_on(path(2)) is not None
+        assert clients.queue.note_on(path(1)) is None
+        assert clients.queue.session_requesting(path(1)) is None
+        assert clients.queue.note_on(path(2)) is not None
         assert clients.is_waiting(path(1))
 
 
 async def test_a_session_that_has_ended_leaves_room_for_the_next_request() -> None:
-    async with served(Clients(project(1), bounds=RootRequestLimits(waiting=1))) as clients:
-        await clients.ask(path(1), session=AGENT)
+    async with served(Clients(project(1), limits=RootRequestLimits(max_pending=1))) as clients:
+        await clients.submit(path(1), session=AGENT)
         clients.sessions.ended.add(AGENT)
-        await clients.ask(path(1), "another", session=OTHER_AGENT)
-        assert clients.asking.note_on(path(1)) == 'another asks for it: "to fix it"'
-        assert clients.asking.session_asking_for(path(1)) == OTHER_AGENT
+        await clients.submit(path(1), "another", session=OTHER_AGENT)
+        assert clients.queue.note_on(path(1)) == 'another asks for it: "to fix it"'
+        assert clients.queue.session_requesting(path(1)) == OTHER_AGENT
 
 
 async def test_a_request_of_a_session_that_has_ended_already_leaves_no_note() -> None:
     async with served(Clients(project(1))) as clients:
         heard: list[RootRequest] = []
-        clients.asking.heard = heard.append
+        clients.queue.on_pending = heard.append
         clients.sessions.ended.add(AGENT)
-        await clients.ask(path(1), session=AGENT)
-        assert clients.asking.note_on(path(1)) is None
+        await clients.submit(path(1), session=AGENT)
+        assert clients.queue.note_on(path(1)) is None
         assert heard == []
 
 
@@ -185,8 +185,8 @@ async def test_what_can_be_no_root_is_dropped_without_a_word(
 ) -> None:
     caplog.set_level(logging.INFO)
     async with served(Clients()) as clients:
-        await clients.ask(where)
-        assert clients.asking.note_on(where) is None
+        await clients.submit(where)
+        assert clients.queue.note_on(where) is None
         assert not clients.world.ledger.catalog.projects
     assert caplog.text == ""
 
@@ -195,8 +195,8 @@ async def test_what_can_be_no_root_is_dropped_without_a_word(
 async def test_what_was_decided_is_not_asked_again(known: Project) -> None:
     async with served(Clients(known)) as clients:
         before = clients.world.ledger.catalog
-        await clients.ask(path(1))
-        assert clients.asking.note_on(path(1)) is None
+        await clients.submit(path(1))
+        assert clients.queue.note_on(path(1)) is None
         assert clients.world.ledger.catalog is before
 
 
@@ -204,15 +204,15 @@ async def test_nothing_below_a_denied_folder_is_proposed() -> None:
     async with served(Clients(denied(1))) as clients:
         inside = path(1) + b"/lib"
         clients.world.disk.folders[inside] = identity(50)
-        await clients.ask(inside)
+        await clients.submit(inside)
         assert inside not in clients.world.ledger.catalog.projects
 
 
 async def test_a_wish_never_brings_about_what_a_rule_would_approve() -> None:
     async with served(Clients(rules=[rule(Verdict.APPROVED, SOURCES)])) as clients:
-        await clients.ask(path(1))
+        await clients.submit(path(1))
         assert path(1) not in clients.world.ledger.catalog.projects
-        await clients.ask(OTHER)
+        await clients.submit(OTHER)
         assert clients.is_waiting(OTHER)
 
 
@@ -222,61 +222,61 @@ async def test_a_wish_never_brings_about_what_a_main_checkout_would_approve() ->
         young = worktree(2, main=1).observed.identity
         assert young is not None
         clients.world.disk.folders[OTHER] = young
-        await clients.ask(OTHER)
+        await clients.submit(OTHER)
         assert OTHER not in clients.world.ledger.catalog.projects
 
 
 async def test_the_note_of_a_folder_that_was_decided_makes_room() -> None:
-    bounds = RootRequestLimits(waiting=2)
-    async with served(Clients(project(1), project(2), bounds=bounds)) as clients:
-        await clients.ask(path(1))
-        await clients.ask(path(2))
-        await clients.ask(OTHER)
+    limits = RootRequestLimits(max_pending=2)
+    async with served(Clients(project(1), project(2), limits=limits)) as clients:
+        await clients.submit(path(1))
+        await clients.submit(path(2))
+        await clients.submit(OTHER)
         assert OTHER not in clients.world.ledger.catalog.projects
         await clients.execute(deny(1))
-        await clients.ask(OTHER)
+        await clients.submit(OTHER)
         assert clients.is_waiting(OTHER)
-        assert clients.asking.note_on(path(1)) is None
+        assert clients.queue.note_on(path(1)) is None
 
 
 async def test_a_flood_is_refused_until_time_has_passed() -> None:
-    bounds = RootRequestLimits(burst=2, per_second=0.1)
-    async with served(Clients(bounds=bounds)) as clients:
+    limits = RootRequestLimits(burst=2, per_second=0.1)
+    async with served(Clients(limits=limits)) as clients:
         for where in (b"/no/1", b"/no/2"):
-            await clients.ask(where)
+            await clients.submit(where)
         with pytest.raises(Busy, match="in 10 seconds"):
-            await clients.ask(OTHER)
+            await clients.submit(OTHER)
         clients.now += 10
-        await clients.ask(OTHER)
+        await clients.submit(OTHER)
         assert clients.is_waiting(OTHER)
 
 
 async def test_wishes_that_nobody_looks_after_yet_are_bounded() -> None:
-    clients = Clients(bounds=RootRequestLimits(burst=1, per_second=1.0))
-    await clients.ask(b"/no/1")
+    clients = Clients(limits=RootRequestLimits(burst=1, per_second=1.0))
+    await clients.submit(b"/no/1")
     clients.now += 1
     with pytest.raises(Busy):
-        await clients.ask(b"/no/2")
+        await clients.submit(b"/no/2")
 
 
 async def test_an_approval_of_what_was_asked_for_is_like_any_other() -> None:
     async with served(Clients(replace(project(1)))) as clients:
-        await clients.ask(path(1))
+        await clients.submit(path(1))
         await clients.world.ledger.execute([approve(1)])
         assert clients.world.published() == {path(1)}
 
 
 async def test_the_asker_whom_the_person_saw_is_told_of_the_denial_and_nobody_else() -> None:
     async with served(Clients(project(1), project(2))) as clients:
-        first = await clients.ask(path(1))
-        second = await clients.ask(path(1), "another")
-        elsewhere = await clients.ask(path(2))
+        first = await clients.submit(path(1))
+        second = await clients.submit(path(1), "another")
+        elsewhere = await clients.submit(path(2))
         await clients.execute(deny(1))
-        later = await clients.ask(path(1))
+        later = await clients.submit(path(1))
         told = [wish.is_denied for wish in (first, second, elsewhere, later)]
         assert told == [True, False, False, False]
         with anyio.fail_after(HANG_GUARD):
-            await first.denial()
+            await first.wait_denied()
 
 
 async def test_what_is_no_answer_to_the_request_tells_nothing() -> None:
@@ -284,9 +284,9 @@ async def test_what_is_no_answer_to_the_request_tells_nothing() -> None:
     clients = Clients(project(1))
     clients.world.disk.folders[inside] = identity(50)
     async with served(clients):
-        below = await clients.ask(inside)
-        approved_one = await clients.ask(path(1))
-        ruled = await clients.ask(OTHER)
+        below = await clients.submit(inside)
+        approved_one = await clients.submit(path(1))
+        ruled = await clients.submit(OTHER)
         assert clients.is_waiting(inside)
         await clients.execute(AddRule(OTHER, Verdict.DENIED, PERSON))
         await clients.execute(approve(1))

@@ -40,16 +40,16 @@ async def at_once(_: bytes) -> None:
 def supplying(
     world: World,
     real_path: Callable[[bytes], bytes] = os.path.realpath,
-    bounds: RootRequestLimits | None = None,
+    limits: RootRequestLimits | None = None,
     scanned: Callable[[bytes], Awaitable[None]] = at_once,
 ) -> LedgerRootsSource:
     asking = RootRequestQueue(
         world.ledger,
-        look=look,
+        observe=look,
         propose=propose,
         sessions=FakeSessions(),
         clock=time.monotonic,
-        bounds=bounds,
+        limits=limits,
     )
     return LedgerRootsSource(world.ledger, real_path, asking, scanned)
 
@@ -91,7 +91,7 @@ async def test_a_disk_that_does_not_answer_holds_nobody_who_gives_up() -> None:
 
 
 async def test_too_many_wishes_are_refused() -> None:
-    supplier = supplying(World(), bounds=RootRequestLimits(burst=1))
+    supplier = supplying(World(), limits=RootRequestLimits(burst=1))
     supplier.request(b"/src/a", "an agent", "to read it", AGENT)
     with pytest.raises(Busy):
         supplier.request(b"/src/a", "an agent", "to read it", AGENT)

@@ -52,7 +52,7 @@ async def test_a_session_goes_on_until_its_program_ends() -> None:
     member = await known.membership(30, "c1")
     assert member.key == KEY
     assert known.is_over(KEY), "nobody watches it yet"
-    assert await known.hold(KEY)
+    assert await known.track(KEY)
     assert not known.is_over(KEY)
     looked = anyio.Event()
 
@@ -61,24 +61,24 @@ async def test_a_session_goes_on_until_its_program_ends() -> None:
         looked.set()
 
     async with anyio.create_task_group() as group:
-        group.start_soon(known.keep, look)
+        group.start_soon(known.run, look)
         machine.gone.set()
         with anyio.fail_after(HANG_GUARD):
             await looked.wait()
         group.cancel_scope.cancel()
-    assert not await known.hold(KEY)
+    assert not await known.track(KEY)
 
 
 async def test_a_program_that_cannot_be_found_again_is_over() -> None:
     machine = Machine()
     known = hosts(machine)
     machine.processes[10] = (Process(10, 999, 1, b"other"),)
-    assert not await known.hold(KEY), "its pid is that of another process by now"
+    assert not await known.track(KEY), "its pid is that of another process by now"
     machine.sees = False
-    assert not await known.hold(KEY)
+    assert not await known.track(KEY)
     assert known.is_over(KEY)
     assert machine.closed == 2
-    assert not await known.hold(SessionKey("process:earlier:10:100", "claude"))
+    assert not await known.track(SessionKey("process:earlier:10:100", "claude"))
 
 
 async def test_a_program_that_nobody_sees_is_over_with_its_connection() -> None:
@@ -87,5 +87,5 @@ async def test_a_program_that_nobody_sees_is_over_with_its_connection() -> None:
     known = hosts(machine)
     member = await known.membership(30, "c1")
     with known.connected(member):
-        assert await known.hold(member.key)
+        assert await known.track(member.key)
     assert known.is_over(member.key)

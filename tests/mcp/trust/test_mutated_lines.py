@@ -18,7 +18,7 @@ from support.publishing import FakeSource, Message, Peer, connected, root
 from support.sizes import Sizes
 
 LINES_PER_CONNECTION = 200
-LIMITS = PeerLimits(patience=WaitLimits(usual_s=0))
+LIMITS = PeerLimits(wait_limits=WaitLimits(default_s=0))
 API, WEB, NEW = root("/src/api"), root("/src/web"), root("/src/new")
 
 

@@ -146,7 +146,7 @@ async def test_an_sdk_client_uses_all_that_is_offered_in_every_mode(
                 await to_thread.run_sync(roots.set, root("/src/web"))
             assert (await text_of(client, APPROVED))["roots"][0]["uri"] == "file:///src/web"
             assert (await text_of(client, "roots://root/web"))["path"] == "/src/web"
-    assert [asker for _, asker, _ in source.wishes] == ["a test"]
+    assert [client for _, client, _ in source.requests] == ["a test"]
 
 
 def test_a_client_that_probes_and_then_shakes_hands_is_served_in_both_eras() -> None:

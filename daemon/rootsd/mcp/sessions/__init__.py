@@ -1,0 +1,1 @@
+"""The daemon's MCP sessions: open connections, their roots, their requests, and their history."""

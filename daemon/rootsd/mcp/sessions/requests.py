@@ -1,11 +1,11 @@
 """Queue the folders that clients request, and propose them to the user without approving any.
 
-An approval shows in the published set. Beside that an asker hears one thing: that the person, who
-saw its name beside the folder, denied this folder while it waited. A wish is dropped without a
-word where nothing is to be proposed, for instance in a place that can never be a root, below a
-denied folder, or where a rule or a main checkout would approve what was proposed: a client must
-not bring that about. Wishes are kept in memory: after a restart the folder still
-waits for its decision, without the note. The note also goes when the session that asked ends.
+An approval shows in the published set. Apart from that, a client learns one thing: that the user,
+who saw its name beside the folder, denied the folder while the client waited. Requests that would
+propose nothing are dropped silently: for a place that can never be a root, below a denied folder,
+or where a rule or a main checkout would approve the folder, because a client must not cause an
+approval. Requests are kept in memory. After a restart of the daemon the folder is still pending,
+but without the note about its client. The note also goes when the session of the client ends.
 """
 
 from __future__ import annotations
@@ -37,171 +37,174 @@ _PROBE_TIMEOUT_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class RootRequestLimits:
-    """How much clients may ask for, all together."""
+    """How many folders all clients together may request."""
 
     burst: int = 20
     per_second: float = 1 / 3
-    waiting: int = 32
-    """How many of the folders they asked for may wait for a decision at a time."""
+    max_pending: int = 32
+    """How many requested folders may be pending at a time."""
 
 
 @dataclass(frozen=True, slots=True)
 class RootRequest:
-    """A folder that a client wants (canonical), what the client calls itself, why, and the session
-    that it is wanted for; None where the client only has it open."""
+    """A client's request for the folder at `path` (canonical).
+
+    `client` is the client's name for itself. `session` is the session that needs the folder, or
+    None if the client only has it open.
+    """
 
     path: bytes
-    asker: str
+    client: str
     reason: str
     session: SessionKey | None = None
     _denied: anyio.Event = field(default_factory=anyio.Event, compare=False)
 
     @property
     def is_denied(self) -> bool:
-        """Whether the person has denied it, having been asked."""
+        """Whether the user denied the folder after this request."""
         return self._denied.is_set()
 
-    async def denial(self) -> None:
-        """Wait until the person denies it; in most cases for ever."""
+    async def wait_denied(self) -> None:
+        """Wait until the user denies the folder, which in most cases never happens."""
         await self._denied.wait()
 
     def deny(self) -> None:
-        """Let the asker know."""
+        """Report the denial to the client that waits."""
         self._denied.set()
 
 
 class RunningSessions(Protocol):
-    """The sessions that folders are asked for by."""
+    """The sessions that request folders."""
 
-    async def hold(self, key: SessionKey) -> bool:
+    async def track(self, key: SessionKey) -> bool:
         """Watch the session from now on, and return whether it still runs."""
 
     def is_over(self, key: SessionKey) -> bool:
-        """Return whether a session that was held has ended."""
+        """Return whether a tracked session has ended."""
 
 
-def _ignore_request(wish: RootRequest) -> None:
+def _ignore_request(request: RootRequest) -> None:
     pass
 
 
 class RootRequestQueue:
-    """Takes wishes in, and proposes what may be proposed.
+    """Queues requests, and proposes the folders that may be proposed.
 
-    `look` says what lies at a path and takes nothing into the catalog; `propose` does, and
-    raises RootsdError where nothing can be seen. `clock` gives seconds that never go back.
-    `heard` is told of each wish that comes to wait for the person, by whoever puts itself there.
-    `sessions` knows which sessions still run.
+    `observe` reads a path without a change of the catalog. `propose` adds it to the catalog, and
+    raises RootsdError if there is no project. `clock` returns seconds that never go back.
+    `sessions` knows which sessions still run. `on_pending` is called with each request that
+    becomes pending; the notifier sets it.
     """
 
     def __init__(
         self,
         ledger: Ledger,
         *,
-        look: Callable[[bytes], Awaitable[Observation]],
+        observe: Callable[[bytes], Awaitable[Observation]],
         propose: Callable[[bytes], Awaitable[None]],
         sessions: RunningSessions,
         clock: Callable[[], float],
-        bounds: RootRequestLimits | None = None,
+        limits: RootRequestLimits | None = None,
     ) -> None:
         self._ledger = ledger
-        self._look = look
+        self._observe = observe
         self._propose = propose
         self._sessions = sessions
         self._clock = clock
-        self._bounds = bounds or RootRequestLimits()
-        self.heard: Callable[[RootRequest], None] = _ignore_request
-        self._allowance = TokenBucket(self._bounds.burst, self._bounds.per_second)
-        self._wishes: dict[bytes, RootRequest] = {}
+        self._limits = limits or RootRequestLimits()
+        self.on_pending: Callable[[RootRequest], None] = _ignore_request
+        self._rate = TokenBucket(self._limits.burst, self._limits.per_second)
+        self._pending: dict[bytes, RootRequest] = {}
         self._inbox: deque[RootRequest] = deque()
         self._arrived = anyio.Event()
 
-    def ask(self, wish: RootRequest) -> None:
-        """Take a wish in. Raises Busy where too many came of late."""
-        wait = self._allowance.wait(self._clock())
-        if not wait and len(self._inbox) >= self._bounds.burst:
-            wait = 1 / self._bounds.per_second
+    def submit(self, request: RootRequest) -> None:
+        """Queue a request. Raises Busy after too many requests."""
+        wait = self._rate.wait(self._clock())
+        if not wait and len(self._inbox) >= self._limits.burst:
+            wait = 1 / self._limits.per_second
         if wait:
-            raise Busy(f"too many folders were asked for; ask again in {ceil(wait)} seconds")
-        self._inbox.append(wish)
+            raise Busy(f"too many requests for folders; try again in {ceil(wait)} seconds")
+        self._inbox.append(request)
         self._arrived.set()
 
     def note_on(self, path: bytes) -> str | None:
-        """Who asked for the folder and why; None where no session that runs did."""
-        wish = self._open_wish(path)
-        if wish is None:
+        """Return which client requested the folder and why; None without a running session."""
+        request = self._open_request(path)
+        if request is None:
             return None
-        note = f'{wish.asker} asks for it: "{wish.reason}"'
-        return note if wish.session is None else RequestNote(note)
+        note = f'{request.client} asks for it: "{request.reason}"'
+        return note if request.session is None else RequestNote(note)
 
-    def session_asking_for(self, path: bytes) -> SessionKey | None:
-        """Return the session that asked for the folder; None where none that runs did."""
-        wish = self._open_wish(path)
-        return wish.session if wish else None
+    def session_requesting(self, path: bytes) -> SessionKey | None:
+        """Return the running session that requested the folder, or None."""
+        request = self._open_request(path)
+        return request.session if request else None
 
-    async def carry_out(self) -> None:
-        """Look after what is asked for, for as long as the daemon runs."""
+    async def process_queue(self) -> None:
+        """Process queued requests for as long as the daemon runs."""
         while True:
             await self._arrived.wait()
             self._arrived = anyio.Event()
             while self._inbox:
-                await self._carry_out(self._inbox.popleft())
+                await self._process(self._inbox.popleft())
 
     async def follow_decisions(self) -> None:
-        """Tell askers of denials and drop what was decided, for as long as the daemon runs."""
+        """Report denials and drop decided requests, for as long as the daemon runs."""
         catalog = self._ledger.catalog
         while True:
             catalog = await self._ledger.wait_for_change(catalog)
             self._drop_ended()
-            for path, wish in tuple(self._wishes.items()):
+            for path, request in tuple(self._pending.items()):
                 if _is_denied_by_person(path, catalog):
-                    wish.deny()
+                    request.deny()
                 if path not in catalog.projects:
                     await self._propose_again(path)
                 if not _is_pending(path, self._ledger.catalog):
-                    del self._wishes[path]
+                    del self._pending[path]
 
     async def _propose_again(self, path: bytes) -> None:
-        """Propose a folder that no parent proposes any more: the request for it is still open."""
+        """Propose a folder that no parent proposes any more, because its request is open."""
         with suppress(RootsdError), anyio.move_on_after(_PROBE_TIMEOUT_S):
             await self._propose(path)
 
-    async def _carry_out(self, wish: RootRequest) -> None:
-        if not await self._is_waiting(wish.path):
+    async def _process(self, request: RootRequest) -> None:
+        if not await self._is_or_becomes_pending(request.path):
             return
-        if wish.session is not None and not await self._is_running(wish.session):
+        if request.session is not None and not await self._is_running(request.session):
             return
         self._drop_ended()
-        # Who asked first stays: what the person has read must not turn into something else.
-        if wish.path in self._wishes or len(self._wishes) >= self._bounds.waiting:
+        # The first request stays: the note that the user has read must not change.
+        if request.path in self._pending or len(self._pending) >= self._limits.max_pending:
             return
-        self._wishes[wish.path] = wish
-        shown = safe_label(wish.path, limit=None)
-        log.info('%s asks for %s: "%s" (rootsd pending)', wish.asker, shown, wish.reason)
-        self.heard(wish)
+        self._pending[request.path] = request
+        shown = safe_label(request.path, limit=None)
+        log.info('%s asks for %s: "%s" (rootsd pending)', request.client, shown, request.reason)
+        self.on_pending(request)
 
     async def _is_running(self, key: SessionKey) -> bool:
-        """Return whether the session still runs, and watch it; False where that takes too long."""
+        """Track the session, and return whether it still runs; False after a timeout."""
         with anyio.move_on_after(_PROBE_TIMEOUT_S):
-            return await self._sessions.hold(key)
+            return await self._sessions.track(key)
         return False
 
-    def _open_wish(self, path: bytes) -> RootRequest | None:
-        wish = self._wishes.get(path)
-        return None if wish is None or self._has_ended(wish) else wish
+    def _open_request(self, path: bytes) -> RootRequest | None:
+        request = self._pending.get(path)
+        return None if request is None or self._has_ended(request) else request
 
-    def _has_ended(self, wish: RootRequest) -> bool:
-        """Return whether the session that asked has ended, so that nobody waits for the answer."""
-        return wish.session is not None and self._sessions.is_over(wish.session)
+    def _has_ended(self, request: RootRequest) -> bool:
+        """Return whether the session has ended, so that no client waits for the answer."""
+        return request.session is not None and self._sessions.is_over(request.session)
 
     def _drop_ended(self) -> None:
-        ended = [path for path, wish in self._wishes.items() if self._has_ended(wish)]
+        ended = [path for path, request in self._pending.items() if self._has_ended(request)]
         for path in ended:
-            del self._wishes[path]
+            del self._pending[path]
 
-    async def _is_waiting(self, path: bytes) -> bool:
-        """Whether the folder waits for a decision, proposed now if need be."""
+    async def _is_or_becomes_pending(self, path: bytes) -> bool:
+        """Propose the folder if it is unknown, and return whether it is pending."""
         if path not in self._ledger.catalog.projects:
-            if len(self._wishes) >= self._bounds.waiting or not await self._may_propose(path):
+            if len(self._pending) >= self._limits.max_pending or not await self._may_propose(path):
                 return False
             try:
                 await self._propose(path)
@@ -211,14 +214,13 @@ class RootRequestQueue:
         return _is_pending(path, self._ledger.catalog)
 
     async def _may_propose(self, path: bytes) -> bool:
-        """Whether a person would be asked about the folder, and nothing else would come of it."""
+        """Return whether the folder would become pending, without any approval."""
         before = self._ledger.catalog
         if before.places.why_no_root(path) is not None:
             return False
-        with anyio.move_on_after(
-            _PROBE_TIMEOUT_S
-        ):  # a server that does not answer must not hold the next
-            seen = await self._look(path)
+        # With a timeout: a file server that does not answer must not delay the next request.
+        with anyio.move_on_after(_PROBE_TIMEOUT_S):
+            seen = await self._observe(path)
             if not isinstance(seen, ProjectObserved):
                 return False
             after = self._ledger.dry_run([seen]).catalog
@@ -227,7 +229,7 @@ class RootRequestQueue:
 
 
 def _is_denied_by_person(path: bytes, catalog: Catalog) -> bool:
-    """Whether a person denied this very folder; a rule or a folder above it is no answer."""
+    """Return whether the user denied this very folder, not by a rule or a folder above it."""
     project = catalog.projects.get(path)
     return project is not None and is_denied_by_person(project)
 

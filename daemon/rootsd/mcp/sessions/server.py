@@ -1,7 +1,7 @@
 """Accept MCP connections as sessions, and load the MCP SDK for the first of them.
 
-The SDK takes 30 MB and half a second: a daemon that nobody speaks MCP with does without, and all
-others are answered meanwhile.
+Loading the SDK takes 50 MB and half a second. A daemon without MCP clients never loads it, and the
+daemon answers other requests while a thread loads it.
 """
 
 from __future__ import annotations
@@ -33,56 +33,58 @@ ServeSession = Callable[..., Awaitable[StrEnum]]
 
 
 class SessionServer:
-    """Serves each connection as a session. `connected` is told of each and waited for before the
-    first answer; `outdated` is called where the installation was replaced before it was loaded
-    whole: two versions are never mixed."""
+    """Serves each connection as a session.
+
+    `connected` is awaited for each connection before its first answer. `outdated` is called if
+    another version was installed before the SDK was loaded: two versions are never mixed.
+    """
 
     def __init__(
         self,
         sessions: SessionRegistry,
-        supplier: LedgerRootsSource,
-        hosts: SessionTracker,
+        source: LedgerRootsSource,
+        tracker: SessionTracker,
         *,
         connected: Callable[[], Awaitable[None]],
         outdated: Callable[[], None],
     ) -> None:
         self._sessions = sessions
-        self._supplier = supplier
-        self._hosts = hosts
+        self._source = source
+        self._tracker = tracker
         self._connected = connected
         self._outdated = outdated
         self._installed = _installation()
         self._serve_session: ServeSession | None = None
-        self._requests = TokenBuckets(requests_per_process)
-        self._turns = FairScheduler()
+        self._request_rates = TokenBuckets(requests_per_process)
+        self._scheduler = FairScheduler()
 
-    async def serve(self, stream: SocketStream, peer: Peer, heard: MarkActive) -> None:
+    async def serve(self, stream: SocketStream, peer: Peer, mark_active: MarkActive) -> None:
         """Serve one connection to its end."""
         serve_session = self._serve_session or await self._load()
         if serve_session is None:
             await stream.aclose()
             return
-        turn = partial(self._turns.take, peer.pid)
-        await turn()  # to begin a session is more work than many a line
+        await_turn = partial(self._scheduler.take, peer.pid)
+        await await_turn()  # starting a session takes more time than most lines
         with self._sessions.opened(peer.pid) as session:
             await self._connected()
-            member = await self._hosts.membership(peer.pid, session.id)
-            with self._hosts.connected(member):
+            membership = await self._tracker.membership(peer.pid, session.id)
+            with self._tracker.connected(membership):
                 end = await serve_session(
                     DirectSocketStream(stream),
-                    self._supplier,
-                    witness=session,
-                    heard=heard,
-                    requests=self._requests.of(peer.pid),
-                    member=member,
-                    start=self._supplier.begun_in(member.folder),
-                    turn=turn,
+                    self._source,
+                    observer=session,
+                    mark_active=mark_active,
+                    request_rate=self._request_rates.of(peer.pid),
+                    membership=membership,
+                    start=self._source.known_session_start(membership.folder),
+                    await_turn=await_turn,
                 )
             session.end = end.value
 
     async def _load(self) -> ServeSession | None:
         if _installation() != self._installed:
-            log.critical("another version was installed; stopping, to be started again as that")
+            log.critical("another version of rootsd was installed; stopping so that it can start")
             self._outdated()
             return None
         serve_session = await to_thread.run_sync(_import_serve_session)
@@ -99,7 +101,7 @@ def _import_serve_session() -> ServeSession:
 
 
 def _installation() -> tuple[int, int] | None:
-    """Another one where anything was installed since; None where it was removed."""
+    """Return a mark that changes with each installation; None if rootsd was removed."""
     try:
         found = os.stat(rootsd.__file__)
     except OSError:

@@ -1,4 +1,4 @@
-"""The roots source that reads the ledger, and resolves paths without blocking the event loop."""
+"""The RootsSource that reads the ledger, and resolves paths without blocking the event loop."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from rootsd.core.scope import NO_SESSION_START, SessionStart, session_start_in
 from rootsd.mcp.sessions.requests import RootRequest, RootRequestQueue
 from rootsd.state.ledger import Ledger
 
-# A path may lie on a server that does not answer: clients then wait for each other's looks, and
-# the daemon's own threads are not used up.
+# A path may lie on a file server that does not answer. Then clients wait for each other, but the
+# daemon's own threads stay free.
 _MAX_PATH_THREADS = 8
 _SCAN_TIMEOUT_S = 5.0
 
@@ -25,88 +25,90 @@ def _path_thread_limiter() -> anyio.CapacityLimiter:
 
 @dataclass(slots=True)
 class _SharedVerification:
-    """One verification of all roots, and who waits for it."""
+    """One verification of all roots, which several callers wait for."""
 
-    over: anyio.Event = field(default_factory=anyio.Event)
+    done: anyio.Event = field(default_factory=anyio.Event)
     published: PublishedSet | None = None
 
 
 @dataclass(slots=True)
 class _NextVerification:
-    """The look that has not begun."""
+    """The verification that has not begun, if there is one."""
 
-    look: _SharedVerification | None = None
+    shared: _SharedVerification | None = None
 
 
 @dataclass(frozen=True)
 class LedgerRootsSource:
-    """The RootsSource of `rootsd.mcp`.
+    """The RootsSource of `rootsd.mcp` that reads the ledger.
 
-    `real_path` follows symlinks; called in a thread. `scanned` returns once the parents around a
-    folder were scanned.
+    `real_path` resolves symbolic links and is called in a thread. `scanned` returns when the
+    parents around a folder have been scanned.
     """
 
     ledger: Ledger
     real_path: Callable[[bytes], bytes]
-    asking: RootRequestQueue
+    requests: RootRequestQueue
     scanned: Callable[[bytes], Awaitable[None]]
-    _looks: anyio.CapacityLimiter = field(default_factory=_path_thread_limiter)
+    _path_threads: anyio.CapacityLimiter = field(default_factory=_path_thread_limiter)
     _next: _NextVerification = field(default_factory=_NextVerification)
 
     async def current(self) -> PublishedSet:
-        """The published set, each root's folder verified after this was asked.
+        """Return the published set, with each root's folder verified after this call began.
 
-        Whoever asks in the same turn of the event loop is answered by the same look: a hundred
-        clients that are told of a change ask at once.
+        Callers in the same turn of the event loop share one verification: after a notification, a
+        hundred clients ask at once.
         """
         while True:
-            if (look := self._next.look) is None:
+            if (verification := self._next.shared) is None:
                 return await self._lead()
-            await look.over.wait()
-            if look.published is not None:
-                return look.published
+            await verification.done.wait()
+            if verification.published is not None:
+                return verification.published
 
     async def _lead(self) -> PublishedSet:
-        look = self._next.look = _SharedVerification()
+        verification = self._next.shared = _SharedVerification()
         try:
             await lowlevel.checkpoint()
-            self._next.look = None  # whoever asks from here on may have seen a later disk
-            look.published = await self.ledger.current()
-            return look.published
-        finally:  # also where it was cancelled: then another leads
-            if self._next.look is look:
-                self._next.look = None
-            look.over.set()
+            self._next.shared = None  # later callers may have seen a newer state of the disk
+            verification.published = await self.ledger.current()
+            return verification.published
+        finally:  # also if it was canceled: then another caller leads
+            if self._next.shared is verification:
+                self._next.shared = None
+            verification.done.set()
 
     async def wait_past(self, revision: int) -> PublishedSet:
-        """Wait until the published set is newer than `revision`; it is not verified."""
+        """Wait until the published set is newer than `revision`; return it unverified."""
         return await self.ledger.wait_for_revision_past(revision)
 
     async def canonical(self, path: bytes) -> bytes:
-        """`path` as it is on the disk; whoever waits for that may be cancelled."""
+        """Return `path` with symbolic links resolved. The wait for the thread can be canceled."""
         return await to_thread.run_sync(
-            self.real_path, path, abandon_on_cancel=True, limiter=self._looks
+            self.real_path, path, abandon_on_cancel=True, limiter=self._path_threads
         )
 
-    async def starting_in(self, folder: bytes) -> SessionStart:
+    async def session_start(self, folder: bytes) -> SessionStart:
         """Return the start of a session that begins in `folder` (canonical).
 
-        Right after the daemon's start a project may not be known yet, so the scan is waited for.
-        Where it takes too long, the folder itself is the project: then nothing is published to the
-        session until a person approves it.
+        Shortly after the daemon's start a project may not be known yet, so this waits for the
+        scan. If the scan takes too long, the folder itself counts as the project. Then nothing is
+        published to the session until the user approves that folder.
         """
         start = session_start_in(self.ledger.catalog, folder)
         if start.anchor is None:
-            with anyio.move_on_after(_SCAN_TIMEOUT_S) as patience:
+            with anyio.move_on_after(_SCAN_TIMEOUT_S) as timeout:
                 await self.scanned(folder)
             start = session_start_in(self.ledger.catalog, folder)
-            if start.anchor is None and patience.cancelled_caught:
+            if start.anchor is None and timeout.cancelled_caught:
                 start = replace(start, anchor=folder)
         return start
 
-    def begun_in(self, folder: bytes) -> SessionStart:
-        """Return the start of a session that begins in `folder`, by what is known already. It
-        only marks roots, so nothing is waited for."""
+    def known_session_start(self, folder: bytes) -> SessionStart:
+        """Return the start of a session that begins in `folder`, without waiting for a scan.
+
+        It is only used to mark roots.
+        """
         return (
             session_start_in(self.ledger.catalog, folder)
             if folder.startswith(b"/")
@@ -114,9 +116,9 @@ class LedgerRootsSource:
         )
 
     def request(
-        self, path: bytes, asker: str, reason: str, session: SessionKey | None
+        self, path: bytes, client: str, reason: str, session: SessionKey | None
     ) -> RootRequest:
-        """Let the person know that a client wants a folder. Raises Busy where too many do."""
-        wish = RootRequest(path, asker, reason, session)
-        self.asking.ask(wish)
-        return wish
+        """Propose a folder to the user for a client. Raises Busy after too many requests."""
+        request = RootRequest(path, client, reason, session)
+        self.requests.submit(request)
+        return request

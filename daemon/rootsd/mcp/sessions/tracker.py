@@ -1,7 +1,7 @@
 """Track which sessions still run, by the client processes behind their connections.
 
-An approval for one session ends with the program that asked. In doubt it has ended: a program that
-cannot be found again after a restart of the daemon is over.
+An approval for one session ends with the client program that requested it. In doubt, the session
+has ended: after a restart of the daemon, a program that cannot be found counts as ended.
 """
 
 from __future__ import annotations
@@ -17,43 +17,46 @@ from rootsd.core.model import SessionKey
 from rootsd.core.session_keys import SessionMembership, membership_of, process_of
 
 AncestryLookup = Callable[[Sequence[int]], Awaitable[Mapping[int, ProcessChain] | None]]
-"""Each process with those above it; None where nobody can look."""
+"""Returns each process with its ancestors; None if they cannot be read."""
 _LOOKUP_TIMEOUT_S = 2.0
 
 
 class SessionProcess(Protocol):
-    """A process that is watched for its end."""
+    """A process that is watched until it ends."""
 
     def has_gone(self) -> bool:
-        """Whether it has ended."""
+        """Return whether it has ended."""
 
     async def ended(self) -> None:
-        """Wait until it has."""
+        """Wait until it has ended."""
 
     def close(self) -> None:
-        """Watch it no more."""
+        """Stop watching it."""
 
 
 class SessionTracker:
-    """The sessions that connections belong to. `watch` begins to watch a process by its pid;
-    `boot` names this start of the machine."""
+    """The sessions that connections belong to.
+
+    `look_up` reads the ancestry of processes, and `watch` begins to watch a process by its pid.
+    `boot` identifies this boot of the machine.
+    """
 
     def __init__(
-        self, look: AncestryLookup, watch: Callable[[int], SessionProcess], boot: str
+        self, look_up: AncestryLookup, watch: Callable[[int], SessionProcess], boot: str
     ) -> None:
-        self._look = look
+        self._look_up = look_up
         self._watch = watch
         self._boot = boot
         self._open: set[str] = set()
-        self._held: dict[str, SessionProcess] = {}
+        self._watched: dict[str, SessionProcess] = {}
         self._unwatched: list[str] = []
         self._arrived = anyio.Event()
 
     @contextmanager
     def connected(self, member: SessionMembership) -> Iterator[None]:
-        """Know the session of a connection for as long as that is open."""
+        """Remember the session of a connection for as long as the connection is open."""
         if process_of(member.key, self._boot) is not None:
-            yield  # its process tells
+            yield  # its process shows when it ends
             return
         self._open.add(member.key.id)
         try:
@@ -62,15 +65,17 @@ class SessionTracker:
             self._open.discard(member.key.id)
 
     async def membership(self, pid: int, connection: str) -> SessionMembership:
-        """Return the sessions that the connection of process `pid` belongs to. Where the system
-        does not tell in time, it is a session of its own."""
+        """Return the sessions that the connection of process `pid` belongs to.
+
+        If the system does not answer in time, the connection is a session of its own.
+        """
         seen = None
         with anyio.move_on_after(_LOOKUP_TIMEOUT_S):
-            seen = await self._look((pid,)) if pid else None
+            seen = await self._look_up((pid,)) if pid else None
         return membership_of((seen or {}).get(pid, ()), self._boot, connection)
 
-    async def hold(self, key: SessionKey) -> bool:
-        """Watch the session from now on; return whether it goes on."""
+    async def track(self, key: SessionKey) -> bool:
+        """Watch the session from now on, and return whether it still runs."""
         if not self.is_over(key):
             return True
         process = process_of(key, self._boot)
@@ -78,35 +83,35 @@ class SessionTracker:
             return False
         pid, started = process
         watched = self._watch(pid)
-        seen = await self._look((pid,))
-        line = (seen or {}).get(pid, ())
-        # Asked last: then the process that was seen is the one that is watched.
-        if not line or line[0].started != started or watched.has_gone():
+        seen = await self._look_up((pid,))
+        chain = (seen or {}).get(pid, ())
+        # Checked last, so that the process that was read is the one that is watched.
+        if not chain or chain[0].started != started or watched.has_gone():
             watched.close()
             return False
-        self._held[key.id] = watched
+        self._watched[key.id] = watched
         self._unwatched.append(key.id)
         self._arrived.set()
         return True
 
-    async def recall(self, keys: Iterable[SessionKey]) -> None:
-        """Find again the sessions that approvals of an earlier daemon are bound to."""
+    async def restore(self, keys: Iterable[SessionKey]) -> None:
+        """Find the sessions that approvals of an earlier daemon are bound to."""
         for key in keys:
-            await self.hold(key)
+            await self.track(key)
 
     def is_over(self, key: SessionKey) -> bool:
-        """Return whether the session has ended, or is not known."""
-        if (watched := self._held.get(key.id)) is not None:
+        """Return whether the session has ended or is unknown."""
+        if (watched := self._watched.get(key.id)) is not None:
             return watched.has_gone()
         return process_of(key, self._boot) is not None or key.id not in self._open
 
-    async def keep(self, look: Callable[[], Awaitable[object]]) -> None:
-        """Have `look` ask what is over whenever a session has ended, until cancelled."""
+    async def run(self, on_end: Callable[[], Awaitable[object]]) -> None:
+        """Call `on_end` whenever a session has ended, until canceled."""
 
         async def follow(key: str) -> None:
-            await self._held[key].ended()
-            await look()
-            self._held.pop(key).close()
+            await self._watched[key].ended()
+            await on_end()
+            self._watched.pop(key).close()
 
         async with anyio.create_task_group() as group:
             while True:
