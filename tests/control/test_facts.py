@@ -56,6 +56,7 @@ async def test_a_repository_has_its_last_commit(tmp_path: Path) -> None:
             [_at(1, raw(tmp_path / "one"))]
         )
     assert facts["last_commit"]["summary"] == "one"
+    assert (facts["upstream"], facts["remotes"]) == (None, [])
     assert "has_history" not in facts
 
 
@@ -76,3 +77,4 @@ async def test_without_a_helper_our_own_readers_do(tmp_path: Path) -> None:
     )
     assert facts["branch"] == "main"
     assert facts["last_commit"] is None
+    assert "remotes" not in facts

@@ -11,9 +11,9 @@ import pytest
 from rootsd.core.model import ProjectKind
 from rootsd.helper.client import HelperLink, NoAnswer, UnavailableHelper
 from rootsd.helper.protocol import HelperTask
-from rootsd.helper.questions import ProjectQuery, ask_facts, ask_last_commit
+from rootsd.helper.questions import ProjectQuery, ask_facts, ask_last_commit, ask_tracking
 from support.helping import real_helper
-from support.repos import make_repository, raw
+from support.repos import git, make_repository, raw
 
 GIT = ProjectKind.GIT
 
@@ -60,6 +60,13 @@ def test_the_last_commit_is_told(helper: HelperLink, tmp_path: Path) -> None:
     assert ask_last_commit(helper, raw(tmp_path)) is None
 
 
+def test_remotes_and_the_upstream_are_read(helper: HelperLink, tmp_path: Path) -> None:
+    git("clone", make_repository(tmp_path / "source"), tmp_path / "clone")
+    facts = ask_tracking(helper, raw(tmp_path / "clone"))
+    assert (facts["upstream"], facts["ahead"], facts["behind"]) == ("origin/main", 0, 0)
+    assert ask_tracking(helper, raw(tmp_path)) == {}
+
+
 def _include(repository: Path, what: Path) -> None:
     with (repository / ".git" / "config").open("a") as config:
         config.write(f"[include]\n\tpath = {what}\n")
@@ -72,6 +79,7 @@ def test_a_fifo_that_libgit2_opens_holds_one_worker_and_not_for_long(
     os.mkfifo(tmp_path / "fifo")
     _include(held, tmp_path / "fifo")
     assert ask_last_commit(helper, raw(held)) is None
+    assert ask_tracking(helper, raw(held)) == {}
     assert ask_last_commit(helper, raw(free)) is not None
     assert helper.problem() is None
 
@@ -84,4 +92,5 @@ def test_a_configuration_of_200_mb_gets_no_more_memory_than_there_is(
     (tmp_path / "large").write_bytes(line * (200_000_000 // len(line)))
     _include(repository, tmp_path / "large")
     assert ask_last_commit(helper, raw(repository)) is None
+    assert ask_tracking(helper, raw(repository)) == {}
     assert helper.problem() is None

@@ -125,6 +125,7 @@ def detail_lines(item: Mapping[str, Any], *, for_person: bool) -> Iterator[tuple
         ("decided", item["decided_at"] or ""),
         ("origin", item["origin"] or ""),
         ("branch", item["branch"] or ""),
+        ("upstream", _upstream(item)),
         ("worktree of", item["worktree_of"] or ""),
         ("last commit", _commit(item.get("last_commit"), for_person=for_person)),
         ("calls itself", ", ".join(item["declared_names"] or ())),
@@ -133,6 +134,9 @@ def detail_lines(item: Mapping[str, Any], *, for_person: bool) -> Iterator[tuple
         ("size", _size(item.get("size"))),
     )
     yield from ((label, value) for label, value in rows if value)
+    for remote in item.get("remotes") or ():
+        if remote["url"] != item["origin"]:
+            yield "remote", f"{remote['name']} {remote['url']}"
     for tree in item.get("worktrees", ()):
         place = shorten_home(path_of(tree)) if for_person else exact_path(path_of(tree))
         yield "worktree", f"{place} ({_worktree_outcome(tree)})"
@@ -157,6 +161,15 @@ def _commit(commit: Mapping[str, str] | None, *, for_person: bool) -> str:
         return ""
     when = age(commit["at"]) if for_person else commit["at"]
     return f"{commit['id'][:_SHORT_ID]} {when}: {commit['summary']}"
+
+
+def _upstream(item: Mapping[str, Any]) -> str:
+    upstream = item.get("upstream")
+    if upstream is None:
+        return ""
+    counts = ((item["ahead"], "ahead"), (item["behind"], "behind"))
+    difference = ", ".join(f"{count} {word}" for count, word in counts if count)
+    return f"{upstream} ({difference or 'up to date'})"
 
 
 def _size(size: Mapping[str, Any] | None) -> str:

@@ -22,7 +22,14 @@ from rootsd.core.model import Parent, Presence, Project, ProjectKind
 from rootsd.core.paths import contains
 from rootsd.disk.markers import ProjectFiles
 from rootsd.helper.client import Helper
-from rootsd.helper.questions import MOST_AT_ONCE, Facts, ProjectQuery, ask_facts, ask_last_commit
+from rootsd.helper.questions import (
+    MOST_AT_ONCE,
+    Facts,
+    ProjectQuery,
+    ask_facts,
+    ask_last_commit,
+    ask_tracking,
+)
 from rootsd.vcs.facts import collect_facts, list_executed_files
 from rootsd.vcs.origin import read_origin
 
@@ -85,6 +92,9 @@ class FactsCollector:
             has_history = facts.pop("has_history", False)
             commit = ask_last_commit(self._helper, each.path) if has_history else None
             facts["last_commit"] = commit
+            # If libgit2 could not read the commit in time, do not wait for it once more.
+            if commit is not None:
+                facts.update(ask_tracking(self._helper, each.path))
         return found
 
 

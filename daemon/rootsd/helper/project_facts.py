@@ -1,4 +1,4 @@
-"""Answer questions about projects and their last commit, inside a worker.
+"""Answer questions about projects and their git repositories, inside a worker.
 
 The daemon does not import this module, so that it does not load libgit2.
 """
@@ -10,7 +10,7 @@ import json
 from rootsd.disk.markers import ProjectFiles
 from rootsd.helper.questions import parse_project_queries
 from rootsd.vcs.facts import collect_facts
-from rootsd.vcs.git.libgit2 import last_commit
+from rootsd.vcs.git.libgit2 import last_commit, read_tracking
 
 
 def answer_facts(question: bytes) -> bytes:
@@ -25,3 +25,8 @@ def answer_facts(question: bytes) -> bytes:
 def answer_last_commit(question: bytes) -> bytes:
     """Take the path of a repository, and return its last commit as JSON."""
     return json.dumps(last_commit(question)).encode()
+
+
+def answer_tracking(question: bytes) -> bytes:
+    """Take the path of a repository, and return its upstream and remotes as JSON."""
+    return json.dumps(read_tracking(question)).encode()

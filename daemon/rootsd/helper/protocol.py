@@ -29,6 +29,7 @@ class HelperTask(IntEnum):
     LAST_COMMIT = 3
     PROCESSES = 4
     WRITE_TERMINAL = 5
+    TRACKING = 6
 
 
 class WorkerAccess(Enum):
@@ -69,6 +70,12 @@ TASK_SPECS: Mapping[HelperTask, TaskSpec] = {
     ),
     HelperTask.LAST_COMMIT: TaskSpec(
         "rootsd.helper.project_facts:answer_last_commit",
+        WorkerAccess.FILES,
+        max_workers=2,
+        memory=96 << 20,
+    ),
+    HelperTask.TRACKING: TaskSpec(
+        "rootsd.helper.project_facts:answer_tracking",
         WorkerAccess.FILES,
         max_workers=2,
         memory=96 << 20,

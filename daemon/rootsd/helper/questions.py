@@ -1,11 +1,12 @@
 """Ask the helper about processes, terminals, and projects, and answer in a worker.
 
 Each `ask_` function runs in the daemon and each `answer_` function in a worker; together they
-define the encoding of one question. `project_facts` has the two answers that load libgit2.
+define the encoding of one question. `project_facts` has the answers that load libgit2.
 
 `ask_facts` covers many projects at once. The worker answers with our own bounded readers, which
-can hang only on a dead file system. `ask_last_commit` covers one repository and uses libgit2. Ask
-it only if our readers found nothing suspicious in the repository."""
+can hang only on a dead file system. `ask_last_commit` and `ask_tracking` cover one repository and
+use libgit2. Ask them only if our readers found nothing suspicious in the repository.
+"""
 
 from __future__ import annotations
 
@@ -189,6 +190,7 @@ Facts = dict[str, Any]
 MOST_AT_ONCE = 16
 _FACTS_S = 2.0
 _LAST_COMMIT_S = 2.0
+_TRACKING_S = 2.0
 _SEPARATOR = b"\0"
 # Never part of a file name.
 _BETWEEN_NAMES = b"/"
@@ -244,6 +246,19 @@ def ask_last_commit(helper: Helper, path: bytes) -> Facts | None:
         found: Facts | None = json.loads(helper.ask(HelperTask.LAST_COMMIT, path, _LAST_COMMIT_S))
     except NoAnswer:
         return None
+    return found
+
+
+def ask_tracking(helper: Helper, path: bytes) -> Facts:
+    """Return upstream, ahead, behind, and remotes of a repository; empty without a timely answer.
+
+    A question of its own, because counting commits can take long in a large history: then the
+    last commit is still known.
+    """
+    try:
+        found: Facts = json.loads(helper.ask(HelperTask.TRACKING, path, _TRACKING_S))
+    except NoAnswer:
+        return {}
     return found
 
 

@@ -58,6 +58,13 @@ class LastCommitItem(TypedDict):
     summary: str
 
 
+class RemoteItem(TypedDict):
+    """A remote of a git repository. `url` has no credentials."""
+
+    name: str
+    url: str
+
+
 class ProjectFacts(TypedDict):
     """Facts that are read from a project itself, only for a `ShowQuery`.
 
@@ -94,7 +101,9 @@ class ProjectDetails(TypedDict, total=False):
     """Further fields in the answer to a `ShowQuery`.
 
     `identity` is a text that stands for the directory: another directory in its place has another
-    one. `worktrees` are those that an approval of the project affects.
+    one. `worktrees` are those that an approval of the project affects. `ahead` and `behind`
+    count the commits between the current branch and its `upstream`; all three are null without an
+    upstream.
     """
 
     identity: str
@@ -102,6 +111,10 @@ class ProjectDetails(TypedDict, total=False):
     ecosystems: list[str]
     size: SizeItem
     last_commit: LastCommitItem | None
+    upstream: str | None
+    ahead: int | None
+    behind: int | None
+    remotes: list[RemoteItem]
     worktrees: list[WorktreeItem]
 
 

@@ -11,6 +11,13 @@ from support.terminal import Shell
 FULL = an_item(
     origin="https://example.org/api",
     branch="main",
+    upstream="origin/main",
+    ahead=2,
+    behind=1,
+    remotes=[
+        {"name": "origin", "url": "https://example.org/api"},
+        {"name": "fo\x1brk", "url": "https://example.com/api"},
+    ],
     declared_names=["api", "\x1b[31mred"],
     project_files=["Cargo.toml"],
     findings=[
@@ -38,11 +45,13 @@ def test_all_that_is_known_a_line_each(daemon: FakeDaemon, shell: Shell) -> None
         "found\t2026-11-20T08:11:02Z",
         "origin\thttps://example.org/api",
         "branch\tmain",
+        "upstream\torigin/main (2 ahead, 1 behind)",
         "last commit\t0123456789 2026-11-20T08:11:02Z: Say\\u{a}it",
         "calls itself\tapi, \\u{1b}[31mred",
         "files\tCargo.toml",
         "ecosystems\trust",
         "size\tat least 1.5 KiB in 1 file",
+        "remote\tfo\\u{1b}rk https://example.com/api",
         "sensitive\t.env",
         "agents run\t.git/config (core.fsmonitor)",
         "of a later version\tx\\u{9}y",

@@ -1,4 +1,4 @@
-"""The last commit, read with libgit2."""
+"""Facts that libgit2 reads: the last commit, the upstream, and the remotes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 import pygit2
 import pytest
 
-from rootsd.vcs.git.libgit2 import last_commit
+from rootsd.vcs.git.libgit2 import last_commit, read_tracking
 from support.repos import git, make_repository, raw
 
 
@@ -35,3 +35,67 @@ def test_no_repository_above_the_folder_is_used(tmp_path: Path) -> None:
     (tmp_path / "below").mkdir()
     with pytest.raises(pygit2.GitError):
         last_commit(raw(tmp_path / "below"))
+
+
+@pytest.fixture
+def clone(tmp_path: Path) -> Path:
+    """A clone that is two commits ahead of its upstream and one behind it."""
+    source, clone = make_repository(tmp_path / "source"), tmp_path / "clone"
+    git("clone", source, clone)
+    git("commit", "--allow-empty", "-m", "theirs", cwd=source)
+    git("fetch", cwd=clone)
+    for message in ("ours", "ours too"):
+        git("commit", "--allow-empty", "-m", message, cwd=clone)
+    return clone
+
+
+def test_a_branch_is_compared_with_its_upstream(clone: Path) -> None:
+    facts = read_tracking(raw(clone))
+    assert (facts["upstream"], facts["ahead"], facts["behind"]) == ("origin/main", 2, 1)
+    assert facts["remotes"] == [{"name": "origin", "url": str(clone.with_name("source"))}]
+
+
+def test_a_worktree_has_the_upstream_of_its_own_branch(clone: Path, tmp_path: Path) -> None:
+    git("worktree", "add", "--track", "-b", "topic", tmp_path / "tree", "origin/main", cwd=clone)
+    facts = read_tracking(raw(tmp_path / "tree"))
+    assert (facts["upstream"], facts["ahead"], facts["behind"]) == ("origin/main", 0, 0)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("branch", "--unset-upstream"),
+        ("checkout", "--detach"),
+        ("update-ref", "-d", "refs/remotes/origin/main"),
+        ("checkout", "--orphan", "empty"),
+    ],
+)
+def test_without_an_upstream_nothing_is_compared(clone: Path, command: tuple[str, ...]) -> None:
+    git(*command, cwd=clone)
+    facts = read_tracking(raw(clone))
+    assert (facts["upstream"], facts["ahead"], facts["behind"]) == (None, None, None)
+    assert len(facts["remotes"]) == 1
+
+
+def test_addresses_of_remotes_have_no_credentials_and_are_few(tmp_path: Path) -> None:
+    repository = make_repository(tmp_path / "one")
+    git("remote", "add", "fork", "https://me:secret@example.org/x.git", cwd=repository)
+    (fork,) = read_tracking(raw(repository))["remotes"]
+    assert fork == {"name": "fork", "url": "https://example.org/x.git"}
+    with (repository / ".git" / "config").open("a") as config:
+        config.write("".join(f'[remote "r{n}"]\n\turl = /r{n}\n' for n in range(100)))
+    assert len(read_tracking(raw(repository))["remotes"]) == 20
+
+
+def test_configured_programs_do_not_run(clone: Path) -> None:
+    program = clone.with_name("program")
+    program.write_text(f"#!/bin/sh\ntouch {clone.with_name('ran')}\n")
+    program.chmod(0o755)
+    for key in ("core.fsmonitor", "core.sshCommand", "filter.x.clean", "remote.origin.uploadpack"):
+        git("config", key, str(program), cwd=clone)
+    (clone / ".gitattributes").write_text("* filter=x\n")
+    for hook in ("post-checkout", "reference-transaction", "post-index-change"):
+        (clone / ".git" / "hooks" / hook).symlink_to(program)
+    assert last_commit(raw(clone)) is not None
+    assert read_tracking(raw(clone))["upstream"] == "origin/main"
+    assert not clone.with_name("ran").exists()

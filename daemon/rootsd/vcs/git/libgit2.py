@@ -1,26 +1,33 @@
-"""Read the last commit of a repository with libgit2.
+"""Read facts about a git repository with libgit2: its last commit, upstream, and remotes.
 
-Call this only in a separate process with a deadline. libgit2 follows includes in the
-configuration, and a FIFO behind one blocks the whole process forever. The result is only shown,
-never used for a decision.
+Call these functions only in a worker process with a deadline. libgit2 follows the includes of a
+configuration file; if one names a FIFO, libgit2 blocks there with every thread beside it. These
+functions run no filter, no hook, and no other program, and they contact no remote. rootsd shows
+the facts and decides nothing by them.
 """
 
 from __future__ import annotations
 
+import os
 from datetime import UTC, datetime
-from typing import Any
+from itertools import islice
+from typing import Any, cast
 
 import pygit2
 
+from rootsd.core.uris import without_credentials
+
 _MAX_SUMMARY_LENGTH = 200
+_MAX_REMOTES = 20
+_MAX_URL_LENGTH = 1_000
 
 
 def last_commit(path: bytes) -> dict[str, Any] | None:
-    """Return the id, time (RFC 3339), and summary of the current commit; None if there is none.
+    """Return the id, time (RFC 3339), and summary of the current commit, or None without commits.
 
-    Raises pygit2.GitError for a repository that libgit2 cannot open (SHA-256, reftable).
+    Raises pygit2.GitError if libgit2 cannot open the repository (SHA-256, reftable).
     """
-    repository = pygit2.Repository(path, pygit2.enums.RepositoryOpenFlag.NO_SEARCH)
+    repository = _open(path)
     if repository.head_is_unborn:
         return None
     commit = repository.head.peel(pygit2.Commit)
@@ -31,3 +38,42 @@ def last_commit(path: bytes) -> dict[str, Any] | None:
         "at": at.strftime("%Y-%m-%dT%H:%M:%SZ"),
         "summary": summary[:_MAX_SUMMARY_LENGTH],
     }
+
+
+def read_tracking(path: bytes) -> dict[str, Any]:
+    """Return the upstream of the current branch, how far they differ, and the remotes.
+
+    `ahead` and `behind` count commits. `upstream` and both counts are None if the branch has no
+    upstream, or git never fetched it. Addresses come without credentials. Raises pygit2.GitError
+    as `last_commit` does.
+    """
+    repository = _open(path)
+    upstream, ahead, behind = _upstream(repository)
+    return {
+        "upstream": upstream,
+        "ahead": ahead,
+        "behind": behind,
+        "remotes": [
+            {"name": remote.name, "url": without_credentials(remote.url[:_MAX_URL_LENGTH])}
+            for remote in islice(repository.remotes, _MAX_REMOTES)
+            if remote.name and remote.url
+        ],
+    }
+
+
+def _upstream(repository: pygit2.Repository) -> tuple[str | None, int | None, int | None]:
+    if repository.head_is_unborn or repository.head_is_detached:
+        return None, None, None
+    # The type stubs of pygit2 leave out that both can be None.
+    branch = cast("pygit2.Branch | None", repository.lookup_branch(repository.head.raw_shorthand))
+    upstream = cast("pygit2.Branch | None", branch.upstream) if branch is not None else None
+    if branch is None or upstream is None:
+        return None, None, None
+    ahead, behind = repository.ahead_behind(
+        branch.peel(pygit2.Commit).id, upstream.peel(pygit2.Commit).id
+    )
+    return os.fsdecode(upstream.raw_branch_name), ahead, behind
+
+
+def _open(path: bytes) -> pygit2.Repository:
+    return pygit2.Repository(path, pygit2.enums.RepositoryOpenFlag.NO_SEARCH)
