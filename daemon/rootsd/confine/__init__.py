@@ -1,0 +1,1 @@
+"""Restrict what this process may do, with Landlock."""

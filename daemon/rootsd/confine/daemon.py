@@ -1,7 +1,7 @@
-"""Drop the rights that the daemon never needs: to write elsewhere, to start programs, to use TCP.
+"""Drop the rights that the daemon never needs: writing elsewhere, starting programs, using TCP.
 
-Whatever a hostile project makes of it afterwards, the kernel refuses. What it needs of other
-processes the helper does, which was forked before.
+If a hostile project takes over the daemon, the kernel refuses these. The helper does what the
+daemon needs of other processes; it was forked before.
 """
 
 from __future__ import annotations
@@ -14,21 +14,22 @@ from enum import StrEnum
 from rootsd.confine.landlock import READ, WRITE, Right, Ruleset, version
 
 _THREADS = "/proc/self/task"
-_NOWHERE = b"/dev/null"
+_DEV_NULL = b"/dev/null"
 
 
 class Confinement(StrEnum):
-    """What holds the daemon to its duties."""
+    """The mechanism that restricts the daemon."""
 
     LANDLOCK = "landlock"
     NONE = "none"
 
 
 def confine_daemon(folders: Iterable[bytes]) -> tuple[Confinement, str | None]:
-    """Write, and make sockets, below `folders` alone from now on; start nothing, speak no TCP.
+    """Allow writes and new sockets only below `folders`, no programs, and no TCP.
 
-    Gives what came of it, and where it should have and did not, why. To be called while there is
-    one thread, once the folders are there: a thread that runs already would keep its rights.
+    Returns the mechanism in force, and a reason if the daemon should be confined but is not. Call
+    this after the folders exist and while the process has one thread: a second thread would keep
+    its rights.
     """
     if sys.platform != "linux":
         return Confinement.NONE, None
@@ -36,12 +37,12 @@ def confine_daemon(folders: Iterable[bytes]) -> tuple[Confinement, str | None]:
         return Confinement.NONE, "the daemon is not confined: it has threads already"
     if not version():
         return Confinement.NONE, "the daemon is not confined: this kernel offers no Landlock"
-    # An import would else try, and fail, to leave compiled files beside the modules.
+    # Otherwise each import would try in vain to write compiled files beside the modules.
     sys.dont_write_bytecode = True
     try:
         rules = Ruleset()
         rules.allow(b"/", READ)
-        rules.allow(_NOWHERE, READ | Right.WRITE_FILE)
+        rules.allow(_DEV_NULL, READ | Right.WRITE_FILE)
         for folder in folders:
             rules.allow(folder, WRITE | Right.MAKE_SOCKET)
         rules.restrict()

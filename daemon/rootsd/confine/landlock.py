@@ -1,7 +1,7 @@
 """Restrict this process's access to files and TCP with Landlock.
 
-A ruleset refuses everything that no `allow` names, and all TCP from version 4 on. Not covered by
-any version of Landlock so far: chmod, chown, utime, extended attributes, UDP.
+A ruleset refuses everything that no `allow` names, and from version 4 on all TCP. No version of
+Landlock so far covers chmod, chown, utime, extended attributes, and UDP.
 Source: landlock(7), linux/landlock.h.
 """
 
@@ -26,7 +26,7 @@ _ALL_TCP = 3  # to bind and to connect
 
 
 class Right(IntFlag):
-    """What may be done; the values are the kernel's."""
+    """The rights on files. The values are the kernel's."""
 
     EXECUTE = 1 << 0
     WRITE_FILE = 1 << 1
@@ -47,7 +47,7 @@ class Right(IntFlag):
 
 
 READ = Right.READ_FILE | Right.READ_FOLDER
-# Whatever is needed to keep files in a folder; no programs, devices, FIFOs or sockets.
+# All rights that ordinary files in a folder need; no programs, devices, FIFOs, or sockets.
 WRITE = (
     READ
     | Right.WRITE_FILE
@@ -59,7 +59,7 @@ WRITE = (
     | Right.MOVE_BETWEEN_FOLDERS
     | Right.TRUNCATE
 )
-_OF_FILES = (
+_FILE_RIGHTS = (
     Right.EXECUTE
     | Right.WRITE_FILE
     | Right.READ_FILE
@@ -78,7 +78,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def version() -> int:
-    """The version of Landlock that the kernel offers; 0 where there is none, or it is off."""
+    """Return the version of Landlock in the kernel, or 0 if it is missing or disabled."""
     if sys.platform != "linux":
         return 0
     try:
@@ -90,7 +90,7 @@ def version() -> int:
 
 
 class Ruleset:
-    """What is to remain allowed. Raises OSError (ENOSYS) where the kernel has no Landlock."""
+    """The accesses that stay allowed. Raises OSError (ENOSYS) if the kernel has no Landlock."""
 
     def __init__(self) -> None:
         offered = version()
@@ -105,11 +105,11 @@ class Ruleset:
         )
 
     def allow(self, path: bytes, rights: Right) -> None:
-        """Let `rights` remain for `path` and all below it. Raises OSError if it is not there."""
+        """Keep `rights` for `path` and everything below it. Raises OSError if it is missing."""
         fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
         try:
             if not stat.S_ISDIR(os.fstat(fd).st_mode):
-                rights &= _OF_FILES
+                rights &= _FILE_RIGHTS
             rule = struct.pack("=Qi", rights & self._handled, fd)
             _call(
                 _ADD_RULE,
@@ -122,9 +122,10 @@ class Ruleset:
             os.close(fd)
 
     def restrict(self) -> None:
-        """Give up all else, for this thread and whatever it starts from now on; once.
+        """Drop all other rights, for this thread and all that it starts later.
 
-        To be called before there is a second thread: others keep their rights. Raises OSError.
+        Call this once, before the process starts a second thread: other threads would keep their
+        rights. Raises OSError.
         """
         if _libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
             raise OSError(ctypes.get_errno(), "new privileges cannot be given up")

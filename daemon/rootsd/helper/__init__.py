@@ -3,4 +3,5 @@
 The daemon asks, with `helper.client` and the functions in `helper.questions`. It forks a
 supervisor before it confines itself. The supervisor starts the helper and replaces it when it
 dies. The helper forks one worker for each question; the worker answers it and exits
-(`helper.server`)."""
+(`helper.server`).
+"""

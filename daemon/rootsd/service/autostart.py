@@ -1,8 +1,9 @@
 """Start the daemon for a client that found none: `python -m rootsd.service.autostart`.
 
-Through the supervisor where a service is installed, else as the last `up` wrote down; not after
-a `down`. Says `ready`, or `error` and a JSON object with code, message and remedy, as the daemon
-does to whoever started it. Bridges of other versions rely on these words and on the module's name.
+If a service is installed, start it through the service manager. Otherwise start the daemon the way
+the last `rootsd up` recorded. After `rootsd down`, start nothing. Print `ready`, or `error` and a
+JSON object with code, message, and remedy; the daemon reports to its launcher in the same words.
+Bridges of other versions rely on these words and on the name of this module.
 """
 
 from __future__ import annotations
@@ -18,25 +19,28 @@ from rootsd.system.ipc import connect
 
 
 def main() -> None:
-    """Have a daemon run, and print what came of it."""
+    """Start a daemon if none runs, and print the result."""
     try:
         start_daemon()
     except RootsdError as error:
-        told = {"code": error.code.value, "message": error.message, "remedy": error.remedy}
-        sys.stdout.write(f"error {json.dumps(told)}\n")
+        failure = {"code": error.code.value, "message": error.message, "remedy": error.remedy}
+        sys.stdout.write(f"error {json.dumps(failure)}\n")
     else:
         sys.stdout.write("ready\n")
 
 
 def start_daemon() -> None:
-    """Return when a daemon takes connections. Raises DaemonUnreachable where none may be started,
-    and StartFailed where none can."""
+    """Return once a daemon accepts connections.
+
+    Raises DaemonUnreachable if the user stopped the daemon or never started one, and StartFailed
+    if the start fails.
+    """
     start_record.ensure_start_allowed()
     if detect.start_service(_environment()):
         return
-    # before the lock: where nothing was ever started nothing shall be made
+    # Check this before the lock is taken: if no daemon ever ran here, create no files.
     start_record.load_start_record()
-    launcher.start_unless_running(start_record.load_start_record, _somebody_listens)
+    launcher.start_unless_running(start_record.load_start_record, _is_running)
 
 
 def _environment() -> Mapping[str, str]:
@@ -46,7 +50,7 @@ def _environment() -> Mapping[str, str]:
         return {}
 
 
-def _somebody_listens() -> bool:
+def _is_running() -> bool:
     for folder in runtime_dir.find_runtime_dirs():
         try:
             connect.connect(folder.mcp_socket).close()

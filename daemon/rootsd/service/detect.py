@@ -16,9 +16,10 @@ from rootsd.system import runtime_dir
 def local_service_manager(
     environment: Mapping[str, str], run: RunProgram = run_program
 ) -> ServiceManager:
-    """The supervisor of this system, with the files of this user.
+    """Return the service manager of this system, for this user.
 
-    `environment` is that of the last `up`: an MCP client hides where the configuration lies.
+    `environment` is the one that the last `rootsd up` recorded, because an MCP client passes on
+    too few variables to find the configuration.
     """
     home = Path(os.fsdecode(runtime_dir.home_folder()))
     if sys.platform == "darwin":
@@ -27,24 +28,29 @@ def local_service_manager(
 
 
 def installed_service(environment: Mapping[str, str]) -> ServiceManager | None:
-    """The supervisor that is to run the daemon; None where it is not installed as a service, or
-    cannot be told: in a container or from cron the daemon is started without it.
+    """Return the service manager if the daemon is installed as its service, or None.
 
-    With ROOTSD_DIR set there is none, since a service serves the usual places.
+    Also returns None if the service manager is out of reach, as in a container or in cron; then
+    the daemon starts without it. With ROOTSD_DIR set, returns None, because a service uses the
+    default folders.
     """
     if runtime_dir.overriding_folder():
         return None
-    supervisor = local_service_manager(environment)
-    return supervisor if supervisor.is_installed() and supervisor.is_at_hand() else None
+    service_manager = local_service_manager(environment)
+    return (
+        service_manager
+        if service_manager.is_installed() and service_manager.is_at_hand()
+        else None
+    )
 
 
 def start_service(environment: Mapping[str, str]) -> bool:
-    """Start the installed service and return when it is ready; False where there is none.
+    """Start the installed service and wait until it is ready. Return False if none is installed.
 
     Raises StartFailed.
     """
-    supervisor = installed_service(environment)
-    if supervisor is None:
+    service_manager = installed_service(environment)
+    if service_manager is None:
         return False
-    supervisor.wake()
+    service_manager.wake()
     return True

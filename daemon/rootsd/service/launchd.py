@@ -19,7 +19,7 @@ AGENT = "org.rootsd.daemon"
 
 
 class Launchd:
-    """`launchctl`, in the domain of the user's login session."""
+    """The service manager of macOS, in the domain of the user's login session."""
 
     def __init__(self, home: Path, run: RunProgram) -> None:
         self.folder = home / "Library/LaunchAgents"
@@ -38,44 +38,43 @@ class Launchd:
         return True
 
     def ensure_reachable(self) -> None:
-        asked = self._run(["launchctl", "print", self._domain])
-        if asked.status:
+        printed = self._run(["launchctl", "print", self._domain])
+        if printed.status:
             raise ServiceManagerUnavailable(
-                f"launchctl does not reach your login session: {asked.err}\n"
+                f"launchctl cannot reach your login session: {printed.err}\n"
                 "There is one only while you are logged in at the machine itself.\n"
                 "rootsd service print shows the file; without a service: rootsd up",
                 "rootsd up",
             )
 
     def load(self) -> None:
-        self._bootout()  # what is loaded stays as it was read until then
+        self._bootout()  # launchd keeps the file as it was when loaded
         run_checked(self._run, ["launchctl", "enable", self._agent])
 
     def unload(self) -> None:
         self._bootout()
-        run_checked(
-            self._run, ["launchctl", "enable", self._agent]
-        )  # leaves no mark of `stop` behind
+        # Remove the mark that `stop` may have left.
+        run_checked(self._run, ["launchctl", "enable", self._agent])
 
     def forget(self) -> None:
-        pass  # a file that is gone is read at no login
+        pass  # launchd reads its folder anew at each login
 
     def start(self) -> None:
-        self._started(["launchctl", "enable", self._agent])
+        self._run_start(["launchctl", "enable", self._agent])
         self.wake()
 
     def wake(self) -> None:
         if not self._is_loaded():
-            self._started(["launchctl", "bootstrap", self._domain, str(self._file)])
-        self._started(["launchctl", "kickstart", self._agent])
+            self._run_start(["launchctl", "bootstrap", self._domain, str(self._file)])
+        self._run_start(["launchctl", "kickstart", self._agent])
 
     def restart(self) -> None:
         if not self._is_loaded():
-            self._started(["launchctl", "bootstrap", self._domain, str(self._file)])
-        self._started(["launchctl", "kickstart", "-k", self._agent])
+            self._run_start(["launchctl", "bootstrap", self._domain, str(self._file)])
+        self._run_start(["launchctl", "kickstart", "-k", self._agent])
 
     def stop(self) -> None:
-        # Disabled too, or the next login would start it again.
+        # Also disable it, or the next login would start it again.
         run_checked(self._run, ["launchctl", "disable", self._agent])
         self._bootout()
 
@@ -104,7 +103,7 @@ class Launchd:
         if self._is_loaded():
             run_checked(self._run, ["launchctl", "bootout", self._agent])
 
-    def _started(self, command: Sequence[str]) -> None:
+    def _run_start(self, command: Sequence[str]) -> None:
         started = self._run(command)
         if started.status:
             raise StartFailed(f"the service does not start: {started.err}", " ".join(command))

@@ -22,8 +22,8 @@ from rootsd.service.start_record import StartRecord, start_folder
 from rootsd.system.private_files import ensure_private_folder, open_private_file
 
 LOCK_NAME = "starting"
-START_TIMEOUT_S = 60.0  # seconds until the daemon has to be ready: a cold disk, a large store
-BUSY_TIMEOUT_S = 20.0  # seconds: a daemon that ends has its sockets closed and its locks held
+START_TIMEOUT_S = 60.0  # enough for a cold disk and a large store
+BUSY_TIMEOUT_S = 20.0  # a stopping daemon has closed its sockets but still holds its locks
 MAX_LOG = 1 << 20
 MAX_WORD = 1 << 16
 TAIL_LINES = 5
@@ -32,7 +32,7 @@ ERROR = b"error "
 
 
 class StartFailed(RootsdError):
-    """The daemon did not come up; the message holds what it said, `code` why if it could tell."""
+    """The daemon did not start. The message has its own words, and `code` its reason if known."""
 
     def __init__(self, message: str, remedy: str, code: ErrorCode = ErrorCode.UNREACHABLE) -> None:
         super().__init__(message, remedy)
@@ -41,9 +41,9 @@ class StartFailed(RootsdError):
 
 @contextmanager
 def hold_start_lock() -> Iterator[None]:
-    """Wait until nobody else starts the daemon, and hold others off. Raises NotPrivate.
+    """Hold the lock that lets one process at a time start the daemon. Raises NotPrivate.
 
-    When a daemon is lost, all its bridges want the next one at the same moment.
+    When a daemon dies, all its bridges try to start the next one at the same moment.
     """
     folder = start_folder()
     ensure_private_folder(folder)
@@ -52,103 +52,103 @@ def hold_start_lock() -> Iterator[None]:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
     finally:
-        os.close(lock)  # which gives the lock up, and no child has inherited it
+        os.close(lock)  # releases the lock, since no child inherits the descriptor
 
 
 class StartResult(Enum):
-    """What `have_run` came upon."""
+    """Whether `start_unless_running` found a running daemon."""
 
     RUNNING = auto()
-    NOTHING = auto()
+    STARTED = auto()
 
 
 def start_unless_running(
-    recipe: Callable[[], StartRecord], is_running: Callable[[], bool]
+    record: Callable[[], StartRecord], is_running: Callable[[], bool]
 ) -> StartResult:
-    """Start a daemon where none is running, one process at a time; what was there before.
+    """Start a daemon unless one is running. Only one process at a time does this.
 
-    `recipe` is asked for at each attempt: a `down` may come in between, which makes it raise.
-    Raises what it raises, NotPrivate and StartFailed.
+    `record` is called before each attempt, so that it can raise after a `rootsd down` in between.
+    Raises what `record` raises, NotPrivate, and StartFailed.
     """
     deadline = time.monotonic() + BUSY_TIMEOUT_S
     with hold_start_lock():
         while not is_running():
             try:
-                launch(recipe())
+                launch(record())
             except StartFailed as failure:
                 if failure.code is not ErrorCode.BUSY or time.monotonic() > deadline:
                     raise
             else:
-                return StartResult.NOTHING
+                return StartResult.STARTED
     return StartResult.RUNNING
 
 
-def launch(recipe: StartRecord, patience: float = START_TIMEOUT_S) -> None:
-    """Start the daemon, detached from this process and its terminal, and return when it is ready.
+def launch(record: StartRecord, patience: float = START_TIMEOUT_S) -> None:
+    """Start the daemon, detached from this process and its terminal, and wait until it is ready.
 
-    The daemon writes `ready` to the descriptor it is given, or `error` and a JSON object with
-    code, message and remedy, or ends. Raises StartFailed with what it said.
+    The daemon gets a descriptor. There it writes `ready`, or `error` and a JSON object with code,
+    message, and remedy; or it exits. Raises StartFailed with the words of the daemon.
     """
-    log_fd, log_start = _open_log(Path(recipe.log))
-    said_fd, say_fd = os.pipe()
+    log_fd, log_start = _open_log(Path(record.log))
+    ready_fd, write_fd = os.pipe()
     try:
         process = subprocess.Popen(  # noqa: S603 - our own command, no shell
-            [*recipe.command, "--ready-fd", str(say_fd)],
+            [*record.command, "--ready-fd", str(write_fd)],
             stdin=subprocess.DEVNULL,
             stdout=log_fd,
             stderr=log_fd,
-            env=dict(recipe.environment),
+            env=dict(record.environment),
             cwd="/",
-            pass_fds=(say_fd,),
+            pass_fds=(write_fd,),
             start_new_session=True,
             umask=0o077,
         )
-        os.close(say_fd)
-        say_fd = -1
-        word = _first_line(said_fd, patience)
+        os.close(write_fd)
+        write_fd = -1
+        word = _first_line(ready_fd, patience)
     except OSError as error:
         reason = error.strerror or str(error)
         raise StartFailed(
-            f"{recipe.command[0]} cannot be started: {reason}", "rootsd up"
+            f"{record.command[0]} cannot be started: {reason}", "rootsd up"
         ) from error
     finally:
-        for fd in (log_fd, said_fd, say_fd):
+        for fd in (log_fd, ready_fd, write_fd):
             if fd >= 0:
                 os.close(fd)
     if word is None:
-        process.kill()  # in vain where it has forked the daemon and ended
+        process.kill()  # has no effect if it has already forked the daemon and exited
     process.wait()
     if word is None:
-        raise StartFailed(f"the daemon is not ready after {patience:.0f} s", f"tail {recipe.log}")
+        raise StartFailed(f"the daemon is not ready after {patience:.0f} s", f"tail {record.log}")
     if word != READY:
-        raise _why(word, recipe.log, log_start)
+        raise _start_error(word, record.log, log_start)
 
 
 def report_ready(fd: int) -> None:
-    """Tell whoever launched this daemon, over `fd`, that it can be asked; closes `fd`."""
-    _say(fd, READY)
+    """Report to the launcher, on `fd`, that this daemon accepts connections. Closes `fd`."""
+    _report(fd, READY)
 
 
 def report_failed(fd: int, error: RootsdError) -> None:
-    """Tell whoever launched this daemon, over `fd`, why it does not come up; closes `fd`."""
-    told = {"code": error.code.value, "message": error.message, "remedy": error.remedy}
-    _say(fd, ERROR + json.dumps(told).encode("ascii"))
+    """Report to the launcher, on `fd`, why this daemon does not start. Closes `fd`."""
+    failure = {"code": error.code.value, "message": error.message, "remedy": error.remedy}
+    _report(fd, ERROR + json.dumps(failure).encode("ascii"))
 
 
-def _say(fd: int, word: bytes) -> None:
-    # A bridge that was ended meanwhile is no reason for the daemon to end.
+def _report(fd: int, word: bytes) -> None:
+    # The launcher may have been killed. The daemon goes on without it.
     with suppress(BrokenPipeError), open(fd, "wb", buffering=0) as pipe:
         pipe.write(word + b"\n")
 
 
 class ExitWaiter:
-    """Waits for the end of a process that is no child of ours, and cannot take another for it.
+    """A wait for the exit of a process that is not our child, safe against reuse of its pid.
 
-    Make it while the process certainly lives; afterwards its number may be given away.
+    Create it while the process certainly lives.
     """
 
     def __init__(self, pid: int) -> None:
-        self._queue: Any = None  # a select.kqueue, which macOS alone has
+        self._queue: Any = None  # a select.kqueue, which only macOS has
         self._fd: int | None = None
         try:
             if sys.platform == "darwin":
@@ -163,13 +163,13 @@ class ExitWaiter:
             self.close()
 
     def wait(self, patience: float = START_TIMEOUT_S) -> bool:
-        """Whether the process is gone, now or within `patience` seconds."""
+        """Wait up to `patience` seconds, and return whether the process is gone."""
         if self._queue is not None:
             return bool(self._queue.control(None, 1, patience))
         return self._fd is None or bool(select.select([self._fd], [], [], patience)[0])
 
     def close(self) -> None:
-        """Let go of what was held for waiting."""
+        """Release the descriptor."""
         if self._queue is not None:
             self._queue.close()
         if self._fd is not None:
@@ -189,7 +189,7 @@ class ExitWaiter:
 
 
 def _open_log(log: Path) -> tuple[int, int]:
-    """The log for appending, and where its new part starts; a large one is put aside first."""
+    """Open the log for appending, and return it with its size. Rotate a large log first."""
     ensure_private_folder(log.parent)
     if log.exists() and log.stat().st_size > MAX_LOG:
         log.replace(log.with_name(log.name + ".old"))
@@ -198,7 +198,7 @@ def _open_log(log: Path) -> tuple[int, int]:
 
 
 def _first_line(fd: int, patience: float) -> bytes | None:
-    """What comes before a newline or the end; None where neither comes in time."""
+    """Read up to a newline or the end. Return None if neither comes in time."""
     said = b""
     deadline = time.monotonic() + patience
     while b"\n" not in said and len(said) < MAX_WORD:
@@ -212,12 +212,14 @@ def _first_line(fd: int, patience: float) -> bytes | None:
     return said.partition(b"\n")[0]
 
 
-def _why(word: bytes, log: str, log_start: int) -> StartFailed:
-    """The error that the daemon told; else what it wrote into its log before it ended."""
+def _start_error(word: bytes, log: str, log_start: int) -> StartFailed:
+    """Return the error that the daemon reported, or one with the last lines of its log."""
     if word.startswith(ERROR):
         try:
-            told = parse_json(word[len(ERROR) :])
-            return StartFailed(told["message"], told["remedy"], ErrorCode(told["code"]))
+            reported = parse_json(word[len(ERROR) :])
+            return StartFailed(
+                reported["message"], reported["remedy"], ErrorCode(reported["code"])
+            )
         except (ValueError, TypeError, KeyError):
             pass
     with open(log, "rb") as stream:

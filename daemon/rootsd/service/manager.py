@@ -1,7 +1,7 @@
 """Define what a service manager offers, and run its programs.
 
-They are told through their own programs, systemctl and launchctl. `run_program` is the one door to
-these; tests put a recorder in its place, and so does a rehearsal.
+rootsd controls a service manager only through its own program: systemctl or launchctl.
+`run_program` is the only function that runs these. Tests and `--dry-run` replace it.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ USER_RUNTIME = Path("/run/user")
 LOG_LINES = 100
 NOT_RUN = 127
 QUERY_VERBS = frozenset(("show", "is-active", "print", "print-disabled"))
-"""The words by which a service manager is asked, and changes nothing."""
+"""The subcommands that only query the service manager."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProgramResult:
-    """How a program ended, and what it said."""
+    """The exit status and the output of a program."""
 
     status: int
     out: str = ""
@@ -40,13 +40,16 @@ class ServiceManagerUnavailable(RootsdError):
 
 
 class ServiceCommandFailed(RootsdError):
-    """The service manager did not do what it was told."""
+    """The service manager rejected a command, or the command failed."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceState:
-    """How the service stands. `active` and `said` are in the supervisor's own words; `sockets` is
-    whether it holds the sockets too."""
+    """The state of the service.
+
+    `active` and `said` are in the service manager's own words. `sockets` tells whether it also
+    holds the sockets.
+    """
 
     active: str
     enabled: bool
@@ -57,57 +60,59 @@ class ServiceState:
 
     @property
     def is_running(self) -> bool:
-        """Whether there is a daemon, or is about to be one."""
+        """Whether a daemon is running or starting."""
         return self.active in ("active", "activating", "reloading", "running")
 
 
 class ServiceManager(Protocol):
-    """What the command line and bridges ask of either."""
+    """The operations on a service that the command line and the bridges use."""
 
     @property
     def folder(self) -> Path:
-        """Where its files for this user lie."""
+        """The folder with the unit files of this user."""
 
     def is_installed(self) -> bool:
-        """Whether our file is among them."""
+        """Return whether our unit file is installed."""
 
     def is_at_hand(self) -> bool:
-        """Whether there seems to be one; a look that costs nothing."""
+        """Return whether the service manager seems to run. This check is cheap."""
 
     def ensure_reachable(self) -> None:
-        """Raise NoSupervisor where it cannot be told anything."""
+        """Raise ServiceManagerUnavailable if it accepts no commands."""
 
     def load(self) -> None:
-        """Read the files again, and start the daemon at each login from now on."""
+        """Read the files again, and start the daemon at each login."""
 
     def unload(self) -> None:
-        """Stop the daemon, and start it at no login any more; the files may go afterwards."""
+        """Stop the daemon, and no longer start it at login. Then the files can be removed."""
 
     def forget(self) -> None:
-        """The files are gone: read again what there is."""
+        """Have the service manager notice that the files were removed."""
 
     def start(self) -> None:
-        """Have the daemon run, also where it failed too often before. Raises StartFailed."""
+        """Start the daemon, even if it failed too often before. Raises StartFailed."""
 
     def wake(self) -> None:
-        """The same for a bridge: one that failed too often stays as it is. Raises StartFailed."""
+        """Start the daemon for a bridge, unless it failed too often before. Raises StartFailed."""
 
     def restart(self) -> None:
-        """A new daemon instead of the one that runs. Raises StartFailed."""
+        """Replace the running daemon with a new one. Raises StartFailed."""
 
     def stop(self) -> None:
-        """End the daemon, and hold no sockets for it."""
+        """Stop the daemon, and close the sockets held for it."""
 
     def state(self) -> ServiceState:
-        """How it stands."""
+        """Return the state of the service."""
 
     def log_command(self, *, follow: bool) -> Sequence[str]:
-        """The program that shows the log."""
+        """Return the command that shows the log."""
 
 
 def run_program(command: Sequence[str]) -> ProgramResult:
-    """Run one of the service managers' programs, with their runtime folder in the environment;
-    127 where it cannot be run, as shells have it."""
+    """Run a program of a service manager, with the runtime folder in its environment.
+
+    The status is 127 if the program cannot run, as in a shell.
+    """
     runtime = {"XDG_RUNTIME_DIR": str(USER_RUNTIME / str(os.getuid()))}
     try:
         done = subprocess.run(  # noqa: S603 - fixed words, no shell
@@ -126,7 +131,7 @@ def run_program(command: Sequence[str]) -> ProgramResult:
 
 
 def run_checked(run: RunProgram, command: Sequence[str]) -> ProgramResult:
-    """What came of `command`. Raises SupervisorRefused where it failed."""
+    """Run `command` and return its result. Raises ServiceCommandFailed if it fails."""
     finished = run(command)
     if finished.status:
         line = " ".join(command)

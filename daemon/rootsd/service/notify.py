@@ -1,6 +1,6 @@
 """Report the daemon's state to the service manager: sd_notify(3), sd_watchdog_enabled(3).
 
-Without NOTIFY_SOCKET in the environment nobody is told anything, and nothing is looked for.
+Without NOTIFY_SOCKET in the environment, all reports do nothing.
 """
 
 from __future__ import annotations
@@ -19,15 +19,16 @@ from rootsd.core.labels import safe_label
 
 log = logging.getLogger(__name__)
 
-_PATIENCE_S = 1.0  # the supervisor's queue is full; longer would hold the event loop up
+# How long to wait while the service manager's queue is full; more would stall the event loop.
+_SEND_TIMEOUT_S = 1.0
 _VARIABLES = ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID")
 
 
 class ServiceNotifier:
-    """The line to the supervisor, if there is one.
+    """The connection to the service manager, if there is one.
 
-    `beat` is how often, in seconds, it wants to hear that we live: half of what it waits, as
-    sd_watchdog_enabled(3) advises; None where it has no watchdog on us.
+    `beat` is the interval between keep-alive messages in seconds: half the watchdog timeout, as
+    sd_watchdog_enabled(3) advises. It is None without a watchdog.
     """
 
     def __init__(self, channel: socket.socket | None = None, beat: float | None = None) -> None:
@@ -36,37 +37,39 @@ class ServiceNotifier:
 
     @property
     def is_heard(self) -> bool:
-        """Whether anybody listens."""
+        """Whether a service manager listens."""
         return self._channel is not None
 
     def ready(self) -> None:
-        """The sockets accept."""
-        self._tell("READY=1")
+        """Report that the sockets accept connections."""
+        self._send("READY=1")
 
     @contextmanager
     def reload(self) -> Iterator[None]:
-        """The configuration is read meanwhile. The moment is how the supervisor tells this reload
-        from the one before."""
-        self._tell(f"RELOADING=1\nMONOTONIC_USEC={time.monotonic_ns() // 1000}")
+        """Report that the configuration is being reloaded.
+
+        The time in the message tells this reload from the one before.
+        """
+        self._send(f"RELOADING=1\nMONOTONIC_USEC={time.monotonic_ns() // 1000}")
         try:
             yield
         finally:
             self.ready()
 
     def stopping(self) -> None:
-        """The end has begun."""
-        self._tell("STOPPING=1")
+        """Report that the daemon is stopping."""
+        self._send("STOPPING=1")
 
     def status(self, sentence: str) -> None:
-        """What `systemctl status` shows."""
-        self._tell(f"STATUS={safe_label(sentence, limit=None)}")
+        """Set the status text that `systemctl status` shows."""
+        self._send(f"STATUS={safe_label(sentence, limit=None)}")
 
     def alive(self) -> None:
-        """One beat."""
-        self._tell("WATCHDOG=1")
+        """Send one keep-alive message."""
+        self._send("WATCHDOG=1")
 
     def close(self) -> None:
-        """Say nothing more."""
+        """Close the connection."""
         if self._channel is not None:
             self._channel.close()
             self._channel = None
@@ -81,21 +84,21 @@ class ServiceNotifier:
         traceback: TracebackType | None,
     ) -> None:
         if isinstance(error, RootsdError):
-            self.status(error.message)  # where whoever started us can read why there is nobody
+            self.status(error.message)  # `systemctl status` then shows why the start failed
         self.close()
 
-    def _tell(self, message: str) -> None:
+    def _send(self, message: str) -> None:
         if self._channel is None:
             return
         try:
             self._channel.send(message.encode("utf-8"))
         except OSError as error:
-            # It decides what silence means; the daemon has clients to serve.
-            log.warning("the supervisor cannot be told: %s", error.strerror or error)
+            # Go on without it: the daemon has clients to serve.
+            log.warning("cannot notify the service manager: %s", error.strerror or error)
 
 
 def make_service_notifier() -> ServiceNotifier:
-    """The line that the environment names. Takes its variables out, as no child is meant."""
+    """Connect as the environment says, and remove its variables: children must not use them."""
     address, interval, pid = (os.environ.pop(variable, "") for variable in _VARIABLES)
     channel = _connected(address)
     is_watched = interval.isdecimal() and int(interval) > 0 and pid in ("", str(os.getpid()))
@@ -103,16 +106,16 @@ def make_service_notifier() -> ServiceNotifier:
 
 
 def _connected(address: str) -> socket.socket | None:
-    """Connected once and for all: later the daemon may have confined itself."""
-    if not address.startswith(("/", "@")):  # nothing, or a kind for virtual machines
+    """Connect now, because the daemon cannot do so after it has confined itself."""
+    if not address.startswith(("/", "@")):  # empty, or a vsock address for virtual machines
         return None
     channel = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-    channel.settimeout(_PATIENCE_S)
+    channel.settimeout(_SEND_TIMEOUT_S)
     raw = os.fsencode(address)
     try:
         channel.connect(b"\0" + raw[1:] if address.startswith("@") else raw)
     except OSError as error:
         channel.close()
-        log.warning("the supervisor cannot be reached: %s", error.strerror or error)
+        log.warning("cannot reach the service manager: %s", error.strerror or error)
         return None
     return channel

@@ -1,9 +1,9 @@
 """Record how the daemon was started, and whether it may be started again.
 
-`up` writes a recipe down; a bridge that finds no daemon follows it, since MCP clients strip the
-environment from which the places would follow. So do cron, ssh and editors, and a command that is
-started there takes the places from the recipe, too. `down` leaves a mark that forbids a start.
-Both files lie in a folder that is derived from the home folder alone, or from ROOTSD_DIR.
+`rootsd up` writes the start record. A bridge that finds no daemon starts one from it, because MCP
+clients strip the environment variables that locate the folders. cron, ssh, and editors do the
+same, so commands started there take the folders from the record, too. `rootsd down` leaves a mark
+that forbids a start. The folder of both files depends only on the home folder or on ROOTSD_DIR.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ RECORD_NAME = "start.json"
 STOPPED_NAME = "stopped"
 _LONGEST = 256 * 1024
 
-# What decides where configuration and decisions lie, and where each points when it is not set.
+# The variables that locate configuration and state, with the default of each.
 PLACE_VARIABLES = {"XDG_CONFIG_HOME": ".config", "XDG_STATE_HOME": ".local/state"}
-# Beside these, how times and names are written; nothing else is passed on, neither secrets nor
-# what marks an agent's session.
+# The record also keeps the variables for locale and time zone. It keeps no others: they could hold
+# secrets, or the markers of an agent's session.
 _KEPT_VARIABLES = frozenset(
     ("HOME", "LANG", "LOGNAME", "ROOTSD_DIR", "TMPDIR", "TZ", "USER", "XDG_RUNTIME_DIR",
      "DBUS_SESSION_BUS_ADDRESS")
@@ -43,14 +43,14 @@ _KEPT_VARIABLES = frozenset(
 
 
 class PlacesMismatch(RootsdError):
-    """This shell names other folders than those that the daemon was started with."""
+    """This shell sets other folders than the running daemon uses."""
 
     code = ErrorCode.BAD_CONFIG
 
 
 @dataclass(frozen=True, slots=True)
 class StartRecord:
-    """How to start the daemon. `log` takes its standard output and standard error."""
+    """How to start the daemon. `log` receives its standard output and standard error."""
 
     command: tuple[str, ...]
     environment: Mapping[str, str]
@@ -58,7 +58,7 @@ class StartRecord:
 
 
 def start_folder() -> Path:
-    """The folder of the recipe and the mark. Raises folders.NoPlace."""
+    """Return the folder of the record and the mark. Raises FolderUnavailable."""
     if override := runtime_dir.overriding_folder():
         return Path(os.fsdecode(override), "state")
     home = Path(os.fsdecode(runtime_dir.home_folder()))
@@ -68,34 +68,36 @@ def start_folder() -> Path:
 
 
 def make_start_record(log_folder: bytes) -> StartRecord:
-    """The recipe that starts the daemon of this installation, with the places of this shell."""
+    """Return a record for this installation, with the folders that this shell sets."""
     kept = {
         name: value
         for name, value in os.environ.items()
         if name in _KEPT_VARIABLES or name.startswith("LC_")
     }
     return StartRecord(
-        # -P: a folder `rootsd` in the working directory must not be taken for the package.
+        # -P: Python must not import a folder `rootsd` in the working directory.
         command=(sys.executable, "-P", "-m", "rootsd", "daemon", "--detach"),
         environment={**kept, **place_variables()},
         log=os.path.join(os.fsdecode(log_folder), LOG_NAME),
     )
 
 
-def save_start_record(recipe: StartRecord) -> None:
-    """Write the recipe down for bridges, and allow them to follow it. One that is written already
-    is not written anew: a full disk does not keep the daemon from starting. Raises RootsdError.
+def save_start_record(record: StartRecord) -> None:
+    """Save the record for bridges, and remove the mark of `rootsd down`.
+
+    An unchanged record is not written again, so that a full disk does not prevent a start. Raises
+    RootsdError.
     """
     folder = start_folder()
     ensure_private_folder(folder)
     (folder / STOPPED_NAME).unlink(missing_ok=True)
     with suppress(DaemonUnreachable):
-        if _read_start_record() == recipe:
+        if _read_start_record() == record:
             return
-    fresh = folder / f"{RECORD_NAME}.{os.getpid()}"  # several may say `up` at once
+    fresh = folder / f"{RECORD_NAME}.{os.getpid()}"  # several `rootsd up` may run at once
     try:
         with open(open_private_file(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "w") as stream:
-            json.dump(asdict(recipe), stream)
+            json.dump(asdict(record), stream)
         fresh.replace(folder / RECORD_NAME)
     except OSError as error:
         fresh.unlink(missing_ok=True)
@@ -103,28 +105,27 @@ def save_start_record(recipe: StartRecord) -> None:
 
 
 def load_start_record() -> StartRecord:
-    """The recipe that a bridge may follow.
+    """Return the record that a bridge may use.
 
-    Raises DaemonUnreachable where the user stopped the daemon, or none was ever started.
+    Raises DaemonUnreachable if the user stopped the daemon or never started one.
     """
     ensure_start_allowed()
     return _read_start_record()
 
 
 def ensure_start_allowed() -> None:
-    """Raise DaemonUnreachable where the user stopped the daemon: only `up` may start it again."""
+    """Raise DaemonUnreachable after `rootsd down`: then only `rootsd up` may start the daemon."""
     if _is_stopped():
         raise DaemonUnreachable("the daemon was stopped by rootsd down", "rootsd up")
 
 
 def place_variables() -> dict[str, str]:
-    """The variables that decide where configuration and decisions lie: as they are set here, else
-    as they were when the daemon was last started."""
+    """Return the variables that locate the folders, as set here or else as last recorded."""
     return {**recorded_places(), **_places_here()}
 
 
 def recorded_places() -> dict[str, str]:
-    """The same as they were when the daemon was last started, whatever this shell says."""
+    """Return the same variables as last recorded, whatever this shell sets."""
     if runtime_dir.overriding_folder():
         return {}
     try:
@@ -134,14 +135,17 @@ def recorded_places() -> dict[str, str]:
 
 
 def ensure_same_places() -> None:
-    """Raise OtherPlaces where this shell contradicts the last start: what it writes, the daemon
-    does not read. After a `down` it may name others."""
-    if not _is_stopped() and (told := describe_place_changes()):
-        raise PlacesMismatch(told, "rootsd down, then rootsd up, to have it as here")
+    """Raise PlacesMismatch if this shell sets other folders than the last start recorded.
+
+    The daemon would not read what a command writes there. After `rootsd down`, other folders are
+    fine.
+    """
+    if not _is_stopped() and (changes := describe_place_changes()):
+        raise PlacesMismatch(changes, "rootsd down, then rootsd up, to have it as here")
 
 
 def describe_place_changes() -> str:
-    """What this shell says otherwise than the last start did; empty where there is nothing."""
+    """Describe how this shell differs from the last start. Return "" if it does not."""
     if not (start_folder() / RECORD_NAME).exists():
         return ""
     home, before = Path(os.fsdecode(runtime_dir.home_folder())), recorded_places()
@@ -154,14 +158,14 @@ def describe_place_changes() -> str:
 
 
 def mark_stopped() -> None:
-    """Note that the user stopped the daemon, so that no bridge starts it again."""
+    """Leave the mark that keeps bridges from starting the daemon again."""
     folder = start_folder()
     ensure_private_folder(folder)
     os.close(open_private_file(folder / STOPPED_NAME))
 
 
 def _read_start_record() -> StartRecord:
-    """Return the recipe. Raises DaemonUnreachable if there is none, or it is damaged."""
+    """Return the record. Raises DaemonUnreachable if it is missing or damaged."""
     file = start_folder() / RECORD_NAME
     try:
         fd = open_private_file(file, os.O_RDONLY)
@@ -169,7 +173,7 @@ def _read_start_record() -> StartRecord:
         raise DaemonUnreachable("the daemon is not running", "rootsd up") from error
     try:
         with open(fd, "rb") as stream:
-            text = stream.read(_LONGEST)  # a longer one is cut off, and so no JSON
+            text = stream.read(_LONGEST)  # a longer file is cut off, so it is not valid JSON
         return _parse_start_record(parse_json(text))
     except (OSError, Unparsable) as error:
         damage = safe_label(str(error), limit=200)  # may quote the damaged text
@@ -178,7 +182,7 @@ def _read_start_record() -> StartRecord:
 
 
 def _parse_start_record(value: object) -> StartRecord:
-    """Return the recipe that `value` is. Raises Unparsable if it cannot start a program."""
+    """Parse a record. Raises Unparsable if it cannot start a program."""
     match value:
         case {"command": [str(), *_] as command, "environment": dict(variables), "log": str(log)}:
             words = [*command, *variables, *variables.values(), log]
@@ -194,7 +198,7 @@ def _is_name(variable: str) -> bool:
 
 
 def _is_word(value: object) -> bool:
-    """Tell whether the system takes `value` as an argument, a variable or a path."""
+    """Return whether the system accepts `value` as an argument, a variable, or a path."""
     if not isinstance(value, str) or "\0" in value:
         return False
     try:
@@ -215,7 +219,7 @@ def _places_here() -> dict[str, str]:
 
 
 def _places_in(environment: Mapping[str, str]) -> dict[str, str]:
-    """The base directory specification has relative paths ignored, and so have we."""
+    """Ignore relative paths, as the XDG base directory specification demands."""
     return {
         name: value
         for name in PLACE_VARIABLES

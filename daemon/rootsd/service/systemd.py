@@ -22,14 +22,14 @@ from rootsd.service.manager import (
 
 UNIT = "rootsd.service"
 SOCKETS = ("rootsd.socket", "rootsd-control.socket")
-# systemd.unit(5), "User Unit Search Path": beside the folder of what `systemctl set-property`
-# writes, and of nothing else with that name but the same in the runtime folder, lies the user's.
+# systemd.unit(5), "User Unit Search Path": `systemctl set-property` writes to user.control, and
+# the user's own folder lies beside it. Only the runtime folder has another user.control.
 CONTROL = "user.control"
 _SHOW_UNIT_PATH = ("systemctl", "--user", "show", "--property=UnitPath", "--value")
 
 
 class Systemd:
-    """`systemctl --user`."""
+    """The service manager of most Linux systems, for this user."""
 
     def __init__(self, home: Path, config: str, run: RunProgram) -> None:
         self._home = home
@@ -38,10 +38,13 @@ class Systemd:
 
     @cached_property
     def folder(self) -> Path:
-        """Where the manager looks. It may have started without the shell's XDG_CONFIG_HOME, or
-        with one that no shell knows; where it cannot be asked, ours is where it was found."""
-        asked = self._run(_SHOW_UNIT_PATH) if self.is_at_hand() else ProgramResult(NOT_RUN)
-        for entry in map(Path, re.split(r" (?=/)", asked.out.strip())):
+        """The folder where systemd looks for the user's units.
+
+        systemd may run with another XDG_CONFIG_HOME than the shell, so ask it. If it does not
+        answer, use the folder that already has our unit.
+        """
+        answer = self._run(_SHOW_UNIT_PATH) if self.is_at_hand() else ProgramResult(NOT_RUN)
+        for entry in map(Path, re.split(r" (?=/)", answer.out.strip())):
             if entry.name == CONTROL and not entry.is_relative_to(self._runtime):
                 return entry.with_name("user")
         candidates = [
@@ -72,45 +75,45 @@ class Systemd:
                 "rootsd service print shows the files; without a service: rootsd up",
                 'loginctl enable-linger "$USER"',
             )
-        asked = self._run(["systemctl", "--user", "show", "--property=Version"])
-        if asked.status:
+        answer = self._run(["systemctl", "--user", "show", "--property=Version"])
+        if answer.status:
             raise ServiceManagerUnavailable(
-                f"systemctl --user does not reach your service manager: {asked.err}\n"
+                f"systemctl --user cannot reach your service manager: {answer.err}\n"
                 f"Its bus should be at {runtime}/bus (dbus-user-session on Debian).\n"
                 "rootsd service print shows the files; without a service: rootsd up",
                 "systemctl --user status",
             )
 
     def load(self) -> None:
-        self._told("daemon-reload")
-        self._told("enable", UNIT, *self._sockets())
+        self._systemctl("daemon-reload")
+        self._systemctl("enable", UNIT, *self._sockets())
 
     def unload(self) -> None:
         self.stop()
-        self._told("disable", UNIT, *self._sockets())
+        self._systemctl("disable", UNIT, *self._sockets())
 
     def forget(self) -> None:
-        self._told("daemon-reload")
+        self._systemctl("daemon-reload")
         self._forget_failures()
 
     def start(self) -> None:
         self._forget_failures()
-        self._started("start", UNIT, *self._sockets())
+        self._run_start("start", UNIT, *self._sockets())
 
     def wake(self) -> None:
-        self._started("start", UNIT)
+        self._run_start("start", UNIT)
 
     def restart(self) -> None:
         self._forget_failures()
-        self._started("restart", UNIT)
+        self._run_start("restart", UNIT)
 
     def stop(self) -> None:
-        # The sockets with it: else the next client would start it again.
-        self._told("stop", *self._sockets(), UNIT)
+        # Stop the sockets too, or the next client would start it again.
+        self._systemctl("stop", *self._sockets(), UNIT)
 
     def state(self) -> ServiceState:
         wanted = "ActiveState,UnitFileState,MainPID,NRestarts,StatusText,Result"
-        shown = self._told("show", UNIT, f"--property={wanted}").out
+        shown = self._systemctl("show", UNIT, f"--property={wanted}").out
         values = dict(line.partition("=")[::2] for line in shown.splitlines())
         sockets = self._run(["systemctl", "--user", "is-active", "--quiet", *SOCKETS])
         pid, restarts = values.get("MainPID", "0"), values.get("NRestarts", "0")
@@ -129,16 +132,16 @@ class Systemd:
         return ["journalctl", f"--user-unit={UNIT}", f"--lines={LOG_LINES}", *more]
 
     def _sockets(self) -> list[str]:
-        """Those that are installed, since the service works without; all before it is."""
+        """Return the installed socket units, or all of them before the service is installed."""
         return [n for n in SOCKETS if not self.is_installed() or (self.folder / n).exists()]
 
     def _forget_failures(self) -> None:
         self._run(["systemctl", "--user", "reset-failed", UNIT, *self._sockets()])
 
-    def _told(self, *words: str) -> ProgramResult:
+    def _systemctl(self, *words: str) -> ProgramResult:
         return run_checked(self._run, ["systemctl", "--user", *words])
 
-    def _started(self, *words: str) -> None:
+    def _run_start(self, *words: str) -> None:
         command = ["systemctl", "--user", *words]
         started = self._run(command)
         if started.status == NOT_RUN:

@@ -1,7 +1,7 @@
 """Render the systemd units and the launchd agent from their templates.
 
-The templates are the files in systemd/ and launchd/ of the repository, which the wheel carries
-along. Every file begins with `MARK`, so that ours are told from those somebody wrote by hand.
+The templates are in systemd/ and launchd/ of the repository; the wheel has a copy. Each rendered
+file begins with `GENERATED_MARK`, so that rootsd never overwrites a file that a person wrote.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ _NEEDS_NO_QUOTES = re.compile(r"[\w/.@:=+,-]+", re.ASCII)
 
 
 class InvalidUnitValue(RootsdError):
-    """What has to stand in a service file cannot be written into one."""
+    """A value cannot be written to a service file."""
 
 
 @dataclass(frozen=True, slots=True)
 class UnitSettings:
-    """What the files depend on.
+    """The values for the templates.
 
-    `environment` are the variables that decide where configuration and decisions lie, where they
-    are set; `writable` the folders that the daemon writes; `stopped` is the mark of `rootsd down`.
+    `environment` has the variables that locate configuration and state, if set. `writable` are the
+    folders that the daemon writes. `stopped` is the path of the mark of `rootsd down`.
     """
 
     command: Path
@@ -55,14 +55,14 @@ class UnitSettings:
 
 
 def templates_folder() -> Path:
-    """The folder that holds `systemd`, `launchd` and `completions`."""
+    """Return the folder that contains `systemd`, `launchd`, and `completions`."""
     package = Path(rootsd.__file__).parent
     carried = package / "share"
     return carried if carried.is_dir() else package.parent.parent  # in a checkout
 
 
 def systemd_units(settings: UnitSettings) -> dict[str, str]:
-    """The texts of the units by their names below the folder of units."""
+    """Return the text of each unit by its path below the folder of units."""
     names = [*BASE_UNITS]
     if settings.strict:
         names.append(STRICT_DROP_IN)
@@ -78,7 +78,7 @@ def systemd_units(settings: UnitSettings) -> dict[str, str]:
 
 
 def launchd_agent(settings: UnitSettings) -> dict[str, str]:
-    """The text of the agent by its name below the folder of agents."""
+    """Return the text of the agent by its path below the folder of agents."""
     variables = "".join(
         f"<key>{_xml(name)}</key><string>{_xml(value)}</string>"
         for name, value in sorted(settings.environment.items())
@@ -92,7 +92,7 @@ def launchd_agent(settings: UnitSettings) -> dict[str, str]:
 
 
 def is_generated(file: Path) -> bool:
-    """Whether we wrote `file`."""
+    """Return whether rootsd wrote `file`."""
     try:
         return GENERATED_MARK in file.read_text("utf-8", "replace")
     except FileNotFoundError:
@@ -107,12 +107,15 @@ def _filled(template: str, values: Mapping[str, str]) -> str:
 
 
 def _words(words: Iterable[str]) -> str:
-    """Words of a setting: systemd.syntax(7), "Quoting", and its specifiers."""
+    """Quote the words of a setting, and escape specifiers: systemd.syntax(7), "Quoting"."""
     return " ".join(_word(_plain(word)) for word in words)
 
 
 def _program(path: str) -> str:
-    """`path`, if systemd takes it for a program: string_is_safe() in its basic/string-util.c."""
+    """Return `path` if systemd accepts it as a program: string_is_safe() in basic/string-util.c.
+
+    Raises InvalidUnitValue.
+    """
     if _UNSAFE_IN_PROGRAMS & set(path):
         shown = safe_label(path, limit=None)
         raise InvalidUnitValue(
@@ -138,8 +141,10 @@ def _xml(text: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """`text`, if a line can hold it."""
-    if not text.isprintable():  # nor are the stand-ins for bytes that are no UTF-8
+    """Return `text` if it fits on one line. Raises InvalidUnitValue."""
+    if (
+        not text.isprintable()
+    ):  # False also for lone surrogates, which stand for bytes that are not UTF-8
         shown = safe_label(text, limit=None)
         raise InvalidUnitValue(
             f"{shown} has characters that no service file can hold", "move it, then try again"
