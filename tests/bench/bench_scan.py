@@ -106,7 +106,7 @@ class Contest:
     def restart(self) -> int:
         """The tree from the kept index, each folder compared; how many projects it has."""
         territory = self._new_territory()
-        territory.remember(read_snapshots(self.index)[self.forest.top])
+        territory.use_snapshot(read_snapshots(self.index)[self.forest.top])
         territory.explore(Arrival.FOUND)
         # Else it was not believed, and a scan.
         assert territory.is_behind()
@@ -139,7 +139,7 @@ class Contest:
         the tree as a daemon does that ends."""
         pause(3)
         self.territory.refresh(thorough=True)
-        kept = self.territory.kept()
+        kept = self.territory.snapshot()
         assert kept is not None
         write_snapshots(self.index, {self.forest.top: kept})
 

@@ -24,17 +24,17 @@ def _candidate(path: Path, kind: ProjectKind = GIT, arrival: Arrival = Arrival.M
 
 def _doubt(candidate: Candidate, state: CompleteProject | PendingProject) -> Stage | None:
     with OpenProject(candidate.path) as look:
-        return candidate.doubt(state, look)
+        return candidate.stage_to_wait_for(state, look)
 
 
 def _conclusion(candidate: Candidate, stage: Stage) -> IncompleteReason | None:
     with OpenProject(candidate.path) as look:
-        return candidate.conclusion(stage, look)
+        return candidate.missing_part(stage, look)
 
 
 def _is_whole(candidate: Candidate) -> bool:
     with OpenProject(candidate.path) as look:
-        return candidate.is_whole_copy(look)
+        return candidate.has_everything(look)
 
 
 @pytest.mark.parametrize("arrival", [Arrival.FOUND, Arrival.MOVED])
@@ -49,14 +49,14 @@ def test_what_was_there_or_came_as_a_whole_is_taken_at_its_word(
 def test_what_is_made_is_a_copy_until_its_maker_is_seen(tmp_path: Path) -> None:
     candidate = _candidate(fake_repository(tmp_path / "one"))
     assert _doubt(candidate, CompleteProject(GIT)) is Stage.COPYING
-    candidate.maker_seen = True
+    candidate.saw_vcs_at_work = True
     assert _doubt(candidate, CompleteProject(GIT)) is None
 
 
 def test_other_tools_may_write_after_the_last_sign(tmp_path: Path) -> None:
     candidate = _candidate(tmp_path, HG)
     assert _doubt(candidate, CompleteProject(HG)) is Stage.COPYING
-    candidate.maker_seen = True
+    candidate.saw_vcs_at_work = True
     assert _doubt(candidate, CompleteProject(HG)) is Stage.SETTLING
     assert _conclusion(candidate, Stage.SETTLING) is None
 

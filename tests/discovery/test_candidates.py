@@ -152,7 +152,7 @@ def test_a_worktree_is_settled_at_once_with_its_main_checkout(
 def test_a_project_file_needs_a_quiet_folder(making: Making, tmp_path: Path) -> None:
     assert making.consider(tmp_path, PROJECT, Arrival.MADE) is None
     assert making.wait(0.2) == []
-    making.candidates.disturbed(raw(tmp_path))
+    making.candidates.restart_quiet_time(raw(tmp_path))
     assert making.wait(0.2) == []
     assert making.wait(0.1) == [CandidateResult(raw(tmp_path), PROJECT)]
     assert making.consider(tmp_path, PROJECT, Arrival.FOUND) == CandidateResult(
@@ -306,7 +306,7 @@ def test_what_happens_before_the_look_is_waited_for(making: Making, tmp_path: Pa
     assert making.wait(0.2) == []
     making.clock.now += 0.1
     making.consider(tmp_path, PROJECT, Arrival.FOUND)
-    making.candidates.disturbed(raw(tmp_path))
+    making.candidates.restart_quiet_time(raw(tmp_path))
     assert making.candidates.due() == []
     assert making.looks == []
     assert making.wait(0.3) == [CandidateResult(raw(tmp_path), PROJECT)]

@@ -41,13 +41,13 @@ def test_after_lost_events_one_given_up_is_judged_and_watched_anew(
     ]
     # As if it were another folder by now: whose watch ended is not known to be watched no more.
     making.watcher.watched.clear()
-    assert making.candidates.all_may_have_changed() == []
+    assert making.candidates.handle_overflow() == []
     assert making.candidates.catch_up(1) == []
     assert not making.candidates.is_behind
     assert making.candidates.next_due() is None  # it is in the stage for which it was given up
     assert raw(git_folder) in making.watcher.folders(WatchPurpose.AT_WORK)
     git("init", tmp_path / "one")
-    making.candidates.all_may_have_changed()
+    making.candidates.handle_overflow()
     assert making.candidates.catch_up(1) + making.wait(60) == [
         CandidateResult(raw(tmp_path / "one"), GIT)
     ]
@@ -64,7 +64,7 @@ def test_after_lost_events_those_given_up_are_looked_at_last_and_some_at_a_time(
     making.consider(begun, GIT, Arrival.MADE)
     for name in ("one", "two"):
         git("init", tmp_path / name)
-    assert making.candidates.all_may_have_changed() + making.candidates.due() == [
+    assert making.candidates.handle_overflow() + making.candidates.due() == [
         CandidateResult(raw(begun), GIT)
     ]
     making.candidates.drop(raw(tmp_path / "gone"))

@@ -34,8 +34,8 @@ GIT = ProjectKind.GIT
 def test_a_project_is_told_once_however_often_it_is_looked_at(world: World) -> None:
     fake_repository(world.top / "one")
     assert [type(told) for told in world.take()] == [ProjectObserved]
-    world.explorer.happened([EventOverflow()])
-    for territory in world.explorer.territories:
+    world.explorer.handle([EventOverflow()])
+    for territory in world.explorer.trees:
         world.explorer.rescan(territory)
     world.explorer.sweep()
     assert world.take() == []
@@ -67,7 +67,7 @@ def test_what_is_behind_is_out_of_reach_once_its_file_system_does_not_answer(
 ) -> None:
     fake_repository(world.top / "one")
     (seen,) = world.take()
-    world.explorer.happened([EventOverflow()])
+    world.explorer.handle([EventOverflow()])
     assert world.explorer.is_behind()
     monkeypatch.setattr(MountContext, "answers", lambda _self, _path: False)
     monkeypatch.setattr(ParentTree, "catch_up", _must_not_look)
@@ -129,8 +129,8 @@ def test_a_plain_folder_that_was_named_stays_a_project(world: World, tmp_path: P
     assert world.take() == []
     again = world.explorer_on(PollingWatcher())
     assert isinstance(seen, ProjectObserved)
-    again.know({seen.path: _kept(seen)})
-    again.recheck_strays()
+    again.load({seen.path: _kept(seen)})
+    again.recheck_orphans()
     assert again.take() == (seen,)
 
 
@@ -149,8 +149,8 @@ def test_a_project_file_that_goes_while_the_parent_is_away_leaves_no_project(wor
     assert isinstance(seen, ProjectObserved)
     away = world.top.rename(world.top.with_name("away"))
     world.explorer = world.explorer_on(world.pumped.watcher)
-    world.explorer.know({seen.path: _kept(seen)})
-    world.explorer.recheck_strays()
+    world.explorer.load({seen.path: _kept(seen)})
+    world.explorer.recheck_orphans()
     assert world.take() == [ProjectUnreachable(seen.path)]
     (away / "one" / "go.mod").unlink()
     away.rename(world.top)
@@ -179,7 +179,7 @@ def test_a_folder_swapped_for_a_link_amid_the_walk_shows_nothing_of_elsewhere(
     (world.top / "a" / "b" / "c").mkdir(parents=True)
     swapping = _Swapping(world.top / "a", tmp_path / "elsewhere")
     explorer = world.explorer_on(swapping)
-    (tree,) = explorer.territories
+    (tree,) = explorer.trees
     assert tree.has_project(raw(world.top / "a" / "b" / "c")), "it was not led astray"
     run_down(explorer, world.clock)
     assert explorer.take() == ()
@@ -210,7 +210,7 @@ def test_a_missing_parent_in_a_busy_folder_costs_nothing(
     (tmp_path / "busy").mkdir()
     world.settle()
     looks: list[ParentTree] = []
-    monkeypatch.setattr(world.explorer, "revisit", looks.append)
+    monkeypatch.setattr(world.explorer, "refresh", looks.append)
     (tmp_path / "busy" / "other").mkdir()
     world.settle()
     assert looks == []
@@ -273,7 +273,7 @@ def test_after_lost_events_links_to_worktrees_are_looked_at_too(
     world.settle()
     git("worktree", "add", one / "trees" / "b", cwd=one)
     world.pumped.pump()
-    world.explorer.happened([EventOverflow()])
+    world.explorer.handle([EventOverflow()])
     world.settle()
     assert set(world.live()) == {"one", "one/trees/a", "one/trees/b"}
 
@@ -291,6 +291,6 @@ def test_project_files_of_the_users_own_count_and_those_that_are_none_do_not(
     assert world.live() == dict.fromkeys(("just", "rust"), ProjectKind.PROJECT)
     for territory in world.explorer.set_parents([replace(parent, project_files=())]):
         world.explorer.explore(territory)
-    world.explorer.recheck_strays()
+    world.explorer.recheck_orphans()
     world.settle()
     assert world.live() == dict.fromkeys(("go", "rust"), ProjectKind.PROJECT)

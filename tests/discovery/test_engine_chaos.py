@@ -85,16 +85,16 @@ def test_live_equals_fresh_after_random_changes(world: World, sizes: Sizes) -> N
         for _ in range(chaos.random.randint(1, 6)):
             chaos.step()
         if number % 10 == 9:
-            world.explorer.happened([EventOverflow()])
+            world.explorer.handle([EventOverflow()])
         world.settle()
         # The inside of a repository is not watched; its root is swept.
         world.explorer.sweep()
         world.settle()
         assert world.held() == world.fresh()
-    (tree,) = world.explorer.territories
+    (tree,) = world.explorer.trees
     folders = len(tree)
     with closing(world.explorer_on(PollingWatcher())) as explorer:
-        (fresh,) = explorer.territories
+        (fresh,) = explorer.trees
         assert folders == len(fresh)
     guards_and_barrier = len(world.top.parents) + 1
     assert world.pumped.watcher.count() <= folders + guards_and_barrier

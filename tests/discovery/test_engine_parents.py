@@ -63,7 +63,7 @@ def test_lost_events_leave_no_watch_on_what_lay_above_a_missing_parent(
     (tmp_path / "x").rename(tmp_path / "old")
     (tmp_path / "x").mkdir()
     world.pumped.pump()
-    world.explorer.happened([EventOverflow()])
+    world.explorer.handle([EventOverflow()])
     world.settle()
     one = fake_repository(late / "one")
     assert [told.path for told in world.take()] == [raw(one)]
@@ -95,7 +95,7 @@ def test_a_parent_that_is_narrowed_proposes_no_more_what_it_left_out(
     assert isinstance(seen, ProjectObserved)
     for territory in world.explorer.set_parents([Parent(raw(world.top), **changes)]):
         world.explorer.explore(territory)
-    world.explorer.recheck_strays()
+    world.explorer.recheck_orphans()
     assert world.take() == [replace(seen, proposed=False)]
 
 
@@ -106,7 +106,7 @@ def test_what_a_person_named_stays_proposed_without_a_parent(world: World) -> No
     assert isinstance(seen, ProjectObserved)
     assert (seen.named, seen.proposed) == (True, True)
     world.take()
-    world.explorer.recheck_strays()
+    world.explorer.recheck_orphans()
     assert world.take() == []
 
 
@@ -117,15 +117,15 @@ def test_a_parent_that_is_dropped_proposes_nothing_and_its_projects_stay_known(
     (seen,) = world.take()
     assert isinstance(seen, ProjectObserved)
     world.explorer.set_parents([])
-    world.explorer.recheck_strays()
+    world.explorer.recheck_orphans()
     assert world.take() == [replace(seen, proposed=False)]
-    world.explorer.recheck_strays()
+    world.explorer.recheck_orphans()
     assert world.take() == []
     for territory in world.explorer.set_parents([Parent(raw(world.top))]):
         world.explorer.explore(territory)
     assert world.take() == [seen]
     world.explorer.set_parents([])
-    world.explorer.recheck_strays()
+    world.explorer.recheck_orphans()
     assert world.take() == [replace(seen, proposed=False)]
     shutil.rmtree(one)
     world.explorer.sweep()

@@ -41,8 +41,8 @@ def test_each_purpose_has_its_place() -> None:
 
 
 def test_what_only_came_or_was_altered_moves_no_folder_that_was_there() -> None:
-    assert not _of(_frontier(b"a", CAME), _frontier(b"b", FileEventKind.ALTERED)).of_moves
-    assert _of(_frontier(b"a", LEFT)).of_moves
-    assert _of(_frontier(b"a", CAME, moved=True)).of_moves
-    assert _of(FileEvent(b"/home", b"src", CAME, WatchPurpose.ABOVE)).of_moves
-    assert _of(EventOverflow()).of_moves
+    assert not _of(_frontier(b"a", CAME), _frontier(b"b", FileEventKind.ALTERED)).may_move_mounts
+    assert _of(_frontier(b"a", LEFT)).may_move_mounts
+    assert _of(_frontier(b"a", CAME, moved=True)).may_move_mounts
+    assert _of(FileEvent(b"/home", b"src", CAME, WatchPurpose.ABOVE)).may_move_mounts
+    assert _of(EventOverflow()).may_move_mounts

@@ -16,9 +16,9 @@ from support.repos import raw
 def test_all_yields_a_folder_and_everything_below_it() -> None:
     top = FolderNode(WalkFolder(b"/src", 4), None)
     one = FolderNode(WalkFolder(b"/src/one", 3, ProposalScope.REPOSITORIES), top)
-    top.adopt(b"one", one)
+    top.add_child(b"one", one)
     two = FolderNode(WalkFolder(b"/src/one/two", 2), one)
-    one.adopt(b"two", two)
+    one.add_child(b"two", two)
     assert set(top.all()) == {top, one, two}
     assert set(one.all()) == {one, two}
     assert one.zone is ProposalScope.REPOSITORIES
@@ -28,9 +28,9 @@ def test_all_yields_a_folder_and_everything_below_it() -> None:
 def tree() -> FolderNode:
     top = FolderNode(WalkFolder(b"/", 4, top=True), None)
     one = FolderNode(WalkFolder(b"/one", 3), top)
-    top.adopt(b"one", one)
+    top.add_child(b"one", one)
     two = FolderNode(WalkFolder(b"/one/two", 2, ProposalScope.REPOSITORIES), one)
-    one.adopt(b"two", two)
+    one.add_child(b"two", two)
     top.role = one.role = FolderRole.FRONTIER
     two.role = FolderRole.LEAF
     one.project, two.project = ProjectKind.PROJECT, ProjectKind.GIT
@@ -42,21 +42,21 @@ def tree() -> FolderNode:
 
 def _facts(folder: FolderNode) -> tuple[object, ...]:
     above = folder.above.place if folder.above is not None else None
-    kids = set(folder.kids)
+    kids = set(folder.children)
     return folder.place, above, kids, folder.role, folder.project, folder.zone, folder.stamp
 
 
 def test_a_tree_that_was_kept_is_planted_as_it_was(tree: FolderNode) -> None:
-    planted = FolderNode.planted(tree.kept(b"rules"), tree.place)
+    planted = FolderNode.from_snapshot(tree.to_snapshot(b"rules"), tree.place)
     assert [_facts(folder) for folder in planted] == [_facts(folder) for folder in tree.all()]
 
 
 def test_an_unreadable_folder_is_left_for_its_holder_to_find_again(tree: FolderNode) -> None:
-    one = tree.kids[b"one"]
-    one.kids[b"two"].role = FolderRole.UNREADABLE
-    top, again = FolderNode.planted(tree.kept(b"rules"), tree.place)
+    one = tree.children[b"one"]
+    one.children[b"two"].role = FolderRole.UNREADABLE
+    top, again = FolderNode.from_snapshot(tree.to_snapshot(b"rules"), tree.place)
     assert again.stamp is None
-    assert again.kids == {}
+    assert again.children == {}
     assert top.stamp == tree.stamp
 
 
@@ -104,9 +104,9 @@ def test_the_stamp_of_a_leaf_is_kept_once_it_is_old_enough(tmp_path: Path) -> No
 def test_a_folder_holds_what_it_adopts_until_it_is_dismissed() -> None:
     top = FolderNode(WalkFolder(b"/", 4, top=True), None)
     kid = FolderNode(WalkFolder(b"/one", 3), top)
-    top.dismiss(b"one")
-    top.adopt(b"one", kid)
-    assert dict(top.kids) == {b"one": kid}
-    assert not kid.kids
-    top.dismiss(b"one")
-    assert not top.kids
+    top.remove_child(b"one")
+    top.add_child(b"one", kid)
+    assert dict(top.children) == {b"one": kid}
+    assert not kid.children
+    top.remove_child(b"one")
+    assert not top.children

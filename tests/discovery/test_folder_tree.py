@@ -31,7 +31,7 @@ def _paths(folders: list[FolderNode]) -> list[bytes]:
 
 def test_a_folder_is_put_below_the_one_that_holds_it(tree: FolderTree) -> None:
     assert tree.top is not None
-    assert tree.top.kids[b"one"].kids[b"two"] is tree.get(TWO)
+    assert tree.top.children[b"one"].children[b"two"] is tree.get(TWO)
     assert _paths(tree.folders()) == [TOP, ONE, TWO]
 
 
@@ -75,7 +75,7 @@ def test_without_a_readable_top_nothing_is_covered(tree: FolderTree) -> None:
 def test_a_tree_of_an_earlier_life_is_taken_over(tree: FolderTree) -> None:
     assert tree.top is not None
     later = FolderTree()
-    planted = later.plant(tree.top.kept(b"rules"), tree.top.place)
+    planted = later.restore(tree.top.to_snapshot(b"rules"), tree.top.place)
     assert _paths(planted) == _paths(later.folders()) == [TOP, ONE, TWO]
     assert later.has_project(TWO)
     assert later.top is planted[0]

@@ -84,10 +84,10 @@ def test_a_root_that_no_parent_holds_is_there_again_when_it_returns(
     assert isinstance(seen, ProjectObserved)
     _moved_away(world, one, one.with_name("two"))
     one.with_name("two").rename(one)
-    world.explorer.recheck_strays()
+    world.explorer.recheck_orphans()
     assert world.take() == [seen]
     one.rename(one.with_name("two"))
-    world.explorer.recheck_strays()
+    world.explorer.recheck_orphans()
     assert world.take() == [ProjectGone(raw(one))]
 
 
@@ -120,5 +120,5 @@ def test_a_root_that_a_tree_holds_again_is_left_to_it(world: World) -> None:
         raw(one),
         ProjectKind.GIT,
     )
-    world.explorer.recheck_strays()
+    world.explorer.recheck_orphans()
     assert world.take() == []

@@ -13,7 +13,7 @@ from support.repos import fake_repository, raw
 
 
 def test_the_innermost_parent_holds_a_path_by_its_components(world: World) -> None:
-    (tree,) = world.explorer.territories
+    (tree,) = world.explorer.trees
     trees = ParentTrees({b"/a": tree, b"/a/b": tree})
     assert [trees.parent_of(path) for path in (b"/a/b/c", b"/a/bc", b"/a", b"/ab")] == [
         b"/a/b",
@@ -30,7 +30,7 @@ def test_the_innermost_parent_holds_a_path_by_its_components(world: World) -> No
 
 
 def test_a_tree_is_dropped_with_its_parent_or_what_was_set_for_it(world: World) -> None:
-    (tree,) = world.explorer.territories
+    (tree,) = world.explorer.trees
     path, parent = tree.parent.path, tree.parent
     trees = ParentTrees({path: tree})
     trees.drop_others({path: parent})
@@ -46,7 +46,7 @@ def test_what_no_tree_holds_is_missed_below_a_parent_that_does_not_skip_it(
     world = open_world(Parent(raw(tmp_path / "src"), skip=(b"off",)))
     one = fake_repository(world.top / "one")
     world.settle()
-    (tree,) = world.explorer.territories
+    (tree,) = world.explorer.trees
     trees = ParentTrees({tree.parent.path: tree})
     places = (one, world.top / "two", world.top / "off" / "two", tmp_path / "two")
     assert [trees.miss(raw(place)) for place in places] == [False, True, False, False]
@@ -54,7 +54,7 @@ def test_what_no_tree_holds_is_missed_below_a_parent_that_does_not_skip_it(
 
 def test_a_project_of_any_tree_is_theirs(world: World) -> None:
     one = fake_repository(world.top / "one")
-    (tree,) = world.explorer.territories
+    (tree,) = world.explorer.trees
     tree.explore(Arrival.FOUND)
     trees = ParentTrees({tree.parent.path: tree})
     assert trees.hold(raw(one))

@@ -44,14 +44,14 @@ def test_a_polled_parent_is_looked_at_when_its_time_has_come(
 ) -> None:
     explorer = explorer_on(PollingWatcher(), tmp_path)
     sweeping = PollScheduler(explorer, clock)
-    sweeping.sweep_what_is_due()
+    sweeping.poll_if_due()
     assert sweeping.due() == clock.now + poll_interval(0.0)
     fake_repository(tmp_path / "one")
     clock.now += poll_interval(0.0) - 0.1
-    sweeping.sweep_what_is_due()
+    sweeping.poll_if_due()
     assert explorer.take() == ()
     clock.now += 0.1
-    sweeping.sweep_what_is_due()
+    sweeping.poll_if_due()
     explorer.tick()
     assert [type(seen) for seen in explorer.take()] == [ProjectObserved]
     assert sweeping.due() == clock.now + poll_interval(0.0)
@@ -64,7 +64,7 @@ def test_where_everything_is_watched_only_roots_are_swept(
     one.mkdir()
     explorer = explorer_on(RememberingWatcher(), tmp_path)
     sweeping = PollScheduler(explorer, clock)
-    sweeping.sweep_what_is_due()
+    sweeping.poll_if_due()
     assert sweeping.due() == clock.now + ROOTS_POLL_INTERVAL_S
 
 
@@ -82,7 +82,7 @@ def test_a_sweep_that_takes_long_comes_seldom(
 
     monkeypatch.setattr(explorer, "sweep", take_half_a_second)
     clock.now += ROOTS_POLL_INTERVAL_S
-    sweeping.sweep_what_is_due()
+    sweeping.poll_if_due()
     due = sweeping.due()
     assert due is not None
     assert due - clock.now == pytest.approx(0.5 / ROOTS_POLL_CPU_SHARE)
@@ -93,7 +93,7 @@ def test_a_parent_that_is_dropped_is_swept_no_more(
 ) -> None:
     explorer = explorer_on(PollingWatcher(), tmp_path)
     sweeping = PollScheduler(explorer, clock)
-    sweeping.sweep_what_is_due()
+    sweeping.poll_if_due()
     explorer.set_parents(())
-    sweeping.sweep_what_is_due()
+    sweeping.poll_if_due()
     assert sweeping.due() is None

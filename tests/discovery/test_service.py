@@ -55,7 +55,7 @@ def start(observed: Observed, src: Path) -> Iterator[Start]:
         discovery = Discovery(
             report=observed.report,
             on_status=observed.on_status,
-            senses=DiscoveryDependencies(**senses),  # type: ignore[arg-type]
+            dependencies=DiscoveryDependencies(**senses),  # type: ignore[arg-type]
         )
         running.append(discovery)
         chosen = parents or (Parent(raw(src)),)
@@ -228,7 +228,7 @@ def test_what_a_process_works_on_is_not_waited_for(
     observed: Observed, start: Start, src: Path
 ) -> None:
     git("init", src / "one")
-    discovery = start(worked_on=frozenset)
+    discovery = start(find_in_use=frozenset)
     made = discovery.when_settled(raw(src), HANG_S * 100).result(HANG_S)
     assert made == {raw(src / "one")}
     assert not observed.live()

@@ -36,13 +36,13 @@ class Life:
         self.explorer = DiscoveryEngine(self.watcher, judge, lambda _folders: frozenset(), clock)
         self.keeping = SnapshotWriter(file, clock)
         for territory in self.explorer.set_parents([parent]):
-            self.keeping.remind(territory)
+            self.keeping.restore(territory)
             self.explorer.explore(territory)
-        (self.tree,) = self.explorer.territories
+        (self.tree,) = self.explorer.trees
         self.changes = self.tree.changes
 
     def end(self) -> None:
-        self.keeping.keep(self.explorer.territories)
+        self.keeping.write(self.explorer.trees)
         self.explorer.close()
 
     def result(self) -> dict[object, object]:
@@ -210,10 +210,10 @@ def test_it_is_written_when_something_changed_and_not_too_often(src: Path, file:
     life = Life(Parent(raw(src)), file, Clock())
     due = life.keeping.due()
     assert due == life.clock.now + SNAPSHOT_INTERVAL_S
-    life.keeping.keep_if_due(life.explorer.territories)
+    life.keeping.write_if_due(life.explorer.trees)
     assert not file.exists()
     life.clock.now = due
-    life.keeping.keep_if_due(life.explorer.territories)
+    life.keeping.write_if_due(life.explorer.trees)
     file.unlink()
     life.end()
     assert not file.exists()

@@ -50,7 +50,7 @@ class World:
         """Follow everything up until only time could change anything, and let that pass."""
         while True:
             batch = self.pumped.pump()
-            self.explorer.happened(batch)
+            self.explorer.handle(batch)
             self.told += self.explorer.take()
             quiet = not batch
             quiet = run_down(self.explorer, self.clock) and quiet
@@ -71,7 +71,7 @@ class World:
 
     def held(self) -> dict[str, ProjectKind]:
         """What is there and held by a tree: not what lies below another project by now."""
-        trees = self.explorer.territories
+        trees = self.explorer.trees
         return {
             name: kind
             for name, kind in self.live().items()

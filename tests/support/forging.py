@@ -90,7 +90,7 @@ class Village:
     def approve(self, path: Path, *, confirm: Iterable[Path] = ()) -> None:
         """Approve the project at `path` with the worktrees that the person confirms."""
         self.see()
-        self.world.explorer.follow((raw(path),))
+        self.world.explorer.scan_worktrees((raw(path),))
         self.see()
         trees = tuple(
             ConfirmedWorktree(project.path, project.observed.identity)
@@ -105,7 +105,7 @@ class Village:
     def approve_with_all(self, path: Path) -> None:
         """Approve the project at `path` and confirm each worktree that links back to it."""
         self.see()
-        self.world.explorer.follow((raw(path),))
+        self.world.explorer.scan_worktrees((raw(path),))
         self.see()
         linked = self.catalog.worktrees.get(raw(path), ())
         self.approve(path, confirm=[Path(os.fsdecode(tree)) for tree in linked])
@@ -126,7 +126,7 @@ class Village:
         """
         before = self._verified()
         self.see()
-        self.world.explorer.follow((raw(self.tool),))
+        self.world.explorer.scan_worktrees((raw(self.tool),))
         self.see()
         after = self._verified()
         return {self.world.name(path) for path in before | after}

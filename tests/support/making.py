@@ -37,7 +37,7 @@ class Making:
         self, folder: Path, name: str, change: FileEventKind, moved: bool = False
     ) -> list[CandidateResult]:
         at_work = FileEvent(raw(folder), name.encode(), change, WatchPurpose.AT_WORK, moved)
-        return self.candidates.happened(at_work) + self.candidates.due()
+        return self.candidates.handle(at_work) + self.candidates.due()
 
     def watches(self) -> int:
         """How many folders are watched once those are given up that nobody needs."""

@@ -129,10 +129,10 @@ class Steered(Discovery):
         super().__init__(
             report=self.known.report,
             on_status=lambda _status: None,
-            senses=senses,
+            dependencies=senses,
             index=index,
         )
-        self._sweeping = PollScheduler(self._explorer, self._time, roots_interval_s=_NEVER_S)
+        self._polls = PollScheduler(self._engine, self._time, roots_interval_s=_NEVER_S)
 
     def deaf_to_mounts(self) -> None:
         self._mounts = MountWatch(lambda: None)
@@ -140,7 +140,7 @@ class Steered(Discovery):
     def run_down(self) -> None:
         """Let all the time pass that projects being made are waiting for."""
         end = time.monotonic() + _HANG_S
-        while self._do(lambda: len(self._explorer.candidates)):
+        while self._do(lambda: len(self._engine.candidates)):
             self._time.ahead += _A_WHILE_S
             # What is due is looked at after an order, so that the second finds it done.
             self._do(lambda: None)
@@ -148,7 +148,7 @@ class Steered(Discovery):
 
     def sweep(self) -> None:
         """As each minute."""
-        self._do(self._explorer.sweep)
+        self._do(self._engine.sweep)
 
     def _do(self, action: Callable[[], T]) -> T:
         future: Future[T] = self._ask(action)

@@ -35,7 +35,7 @@ observed = Observed()
 def start(*parents, **senses):
     senses = DiscoveryDependencies(**senses)
     discovery = Discovery(
-        report=observed.report, on_status=observed.on_status, senses=senses
+        report=observed.report, on_status=observed.on_status, dependencies=senses
     )
     discovery.start([Parent(raw(parent)) for parent in parents], {})
     discovery.scan(None).result(HANG_S)

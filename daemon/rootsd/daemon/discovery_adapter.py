@@ -1,8 +1,9 @@
 """Connect the discovery thread to the event loop, the ledger and the control server.
 
-Discovery works in a thread of its own and knows nothing of the event loop. What it reports is
-collected here and taken in as one batch per turn, so that a storm of events is one transaction,
-and a first scan some dozens.
+Discovery runs in a thread of its own and knows nothing of the event loop. The adapter collects its
+observations on the loop and passes them to the ledger in batches. So a storm of events becomes one
+transaction, and a first scan a few dozen. The adapter also passes requests to discovery: to scan,
+to look at one folder, and to watch the published roots.
 """
 
 from __future__ import annotations
@@ -40,11 +41,11 @@ from rootsd.wire.daemon import ParentStatus, ScanProgressItem
 
 T = TypeVar("T")
 
-# A folder that somebody named may lie on a server that does not answer.
+# A folder that a person named may lie on a server that does not answer.
 _MAX_CONCURRENT_PROBES = 4
-# Observations taken in at once: 3 ms, in which nobody else is answered.
+# The number of observations for one transaction: 3 ms, during which no other task runs.
 _BATCH = 128
-# The longest quiet time that makes a project whole is 3 s; see `rootsd.vcs.stages`.
+# A project is complete after a quiet time of at most 3 s; see `rootsd.vcs.stages`.
 _SETTLE_TIMEOUT_S = 4.0
 
 
@@ -53,10 +54,11 @@ def _do_nothing() -> None:
 
 
 class DiscoveryAdapter:
-    """Runs discovery for the ledger. Make it on the event loop's thread.
+    """Runs discovery for the ledger. Create it on the event loop's thread.
 
-    `on_death` is called there if a bug ended discovery; `index` is the file where discovery keeps
-    what makes the next start quick; `answering` tells what cannot be looked at now.
+    `on_death` is called on that thread if a bug ended discovery. `index` is the file in which
+    discovery keeps snapshots for a quick start. `hung_mounts` tells which file systems do not
+    answer.
     """
 
     def __init__(
@@ -64,34 +66,34 @@ class DiscoveryAdapter:
         ledger: Ledger,
         on_death: Callable[[], None] = _do_nothing,
         index: Path | None = None,
-        senses: DiscoveryDependencies | None = None,
-        answering: HungMountDetector | None = None,
+        dependencies: DiscoveryDependencies | None = None,
+        hung_mounts: HungMountDetector | None = None,
     ) -> None:
         self._ledger = ledger
         self._loop = asyncio.get_running_loop()
         self._discovery = Discovery(
             report=self._report,
             on_status=self._note_status,
-            senses=senses,
+            dependencies=dependencies,
             on_death=lambda: self._on_loop(on_death),
             index=index,
         )
-        self._answering = answering or HungMountDetector()
+        self._hung_mounts = hung_mounts or HungMountDetector()
         self._parents: tuple[Parent, ...] = ()
         self._status = DiscoveryStatus()
         self._inbox: list[Observation] = []
         self._arrived = anyio.Event()
         self._idle = anyio.Event()
         self._idle.set()
-        self._looks = anyio.CapacityLimiter(_MAX_CONCURRENT_PROBES)
+        self._probe_limit = anyio.CapacityLimiter(_MAX_CONCURRENT_PROBES)
 
     def start(self, parents: Sequence[Parent]) -> None:
-        """Begin to scan and watch."""
+        """Start to scan and watch."""
         self._parents = tuple(parents)
         self._discovery.start(self._parents, self._ledger.catalog.projects)
 
     def stop(self) -> None:
-        """End discovery's thread."""
+        """End the discovery thread."""
         self._discovery.stop()
 
     def set_parents(self, parents: Sequence[Parent]) -> None:
@@ -100,36 +102,39 @@ class DiscoveryAdapter:
         self._discovery.set_parents(self._parents)
 
     def doubt(self, paths: Sequence[bytes]) -> None:
-        """Look at these again: somebody could not see them as they were reported."""
-        self._discovery.doubt(paths)
+        """Look at these again and report them: an answer could not verify them."""
+        self._discovery.recheck(paths)
 
     def parents(self) -> Sequence[Parent]:
-        """The parents in force."""
+        """Return the parents in use."""
         return self._parents
 
     async def forward_observations(self) -> None:
-        """Hand on what discovery reports, for as long as the daemon runs."""
+        """Pass the observations of discovery to the ledger for as long as the daemon runs."""
         while True:
             await self._arrived.wait()
             self._arrived = anyio.Event()
             while self._inbox:
                 await self._ledger.apply_events(self._next_batch())
-                # To take in waits for nothing: others would have their turn after the last batch.
+                # This may not yield. Other tasks would have to wait until after the last batch.
                 await lowlevel.checkpoint()
             self._idle.set()
 
     def _next_batch(self) -> list[Observation]:
-        """The first of what came, so many that others need not wait long for their turn."""
+        """Return the first observations, few enough that other tasks need not wait long."""
         end = _BATCH
         while end < len(self._inbox) and isinstance(self._inbox[end], ProjectUnsafe):
-            # Between a sighting and its hazard a rule would publish it.
+            # Keep an observation and its hazard together: between the two, a rule would publish
+            # the project.
             end += 1
         batch, self._inbox = self._inbox[:end], self._inbox[end:]
         return batch
 
     async def follow_roots(self) -> None:
-        """Keep a watch of its own on each published root, and have the approved ones that are gone
-        looked out for, for as long as the daemon runs."""
+        """Keep discovery's list of roots up to date for as long as the daemon runs.
+
+        Discovery watches each published root, and looks for approved roots that are gone.
+        """
         revision, awaited = -1, None
         while True:
             catalog = self._ledger.catalog
@@ -153,7 +158,7 @@ class DiscoveryAdapter:
         return ScanStats(summary.folders, summary.seconds, being_made)
 
     async def scanned(self, path: bytes) -> None:
-        """Return once the parents around `path` were scanned at least once since the start."""
+        """Return once each parent around `path` was scanned at least once since the start."""
         for parent in self._parents:
             if parent.path != path and contains(parent.path, path) and not self._is_seen(parent):
                 await self.scan(parent.path, None)
@@ -163,15 +168,17 @@ class DiscoveryAdapter:
         return states.get(parent.path, ParentState.SCANNING) is not ParentState.SCANNING
 
     async def look(self, path: bytes) -> Observation:
-        """What lies at `path` now; nothing is taken in. Whoever waits for it may be cancelled."""
+        """Return what is at `path` now, and change nothing. The caller may be cancelled while it
+        waits.
+        """
         return await to_thread.run_sync(
-            self._probe, path, abandon_on_cancel=True, limiter=self._looks
+            self._probe, path, abandon_on_cancel=True, limiter=self._probe_limit
         )
 
     async def propose(self, path: bytes) -> None:
-        """Look at one folder and take it into the catalog.
+        """Look at one folder and add it to the catalog.
 
-        Raises NotPresent or RefusedPlace where there is nothing that could be approved.
+        Raises NotPresent or RefusedPlace if nothing there can be approved.
         """
         await self._check_place(path)
         _require_sighted(await self._result_of(self._discovery.probe(path)))
@@ -179,31 +186,31 @@ class DiscoveryAdapter:
         await self._ledger.save_now()
 
     async def follow(self, mains: Sequence[bytes]) -> None:
-        """Have the worktrees of these repositories in the catalog, as they are now."""
-        await self._result_of(self._discovery.follow(mains))
+        """Update the worktrees of these repositories in the catalog."""
+        await self._result_of(self._discovery.scan_worktrees(mains))
         await self._idle.wait()
 
     async def foresee(self, path: bytes) -> ProjectObserved:
-        """What `propose` would see; nothing is taken in. Raises as `propose` does."""
+        """Return what `propose` would see, and change nothing. Raises as `propose` does."""
         await self._check_place(path)
         return _require_sighted(await self.look(path))
 
     async def _check_place(self, path: bytes) -> None:
         reason = self._ledger.catalog.places.why_no_root(path)
         if reason is None:
-            reason = await to_thread.run_sync(self._why_disguised, path, limiter=self._looks)
+            reason = await to_thread.run_sync(self._why_disguised, path, limiter=self._probe_limit)
         if reason is not None:
             shown = safe_label(path, limit=None)
             raise RefusedPlace(f"{shown} can never be a root: {reason}")
 
     def _probe(self, path: bytes) -> Observation:
-        return probe(path) if self._answering.answers(path) else ProjectUnreachable(path)
+        return probe(path) if self._hung_mounts.answers(path) else ProjectUnreachable(path)
 
     def _why_disguised(self, path: bytes) -> str | None:
-        return explain_alias(path) if self._answering.answers(path) else None
+        return explain_alias(path) if self._hung_mounts.answers(path) else None
 
     def parent_status(self, catalog: Catalog) -> list[ParentStatus]:
-        """How each parent stands."""
+        """Return the state of each parent."""
         reports = {report.path: report for report in self._status.parents}
         statuses = []
         for parent in self._parents:
@@ -223,11 +230,11 @@ class DiscoveryAdapter:
         return statuses
 
     def watches(self) -> int:
-        """How many watches the kernel keeps for discovery."""
+        """Return the number of kernel watches that discovery holds."""
         return self._status.watches
 
     def degraded(self) -> list[str]:
-        """What discovery cannot do as it should, with the remedy, a sentence each."""
+        """Return what discovery cannot do, with the remedy, as one sentence each."""
         return [
             f"{safe_label(report.path, limit=None)}: {report.reason}"
             + (f" ({report.remedy})" if report.remedy else "")
@@ -266,7 +273,7 @@ class DiscoveryAdapter:
 
 
 def _require_sighted(seen: Observation) -> ProjectObserved:
-    """What was seen, if that is a folder that may be proposed. Raises NotPresent, RefusedPlace."""
+    """Return `seen` if it is a folder that may be proposed. Raises NotPresent or RefusedPlace."""
     shown = safe_label(seen.path, limit=None)
     match seen:
         case ProjectObserved():

@@ -209,7 +209,7 @@ class Daemon:
 
     def _make_discovery(self, state: Path) -> DiscoveryAdapter:
         dependencies = DiscoveryDependencies(
-            worked_on=partial(ask_folders_in_use, self._helper), surroundings=self._judge()
+            find_in_use=partial(ask_folders_in_use, self._helper), safety=self._judge()
         )
         return DiscoveryAdapter(
             self._ledger, self._discovery_died, state / _INDEX_FILE, dependencies, self._answering

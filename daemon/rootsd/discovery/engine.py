@@ -1,11 +1,36 @@
 """Hold all state of discovery, and turn each batch of file events into observations.
 
-A batch of hints of what happened, sorted by what is to be looked at; many become one.
+Discovery keeps one list true: which folders on the disk are projects, and what state each is in.
+It does so by looking, never by believing. A file event is only a hint where to look. An event may
+be late, doubled, lost or about a folder that moved meanwhile, and the result is still right,
+because every path through this module ends in a look at the disk.
 
-All of discovery's state, and what follows from each thing that happens.
+How an event travels. It goes through the packages in one direction, and it never returns to a
+package that it has left:
 
-Holds the parents' trees, the candidates, and what was last reported of each path. Has no thread
-and no queue: `rootsd.discovery.service` calls it from one thread.
+1. watch. The watcher reads the kernel's events and posts them to the queue of the discovery
+   thread (`rootsd.discovery.service`).
+2. discovery. The thread gathers the queued events into a batch and calls
+   `DiscoveryEngine.handle`. `EventBatch` merges the events about one folder or entry. The engine
+   asks the parts that they concern to look:
+
+   * a tree (`parent_tree`) lists the changed folder and reports projects that it found or lost
+   * `candidates` judges a found project, and waits if it is still being made
+   * `worktrees` reads the links of a repository to its worktrees
+   * the engine itself rechecks orphans and missing roots (`tracked`)
+
+   Each result becomes an observation. `tracked` drops what was reported before. `take` returns the
+   rest.
+3. state. The daemon moves the observations to the event loop and gives them to the ledger in
+   batches (`Ledger.apply_facts`). The ledger updates catalog and published set.
+4. mcp. Each session waits for a newer revision of the published set, and notifies its client.
+
+Two requests run the other way. They ask discovery to look; they carry no event. When the published
+set changes, the daemon passes the roots to `set_roots`, so that each has a watch of its own. When
+an answer finds a root out of reach, the daemon passes its path to `recheck`, so that discovery
+watches for its return.
+
+The engine has no thread and no queue. The service calls it from one thread, so it needs no lock.
 """
 
 from __future__ import annotations
@@ -17,17 +42,16 @@ from dataclasses import dataclass, field, replace
 
 from rootsd.core.inputs import Observation, ProjectGone, ProjectObserved, ProjectUnreachable
 from rootsd.core.model import Parent, Project, ProjectKind
-from rootsd.core.paths import contains
+from rootsd.core.paths import ancestors, base_name, contains
 from rootsd.discovery.candidates import Arrival, CandidateResult, Candidates
 from rootsd.discovery.mount_context import MountContext
 from rootsd.discovery.parent_tree import ParentTree, ParentTrees, TreeProgressCallback
 from rootsd.discovery.tracked import (
-    MissingRoots,
-    Orphans,
     PathWatches,
-    ReportCache,
     ReportCounts,
+    TrackedPaths,
     classify_loss,
+    require_marker,
 )
 from rootsd.discovery.worktrees import WorktreeTracker
 from rootsd.disk.markers import child
@@ -39,10 +63,10 @@ from rootsd.watch.events import EventOverflow, FileEvent, FileEventKind, Watcher
 
 @dataclass(slots=True)
 class EventBatch:
-    """What a batch says, in the order in which it is to be followed up.
+    """The events of one batch, merged and sorted by the part that handles them.
 
-    `entries` tells for each folder and name whether it left, and whether a folder came by a rename
-    and stayed.
+    `entries` tells for each folder and name whether the entry left, and whether a folder came
+    there by a rename and stayed.
     """
 
     at_work: list[FileEvent] = field(default_factory=list)
@@ -52,84 +76,85 @@ class EventBatch:
     entries: dict[tuple[bytes, bytes], tuple[bool, bool]] = field(default_factory=dict)
 
     @property
-    def of_moves(self) -> bool:
-        """Whether a folder may have moved with all that is in it, or one above a parent."""
-        told = self.overflow or bool(self.folders)
-        return told or any(left or moved for left, moved in self.entries.values())
+    def may_move_mounts(self) -> bool:
+        """Whether a folder may have moved with everything in it, or a folder above a parent."""
+        if self.overflow or self.folders:
+            return True
+        return any(left or moved for left, moved in self.entries.values())
 
     @classmethod
     def of(
-        cls, batch: Iterable[FileEvent | EventOverflow], leads_to_a_parent: Callable[[bytes], bool]
+        cls,
+        events: Iterable[FileEvent | EventOverflow],
+        leads_to_a_parent: Callable[[bytes], bool],
     ) -> EventBatch:
-        """The hints of `batch`; of those above the parents only what leads to one, by its path."""
-        hints = cls()
-        for item in batch:
-            if isinstance(item, EventOverflow):
-                hints.overflow = True
-            elif item.purpose is not WatchPurpose.ABOVE or leads_to_a_parent(
-                child(item.folder, item.name) if item.name else item.folder
+        """Merge `events`. Of those above the parents, keep only the paths that lead to one."""
+        batch = cls()
+        for event in events:
+            if isinstance(event, EventOverflow):
+                batch.overflow = True
+            elif event.purpose is not WatchPurpose.ABOVE or leads_to_a_parent(
+                child(event.folder, event.name) if event.name else event.folder
             ):
-                hints._add(item)
-        return hints
+                batch._add(event)
+        return batch
 
-    def _add(self, item: FileEvent) -> None:
-        match item.purpose:
+    def _add(self, event: FileEvent) -> None:
+        match event.purpose:
             case WatchPurpose.AT_WORK:
-                self.at_work.append(item)
+                self.at_work.append(event)
             case WatchPurpose.LINKS:
-                self.links[item.folder] = None
-            case WatchPurpose.FRONTIER if item.change is not FileEventKind.ITSELF:
-                left, moved = self.entries.get((item.folder, item.name), (False, False))
-                went = item.change is FileEventKind.LEFT
-                stayed = moved and not went
-                self.entries[item.folder, item.name] = (left or went, stayed or item.moved)
+                self.links[event.folder] = None
+            case WatchPurpose.FRONTIER if event.change is not FileEventKind.ITSELF:
+                left, moved = self.entries.get((event.folder, event.name), (False, False))
+                has_left = event.change is FileEventKind.LEFT
+                stayed = moved and not has_left
+                self.entries[event.folder, event.name] = (left or has_left, stayed or event.moved)
             case _:
-                self.folders[item.folder] = None
+                self.folders[event.folder] = None
 
 
 class DiscoveryEngine:
-    """Turns what happens into observations; `take` hands them out."""
+    """All state of discovery. `take` returns the observations to report."""
 
     def __init__(
         self,
         watcher: Watcher,
-        surroundings: FolderSafety,
-        worked_on: FindFoldersInUse,
+        safety: FolderSafety,
+        find_in_use: FindFoldersInUse,
         monotonic: Callable[[], float],
     ) -> None:
         self._watcher = watcher
-        self._terrain = MountContext(watcher)
-        self._told = ReportCache(surroundings)
-        self._candidates = Candidates(watcher, worked_on, monotonic, self._terrain.answers)
-        self._guards = PathWatches(watcher)
-        self._linked = WorktreeTracker(watcher)
-        self._territories = ParentTrees()
-        self._strays = Orphans(self._probe, self._terrain.files_at, self._told.identity)
-        self._awaited = MissingRoots(self._told, self._strays, self._terrain, self._territories)
-        # Those that are looked at a second time, so that there is no third.
-        self._doubted: set[bytes] = set()
-        # Those that a tree held, and that are still there.
-        self._unheld: set[bytes] = set()
+        self._mounts = MountContext(watcher)
+        self._tracked = TrackedPaths(safety)
+        self._candidates = Candidates(watcher, find_in_use, monotonic, self._mounts.answers)
+        self._path_watches = PathWatches(watcher)
+        self._worktrees = WorktreeTracker(watcher)
+        self._trees = ParentTrees()
+        # Paths whose folder is listed a second time: this ends the recursion.
+        self._relisted: set[bytes] = set()
+        # Projects that a tree dropped though they are still there. `handle` rechecks them.
+        self._dropped: set[bytes] = set()
 
-    # What is asked
+    # Queries
 
     @property
-    def territories(self) -> Sequence[ParentTree]:
+    def trees(self) -> Sequence[ParentTree]:
         """The parents' trees."""
-        return tuple(self._territories.values())
+        return tuple(self._trees.values())
 
     @property
     def candidates(self) -> Candidates:
-        """The projects being made."""
+        """The projects that are being made."""
         return self._candidates
 
     def close(self) -> None:
-        """Give back what is held; nothing else is called after that."""
-        self._terrain.close()
+        """Release all resources. Call nothing else after this."""
+        self._mounts.close()
 
     def has_anything(self) -> bool:
-        """Whether there is anything to sweep."""
-        return bool(self._territories or self._strays or self._awaited)
+        """Whether `sweep` has anything to look at."""
+        return bool(self._trees) or self._tracked.has_work()
 
     def unsettled(self, parent: bytes) -> frozenset[bytes]:
         """Return the projects below `parent` that were not reported yet and soon will be.
@@ -140,310 +165,352 @@ class DiscoveryEngine:
         return frozenset(
             path
             for path in self._candidates.awaiting_quiet()
-            if contains(parent, path) and path not in self._told
+            if contains(parent, path) and path not in self._tracked
         )
 
     def take(self) -> tuple[Observation, ...]:
-        """What is to be reported since the last call, in order."""
-        for path in self._linked.take_cut_off():
-            if self._territories.hold(path):
-                self._territories.look_at(path)
-            elif path in self._told:
-                self._report_all(self._strays.look_at((path,)))
-        self._report_all(self._strays.look_below_the_lost())
-        return self._told.take()
+        """Return the observations to report since the last call, in order."""
+        for path in self._worktrees.take_cut_off():
+            if self._trees.hold(path):
+                self._trees.look_at(path)
+            elif path in self._tracked:
+                self._recheck_orphans((path,))
+        self._recheck_orphans(self._tracked.take_orphans_below_lost())
+        return self._tracked.take()
 
-    def take_tally(self) -> ReportCounts:
-        """The counts since the last call."""
-        return self._told.take_tally()
+    def take_counts(self) -> ReportCounts:
+        """Return how many paths were reported as new, gone or changed since the last call."""
+        return self._tracked.take_counts()
 
-    # What is ordered
+    # Requests
 
-    def know(self, known: Mapping[bytes, Project]) -> None:
-        """Take over the projects of the store; each is looked at by `recheck_strays`."""
-        self._told.know(known.values())
-        strays = {path: project for path, project in known.items() if path in self._told}
-        self._strays.know(strays)
-        self._strays.name(path for path, project in strays.items() if project.observed.named)
+    def load(self, known: Mapping[bytes, Project]) -> None:
+        """Start with the projects of the store. `recheck_orphans` looks at each of them."""
+        self._tracked.load(known.values())
 
     def set_parents(self, parents: Iterable[Parent]) -> list[ParentTree]:
-        """Use these parents; returns the new or changed ones, which are still to be explored.
+        """Use these parents, and return the trees of new or changed ones, still to be explored.
 
-        What was found below a parent that is dropped stays known, and is looked at on its own.
+        The projects below a parent that is dropped stay known as orphans.
         """
         wanted = {parent.path: parent for parent in parents}
-        self._terrain.heed(wanted.values())
-        self._territories.drop_others(wanted)
+        self._mounts.set_parents(wanted.values())
+        self._trees.drop_others(wanted)
         fresh = [
-            ParentTree(parent, self._terrain.rules(parent, wanted), self._watcher, self)
+            ParentTree(parent, self._mounts.rules(parent, wanted), self._watcher, self)
             for path, parent in wanted.items()
-            if path not in self._territories
+            if path not in self._trees
         ]
-        for territory in self._territories.values():
-            # A parent inside another one is that one's business no more, or again.
-            self._terrain.set_stops(territory, wanted)
-        self._territories |= {territory.parent.path: territory for territory in fresh}
+        for tree in self._trees.values():
+            # A tree stops at a parent that lies inside it, and that parent may have come or gone.
+            self._mounts.set_stops(tree, wanted)
+        self._trees |= {tree.parent.path: tree for tree in fresh}
         return fresh
 
-    def explore(self, territory: ParentTree, progress: TreeProgressCallback | None = None) -> None:
-        """Build one parent's tree."""
-        self._terrain.build(territory, progress)
-        self._guard_parents()
+    def explore(self, tree: ParentTree, progress: TreeProgressCallback | None = None) -> None:
+        """Build the tree of one parent."""
+        self._mounts.build(tree, progress)
+        self._watch_parents_and_refresh()
 
-    def set_roots(self, paths: AbstractSet[bytes], awaited: Mapping[bytes, Project]) -> None:
-        """Watch the approved roots themselves, for lost permission, removal and move, and look out
-        for those that are gone, the `awaited`."""
-        self._guards.set_roots(paths)
-        self._report_all(self._awaited.expect(awaited))
+    def set_roots(self, paths: AbstractSet[bytes], missing: Mapping[bytes, Project]) -> None:
+        """Watch each approved root in `paths` for lost permission, removal and move.
 
-    def rescan(self, territory: ParentTree, progress: TreeProgressCallback | None = None) -> None:
-        """Look at every folder of a parent, whatever was told of it."""
-        if self._terrain.stands(territory):
-            territory.refresh(thorough=True, progress=progress)
+        `missing` are the approved roots that are gone. Each is looked for from now on.
+        """
+        self._path_watches.set_roots(paths)
+        self._mounts.set_extra_names(_names_along(missing))
+        self._check_missing_roots(self._tracked.set_missing_roots(missing))
+
+    def rescan(self, tree: ParentTree, progress: TreeProgressCallback | None = None) -> None:
+        """List every folder of a parent again, even if its stamp is unchanged."""
+        if self._mounts.is_current(tree):
+            tree.refresh(thorough=True, progress=progress)
         else:
-            self.explore(territory, progress)
+            self.explore(tree, progress)
 
-    def revisit(self, territory: ParentTree) -> None:
-        """Look at every folder of a parent whose stamp is not the one it had."""
-        if self._terrain.stands(territory):
-            territory.refresh(thorough=False)
+    def refresh(self, tree: ParentTree) -> None:
+        """List the folders of a parent whose stamps changed."""
+        if self._mounts.is_current(tree):
+            tree.refresh(thorough=False)
         else:
-            self._terrain.build(territory)
+            self._mounts.build(tree)
 
     def probe(self, path: bytes) -> Observation:
-        """One folder now; what is seen is also reported, and the folder known from now on."""
-        if not self._territories.hold(path):
-            self._strays.name((path,))
+        """Look at one folder that a person named, report it, and track it from now on."""
+        if not self._trees.hold(path):
+            self._tracked.add_named(path)
         observation = self._probe(path)
         self._report(observation)
         return observation
 
-    def follow(self, mains: Iterable[bytes]) -> None:
-        """Take in the worktrees that these repositories link to now."""
+    def scan_worktrees(self, mains: Iterable[bytes]) -> None:
+        """Find the worktrees that these repositories link to now."""
         for main in mains:
-            if main in self._told:
+            if main in self._tracked:
                 self._follow_links(main)
         self.tick()
 
-    def doubt(self, paths: Iterable[bytes]) -> None:
-        """Somebody could not see these as they were told: look, and say what is seen now."""
-        known = [path for path in paths if path in self._told]
+    def recheck(self, paths: Iterable[bytes]) -> None:
+        """Look at these again and report them in any case: an answer could not verify them."""
+        known = [path for path in paths if path in self._tracked]
         for path in known:
-            self._told.unsay(path)
+            self._tracked.report_again(path)
             self._report(self._probe(path))
-        # What is out of reach by now is looked at again with them.
-        self._strays.know(path for path in known if path in self._told)
+        # A path that is out of reach now is rechecked with the orphans until it is back.
+        for path in known:
+            if path in self._tracked:
+                self._tracked.add_orphan(path)
 
-    def recheck_strays(self) -> None:
-        """Look at what is known though no tree holds it, and for what is gone."""
-        self._unheld.clear()
-        self._report_all((*self._strays.look_at_all(), *self._awaited.look_at_all()))
+    def recheck_orphans(self) -> None:
+        """Look at all orphans and missing roots."""
+        self._dropped.clear()
+        self._recheck_orphans(self._tracked.orphans())
+        self._check_missing_roots(self._tracked.missing_roots)
 
     def sweep(self) -> None:
-        """Look at what no watch tells of."""
-        for territory in self._territories.values():
-            if self._terrain.stands(territory):
-                territory.sweep()
+        """Look at everything that no watch covers."""
+        for tree in self._trees.values():
+            if self._mounts.is_current(tree):
+                tree.sweep()
             else:
-                self.explore(territory)
-        for path in self._guards.roots:
-            # The first worktree of a repository makes the folder that is watched from then on.
+                self.explore(tree)
+        for path in self._path_watches.roots:
+            # The first worktree of a repository creates the folder that is watched from then on.
             self._follow_links(path)
         self._settle(self._candidates.sweep())
-        self.recheck_strays()
+        self.recheck_orphans()
 
-    # What happens
+    # Events
 
-    def happened(self, batch: Iterable[FileEvent | EventOverflow]) -> None:
-        """Follow up a batch of hints; many about one entry cost no more than one."""
-        hints = EventBatch.of(batch, self._territories.are_below)
-        for item in hints.at_work:
-            self._settle(self._candidates.happened(item))
-        for folder, _ in hints.entries:
-            self._candidates.disturbed(folder)
-        if hints.of_moves and self._terrain.mounts_moved():
+    def handle(self, events: Iterable[FileEvent | EventOverflow]) -> None:
+        """Handle a batch of events. Many events about one entry cost no more than one."""
+        batch = EventBatch.of(events, self._trees.are_below)
+        for event in batch.at_work:
+            self._settle(self._candidates.handle(event))
+        for folder, _ in batch.entries:
+            self._candidates.restart_quiet_time(folder)
+        if batch.may_move_mounts and self._mounts.mounts_moved():
             self.mounts_changed()
-        if hints.overflow:
-            self._all_may_have_changed()
-        for folder in hints.links:
-            if (main := self._linked.owner(folder)) is not None:
+        if batch.overflow:
+            self._handle_overflow()
+        for folder in batch.links:
+            if (main := self._worktrees.owner(folder)) is not None:
                 self._follow_links(main)
-        for folder in hints.folders:
-            self._itself_changed(folder)
-        for (folder, name), (left, moved) in hints.entries.items():
-            for territory in self._territories.values():
-                territory.entry_changed(folder, name, left=left, moved=moved)
-        self._report_all(self._awaited.look_below(child(*entry) for entry in hints.entries))
-        unheld, self._unheld = self._unheld, set()
-        self._report_all(
-            self._strays.look_at(
-                path for path in unheld if path in self._told and not self._is_proposed(path)
-            )
+        for folder in batch.folders:
+            self._folder_itself_changed(folder)
+        for (folder, name), (left, moved) in batch.entries.items():
+            for tree in self._trees.values():
+                tree.entry_changed(folder, name, left=left, moved=moved)
+        changed = (child(*entry) for entry in batch.entries)
+        self._check_missing_roots(self._tracked.missing_roots_below(changed))
+        dropped, self._dropped = self._dropped, set()
+        self._recheck_orphans(
+            [path for path in dropped if path in self._tracked and not self._is_proposed(path)]
         )
 
-    def _all_may_have_changed(self) -> None:
-        """Events were lost: compare every tree with the disk. Watches first: their ends, too."""
-        self._set_guards()
-        # Before the trees: what those come upon is watched and looked at from then on.
-        self._settle(self._candidates.all_may_have_changed())
-        for territory in self._territories.values():
-            self.revisit(territory)
-        for main in self._linked.mains():
+    def _handle_overflow(self) -> None:
+        """Compare every tree with the disk, because events were lost."""
+        # Watches first: the lost events may have been about the end of a watch.
+        self._watch_parents()
+        # Before the trees, which add candidates that need no second look.
+        self._settle(self._candidates.handle_overflow())
+        for tree in self._trees.values():
+            self.refresh(tree)
+        for main in self._worktrees.mains():
             self._follow_links(main)
-        self.recheck_strays()
+        self.recheck_orphans()
 
     def is_behind(self) -> bool:
-        """Whether something waits for `catch_up`."""
-        return self._candidates.is_behind or bool(self._territories.behind())
+        """Whether deferred work waits for `catch_up`."""
+        return self._candidates.is_behind or bool(self._trees.behind())
 
     def catch_up(self, most: int) -> None:
-        """Look at some of what can wait until the rest was told: as `most` projects take."""
+        """Do as much deferred work as judging `most` projects takes."""
         if self._candidates.is_behind:
             self._settle(self._candidates.catch_up(most))
             return
-        for territory in self._territories.behind():
-            if self._terrain.stands(territory):
-                territory.catch_up(most)
+        for tree in self._trees.behind():
+            if self._mounts.is_current(tree):
+                tree.catch_up(most)
             else:
-                self.explore(territory)
+                self.explore(tree)
 
     def mounts_changed(self) -> None:
-        """Something was mounted or unmounted, perhaps on, above or below a parent."""
-        for territory in self._territories.values():
-            self._terrain.set_stops(territory, self._territories)
-            if not self._terrain.stands(territory):
-                self.explore(territory)
-        self.recheck_strays()
+        """Handle a mount or unmount, which may be on, above or below a parent."""
+        for tree in self._trees.values():
+            self._mounts.set_stops(tree, self._trees)
+            if not self._mounts.is_current(tree):
+                self.explore(tree)
+        self.recheck_orphans()
 
     def tick(self) -> None:
-        """Look at the candidates whose time has come."""
+        """Look at the candidates that are due."""
         self._settle(self._candidates.due())
 
-    def _itself_changed(self, folder: bytes) -> None:
-        self._guards.renew(folder)
-        if self._territories.are_below(folder):
-            # Watches first: those that they replace may have had something to tell.
-            self._set_guards()
-            for territory in self._territories.values():
-                self.revisit(territory)
-            self.recheck_strays()
-        self._territories.look_at(folder)
-        if folder in self._guards.roots:
+    def _folder_itself_changed(self, folder: bytes) -> None:
+        self._path_watches.renew(folder)
+        if self._trees.are_below(folder):
+            # Watches first: events that the replaced watches would have had are lost.
+            self._watch_parents()
+            for tree in self._trees.values():
+                self.refresh(tree)
+            self.recheck_orphans()
+        self._trees.look_at(folder)
+        if folder in self._path_watches.roots:
             self._report(self._probe(folder))
 
-    def _guard_parents(self) -> None:
-        """Set the watches above the parents; a parent that changed meanwhile is explored."""
-        self._set_guards()
-        for territory in self._territories.values():
-            if not self._terrain.stands(territory):
-                self.revisit(territory)
+    def _watch_parents_and_refresh(self) -> None:
+        """Watch the parents and the folders above; refresh a parent that changed meanwhile."""
+        self._watch_parents()
+        for tree in self._trees.values():
+            if not self._mounts.is_current(tree):
+                self.refresh(tree)
 
-    def _set_guards(self) -> None:
-        self._guards.set_parents(filter(self._terrain.answers, self._territories))
+    def _watch_parents(self) -> None:
+        self._path_watches.set_parents(filter(self._mounts.answers, self._trees))
 
-    # What the trees tell (rootsd.discovery.parent_tree.TreeObserver)
+    # Reports of the trees (rootsd.discovery.parent_tree.TreeObserver)
 
     def found(self, path: bytes, kind: ProjectKind, arrival: Arrival) -> None:
-        """A tree has a project at `path`."""
-        self._strays.found(path)
+        """Handle a project that a tree has at `path`."""
+        self._tracked.adopt_by_tree(path)
         self._consider(path, kind, arrival)
 
     def remembered(self, path: bytes) -> None:
-        """A tree has a project at `path` as in an earlier life, and will say what it is now."""
-        self._strays.held(path)
+        """Handle a project that a tree had in an earlier run; `found` or `lost` follows."""
+        self._tracked.adopt_by_tree(path)
 
     def lost(self, path: bytes) -> None:
-        """A tree has no project at `path` any more: find out whether it is gone."""
+        """Handle a project that a tree has no more: find out whether it is gone."""
         self._candidates.drop(path)
-        self._strays.uncover(path)
-        if path not in self._told:
+        self._tracked.add_lost(path)
+        if path not in self._tracked:
             return
-        self._linked.drop(path)
-        self._strays.lost(path)
-        if not self._terrain.answers(path):
+        self._worktrees.drop(path)
+        self._tracked.add_orphan(path)
+        if not self._mounts.answers(path):
             self._report(ProjectUnreachable(path))
             return
-        files, known = self._terrain.files_at(path), self._told.identity(path)
-        became = classify_loss(path, self._territories.parent_of(path), known, files)
-        if became is not None:
-            self._report(became)
-        else:  # another project holds it now, or the parent does not name it any more
-            self._unheld.add(path)
+        files, known = self._mounts.files_at(path), self._tracked.identity(path)
+        loss = classify_loss(path, self._trees.parent_of(path), known, files)
+        if loss is not None:
+            self._report(loss)
+        else:  # another project holds it now, or the parent's rules exclude it
+            self._dropped.add(path)
 
-    # How it is told
+    # Judging and reporting
 
     def _consider(self, path: bytes, kind: ProjectKind, arrival: Arrival) -> None:
         settled = self._candidates.consider(path, kind, arrival)
         if settled is not None:
             self._settle([settled])
 
-    def _settle(self, ends: Iterable[CandidateResult]) -> None:
-        for end in ends:
-            if end.kind is None:
-                self._doubt(end.path)
+    def _settle(self, results: Iterable[CandidateResult]) -> None:
+        for result in results:
+            if result.kind is None:
+                self._relist(result.path)
                 continue
-            if end.identity is None:
-                # Gone; or what it leads to is out of reach, which no watch tells the end of.
-                self._strays.know((end.path,))
-                self._report(self._probe(end.path))
+            if result.identity is None:
+                # It is gone. Or its `.git` file leads out of reach, and no watch reports the end
+                # of that.
+                self._tracked.add_orphan(result.path)
+                self._report(self._probe(result.path))
                 continue
-            identity = self._told.as_held(end.path, end.identity)
             self._report(
-                ProjectObserved(end.path, end.kind, identity, end.incomplete, end.main_checkout)
+                ProjectObserved(
+                    result.path,
+                    result.kind,
+                    self._tracked.reuse_identity(result.path, result.identity),
+                    result.incomplete,
+                    result.main_checkout,
+                )
             )
-            main = self._linked.told_of_by(end)
-            if main is not None and main in self._told:
+            main = self._worktrees.repository_to_follow(result)
+            if main is not None and main in self._tracked:
                 self._follow_links(main)
 
     def _follow_links(self, main: bytes) -> None:
-        """Take in the worktrees of a repository, those that no tree holds as well."""
-        if not self._terrain.answers(main):
+        """Find the worktrees of a repository, including those that no tree holds."""
+        if not self._mounts.answers(main):
             return
-        before = self._linked.trees(main)
-        trees = self._linked.look(main)
-        self._settle(self._candidates.look_at(trees))
-        for path in sorted(trees - before):
-            # What was reported without its repository, which git has linked to it again.
-            if path in self._told:
+        before = self._worktrees.trees(main)
+        worktrees = self._worktrees.look(main)
+        self._settle(self._candidates.look_at(worktrees))
+        for path in sorted(worktrees - before):
+            # It was reported without its repository, and git has linked it again.
+            if path in self._tracked:
                 self._report(self._probe(path))
-        for path in sorted(filter(self._territories.miss, trees)):
-            self._strays.know((path,))
+        for path in sorted(filter(self._trees.miss, worktrees)):
+            self._tracked.add_orphan(path)
             self._consider(path, ProjectKind.GIT, Arrival.FOUND)
 
-    def _doubt(self, path: bytes) -> None:
-        """A marker was listed and is not to be seen: it went, or is none, or is out of reach."""
-        if path not in self._doubted:
-            self._doubted.add(path)
-            self._territories.look_at(path)
-            self._doubted.discard(path)
+    def _relist(self, path: bytes) -> None:
+        """List a folder again that has no project though its listing had a marker.
+
+        If the second listing does not help, the marker is gone, invalid, or out of reach.
+        """
+        if path not in self._relisted:
+            self._relisted.add(path)
+            self._trees.look_at(path)
+            self._relisted.discard(path)
         elif os.access(path, os.X_OK):
             self._report(ProjectGone(path))
         else:
             self._report(ProjectUnreachable(path))
 
-    def _report_all(self, observations: Iterable[Observation]) -> None:
-        for observation in observations:
+    def _recheck_orphans(self, paths: Iterable[bytes]) -> None:
+        for observation in [self._probe_orphan(path) for path in sorted(paths)]:
             self._report(observation)
+
+    def _check_missing_roots(self, paths: Iterable[bytes]) -> None:
+        """Look whether something came to lie at the paths of missing roots, and report it."""
+        missing = self._tracked.missing_roots
+        taken = [path for path in paths if self._is_taken(path)]
+        self._tracked.load(missing[path] for path in taken)
+        for observation in [self._probe_orphan(path) for path in sorted(taken)]:
+            if observation == ProjectGone(observation.path):
+                # Neither the root nor another project took the path: the root is still gone.
+                self._tracked.forget(observation.path)
+            else:
+                self._report(observation)
+
+    def _is_taken(self, path: bytes) -> bool:
+        """Whether something lies at `path`, and no tree holds it."""
+        if self._trees.hold(path) or not self._mounts.answers(path):
+            return False
+        return os.path.lexists(path)
 
     def _report(self, observation: Observation) -> None:
         path = observation.path
-        self._told.tell(observation)
-        if isinstance(observation, ProjectGone):
-            self._strays.forget(path)
-        elif isinstance(observation, ProjectObserved) and path in self._guards.roots:
-            self._guards.renew(path)
-
-    # Helpers
+        self._tracked.report(observation)
+        if isinstance(observation, ProjectObserved) and path in self._path_watches.roots:
+            self._path_watches.renew(path)
 
     def _probe(self, path: bytes) -> Observation:
-        if not self._terrain.answers(path):
+        if not self._mounts.answers(path):
             return ProjectUnreachable(path)
-        seen = probe(path, self._territories.parent_of(path), self._told.filesystem(path))
-        seen = self._strays.as_named(seen)
-        if isinstance(seen, ProjectObserved) and not (seen.named or self._is_proposed(path)):
-            return replace(seen, proposed=False)
-        return seen
+        seen = probe(path, self._trees.parent_of(path), self._tracked.filesystem(path))
+        if not isinstance(seen, ProjectObserved):
+            return seen
+        if self._tracked.is_named(path):
+            return replace(seen, named=True)
+        return seen if seen.named or self._is_proposed(path) else replace(seen, proposed=False)
+
+    def _probe_orphan(self, path: bytes) -> Observation:
+        """Look at a folder that no tree holds. Unless a person named it, it needs a marker."""
+        seen = self._probe(path)
+        if not isinstance(seen, ProjectObserved) or self._tracked.is_named(path):
+            return seen
+        return require_marker(seen, self._tracked.identity(path), self._mounts.files_at(path))
 
     def _is_proposed(self, path: bytes) -> bool:
-        """Whether a parent, or a repository that has it as a worktree, proposes what is there."""
-        return self._territories.hold(path) or self._linked.leads_to(path)
+        """Whether a parent proposes the folder, or a repository that links to it as a worktree."""
+        return self._trees.hold(path) or self._worktrees.leads_to(path)
+
+
+def _names_along(paths: Iterable[bytes]) -> frozenset[bytes]:
+    """Return the names of these folders and of all folders above them.
+
+    A symlink may take the place of each.
+    """
+    return frozenset(base_name(on) for path in paths for on in (path, *ancestors(path)))

@@ -1,4 +1,13 @@
-"""Know the mounts, nested parents and unresponsive file systems that a tree is built on."""
+"""Tell the trees what the mounts and parents around them demand.
+
+A tree must not be walked blindly:
+
+* It stops at a mount point inside the parent, and at a parent that lies inside another one.
+* A remote file system reports no changes made elsewhere, so its folders are polled.
+* A file system that hangs blocks every call on it, so nothing there is looked at until it answers.
+
+`MountContext` knows the mounts and the parents, and applies these rules to the trees.
+"""
 
 from __future__ import annotations
 
@@ -18,89 +27,97 @@ from rootsd.watch.polling import PollingWatcher
 
 
 class MountContext:
-    """What the parents' trees have to be built and walked by. One thread calls all methods.
+    """The mounts and the parents' settings. One thread calls all methods.
 
-    `watcher` is the one for file systems that tell of every change.
+    `watcher` is the watcher for file systems that report every change.
     """
 
     def __init__(self, watcher: Watcher) -> None:
         self._watcher = watcher
         self._polling = PollingWatcher()
-        self._mounted = MountTable()
-        self._answering = HungMountDetector(self._mounted.remote)
+        self._mount_table = MountTable()
+        self._hung_mounts = HungMountDetector(self._mount_table.remote)
         self._files: dict[bytes, ProjectFiles] = {}
-        self._telling = BUILT_IN_PROJECT_FILES
+        self._watched_files = BUILT_IN_PROJECT_FILES
         self._names: frozenset[bytes] = frozenset()
 
     def close(self) -> None:
-        """Give back what is held."""
-        self._mounted.close()
+        """Release all resources."""
+        self._mount_table.close()
 
     def rules(self, parent: Parent, parents: Iterable[bytes]) -> WalkRules:
-        """How `parent` is walked beside the other `parents`, and with what is mounted now."""
-        stops = {*parents, *mount_points(self._mounted.now())}
+        """Return the rules to walk `parent`, given the other `parents` and the current mounts."""
+        stops = {*parents, *mount_points(self._mount_table.now())}
         rules = WalkRules.of(parent, (path for path in stops if contains(parent.path, path)))
         return self._confined(rules, parent)
 
     def _confined(self, rules: WalkRules, parent: Parent) -> WalkRules:
-        """Rules by which no walk leaves the parent's file system: by what is mounted, or by the
-        device where the system does not tell that."""
-        if self._mounted.now() is not None:
+        """Return rules that keep a walk on the parent's file system.
+
+        The mount points do that. If the system does not list them, the device number does.
+        """
+        if self._mount_table.now() is not None:
             return rules
         try:
             return replace(rules, device=os.lstat(parent.path).st_dev)
         except OSError:
             return rules
 
-    def heed(self, parents: Iterable[Parent]) -> None:
-        """Know what are project files below these parents."""
+    def set_parents(self, parents: Iterable[Parent]) -> None:
+        """Use the project files of these parents."""
         parents = tuple(parents)
         self._files = {p.path: ProjectFiles.changed(p.project_files) for p in parents}
         added = (name for p in parents for name in p.project_files if not name.startswith(b"!"))
-        self._telling = ProjectFiles.changed(added)
-        self.heed_names(self._names)
+        self._watched_files = ProjectFiles.changed(added)
+        self.set_extra_names(self._names)
 
-    def heed_names(self, names: frozenset[bytes]) -> None:
-        """Have these told of, too, where they come and go."""
+    def set_extra_names(self, names: frozenset[bytes]) -> None:
+        """Have the watcher also report entries with these names."""
         self._names = names
-        self._watcher.set_project_files(replace(self._telling, names=self._telling.names | names))
+        self._watcher.set_project_files(replace(self._watched_files, names=self._watched_files.names | names))
 
     def files_at(self, path: bytes) -> ProjectFiles:
-        """What is a project file there, by the innermost parent that holds it."""
+        """Return the project files at `path`, as the innermost parent that contains it defines
+        them.
+        """
         holder = max((p for p in self._files if contains(p, path)), key=len, default=b"")
         return self._files.get(holder, BUILT_IN_PROJECT_FILES)
 
     def watcher_for(self, parent: Parent) -> Watcher:
-        """By what to watch the file system that holds `parent` now."""
-        mount = self._mounted.holding(parent.path)
+        """Return the watcher for the file system that contains `parent` now."""
+        mount = self._mount_table.holding(parent.path)
         return self._polling if mount is not None and mount.is_remote else self._watcher
 
     def mounts_moved(self) -> bool:
-        """Whether something is mounted elsewhere than it was, of which nobody was told."""
-        return self._mounted.has_moved()
+        """Return whether a mount moved without a notification."""
+        return self._mount_table.has_moved()
 
     def answers(self, path: bytes) -> bool:
-        """Whether who looks at `path` will get an answer."""
-        return self._answering.answers(path)
+        """Return whether the file system of `path` answers."""
+        return self._hung_mounts.answers(path)
 
-    def stands(self, territory: ParentTree) -> bool:
-        """Whether the tree can be compared with the disk; else it has to be built anew."""
-        return self.answers(territory.parent.path) and territory.is_current()
+    def is_current(self, tree: ParentTree) -> bool:
+        """Return whether the tree can be compared with the disk. If not, it has to be
+        built again.
+        """
+        return self.answers(tree.parent.path) and tree.is_current()
 
-    def build(self, territory: ParentTree, progress: TreeProgressCallback | None = None) -> None:
-        """Explore a parent, as what it lies on now demands."""
-        if not self.answers(territory.parent.path):
-            territory.silence()
+    def build(self, tree: ParentTree, progress: TreeProgressCallback | None = None) -> None:
+        """Build the tree of a parent for the file system that it lies on now."""
+        if not self.answers(tree.parent.path):
+            tree.mark_unresponsive()
             return
-        territory.set_watcher(self.watcher_for(territory.parent))
-        territory.set_rules(self._confined(territory.rules, territory.parent))
-        territory.explore(Arrival.FOUND, progress)
+        tree.set_watcher(self.watcher_for(tree.parent))
+        tree.set_rules(self._confined(tree.rules, tree.parent))
+        tree.explore(Arrival.FOUND, progress)
 
-    def set_stops(self, territory: ParentTree, parents: Iterable[bytes]) -> None:
-        """Walk a parent by what is mounted now, and look where that makes a difference."""
-        rules = self.rules(territory.parent, parents)
-        changed = rules.stops ^ territory.rules.stops
-        territory.set_rules(rules)
-        if changed and self.answers(territory.parent.path):
+    def set_stops(self, tree: ParentTree, parents: Iterable[bytes]) -> None:
+        """Walk a parent by the current mounts, and list the folders where that makes a
+        difference.
+        """
+        rules = self.rules(tree.parent, parents)
+        changed = rules.stops ^ tree.rules.stops
+        tree.set_rules(rules)
+        if changed and self.answers(tree.parent.path):
             for folder in {os.path.dirname(path) for path in changed}:
-                territory.look_at(folder)
+                tree.look_at(folder)

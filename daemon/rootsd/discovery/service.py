@@ -1,8 +1,15 @@
-"""Run discovery in one thread that owns all its state and is fed by one queue.
+"""Run discovery in one thread that owns all its state and reads one queue.
 
-What happens on the disk, what is ordered, and what time brings all pass through the thread's
-queue, so that nothing needs a lock. Results leave by `report` and `on_status`, called from the
-thread.
+File events, requests and timers all reach `DiscoveryEngine` from this one thread, so nothing needs
+a lock. Each turn of the thread does the same steps:
+
+1. Take what is queued. Events are gathered into one batch and handled before the next request.
+2. Do what the clock demands: polls, then candidates that are due.
+3. Report: pass the new observations to `report`, and a changed status to `on_status`.
+4. Do one portion of deferred work, and report again.
+
+Both callbacks run in this thread. `rootsd.daemon.discovery_adapter` moves their arguments to the
+event loop.
 """
 
 from __future__ import annotations
@@ -31,13 +38,13 @@ from rootsd.system.processes import FindFoldersInUse, folders_in_use
 from rootsd.watch.backend import best_watcher
 from rootsd.watch.events import EventOverflow, EventResolver, FileEvent, PostResolver, Watcher
 
-# Beyond this a look at everything is cheaper than each hint.
+# With more events in the queue, looking at everything is cheaper than handling each event.
 _MAX_QUEUED_SIGNALS = 65_536
 _BATCH = 4_096
-# Remembered projects looked at between two looks into the queue: 5 ms.
+# The number of remembered projects judged between two looks into the queue: 5 ms.
 _CATCH_UP_BATCH = 64
 
-# In which the event loop takes in what was reported, with Python's lock to itself.
+# During this time the event loop can take the reports and has Python's lock to itself.
 _TIDY_DELAY_S = 0.005
 
 _STOP_TIMEOUT_S = 10.0
@@ -48,23 +55,23 @@ StatusCallback = Callable[[DiscoveryStatus], None]
 ScanProgressCallback = Callable[[ScanProgress], None]
 
 
-def _default_surroundings() -> FolderSafety:
+def _default_safety() -> FolderSafety:
     return FolderSafety(os.getuid())
 
 
 @dataclass(frozen=True, slots=True)
 class DiscoveryDependencies:
-    """How discovery perceives what is not in the trees; tests put their own in."""
+    """What discovery needs from the system. Tests pass their own."""
 
-    worked_on: FindFoldersInUse = folders_in_use
+    find_in_use: FindFoldersInUse = folders_in_use
     monotonic: Callable[[], float] = time.monotonic
     watcher: Callable[[PostResolver], Watcher] = best_watcher
-    surroundings: FolderSafety = field(default_factory=_default_surroundings)
+    safety: FolderSafety = field(default_factory=_default_safety)
 
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """Something to do in the thread, unlike a hint of what happened."""
+    """A request to run in the thread, unlike a file event."""
 
     action: Callable[[], None]
 
@@ -83,12 +90,12 @@ def _do_nothing() -> None:
 
 
 class Discovery:
-    """Finds projects below the parents and keeps telling what became of them.
+    """Finds projects below the parents, and reports each change.
 
-    All methods may be called from any thread and return at once. `report` gets observations in
-    batches, in order; a project being made is not reported until it is whole or given up.
-    `on_death` is called, from the thread, if a bug ended it. `index` is the file that keeps the
-    trees for a quick start.
+    All methods may be called from any thread. All but `stop` return at once. `report` gets
+    observations in batches, in order. A project that is being made is reported when it is complete
+    or given up. `on_death` is called from the thread if a bug ended it. `index` is the file for
+    the snapshots of the trees.
     """
 
     def __init__(
@@ -96,53 +103,58 @@ class Discovery:
         *,
         report: ReportCallback,
         on_status: StatusCallback,
-        senses: DiscoveryDependencies | None = None,
+        dependencies: DiscoveryDependencies | None = None,
         on_death: Callable[[], None] = _do_nothing,
         index: Path | None = None,
     ) -> None:
         self._report = report
         self._on_status = on_status
         self._on_death = on_death
-        senses = senses or DiscoveryDependencies()
-        self._monotonic = senses.monotonic
+        dependencies = dependencies or DiscoveryDependencies()
+        self._monotonic = dependencies.monotonic
         self._queue: queue.SimpleQueue[EventResolver | _Task] = queue.SimpleQueue()
         self._lossy = False
         self._stopping = False
-        self._watcher = senses.watcher(self._post)
+        self._watcher = dependencies.watcher(self._post)
         self._mounts = MountWatch(self._mounts_did_change)
-        self._explorer = DiscoveryEngine(
-            self._watcher, senses.surroundings, senses.worked_on, senses.monotonic
+        self._engine = DiscoveryEngine(
+            self._watcher, dependencies.safety, dependencies.find_in_use, dependencies.monotonic
         )
-        self._keeping = SnapshotWriter(index, senses.monotonic)
+        self._snapshots = SnapshotWriter(index, dependencies.monotonic)
         self._scanning: bytes | None = None
         self._settling: list[_SettleWaiter] = []
         self._status = DiscoveryStatus()
-        self._sweeping = PollScheduler(self._explorer, senses.monotonic)
+        self._polls = PollScheduler(self._engine, dependencies.monotonic)
         self._thread = threading.Thread(target=self._run, name="discovery", daemon=True)
 
     def start(self, parents: Sequence[Parent], known: Mapping[bytes, Project]) -> None:
-        """Watch and scan `parents`, then look at each project of `known` that was not found."""
+        """Watch and scan `parents`, then look at each project of `known` that the scan did not
+        find.
+        """
         self._watcher.start()
         self._mounts.start()
         self._thread.start()
-        self._queue.put(_Task(lambda: self._explorer.know(known)))
+        self._queue.put(_Task(lambda: self._engine.load(known)))
         self.set_parents(parents)
 
     def set_parents(self, parents: Sequence[Parent]) -> None:
-        """Use these parents from now on; new and changed ones are scanned."""
+        """Use these parents from now on. New and changed ones are scanned."""
         self._queue.put(_Task(partial(self._set_parents, tuple(parents))))
 
     def set_roots(self, paths: AbstractSet[bytes], awaited: Mapping[bytes, Project]) -> None:
-        """The approved roots: each gets a watch of its own. The `awaited` are gone, and may come
-        back, or something else in their place."""
-        self._queue.put(_Task(lambda: self._explorer.set_roots(paths, awaited)))
+        """Watch each approved root in `paths`.
+
+        The roots in `awaited` are gone. Discovery looks for their return, and for anything that
+        takes their place.
+        """
+        self._queue.put(_Task(lambda: self._engine.set_roots(paths, awaited)))
 
     def scan(
         self, parent: bytes | None, progress: ScanProgressCallback | None = None
     ) -> Future[ScanSummary]:
-        """Look at everything below `parent`, or below all, now.
+        """Look at everything below `parent`, or below all parents, now.
 
-        `progress` is called from the thread. The result is there after everything was reported.
+        `progress` is called from the thread. The result is set after everything was reported.
         """
         return self._ask(partial(self._scan, parent, progress))
 
@@ -161,22 +173,21 @@ class Discovery:
         self._queue.put(_Task(begin))
         return future
 
-    def doubt(self, paths: Sequence[bytes]) -> None:
-        """Somebody could not see these: look again, and report what is seen in any case."""
-        self._queue.put(_Task(partial(self._explorer.doubt, paths)))
+    def recheck(self, paths: Sequence[bytes]) -> None:
+        """Look at these again and report them in any case: an answer could not verify them."""
+        self._queue.put(_Task(partial(self._engine.recheck, paths)))
 
     def probe(self, path: bytes) -> Future[Observation]:
-        """Look at one folder, inside or outside every parent; it is reported, too."""
-        return self._ask(lambda: self._explorer.probe(path))
+        """Look at one folder, inside or outside every parent, and report it."""
+        return self._ask(lambda: self._engine.probe(path))
 
-    def follow(self, mains: Sequence[bytes]) -> Future[None]:
-        """Look at the worktrees of these repositories now; what is seen is reported."""
-        return self._ask(partial(self._explorer.follow, mains))
+    def scan_worktrees(self, mains: Sequence[bytes]) -> Future[None]:
+        """Look at the worktrees of these repositories now, and report them."""
+        return self._ask(partial(self._engine.scan_worktrees, mains))
 
     def stop(self) -> None:
-        """End all threads and give all watches back; what waits in the queue is dropped.
-
-        Again is harmless.
+        """End all threads and remove all watches. Queued work is dropped. Calling it again is
+        harmless.
         """
         if self._stopping:
             return
@@ -186,12 +197,12 @@ class Discovery:
 
         self._queue.put(_Task(end))
         if self._thread.ident is not None:
-            # It may look at a file system that just then stopped to answer; a daemon that was told
-            # to stop does not wait for that.
+            # The thread may be blocked on a file system that just stopped answering. A daemon that
+            # is told to stop does not wait for that.
             self._thread.join(_STOP_TIMEOUT_S)
         self._mounts.stop()
         self._watcher.stop()
-        self._explorer.close()
+        self._engine.close()
 
     # From other threads into the queue
 
@@ -202,7 +213,7 @@ class Discovery:
             self._lossy = True
 
     def _mounts_did_change(self) -> None:
-        self._queue.put(_Task(self._explorer.mounts_changed))
+        self._queue.put(_Task(self._engine.mounts_changed))
 
     def _ask(self, question: Callable[[], T]) -> Future[T]:
         future: Future[T] = Future()
@@ -222,67 +233,70 @@ class Discovery:
         try:
             while not self._stopping:
                 first = self._next()
-                # Who was told of something has had the machine since.
-                self._explorer.candidates.tidy()
+                # The receiver has already had a chance to run, so removing watches does not delay
+                # it.
+                self._engine.candidates.tidy()
                 if first is not None:
-                    self._follow_up(first)
-                self._sweeping.sweep_what_is_due()
-                self._explorer.tick()
+                    self._handle_queue(first)
+                self._polls.poll_if_due()
+                self._engine.tick()
                 self._flush()
-                self._answer_the_settled()
-                if self._explorer.is_behind():
-                    self._explorer.catch_up(_CATCH_UP_BATCH)
+                self._answer_settled()
+                if self._engine.is_behind():
+                    self._engine.catch_up(_CATCH_UP_BATCH)
                     self._flush()
-                self._keeping.keep_if_due(self._explorer.territories)
-            self._keeping.keep(self._explorer.territories)
+                self._snapshots.write_if_due(self._engine.trees)
+            self._snapshots.write(self._engine.trees)
         finally:
             if not self._stopping:
-                # A bug: the exception goes to threading.excepthook, the daemon must not go on.
+                # A bug. The exception goes to threading.excepthook, and the daemon must not go on.
                 self._on_death()
 
     def _next(self) -> EventResolver | _Task | None:
-        """What comes next in the queue; None once time has brought something to do."""
+        """Return the next item of the queue, or None when a timer is due first."""
         try:
             return self._queue.get(timeout=self._time_left())
         except queue.Empty:
             return None
 
-    def _follow_up(self, item: EventResolver | _Task) -> None:
-        """Work off what is queued: hints are gathered, and dealt with before the next order."""
-        hints: list[FileEvent | EventOverflow] = []
+    def _handle_queue(self, item: EventResolver | _Task) -> None:
+        """Handle everything that is queued. Events are handled before the request that follows
+        them.
+        """
+        events: list[FileEvent | EventOverflow] = []
         while True:
             if isinstance(item, _Task):
-                self._deal_with(hints)
-                hints = []
+                self._handle_events(events)
+                events = []
                 item.action()
             else:
-                hints += item()
-            if len(hints) >= _BATCH or self._stopping or self._queue.empty():
+                events += item()
+            if len(events) >= _BATCH or self._stopping or self._queue.empty():
                 break
             item = self._queue.get()
-        self._deal_with(hints)
+        self._handle_events(events)
 
-    def _deal_with(self, hints: Sequence[FileEvent | EventOverflow]) -> None:
-        if hints:
-            self._explorer.happened(hints)
+    def _handle_events(self, events: Sequence[FileEvent | EventOverflow]) -> None:
+        if events:
+            self._engine.handle(events)
         if self._lossy:
             self._lossy = False
-            self._explorer.happened((EventOverflow(),))
+            self._engine.handle((EventOverflow(),))
 
     def _time_left(self) -> float | None:
-        """Seconds to the next thing to do; None for ever."""
-        if self._explorer.is_behind():
+        """Return the seconds until the next timer, or None if there is none."""
+        if self._engine.is_behind():
             return 0.0
-        known = (self._sweeping.due(), self._explorer.candidates.next_due(), self._keeping.due())
+        known = (self._polls.due(), self._engine.candidates.next_due(), self._snapshots.due())
         now = self._monotonic()
         deadlines = (waiting.deadline for waiting in self._settling)
         left = [max(0.0, time - now) for time in (*known, *deadlines) if time is not None]
-        if self._explorer.candidates.is_untidy:
+        if self._engine.candidates.is_untidy:
             left.append(_TIDY_DELAY_S)
         return min(left, default=None)
 
     def _flush(self) -> None:
-        observations = self._explorer.take()
+        observations = self._engine.take()
         if observations:
             self._report(observations)
         status = self._status_now()
@@ -290,62 +304,62 @@ class Discovery:
             self._status = status
             self._on_status(status)
 
-    def _answer_the_settled(self) -> None:
-        """Answer the callers of `when_settled` that have nothing more to wait for."""
+    def _answer_settled(self) -> None:
+        """Answer the callers of `when_settled` that have nothing left to wait for."""
         now, waiting = self._monotonic(), self._settling
         self._settling = []
         for each in waiting:
-            if now < each.deadline and self._explorer.unsettled(each.parent):
+            if now < each.deadline and self._engine.unsettled(each.parent):
                 self._settling.append(each)
             elif each.future.set_running_or_notify_cancel():
-                each.future.set_result(self._explorer.candidates.being_made())
+                each.future.set_result(self._engine.candidates.being_made())
 
     # Orders, carried out in the thread
 
     def _set_parents(self, parents: Sequence[Parent]) -> None:
-        for territory in self._explorer.set_parents(parents):
-            self._keeping.remind(territory)
-            self._explore(territory)
-        self._explorer.recheck_strays()
+        for tree in self._engine.set_parents(parents):
+            self._snapshots.restore(tree)
+            self._explore(tree)
+        self._engine.recheck_orphans()
 
-    def _explore(self, territory: ParentTree) -> None:
-        self._scanning = territory.parent.path
+    def _explore(self, tree: ParentTree) -> None:
+        self._scanning = tree.parent.path
         self._flush()
-        self._explorer.explore(territory)
-        self._explorer.tick()
+        self._engine.explore(tree)
+        self._engine.tick()
         self._scanning = None
         self._flush()
 
     def _scan(self, parent: bytes | None, progress: ScanProgressCallback | None) -> ScanSummary:
         begin = self._monotonic()
         self._flush()
-        self._explorer.take_tally()
-        chosen = [t for t in self._explorer.territories if parent in (None, t.parent.path)]
-        for territory in chosen:
-            path = territory.parent.path
+        self._engine.take_counts()
+        chosen = [t for t in self._engine.trees if parent in (None, t.parent.path)]
+        for tree in chosen:
+            path = tree.parent.path
             tell = None if progress is None else _progress_for(progress, path)
-            self._explorer.rescan(territory, tell)
-        self._explorer.recheck_strays()
-        self._explorer.tick()
-        tally = self._explorer.take_tally()
+            self._engine.rescan(tree, tell)
+        self._engine.recheck_orphans()
+        self._engine.tick()
+        counts = self._engine.take_counts()
         return ScanSummary(
-            new=tally.new,
-            gone=tally.gone,
-            changed=tally.changed,
-            folders=sum(len(territory) for territory in chosen),
-            projects=sum(territory.count_projects() for territory in chosen),
+            new=counts.new,
+            gone=counts.gone,
+            changed=counts.changed,
+            folders=sum(len(tree) for tree in chosen),
+            projects=sum(tree.count_projects() for tree in chosen),
             seconds=self._monotonic() - begin,
-            being_made=self._explorer.candidates.being_made(),
+            being_made=self._engine.candidates.being_made(),
         )
 
     def _status_now(self) -> DiscoveryStatus:
         return DiscoveryStatus(
             parents=tuple(
-                report_for(territory, scanning=self._scanning == territory.parent.path)
-                for territory in self._explorer.territories
+                report_for(tree, scanning=self._scanning == tree.parent.path)
+                for tree in self._engine.trees
             ),
             watches=self._watcher.count(),
-            being_made=len(self._explorer.candidates),
+            being_made=len(self._engine.candidates),
         )
 
 

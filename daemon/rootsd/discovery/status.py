@@ -16,7 +16,7 @@ _RESTART = "rootsd down and rootsd up"
 
 
 class ParentState(Enum):
-    """How changes below a parent come to be known."""
+    """How rootsd learns of changes below a parent."""
 
     SCANNING = "scanning"
     WATCHED = "watched"
@@ -27,7 +27,9 @@ class ParentState(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ParentReport:
-    """One parent. `reason` and `remedy` say why it is not simply watched, and what to do."""
+    """The state of one parent. `reason` says why it is not simply watched; `remedy` is
+    what to do.
+    """
 
     path: bytes
     state: ParentState
@@ -40,7 +42,10 @@ class ParentReport:
 
 @dataclass(frozen=True, slots=True)
 class DiscoveryStatus:
-    """All parents; `watches` are the kernel's, `being_made` projects not yet whole."""
+    """The state of all parents.
+
+    `watches` counts the kernel's watches, `being_made` the projects that are not complete yet.
+    """
 
     parents: tuple[ParentReport, ...] = ()
     watches: int = 0
@@ -49,7 +54,7 @@ class DiscoveryStatus:
 
 @dataclass(frozen=True, slots=True)
 class ScanProgress:
-    """How far the scan of one parent is."""
+    """The progress of the scan of one parent."""
 
     parent: bytes
     folders: int
@@ -58,8 +63,11 @@ class ScanProgress:
 
 @dataclass(frozen=True, slots=True)
 class ScanSummary:
-    """What one scan changed, and what it went through. `seconds` is wall time; `being_made`
-    are the projects, in all parents, that are not seen to be whole yet, reported before or not."""
+    """The result of one scan.
+
+    `seconds` is wall time. `being_made` are the projects of all parents that are not known to be
+    complete, whether they were reported before or not.
+    """
 
     new: int
     gone: int
@@ -70,29 +78,29 @@ class ScanSummary:
     being_made: frozenset[bytes]
 
 
-def report_for(territory: ParentTree, *, scanning: bool) -> ParentReport:
-    """How one parent stands."""
-    state, reason, remedy = (ParentState.SCANNING, "", "") if scanning else _state_of(territory)
+def report_for(tree: ParentTree, *, scanning: bool) -> ParentReport:
+    """Return the state of one parent."""
+    state, reason, remedy = (ParentState.SCANNING, "", "") if scanning else _state_of(tree)
     return ParentReport(
-        path=territory.parent.path,
+        path=tree.parent.path,
         state=state,
-        coverage=territory.coverage,
-        folders=len(territory),
-        projects=territory.count_projects(),
+        coverage=tree.coverage,
+        folders=len(tree),
+        projects=tree.count_projects(),
         reason=reason,
         remedy=remedy,
     )
 
 
-def _state_of(territory: ParentTree) -> tuple[ParentState, str, str]:
-    if territory.limit is WatchOutcome.SILENT:
+def _state_of(tree: ParentTree) -> tuple[ParentState, str, str]:
+    if tree.limit is WatchOutcome.SILENT:
         return ParentState.UNREADABLE, "its file system does not answer", ""
-    path = os.fsdecode(territory.parent.path)
-    if territory.coverage is ScanCoverage.NONE:
-        if territory.is_there:
+    path = os.fsdecode(tree.parent.path)
+    if tree.coverage is ScanCoverage.NONE:
+        if tree.is_there:
             return ParentState.UNREADABLE, "it cannot be read", f"chmod u+rx {path}"
         return ParentState.MISSING, "it is not there", f"rootsd parent rm {path}"
-    match territory.limit:
+    match tree.limit:
         case WatchOutcome.LIMIT:
             reason = "the limit of inotify watches is reached; changes show with a delay"
             return ParentState.POLLED, reason, _raise_limit_command(InotifyLimit.WATCHES)
@@ -100,15 +108,16 @@ def _state_of(territory: ParentTree) -> tuple[ParentState, str, str]:
             reason = "all inotify instances are in use; changes show with a delay"
             return ParentState.POLLED, reason, _raise_limit_command(InotifyLimit.INSTANCES)
         case WatchOutcome.FAILED:
-            reason = "not all in it could be watched; changes show with a delay"
+            reason = "some folders in it could not be watched; changes show with a delay"
             return ParentState.POLLED, reason, _RESTART
         case WatchOutcome.UNSUPPORTED:
-            return ParentState.POLLED, "its file system tells of no changes made elsewhere", ""
+            return ParentState.POLLED, "its file system reports no changes made elsewhere", ""
         case _:
             return ParentState.WATCHED, "", ""
 
 
-# Not read anew with each status, nor once somebody did as it says.
+# Cached: the limit is not read again for each status, and the command stays the same after the
+# user runs it.
 @cache
 def _raise_limit_command(limit: InotifyLimit) -> str:
     return f"sudo sysctl {sysctl_to_raise(limit, read_inotify_limit(limit))}, then {_RESTART}"

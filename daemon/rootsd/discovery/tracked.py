@@ -1,28 +1,35 @@
-"""Track known paths outside the trees: reports sent, orphans, missing roots, path watches.
+"""Keep everything that discovery knows about a path in one record.
 
-What discovery has told about each path, so that nothing is told twice.
+The trees (`rootsd.discovery.parent_tree`) know which folders are projects. They do not know what
+the receiver of the observations has heard, and they hold no folder outside a parent. This module
+keeps the rest. `TrackedPaths` has one record for each path, which answers three questions.
 
-Projects that are known though no parent's tree holds them: looked at one by one.
+Was it reported? The record holds the identity that the receiver knows and the last report about
+the path. So nothing is reported twice, and a path that was never reported is never reported as
+gone.
 
-Approved roots that are gone: what comes to lie at their paths is looked at.
+Is it an orphan? An orphan is a known project that no tree holds: it lies outside every parent, or
+below another project, or a person named a folder without a marker. No watch covers an orphan, so
+the engine rechecks orphans one by one: about once a minute, and when a project above them is lost.
 
-It may be the root itself, or something else that takes its place, by which the approval lapses. A
-tree tells of neither a link nor a folder without a marker; and of what no parent holds, no watch
-is left once it is gone.
+Is it a missing root? A missing root is an approved root that is gone. The root itself may return,
+or something else may take its path, and then the approval lapses. A tree reports neither a symlink
+nor a folder without a marker, so the engine looks at these paths itself.
 
-Watches what no tree holds: the folders above the parents, and the approved roots themselves.
-
-A folder is not told when one above it is moved, and a parent that is missing can only be seen to
-return from the nearest folder above it that lives.
+`PathWatches` holds the watches that belong to paths instead of folders: on each parent, on the
+folders above it, and on each approved root. The kernel does not notify a folder when a folder
+above it moves. A missing parent can only be seen to return from the nearest folder above it that
+exists. These watches are not part of the records, because most of them are on folders that are not
+projects.
 """
 
 from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -34,9 +41,7 @@ from rootsd.core.inputs import (
     ProjectUnsafe,
 )
 from rootsd.core.model import Identity, IncompleteReason, LapseReason, Project, ProjectKind
-from rootsd.core.paths import ancestors, base_name
-from rootsd.discovery.mount_context import MountContext
-from rootsd.discovery.parent_tree import ParentTrees
+from rootsd.core.paths import ancestors
 from rootsd.disk.identity import PathAbsence, classify_absence, identify
 from rootsd.disk.markers import BUILT_IN_PROJECT_FILES, ProjectFiles, repository_kind
 from rootsd.disk.reader import list_names
@@ -47,7 +52,7 @@ from rootsd.watch.events import Watcher, WatchOutcome, WatchPurpose
 
 @dataclass(slots=True)
 class ReportCounts:
-    """How many paths were new, gone or changed since it was last taken."""
+    """The numbers of paths reported as new, gone or changed."""
 
     new: int = 0
     gone: int = 0
@@ -55,7 +60,10 @@ class ReportCounts:
 
 
 class _ReportedState(NamedTuple):
-    """How a project was seen to stand; who it is, is kept apart. Most stand alike."""
+    """A reported `ProjectObserved` without its path and identity, which differ for each project.
+
+    Most projects have equal states, so they share one object.
+    """
 
     kind: ProjectKind
     incomplete: IncompleteReason | None
@@ -65,200 +73,236 @@ class _ReportedState(NamedTuple):
     hazards: tuple[LapseReason, ...]
 
 
-class ReportCache:
-    """Collects observations to be handed out, and remembers the last of each path."""
+@dataclass(slots=True)
+class _TrackedPath:
+    """Everything known about one path.
 
-    def __init__(self, surroundings: FolderSafety) -> None:
-        self._surroundings = surroundings
-        # For a sighting `_seen` has the rest of it.
-        self._reported: dict[bytes, Observation | _ReportedState] = {}
-        self._stands: dict[_ReportedState, _ReportedState] = {}
-        self._seen: dict[bytes, Identity | None] = {}
+    `is_known`: the receiver knows a project here. `identity`: the identity that it knows.
+    `last_report`: the last report about the path, None to send the next one in any case.
+    `is_orphan`: no tree holds the project. `is_named`: a person named this folder, so it is a
+    project even without a marker.
+    """
+
+    is_known: bool = False
+    identity: Identity | None = None
+    last_report: Observation | _ReportedState | None = None
+    is_orphan: bool = False
+    is_named: bool = False
+
+
+class TrackedPaths:
+    """One record for each path that was reported, is an orphan, or is a missing root.
+
+    It collects the observations to report; `take` returns them. It never looks for projects. One
+    thread calls all methods.
+    """
+
+    def __init__(self, safety: FolderSafety) -> None:
+        self._safety = safety
+        self._records: dict[bytes, _TrackedPath] = {}
+        self._missing_roots: Mapping[bytes, Project] = MappingProxyType({})
+        # Lost projects and unreadable folders: an orphan below one of them may have changed.
+        self._lost: set[bytes] = set()
+        self._states: dict[_ReportedState, _ReportedState] = {}
         self._outbox: list[Observation] = []
-        self._tally = ReportCounts()
+        self._counts = ReportCounts()
         self._safe: set[bytes] = set()
 
-    def __contains__(self, path: bytes) -> bool:
-        """Whether somebody was told that a project is at `path`, or knew it before."""
-        return path in self._seen
+    # Reports
 
-    def know(self, projects: Iterable[Project]) -> None:
-        """These were told in an earlier life; what they are now is yet to be said."""
+    def __contains__(self, path: bytes) -> bool:
+        """Whether the receiver knows a project at `path`."""
+        record = self._records.get(path)
+        return record is not None and record.is_known
+
+    def load(self, projects: Iterable[Project]) -> None:
+        """Add projects that the receiver knows from an earlier run, as orphans.
+
+        A tree may turn out to hold them. Their next reports are sent in any case.
+        """
         for project in projects:
-            if project.observed.kind is not ProjectKind.URI:
-                self._seen[project.path] = project.observed.identity
-                self.unsay(project.path)
+            sighting = project.observed
+            if sighting.kind is not ProjectKind.URI:
+                record = self._record(project.path)
+                record.is_known, record.identity = True, sighting.identity
+                record.last_report = None
+                record.is_orphan = True
+                record.is_named |= sighting.named
 
     def identity(self, path: bytes) -> Identity | None:
-        """The identity of what was last seen at `path`."""
-        return self._seen.get(path)
+        """Return the identity last reported for `path`."""
+        record = self._records.get(path)
+        return record.identity if record is not None else None
 
-    def as_held(self, path: bytes, identity: Identity) -> Identity:
-        """An identity just read, as the object that is held of `path` already where it is equal.
+    def reuse_identity(self, path: bytes, identity: Identity) -> Identity:
+        """Return the object already held for `path` if it equals `identity`, else `identity`.
 
-        The catalog has that one as well: 200 B for each project.
+        The catalog shares that object, which saves 200 bytes for each project.
         """
-        held = self._seen.get(path)
+        held = self.identity(path)
         return held if held == identity else identity
 
     def filesystem(self, path: bytes) -> bytes | None:
-        """The file system that a project was last seen on."""
-        identity = self._seen.get(path)
+        """Return the file system on which the project was last seen."""
+        identity = self.identity(path)
         return identity.filesystem if identity is not None else None
 
-    def tell(self, observation: Observation) -> None:
-        """Hand an observation out, unless it was the last thing said of its path.
+    def report(self, observation: Observation) -> None:
+        """Add an observation to the outbox, unless it repeats the last report about its path.
 
-        A sighting in a hazardous place is followed by the hazard. Nobody is told that a path which
-        they never heard of is gone.
+        If the project's place is unsafe, the reason follows the observation. A path that the
+        receiver does not know is never reported as gone. A project that is gone loses its record.
         """
-        path, known = observation.path, observation.path in self._seen
+        path = observation.path
+        record = self._record(path)
+        reports: tuple[Observation, ...] = (observation,)
+        state: Observation | _ReportedState = observation
+        is_same = True
         if isinstance(observation, ProjectObserved):
             hazards = self._hazards(path)
-            told: tuple[Observation, ...] = (observation, *hazards)
-            report: Observation | _ReportedState = self._stand(observation, hazards)
-            is_same = self._seen.get(path) == observation.identity
-        else:
-            told, report, is_same = (observation,), observation, True
-        if is_same and self._reported.get(path) == report:
+            reports = (observation, *hazards)
+            state = self._shared_state(observation, hazards)
+            is_same = record.is_known and record.identity == observation.identity
+        if is_same and record.last_report == state:
             return
-        if known or isinstance(observation, ProjectObserved):
-            self._outbox += told
-            self._count(observation, known=known)
-        self._reported[path] = report
+        if record.is_known or isinstance(observation, ProjectObserved):
+            self._outbox += reports
+            self._count(observation, known=record.is_known)
+        record.last_report = state
         if isinstance(observation, ProjectGone):
             self.forget(path)
         elif isinstance(observation, ProjectObserved):
-            self._seen[path] = observation.identity
+            record.is_known, record.identity = True, observation.identity
 
-    def _stand(self, seen: ProjectObserved, hazards: tuple[ProjectUnsafe, ...]) -> _ReportedState:
-        reasons = tuple(hazard.reason for hazard in hazards)
-        stand = _ReportedState(
-            seen.kind, seen.incomplete, seen.main_checkout, seen.named, seen.proposed, reasons
-        )
-        # 160 B for each project; those with a main checkout of their own are few.
-        return stand if stand.main_checkout else self._stands.setdefault(stand, stand)
-
-    def unsay(self, path: bytes) -> None:
-        """Others know better by now: the next thing said of it is handed out in any case."""
-        self._reported.pop(path, None)
+    def report_again(self, path: bytes) -> None:
+        """Send the next report about `path` even if it repeats the last one."""
+        if path in self._records:
+            self._records[path].last_report = None
 
     def forget(self, path: bytes) -> None:
-        """No project is known there, as if nobody had ever been told of one."""
-        self._reported.pop(path, None)
-        self._seen.pop(path, None)
+        """Drop everything known about `path`."""
+        self._records.pop(path, None)
 
     def take(self) -> tuple[Observation, ...]:
-        """What is to be handed out since the last call, in order."""
+        """Return the observations added since the last call, in order."""
         taken, self._outbox = tuple(self._outbox), []
-        # What was judged safe holds for one batch only.
+        # A folder that was judged safe is safe for one batch only.
         self._safe.clear()
         return taken
 
-    def take_tally(self) -> ReportCounts:
-        """The counts since the last call."""
-        taken, self._tally = self._tally, ReportCounts()
+    def take_counts(self) -> ReportCounts:
+        """Return the counts since the last call."""
+        taken, self._counts = self._counts, ReportCounts()
         return taken
+
+    # Orphans
+
+    def has_work(self) -> bool:
+        """Whether there are orphans or missing roots to recheck."""
+        return bool(self._missing_roots) or any(r.is_orphan for r in self._records.values())
+
+    def orphans(self) -> list[bytes]:
+        """Return all orphans."""
+        return [path for path, record in self._records.items() if record.is_orphan]
+
+    def add_orphan(self, path: bytes) -> None:
+        """Mark `path` as held by no tree."""
+        self._record(path).is_orphan = True
+
+    def add_named(self, path: bytes) -> None:
+        """Mark `path` as an orphan that a person named: it needs no marker to be a project."""
+        record = self._record(path)
+        record.is_orphan = record.is_named = True
+
+    def is_named(self, path: bytes) -> bool:
+        """Whether a person named this folder, and no tree holds it."""
+        record = self._records.get(path)
+        return record is not None and record.is_named
+
+    def adopt_by_tree(self, path: bytes) -> None:
+        """Mark `path` as held by a tree, which knows it by its marker."""
+        record = self._records.get(path)
+        if record is not None:
+            record.is_orphan = record.is_named = False
+
+    def add_lost(self, path: bytes) -> None:
+        """Note that a project or unreadable folder was lost: recheck the orphans below it."""
+        self._lost.add(path)
+
+    def take_orphans_below_lost(self) -> list[bytes]:
+        """Return the orphans below the paths passed to `add_lost` since the last call."""
+        lost, self._lost = self._lost, set()
+        if not lost:
+            return []
+        return [path for path in self.orphans() if not lost.isdisjoint(ancestors(path))]
+
+    # Missing roots
+
+    @property
+    def missing_roots(self) -> Mapping[bytes, Project]:
+        """The approved roots that are gone, by path."""
+        return self._missing_roots
+
+    def set_missing_roots(self, projects: Mapping[bytes, Project]) -> AbstractSet[bytes]:
+        """Replace the missing roots, and return the new paths. The caller never changes the
+        mapping."""
+        fresh = projects.keys() - self._missing_roots.keys()
+        self._missing_roots = projects
+        return fresh
+
+    def missing_roots_below(self, changed: Iterable[bytes]) -> list[bytes]:
+        """Return the missing roots that lie at or below one of the `changed` paths."""
+        if not self._missing_roots:
+            return []
+        changed = set(changed)
+        return [
+            path
+            for path in self._missing_roots
+            if not changed.isdisjoint((path, *ancestors(path)))
+        ]
+
+    def _record(self, path: bytes) -> _TrackedPath:
+        record = self._records.get(path)
+        if record is None:
+            record = self._records[path] = _TrackedPath()
+        return record
+
+    def _shared_state(
+        self, seen: ProjectObserved, hazards: tuple[ProjectUnsafe, ...]
+    ) -> _ReportedState:
+        reasons = tuple(hazard.reason for hazard in hazards)
+        state = _ReportedState(
+            seen.kind, seen.incomplete, seen.main_checkout, seen.named, seen.proposed, reasons
+        )
+        # Sharing saves 160 bytes for each project. The few with a main checkout are not shared.
+        return state if state.main_checkout else self._states.setdefault(state, state)
 
     def _hazards(self, path: bytes) -> tuple[ProjectUnsafe, ...]:
         try:
-            hazard = self._surroundings.hazard(path, self._safe)
+            hazard = self._safety.hazard(path, self._safe)
         except OSError:
             return ()
         return () if hazard is None else (ProjectUnsafe(path, hazard.reason),)
 
     def _count(self, now: Observation, *, known: bool) -> None:
         if isinstance(now, ProjectGone | ProjectUnreachable):
-            self._tally.gone += 1
+            self._counts.gone += 1
         elif known:
-            self._tally.changed += 1
+            self._counts.changed += 1
         else:
-            self._tally.new += 1
+            self._counts.new += 1
 
 
-class Orphans:
-    """`look` probes a folder, `files_at` tells what is a project file there, `known` what a folder
-    was when it was told of. Nothing is reported here: the observations are handed back."""
+def require_marker(
+    seen: ProjectObserved, known: Identity | None, files: ProjectFiles = BUILT_IN_PROJECT_FILES
+) -> ProjectObserved | ProjectGone:
+    """Return `seen` if its folder has a marker, else the end of the project.
 
-    def __init__(
-        self,
-        look: Callable[[bytes], Observation],
-        files_at: Callable[[bytes], ProjectFiles] = lambda _: BUILT_IN_PROJECT_FILES,
-        known: Callable[[bytes], Identity | None] = lambda _: None,
-    ) -> None:
-        self._look = look
-        self._files_at = files_at
-        self._known = known
-        self._all: set[bytes] = set()
-        # A folder without a marker is a project only as long as somebody calls it one.
-        self._named: set[bytes] = set()
-        # Projects and hidden folders that were lost: what is known below may be gone with them.
-        self._uncovered: set[bytes] = set()
-
-    def __bool__(self) -> bool:
-        """Whether there are any."""
-        return bool(self._all)
-
-    def know(self, paths: Iterable[bytes]) -> None:
-        """These are known from an earlier life; a tree may hold them yet."""
-        self._all.update(paths)
-
-    def name(self, paths: Iterable[bytes]) -> None:
-        """Somebody called these folders projects, marker or not."""
-        named = set(paths)
-        self._all |= named
-        self._named |= named
-
-    def as_named(self, seen: Observation) -> Observation:
-        """What was seen, with whether it is a project because somebody called it one."""
-        if isinstance(seen, ProjectObserved) and seen.path in self._named:
-            return replace(seen, named=True)
+    `known` is the identity of the project; `files` are the project files that count there.
+    """
+    if _has_marker(seen.path, files):
         return seen
-
-    def held(self, path: bytes) -> None:
-        """A tree had it in an earlier life, by its marker, and will say what it is now."""
-        self.found(path)
-
-    def found(self, path: bytes) -> None:
-        """A tree holds it, by its marker."""
-        self._all.discard(path)
-        self._named.discard(path)
-
-    def lost(self, path: bytes) -> None:
-        """No tree holds it any more."""
-        self._all.add(path)
-
-    def uncover(self, path: bytes) -> None:
-        """What lies below it is not what it was: a project, or a folder nobody could look into."""
-        self._uncovered.add(path)
-
-    def forget(self, path: bytes) -> None:
-        """It is gone."""
-        self._all.discard(path)
-        self._named.discard(path)
-
-    def look_at_all(self) -> list[Observation]:
-        """What each of them is now."""
-        return self.look_at(self._all)
-
-    def look_below_the_lost(self) -> list[Observation]:
-        """What became of those that lay below what was lost since the last call."""
-        uncovered, self._uncovered = self._uncovered, set()
-        if not uncovered:
-            return []
-        return self.look_at(p for p in self._all if not uncovered.isdisjoint(ancestors(p)))
-
-    def look_at(self, paths: Iterable[bytes]) -> list[Observation]:
-        """What each of these is now."""
-        return [self._seen(path) for path in sorted(paths)]
-
-    def _seen(self, path: bytes) -> Observation:
-        seen = self._look(path)
-        if not isinstance(seen, ProjectObserved) or path in self._named:
-            return seen
-        if not _is_marked(path, self._files_at(path)):
-            return _vanished_as(path, self._known(path), seen.identity)
-        return seen
+    return _end_of(seen.path, known, seen.identity)
 
 
 def classify_loss(
@@ -267,9 +311,10 @@ def classify_loss(
     known: Identity | None,
     files: ProjectFiles = BUILT_IN_PROJECT_FILES,
 ) -> ProjectGone | ProjectUnreachable | None:
-    """Why a tree that held a project holds it no more; None if it is there, held by another one.
+    """Return why a tree lost the project at `path`, or None if the project is still there.
 
-    `known` is what it was; `within` is as for `absence`; `files` are the project files there.
+    It is still there if another project holds it now. `known` is its identity before, `within` is
+    the parent, as in `classify_absence`, and `files` are the project files that count there.
     Raises nothing.
     """
     filesystem = known.filesystem if known is not None else None
@@ -283,12 +328,14 @@ def classify_loss(
     if filesystem not in (None, identity.filesystem):
         return ProjectUnreachable(path)
     replaced = known is not None and not known.same_as(identity)
-    return _vanished_as(path, known, identity) if replaced or not _is_marked(path, files) else None
+    return _end_of(path, known, identity) if replaced or not _has_marker(path, files) else None
 
 
-def _vanished_as(path: bytes, known: Identity | None, now: Identity | None) -> ProjectGone:
-    """The end of the project that was `known`, at whose path a folder `now` lies that is none, or
-    another one."""
+def _end_of(path: bytes, known: Identity | None, now: Identity | None) -> ProjectGone:
+    """Return the end of the project `known`, at whose path the folder `now` lies.
+
+    That folder is another one, or it is no project any more.
+    """
     if known is None or now is None:
         return ProjectGone(path)
     if not known.same_as(now):
@@ -296,77 +343,18 @@ def _vanished_as(path: bytes, known: Identity | None, now: Identity | None) -> P
     return ProjectGone(path, None if known.keeps_git(now) else LapseReason.RETARGETED)
 
 
-def _is_marked(path: bytes, files: ProjectFiles) -> bool:
+def _has_marker(path: bytes, files: ProjectFiles) -> bool:
     names = list_names(path)
     return repository_kind(names) is not None or files.any_in(names)
-
-
-class MissingRoots:
-    """What a tree holds is left to it. Nothing is reported here: the observations are handed
-    back."""
-
-    def __init__(
-        self, told: ReportCache, strays: Orphans, terrain: MountContext, territories: ParentTrees
-    ) -> None:
-        self._told = told
-        self._strays = strays
-        self._terrain = terrain
-        self._territories = territories
-        self._all: Mapping[bytes, Project] = MappingProxyType({})
-
-    def __bool__(self) -> bool:
-        """Whether there are any."""
-        return bool(self._all)
-
-    def expect(self, projects: Mapping[bytes, Project]) -> list[Observation]:
-        """Await these, by path, from now on; what is to be said of those that came already."""
-        fresh = projects.keys() - self._all.keys()
-        self._all = projects
-        self._terrain.heed_names(_names_along(projects))
-        return self._look_at(fresh)
-
-    def look_at_all(self) -> list[Observation]:
-        """What came to lie at their paths."""
-        return self._look_at(self._all)
-
-    def look_below(self, changed: Iterable[bytes]) -> list[Observation]:
-        """The same of those that lie at or below a path where something changed."""
-        if not self._all:
-            return []
-        changed = set(changed)
-        return self._look_at(
-            path for path in self._all if not changed.isdisjoint((path, *ancestors(path)))
-        )
-
-    def _look_at(self, paths: Iterable[bytes]) -> list[Observation]:
-        come = [path for path in paths if self._has_come(path)]
-        self._told.know(self._all[path] for path in come)
-        self._strays.know(come)
-        self._strays.name(path for path in come if self._all[path].observed.named)
-        seen = self._strays.look_at(come)
-        for path in (each.path for each in seen if each == ProjectGone(each.path)):
-            self._told.forget(path)  # it is not what was awaited, and no other one: still gone
-            self._strays.forget(path)
-        return [each for each in seen if each != ProjectGone(each.path)]
-
-    def _has_come(self, path: bytes) -> bool:
-        if self._territories.hold(path) or not self._terrain.answers(path):
-            return False
-        return os.path.lexists(path)
-
-
-def _names_along(paths: Iterable[bytes]) -> frozenset[bytes]:
-    """The names of the folders at these paths and above: a link may come in the place of each."""
-    return frozenset(base_name(on) for path in paths for on in (path, *ancestors(path)))
 
 
 _PathWatch = tuple[bytes, WatchPurpose]
 
 
 class PathWatches:
-    """The watches that belong to paths rather than to folders: set anew when one moves.
+    """The watches that belong to paths: each is set anew when another folder takes the path.
 
-    `roots` are the approved roots; whoever gave them changes them no more.
+    `roots` are the approved roots. The caller never changes that set.
     """
 
     def __init__(self, watcher: Watcher) -> None:
@@ -375,49 +363,55 @@ class PathWatches:
         self.roots: AbstractSet[bytes] = frozenset()
 
     def set_parents(self, parents: Iterable[bytes]) -> None:
-        """Guard these parents, and watch each path anew: another folder may be there by now."""
+        """Watch these parents and the folders above them, each path anew."""
         parents = tuple(parents)
         before: frozenset[_PathWatch] | None = None
-        # What came before the watch on the folder above it was not told.
-        while (guards := self._watch_all(parents)) != before:
-            for path, purpose in self._parents - guards:
+        # A folder that came before the watch above it was set caused no event. So repeat until
+        # nothing changes.
+        while (watches := self._watch_all(parents)) != before:
+            for path, purpose in self._parents - watches:
                 if purpose is not WatchPurpose.ROOT or path not in self.roots:
                     self._watcher.unwatch(path, purpose)
-            self._parents = before = guards
+            self._parents = before = watches
 
     def _watch_all(self, parents: Iterable[bytes]) -> frozenset[_PathWatch]:
-        """Watch the parents and what is above them: the folder above one that is missing, or
-        unreadable, has to tell of it."""
-        guards: set[_PathWatch] = set()
+        """Watch the parents and what is above them, and return the watches.
+
+        If a folder is missing or unreadable, the folder above it is watched for its return.
+        """
+        watches: set[_PathWatch] = set()
         for parent in parents:
             purpose = WatchPurpose.ROOT
             for path in (parent, *ancestors(parent)):
-                guard = (path, purpose)
-                if guard in guards or self._has_watched(path, purpose):
-                    guards.add(guard)
+                watch = (path, purpose)
+                if watch in watches or self._has_watched(path, purpose):
+                    watches.add(watch)
                     purpose = WatchPurpose.ROOT
                 else:
                     purpose = WatchPurpose.ABOVE
-        return frozenset(guards)
+        return frozenset(watches)
 
     def _has_watched(self, path: bytes, purpose: WatchPurpose) -> bool:
-        """False where no watch can be: one that is just being removed may still be seen."""
+        """Watch a folder; return False if it cannot be watched.
+
+        A folder that is just being removed may still be visible but not watchable.
+        """
         if not _is_folder(path) or not os.access(path, os.R_OK):
             return False
         return self._watcher.watch(path, purpose) is not WatchOutcome.GONE
 
     def set_roots(self, roots: AbstractSet[bytes]) -> None:
-        """Watch these folders for what happens to themselves."""
-        guarded = {path for path, purpose in self._parents if purpose is WatchPurpose.ROOT}
-        for path in self.roots - roots - guarded:
+        """Watch these roots for changes to the folders themselves, and no others."""
+        parents = {path for path, purpose in self._parents if purpose is WatchPurpose.ROOT}
+        for path in self.roots - roots - parents:
             self._watcher.unwatch(path, WatchPurpose.ROOT)
         for path in roots - self.roots:
             self._watcher.watch(path, WatchPurpose.ROOT)
         self.roots = roots
 
     def renew(self, path: bytes) -> None:
-        """What is at `path` may be another folder now: watch that one instead."""
-        purposes = {purpose for guarded, purpose in self._parents if guarded == path}
+        """Watch the folder that is at `path` now, which may be another one."""
+        purposes = {purpose for watched, purpose in self._parents if watched == path}
         if path in self.roots:
             purposes.add(WatchPurpose.ROOT)
         for purpose in purposes:
@@ -425,8 +419,11 @@ class PathWatches:
 
 
 def can_watch_for_return(parent: bytes) -> bool:
-    """Whether the folder in which a missing parent would return can be watched: one that may be
-    searched and not read has names that only who asks for them sees."""
+    """Whether a watch can report the return of a missing parent.
+
+    It cannot if the nearest existing folder above may be searched but not read: only a program
+    that asks for a name there finds it.
+    """
     nearest = next(filter(_is_folder, ancestors(parent)), b"/")
     return os.access(nearest, os.R_OK)
 

@@ -7,23 +7,23 @@ from rootsd.vcs.registry import is_vcs_temporary_file
 from rootsd.watch.events import FileEvent, FileEventKind
 
 
-def is_significant_event(happening: FileEvent) -> bool:
+def is_significant_event(event: FileEvent) -> bool:
     """Return whether a change can end a stage.
 
     Such changes are a rename into place, a removed lock, a new index, and a `.git` file that was
     read while it was empty and is written now.
     """
-    name = happening.name
+    name = event.name
     if not name:
         return True
     if name == b".git":
-        return happening.change is FileEventKind.ALTERED
+        return event.change is FileEventKind.ALTERED
     if (
         name not in GIT_STATE_FILES
         and not name.endswith(b".keep")
         and not is_vcs_temporary_file(name)
     ):
         return False
-    if happening.change is FileEventKind.LEFT or happening.moved:
+    if event.change is FileEventKind.LEFT or event.moved:
         return True
-    return happening.change is FileEventKind.CAME and name == b"index"
+    return event.change is FileEventKind.CAME and name == b"index"

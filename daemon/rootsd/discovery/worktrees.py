@@ -1,4 +1,10 @@
-"""Follow the links from main repositories to their git worktrees."""
+"""Follow the links from main repositories to their git worktrees.
+
+A main repository keeps a link to each of its worktrees in `.git/worktrees`. A worktree may lie
+anywhere, also outside every parent, so these links are the only way to find it. `WorktreeTracker`
+watches the folders that hold links. It also notes the worktrees that a repository no longer links
+to: such a worktree has ended although nothing in its own folder changed.
+"""
 
 from __future__ import annotations
 
@@ -19,87 +25,92 @@ class _LinkedRepository:
 
 
 class WorktreeTracker:
-    """Which worktrees each main repository links to. One thread calls all methods."""
+    """The worktrees that each main repository links to. One thread calls all methods."""
 
     def __init__(self, watcher: Watcher) -> None:
         self._watcher = watcher
         self._mains: dict[bytes, _LinkedRepository] = {}
-        self._owners: dict[bytes, bytes] = {}
+        self._owner_of: dict[bytes, bytes] = {}
         self._cut_off: set[bytes] = set()
 
     def look(self, main: bytes) -> frozenset[bytes]:
-        """The worktrees that `main` links to now.
+        """Return the worktrees that `main` links to now.
 
-        Watch first, then look: what is linked in between is told.
+        Watch before reading, so that a link added in between causes an event.
         """
         folder = worktrees_folder(main)
         if folder is None:
             self.drop(main)
             return frozenset()
-        followed = self._mains.setdefault(main, _LinkedRepository())
-        before = followed.trees
-        self._watch(main, followed, (folder,))
+        repository = self._mains.setdefault(main, _LinkedRepository())
+        before = repository.trees
+        self._watch(main, repository, (folder,))
         links = read_worktree_links(folder)
-        # One that is being made gets its link last.
-        self._watch(main, followed, links.open)
-        self._unwatch(followed, followed.watched - {folder} - links.open)
-        followed.trees = read_worktree_links(folder).trees if links.open else links.trees
-        self._cut_off |= before - followed.trees
-        return followed.trees
+        # git writes the link last, so watch the folders of worktrees that are still being made.
+        self._watch(main, repository, links.open)
+        self._unwatch(repository, repository.watched - {folder} - links.open)
+        repository.trees = read_worktree_links(folder).trees if links.open else links.trees
+        self._cut_off |= before - repository.trees
+        return repository.trees
 
     def trees(self, main: bytes) -> frozenset[bytes]:
-        """Return the worktrees that `main` linked to when it was looked at last."""
-        followed = self._mains.get(main)
-        return frozenset() if followed is None else followed.trees
+        """Return the worktrees that `main` linked to at the last look."""
+        repository = self._mains.get(main)
+        return frozenset() if repository is None else repository.trees
 
-    def told_of_by(self, end: CandidateResult) -> bytes | None:
-        """The repository that is to be looked at, now that this is settled: itself, or the one
-        whose first worktree it is."""
+    def repository_to_follow(self, end: CandidateResult) -> bytes | None:
+        """Return the repository whose links to read, now that `end` is settled, or None.
+
+        That is the project itself, or the main repository if this is its first worktree.
+        """
         if end.has_links or end.path in self._mains:
             return end.path
         return end.main_checkout if end.main_checkout not in self._mains else None
 
     def leads_to(self, path: bytes) -> bool:
-        """Whether a repository that is followed links to a worktree at `path`."""
-        return any(path in followed.trees for followed in self._mains.values())
+        """Return whether a followed repository links to a worktree at `path`."""
+        return any(path in repository.trees for repository in self._mains.values())
 
     def mains(self) -> tuple[bytes, ...]:
-        """The repositories that are followed."""
+        """Return the repositories that are followed."""
         return tuple(self._mains)
 
     def owner(self, folder: bytes) -> bytes | None:
-        """The main repository whose links are kept in `folder`."""
-        return self._owners.get(folder)
+        """Return the main repository whose links are in `folder`, or None."""
+        return self._owner_of.get(folder)
 
     def drop(self, main: bytes) -> None:
-        """Follow a repository no more: it is gone, or has no worktrees."""
-        followed = self._mains.pop(main, None)
-        if followed is not None:
-            self._unwatch(followed, set(followed.watched))
-            self._cut_off |= followed.trees
+        """Stop following a repository that is gone or has no worktrees."""
+        repository = self._mains.pop(main, None)
+        if repository is not None:
+            self._unwatch(repository, set(repository.watched))
+            self._cut_off |= repository.trees
 
     def take_cut_off(self) -> list[bytes]:
-        """The worktrees that were linked to and are no more, since the last call: they may have
-        ended though nothing in them changed."""
+        """Return the worktrees that lost their link since the last call.
+
+        They may have ended although nothing in them changed.
+        """
         taken, self._cut_off = sorted(self._cut_off), set()
         return taken
 
-    def _watch(self, main: bytes, followed: _LinkedRepository, folders: Iterable[bytes]) -> None:
+    def _watch(self, main: bytes, repository: _LinkedRepository, folders: Iterable[bytes]) -> None:
         for folder in folders:
-            # Another folder may be there by now: git removes it with the last link in it.
+            # Renew the watch: git removes the folder with its last link, so another one may be
+            # there now.
             self._watcher.watch(folder, WatchPurpose.LINKS)
-            followed.watched.add(folder)
-            self._owners[folder] = main
+            repository.watched.add(folder)
+            self._owner_of[folder] = main
 
-    def _unwatch(self, followed: _LinkedRepository, folders: Iterable[bytes]) -> None:
+    def _unwatch(self, repository: _LinkedRepository, folders: Iterable[bytes]) -> None:
         for folder in folders:
             self._watcher.unwatch(folder, WatchPurpose.LINKS)
-            followed.watched.discard(folder)
-            self._owners.pop(folder, None)
+            repository.watched.discard(folder)
+            self._owner_of.pop(folder, None)
 
 
 def is_skipped(path: bytes, parent: Parent) -> bool:
-    """Whether the parent's own `skip` names the folder, or one between the two."""
+    """Return whether the parent's `skip` matches the folder, or one between parent and folder."""
     skipped = compile_globs(parent.skip)
     between = path[len(parent.path) :].strip(b"/").split(b"/")
     return skipped is not None and any(map(skipped.fullmatch, between))

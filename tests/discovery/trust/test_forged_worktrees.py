@@ -147,7 +147,7 @@ def _a_repository_whose_git_folder_was_exchanged(village: Village) -> Path:
     village.see()
     shutil.rmtree(mine / ".git")
     village.forge(mine)
-    village.world.explorer.rescan(village.world.explorer.territories[0])
+    village.world.explorer.rescan(village.world.explorer.trees[0])
     return mine
 
 

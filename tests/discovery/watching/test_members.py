@@ -71,7 +71,7 @@ def test_a_kept_tree_forgets_no_member(tmp_path: Path) -> None:
     def explored(before: ParentTree | None) -> tuple[ParentTree, set[bytes]]:
         sink = _Sink()
         territory = ParentTree(parent, WalkRules.of(parent), RememberingWatcher(), sink)
-        territory.remember(before.kept() if before is not None else None)
+        territory.use_snapshot(before.snapshot() if before is not None else None)
         territory.explore(Arrival.FOUND)
         while territory.is_behind():
             territory.catch_up(100)

@@ -84,7 +84,7 @@ def test_a_main_repository_that_is_moved_takes_its_links_along(up: Path, world: 
     git("worktree", "repair", ".w/a", cwd=world.top / "two")
     world.settle()
     assert world.fresh() == {"two": GIT, "two/.w/a": TREE}
-    world.explorer.rescan(world.explorer.territories[0])
+    world.explorer.rescan(world.explorer.trees[0])
     world.settle()
     assert world.live() == world.fresh()
 

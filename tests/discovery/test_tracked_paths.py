@@ -1,0 +1,211 @@
+"""What discovery knows about a path: what was reported, orphans, and missing roots."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from rootsd.core.inputs import ProjectGone, ProjectObserved, ProjectUnreachable, ProjectUnsafe
+from rootsd.core.model import IncompleteReason, LapseReason, ObservedState, Project, ProjectKind
+from rootsd.discovery.tracked import ReportCounts, TrackedPaths, classify_loss, require_marker
+from rootsd.disk.identity import identify
+from rootsd.disk.safety import FolderSafety
+from support.repos import fake_repository, raw
+
+
+@pytest.fixture
+def tracked() -> TrackedPaths:
+    return TrackedPaths(FolderSafety(os.getuid()))
+
+
+def _seen(path: Path, incomplete: IncompleteReason | None = None) -> ProjectObserved:
+    return ProjectObserved(raw(path), ProjectKind.GIT, identify(raw(path)), incomplete)
+
+
+def _project(path: bytes, kind: ProjectKind = ProjectKind.GIT, *, named: bool = False) -> Project:
+    first_seen = datetime(2026, 1, 1, tzinfo=UTC)
+    return Project(path, "r7k2", ObservedState(kind, None, first_seen, named=named))
+
+
+# Reports
+
+
+def test_the_same_observation_is_reported_once(tracked: TrackedPaths, tmp_path: Path) -> None:
+    seen = _seen(tmp_path)
+    tracked.report(seen)
+    tracked.report(seen)
+    assert tracked.take() == (seen,)
+    assert tracked.take() == ()
+    changed = _seen(tmp_path, IncompleteReason.LOCKED)
+    tracked.report(changed)
+    assert tracked.take() == (changed,)
+    assert tracked.take_counts() == ReportCounts(new=1, changed=1)
+
+
+def test_the_same_observation_is_reported_again_on_demand(
+    tracked: TrackedPaths, tmp_path: Path
+) -> None:
+    seen = _seen(tmp_path)
+    tracked.report(seen)
+    tracked.report_again(seen.path)
+    tracked.report(seen)
+    assert tracked.take() == (seen, seen)
+
+
+def test_an_equal_identity_is_held_once(tracked: TrackedPaths, tmp_path: Path) -> None:
+    path, before, now = raw(tmp_path), identify(raw(tmp_path)), identify(raw(tmp_path))
+    observed = ObservedState(ProjectKind.GIT, before, datetime(2026, 1, 1, tzinfo=UTC))
+    tracked.load([Project(path, "r7k2", observed)])
+    assert tracked.reuse_identity(path, now) is before
+    other = replace(now, inode=now.inode + 1)
+    assert tracked.reuse_identity(path, other) is other
+
+
+def test_an_equal_observation_keeps_the_identity_held(
+    tracked: TrackedPaths, tmp_path: Path
+) -> None:
+    first, again = _seen(tmp_path), _seen(tmp_path)
+    tracked.report(first)
+    tracked.report(again)
+    assert again == first
+    assert tracked.identity(raw(tmp_path)) is first.identity
+
+
+def test_a_project_that_went_and_returned_is_new_again(
+    tracked: TrackedPaths, tmp_path: Path
+) -> None:
+    seen, gone = _seen(tmp_path), ProjectGone(raw(tmp_path))
+    for observation in (seen, gone, gone, seen):
+        tracked.report(observation)
+    assert tracked.take() == (seen, gone, seen)
+    assert tracked.take_counts() == ReportCounts(new=2, gone=1)
+    assert tracked.take_counts() == ReportCounts()
+
+
+def test_the_end_of_an_unknown_project_is_not_reported(tracked: TrackedPaths) -> None:
+    tracked.report(ProjectGone(b"/a"))
+    tracked.report(ProjectUnreachable(b"/b"))
+    assert tracked.take() == ()
+
+
+def test_the_end_of_a_stored_project_is_reported(tracked: TrackedPaths) -> None:
+    tracked.load([_project(b"/a"), _project(b"https://a/b", ProjectKind.URI)])
+    assert b"/a" in tracked
+    assert b"https://a/b" not in tracked
+    tracked.report(ProjectGone(b"/a"))
+    assert tracked.take() == (ProjectGone(b"/a"),)
+    assert b"/a" not in tracked
+
+
+def test_the_hazard_of_a_place_follows_the_observation(
+    tracked: TrackedPaths, tmp_path: Path
+) -> None:
+    (tmp_path / "open" / "one").mkdir(parents=True)
+    (tmp_path / "open").chmod(0o777)
+    seen = _seen(tmp_path / "open" / "one")
+    tracked.report(seen)
+    assert tracked.take() == (seen, ProjectUnsafe(seen.path, LapseReason.EXPOSED))
+    (tmp_path / "open").chmod(0o755)
+    tracked.report(seen)
+    assert tracked.take() == (seen,)
+
+
+def test_identity_and_file_system_are_those_last_reported(
+    tracked: TrackedPaths, tmp_path: Path
+) -> None:
+    assert tracked.filesystem(raw(tmp_path)) is None
+    tracked.report(_seen(tmp_path))
+    identity = tracked.identity(raw(tmp_path))
+    assert identity is not None
+    assert tracked.filesystem(raw(tmp_path)) == identity.filesystem
+
+
+# Orphans
+
+
+def test_a_project_that_a_tree_holds_or_that_is_gone_is_no_orphan(tracked: TrackedPaths) -> None:
+    tracked.load(_project(path) for path in (b"/held", b"/gone", b"/still"))
+    tracked.adopt_by_tree(b"/held")
+    tracked.report(ProjectGone(b"/gone"))
+    assert tracked.orphans() == [b"/still"]
+    tracked.forget(b"/still")
+    assert not tracked.has_work()
+
+
+def test_orphans_below_a_lost_project_are_returned_once(tracked: TrackedPaths) -> None:
+    tracked.load(_project(path) for path in (b"/one/deep/two", b"/one-more"))
+    assert tracked.take_orphans_below_lost() == []
+    tracked.add_orphan(b"/one")
+    tracked.add_lost(b"/one")
+    assert tracked.take_orphans_below_lost() == [b"/one/deep/two"]
+    assert tracked.take_orphans_below_lost() == []
+
+
+def test_a_named_folder_is_named_until_a_tree_holds_it(tracked: TrackedPaths) -> None:
+    tracked.load([_project(b"/stored", named=True)])
+    tracked.add_named(b"/new")
+    assert tracked.is_named(b"/stored")
+    assert tracked.is_named(b"/new")
+    for path in (b"/stored", b"/new"):
+        tracked.adopt_by_tree(path)
+        tracked.add_orphan(path)
+        assert not tracked.is_named(path)
+
+
+def test_an_orphan_without_a_marker_is_gone(tmp_path: Path) -> None:
+    plain, one = tmp_path / "plain", fake_repository(tmp_path / "one")
+    plain.mkdir()
+    assert require_marker(_seen(one), None) == _seen(one)
+    assert require_marker(_seen(plain), None) == ProjectGone(raw(plain))
+    other = replace(identify(raw(plain)), handle=b"another", born_ns=1)
+    replaced = ProjectGone(raw(plain), LapseReason.REPLACED)
+    assert require_marker(_seen(plain), other) == replaced
+
+
+# Missing roots
+
+
+def test_only_missing_roots_at_or_below_a_change_are_returned(tracked: TrackedPaths) -> None:
+    missing = {path: _project(path) for path in (b"/a/one", b"/a/one-more")}
+    assert tracked.missing_roots_below([b"/a"]) == []
+    assert tracked.set_missing_roots(missing) == missing.keys()
+    assert tracked.has_work()
+    assert tracked.missing_roots_below([b"/a/one"]) == [b"/a/one"]
+    assert tracked.missing_roots_below([b"/a"]) == [b"/a/one", b"/a/one-more"]
+    assert tracked.set_missing_roots({b"/a/one": missing[b"/a/one"]}) == set()
+
+
+# Losses
+
+
+def test_a_lost_project_may_be_there_still(tmp_path: Path) -> None:
+    one = fake_repository(tmp_path / "one")
+    assert classify_loss(raw(one), raw(tmp_path), identify(raw(one))) is None
+    assert classify_loss(raw(one), raw(tmp_path), None) is None
+
+
+def test_a_lost_project_whose_place_is_empty_or_taken_is_gone(tmp_path: Path) -> None:
+    one = fake_repository(tmp_path / "one")
+    known, gone = identify(raw(one)), ProjectGone(raw(one))
+    another = replace(known, handle=b"another", born_ns=1)
+    replaced = ProjectGone(raw(one), LapseReason.REPLACED)
+    assert classify_loss(raw(one), raw(tmp_path), another) == replaced
+    shutil.rmtree(one / ".git")
+    without_git = ProjectGone(raw(one), LapseReason.RETARGETED)
+    assert classify_loss(raw(one), raw(tmp_path), known) == without_git
+    assert classify_loss(raw(one), raw(tmp_path), replace(known, git=None)) == gone
+    one.rmdir()
+    assert classify_loss(raw(one), raw(tmp_path), known) == gone
+    one.symlink_to(tmp_path)
+    assert classify_loss(raw(one), raw(tmp_path), known) == replaced
+
+
+def test_a_lost_project_on_another_file_system_is_out_of_reach(tmp_path: Path) -> None:
+    one = fake_repository(tmp_path / "one")
+    known = replace(identify(raw(one)), filesystem=b"another")
+    assert classify_loss(raw(one), raw(tmp_path), known) == ProjectUnreachable(raw(one))
