@@ -51,11 +51,13 @@ def start(observed: Observed, src: Path) -> Iterator[Start]:
     """Starts discovery on `src`; ends it after the test."""
     running: list[Discovery] = []
 
-    def run(*parents: Parent, known: tuple[Project, ...] = (), **senses: object) -> Discovery:
+    def run(
+        *parents: Parent, known: tuple[Project, ...] = (), **dependencies: object
+    ) -> Discovery:
         discovery = Discovery(
             report=observed.report,
             on_status=observed.on_status,
-            dependencies=DiscoveryDependencies(**senses),  # type: ignore[arg-type]
+            dependencies=DiscoveryDependencies(**dependencies),  # type: ignore[arg-type]
         )
         running.append(discovery)
         chosen = parents or (Parent(raw(src)),)

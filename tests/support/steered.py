@@ -125,11 +125,11 @@ class Steered(Discovery):
     ) -> None:
         self.known = known or Known()
         self._time = Time()
-        senses = DiscoveryDependencies(watcher=watcher, monotonic=self._time)
+        dependencies = DiscoveryDependencies(watcher=watcher, monotonic=self._time)
         super().__init__(
             report=self.known.report,
             on_status=lambda _status: None,
-            dependencies=senses,
+            dependencies=dependencies,
             index=index,
         )
         self._polls = PollScheduler(self._engine, self._time, roots_interval_s=_NEVER_S)

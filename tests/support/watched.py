@@ -32,10 +32,10 @@ from support.until import until
 top = Path(sys.argv[1])
 observed = Observed()
 
-def start(*parents, **senses):
-    senses = DiscoveryDependencies(**senses)
+def start(*parents, **dependencies):
+    dependencies = DiscoveryDependencies(**dependencies)
     discovery = Discovery(
-        report=observed.report, on_status=observed.on_status, dependencies=senses
+        report=observed.report, on_status=observed.on_status, dependencies=dependencies
     )
     discovery.start([Parent(raw(parent)) for parent in parents], {})
     discovery.scan(None).result(HANG_S)

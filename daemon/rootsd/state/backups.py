@@ -1,4 +1,9 @@
-"""Schedule a verified backup of the decisions every day."""
+"""Make a verified backup of the decisions every day.
+
+A backup has two parts. `begin_backup` copies the database, and decisions have to wait for that.
+`finish_backup` verifies the copy, which takes ten times as long, and decisions do not wait for
+that.
+"""
 
 from __future__ import annotations
 
@@ -17,32 +22,32 @@ from rootsd.state.ledger import Ledger
 
 log = logging.getLogger(__name__)
 
-# Timers stand still while the machine sleeps: a look now and then keeps a laptop's backups daily.
+# Timers stop while the machine sleeps. Checking every few hours keeps a laptop's backups daily.
 LONGEST_PAUSE = timedelta(hours=6)
 RETRY_PAUSE = timedelta(hours=1)
 
 
 class BackupStore(Protocol):
-    """The store, as it is backed up; called in a worker thread."""
+    """The store as the scheduler uses it. All methods are called in a worker thread."""
 
     def backup_due_in(self, at: datetime) -> timedelta:
-        """How long from `at` until the newest backup is a day old. Raises RootsdError."""
+        """Return how long after `at` the newest backup is a day old. Raises RootsdError."""
 
     def begin_backup(self) -> ChainHead | None:
-        """Copy the database; None where nothing was decided yet. Raises RootsdError."""
+        """Copy the database, or return None if nothing was decided yet. Raises RootsdError."""
 
     def finish_backup(self, head: ChainHead, at: datetime) -> Path:
-        """Verify and keep the copy, without the store. Raises RootsdError."""
+        """Verify and keep the copy without using the database. Raises RootsdError."""
 
 
 async def pause(length: timedelta) -> None:
-    """Wait so long."""
+    """Wait for `length`."""
     with anyio.move_on_after(length.total_seconds()):
         await anyio.Event().wait()
 
 
 class BackupScheduler:
-    """The backups of one store, of which `ledger` is the writer."""
+    """Makes the backups of one store; `ledger` is its writer."""
 
     def __init__(self, store: BackupStore, ledger: Ledger, now: Callable[[], datetime]) -> None:
         self._store = store
@@ -51,11 +56,11 @@ class BackupScheduler:
         self._trouble = ""
 
     def degraded(self) -> list[str]:
-        """What is wrong with the last backup, or nothing."""
+        """Return what is wrong with the last backup, or an empty list."""
         return [self._trouble] if self._trouble else []
 
     async def keep(self, pause: Callable[[timedelta], Awaitable[None]] = pause) -> None:
-        """Back up what is due, now and whenever it is. Runs as long as the daemon does."""
+        """Make each backup when it is due, for as long as the daemon runs."""
         while True:
             try:
                 length = await self._back_up_if_due()
@@ -68,10 +73,10 @@ class BackupScheduler:
             await pause(length)
 
     async def _back_up_if_due(self) -> timedelta:
-        """How long until the next look."""
+        """Make a backup if one is due, and return how long to wait for the next check."""
         due_in = await to_thread.run_sync(self._store.backup_due_in, self._now())
         if due_in <= timedelta(0):
-            # Only the copy keeps decisions waiting; to verify it takes ten times as long.
+            # Decisions wait for the copy only. Verifying it takes ten times as long.
             head = await self._ledger.run_exclusively(self._store.begin_backup)
             if head is None:
                 return LONGEST_PAUSE

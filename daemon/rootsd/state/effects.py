@@ -1,4 +1,9 @@
-"""Split a plan into effects that apply at once and grants that wait for the disk."""
+"""Decide which changes take effect at once and which wait for the disk.
+
+The rule is in `rootsd.state.ledger`: what narrows takes effect at once, and what widens is saved
+first. `only_narrows` classifies a plan. If the disk refuses a grant, the ledger keeps the
+project's path, and `plan_owed_grants` plans the grant again once the disk accepts writes.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +20,10 @@ from rootsd.core.plan import Plan, plan
 
 
 def only_narrows(catalog: Catalog, made: Plan) -> bool:
-    """Whether nothing is approved, now or later, that was not before; grants are left aside."""
+    """Return whether the plan approves nothing, now or later, that was not approved before.
+
+    Grants do not count: the ledger handles them on their own.
+    """
     if not all(
         _narrows(change) for change in made.changes if change.verb is not ChangeVerb.GRANTED
     ):
@@ -52,7 +60,7 @@ def _is_denied(project: Project | None) -> bool:
 
 
 def granted_projects(made: Plan) -> dict[bytes, Project]:
-    """The projects that were granted approval, as they were before."""
+    """Return the projects that the plan grants approval, as they were before, by path."""
     granted: dict[bytes, Project] = {}
     for change in made.changes:
         if isinstance(change, ProjectChange) and change.verb is ChangeVerb.GRANTED:
@@ -62,19 +70,19 @@ def granted_projects(made: Plan) -> dict[bytes, Project]:
 
 
 def plan_owed_grants(catalog: Catalog, owed: Iterable[bytes], now: datetime) -> Plan:
-    """What rules and main checkouts say to the `owed` projects, as these are known today.
+    """Plan the grants of rules and main checkouts to the `owed` projects as they are now.
 
-    Grants go to what was just sighted: here each is sighted again, the same as it is known.
+    A grant follows an observation. So each project is observed again here, unchanged.
     """
     unseen: dict[bytes, Project] = {}
-    sightings: list[ProjectObserved] = []
+    observations: list[ProjectObserved] = []
     for path in sorted(owed):
         project = catalog.projects.get(path)
         if project is None or not catalog.is_pending(project):
-            continue  # gone, decided or unsafe by now; when that ends, a sighting tells
+            continue  # gone, decided or unsafe by now; the next observation plans it again
         seen = project.observed
         unseen[path] = replace(project, observed=replace(seen, presence=Presence.SUSPENDED))
-        sightings.append(
+        observations.append(
             ProjectObserved(path, seen.kind, seen.identity, None, seen.main_checkout, seen.named)
         )
-    return plan(replace(catalog, projects={**catalog.projects, **unseen}), sightings, now)
+    return plan(replace(catalog, projects={**catalog.projects, **unseen}), observations, now)

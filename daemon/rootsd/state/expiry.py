@@ -1,4 +1,9 @@
-"""End approvals when their time or their session is over."""
+"""End approvals when their time or their session is over.
+
+An approval may end at a point in time (`approve --for 8h`) or with a session. Correctness does not
+depend on a timer: each answer asks `ExpiryTracker.ended` first. The alarm exists so that sessions
+are notified of an end that no answer has noticed.
+"""
 
 from __future__ import annotations
 
@@ -12,24 +17,24 @@ from rootsd.core.model import Decision, Expiry, Project, SessionKey
 
 
 class Alarm(Protocol):
-    """Wakes whoever waits at a moment of the clock that counts from the machine's start."""
+    """A timer on the clock that counts from the machine's start."""
 
     def set(self, since_boot_ns: int | None) -> None:
-        """Ring then, or at once where that is over; never where it is None."""
+        """Ring at this time, at once if it is over, or never if it is None."""
 
     async def wait(self) -> None:
-        """Wait until it rings."""
+        """Wait until the alarm rings."""
 
 
 def assume_over(_: SessionKey) -> bool:
-    """In doubt a session is over."""
+    """Return True: a session that cannot be looked up counts as over."""
     return True
 
 
 class ExpiryTracker:
-    """Knows what has ended. Each answer asks; the alarm is for those who wait for a change.
+    """Finds the approvals that have ended.
 
-    `is_over` tells whether a session has ended.
+    `is_over` returns whether a session has ended.
     """
 
     def __init__(
@@ -41,15 +46,16 @@ class ExpiryTracker:
         self._now = now
         self._alarm = alarm
         self._is_over = is_over
-        # What another start of the machine left is reckoned once: the wall clock may jump later.
+        # An end that was set before the last boot is converted once, because the wall clock may
+        # jump later.
         self._due: dict[Decision, int] = {}
 
     def after(self, seconds: int) -> Expiry:
-        """The end of an approval that is given now."""
+        """Return the end of an approval that is given now for `seconds`."""
         return self._now().after(seconds)
 
     def ended(self, catalog: Catalog) -> list[ApprovalExpired | SessionEnded]:
-        """Return the approvals whose time, or whose session, is over."""
+        """Return the approvals whose time or session is over."""
         left = [
             SessionEnded(path, session)
             for path, session in catalog.session_bound.items()
@@ -71,18 +77,21 @@ class ExpiryTracker:
         ]
 
     def end_of_lapsed(self, project: Project) -> Expiry | None:
-        """When the approval that `project` lost would end; None where it had no end, or has ended:
-        what is approved then is approved anew."""
+        """Return the end of the approval that `project` lost, or None if it had no end or has
+        ended.
+
+        In both cases a new approval has no end.
+        """
         lapse = project.ruling.lapse
         return None if lapse is None or has_ended(lapse, self._now()) else lapse.expires
 
     def has_ended(self, project: Project) -> bool:
-        """Whether the approval that `project` lost would have ended by now."""
+        """Return whether the approval that `project` lost would have ended by now."""
         lapse = project.ruling.lapse
         return lapse is not None and (lapse.for_session or has_ended(lapse, self._now()))
 
     def follow(self, catalog: Catalog) -> None:
-        """Ring for the next end in this catalog."""
+        """Set the alarm for the next end in this catalog."""
         ending = catalog.expiring.values()
         if not ending:
             self._due.clear()
@@ -93,7 +102,7 @@ class ExpiryTracker:
         self._alarm.set(min(self._due.values()))
 
     async def keep(self, look: Callable[[], Awaitable[object]]) -> None:
-        """Have `look` ask what has ended whenever something has. Runs as long as the daemon."""
+        """Call `look` each time the alarm rings, for as long as the daemon runs."""
         while True:
             await self._alarm.wait()
             await look()

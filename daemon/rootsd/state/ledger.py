@@ -262,7 +262,7 @@ class Ledger:
     ) -> Plan:
         """Carry out all orders or none of them.
 
-        The folders of approvals are verified first. `orders` may begin with a sighting of a folder
+        The folders of approvals are verified first. `orders` may begin with a look at a folder
         that is not known yet; it is not published before the orders apply.
 
         `seen` holds projects as they were when the orders were chosen. Raises Conflict if one of

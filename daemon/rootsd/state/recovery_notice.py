@@ -14,7 +14,7 @@ _REMEDY = (
 
 
 class RecoveryNotice:
-    """The report about one store.
+    """The report of what a start repaired in the store or took back.
 
     `note` says what this start repaired or took back, and is empty if that was nothing. `cause`
     says why approvals lapsed, at this start or at an earlier one.
@@ -42,7 +42,7 @@ class RecoveryNotice:
 
 
 def _is_anything_lost(catalog: Catalog) -> bool:
-    """Tell whether one command would restore anything."""
+    """Return whether `approve --lapsed --all` would restore anything."""
     if any(rule.verdict is Verdict.PENDING for rule in catalog.rules):
         return True
     return any(_is_lost(p) and catalog.is_pending(p) for p in catalog.projects.values())

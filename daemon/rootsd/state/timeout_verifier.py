@@ -1,8 +1,9 @@
 """Verify roots with a timeout, so that a hung file system cannot block the event loop.
 
-Roots on local disks are verified at once, on the loop: milliseconds for thousands. Those on file
-systems that depend on another machine or program are verified in threads. One that makes no
-progress is left behind, and its roots are out of reach.
+Before each answer, every root is compared with the approved identity (`BlockingVerifier`). Roots
+on local disks are verified on the event loop: that takes milliseconds for thousands. A file system
+that depends on another machine or program may hang, so its roots are verified in a thread. If the
+thread makes no progress, it is abandoned, and its roots count as unreachable.
 """
 
 from __future__ import annotations
@@ -27,26 +28,28 @@ _Roots = Mapping[bytes, Identity]
 
 
 class BlockingVerifier(Protocol):
-    """What looks at folders, as RootVerifier does; `looks` grows with each look at one."""
+    """A verifier that may block, such as RootVerifier. `looks` grows with each
+    folder looked at.
+    """
 
     looks: int
 
     def verify(self, roots: _Roots) -> list[Observation]:
-        """As Patience.verify."""
+        """Do what `TimeoutVerifier.verify` does."""
 
     def verify_more(self, roots: _Roots) -> list[Observation]:
-        """As Patience.verify_more."""
+        """Do what `TimeoutVerifier.verify_more` does."""
 
 
 _VerifyMethod = Callable[[BlockingVerifier, _Roots], list[Observation]]
 
 
 class TimeoutVerifier:
-    """The ledger's verifier. `make` gives the one that looks; `remote` tells where file systems
-    are mounted that may not answer.
+    """The verifier of the ledger.
 
-    `on_doubt` is told the paths that could not be seen as they were known: whoever reported them
-    has to look again. `patience_s` is for one look at one folder.
+    `make` creates a blocking verifier. `remote` returns the mount points of file systems that may
+    not answer. `on_doubt` gets the paths that could not be verified, so that discovery looks at
+    them again. `patience_s` is the timeout for one folder.
     """
 
     def __init__(
@@ -65,7 +68,7 @@ class TimeoutVerifier:
         self._left_behind: dict[bytes, _VerifierThread] = {}
 
     async def verify(self, roots: _Roots) -> Sequence[Observation]:
-        """What is to be known about `roots` before anybody is told of them; empty if all hold."""
+        """Return the observations that contradict `roots`; none if all roots hold."""
         near, far = self._by_distance(roots)
         found = self._near.verify(near)
         for point, some in far.items():
@@ -73,7 +76,10 @@ class TimeoutVerifier:
         return self._told(found)
 
     async def verify_more(self, roots: _Roots) -> Sequence[Observation]:
-        """The same of some alone, published or about to be approved; the others stay known."""
+        """Do the same for some roots alone, published ones or ones about to be approved.
+
+        The verifier keeps what it knows about all other roots.
+        """
         near, far = self._by_distance(roots)
         found = self._near.verify_more(near)
         for point, some in far.items():
@@ -101,7 +107,7 @@ class TimeoutVerifier:
         behind = self._left_behind.get(point)
         if behind is None or behind.answer is not None:
             self._left_behind.pop(point, None)
-            # Taken out: nobody else uses it meanwhile, and one that is left behind is lost.
+            # Remove it first: no other call uses it meanwhile, and an abandoned one is lost.
             look = _VerifierThread(self._far.pop(point) if point in self._far else self._make())
             await look.take(question, roots, self._patience_s)
             if look.answer is not None:
@@ -118,8 +124,10 @@ class TimeoutVerifier:
 
 
 def _remote_mount_of(path: bytes, identity: Identity, points: tuple[bytes, ...]) -> bytes | None:
-    """Where the file system is mounted that has to answer for a root: its own, or that of what
-    its `.git` file leads to."""
+    """Return the remote mount point that a root depends on, or None.
+
+    That is the mount of the root itself, or of the target of its `.git` file.
+    """
     point = innermost(points, path)
     if point is None and identity.git is GitEntry.FILE:
         target = read_gitfile(path)
@@ -128,8 +136,11 @@ def _remote_mount_of(path: bytes, identity: Identity, points: tuple[bytes, ...])
 
 
 def _needs_rescan(seen: Observation) -> bool:
-    """Whether discovery is to look as well, and to tell when it is over: what is not published is
-    verified no more."""
+    """Return whether discovery must look at the project too.
+
+    The project leaves the published set, so nothing verifies it any more. Discovery reports when
+    it is back.
+    """
     return not isinstance(seen, ProjectObserved) or seen.incomplete is IncompleteReason.NO_GIT_DIR
 
 
@@ -143,18 +154,18 @@ def _verify_more(looker: BlockingVerifier, roots: _Roots) -> list[Observation]:
 
 @dataclass(slots=True)
 class _VerifierThread:
-    """One verification in a thread of its own; `answer` is there once it has ended."""
+    """One verification in a thread of its own. `answer` is set when it has ended."""
 
     looker: BlockingVerifier
     answer: list[Observation] | None = None
 
     async def take(self, question: _VerifyMethod, roots: _Roots, patience_s: float) -> None:
-        """Return when it has ended, or when it looked at one folder for `patience_s`."""
+        """Return when the verification has ended, or looked at one folder for `patience_s`."""
         loop, over = asyncio.get_running_loop(), anyio.Event()
 
         def run() -> None:
             self.answer = question(self.looker, roots)
-            with suppress(RuntimeError):  # long after the loop was closed
+            with suppress(RuntimeError):  # the loop may be closed by then
                 loop.call_soon_threadsafe(over.set)
 
         threading.Thread(target=run, name="verify", daemon=True).start()

@@ -1,8 +1,9 @@
 """Queue changes that already took effect, and write them to the store in order.
 
-The store has one caller at a time, and that is here. Whoever only narrows, or tells what the disk
-shows, need not wait for it; whoever approves has all that waits written first, so that no approval
-overtakes what was there before it.
+The store takes one caller at a time, and all calls go through this queue. A change that only
+narrows, or that reports what is on the disk, does not wait for the store. An approval does:
+everything that waits is written with it, so no approval is stored before the changes that precede
+it.
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ T = TypeVar("T")
 
 
 class ChangeStore(Protocol):
-    """The store, as the ledger needs it; called in a worker thread."""
+    """The store as the ledger uses it. `append` is called in a worker thread."""
 
     def append(self, changes: Sequence[Change | AuditRecord], at: datetime) -> object:
-        """Make `changes` durable, all or none. Raises RootsdError where the disk refuses."""
+        """Store `changes`, all or none. Raises RootsdError if the disk refuses."""
 
 
 class WriteBehindQueue:
-    """The changes that wait for the disk, and the way to it."""
+    """The changes that wait for the disk, and the only way to write them."""
 
     def __init__(self, saver: ChangeStore, now: Callable[[], datetime]) -> None:
         self._saver = saver
@@ -37,23 +38,26 @@ class WriteBehindQueue:
         self._waiting: list[Change] = []
         self._saved = anyio.Event()
         self.is_refused = False
-        """Whether the disk refused the last time that it was asked."""
+        """Whether the disk refused the last write."""
 
     def __len__(self) -> int:
-        """How many changes wait."""
+        """Return the number of waiting changes."""
         return len(self._waiting)
 
     def put(self, changes: Sequence[Change]) -> None:
-        """Have these written with the next that is."""
+        """Add changes to the next write."""
         self._waiting.extend(changes)
 
     def next_save(self) -> anyio.Event:
-        """What is set as soon as the disk has taken something more."""
+        """Return an event that is set as soon as the disk has accepted another write."""
         return self._saved
 
     async def write(self, more: Sequence[Change | AuditRecord] = ()) -> None:
-        """Write all that waits, and `more` with it in one transaction. Raises what the store
-        raised: then all goes on to wait but `more`. Who is cancelled meanwhile waits for it."""
+        """Write all waiting changes and `more` in one transaction.
+
+        Raises the error of the store. The waiting changes then stay in the queue; `more` is
+        dropped. A caller that is cancelled still waits for the write.
+        """
         async with self._turn:
             with anyio.CancelScope(shield=True):
                 await self._write([*self._waiting, *more], len(self._waiting))

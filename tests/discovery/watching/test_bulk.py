@@ -35,9 +35,9 @@ for number in range(first, last):
 @contextmanager
 def _watched(src: Path, fault: Fault = Fault.NONE) -> Iterator[Observed]:
     observed = Observed()
-    senses = DiscoveryDependencies(watcher=watcher_with(fault))
+    dependencies = DiscoveryDependencies(watcher=watcher_with(fault))
     discovery = Discovery(
-        report=observed.report, on_status=observed.on_status, dependencies=senses
+        report=observed.report, on_status=observed.on_status, dependencies=dependencies
     )
     discovery.start([Parent(raw(src), depth=6)], {})
     discovery.scan(None).result(HANG_S)

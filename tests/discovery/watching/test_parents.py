@@ -124,12 +124,12 @@ fake_repository(one)
 walk._CLOCK_SLACK_NS = -(10**12)
 asked, mounted = threading.Event(), threading.Event()
 
-def worked_on(folders):
+def find_in_use(folders):
     asked.set()
     mounted.wait(HANG_S)
     return frozenset()
 
-discovery = start(disk, worked_on=worked_on)
+discovery = start(disk, find_in_use=find_in_use)
 asked.wait(HANG_S)
 unmount(disk)
 sh("mount", device, disk)

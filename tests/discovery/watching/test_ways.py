@@ -41,8 +41,10 @@ _VCS = {".git", ".hg", ".svn", ".bzr", "_darcs", ".fslckout", ".fslckout-journal
 @contextmanager
 def _watched(parent: Path, at_work: FindFoldersInUse = folders_in_use) -> Iterator[Proposals]:
     watch = Proposals(time.time_ns)
-    senses = DiscoveryDependencies(find_in_use=at_work)
-    discovery = Discovery(report=watch.report, on_status=watch.on_status, dependencies=senses)
+    dependencies = DiscoveryDependencies(find_in_use=at_work)
+    discovery = Discovery(
+        report=watch.report, on_status=watch.on_status, dependencies=dependencies
+    )
     discovery.start([Parent(raw(parent))], {})
     discovery.scan(None).result(HANG_S)
     try:

@@ -34,7 +34,8 @@ def test_the_longest_chain_is_put_together_and_files_that_are_missing_are_left_o
 def test_sightings_come_from_the_first_file_that_has_any(tmp_path: Path) -> None:
     files = [database_of(tmp_path / str(count), EVENTS, sightings=count) for count in (0, 2, 5)]
     with closing(SalvageSources(files)) as sources:
-        assert [path for path, _, _ in sources.sightings()] == [project(0).path, project(1).path]
+        paths = [path for path, _, _ in sources.observed_states()]
+        assert paths == [project(0).path, project(1).path]
 
 
 def test_what_is_damaged_is_passed_over_and_counts_as_read(tmp_path: Path) -> None:

@@ -1,17 +1,19 @@
-"""Detect a restored or copied database by anchors outside it and its binding to its file.
+"""Detect a restored or copied database by two anchors outside it and a binding inside it.
 
-The anchors record, outside the database, how far the history of decisions had come.
+The problem. A database that was restored from an older copy is undamaged, and still wrong: it
+lacks the latest decisions, and one of them may have taken an approval back. So rootsd must notice
+a restore, and then take every approval back. This module records what is needed for that.
+`rootsd.state.store.opening` compares the records at each start.
 
-A database that was put back from an old copy is whole, and still wrong. The anchors show this,
-because the chain of decisions must contain the head that each anchor records.
-
-There are two, and each detects a different restore:
+Anchors. An anchor is a small file that records the head of the decision chain: the number and hash
+of the last event. A restored database does not contain that head. There are two anchors, because
+each detects a different restore:
 
 * The file `head` lies beside the database. It detects an older database in an otherwise current
   state folder.
 * The second anchor lies outside the state folder (`rootsd.system.places`), so it does not go back
   in time with that folder. It detects an older state folder. It also records the key of the one
-  database that it belongs to; see `rootsd.state.store.anchors`.
+  database that it belongs to.
 
 Order of writes. A decision is acknowledged after these steps, each of which is on the disk before
 the next begins:
@@ -25,19 +27,18 @@ next start writes both anchors before anything else can be decided. An anchor ne
 the chain, so no crash looks like a restore. After an acknowledgment, both anchors record the
 decision, so an older state folder, which lacks it, never passes.
 
-An anchor file has two slots, each in a block of its own, overwritten in turn: a torn write leaves
-the other. The file never grows and is never renamed, so a full disk does not stop a write.
+File format. An anchor file has two slots, each in a block of its own. Writes alternate between
+them, so a torn write leaves the other slot intact. The file never grows and is never renamed, so a
+full disk does not stop a write.
 
-The binding of a decision database: the file that holds it, and the second anchor it belongs to.
-
-The database records both about itself, in one row:
+Binding. The database records two things about itself, in one row:
 
 * The identity of its own file: inode number, birth time and file handle. A copy is another file,
   so a database that was restored from a copy differs from its own record. This holds also if the
-  second anchor was restored with it, as when a whole home folder is restored. Whoever sets a
-  whole file system back, as a snapshot of a virtual machine does, restores the identity too. No
-  check in this program can detect that.
-* A random key, which the second anchor records too. An anchor never confirms another history,
+  second anchor was restored with it, as when a whole home folder is restored. A restore of a whole
+  file system, such as a snapshot of a virtual machine, restores the identity too. No check in this
+  program can detect that.
+* A random key, which the second anchor records too. So an anchor never confirms another history,
   even if both are empty.
 
 A store of version 0.1.0 has no binding, and it gets one without a lapse:
@@ -46,13 +47,13 @@ A store of version 0.1.0 has no binding, and it gets one without a lapse:
 2. The binding is committed to the database.
 
 A crash after step 1 leaves an anchor whose head is exactly the head of an unbound database; the
-next start completes the steps. From step 2 on, the database knows that it has a second anchor.
-If that one is then missing, it was removed, or another state folder was put in this place.
+next start completes the steps. From step 2 on, the database knows that it has a second anchor. If
+that anchor is missing later, it was removed, or another state folder was put in this place.
 
 If the history is not trusted, one transaction takes every approval back and replaces the binding,
 with a new key. After it, the anchors are written. A crash in between leaves a key that the second
-anchor does not have, so the next start does the same again. The state folder that was replaced
-has the old key, so it is not trusted either if it is put back.
+anchor does not have, so the next start does the same again. The state folder that was replaced has
+the old key, so it is not trusted either if it is put back.
 """
 
 from __future__ import annotations
@@ -295,8 +296,11 @@ class FileIdentity:
     handle: bytes | None
 
     def is_same(self, other: FileIdentity | None) -> bool:
-        """Tell whether both are one file. An identity that cannot be read now counts as another
-        file; a handle counts only if both have one, since a newer kernel may add it."""
+        """Return whether both are one file.
+
+        An identity that cannot be read now counts as another file. A handle counts only if both
+        have one, because a newer kernel may add it.
+        """
         if other is None or (self.inode, self.born_ns) != (other.inode, other.born_ns):
             return False
         return self.handle is None or other.handle is None or self.handle == other.handle

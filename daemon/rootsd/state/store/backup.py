@@ -26,7 +26,7 @@ INTERVAL = timedelta(days=1)
 
 
 def list_backups(folder: Path) -> list[Path]:
-    """The backups in the state folder `folder`, the newest first. Raises NotPrivate."""
+    """Return the backups in the state folder `folder`, newest first. Raises NotPrivate."""
     place = folder / FOLDER_NAME
     made = (
         name for name in list_names(place) if name.startswith(PREFIX) and name.endswith(SUFFIX)
@@ -35,8 +35,10 @@ def list_backups(folder: Path) -> list[Path]:
 
 
 def due_in(folder: Path, at: datetime) -> timedelta:
-    """How long from `at`, by its clock, until the newest backup is a day old; none where there is
-    no backup, or only one of the future. Raises NotPrivate."""
+    """Return how long after `at` the newest backup is a day old.
+
+    Zero if there is no backup, or if the newest one is from the future. Raises NotPrivate.
+    """
     newest = next(iter(list_backups(folder)), None)
     if newest is None:
         return timedelta(0)
@@ -48,17 +50,17 @@ def due_in(folder: Path, at: datetime) -> timedelta:
 
 
 def begin_copy(db: Database, folder: Path) -> ChainHead:
-    """Copy `db` to where `keep` expects it; the head that the copy has to have. The longer part of
-    a backup, to verify it, needs `db` no more.
+    """Copy `db` for `finish_copy`, and return the head that the copy must have.
 
-    Raises StoreDamaged, DiskFull, StoreUnusable and NotPrivate.
+    Verifying takes longer than copying, and does not need `db`. Raises StoreDamaged, DiskFull,
+    StoreUnusable and NotPrivate.
     """
     place = folder / FOLDER_NAME
     ensure_private_folder(place)
     new = place / NEW_NAME
     try:
         new.unlink(missing_ok=True)
-        ensure_private_file(new)  # so that it never has another mode
+        ensure_private_file(new)  # so that nobody else can ever read it
     except OSError as error:
         raise unusable_error(new, error) from error
     with translate_errors(new):
@@ -67,9 +69,9 @@ def begin_copy(db: Database, folder: Path) -> ChainHead:
 
 
 def finish_copy(folder: Path, head: ChainHead, at: datetime) -> Path:
-    """Verify what `copy` made, and keep it with the two before it; its path.
+    """Verify the copy of `begin_copy`, keep it with the two newest backups, and return its path.
 
-    Raises StoreDamaged when it does not verify, DiskFull, StoreUnusable and NotPrivate; the older
+    Raises StoreDamaged if it does not verify, DiskFull, StoreUnusable and NotPrivate. The older
     backups stay then.
     """
     place = folder / FOLDER_NAME
@@ -86,11 +88,11 @@ def finish_copy(folder: Path, head: ChainHead, at: datetime) -> Path:
     except OSError as error:
         raise unusable_error(final, error) from error
     finally:
-        with suppress(OSError):  # the next `copy` takes it away, too
+        with suppress(OSError):  # the next `begin_copy` removes it too
             new.unlink(missing_ok=True)
     return final
 
 
 def make_backup(db: Database, folder: Path, at: datetime) -> Path:
-    """Make a backup in one go; see `copy` and `keep`."""
+    """Make a backup in one call: `begin_copy`, then `finish_copy`."""
     return finish_copy(folder, begin_copy(db, folder), at)

@@ -1,6 +1,9 @@
 """Open the SQLite database, run transactions, and translate its errors.
 
-Nothing else knows SQLite's module.
+This is the only module that imports sqlite3. It sets SQLite up so that a committed decision
+survives a power cut, and so that a full disk refuses a write instead of damaging the file. Errors
+of SQLite become one of four: Busy, DiskFull, StoreUnusable (the system failed) or StoreDamaged
+(the file is wrong).
 """
 
 from __future__ import annotations
@@ -23,18 +26,18 @@ Database = sqlite3.Connection
 OLDEST_SQLITE = (3, 37)  # STRICT tables
 BUSY_SECONDS = 2.0
 JOURNAL_SUFFIX = "-journal"
-# The order matters: with the journal mode first, a journal of the switch can come back from the
-# dead after a power cut and undo decisions that were acknowledged.
+# The order matters. If the journal mode came first, the journal of that switch could reappear
+# after a power cut, and undo decisions that were acknowledged.
 PRAGMAS = (
     "locking_mode=EXCLUSIVE",
     "synchronous=EXTRA",
     *(("fullfsync=1",) if sys.platform == "darwin" else ()),
     "journal_mode=PERSIST",
-    "journal_size_limit=-1",  # the journal keeps its size: a full disk has room for the next
+    "journal_size_limit=-1",  # the journal keeps its size, for the next one on a full disk
     "foreign_keys=1",
     "trusted_schema=0",
     "cell_size_check=1",
-    "temp_store=MEMORY",  # a confined daemon may not make temporary files
+    "temp_store=MEMORY",  # a confined daemon may not create temporary files
 )
 # No decision depends on the history of sessions: it is never synced to the disk.
 HISTORY_PRAGMAS = (
@@ -46,9 +49,9 @@ HISTORY_PRAGMAS = (
     "cache_size=-256",  # KiB
 )
 READING_PRAGMAS = ("trusted_schema=0", "cell_size_check=1", "temp_store=MEMORY")
-# Where the header has by which format the file may be written (sqlite.org/fileformat2.html, 1.3).
+# The header's field for the file format version (sqlite.org/fileformat2.html, 1.3).
 _WRITE_VERSION, _NEWEST_FORMAT = 18, b"\x02"
-# What SQLite says when the system fails it, and not the database.
+# The errors of SQLite that blame the system and not the database.
 _SYSTEM_ERRORS = frozenset(
     {
         sqlite3.SQLITE_IOERR,
@@ -62,23 +65,24 @@ _SYSTEM_ERRORS = frozenset(
 
 
 class StoreDamaged(Exception):
-    """The database is not what was written; `rootsd.state.store.recovery` puts it right."""
+    """The database is not what was written; `rootsd.state.store.recovery` repairs it."""
 
 
-# What a journal with something to roll back begins with (sqlite.org/fileformat2.html, section 3).
+# The first bytes of a journal that SQLite would roll back (sqlite.org/fileformat2.html, section
+# 3).
 _JOURNAL_MAGIC = bytes.fromhex("d9d505f920a163d7")
 
 
 class StoreUnusable(RootsdError):
-    """The system does not let the database be read or written; it is as whole as before."""
+    """The system does not let the database be read or written; the database is undamaged."""
 
 
 class DiskFull(StoreUnusable):
-    """No room on the disk for what should be written; nothing was."""
+    """The disk has no room for a write; nothing was written."""
 
 
 def require_sqlite() -> None:
-    """Raise StoreUnusable where this Python has an SQLite that is too old."""
+    """Raise StoreUnusable if this Python's SQLite is too old."""
     if sqlite3.sqlite_version_info < OLDEST_SQLITE:
         raise StoreUnusable(
             f"rootsd needs SQLite 3.37 or newer, this Python has {sqlite3.sqlite_version}",
@@ -88,16 +92,18 @@ def require_sqlite() -> None:
 
 @contextmanager
 def translate_errors(file: Path) -> Iterator[None]:
-    """Turn what SQLite raises about `file`, and unreadable rows, into Busy, StoreUnusable,
-    DiskFull or StoreDamaged."""
+    """Translate errors about `file`, and unreadable rows, to Busy, StoreUnusable, DiskFull or
+    StoreDamaged.
+    """
     try:
         yield
     except (BadRecord, BrokenChain, UnicodeDecodeError) as error:
-        # The module raises the last for text that is none, even in SQLite's own reports.
+        # sqlite3 raises UnicodeDecodeError for text that is not valid, even in SQLite's own
+        # reports.
         raise StoreDamaged(str(error)) from error
     except sqlite3.Error as error:
         # The low byte is the primary code, see sqlite.org/rescode.html. An error without a code
-        # is the module's own: it could not make text of a value.
+        # comes from the sqlite3 module itself, which could not decode a value as text.
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
         if code == sqlite3.SQLITE_FULL:
             remedy = "free some space on that disk, then try again"
@@ -114,8 +120,8 @@ def translate_errors(file: Path) -> Iterator[None]:
 def connect(file: Path) -> Database:
     """Open the existing database `file` for writing, for this process alone.
 
-    What a crash left half done is rolled back. Raises StoreUnusable where it was not, and
-    StoreDamaged where SQLite would not write it.
+    SQLite rolls back what a crash left incomplete. Raises StoreUnusable if it did not, and
+    StoreDamaged if SQLite would not write to the file.
     """
     _refuse_newer_format(file)
     db = _connect(file, "mode=rw", PRAGMAS)
@@ -129,13 +135,16 @@ def connect(file: Path) -> Database:
 
 
 def _refuse_newer_format(file: Path) -> None:
-    """SQLite only reads what says that a newer version wrote it, and tells so with the first
-    decision; one flipped bit says it. Before it is open: to close a second descriptor would drop
-    SQLite's lock."""
+    """Raise StoreDamaged if the header says that a newer SQLite wrote the file.
+
+    SQLite opens such a file for reading only, and reports that with the first write. One flipped
+    bit has the same effect. This must run before the database is open: closing a second descriptor
+    would drop SQLite's lock.
+    """
     if not _is_of_newer_format(file):
         return
     with closing(_connect(file, "mode=rw", PRAGMAS)) as db:
-        # Half a transaction may say it, too, until it is rolled back.
+        # An incomplete transaction may also cause this, until it is rolled back.
         db.execute("SELECT count(*) FROM sqlite_schema").fetchone()
     if _is_of_newer_format(file):
         raise StoreDamaged("by its header a newer SQLite wrote it")
@@ -151,9 +160,11 @@ def _is_of_newer_format(file: Path) -> bool:
 
 
 def _refuse_hot_journal(file: Path) -> None:
-    """SQLite takes a journal that it cannot look at for none, and half a transaction for whole.
+    """Raise StoreUnusable if the journal still has a transaction to roll back.
 
-    One that it did look at and found to be garbage, as a power cut leaves it, is no journal.
+    SQLite ignores a journal that it cannot read, and so takes an incomplete transaction for a
+    complete one. A journal that SQLite did read and found to be garbage, as after a power cut, is
+    harmless.
     """
     try:
         with journal_of(file).open("rb") as journal:
@@ -168,12 +179,12 @@ def _refuse_hot_journal(file: Path) -> None:
 
 
 def journal_of(file: Path) -> Path:
-    """Where SQLite keeps the journal of the database `file`."""
+    """Return the path of SQLite's journal of the database `file`."""
     return file.with_name(file.name + JOURNAL_SUFFIX)
 
 
 def connect_frozen(file: Path) -> Database:
-    """Open `file` for reading as it lies there: no lock, no journal, nothing is changed."""
+    """Open `file` read-only as it is: no lock, no journal, no changes."""
     return _connect(file, "mode=ro&immutable=1", READING_PRAGMAS)
 
 
@@ -183,7 +194,7 @@ def connect_history(file: Path) -> Database:
 
 
 def connect_memory() -> Database:
-    """An empty database that is gone when it is closed."""
+    """Open an empty database in memory."""
     return sqlite3.connect(":memory:", isolation_level=None)
 
 
@@ -206,17 +217,17 @@ def _connect(file: Path, query: str, pragmas: Iterable[str]) -> Database:
 
 @contextmanager
 def transaction(db: Database) -> Iterator[None]:
-    """All of the block or nothing, durable at its end."""
+    """Commit the block durably at its end, or roll everything back."""
     db.execute("BEGIN IMMEDIATE")
     try:
         yield
         db.execute("COMMIT")
     except BaseException:
-        if db.in_transaction:  # SQLite has already rolled back by itself after some errors
+        if db.in_transaction:  # after some errors SQLite has already rolled back
             db.execute("ROLLBACK")
         raise
 
 
 def read_number(db: Database, pragma: str) -> int:
-    """The value of a PRAGMA that is a whole number."""
+    """Return the integer value of a PRAGMA."""
     return int(db.execute(f"PRAGMA {pragma}").fetchone()[0])

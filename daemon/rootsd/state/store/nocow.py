@@ -1,7 +1,8 @@
 """Turn off copy-on-write for new files in a folder, so that writes need no new blocks.
 
-On btrfs each write takes new blocks, so a full disk would refuse what the reserve of the store
-has room for. New files of a folder that is marked (`chattr +C`) are written in place.
+On btrfs each write takes new blocks. A full disk would then refuse writes for which the store has
+reserved room. In a folder with the no-copy-on-write flag (`chattr +C`), new files are written in
+place.
 """
 
 from __future__ import annotations
@@ -17,18 +18,18 @@ from pathlib import Path
 _LONG = struct.Struct("l")
 _GETFLAGS = 2 << 30 | _LONG.size << 16 | ord("f") << 8 | 1
 _SETFLAGS = 1 << 30 | _LONG.size << 16 | ord("f") << 8 | 2
-_FLAGS = struct.Struct("I")  # the kernel reads and writes an int, whatever the number says
+_FLAGS = struct.Struct("I")  # the kernel uses an int here, although the number says long
 _NOCOW = 0x00800000
 
 
 def write_in_place(folder: Path) -> bool:
-    """Have files that will be made in `folder` written in place; whether they are because of this.
+    """Set the flag on `folder`, and return whether new files in it are written in place now.
 
-    False where the file system has no such flag: most need none. See ioctl_iflags(2).
+    False if the file system has no such flag; most need none. See ioctl_iflags(2).
     """
     if sys.platform != "linux":
         return False
-    # Whoever needs the folder says what is wrong with it; here nothing is.
+    # The code that needs the folder reports what is wrong with it.
     with suppress(OSError):
         fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:

@@ -1,8 +1,16 @@
 """Open the database; rebuild it if it is damaged, and lapse approvals if it was restored.
 
-A damaged database is rebuilt from what is left. A history that is whole, but not the one that was
-last acknowledged, keeps only its denials: a decision that it lacks may have taken an approval
-back. The two anchors and the binding show which history that is.
+A start asks two questions about the database:
+
+1. Is it undamaged? `rootsd.state.store.recovery` verifies every part. A damaged database is
+   rebuilt from what is left of it and from the backups.
+2. Is it the current one? An undamaged history may still be an older one that was restored. The two
+   anchors and the binding show that (`rootsd.state.store.anchors`). Such a history keeps its
+   denials and loses its approvals, because a decision that it lacks may have taken an approval
+   back.
+
+The start then writes the anchors and fills the reserve for a full disk. What it repaired or took
+back is in `OpenedDatabase.note`, for the user.
 """
 
 from __future__ import annotations
@@ -122,7 +130,8 @@ def _write_anchors(file: Path, anchors: AnchorPair, head: ChainHead) -> None:
     mark = anchors.mark
     if anchors.first.head == head and (mark is None or mark.head == head):
         return
-    # A killed daemon may have committed what is not on the disk yet; once anchored it must be.
+    # A killed daemon may have committed an event that is not on the disk yet. Before it is
+    # anchored, it must be.
     recovery.sync_database(file)
     anchors.write(head)
 
@@ -139,7 +148,7 @@ def _warning(anchors: AnchorPair) -> str:
 def _open_or_rebuild(folder: Path, anchors: AnchorPair, at: datetime) -> tuple[_Verified, str]:
     file = folder / DATABASE_NAME
     anchored = anchors.first.head
-    for _ in range(2):  # SQLite calls some read errors damage: a second look tells
+    for _ in range(2):  # SQLite reports some read errors as damage, so try twice
         try:
             return _open_verified(folder, anchored, at), ""
         except StoreDamaged as error:
@@ -157,13 +166,13 @@ def _open_or_rebuild(folder: Path, anchors: AnchorPair, at: datetime) -> tuple[_
     except StoreDamaged as error:
         remedy = f"move {folder} to another disk, then: rootsd up"
         raise StoreUnusable(f"{display_path(file)} is damaged again: {error}", remedy) from error
-    with suppress(NotPrivate):  # to tidy up is no reason not to start
+    with suppress(NotPrivate):  # a failed cleanup must not stop the start
         prune_damaged_files(file, found.db)
     return found, note
 
 
 def _is_lost(file: Path, anchored: ChainHead | None) -> bool:
-    """Whether there is no database where there has been one."""
+    """Return whether there is no database although there was one."""
     try:
         if file.lstat().st_size > 0:
             return False
@@ -179,7 +188,7 @@ def _open_verified(folder: Path, anchored: ChainHead | None, at: datetime) -> _V
     file = folder / DATABASE_NAME
     if _is_lost(file, anchored):
         raise StoreDamaged("it is gone")
-    # Before SQLite has it open: to close a second descriptor of it would drop SQLite's lock.
+    # Do this before SQLite opens the file: closing a second descriptor would drop SQLite's lock.
     ensure_private_file(file)
     identity = identify(file)
     with translate_errors(file), ExitStack() as stack:
@@ -255,7 +264,7 @@ def _distrust(
 
 
 def _lapsed(count: Counter[SubjectKind]) -> str:
-    """What was taken back, and the command that restores it."""
+    """Return a sentence on what was taken back, with the command that restores it."""
     approvals, rules = count[SubjectKind.PROJECT], count[SubjectKind.RULE]
     guard = (
         " The guard is the usual one again (rootsd guard)." if count[SubjectKind.SETTING] else ""

@@ -1,13 +1,15 @@
 """Verify the database, rebuild it from damaged files and backups, and keep damaged files.
 
-The damaged databases that rebuilds put aside: a few are kept, and each sole copy.
+The chain of events is the truth. Everything else in the database follows from it or can be scanned
+again. So this module does three things:
 
-What several databases, damaged and old ones, still hold of one history.
-
-Is the decision database whole, and what can be saved where it is not.
-
-The chain of events is the truth. It is rebuilt, event by event, from whatever still holds them:
-the damaged file first, then the backups. The damaged file is kept beside the new one.
+* `check` verifies every part of a database: pages, tables, the hash chain, and that the `record`
+  table is the fold of the chain.
+* `rebuild` makes a new database with the longest chain that can be put together. `SalvageSources`
+  reads it event by event from every file that still holds one: the damaged file first, then the
+  backups. A new file takes the old one's place only when it is complete and on the disk.
+* `set_aside` keeps the damaged file beside the new one. `prune_damaged_files` later removes the
+  oldest ones, but never one that holds a decision which no other file has.
 """
 
 from __future__ import annotations
@@ -74,23 +76,25 @@ MAX_DAMAGED_FILES = 3
 
 
 def file_timestamp(at: datetime) -> str:
-    """A moment, in UTC, as part of a file name; names sort as the moments do."""
+    """Return `at`, in UTC, as part of a file name. Names sort in the order of time."""
     return at.strftime("%Y%m%dT%H%M%S.%fZ")
 
 
 def damaged_files(file: Path) -> list[Path]:
-    """The damaged files that earlier rebuilds of `file` put aside, the newest first. Raises
-    NotPrivate."""
+    """Return the damaged files that earlier rebuilds of `file` set aside, newest first.
+
+    Raises NotPrivate.
+    """
     aside = (name for name in list_names(file.parent) if name.startswith(file.name + DAMAGED_MARK))
     names = sorted((name for name in aside if not name.endswith(JOURNAL_SUFFIX)), reverse=True)
     return [file.with_name(name) for name in names]
 
 
 def set_aside(file: Path, at: datetime) -> Path:
-    """Rename the damaged `file`, and its journal; the new path. Raises OSError."""
+    """Rename the damaged `file` and its journal, and return the new path. Raises OSError."""
     while path_exists(damaged := file.with_name(f"{file.name}{DAMAGED_MARK}{file_timestamp(at)}")):
         at += timedelta(microseconds=1)
-    # The journal first: left behind, it would be played back into the new database.
+    # Rename the journal first. If it stayed, SQLite would apply it to the new database.
     if path_exists(journal_of(file)):
         journal_of(file).rename(journal_of(damaged))
     file.rename(damaged)
@@ -98,8 +102,10 @@ def set_aside(file: Path, at: datetime) -> Path:
 
 
 def prune_damaged_files(file: Path, db: Database) -> None:
-    """Remove the oldest leftovers of `file` but KEPT, except those that hold a decision which
-    `db`, the database in use, does not. Raises NotPrivate."""
+    """Remove the damaged files of `file` beyond the newest MAX_DAMAGED_FILES.
+
+    A file that holds a decision which `db`, the database in use, lacks stays. Raises NotPrivate.
+    """
     for old in damaged_files(file)[MAX_DAMAGED_FILES:]:
         if _holds_more(old, db):
             continue
@@ -111,7 +117,7 @@ def prune_damaged_files(file: Path, db: Database) -> None:
 
 
 def _holds_more(old: Path, db: Database) -> bool:
-    """Whether `old` holds an event that `db` does not; True where that cannot be told."""
+    """Return whether `old` holds an event that `db` lacks; True if that cannot be told."""
     unreadable = (StoreDamaged, StoreUnusable)
     try:
         with translate_errors(old), closing(connect_frozen(old)) as frozen:
@@ -119,7 +125,7 @@ def _holds_more(old: Path, db: Database) -> bool:
             with suppress(*unreadable), translate_errors(old):
                 last = max(last, read_head(frozen).seq)
             for seq in range(1, last + 1):
-                # Looked up one by one: a page that cannot be read hides its own events only.
+                # Look up each event alone, so that an unreadable page hides only its own events.
                 with suppress(*unreadable), translate_errors(old):
                     head = read_head_at(frozen, seq)
                     if head is not None and head != read_head_at(db, seq):
@@ -132,10 +138,10 @@ def _holds_more(old: Path, db: Database) -> bool:
 
 
 class SalvageSources:
-    """The databases that a rebuild takes from, the best one first. They are only read."""
+    """The databases that a rebuild reads from, the best one first."""
 
     def __init__(self, files: Sequence[Path]) -> None:
-        """Open those of `files` that are there. Raises NotPrivate where that cannot be told."""
+        """Open those of `files` that exist. Raises NotPrivate if that cannot be told."""
         self._databases: dict[Path, Database] = {}
         self._unread: dict[Path, StoreUnusable] = {}
         for file in files:
@@ -144,14 +150,17 @@ class SalvageSources:
                     self._databases[file] = connect_frozen(file)
 
     def events(self) -> Iterator[HistoryEvent]:
-        """The longest chain that can be put together."""
+        """Yield the longest chain that can be put together."""
         head = CHAIN_START
         while (event := self._following(head)) is not None:
             yield event
             head = event.head
 
-    def sightings(self) -> list[tuple[bytes, str, ObservedState]]:
-        """What the first source that has any tells; an older one would tell of an older disk."""
+    def observed_states(self) -> list[tuple[bytes, str, ObservedState]]:
+        """Return the observed states of the first source that has any.
+
+        Older sources describe an older disk.
+        """
         rows: list[tuple[bytes, str, ObservedState]] = []
         for file, db in self._databases.items():
             with self._reading(file):
@@ -161,7 +170,7 @@ class SalvageSources:
         return rows
 
     def bindings(self) -> Iterator[tuple[Path, DatabaseBinding]]:
-        """Yield each source whose binding can be read, and the binding."""
+        """Yield each source whose binding can be read, with the binding."""
         for file, db in self._databases.items():
             binding = None
             with self._reading(file):
@@ -170,8 +179,10 @@ class SalvageSources:
                 yield file, binding
 
     def are_older_than_bindings(self) -> bool:
-        """Tell whether a version without bindings wrote every source that can be read, and there
-        is such a source."""
+        """Return whether every source that can be read comes from a version without bindings.
+
+        False if no source can be read.
+        """
         versions: list[int] = []
         for file, db in self._databases.items():
             with self._reading(file):
@@ -179,8 +190,11 @@ class SalvageSources:
         return bool(versions) and max(versions) < BINDING_SINCE
 
     def require_all_read(self) -> None:
-        """Raise StoreUnusable where the system refused to let one of the files be read: another
-        time it may be, and what only that file holds must not be given up before."""
+        """Raise StoreUnusable if the system refused to read one of the files.
+
+        It may be readable another time, and events that only this file holds must not be given up
+        before.
+        """
         for file, error in self._unread.items():
             message = f"{display_path(file)}, which is needed to repair the decisions: {error}"
             raise StoreUnusable(
@@ -188,14 +202,15 @@ class SalvageSources:
             ) from error
 
     def close(self) -> None:
-        """Close them all."""
+        """Close all databases."""
         for db in self._databases.values():
             db.close()
 
     def _following(self, head: ChainHead) -> HistoryEvent | None:
-        """The event after `head`, from the first source that still holds it."""
+        """Return the event after `head` from the first source that still holds it."""
         for file, db in self._databases.items():
-            # Each event is looked up by its number: a page that cannot be read hides its own only.
+            # Look up each event by its number, so that an unreadable page hides only its own
+            # events.
             with self._reading(file):
                 for event in verify_chain(read_events(db, head.seq, 1), head):
                     event.decided_by()
@@ -205,7 +220,7 @@ class SalvageSources:
 
     @contextmanager
     def _reading(self, file: Path) -> Iterator[None]:
-        """What is damaged is passed over; what the system refuses is, too, and is remembered."""
+        """Skip what is damaged. Skip and remember what the system refuses to read."""
         try:
             with translate_errors(file):
                 yield
@@ -220,18 +235,21 @@ REBUILT_SUFFIX = ".rebuilt"
 
 @dataclass(frozen=True, slots=True)
 class RebuildResult:
-    """What a rebuild saved: where the chain ends now, and where the damaged file lies, or None
-    where there was none any more."""
+    """The result of a rebuild.
+
+    `head` is the end of the new chain. `damaged` is where the damaged file is now, or None if
+    there was no file.
+    """
 
     head: ChainHead
     damaged: Path | None
 
 
 def check(db: Database) -> HistoryState:
-    """What the history of `db` comes to, after every part of it was verified.
+    """Verify every part of `db`, and return the state that its history folds to.
 
-    Pages, references, layout, the chain, and that `record` is its fold. Raises StoreDamaged; what
-    SQLite raises is left to `explained`.
+    It verifies pages, references, tables, the chain, and that `record` is its fold. Raises
+    StoreDamaged, and errors of SQLite, which the caller translates.
     """
     if read_number(db, "application_id") != APPLICATION_ID:
         raise StoreDamaged("it is not a database of rootsd")
@@ -258,7 +276,7 @@ def check(db: Database) -> HistoryState:
 
 
 def chain_contains(db: Database, head: ChainHead) -> bool:
-    """Whether the chain of `db` passes through `head`."""
+    """Return whether the chain of `db` passes through `head`."""
     if head == CHAIN_START:
         return True
     return read_head_at(db, head.seq) == head
@@ -271,24 +289,24 @@ def rebuild(
     anchored: ChainHead | None = None,
     mark: AnchorRecord | None = None,
 ) -> RebuildResult:
-    """Put a whole database in the place of `file`, with the longest chain that `file` and
-    `sources`, in this order, still hold.
+    """Replace `file` by a new database with the longest chain that can be salvaged.
 
-    The new database is bound to its own file before it takes the place of the old one, so no
-    crash leaves it with the identity of the old file. `mark` is what the second anchor records.
-    A crash at any point leaves either `file` as it was, or no `file` and the damaged one among
-    the leftovers, or the new one.
+    The events come from `file` and `sources`, in this order. `mark` is what the second anchor
+    records. The new database is bound to its own file before it takes the place of the old one, so
+    no crash leaves it with the identity of the old file.
 
-    Raises StoreUnusable, DiskFull or NotPrivate: also if one of the files could not be read for a
-    reason outside it, and the chain does not contain `anchored` without it.
+    A crash at any point leaves one of these: `file` as it was; no `file`, and the damaged one set
+    aside; or the new one.
+
+    Raises StoreUnusable, DiskFull or NotPrivate. It raises one of them also if a file could not be
+    read for a reason outside it, and the chain does not contain `anchored` without that file.
     """
     rebuilt = file.with_name(file.name + REBUILT_SUFFIX)
     try:
         head = _write_rebuilt(rebuilt, [file, *sources], anchored, mark)
         journal_of(rebuilt).unlink(missing_ok=True)
         damaged = set_aside(file, at) if path_exists(file) else None
-        # The old journal must be gone from here before the new database comes: it would be
-        # played back into it.
+        # The old journal must be gone before the new database comes, or SQLite would apply it.
         sync_path(file.parent)
         rebuilt.replace(file)
         sync_path(file.parent)
@@ -298,7 +316,7 @@ def rebuild(
 
 
 def sync_database(file: Path) -> None:
-    """Return when the database `file` and its journal, the names too, have reached the disk.
+    """Return when the database `file`, its journal, and both names have reached the disk.
 
     Raises NotPrivate.
     """
@@ -313,11 +331,11 @@ def sync_database(file: Path) -> None:
 def _write_rebuilt(
     rebuilt: Path, files: Sequence[Path], anchored: ChainHead | None, mark: AnchorRecord | None
 ) -> ChainHead:
-    """Write the new database; where its head is now. Raises OSError, too."""
+    """Write the new database, and return its head. Raises also OSError."""
     for is_last in (False, True):
         for old in (rebuilt, journal_of(rebuilt)):
             old.unlink(missing_ok=True)
-        ensure_private_file(rebuilt)  # so that it never has another mode
+        ensure_private_file(rebuilt)  # so that nobody else can ever read it
         with ExitStack() as stack:
             stack.enter_context(translate_errors(rebuilt))
             sources = stack.enter_context(closing(SalvageSources(files)))
@@ -326,7 +344,7 @@ def _write_rebuilt(
             head = _fill(db, sources, key, identity)
             if anchored is not None and chain_contains(db, anchored):
                 break
-            # SQLite calls some read errors damage: nothing is given up before a second look.
+            # SQLite reports some read errors as damage, so try again before giving up any event.
             if is_last:
                 sources.require_all_read()
     sync_path(rebuilt)
@@ -339,7 +357,7 @@ def _fill(
     migrate(db, back_up=lambda: None)
     with transaction(db):
         write_events(db, sources.events())
-        for row in sources.sightings():
+        for row in sources.observed_states():
             write_observed(db, *row)
         if key is not None:
             write_binding(db, DatabaseBinding(key, file))
@@ -347,13 +365,13 @@ def _fill(
 
 
 def _key_for(file: Path, sources: SalvageSources, mark: AnchorRecord | None) -> bytes | None:
-    """Return the key of the database that is made from `sources`, or None to leave it unbound.
+    """Return the key for the database made from `sources`, or None to leave it unbound.
 
-    It is the key of the database before, so that the second anchor still belongs to it. It is a
-    new one, which no anchor has, if that database was a copy.
+    It is the key of the database before, so that the second anchor still belongs to it. If that
+    database was a copy, it is a new key, which no anchor has.
     """
-    # A rename keeps the identity of a file. So the damaged database can still show whether it was
-    # a copy, also once it lies among the leftovers. A backup is a copy by its nature.
+    # A rename keeps the identity of a file. So a damaged database can still show whether it was a
+    # copy, even after it was set aside. A backup is always a copy.
     found = sorted(sources.bindings(), key=lambda one: not one[0].name.startswith(file.name))
     for source, binding in found:
         is_backup = not source.name.startswith(file.name)

@@ -1,7 +1,8 @@
 """Read and write the rows of the decision database.
 
-`event` is the truth; `record` is its fold, written in the same transaction; `sighting` is what the
-disk showed, which a scan can find again.
+There are three tables. `event` holds the chain of events and is the truth. `record` holds the last
+event of each subject; it is written in the same transaction. `sighting` holds what was last seen
+on the disk; a scan can replace it.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _KINDS = {kind.value: kind for kind in SubjectKind}
 
 
 def read_head(db: Database) -> ChainHead:
-    """Where the chain ends."""
+    """Return the end of the chain."""
     row = db.execute("SELECT seq, hash FROM event ORDER BY seq DESC LIMIT 1").fetchone()
     return ChainHead(*row) if row else CHAIN_START
 
@@ -38,8 +39,8 @@ def read_head(db: Database) -> ChainHead:
 def read_names(db: Database) -> dict[str, bytes]:
     """Return each name that a project ever had, with the path of the last project that had it.
 
-    The text of an event is canonical JSON (`rootsd.core.encoding`). So a quotation mark inside a
-    value is escaped, and the key can be found without parsing the whole.
+    The text of an event is canonical JSON (`rootsd.core.encoding`). A quotation mark inside a
+    value is escaped, so the key can be found without parsing the whole text.
     """
     names: dict[str, bytes] = {}
     rows = db.execute(
@@ -53,14 +54,16 @@ def read_names(db: Database) -> dict[str, bytes]:
 
 
 def read_head_at(db: Database, seq: int) -> ChainHead | None:
-    """Where the chain was when it had `seq` events; None where it has no such event."""
+    """Return the head of the chain when it had `seq` events, or None if it has no such event."""
     row = db.execute("SELECT seq, hash FROM event WHERE seq = ?", (seq,)).fetchone()
     return ChainHead(*row) if row else None
 
 
 def read_events(db: Database, after: int = 0, limit: int | None = None) -> Iterator[HistoryEvent]:
-    """The events after number `after`, in order, at most `limit`. Raises BadRecord for a row
-    whose values are not of their columns' types; does not verify the chain."""
+    """Yield the events after number `after`, in order, at most `limit`.
+
+    Raises BadRecord for a row with a value of a wrong type. Does not verify the chain.
+    """
     query = (
         "SELECT seq, at, actor, verb, kind, key, body, prev, hash FROM event"
         " WHERE seq > ? ORDER BY seq LIMIT ?"
@@ -69,7 +72,7 @@ def read_events(db: Database, after: int = 0, limit: int | None = None) -> Itera
 
 
 def write_events(db: Database, events: Iterable[HistoryEvent]) -> None:
-    """Append `events`, and bring `record` up to date with them."""
+    """Append `events`, and update `record`."""
     for event in events:
         subject = (event.subject.kind.value, event.subject.key)
         row = (event.seq, event.at_ns, event.actor, event.verb.value, *subject)
@@ -89,8 +92,10 @@ def write_events(db: Database, events: Iterable[HistoryEvent]) -> None:
 
 
 def read_records(db: Database) -> Iterator[HistoryEvent]:
-    """The events that `record` says are the last ones of their subjects. An event stands for its
-    record only where the two agree, which `rootsd.state.store.recovery.check` has made sure of.
+    """Yield the events that `record` names as the last ones of their subjects.
+
+    The event stands for its record only if the two agree. `rootsd.state.store.recovery.check` has
+    verified that.
     """
     query = (
         "SELECT seq, at, actor, verb, event.kind, event.key, event.body, prev, hash"
@@ -100,22 +105,27 @@ def read_records(db: Database) -> Iterator[HistoryEvent]:
 
 
 def read_fold(db: Database) -> dict[tuple[str, bytes], tuple[int, str]]:
-    """The `record` table as it stands: sequence number and body by kind and key of subject."""
+    """Return sequence number and body of each row of `record`, by kind and key of the subject."""
     rows = db.execute("SELECT kind, key, seq, body FROM record")
     return {(kind, key): (seq, body) for kind, key, seq, body in rows}
 
 
 def read_next_rule(db: Database) -> int:
-    """The first rule number that was never used, not even by a rule that is removed."""
+    """Return the lowest rule number above all numbers ever used, including those of
+    removed rules.
+    """
     keys = db.execute("SELECT key FROM event WHERE kind = 'rule'")
     numbers = (rule_number(EventSubject(SubjectKind.RULE, key)) for (key,) in keys)
     return 1 + max(numbers, default=0)
 
 
 def read_observed(db: Database) -> Iterator[tuple[bytes, str, ObservedState]]:
-    """Path, project id and sighting of every row that is as it was written. A damaged row is left
-    out: nothing rests on it, and the next scan writes it anew."""
-    # As blobs: to make text of a damaged row would fail, and with it the rows after it.
+    """Yield path, project id and observed state of every undamaged row.
+
+    Damaged rows are skipped: nothing depends on them, and the next scan writes them again.
+    """
+    # Read blobs: decoding the text of a damaged row would fail, and the rows after it would be
+    # lost.
     query = "SELECT path, CAST(id AS BLOB), CAST(body AS BLOB), digest FROM sighting"
     for path, project_id, body, digest in db.execute(query):
         try:
@@ -126,7 +136,7 @@ def read_observed(db: Database) -> Iterator[tuple[bytes, str, ObservedState]]:
 
 
 def write_observed(db: Database, path: bytes, project_id: str, observed: ObservedState) -> None:
-    """Keep what was last seen at `path`."""
+    """Store the observed state of `path`."""
     body = encode_observed(observed)
     digest = _observed_digest(path, project_id.encode(), body.encode())
     db.execute(
@@ -137,7 +147,7 @@ def write_observed(db: Database, path: bytes, project_id: str, observed: Observe
 
 
 def drop_observed(db: Database, path: bytes) -> None:
-    """Keep nothing about `path`."""
+    """Delete the observed state of `path`."""
     db.execute("DELETE FROM sighting WHERE path = ?", (path,))
 
 
@@ -146,7 +156,7 @@ def _observed_digest(path: bytes, project_id: bytes, body: bytes) -> bytes:
 
 
 def _event(row: tuple[object, ...]) -> HistoryEvent:
-    match row:  # SQLite hands out what the row holds, whatever the column was declared as
+    match row:  # SQLite returns what the row holds, whatever type the column has
         case (
             int(seq), int(at_ns), str(actor), str(verb), str(kind), bytes(key),
             str() | None as body, bytes(prev), bytes(digest),
@@ -155,6 +165,6 @@ def _event(row: tuple[object, ...]) -> HistoryEvent:
         case _:
             raise BadRecord(f"event {row[0]} holds a value of a wrong type")
     if verb not in _VERBS or kind not in _KINDS:
-        raise BadRecord(f"event {seq} is of an unknown verb or about nothing that is known")
+        raise BadRecord(f"event {seq} has an unknown verb or kind of subject")
     subject = EventSubject(_KINDS[kind], key)
     return HistoryEvent(seq, at_ns, actor, _VERBS[verb], subject, body, prev, digest)

@@ -1,4 +1,12 @@
-"""Define the tables, migrate older versions, and reserve room for a full disk."""
+"""Define the tables, migrate older versions, and reserve room for a full disk.
+
+Versions. `MIGRATIONS` is the only definition of the tables. Migration N brings a database from
+`user_version` N to N + 1, and `layout_of` computes what each version must look like. A database of
+a newer version is left untouched.
+
+Reserve. A person must be able to deny a project even on a full disk. So `fill_reserve` keeps free
+pages in the database and a long journal beside it. Later writes use that room.
+"""
 
 from __future__ import annotations
 
@@ -33,8 +41,9 @@ from rootsd.system.private_files import (
 Migrations = tuple[tuple[str, ...], ...]
 
 APPLICATION_ID = int.from_bytes(b"ROOT")
-# Migration N takes a database from `user_version` N to N + 1. What stands here once is never
-# edited. A new verb or kind of subject is a new version, too: older programs cannot read it.
+# Migration N takes a database from `user_version` N to N + 1. Never edit a migration that was
+# released. A new verb or kind of subject also needs a new version, because older programs cannot
+# read it.
 MIGRATIONS: Migrations = (
     (
         f"PRAGMA application_id = {APPLICATION_ID}",
@@ -55,8 +64,8 @@ MIGRATIONS: Migrations = (
         " path BLOB NOT NULL PRIMARY KEY, id TEXT NOT NULL, body TEXT NOT NULL,"
         " digest BLOB NOT NULL CHECK(length(digest) = 32)) STRICT, WITHOUT ROWID",
     ),
-    # Settings and refused attempts: two more kinds of subject. A CHECK cannot be altered, so the
-    # tables are made anew; no CHECK this time, since the program refuses what it does not know.
+    # Settings and refused attempts: two more kinds of subject. SQLite cannot alter a CHECK, so the
+    # tables are created anew, without a CHECK this time: the program itself refuses unknown kinds.
     (
         "CREATE TABLE kept AS SELECT kind, key, body, seq FROM record",
         "DROP TABLE record",
@@ -94,8 +103,8 @@ MIGRATIONS: Migrations = (
 )
 BINDING_SINCE = 4  # the first version that has a binding
 
-# A thousand denials take 800 KiB: so much is always left when the disk fills up. The journal holds
-# what one transaction changes.
+# A thousand denials take 800 KiB. At least that much stays available when the disk fills up. The
+# journal must hold what one transaction changes.
 LEAST_RESERVE_BYTES = 1024 * 1024
 RESERVE_BYTES = 1536 * 1024
 JOURNAL_BYTES = 512 * 1024
@@ -107,16 +116,16 @@ _MAGIC = b"SQLite format 3\0"
 
 
 class NewerStore(RootsdError):
-    """The database was written by a newer rootsd; it was left untouched."""
+    """A newer rootsd wrote the database; it was left untouched."""
 
     code = ErrorCode.BAD_CONFIG
 
 
 def refuse_newer(file: Path, migrations: Migrations = MIGRATIONS) -> None:
-    """Raise NewerStore where `file` is of a version that this program does not know, NotPrivate
-    where it is no file of ours.
+    """Raise NewerStore if this program does not know the version of `file`.
 
-    The header is read as bytes: to open a database can already write to it.
+    Raises NotPrivate if `file` is not a file of ours. The header is read as bytes, because opening
+    a database can already write to it.
     """
     if not path_exists(file):
         return
@@ -141,14 +150,14 @@ def migrate(
 ) -> None:
     """Bring `db` to the newest version, each step in one transaction.
 
-    Call `back_up` once, before the first step, unless `db` is new: the backup is of the version
-    that the older program can read. Raises StoreDamaged for a database that is not ours.
+    Call `back_up` once, before the first step, unless `db` is new: the backup has the version that
+    the older program can read. Raises StoreDamaged if the database is not ours.
     """
     version = read_number(db, "user_version")
     application = read_number(db, "application_id")
     if (application == APPLICATION_ID) != (version > 0) or application not in {0, APPLICATION_ID}:
         raise StoreDamaged("it is not a database of rootsd")
-    db.execute("DROP TABLE IF EXISTS reserve")  # what a crash left of `fill_reserve`
+    db.execute("DROP TABLE IF EXISTS reserve")  # a crash in `fill_reserve` may leave it
     if 0 < version < len(migrations):
         back_up()
     for number, statements in enumerate(migrations[version:], version + 1):
@@ -159,13 +168,13 @@ def migrate(
 
 
 def layout(db: Database) -> frozenset[tuple[object, ...]]:
-    """Every table, index and trigger of `db`, with the text that made it."""
+    """Return every table, index and trigger of `db`, with the SQL that created it."""
     return frozenset(db.execute("SELECT type, name, tbl_name, sql FROM sqlite_schema"))
 
 
 @cache
 def layout_of(version: int, migrations: Migrations = MIGRATIONS) -> frozenset[tuple[object, ...]]:
-    """What `layout` gives for a whole database of `version`."""
+    """Return what `layout` returns for an undamaged database of `version`."""
     with closing(connect_memory()) as db:
         for statements in migrations[:version]:
             for statement in statements:
@@ -174,10 +183,12 @@ def layout_of(version: int, migrations: Migrations = MIGRATIONS) -> frozenset[tu
 
 
 def fill_reserve(db: Database, file: Path) -> bool:
-    """Make free pages in `file` and a long journal beside it, so that decisions are still stored
-    on a full disk; tell whether they are there. Takes no time while enough of both is left.
-    Raises StoreUnusable. Not on a copy-on-write file system, see `rootsd.state.store.nocow`."""
-    # The journal first: with room in it, the rest can always be undone.
+    """Make room in `file` and its journal, so that decisions can be stored on a full disk.
+
+    Return whether both have enough room. Takes no time if they already have. Raises StoreUnusable.
+    It has no effect on a copy-on-write file system, see `rootsd.state.store.nocow`.
+    """
+    # The journal first: with room in it, everything after can be rolled back.
     if not _lengthen(journal_of(file)):
         return False
     try:
@@ -191,8 +202,10 @@ def fill_reserve(db: Database, file: Path) -> bool:
 
 
 def _lengthen(journal: Path) -> bool:
-    """Append zeros to `journal`, which is not in use; whether it is long enough then. SQLite takes
-    what stands behind the records of a transaction for the rest of an earlier one."""
+    """Append zeros to `journal`, which is not in use, and return whether it is long enough.
+
+    SQLite takes the bytes after the records of a transaction for the rest of an earlier one.
+    """
     fd = open_private_file(journal)
     try:
         try:
@@ -204,7 +217,7 @@ def _lengthen(journal: Path) -> bool:
                 sync_path(journal.parent)
                 return written == missing
         finally:
-            os.close(fd)  # reports what an earlier write met, on some file systems
+            os.close(fd)  # on some file systems this reports the error of an earlier write
     except OSError as error:
         if error.errno not in NO_ROOM:
             raise unusable_error(journal, error) from error

@@ -1,4 +1,13 @@
-"""Load and append decisions and sightings, durably."""
+"""Load and append decisions and observed states, durably.
+
+`Store` is the interface to everything in this package. Opening it verifies the database and
+repairs it if necessary (`opening`). `load` returns the stored state once, at the start. `append`
+writes changes; when it returns, they are on the disk, and both anchors record the last decision.
+The other methods read the history and make backups.
+
+Two kinds of data differ in value. Decisions form a hash chain of events and must never be lost. An
+observed state says what a scan saw, so a lost one costs only another scan.
+"""
 
 from __future__ import annotations
 
@@ -45,13 +54,15 @@ def _utc_now() -> datetime:
 
 @dataclass(frozen=True, slots=True)
 class StoredState:
-    """What a store holds.
+    """The content of a store.
 
-    `note` says what the start repaired or took back; `cause` why approvals lapsed, at this start
-    or an earlier one; `warning` which protection is missing. Each is empty if there is nothing to
-    say. `guard` is None if nobody has set it yet, `focus` if there is none. `is_new` tells that
-    there never was a decision. `events` counts the events in the history. `names`
-    holds each name that a project ever had, and the path of the last project that had it.
+    `note` says what this start repaired or took back. `cause` says why approvals lapsed, at this
+    start or an earlier one. `warning` says which protection is missing. Each is empty if there is
+    nothing to say.
+
+    `guard` is None if it was never set, `focus` if there is none. `is_new`: there never was a
+    decision. `events` counts the events of the history. `names` holds each name that a project
+    ever had, and the path of the last project that had it.
     """
 
     projects: tuple[Project, ...]
@@ -68,9 +79,10 @@ class StoredState:
 
 
 class Store:
-    """The open store of one state folder, for one caller at a time, on any thread.
+    """The open store of one state folder.
 
-    The folder must be locked (`rootsd.system.lock`) before it is opened.
+    One caller at a time may use it, on any thread. Lock the folder (`rootsd.system.lock`) before
+    opening it.
     """
 
     def __init__(self, folder: Path, opened: OpenedDatabase) -> None:
@@ -94,8 +106,11 @@ class Store:
         return cls(folder, open_database(folder, outside, now()))
 
     def load(self) -> StoredState:
-        """All that is stored. A project that was decided about, but whose sighting is lost, comes
-        with one that shows it missing: a scan has to find it again before it is published."""
+        """Return everything that is stored.
+
+        If the observed state of a decided project is lost, it counts as missing: a scan has to
+        find it before it is published again.
+        """
         rules: list[Rule] = []
         projects: dict[bytes, Project] = {}
         guard: Guard | None = None
@@ -136,16 +151,16 @@ class Store:
         )
 
     def append(self, changes: Sequence[Change | AuditRecord], at: datetime) -> int | None:
-        """Store `changes` in one transaction. When this returns they are on the disk.
+        """Store `changes` in one transaction. They are on the disk when this returns.
 
-        Gives the number of the last decision among them, or None where nothing was decided.
-        Raises DiskFull, StoreUnusable or NotPrivate; then, as after a crash, they may be stored
-        or not, all together, and the same changes may be appended again.
+        Return the number of the last decision among them, or None if there is none. Raises
+        DiskFull, StoreUnusable or NotPrivate. After an error the changes are stored either all or
+        not at all, as after a crash, and may be appended again.
         """
         with self._in_use(), transaction(self._db):
             before = head = read_head(self._db)
-            # One by one: the events of thousands at a time would take 1 MB for good, since Python
-            # does not give back memory that lies between things that live on.
+            # Append the events one by one. Thousands at once would take 1 MB for good, because
+            # Python does not return memory that lies between live objects.
             for change in changes:
                 events = events_for((change,), at, head)
                 write_events(self._db, events)
@@ -159,24 +174,24 @@ class Store:
         return head.seq
 
     def events(self, after: int = 0, limit: int | None = None) -> tuple[HistoryEvent, ...]:
-        """The decisions after number `after`, oldest first, at most `limit`."""
+        """Return the decisions after number `after`, oldest first, at most `limit`."""
         with self._in_use():
             return tuple(read_events(self._db, after, limit))
 
     def last_events(self, count: int) -> tuple[HistoryEvent, ...]:
-        """The newest `count` decisions, oldest first."""
+        """Return the newest `count` decisions, oldest first."""
         with self._in_use():
             return tuple(read_events(self._db, max(0, read_head(self._db).seq - count)))
 
     def backup_due_in(self, at: datetime) -> timedelta:
-        """How long from `at` until the newest backup is a day old. Raises NotPrivate."""
+        """Return how long after `at` the newest backup is a day old. Raises NotPrivate."""
         return backup.due_in(self._folder, at)
 
     def begin_backup(self) -> ChainHead | None:
-        """Copy the database for `finish_backup`, and make room for decisions on a full disk. None,
-        and no copy, where nothing was decided yet.
+        """Copy the database for `finish_backup`, and refill the reserve for a full disk.
 
-        Raises DiskFull, StoreUnusable or NotPrivate; older backups stay then.
+        Return None, and make no copy, if nothing was decided yet. Raises DiskFull, StoreUnusable
+        or NotPrivate; older backups stay then.
         """
         with self._in_use():
             is_empty = read_head(self._db) == CHAIN_START
@@ -186,20 +201,24 @@ class Store:
         return head
 
     def finish_backup(self, head: ChainHead, at: datetime) -> Path:
-        """Verify and keep the copy; the backup's path. Raises as `begin_backup` does. Does not
-        touch the database: others may use the store meanwhile."""
+        """Verify and keep the copy, and return its path. Raises as `begin_backup` does.
+
+        It does not touch the database, so others may use the store meanwhile.
+        """
         with self._in_use():
             return backup.finish_copy(self._folder, head, at)
 
     def close(self) -> None:
-        """Close the files; the store cannot be used afterwards."""
+        """Close the files. The store cannot be used afterwards."""
         self._db.close()
         self._anchors.close()
 
     @contextmanager
     def _in_use(self) -> Iterator[None]:
-        """As `explained`, but damage in a store that is open is for the next start to put right:
-        until then it is a store that refuses."""
+        """Translate errors as `translate_errors` does, but report damage as StoreUnusable.
+
+        Only a start repairs damage. Until then, a damaged store is one that refuses.
+        """
         try:
             with translate_errors(self._file):
                 yield
@@ -209,9 +228,12 @@ class Store:
             raise StoreUnusable(message, "rootsd down && rootsd up") from error
 
     def _keep_room(self) -> None:
-        """Fill the reserve up again. Where the disk has no room, that is left to the next backup:
-        to try is slow, and what is left of the reserve is for decisions."""
-        # Whatever is wrong here, what was appended is stored, and the next time will tell.
+        """Refill the reserve.
+
+        If the disk has no room, the next backup tries again: trying is slow, and the rest of the
+        reserve is for decisions.
+        """
+        # Ignore errors here: the changes are stored, and the next write reports what is wrong.
         with suppress(StoreUnusable, StoreDamaged):
             self._has_room = self._has_room and fill_reserve(self._db, self._file)
 
@@ -225,7 +247,7 @@ class Store:
 
 def _unseen(ruled: ProjectRecord, decided: datetime) -> ObservedState:
     presence = Presence.PRESENT if ruled.kind is ProjectKind.URI else Presence.MISSING
-    # Whether it had a marker is not known: the decision, a person's, counts.
+    # Nothing tells whether the folder had a marker. The person's decision counts.
     named = ruled.kind is ProjectKind.PROJECT
     return ObservedState(
         ruled.kind, identity=None, first_seen=decided, presence=presence, named=named
