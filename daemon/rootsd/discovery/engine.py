@@ -22,7 +22,7 @@ package that it has left:
    Each result becomes an observation. `tracked` drops what was reported before. `take` returns the
    rest.
 3. state. The daemon moves the observations to the event loop and gives them to the ledger in
-   batches (`Ledger.apply_facts`). The ledger updates catalog and published set.
+   batches (`Ledger.apply_events`). The ledger updates catalog and published set.
 4. mcp. Each session waits for a newer revision of the published set, and notifies its client.
 
 Two requests run the other way. They ask discovery to look; they carry no event. When the published

@@ -74,7 +74,9 @@ class MountContext:
     def set_extra_names(self, names: frozenset[bytes]) -> None:
         """Have the watcher also report entries with these names."""
         self._names = names
-        self._watcher.set_project_files(replace(self._watched_files, names=self._watched_files.names | names))
+        self._watcher.set_project_files(
+            replace(self._watched_files, names=self._watched_files.names | names)
+        )
 
     def files_at(self, path: bytes) -> ProjectFiles:
         """Return the project files at `path`, as the innermost parent that contains it defines
