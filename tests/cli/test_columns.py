@@ -28,7 +28,7 @@ NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
         ("whenever", "whenever"),
     ],
 )
-def test_an_age_is_told_in_its_largest_unit(moment: str, shown: str) -> None:
+def test_an_age_is_shown_in_its_largest_unit(moment: str, shown: str) -> None:
     assert age(moment, NOW) == shown
 
 

@@ -57,7 +57,7 @@ def test_flags_and_choices_of_a_verb() -> None:
     assert words_for("ls", "--verdict=app") == ["approved"]
 
 
-def test_what_waits_completes_an_approval(projects: FakeDaemon) -> None:
+def test_pending_projects_complete_an_approval(projects: FakeDaemon) -> None:
     assert words_for("approve", "ac") == ["acme/api", "acme/web"]
     assert words_for("allow", "acme/api", "ac") == ["acme/web"]
     assert {query["select"] for query in projects.asked("projects")} == {"waiting"}
@@ -101,7 +101,7 @@ def test_tags_scopes_parents_and_rules_come_from_the_daemon(projects: FakeDaemon
     ]
 
 
-def test_without_a_daemon_nothing_is_offered_and_nothing_said(
+def test_without_a_daemon_there_are_no_candidates_and_no_error(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert words_for("approve", "ac") == []

@@ -72,7 +72,7 @@ def test_a_removed_parent_leaves_all_comments() -> None:
     assert tomllib.loads(left) == {"parent": [{"path": "~/src", "depth": 3}]}
 
 
-def test_a_changed_parent_keeps_its_comments_and_a_new_key_stands_with_the_others() -> None:
+def test_a_changed_parent_keeps_its_comments_and_a_new_key_joins_the_others() -> None:
     assert with_parent_changed(TEXT, 0, {"depth": 5, "nested": "vcs"}) == TEXT.replace(
         "depth = 3\n", 'depth = 5\nnested = "vcs"\n'
     )

@@ -125,7 +125,7 @@ def test_a_project_that_is_named_takes_no_key_whatever_it_holds(daemon: FakeDaem
         (Invocation(Flags(no_input=True)), Confirmation(Person())),
     ],
 )
-def test_where_nobody_is_asked_all_is_as_it_was_and_worktrees_wait(
+def test_without_a_question_existing_worktrees_stay_pending(
     daemon: FakeDaemon,
     invocation: Invocation,
     confirmation: Confirmation,
@@ -162,7 +162,7 @@ def test_the_projects_can_be_published_without_their_worktrees(daemon: FakeDaemo
     assert "worktrees" not in order
 
 
-def test_the_flag_confirms_where_nobody_can_be_asked(daemon: FakeDaemon) -> None:
+def test_the_flag_confirms_if_nobody_can_be_asked(daemon: FakeDaemon) -> None:
     planned(daemon, 1, (a_worktree("fix"),))
     confirmation = Confirmation(Person(is_there=False), ExistingWorktrees.PUBLISH)
     assert confirm_and_send(Invocation(), API, confirmation) == Exit.OK

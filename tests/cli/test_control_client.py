@@ -23,7 +23,7 @@ def test_a_request_gets_its_answer(daemon: FakeDaemon) -> None:
     assert daemon.requests == [("check", {"path": "/src"})]
 
 
-def test_progress_is_handed_on(daemon: FakeDaemon) -> None:
+def test_progress_is_passed_on(daemon: FakeDaemon) -> None:
     daemon.answers["scan"] = a_scan()
     daemon.notices = [{"folders": n, "projects": 0, "parent": "/src"} for n in range(3)]
     seen: list[ScanProgressItem] = []
@@ -50,7 +50,7 @@ def test_a_socket_that_takes_connections_is_a_daemon(daemon: FakeDaemon) -> None
     assert control_client.is_running()
 
 
-def test_a_call_aloud_tells_what_was_asked(
+def test_a_verbose_call_prints_the_request(
     daemon: FakeDaemon, capsys: pytest.CaptureFixture[str]
 ) -> None:
     daemon.answers["check"] = {}
@@ -102,7 +102,7 @@ def test_a_challenge_of_an_older_daemon_is_a_refusal(
     assert len(daemon.asked("set-guard")) == 1
 
 
-def test_where_nobody_may_or_can_be_asked_the_order_is_refused(
+def test_without_a_person_the_order_is_refused(
     daemon: FakeDaemon, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     daemon.answers["set-guard"] = _challenging

@@ -24,7 +24,7 @@ APPROVED = an_item(verdict="approved", published=True)
         (DecisionVerb.FORGET, "already undecided"),
     ],
 )
-def test_what_was_so_already_is_said_and_is_no_data(
+def test_an_unchanged_project_is_a_message_and_not_data(
     daemon: FakeDaemon, capsys: pytest.CaptureFixture[str], verb: DecisionVerb, word: str
 ) -> None:
     daemon.answers["decide"] = a_decision(APPROVED, unchanged=[an_item("web\x1b")])
@@ -44,7 +44,7 @@ def test_to_forget_what_is_undecided_says_what_takes_it_off_the_list(
     assert "rootsd parent set --help" in told
 
 
-def test_a_renewed_approval_is_said(
+def test_a_renewed_approval_is_printed(
     daemon: FakeDaemon, capsys: pytest.CaptureFixture[str]
 ) -> None:
     daemon.answers["decide"] = {**a_decision(APPROVED), "renewed": [APPROVED["id"]]}
@@ -52,9 +52,7 @@ def test_a_renewed_approval_is_said(
     assert capsys.readouterr().err == "api: approved again, for the running sessions\n"
 
 
-def test_a_rehearsal_says_that_it_was_one(
-    daemon: FakeDaemon, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_dry_run_says_so(daemon: FakeDaemon, capsys: pytest.CaptureFixture[str]) -> None:
     daemon.answers["decide"] = a_decision(APPROVED)
     send_and_print(
         Invocation(), DecideRequest(DecisionVerb.APPROVE, cwd="/", effect=ApplyMode.DRY_RUN)
@@ -62,7 +60,7 @@ def test_a_rehearsal_says_that_it_was_one(
     assert capsys.readouterr().err == "Dry run: nothing was changed.\n"
 
 
-def test_json_tells_both_groups(daemon: FakeDaemon, capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_has_both_groups(daemon: FakeDaemon, capsys: pytest.CaptureFixture[str]) -> None:
     web = an_item("web")
     daemon.answers["decide"] = a_decision(APPROVED, unchanged=[web], warnings=["mind"])
     send_and_print(

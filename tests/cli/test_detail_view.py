@@ -6,7 +6,7 @@ from rootsd.cli.formatting import detail_lines
 from support.fake_daemon import an_item
 
 
-def test_what_is_known_is_told_and_what_is_not_is_left_out() -> None:
+def test_known_facts_are_shown_and_unknown_ones_left_out() -> None:
     finding = {"concern": "executed", "path": ".envrc", "detail": "direnv"}
     item = an_item(
         findings=[finding], branch="main", size={"bytes": 2048, "files": 1, "whole": True}

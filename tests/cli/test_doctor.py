@@ -48,7 +48,7 @@ def cure(topic: str) -> None:
             case.fix()
 
 
-def test_a_daemon_that_is_well_is_told_so(running: FakeDaemon) -> None:
+def test_a_healthy_daemon_is_reported_as_ok(running: FakeDaemon) -> None:
     told = {case.diagnosis.topic: case.diagnosis for case in doctor.run_checks(Invocation())}
     for topic in ("configuration", "state", "sockets", "disk", "daemon"):
         assert told[topic].condition is OK, told[topic]
@@ -155,7 +155,7 @@ class FakeSupervisor:
         (FakeSupervisor(trouble="no bus"), [], ERROR, "loginctl enable-linger"),
     ],
 )
-def test_the_service_is_told_of(
+def test_the_service_is_reported(
     home: Path,
     monkeypatch: pytest.MonkeyPatch,
     managing: FakeSupervisor,

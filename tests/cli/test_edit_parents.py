@@ -112,7 +112,7 @@ def test_a_file_is_no_parent_but_its_folder_might_be(invocation: Invocation, hom
     assert caught.value.remedy == f"rootsd up {home}"
 
 
-def test_a_path_through_a_file_is_none(invocation: Invocation, home: Path) -> None:
+def test_a_path_through_a_file_is_no_parent(invocation: Invocation, home: Path) -> None:
     (home / "file").touch()
     with pytest.raises(BadParent, match="Not a directory"):
         config_edit.validate_parent(invocation, "~/file/x")

@@ -114,7 +114,7 @@ def test_a_bug_with_json_is_one_object_too() -> None:
     assert json.loads(done.stdout)["error"]["code"] == "bug"
 
 
-def test_a_bug_is_told_whole_where_no_file_can_be_written(
+def test_a_bug_is_printed_with_its_traceback_if_no_file_can_be_written(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("ROOTSD_DIR", "/dev/null/nowhere")

@@ -26,14 +26,14 @@ def test_json_may_stand_before_or_after_the_verb(
         ("parent", "ls", "--json"),
     ],
 )
-def test_they_may_stand_anywhere_in_a_verb_of_two_words(
+def test_global_flags_work_anywhere_in_a_verb_of_two_words(
     shell: Shell, words: tuple[str, ...]
 ) -> None:
     assert json.loads(shell.run(*words).out)["command"] == "parent ls"
 
 
 @pytest.mark.parametrize("words", [("-q", "scan"), ("scan", "--quiet")])
-def test_quiet_takes_the_talk_away(
+def test_quiet_suppresses_messages(
     daemon: FakeDaemon, shell: Shell, words: tuple[str, ...]
 ) -> None:
     daemon.answers["scan"] = a_scan(new=[])
@@ -42,7 +42,7 @@ def test_quiet_takes_the_talk_away(
 
 
 @pytest.mark.parametrize("words", [("-v", "status"), ("status", "--verbose")])
-def test_verbose_tells_what_is_asked(
+def test_verbose_prints_each_request(
     daemon: FakeDaemon, shell: Shell, words: tuple[str, ...]
 ) -> None:
     daemon.answers["status"] = a_status()

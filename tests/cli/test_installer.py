@@ -137,7 +137,7 @@ def test_strictness_that_the_system_refuses_is_taken_out_again(
     assert "cannot start with --strict" in capsys.readouterr().err
 
 
-def test_a_start_that_fails_otherwise_is_told(desktop: Desktop, invocation: Invocation) -> None:
+def test_another_failed_start_is_reported(desktop: Desktop, invocation: Invocation) -> None:
     desktop.recorder.answers["systemctl --user start"] = ProgramResult(1, "", "it failed")
     with pytest.raises(StartFailed, match="it failed"):
         install(invocation)
@@ -188,7 +188,7 @@ def test_places_of_the_shell_are_the_services_too(
     assert f"ReadWritePaths={written}" in strict
 
 
-def test_other_places_are_taken_over_by_install_alone(
+def test_only_install_changes_the_places(
     desktop: Desktop,
     invocation: Invocation,
     monkeypatch: pytest.MonkeyPatch,

@@ -40,7 +40,7 @@ def started(**variables: str) -> tuple[int, int]:
     ("pressed", "got"),
     [(b"y", "y"), (b"\x1b[A", "?"), (b"yyy", "?"), (b"\x04", "q"), (b"\xc3\xa9", "\u00e9")],
 )
-def test_one_key_is_one_answer_and_a_burst_is_none(pressed: bytes, got: str) -> None:
+def test_one_key_is_an_answer_and_a_burst_is_not(pressed: bytes, got: str) -> None:
     pid, terminal = started()
     assert "there True" in until(terminal, "key? ")
     os.write(terminal, pressed)

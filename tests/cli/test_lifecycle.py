@@ -52,7 +52,7 @@ def test_a_daemon_that_runs_reads_the_configuration_again(
     assert launched == []
 
 
-def test_where_the_one_that_ran_is_killed_while_it_is_asked_another_is_started(
+def test_a_daemon_killed_during_a_request_is_started_again(
     daemon: FakeDaemon, launched: list[StartRecord], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     daemon.raw = b""
@@ -75,7 +75,7 @@ def test_one_whose_locks_are_still_held_is_waited_for(monkeypatch: pytest.Monkey
     assert outcomes == []
 
 
-def test_where_none_runs_one_is_started_and_bridges_may_do_so_too(
+def test_without_a_daemon_one_is_started_and_bridges_may_start_it_again(
     launched: list[StartRecord],
 ) -> None:
     start_record.mark_stopped()
@@ -152,7 +152,7 @@ def test_an_installed_service_is_started_instead(
     assert launched == []
 
 
-def test_the_end_of_a_service_is_told_by_its_pid(
+def test_stopping_a_service_reports_its_pid(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     desktop = Desktop(tmp_path, monkeypatch)
@@ -164,7 +164,7 @@ def test_the_end_of_a_service_is_told_by_its_pid(
     assert desktop.recorder.orders() == ["systemctl --user stop rootsd.service"]
 
 
-def test_a_daemon_that_never_comes_up_is_told() -> None:
+def test_a_daemon_that_never_starts_is_reported() -> None:
     with pytest.raises(StartFailed, match="not ready after 0 s"):
         lifecycle.wait_until_ready(0.0)
 
@@ -181,7 +181,7 @@ def test_a_daemon_that_somebody_else_started_meanwhile_will_do(
 
 
 @pytest.mark.parametrize("code", [ErrorCode.BUSY, ErrorCode.FAILED])
-def test_a_start_that_fails_is_told(monkeypatch: pytest.MonkeyPatch, code: ErrorCode) -> None:
+def test_a_failed_start_is_reported(monkeypatch: pytest.MonkeyPatch, code: ErrorCode) -> None:
     def fail(_: StartRecord) -> None:
         raise StartFailed("no", "", code)
 
@@ -213,17 +213,17 @@ def test_a_daemon_that_does_not_end_is_named(
     assert caught.value.remedy == f"kill {process.pid}"
 
 
-def test_where_none_runs_there_is_nothing_to_stop_or_reload() -> None:
+def test_without_a_daemon_there_is_nothing_to_stop_or_reload() -> None:
     assert lifecycle.stop(SESSION) is None
     assert not lifecycle.reload_if_running(SESSION)
 
 
-def test_a_running_daemon_is_told_to_reload(daemon: FakeDaemon) -> None:
+def test_a_running_daemon_reloads(daemon: FakeDaemon) -> None:
     daemon.answers["reload"] = running()
     assert lifecycle.reload_if_running(SESSION)
 
 
-def test_other_places_are_taken_over_once_the_daemon_is_down_and_said(
+def test_changed_places_are_used_and_reported_once_the_daemon_is_down(
     launched: list[StartRecord],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,

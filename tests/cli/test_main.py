@@ -140,7 +140,7 @@ NEEDS_NO_REHEARSAL = {
 }  # fmt: skip
 
 
-def test_whatever_changes_something_can_be_rehearsed() -> None:
+def test_every_verb_that_changes_something_has_a_dry_run() -> None:
     groups = {"", "parent", "rule", "config", "service"}
     changing = CONTEXTS.keys() - CHANGES_NOTHING - NEEDS_NO_REHEARSAL - groups
     assert {path for path in CONTEXTS if "--dry-run" in flags_of(CONTEXTS[path])} == changing
@@ -204,7 +204,7 @@ def test_an_alias_is_its_verb(daemon: FakeDaemon, shell: Shell, alias: str, verb
     ("word", "hint"),
     [("aprove", "; did you mean approve?"), ("xyzzy", ""), ("penidng", "pending?")],
 )
-def test_a_command_that_is_none_names_the_nearest(shell: Shell, word: str, hint: str) -> None:
+def test_an_unknown_command_suggests_the_closest_one(shell: Shell, word: str, hint: str) -> None:
     done = shell.run(word)
     assert (done.status, done.out) == (2, "")
     assert done.err.splitlines()[0].endswith(hint or f"no command '{word}'")

@@ -19,7 +19,7 @@ def told(daemon: FakeDaemon) -> FakeDaemon:
     return daemon
 
 
-def test_on_a_terminal_news_stand_below_what_was_asked_for(told: FakeDaemon, shell: Shell) -> None:
+def test_on_a_terminal_news_follow_the_output(told: FakeDaemon, shell: Shell) -> None:
     assert shell.terminal("ls").out.endswith(NEW)
 
 
@@ -31,7 +31,7 @@ def test_what_a_client_asks_for_is_named_and_made_safe(told: FakeDaemon, shell: 
 
 
 @pytest.mark.parametrize("words", [("pending",), ("status",), ()])
-def test_who_is_shown_what_waits_is_not_told_again(
+def test_verbs_that_show_pending_projects_print_no_news(
     told: FakeDaemon, shell: Shell, words: tuple[str, ...]
 ) -> None:
     assert NEW not in shell.terminal(*words).out
@@ -39,7 +39,7 @@ def test_who_is_shown_what_waits_is_not_told_again(
 
 
 @pytest.mark.parametrize("flag", ["--json", "-q"])
-def test_who_wants_no_talk_is_told_nothing(told: FakeDaemon, shell: Shell, flag: str) -> None:
+def test_without_messages_there_is_no_news(told: FakeDaemon, shell: Shell, flag: str) -> None:
     assert NEW not in shell.terminal("ls", flag).out
     assert told.asked("news") == []
 
@@ -49,7 +49,9 @@ def test_on_a_pipe_nothing_is_asked(told: FakeDaemon, shell: Shell) -> None:
     assert told.asked("news") == []
 
 
-def test_a_daemon_without_news_is_none_to_complain_about(told: FakeDaemon, shell: Shell) -> None:
+def test_a_daemon_that_lacks_the_news_query_causes_no_error(
+    told: FakeDaemon, shell: Shell
+) -> None:
     told.answers["news"] = Objection(ErrorCode.USAGE, "this daemon does not know the request")
     done = shell.terminal("ls")
     assert done.status == 0

@@ -47,7 +47,7 @@ def test_a_hostile_parent_cannot_reach_the_terminal() -> None:
     assert "\n" not in stream.getvalue()
 
 
-def test_nothing_is_written_where_nothing_was_shown() -> None:
+def test_nothing_is_cleared_if_nothing_was_drawn() -> None:
     stream = io.StringIO()
     with ProgressLine(stream):
         pass

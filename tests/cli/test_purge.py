@@ -50,7 +50,7 @@ def test_a_link_in_the_place_of_a_folder_is_not_followed(rootsd_dir: Path, tmp_p
     assert (tmp_path / "precious").exists()
 
 
-def test_what_cannot_be_removed_is_told(
+def test_a_folder_that_cannot_be_removed_is_reported(
     places: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(folder: Path) -> None:

@@ -63,7 +63,7 @@ def test_a_daemon_that_answers_is_asked(state: Path, daemon: FakeDaemon, shell: 
     assert done.err == ""
 
 
-def test_without_a_store_or_beside_whoever_holds_it_there_is_the_usual_error(
+def test_without_a_store_or_with_a_locked_one_the_usual_error_is_raised(
     shell: Shell, rootsd_dir: Path
 ) -> None:
     assert shell.run("log").status == 69

@@ -60,7 +60,7 @@ def test_a_terminal_gets_aligned_columns_with_short_cells(
 
 
 @pytest.mark.usefixtures("terminal")
-def test_nothing_is_printed_on_a_terminal_where_there_is_nothing(
+def test_an_empty_result_prints_nothing_on_a_terminal(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     output().show(CommandResult(), (NAME, PATH))
@@ -161,7 +161,7 @@ def test_an_error_in_json_is_one_object_on_stdout(capsys: pytest.CaptureFixture[
 @pytest.mark.parametrize(
     ("flags", "said"), [({}, "hello\n"), ({"quiet": True}, ""), ({"json": True}, "")]
 )
-def test_talk_is_on_stderr_unless_quiet_or_json(
+def test_messages_are_on_stderr_unless_quiet_or_json(
     capsys: pytest.CaptureFixture[str], flags: dict[str, bool], said: str
 ) -> None:
     output(**flags).message("hello")

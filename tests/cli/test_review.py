@@ -81,7 +81,7 @@ def test_an_owner_is_host_and_path(origin: str | None, owner: str) -> None:
     assert owner_of(origin) == owner
 
 
-def test_each_key_is_one_order(waiting: FakeDaemon) -> None:
+def test_each_key_sends_one_order(waiting: FakeDaemon) -> None:
     review, goes_on = reviewed("y", "n", "s")
     assert orders(waiting) == [("approve", ["id-c"]), ("deny", ["id-a"])]
     assert goes_on
@@ -92,7 +92,9 @@ def test_each_key_is_one_order(waiting: FakeDaemon) -> None:
 
 
 @pytest.mark.parametrize(("key", "verb"), [("a", "approve"), ("d", "deny")])
-def test_the_rest_of_a_group_is_one_order(waiting: FakeDaemon, key: str, verb: str) -> None:
+def test_the_rest_of_a_group_is_sent_as_one_order(
+    waiting: FakeDaemon, key: str, verb: str
+) -> None:
     reviewed("s", key)
     assert orders(waiting) == [(verb, ["id-a", "id-b"])]
 
@@ -112,7 +114,7 @@ def test_what_is_left_is_counted_across_all_groups(waiting: FakeDaemon) -> None:
     assert review.summary().startswith("1 approved, 0 denied, 3 still pending.")
 
 
-def test_what_is_no_answer_is_told_the_keys_and_asked_again(
+def test_an_unknown_key_prints_the_keys_and_asks_again(
     waiting: FakeDaemon, capsys: pytest.CaptureFixture[str]
 ) -> None:
     reviewed("?", "", "Y", "q")
@@ -127,19 +129,19 @@ def test_what_a_decision_rests_on_is_shown_and_made_safe(
 ) -> None:
     finding = {"concern": "executed", "path": ".mcp.json\x1b[2J", "detail": ""}
     daemon.answers["show"] = a_listing(a_project("a\x1b", findings=[finding]))
-    review = Review(Invocation(), asker := Scripted("q"))
+    review = Review(Invocation(), person := Scripted("q"))
     review.ask_about([a_project("a\x1b")])
-    told = capsys.readouterr().err + "".join(asker.questions)
+    told = capsys.readouterr().err + "".join(person.questions)
     assert "agents run   .mcp.json\\u{1b}[2J" in told
     assert "\x1b" not in told
 
 
 def test_a_new_name_is_given_and_the_question_asked_again(waiting: FakeDaemon) -> None:
     waiting.answers["rename"] = a_decision(a_project("noodle"))
-    review = Review(Invocation(), asker := Scripted("r", "noodle", "r", "", "q"))
+    review = Review(Invocation(), person := Scripted("r", "noodle", "r", "", "q"))
     review.ask_about(ITEMS)
     assert waiting.asked("rename") == [{"ref": "id-c", "name": "noodle", "cwd": "/"}]
-    assert "publish noodle?" in asker.questions[-1]
+    assert "publish noodle?" in person.questions[-1]
 
 
 def test_a_folder_that_was_replaced_since_it_was_shown_is_not_approved(
@@ -181,7 +183,7 @@ def test_what_is_gone_when_it_is_looked_at_again_is_asked_about_no_more(
     assert (review.approved, review.left) == (0, 0)
 
 
-def test_what_is_refused_is_said_and_asked_again_and_no_person_ends_it(
+def test_a_failure_is_shown_and_asked_again_and_a_refusal_ends_the_review(
     waiting: FakeDaemon, capsys: pytest.CaptureFixture[str]
 ) -> None:
     waiting.answers["decide"] = Objection(ErrorCode.DENIED, "deny rule 3 covers it")
@@ -223,10 +225,10 @@ def test_one_key_publishes_a_project_with_the_worktrees_that_are_listed(
         **a_decision(main),
         "worktrees": [a_worktree("fix", published=True)],
     }
-    asker = Scripted("w")
-    review = Review(Invocation(), asker)
+    person = Scripted("w")
+    review = Review(Invocation(), person)
     assert review.ask_about([main, fix]), "the worktree is not asked about again"
-    assert asker.questions == ["[1/1] publish a? [y,w,n,a,d,s,r,q,?] "]
+    assert person.questions == ["[1/1] publish a? [y,w,n,a,d,s,r,q,?] "]
     (order,) = waiting.asked("decide")
     assert (order["worktrees"], order["worktrees_shown"]) == (["id-fix"], ["mark-fix"])
     said = capsys.readouterr().err
@@ -235,7 +237,7 @@ def test_one_key_publishes_a_project_with_the_worktrees_that_are_listed(
     assert review.left == 0
 
 
-def test_the_key_for_worktrees_does_nothing_where_none_is_listed(waiting: FakeDaemon) -> None:
+def test_the_key_for_worktrees_does_nothing_if_none_is_listed(waiting: FakeDaemon) -> None:
     review, _ = reviewed("w", "s", "s", "s")
     assert orders(waiting) == []
     assert review.approved == 0
@@ -265,9 +267,9 @@ def test_the_answer_to_a_request_says_for_whom_and_with_which_access(
     item = a_project("a", request=True)
     daemon.answers["show"] = a_listing(item)
     daemon.answers["decide"] = a_decision({**item, "verdict": "approved"})
-    review = Review(Invocation(), asker := Scripted(key))
+    review = Review(Invocation(), person := Scripted(key))
     review.ask_about([item])
-    assert "[y,e,p,P,n" in asker.questions[0]
+    assert "[y,e,p,P,n" in person.questions[0]
     (order,) = daemon.asked("decide")
     assert (order["verb"], order["refs"]) == ("approve", ["id-a"])
     assert (order.get("span"), order.get("access")) == (span, access)

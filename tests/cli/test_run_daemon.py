@@ -41,7 +41,7 @@ def test_the_daemon_runs_in_the_places_of_this_environment(
 
 
 @pytest.mark.usefixtures("no_fork")
-def test_why_it_cannot_goes_to_whoever_waits_and_to_the_log(
+def test_the_reason_of_a_failed_start_goes_to_the_waiting_parent_and_to_the_log(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def run(places: Places, *, helper: Helper, ready_fd: int | None) -> int:

@@ -34,7 +34,7 @@ def test_what_is_typed_on_the_terminal_is_the_answer_whatever_standard_input_is(
     os.close(terminal)
 
 
-def test_where_there_is_no_terminal_there_is_no_answer() -> None:
+def test_without_a_terminal_there_is_no_answer() -> None:
     done = subprocess.run(
         [sys.executable, "-c", ASK],
         start_new_session=True, capture_output=True, text=True, timeout=HANG_GUARD, check=True,

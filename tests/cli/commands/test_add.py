@@ -16,7 +16,7 @@ def added(item: dict[str, Any], **changes: object) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("what", ["~/notes", "https://api.example.com/v1"])
-def test_what_was_added_waits_and_the_next_command_is_named(
+def test_an_added_project_is_pending_and_the_next_command_is_named(
     daemon: FakeDaemon, shell: Shell, what: str
 ) -> None:
     daemon.answers["add"] = added(an_item())
@@ -26,9 +26,7 @@ def test_what_was_added_waits_and_the_next_command_is_named(
     assert daemon.asked("add") == [{"what": what, "cwd": str(Path.cwd()), "name": "api"}]
 
 
-def test_what_is_known_already_is_told_with_how_it_stands(
-    daemon: FakeDaemon, shell: Shell
-) -> None:
+def test_a_known_project_is_reported_with_its_verdict(daemon: FakeDaemon, shell: Shell) -> None:
     daemon.answers["add"] = added(an_item(verdict="denied"), is_new=False)
     assert shell.run("add", ".").err == "api is already known: it is denied.\n"
 
@@ -38,7 +36,7 @@ def test_it_wants_to_know_what(daemon: FakeDaemon, shell: Shell) -> None:
     assert daemon.requests == []
 
 
-def test_a_rehearsal_names_no_decision_to_come(daemon: FakeDaemon, shell: Shell) -> None:
+def test_a_dry_run_does_not_suggest_a_decision(daemon: FakeDaemon, shell: Shell) -> None:
     daemon.answers["add"] = added(an_item())
     done = shell.run("add", "~/notes", "--dry-run")
     assert done.err == "Dry run: nothing was changed.\n"

@@ -35,7 +35,7 @@ APPROVED = an_item(verdict="approved", published=True)
          {"select": "lapsed", "under": "x", "tags": ["t"]}),
     ],
 )  # fmt: skip
-def test_the_words_become_an_order(
+def test_the_arguments_become_a_request(
     daemon: FakeDaemon, shell: Shell, words: tuple[str, ...], order: dict[str, Any]
 ) -> None:
     daemon.answers["decide"] = a_decision(APPROVED)
@@ -97,7 +97,7 @@ def test_a_refusal_has_its_status_and_names_the_next_command(
     assert (done.status, done.out, done.err) == (status, "", "error: no\n  try: rootsd ls\n")
 
 
-def test_rules_that_approve_again_are_told(daemon: FakeDaemon, shell: Shell) -> None:
+def test_rules_that_approve_again_are_printed(daemon: FakeDaemon, shell: Shell) -> None:
     again = {
         "number": 3, "verdict": "approved", "pattern": "/src/**", "pattern_b64": None,
         "covers": 2, "added_at": "2026-11-20T08:11:02Z",

@@ -23,6 +23,6 @@ def test_a_duration_is_read(typed: str, seconds: int) -> None:
     "typed",
     ["", "8", "h", "8 hours", "-8h", "0h", "1.5h", "8h!", "3651d", "999999999w", "8h\n8", "٨h"],
 )
-def test_what_is_none_is_a_usage_error(typed: str) -> None:
+def test_an_invalid_duration_is_a_usage_error(typed: str) -> None:
     with pytest.raises(click.BadParameter):
         _seconds(typed)

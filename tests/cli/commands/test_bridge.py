@@ -22,7 +22,7 @@ def test_the_help_says_where_the_command_belongs(shell: Shell) -> None:
         ("--only", "a", "--only", "tag:b", "--client", "x", "--any-uri"),
     ],
 )
-def test_the_words_are_handed_on(
+def test_the_arguments_are_passed_on(
     shell: Shell, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
 ) -> None:
     seen: list[list[str]] = []

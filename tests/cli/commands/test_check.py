@@ -24,7 +24,7 @@ UNKNOWN = {"published": False, "verdict": None, "root": None, "access": None}
         (UNKNOWN, (), 5),
     ],
 )
-def test_json_tells_what_the_exit_status_tells(
+def test_json_agrees_with_the_exit_status(
     daemon: FakeDaemon, shell: Shell, answer: dict[str, Any], words: tuple[str, ...], status: int
 ) -> None:
     daemon.answers["check"] = answer
@@ -40,7 +40,7 @@ def test_without_json_it_is_silent(daemon: FakeDaemon, shell: Shell) -> None:
     assert daemon.asked("check")[0]["path"].endswith("/-odd")
 
 
-def test_the_help_tells_the_statuses(shell: Shell) -> None:
+def test_the_help_lists_the_statuses(shell: Shell) -> None:
     out = shell.run("check", "--help").out
     told = [line.split()[0] for line in out.splitlines() if line[:4].strip().isdigit()]
     assert told == ["0", "3", "4", "5", "69"]

@@ -115,7 +115,7 @@ def test_what_could_be_meant_is_printed_for_scripts(projects: FakeDaemon, shell:
     assert found["items"] == [{"kind": "plain", "word": "beta", "help": "pending /src/beta"}]
 
 
-def test_a_shell_that_is_none_is_named_with_those_that_are(shell: Shell) -> None:
+def test_an_unknown_shell_is_refused_with_the_known_ones(shell: Shell) -> None:
     done = shell.run("completion", "tcsh")
     assert done.status == 2
     assert "'bash', 'zsh', 'fish'" in done.err

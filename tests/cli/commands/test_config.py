@@ -45,13 +45,13 @@ def an_editor(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, code: str) -> Non
     monkeypatch.delenv("VISUAL", raising=False)
 
 
-def test_path_is_told_also_where_there_is_no_file(shell: Shell, rootsd_dir: Path) -> None:
+def test_path_is_printed_even_without_a_file(shell: Shell, rootsd_dir: Path) -> None:
     file = f"{rootsd_dir}/config/config.toml"
     assert shell.run("config", "path").out == f"{file}\n"
     assert json.loads(shell.run("config", "path", "--json").out)["file"] == file
 
 
-def test_show_tells_every_key_and_where_it_is_set(shell: Shell, file: Path) -> None:
+def test_show_prints_every_key_and_where_it_is_set(shell: Shell, file: Path) -> None:
     done = shell.run("config")
     assert (done.status, done.err) == (0, "")
     rows = dict(line.split("\t", 1) for line in done.out.splitlines())
@@ -62,7 +62,7 @@ def test_show_tells_every_key_and_where_it_is_set(shell: Shell, file: Path) -> N
     assert json.loads(shell.run("config", "show", "--json").out)["file"] == str(file)
 
 
-def test_check_tells_that_the_daemon_uses_it_and_what_that_changed(
+def test_check_says_that_the_daemon_uses_it_and_lists_the_changes(
     shell: Shell, file: Path, daemon: FakeDaemon
 ) -> None:
     daemon.answers["status"] = in_force(file)
@@ -74,7 +74,7 @@ def test_check_tells_that_the_daemon_uses_it_and_what_that_changed(
 
 
 @pytest.mark.parametrize("status", [{"checksum": "0000abcd"}, None])
-def test_check_tells_that_the_daemon_does_not_use_it(
+def test_check_says_that_the_daemon_does_not_use_it(
     shell: Shell, file: Path, daemon: FakeDaemon, status: dict[str, object] | None
 ) -> None:
     daemon.answers["status"] = in_force(file, **status) if status else a_status(config=None)
@@ -111,7 +111,7 @@ def test_edit_writes_what_can_be_used_and_keeps_comments(
     assert daemon.asked("reload") == [{"command": "config edit"}]
 
 
-def test_edit_makes_a_file_where_there_is_none(
+def test_edit_creates_a_missing_file(
     shell: Shell, home: Path, rootsd_dir: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     an_editor(monkeypatch, tmp_path, "text += '[sessions]\\nmax_connections = 9\\n'")
@@ -167,7 +167,7 @@ def test_edit_without_a_terminal_and_an_editor_opens_nothing(
     assert f"edit {file}" in done.err
 
 
-def test_on_a_terminal_a_mistake_is_shown_and_can_be_mended(
+def test_on_a_terminal_a_mistake_is_shown_and_can_be_fixed(
     file: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     an_editor(

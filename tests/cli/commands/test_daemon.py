@@ -37,7 +37,7 @@ def test_it_runs_the_daemon_with_the_places_of_this_environment(
     assert seen == [(bytes(rootsd_dir / "config"), None), (bytes(rootsd_dir / "config"), 9)]
 
 
-def test_an_error_goes_to_whoever_waits_and_to_the_log(
+def test_an_error_goes_to_the_waiting_parent_and_to_the_log(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def run(places: Places, *, helper: Helper, ready_fd: int | None) -> int:

@@ -8,7 +8,7 @@ from support.fake_daemon import FakeDaemon, a_decision, an_item
 from support.terminal import Shell
 
 
-def test_the_words_become_an_order(daemon: FakeDaemon, shell: Shell) -> None:
+def test_the_arguments_become_a_request(daemon: FakeDaemon, shell: Shell) -> None:
     daemon.answers["decide"] = a_decision(an_item())
     assert shell.run("deny", "api", "*/x").status == 0
     assert shell.run("deny", ".", "--dry-run").status == 0

@@ -53,7 +53,7 @@ def test_all_is_well(shell: Shell, seen: list[DoctorCheck], inside: FakeDaemon) 
         (error("disk", "none", "df -h"), 1, "1 error found."),
     ],
 )
-def test_the_exit_status_is_1_where_something_is_broken(
+def test_the_exit_status_is_1_for_an_error(
     shell: Shell,
     seen: list[DoctorCheck],
     inside: FakeDaemon,
@@ -115,9 +115,7 @@ def test_a_cure_that_fails_says_so_in_readable_lines(
     ]
 
 
-def test_on_a_terminal_the_remedy_stands_below_the_finding(
-    inside: FakeDaemon, shell: Shell
-) -> None:
+def test_on_a_terminal_the_remedy_is_below_the_finding(inside: FakeDaemon, shell: Shell) -> None:
     shown = shell.terminal("doctor")
     assert "warning  environment" in shown.out
     assert '→ "env": {"ROOTSD_DIR"' in shown.out
@@ -156,7 +154,7 @@ def test_what_is_well_is_not_fixed(
     assert shell.run("doctor", "--fix").status == 0
 
 
-def test_without_a_daemon_the_outside_is_told(shell: Shell, home: Path) -> None:
+def test_without_a_daemon_the_outside_is_checked(shell: Shell, home: Path) -> None:
     done = shell.run("doctor")
     assert done.status == 1
     assert ["error", "daemon", "the daemon is not running", "rootsd up", "command"] in rows(

@@ -46,7 +46,7 @@ def test_json_names_the_process(process: subprocess.Popen[bytes], shell: Shell) 
     assert json.loads(shell.run("down", "--json").out)["stopped"] == process.pid
 
 
-def test_where_none_runs_it_says_so_and_keeps_bridges_from_starting_one(shell: Shell) -> None:
+def test_without_a_daemon_it_says_so_and_keeps_bridges_from_starting_one(shell: Shell) -> None:
     start_record.save_start_record(start_record.make_start_record(b"/logs"))
     done = shell.run("down")
     assert (done.status, done.err) == (0, "The daemon was not running.\n")

@@ -15,7 +15,7 @@ def told(tag: str | None, *roots: str, **changes: object) -> dict[str, Any]:
     return {"revision": 8, "tag": tag, "roots": list(roots), "warnings": [], **changes}
 
 
-def test_the_words_become_an_order(daemon: FakeDaemon, shell: Shell) -> None:
+def test_the_arguments_become_a_request(daemon: FakeDaemon, shell: Shell) -> None:
     daemon.answers["set-focus"] = told("work", "api", "web")
     done = shell.run("focus", "work")
     assert done.out == "api\nweb\n"

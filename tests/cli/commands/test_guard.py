@@ -8,7 +8,7 @@ from support.fake_daemon import FakeDaemon
 from support.terminal import Shell
 
 
-def test_it_tells_and_sets_who_may_decide(daemon: FakeDaemon, shell: Shell) -> None:
+def test_it_shows_and_sets_who_may_decide(daemon: FakeDaemon, shell: Shell) -> None:
     daemon.answers["guard"] = {"revision": 7, "guard": "agents", "warnings": []}
     daemon.answers["set-guard"] = {"revision": 7, "guard": "terminal", "warnings": []}
     done = shell.run("guard")
@@ -26,7 +26,7 @@ def test_what_is_no_guard_is_a_usage_error(shell: Shell) -> None:
     assert "agents" in done.err
 
 
-def test_a_rehearsal_sets_nothing(daemon: FakeDaemon, shell: Shell) -> None:
+def test_a_dry_run_sets_nothing(daemon: FakeDaemon, shell: Shell) -> None:
     daemon.answers["set-guard"] = {"revision": 7, "guard": "off", "warnings": []}
     done = shell.run("guard", "off", "--dry-run")
     assert done.out == "off\n"

@@ -22,7 +22,7 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "roots.json"
 
 
-def test_projects_are_handed_on_in_parts(daemon: FakeDaemon, shell: Shell, file: Path) -> None:
+def test_projects_are_sent_in_parts(daemon: FakeDaemon, shell: Shell, file: Path) -> None:
     daemon.answers["import"] = a_decision(an_item())
     odd = an_item("odd", path=None, path_b64="L3NyYy//")
     file.write_text(an_export(an_item(tags=["go", "work", "a\nb"]), odd, *[an_item()] * 499))
@@ -36,7 +36,7 @@ def test_projects_are_handed_on_in_parts(daemon: FakeDaemon, shell: Shell, file:
     assert (len(first["whats"]), len(second["whats"])) == (500, 1)
 
 
-def test_denials_and_rules_are_told_and_not_taken_over(
+def test_denials_and_rules_are_printed_and_not_imported(
     daemon: FakeDaemon, shell: Shell, file: Path
 ) -> None:
     daemon.answers["import"] = a_decision()

@@ -38,7 +38,7 @@ def test_the_words_become_a_query(
     assert daemon.asked("projects") == [{"cwd": str(Path.cwd()), **query}]
 
 
-def test_a_verdict_that_is_none_is_a_usage_error(shell: Shell) -> None:
+def test_an_unknown_verdict_is_a_usage_error(shell: Shell) -> None:
     done = shell.run("ls", "--verdict", "maybe")
     assert done.status == 2
     assert "'approved'" in done.err

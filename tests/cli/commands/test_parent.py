@@ -80,7 +80,7 @@ def test_what_is_no_parent_is_5(shell: Shell, src: Path, words: tuple[str, ...])
 
 
 @pytest.mark.parametrize("depth", ["0", "65", "deep"])
-def test_a_depth_that_is_none_is_a_usage_error(shell: Shell, src: Path, depth: str) -> None:
+def test_an_invalid_depth_is_a_usage_error(shell: Shell, src: Path, depth: str) -> None:
     assert shell.run("parent", "add", str(src), "--depth", depth).status == 2
 
 
@@ -91,7 +91,7 @@ def test_a_removed_parent_is_gone(shell: Shell, src: Path, rootsd_dir: Path) -> 
     assert shell.run("parent").err == "No parents yet. Try: rootsd up ~/src\n"
 
 
-def test_a_running_daemon_tells_how_each_stands(
+def test_a_running_daemon_reports_the_state_of_each(
     daemon: FakeDaemon, shell: Shell, src: Path
 ) -> None:
     live = {"path": str(src), "depth": 4, "nested": "none", "state": "polling",
@@ -113,7 +113,7 @@ def test_a_terminal_gets_a_table_and_the_file(shell: Shell, src: Path, rootsd_di
     assert out.endswith(f"in {rootsd_dir}/config/config.toml\n")
 
 
-def test_json_tells_what_was_done(shell: Shell, src: Path) -> None:
+def test_json_has_the_result(shell: Shell, src: Path) -> None:
     done = shell.run("parent", "add", str(src), "--json")
     assert done.err == ""
     assert json.loads(done.out)["items"] == [{"path": str(src), "done": "is now a parent"}]
@@ -132,7 +132,7 @@ def test_a_damaged_configuration_is_78_and_stays(
     assert file.read_text().endswith("dept = 2\n")
 
 
-def test_a_rehearsal_writes_nothing_and_tells_no_daemon(
+def test_a_dry_run_writes_nothing_and_reloads_no_daemon(
     daemon: FakeDaemon, shell: Shell, src: Path, rootsd_dir: Path
 ) -> None:
     daemon.answers["reload"] = a_status()

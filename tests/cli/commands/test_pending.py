@@ -68,7 +68,7 @@ def test_a_name_that_a_shell_would_take_apart_is_offered_by_its_id(
     assert "1 needs a decision.  rootsd approve q1zd " in shell.terminal("pending").out
 
 
-def test_what_can_never_be_published_stands_below_and_is_not_counted(
+def test_unpublishable_projects_are_listed_below_and_not_counted(
     daemon: FakeDaemon, shell: Shell
 ) -> None:
     odd = an_item("caf\udce9", id="o1", path=None, path_b64="L3NyYy9jYWbp", uri=None,
@@ -85,7 +85,7 @@ def test_what_can_never_be_published_stands_below_and_is_not_counted(
     assert json.loads(shell.run("pending", "--json").out)["unpublishable"] == [odd]
 
 
-def test_nothing_pending_is_said_on_a_terminal_only(daemon: FakeDaemon, shell: Shell) -> None:
+def test_an_empty_list_is_reported_on_a_terminal_only(daemon: FakeDaemon, shell: Shell) -> None:
     daemon.answers["projects"] = a_listing()
     assert shell.terminal("pending").out == "No project needs a decision.\n"
     done = shell.run("pending")

@@ -17,7 +17,7 @@ def test_what_is_gone_is_forgotten(daemon: FakeDaemon, shell: Shell) -> None:
     assert daemon.asked("decide") == [order, {**order, "effect": "dry-run"}]
 
 
-def test_where_nothing_is_gone_nothing_is_ordered(daemon: FakeDaemon, shell: Shell) -> None:
+def test_without_a_missing_project_nothing_is_sent(daemon: FakeDaemon, shell: Shell) -> None:
     daemon.answers["projects"] = a_listing()
     done = shell.run("prune")
     assert (done.status, done.err) == (0, "Nothing to prune: no decided folder is gone.\n")

@@ -9,7 +9,7 @@ from support.fake_daemon import FakeDaemon, Objection, a_decision, an_item
 from support.terminal import Shell
 
 
-def test_the_words_become_an_order(daemon: FakeDaemon, shell: Shell) -> None:
+def test_the_arguments_become_a_request(daemon: FakeDaemon, shell: Shell) -> None:
     daemon.answers["rename"] = a_decision(an_item("notes"))
     assert shell.run("rename", ".", "notes").out == "r7k2\tnotes\tpending\tgit\t/src/notes\t\n"
     done = shell.run("rename", "api", "notes", "--dry-run")
@@ -21,7 +21,7 @@ def test_the_words_become_an_order(daemon: FakeDaemon, shell: Shell) -> None:
     ]
 
 
-def test_a_terminal_is_told_name_and_path(daemon: FakeDaemon, shell: Shell) -> None:
+def test_a_terminal_shows_name_and_path(daemon: FakeDaemon, shell: Shell) -> None:
     daemon.answers["rename"] = a_decision(an_item("notes"))
     assert shell.terminal("rename", "api", "notes").out.split() == ["notes", "/src/notes"]
     daemon.answers["rename"] = a_decision(unchanged=[an_item("notes")])

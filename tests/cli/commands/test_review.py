@@ -99,7 +99,7 @@ def test_a_follower_waits_for_the_next_until_it_is_interrupted(waiting: FakeDaem
     assert terminal.ended() == 130
 
 
-def test_where_nothing_waits_that_is_said(daemon: FakeDaemon) -> None:
+def test_an_empty_review_says_so(daemon: FakeDaemon) -> None:
     daemon.answers["next-waiting"] = a_listing()
     daemon.answers["news"] = {"revision": 7, "waiting": 0, "warnings": []}
     terminal = Terminal()
@@ -108,7 +108,7 @@ def test_where_nothing_waits_that_is_said(daemon: FakeDaemon) -> None:
 
 
 @pytest.mark.parametrize("words", [(), ("--json",), ("--no-input",)])
-def test_where_nobody_can_be_asked_it_is_refused_with_the_next_command(
+def test_without_a_person_it_is_refused_with_the_next_command(
     daemon: FakeDaemon, shell: Shell, words: tuple[str, ...]
 ) -> None:
     done = shell.run("review", *words)

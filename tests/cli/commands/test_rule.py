@@ -41,7 +41,7 @@ def test_a_rule_is_added_and_what_it_covers_is_printed(
     ]
 
 
-def test_a_rule_that_is_there_and_covers_nothing_is_told_so(
+def test_an_existing_rule_that_covers_nothing_is_reported(
     daemon: FakeDaemon, shell: Shell
 ) -> None:
     daemon.answers["rule-add"] = ruled(is_new=False, rule=a_rule(covers=0))
@@ -99,7 +99,7 @@ def test_a_rule_that_does_not_exist_is_nothing_that_matched(
     assert (done.status, done.err) == (5, "error: there is no rule 9\n  try: rootsd rule ls\n")
 
 
-def test_a_rehearsal_says_that_nothing_was_changed(daemon: FakeDaemon, shell: Shell) -> None:
+def test_a_dry_run_says_that_nothing_was_changed(daemon: FakeDaemon, shell: Shell) -> None:
     daemon.answers |= {"rule-add": ruled(an_item()), "rule-rm": ruled(an_item(), is_new=False)}
     done = shell.run("rule", "add", "deny", "/src/**", "--dry-run")
     assert done.err == (

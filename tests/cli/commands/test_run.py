@@ -35,7 +35,7 @@ def test_the_help_says_what_the_marks_stand_for(shell: Shell) -> None:
         ),
     ],
 )  # fmt: skip
-def test_the_words_are_handed_on(
+def test_the_arguments_are_passed_on(
     shell: Shell, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], told: tuple[str, ...]
 ) -> None:
     seen: list[list[str]] = []

@@ -37,7 +37,7 @@ def test_install_ends_with_the_status(desktop: Desktop, shell: Shell) -> None:
     assert done.out.startswith("daemon\t")
 
 
-def test_a_rehearsal_tells_all_and_does_nothing(desktop: Desktop, shell: Shell) -> None:
+def test_a_dry_run_prints_all_steps_and_does_nothing(desktop: Desktop, shell: Shell) -> None:
     done = shell.run("service", "install", "--strict", "--dry-run")
     written = [line for line in done.out.splitlines() if line.startswith("write ")]
     assert len(written) == len(unit_files.BASE_UNITS) + 1
@@ -48,7 +48,7 @@ def test_a_rehearsal_tells_all_and_does_nothing(desktop: Desktop, shell: Shell) 
     assert f"write {desktop.units}/rootsd.service" in steps
 
 
-def test_a_rehearsal_asks_where_the_units_would_lie(desktop: Desktop, shell: Shell) -> None:
+def test_a_dry_run_asks_where_the_units_would_be(desktop: Desktop, shell: Shell) -> None:
     looked_at = ProgramResult(
         0, "/conf/systemd/user.control /conf/systemd/user /etc/systemd/user\n"
     )
@@ -58,7 +58,7 @@ def test_a_rehearsal_asks_where_the_units_would_lie(desktop: Desktop, shell: She
     assert "show" not in out
 
 
-def test_a_rehearsal_of_nothing_new_keeps_what_is_there(installed: Desktop, shell: Shell) -> None:
+def test_a_dry_run_without_changes_keeps_the_files(installed: Desktop, shell: Shell) -> None:
     out = shell.run("service", "install", "--dry-run").out
     assert f"keep {installed.units}/rootsd.service\n" in out
     assert "write " not in out
@@ -88,7 +88,7 @@ def test_without_a_user_manager_print_works_and_install_says_what_to_do(
     assert "Traceback" not in done.err
 
 
-def test_status_tells_how_it_stands(installed: Desktop, shell: Shell) -> None:
+def test_status_shows_the_state(installed: Desktop, shell: Shell) -> None:
     done = shell.run("service", "status")
     assert (done.status, done.err) == (0, "")
     assert f"active\tactive\nenabled\tyes\nsockets\tyes\nstrict\tno\npid\t{PID}\n" in done.out
@@ -101,7 +101,7 @@ def test_status_of_one_that_does_not_run_fails(installed: Desktop, shell: Shell)
     assert shell.run("service", "status").status == 69
 
 
-def test_status_tells_of_files_of_another_version(installed: Desktop, shell: Shell) -> None:
+def test_status_warns_about_files_of_another_version(installed: Desktop, shell: Shell) -> None:
     file = installed.units / "rootsd.service"
     file.write_text(file.read_text().replace("WatchdogSec=15s", "WatchdogSec=16s"))
     assert "rootsd service install" in shell.run("service", "status").err
@@ -151,9 +151,7 @@ def test_uninstall_keeps_decisions_and_says_where(installed: Desktop, shell: She
     assert decisions.exists()
 
 
-def test_a_rehearsal_names_what_would_go_and_removes_nothing(
-    installed: Desktop, shell: Shell
-) -> None:
+def test_a_dry_run_lists_the_files_and_removes_nothing(installed: Desktop, shell: Shell) -> None:
     done = shell.run("service", "uninstall", "--purge", "--dry-run")
     assert f"would remove {installed.units}/rootsd.service\n" in done.err
     assert f"would remove {installed.state}\n" in done.err

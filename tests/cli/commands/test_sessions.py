@@ -52,7 +52,7 @@ def test_open_sessions_are_lines_in_a_pipe(daemon: FakeDaemon, shell: Shell) -> 
     assert daemon.asked("sessions") == [{}]
 
 
-def test_of_a_relay_it_is_shown_what_its_server_was_told(daemon: FakeDaemon, shell: Shell) -> None:
+def test_a_relay_shows_how_many_roots_its_server_got(daemon: FakeDaemon, shell: Shell) -> None:
     daemon.answers["sessions"] = answers(a_session(told={"roots": 1, "names": ["api"]}))
     assert shell.run("sessions").out.endswith("\t1 of 2\n")
 
@@ -103,7 +103,7 @@ def test_json_is_what_the_daemon_says(daemon: FakeDaemon, shell: Shell) -> None:
     ("words", "said"),
     [((), "No client is connected."), (("--history",), "No client has ever connected.")],
 )
-def test_none_is_said_on_a_terminal(
+def test_an_empty_list_is_reported_on_a_terminal(
     daemon: FakeDaemon, shell: Shell, words: tuple[str, ...], said: str
 ) -> None:
     daemon.answers["sessions"] = answers()

@@ -67,9 +67,7 @@ def test_a_terminal_gets_a_line_for_each_topic_and_the_next_command(
     ]
 
 
-def test_rules_that_lapsed_are_told_with_the_next_command(
-    daemon: FakeDaemon, shell: Shell
-) -> None:
+def test_lapsed_rules_are_shown_with_the_next_command(daemon: FakeDaemon, shell: Shell) -> None:
     status = a_status()
     daemon.answers["status"] = {**status, "counts": {**status["counts"], "lapsed_rules": 2}}
     lines = shell.terminal("status").out.splitlines()
@@ -77,7 +75,7 @@ def test_rules_that_lapsed_are_told_with_the_next_command(
     assert "count\tlapsed_rules\t2" in shell.run("status").out
 
 
-def test_refused_orders_and_another_guard_are_told(daemon: FakeDaemon, shell: Shell) -> None:
+def test_refused_commands_and_another_guard_are_shown(daemon: FakeDaemon, shell: Shell) -> None:
     refused = {
         "count": 2, "at": "2026-11-20T09:00:00Z", "what": "approve \x1b", "by": "pid 7, claude",
         "why": "Claude Code started it (claude, pid 7)",
@@ -97,7 +95,7 @@ def test_refused_orders_and_another_guard_are_told(daemon: FakeDaemon, shell: Sh
     assert daemon.asked("status")[-1] == {}
 
 
-def test_commands_of_agents_are_told(daemon: FakeDaemon, shell: Shell) -> None:
+def test_commands_of_agents_are_shown(daemon: FakeDaemon, shell: Shell) -> None:
     commands = {
         "count": 1, "at": "2026-11-20T09:00:00Z", "what": "down\x1b", "by": "pid 7, claude",
         "why": "Claude Code started it (claude, pid 7)",

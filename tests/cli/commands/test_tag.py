@@ -9,7 +9,7 @@ from support.fake_daemon import FakeDaemon, a_decision, a_listing, an_item
 from support.terminal import Shell
 
 
-def test_the_words_become_an_order(daemon: FakeDaemon, shell: Shell) -> None:
+def test_the_arguments_become_a_request(daemon: FakeDaemon, shell: Shell) -> None:
     daemon.answers["tag"] = a_decision(an_item(tags=["go", "work"]))
     done = shell.run("tag", "api*", "work", "go", "--rm", "home", "--rm", "x", "--dry-run")
     assert done.out == "r7k2\tapi\tpending\tgit\t/src/api\t#go #work\n"
@@ -23,7 +23,7 @@ def test_the_words_become_an_order(daemon: FakeDaemon, shell: Shell) -> None:
     ]  # fmt: skip
 
 
-def test_what_is_so_already_is_said(daemon: FakeDaemon, shell: Shell) -> None:
+def test_an_unchanged_project_is_reported(daemon: FakeDaemon, shell: Shell) -> None:
     daemon.answers["tag"] = a_decision(unchanged=[an_item()])
     done = shell.run("tag", "api", "work")
     assert (done.status, done.out, done.err) == (0, "", "api: already has these tags\n")
@@ -45,9 +45,7 @@ def test_alone_it_lists_the_tags_and_of_a_project_what_it_bears(
     assert daemon.asked("tag") == []
 
 
-def test_where_there_is_no_tag_a_person_is_told_how_to_make_one(
-    daemon: FakeDaemon, shell: Shell
-) -> None:
+def test_without_tags_the_command_that_adds_one_is_named(daemon: FakeDaemon, shell: Shell) -> None:
     daemon.answers["projects"] = a_listing()
     assert shell.terminal("tag").out == "No tags yet. Try: rootsd tag REF TAG\n"
     assert shell.run("tag").out == ""

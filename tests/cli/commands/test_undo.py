@@ -17,7 +17,7 @@ def undone(*items: dict[str, Any]) -> dict[str, Any]:
     return {"revision": 8, "undone": [event], "items": list(items), "warnings": []}
 
 
-def test_the_words_become_an_order(daemon: FakeDaemon, shell: Shell) -> None:
+def test_the_arguments_become_a_request(daemon: FakeDaemon, shell: Shell) -> None:
     daemon.answers["undo"] = undone(an_item(verdict="approved"))
     done = shell.run("undo")
     assert done.out == "r7k2\tapi\tapproved\tgit\t/src/api\t\n"
@@ -26,7 +26,7 @@ def test_the_words_become_an_order(daemon: FakeDaemon, shell: Shell) -> None:
     assert daemon.asked("undo") == [{}, {"seq": 41, "effect": "dry-run"}]
 
 
-def test_a_terminal_is_told_what_is_so_again(daemon: FakeDaemon, shell: Shell) -> None:
+def test_a_terminal_shows_the_restored_state(daemon: FakeDaemon, shell: Shell) -> None:
     daemon.answers["undo"] = undone(an_item(verdict="approved"))
     assert "/src/api" in shell.terminal("undo").out
 

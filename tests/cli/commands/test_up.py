@@ -38,7 +38,7 @@ def config(rootsd_dir: Path) -> Path:
     return rootsd_dir / "config" / "config.toml"
 
 
-def test_the_daemon_that_runs_is_told_of_the_parent_and_scans(
+def test_a_running_daemon_gets_the_parent_and_scans(
     running: FakeDaemon, shell: Shell, src: Path, rootsd_dir: Path
 ) -> None:
     done = shell.run("up", str(src))
@@ -164,7 +164,7 @@ def test_in_the_foreground_it_is_the_daemon_itself(
     )
 
 
-def test_a_rehearsal_writes_nothing_and_starts_nothing(
+def test_a_dry_run_writes_nothing_and_starts_nothing(
     shell: Shell, src: Path, rootsd_dir: Path
 ) -> None:
     done = shell.run("up", str(src), "--dry-run")
@@ -180,7 +180,7 @@ def test_a_rehearsal_writes_nothing_and_starts_nothing(
     assert shell.run("up", "--dry-run").status == 2
 
 
-def test_what_is_still_being_written_is_told(running: FakeDaemon, shell: Shell, src: Path) -> None:
+def test_incomplete_projects_are_reported(running: FakeDaemon, shell: Shell, src: Path) -> None:
     running.answers["scan"] = a_scan(being_made=1)
     told = "1 more project is still being written, and proposed once it is complete."
     assert told in shell.run("up", str(src)).err.splitlines()
@@ -197,7 +197,7 @@ def test_a_daemon_of_before_the_upgrade_says_nothing_of_that(
     assert shell.run("up", str(src)).status == 0
 
 
-def test_at_a_terminal_an_older_daemon_goes_on_where_the_person_says_no(
+def test_on_a_terminal_an_older_daemon_keeps_running_if_the_person_says_no(
     running: FakeDaemon, src: Path
 ) -> None:
     about = {"version": "0.0.1", "pid": 4121, "since": "2026-11-20T08:11:02Z"}

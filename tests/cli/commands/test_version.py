@@ -19,7 +19,7 @@ def test_without_a_daemon_the_version_is_known_all_the_same(shell: Shell) -> Non
     }  # fmt: skip
 
 
-def test_the_daemon_tells_its_own(daemon: FakeDaemon, shell: Shell) -> None:
+def test_the_daemon_adds_its_findings(daemon: FakeDaemon, shell: Shell) -> None:
     about = {"version": __version__, "pid": 1, "since": "2026-11-20T08:11:02Z"}
     daemon.answers["status"] = a_status(daemon=about)
     assert shell.run("version").out == f"rootsd {__version__}\ndaemon {__version__}\n"

@@ -23,7 +23,7 @@ def why(**changes: object) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def test_on_a_pipe_each_voice_is_a_line(daemon: FakeDaemon, shell: Shell) -> None:
+def test_in_a_pipe_each_reason_is_a_line(daemon: FakeDaemon, shell: Shell) -> None:
     daemon.answers["why"] = why()
     done = shell.run("why", "/src/api")
     assert done.status == 0
