@@ -24,8 +24,8 @@ from rootsd.core.inputs import ProjectObserved
 from rootsd.core.model import ProjectKind
 from rootsd.wire.projects import ProjectsQuery
 from support.answers import ANSWERS
+from support.control_harness import ControlHarness
 from support.decisions import PERSON, identity
-from support.desks import Office
 from support.fake_daemon import FakeDaemon, a_listing
 
 ROUNDS = 9
@@ -93,17 +93,17 @@ def test_a_verb_takes_at_most_twelve_times_as_long_as_an_empty_python(
 
 async def _answer_of_many() -> tuple[dict[str, Any], float]:
     """What a daemon with so many projects answers, and how long it takes for that."""
-    office = Office()
+    control = ControlHarness()
     seen = [
         ProjectObserved(b"/home/ann/src/g%d/p%d" % (n % 100, n), ProjectKind.GIT, identity(n))
         for n in range(PROJECTS)
     ]
-    await office.world.ledger.observe(seen)
+    await control.world.ledger.observe(seen)
     taken = []
     answer: dict[str, Any] = {}
     for _ in range(5):
         started = time.perf_counter()
-        answer = await office.desk.answer(ProjectsQuery("/"), RequestContext(PERSON))
+        answer = await control.dispatcher.answer(ProjectsQuery("/"), RequestContext(PERSON))
         taken.append(time.perf_counter() - started)
     return answer, statistics.median(taken)
 

@@ -18,10 +18,10 @@ from rootsd.core.guard import Guard
 from rootsd.core.model import Actor, ActorKind, Verdict
 from rootsd.core.plan import plan
 from rootsd.wire.decisions import ApplyMode, DecideRequest, DecisionVerb
+from support.control_harness import APPROVE, CWD, DENY, FORGET, ControlHarness
 from support.decisions import PERSON, identity, project
-from support.desks import APPROVE, CWD, DENY, FORGET, Office
 from support.fakes import HANG_GUARD, path, rule, sight
-from support.street import TERMINAL, Visitor, process
+from support.process_table import TERMINAL, FakePeer, process
 
 SHELL = process(20, 1, "bash", terminal=TERMINAL)
 CALLER = process(90, 20, "rootsd", terminal=TERMINAL)
@@ -57,20 +57,20 @@ def _replace_everywhere(
                 monkeypatch.setattr(module, attribute, new)
 
 
-async def give(office: Office, request: DecideRequest) -> Actor:
+async def give(control: ControlHarness, request: DecideRequest) -> Actor:
     """Give the command as the control server does: the guard first, then the handler."""
-    command = office.desk.order_in(request)
+    command = control.dispatcher.guarded_command(request)
     assert command is not None
     with anyio.fail_after(HANG_GUARD):
-        actor = await GuardedConnection(office.gate, Visitor(90)).admit(command, None)
-        await office.desk.answer(request, RequestContext(actor))
+        actor = await GuardedConnection(control.guard, FakePeer(90)).admit(command, None)
+        await control.dispatcher.answer(request, RequestContext(actor))
     return actor
 
 
-def office_with(*numbers: int) -> Office:
-    office = Office(*map(project, numbers))
-    office.street.add(SHELL, CALLER)
-    return office
+def office_with(*numbers: int) -> ControlHarness:
+    control = ControlHarness(*map(project, numbers))
+    control.process_table.add(SHELL, CALLER)
+    return control
 
 
 @pytest.mark.parametrize("reference", ["p1", "r1", "/home/ann/src/p1", "src/p1"])
@@ -78,74 +78,74 @@ def office_with(*numbers: int) -> Office:
 async def test_a_command_resolves_plans_and_looks_up_its_caller_once(
     monkeypatch: pytest.MonkeyPatch, reference: str, verb: DecisionVerb
 ) -> None:
-    office, steps = office_with(1, 2), Steps(monkeypatch)
-    await give(office, DecideRequest(verb, CWD, (reference,)))
+    control, steps = office_with(1, 2), Steps(monkeypatch)
+    await give(control, DecideRequest(verb, CWD, (reference,)))
     assert steps.resolved == {reference: 1}
     assert steps.plans == 1
-    assert office.street.looks == [[90]]
+    assert control.process_table.looks == [[90]]
     expected = Verdict.APPROVED if verb is APPROVE else Verdict.DENIED
-    assert office.world.verdict(path(1)) is expected
+    assert control.world.verdict(path(1)) is expected
 
 
 async def test_with_the_guard_off_nobody_looks_up_the_caller(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    office, steps = office_with(1), Steps(monkeypatch)
-    await office.gate.set_guard(Guard.OFF, PERSON)
-    actor = await give(office, DecideRequest(APPROVE, CWD, ("p1",)))
-    assert office.street.looks == []
+    control, steps = office_with(1), Steps(monkeypatch)
+    await control.guard.set_guard(Guard.OFF, PERSON)
+    actor = await give(control, DecideRequest(APPROVE, CWD, ("p1",)))
+    assert control.process_table.looks == []
     assert (steps.resolved, steps.plans) == ({"p1": 1}, 1)
     assert actor == Actor(ActorKind.PERSON, "pid 90, with the guard off")
-    assert await GuardedConnection(office.gate, Visitor(90)).actor() == actor
-    assert office.street.looks == []
+    assert await GuardedConnection(control.guard, FakePeer(90)).actor() == actor
+    assert control.process_table.looks == []
 
 
 async def test_each_reference_is_resolved_once_and_all_are_planned_together(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    office, steps = office_with(1, 2, 3), Steps(monkeypatch)
-    await give(office, DecideRequest(APPROVE, CWD, ("p1", "src/p*")))
+    control, steps = office_with(1, 2, 3), Steps(monkeypatch)
+    await give(control, DecideRequest(APPROVE, CWD, ("p1", "src/p*")))
     assert steps.resolved == {"p1": 1, "src/p*": 1}
     assert steps.plans == 1
-    assert await office.world.told() == {path(1), path(2), path(3)}
+    assert await control.world.told() == {path(1), path(2), path(3)}
 
 
 async def test_a_dry_run_resolves_and_plans_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    office, steps = office_with(1), Steps(monkeypatch)
-    await office.decide(APPROVE, "p1", effect=ApplyMode.DRY_RUN)
+    control, steps = office_with(1), Steps(monkeypatch)
+    await control.decide(APPROVE, "p1", effect=ApplyMode.DRY_RUN)
     assert (steps.resolved, steps.plans) == ({"p1": 1}, 1)
 
 
 async def test_a_new_folder_is_resolved_once_and_planned_when_proposed_and_when_approved(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    office, steps = office_with(), Steps(monkeypatch)
-    office.world.disk.folders[path(1)] = identity(1)
-    await give(office, DecideRequest(APPROVE, CWD, ("/home/ann/link",)))
+    control, steps = office_with(), Steps(monkeypatch)
+    control.world.disk.folders[path(1)] = identity(1)
+    await give(control, DecideRequest(APPROVE, CWD, ("/home/ann/link",)))
     assert steps.resolved == {"/home/ann/link": 1}
     assert steps.plans == 2
-    assert await office.world.told() == {path(1)}
+    assert await control.world.told() == {path(1)}
 
 
 async def test_a_grant_is_planned_with_the_observation_that_it_follows(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    office, steps = Office(rules=[rule(Verdict.APPROVED)]), Steps(monkeypatch)
-    await office.world.ledger.observe([sight(1)])
+    control, steps = ControlHarness(rules=[rule(Verdict.APPROVED)]), Steps(monkeypatch)
+    await control.world.ledger.observe([sight(1)])
     assert steps.plans == 1
-    assert set(office.world.ledger.catalog.roots) == {path(1)}
+    assert set(control.world.ledger.catalog.roots) == {path(1)}
 
 
 async def test_a_command_that_was_overtaken_is_resolved_and_planned_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    office, steps = office_with(1), Steps(monkeypatch)
+    control, steps = office_with(1), Steps(monkeypatch)
     with anyio.fail_after(HANG_GUARD):
         async with anyio.create_task_group() as group:
-            with office.world.saver.held_up() as busy:
-                group.start_soon(lambda: office.decide(APPROVE, "p1"))
+            with control.world.saver.held_up() as busy:
+                group.start_soon(lambda: control.decide(APPROVE, "p1"))
                 await busy.wait()
-                group.start_soon(lambda: office.decide(FORGET, "p1"))
+                group.start_soon(lambda: control.decide(FORGET, "p1"))
                 await anyio.wait_all_tasks_blocked()
     assert steps.resolved == {"p1": 3}
-    assert office.world.verdict(path(1)) is Verdict.PENDING
+    assert control.world.verdict(path(1)) is Verdict.PENDING

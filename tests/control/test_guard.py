@@ -1,4 +1,4 @@
-"""The gate: looks at who gives an order, asks, refuses, remembers."""
+"""The guard: looks at who gives an order, asks, refuses, remembers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from rootsd.helper.questions import ProcessReport
 from rootsd.system.config import Approval
 from support.decisions import PERSON
 from support.fakes import DiskRefuses
-from support.street import OWN_GROUP, TERMINAL, Street, Visitor, process
+from support.process_table import OWN_GROUP, TERMINAL, FakePeer, ProcessTable, process
 
 HANG_GUARD = 10
 
@@ -39,11 +39,11 @@ class Notes:
         self.kept.append(note)
 
 
-async def stakes() -> Sequence[str]:
+async def preview() -> Sequence[str]:
     return ("approve /home/ann/src/api",)
 
 
-ORDER = GuardedCommand("approve api", stakes)
+ORDER = GuardedCommand("approve api", preview)
 SHELL = process(20, 1, "bash", terminal=TERMINAL)
 PERSONS = process(90, 20, "rootsd", terminal=TERMINAL)
 CLAUDE = process(30, 20, "claude", terminal=TERMINAL)
@@ -55,8 +55,8 @@ ORPHAN = process(93, 1, "rootsd", control_group=OWN_GROUP)
 
 
 @pytest.fixture
-def street() -> Street:
-    return Street(SHELL, PERSONS, CLAUDE, AGENTS, HOST, BRIDGE, HOSTS, ORPHAN)
+def process_table() -> ProcessTable:
+    return ProcessTable(SHELL, PERSONS, CLAUDE, AGENTS, HOST, BRIDGE, HOSTS, ORPHAN)
 
 
 @pytest.fixture
@@ -65,58 +65,58 @@ def notes() -> Notes:
 
 
 @pytest.fixture
-def gate(street: Street, notes: Notes) -> CommandGuard:
-    return street.gate(notes)
+def guard(process_table: ProcessTable, notes: Notes) -> CommandGuard:
+    return process_table.guard(notes)
 
 
-async def test_a_person_is_let_through_and_named(gate: CommandGuard, notes: Notes) -> None:
-    actor = await GuardedConnection(gate, Visitor(90)).admit(ORDER, None)
+async def test_a_person_is_let_through_and_named(guard: CommandGuard, notes: Notes) -> None:
+    actor = await GuardedConnection(guard, FakePeer(90)).admit(ORDER, None)
     assert actor.kind is ActorKind.PERSON
     assert actor.detail == "pid 90, bash, pts/0"
     assert notes.kept == []
-    assert gate.refusals.seen_by_nobody is None
+    assert guard.refusals.unseen is None
 
 
 async def test_whoever_only_looks_is_a_person_unless_he_would_be_refused(
-    gate: CommandGuard, street: Street, notes: Notes
+    guard: CommandGuard, process_table: ProcessTable, notes: Notes
 ) -> None:
-    street.connected = {41}
+    process_table.connected = {41}
     kinds = {
-        pid: (await GuardedConnection(gate, Visitor(pid)).actor()).kind for pid in (90, 91, 92)
+        pid: (await GuardedConnection(guard, FakePeer(pid)).actor()).kind for pid in (90, 91, 92)
     }
     assert kinds == {90: ActorKind.PERSON, 91: ActorKind.CALLER, 92: ActorKind.PERSON}
     assert notes.kept == []
-    assert gate.refusals.seen_by_nobody is None
+    assert guard.refusals.unseen is None
 
 
 async def test_an_agent_is_refused_and_that_is_remembered(
-    gate: CommandGuard, notes: Notes, caplog: pytest.LogCaptureFixture
+    guard: CommandGuard, notes: Notes, caplog: pytest.LogCaptureFixture
 ) -> None:
     for _ in range(2):
         with pytest.raises(CallerRefused, match="Claude Code started it") as refusal:
-            await GuardedConnection(gate, Visitor(91)).admit(ORDER, None)
+            await GuardedConnection(guard, FakePeer(91)).admit(ORDER, None)
         assert "terminal of your own" in refusal.value.remedy
     assert [note.what for note in notes.kept if isinstance(note, Attempt)] == ["approve api"] * 2
     assert all("Claude Code" in note.actor.detail for note in notes.kept if note.actor)
-    told = gate.refusals.seen_by_nobody
+    told = guard.refusals.unseen
     assert told is not None
     assert (told["count"], told["what"]) == (2, "approve api")
     assert told["at"] == "2026-03-04T12:00:00Z"
 
 
 async def test_a_flood_of_attempts_is_counted_and_not_all_written(
-    gate: CommandGuard, notes: Notes, street: Street
+    guard: CommandGuard, notes: Notes, process_table: ProcessTable
 ) -> None:
     async def attempt() -> None:
         with suppress(CallerRefused):
-            await GuardedConnection(gate, Visitor(91)).admit(ORDER, None)
+            await GuardedConnection(guard, FakePeer(91)).admit(ORDER, None)
 
     for _ in range(1000):
         await attempt()
     assert len(notes.kept) == 20
-    assert gate.refusals.seen_by_nobody is not None
-    assert gate.refusals.seen_by_nobody["count"] == 1000
-    street.seconds += 60
+    assert guard.refusals.unseen is not None
+    assert guard.refusals.unseen["count"] == 1000
+    process_table.seconds += 60
     await attempt()
     last = notes.kept[-1]
     assert isinstance(last, Attempt)
@@ -124,143 +124,149 @@ async def test_a_flood_of_attempts_is_counted_and_not_all_written(
 
 
 async def test_where_the_disk_refuses_the_order_is_refused_all_the_same(
-    gate: CommandGuard, notes: Notes
+    guard: CommandGuard, notes: Notes
 ) -> None:
     notes.refusing = True
     with pytest.raises(CallerRefused):
-        await GuardedConnection(gate, Visitor(91)).admit(ORDER, None)
-    assert gate.refusals.seen_by_nobody is not None
+        await GuardedConnection(guard, FakePeer(91)).admit(ORDER, None)
+    assert guard.refusals.unseen is not None
 
 
-async def test_who_is_gone_when_it_was_looked_at_is_refused(gate: CommandGuard) -> None:
-    visitor = Visitor(90)
-    visitor.gone = True
+async def test_who_is_gone_when_it_was_looked_at_is_refused(guard: CommandGuard) -> None:
+    peer = FakePeer(90)
+    peer.gone = True
     with pytest.raises(CallerRefused, match="is gone"):
-        await GuardedConnection(gate, visitor).admit(ORDER, None)
+        await GuardedConnection(guard, peer).admit(ORDER, None)
     with pytest.raises(CallerRefused, match="is gone"):
-        await GuardedConnection(gate, Visitor(99)).admit(ORDER, None)
+        await GuardedConnection(guard, FakePeer(99)).admit(ORDER, None)
 
 
-async def _challenged(visit: GuardedConnection, order: GuardedCommand = ORDER) -> ChallengeNeeded:
+async def _challenged(
+    connection: GuardedConnection, order: GuardedCommand = ORDER
+) -> ChallengeNeeded:
     with pytest.raises(ChallengeNeeded) as needed:
-        await visit.admit(order, None)
+        await connection.admit(order, None)
     return needed.value
 
 
 async def test_below_an_unknown_host_a_terminal_is_asked_and_the_right_word_counts_once(
-    gate: CommandGuard, street: Street, notes: Notes
+    guard: CommandGuard, process_table: ProcessTable, notes: Notes
 ) -> None:
-    street.connected = {41}
-    visit = GuardedConnection(gate, Visitor(92))
-    needed = await _challenged(visit)
-    _, first, second, third = street.shown[-1].split("\r\n")
+    process_table.connected = {41}
+    connection = GuardedConnection(guard, FakePeer(92))
+    needed = await _challenged(connection)
+    _, first, second, third = process_table.shown[-1].split("\r\n")
     assert first == "approve /home/ann/src/api"
     assert "my-host, pid 40 started it" in second
-    assert third == f"Type {street.word()} to go on: "
-    actor = await visit.admit(ORDER, f" {street.word()}\n")
+    assert third == f"Type {process_table.word()} to go on: "
+    actor = await connection.admit(ORDER, f" {process_table.word()}\n")
     assert actor.kind is ActorKind.CHALLENGED
     assert "my-host, pid 40 started it" in actor.detail
     assert notes.kept == []
     assert needed.challenge == {"terminal": "pts/0"}
     with pytest.raises(CallerRefused, match="was not the one asked for"):
-        await visit.admit(ORDER, street.word())
+        await connection.admit(ORDER, process_table.word())
     assert len(notes.kept) == 1
 
 
 async def test_the_word_goes_to_the_terminal_and_never_into_the_answer(
-    gate: CommandGuard, street: Street
+    guard: CommandGuard, process_table: ProcessTable
 ) -> None:
-    street.connected = {41}
-    needed = await _challenged(GuardedConnection(gate, Visitor(92)))
+    process_table.connected = {41}
+    needed = await _challenged(GuardedConnection(guard, FakePeer(92)))
     answered = f"{needed.message} {needed.remedy} {needed.challenge}"
-    assert street.word() not in answered
+    assert process_table.word() not in answered
     assert "pts/0" in needed.message
 
 
 async def test_a_word_that_cannot_be_shown_is_a_refusal(
-    gate: CommandGuard, street: Street, notes: Notes
+    guard: CommandGuard, process_table: ProcessTable, notes: Notes
 ) -> None:
-    street.connected, street.dark = {41}, True
+    process_table.connected, process_table.dark = {41}, True
     with pytest.raises(CallerRefused, match="could not be shown: the terminal is stopped") as it:
-        await GuardedConnection(gate, Visitor(92)).admit(ORDER, None)
+        await GuardedConnection(guard, FakePeer(92)).admit(ORDER, None)
     assert not isinstance(it.value, ChallengeNeeded)
     assert len(notes.kept) == 1
 
 
 async def test_a_wrong_word_or_the_word_for_something_else_is_an_attempt(
-    gate: CommandGuard, street: Street, notes: Notes
+    guard: CommandGuard, process_table: ProcessTable, notes: Notes
 ) -> None:
-    street.connected = {41}
-    visit = GuardedConnection(gate, Visitor(92))
-    await _challenged(visit)
+    process_table.connected = {41}
+    connection = GuardedConnection(guard, FakePeer(92))
+    await _challenged(connection)
     with pytest.raises(CallerRefused):
-        await visit.admit(ORDER, "wrong")
-    await _challenged(visit)
+        await connection.admit(ORDER, "wrong")
+    await _challenged(connection)
     with pytest.raises(CallerRefused):
-        await visit.admit(replace(ORDER, words="approve other"), street.word())
-    elsewhere = GuardedConnection(gate, Visitor(92))
-    await _challenged(visit)
+        await connection.admit(replace(ORDER, text="approve other"), process_table.word())
+    elsewhere = GuardedConnection(guard, FakePeer(92))
+    await _challenged(connection)
     with pytest.raises(CallerRefused):
-        await elsewhere.admit(ORDER, street.word())
+        await elsewhere.admit(ORDER, process_table.word())
     assert len(notes.kept) == 3
 
 
 @pytest.mark.parametrize("seen_as", [LineageCompleteness.CUT_OFF, LineageCompleteness.LATE])
 async def test_a_lineage_that_was_not_seen_to_its_end_is_refused_or_challenged(
-    gate: CommandGuard, street: Street, seen_as: LineageCompleteness
+    guard: CommandGuard, process_table: ProcessTable, seen_as: LineageCompleteness
 ) -> None:
-    street.seen_as = {90: seen_as, 93: seen_as}
+    process_table.seen_as = {90: seen_as, 93: seen_as}
     with pytest.raises(CallerRefused, match=r"too large, to inspect|too long"):
-        await GuardedConnection(gate, Visitor(93)).admit(ORDER, None)
-    visit = GuardedConnection(gate, Visitor(90))
-    await _challenged(visit)
-    actor = await visit.admit(ORDER, street.word())
+        await GuardedConnection(guard, FakePeer(93)).admit(ORDER, None)
+    connection = GuardedConnection(guard, FakePeer(90))
+    await _challenged(connection)
+    actor = await connection.admit(ORDER, process_table.word())
     assert actor.kind is ActorKind.CHALLENGED
 
 
 async def test_while_a_connection_was_not_looked_at_everybody_is_asked(
-    gate: CommandGuard, street: Street
+    guard: CommandGuard, process_table: ProcessTable
 ) -> None:
-    street.connected, street.seen_as = {41}, {41: LineageCompleteness.LATE}
-    street.processes[41] = replace(street.processes[41], parent=1)
+    process_table.connected, process_table.seen_as = {41}, {41: LineageCompleteness.LATE}
+    process_table.processes[41] = replace(process_table.processes[41], parent=1)
     with pytest.raises(CallerRefused, match="programs that use MCP"):
-        await GuardedConnection(gate, Visitor(93)).admit(ORDER, None)
-    await _challenged(GuardedConnection(gate, Visitor(90)))
-    street.seen_as = {}
-    assert (await GuardedConnection(gate, Visitor(90)).admit(ORDER, None)).kind is ActorKind.PERSON
+        await GuardedConnection(guard, FakePeer(93)).admit(ORDER, None)
+    await _challenged(GuardedConnection(guard, FakePeer(90)))
+    process_table.seen_as = {}
+    assert (
+        await GuardedConnection(guard, FakePeer(90)).admit(ORDER, None)
+    ).kind is ActorKind.PERSON
     # Once it was seen, a look that is late changes nothing.
-    street.seen_as = {41: LineageCompleteness.LATE}
-    assert (await GuardedConnection(gate, Visitor(90)).admit(ORDER, None)).kind is ActorKind.PERSON
+    process_table.seen_as = {41: LineageCompleteness.LATE}
+    assert (
+        await GuardedConnection(guard, FakePeer(90)).admit(ORDER, None)
+    ).kind is ActorKind.PERSON
 
 
 async def test_a_terminal_that_an_agent_made_for_itself_is_challenged(
-    gate: CommandGuard, street: Street
+    guard: CommandGuard, process_table: ProcessTable
 ) -> None:
-    street.connected = {41}
+    process_table.connected = {41}
     maker = process(95, 1, "python3", control_group=OWN_GROUP)
-    street.add(process(96, 1, "rootsd", terminal=TERMINAL, control_group=OWN_GROUP))
-    street.holders = {TERMINAL: (TerminalHolder(Lineage((maker,))),)}
-    needed = await _challenged(GuardedConnection(gate, Visitor(96)))
+    process_table.add(process(96, 1, "rootsd", terminal=TERMINAL, control_group=OWN_GROUP))
+    process_table.holders = {TERMINAL: (TerminalHolder(Lineage((maker,))),)}
+    needed = await _challenged(GuardedConnection(guard, FakePeer(96)))
     assert "python3, pid 95 holds its terminal, in the control group of" in needed.message
 
 
 async def test_a_host_is_remembered_beyond_the_end_of_its_bridge_once_that_was_answered(
-    gate: CommandGuard, street: Street
+    guard: CommandGuard, process_table: ProcessTable
 ) -> None:
     async with anyio.create_task_group() as group:
-        group.start_soon(gate.keep_remembering)
-        street.connected = {41}
+        group.start_soon(guard.keep_recording_hosts)
+        process_table.connected = {41}
         with anyio.fail_after(HANG_GUARD):
-            await gate.remember()
-        assert street.looks
+            await guard.record_connection()
+        assert process_table.looks
         group.cancel_scope.cancel()
-    street.connected = set()
-    await _challenged(GuardedConnection(gate, Visitor(92)))
+    process_table.connected = set()
+    await _challenged(GuardedConnection(guard, FakePeer(92)))
     with pytest.raises(CallerRefused, match="control group of"):
-        await GuardedConnection(gate, Visitor(93)).admit(ORDER, None)
+        await GuardedConnection(guard, FakePeer(93)).admit(ORDER, None)
 
 
-class Slow(Street):
+class Slow(ProcessTable):
     """A look takes until it is allowed to end."""
 
     def __init__(self, *processes: Process) -> None:
@@ -277,143 +283,151 @@ class Slow(Street):
 
 
 async def test_who_connects_during_a_look_waits_for_the_next_one(notes: Notes) -> None:
-    street = Slow(SHELL, CLAUDE, HOST, BRIDGE)
-    gate = street.gate(notes)
+    process_table = Slow(SHELL, CLAUDE, HOST, BRIDGE)
+    guard = process_table.guard(notes)
     answered_after: list[list[list[int]]] = []
 
     async def connect(pid: int) -> None:
-        street.connected.add(pid)
-        await gate.remember()
-        answered_after.append(list(street.looks))
+        process_table.connected.add(pid)
+        await guard.record_connection()
+        answered_after.append(list(process_table.looks))
 
     async with anyio.create_task_group() as remembering:
-        remembering.start_soon(gate.keep_remembering)
+        remembering.start_soon(guard.keep_recording_hosts)
         with anyio.fail_after(HANG_GUARD):
             async with anyio.create_task_group() as group:
                 group.start_soon(connect, 30)
-                await street.begun.wait()
+                await process_table.begun.wait()
                 group.start_soon(connect, 41)
                 await anyio.wait_all_tasks_blocked()
                 assert answered_after == []
-                street.may_end.set()
+                process_table.may_end.set()
         remembering.cancel_scope.cancel()
     assert [looks[-1] for looks in answered_after][1] == [30, 41]
 
 
 async def test_a_look_that_takes_long_keeps_no_client(
-    gate: CommandGuard, monkeypatch: pytest.MonkeyPatch
+    guard: CommandGuard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "_LOOK_TIMEOUT_S", 0.01)
+    monkeypatch.setattr(module, "_LOOKUP_TIMEOUT_S", 0.01)
     with anyio.fail_after(HANG_GUARD):
-        await gate.remember()  # and nobody looks at all
+        await guard.record_connection()  # and nobody looks at all
 
 
-async def test_a_host_that_has_ended_speaks_no_longer(gate: CommandGuard, street: Street) -> None:
-    street.connected = {41}
+async def test_a_host_that_has_ended_speaks_no_longer(
+    guard: CommandGuard, process_table: ProcessTable
+) -> None:
+    process_table.connected = {41}
     with pytest.raises(CallerRefused, match="control group of"):
-        await GuardedConnection(gate, Visitor(93)).admit(ORDER, None)
-    street.connected = set()
-    del street.processes[40], street.processes[41]
-    assert (await GuardedConnection(gate, Visitor(93)).admit(ORDER, None)).kind is ActorKind.PERSON
+        await GuardedConnection(guard, FakePeer(93)).admit(ORDER, None)
+    process_table.connected = set()
+    del process_table.processes[40], process_table.processes[41]
+    assert (
+        await GuardedConnection(guard, FakePeer(93)).admit(ORDER, None)
+    ).kind is ActorKind.PERSON
 
 
 async def test_a_command_of_an_agent_that_decides_nothing_is_recorded(
-    gate: CommandGuard, notes: Notes, street: Street
+    guard: CommandGuard, notes: Notes, process_table: ProcessTable
 ) -> None:
-    await gate.note_command("down", Visitor(91))
+    await guard.note_command("down", FakePeer(91))
     (note,) = notes.kept
     assert isinstance(note, Attempt)
     assert (note.what, note.verb) == ("down", ChangeVerb.AGENT_COMMAND)
     assert "Claude Code started it" in note.actor.detail
-    kept = gate.agent_commands.seen_by_nobody
+    kept = guard.agent_commands.unseen
     assert kept is not None
     assert (kept["count"], kept["what"]) == (1, "down")
-    assert gate.refusals.seen_by_nobody is None
+    assert guard.refusals.unseen is None
 
 
 async def test_a_command_of_a_person_or_of_nobody_seen_is_not_recorded(
-    gate: CommandGuard, notes: Notes, street: Street
+    guard: CommandGuard, notes: Notes, process_table: ProcessTable
 ) -> None:
-    await gate.note_command("down", Visitor(90))
-    await gate.note_command("down", Visitor(99))  # gone
-    await gate.set_guard(Guard.TERMINAL, PERSON)  # a script has no terminal and is no agent
-    await gate.note_command("down", Visitor(93))
-    street.blind = True
-    await gate.note_command("down", Visitor(91))
-    street.blind = False
-    await gate.set_guard(Guard.OFF, PERSON)
-    await gate.note_command("down", Visitor(91))
+    await guard.note_command("down", FakePeer(90))
+    await guard.note_command("down", FakePeer(99))  # gone
+    await guard.set_guard(Guard.TERMINAL, PERSON)  # a script has no terminal and is no agent
+    await guard.note_command("down", FakePeer(93))
+    process_table.blind = True
+    await guard.note_command("down", FakePeer(91))
+    process_table.blind = False
+    await guard.set_guard(Guard.OFF, PERSON)
+    await guard.note_command("down", FakePeer(91))
     assert [note for note in notes.kept if isinstance(note, Attempt)] == []
-    assert gate.agent_commands.seen_by_nobody is None
+    assert guard.agent_commands.unseen is None
 
 
 async def test_a_flood_of_commands_is_counted_and_hides_no_refusal(
-    gate: CommandGuard, notes: Notes
+    guard: CommandGuard, notes: Notes
 ) -> None:
     for _ in range(100):
-        await gate.note_command("reload", Visitor(91))
+        await guard.note_command("reload", FakePeer(91))
     assert len(notes.kept) == 20
-    assert gate.agent_commands.seen_by_nobody is not None
-    assert gate.agent_commands.seen_by_nobody["count"] == 100
+    assert guard.agent_commands.unseen is not None
+    assert guard.agent_commands.unseen["count"] == 100
     with pytest.raises(CallerRefused):
-        await GuardedConnection(gate, Visitor(91)).admit(ORDER, None)
+        await GuardedConnection(guard, FakePeer(91)).admit(ORDER, None)
     assert len(notes.kept) == 21
 
 
 async def test_where_nobody_can_look_everybody_is_refused(
-    gate: CommandGuard, street: Street
+    guard: CommandGuard, process_table: ProcessTable
 ) -> None:
-    street.blind = True
+    process_table.blind = True
     for pid in (90, 93):
         with pytest.raises(CallerRefused, match="helper process does not answer") as refused:
-            await GuardedConnection(gate, Visitor(pid)).admit(ORDER, None)
+            await GuardedConnection(guard, FakePeer(pid)).admit(ORDER, None)
         assert not isinstance(refused.value, ChallengeNeeded)
         assert refused.value.remedy == "rootsd down && rootsd up"
 
 
 async def test_what_is_set_holds_from_then_on_and_is_kept(
-    gate: CommandGuard, notes: Notes
+    guard: CommandGuard, notes: Notes
 ) -> None:
-    await gate.set_guard(Guard.OFF, PERSON)
+    await guard.set_guard(Guard.OFF, PERSON)
     assert notes.kept == [GuardChange(Guard.OFF, PERSON)]
-    assert (await GuardedConnection(gate, Visitor(91)).admit(ORDER, None)).kind is ActorKind.PERSON
+    assert (
+        await GuardedConnection(guard, FakePeer(91)).admit(ORDER, None)
+    ).kind is ActorKind.PERSON
 
 
 async def test_a_disk_that_refuses_does_not_loosen_the_guard_and_does_not_keep_it_loose(
-    gate: CommandGuard, notes: Notes
+    guard: CommandGuard, notes: Notes
 ) -> None:
     notes.refusing = True
     with pytest.raises(DiskRefuses):
-        await gate.set_guard(Guard.OFF, PERSON)
-    assert gate.guard == "agents"
+        await guard.set_guard(Guard.OFF, PERSON)
+    assert guard.guard == "agents"
     with pytest.raises(DiskRefuses):
-        await gate.set_guard(Guard.TERMINAL, PERSON)
-    assert gate.guard == "terminal"
+        await guard.set_guard(Guard.TERMINAL, PERSON)
+    assert guard.guard == "terminal"
 
 
-@pytest.mark.parametrize(("is_new", "guard"), [(True, Guard.OFF), (False, Guard.AGENTS)])
+@pytest.mark.parametrize(("is_new", "mode"), [(True, Guard.OFF), (False, Guard.AGENTS)])
 async def test_the_configuration_sets_the_guard_of_a_new_store_alone(
-    gate: CommandGuard, notes: Notes, is_new: bool, guard: Guard
+    guard: CommandGuard, notes: Notes, is_new: bool, mode: Guard
 ) -> None:
-    await gate.begin(Approval(Guard.OFF), is_new=is_new)
-    assert gate.guard is guard
+    await guard.start(Approval(Guard.OFF), is_new=is_new)
+    assert guard.guard is mode
     assert len(notes.kept) == is_new
 
 
-async def test_the_configuration_names_further_agents(gate: CommandGuard, street: Street) -> None:
-    street.add(process(94, 40, "rootsd", terminal=TERMINAL, markers=frozenset({"MINE"})))
-    await GuardedConnection(gate, Visitor(92)).admit(ORDER, None)
-    gate.know(Approval(agents=("my-host",)))
+async def test_the_configuration_names_further_agents(
+    guard: CommandGuard, process_table: ProcessTable
+) -> None:
+    process_table.add(process(94, 40, "rootsd", terminal=TERMINAL, markers=frozenset({"MINE"})))
+    await GuardedConnection(guard, FakePeer(92)).admit(ORDER, None)
+    guard.set_agents(Approval(agents=("my-host",)))
     with pytest.raises(CallerRefused, match="my-host started it"):
-        await GuardedConnection(gate, Visitor(92)).admit(ORDER, None)
-    gate.know(Approval(markers=("MINE",)))
+        await GuardedConnection(guard, FakePeer(92)).admit(ORDER, None)
+    guard.set_agents(Approval(markers=("MINE",)))
     with pytest.raises(CallerRefused, match="MINE is set for"):
-        await GuardedConnection(gate, Visitor(94)).admit(ORDER, None)
+        await GuardedConnection(guard, FakePeer(94)).admit(ORDER, None)
 
 
 async def test_attempts_are_told_in_the_log(
-    gate: CommandGuard, caplog: pytest.LogCaptureFixture
+    guard: CommandGuard, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING), pytest.raises(CallerRefused):
-        await GuardedConnection(gate, Visitor(91)).admit(ORDER, None)
+        await GuardedConnection(guard, FakePeer(91)).admit(ORDER, None)
     assert "refused: approve api (pid 91, claude < bash, pts/0)" in caplog.text

@@ -21,35 +21,35 @@ def test_they_are_counted_and_the_newest_is_told_over_restarts(tmp_path: Path) -
     for number in range(1, 4):
         refusals = CommandSummary(tmp_path)
         add(refusals, f"approve {number}")
-        assert refusals.seen_by_nobody == {
+        assert refusals.unseen == {
             "count": number,
             "at": AT,
             "what": f"approve {number}",
             "by": "pid 9, claude",
             "why": "Claude Code started it",
         }
-        assert CommandSummary(tmp_path).seen_by_nobody == refusals.seen_by_nobody
+        assert CommandSummary(tmp_path).unseen == refusals.unseen
     assert os.stat(tmp_path / REFUSED_FILE).st_mode & 0o777 == 0o600
 
 
 def test_what_agents_did_is_kept_apart_from_what_was_refused_to_them(tmp_path: Path) -> None:
-    add(AgentActivity.kept_in(tmp_path).agent_commands, "down")
-    again = AgentActivity.kept_in(tmp_path)
-    assert again.refusals.seen_by_nobody is None
-    assert again.agent_commands.seen_by_nobody is not None
-    assert again.agent_commands.seen_by_nobody["what"] == "down"
+    add(AgentActivity.in_folder(tmp_path).agent_commands, "down")
+    again = AgentActivity.in_folder(tmp_path)
+    assert again.refusals.unseen is None
+    assert again.agent_commands.unseen is not None
+    assert again.agent_commands.unseen["what"] == "down"
 
 
 def test_what_somebody_looked_at_is_not_told_by_the_next_daemon_either(tmp_path: Path) -> None:
     refusals = CommandSummary(tmp_path)
-    refusals.looked()
+    refusals.mark_seen()
     assert not (tmp_path / REFUSED_FILE).exists(), "nothing was to be forgotten"
     add(refusals, "a long one, of which nothing may stay behind")
-    refusals.looked()
-    assert refusals.seen_by_nobody is None
-    assert CommandSummary(tmp_path).seen_by_nobody is None
+    refusals.mark_seen()
+    assert refusals.unseen is None
+    assert CommandSummary(tmp_path).unseen is None
     add(refusals, "x")
-    kept = CommandSummary(tmp_path).seen_by_nobody
+    kept = CommandSummary(tmp_path).unseen
     assert kept is not None
     assert kept["count"] == 1
 
@@ -61,16 +61,16 @@ def test_what_somebody_looked_at_is_not_told_by_the_next_daemon_either(tmp_path:
 def test_a_file_that_is_damaged_tells_nothing(tmp_path: Path, text: bytes) -> None:
     (tmp_path / REFUSED_FILE).write_bytes(text)
     refusals = CommandSummary(tmp_path)
-    assert refusals.seen_by_nobody is None
+    assert refusals.unseen is None
     add(refusals, "x")
-    assert CommandSummary(tmp_path).seen_by_nobody == refusals.seen_by_nobody
+    assert CommandSummary(tmp_path).unseen == refusals.unseen
 
 
 def test_what_somebody_wrote_into_the_file_is_made_safe(tmp_path: Path) -> None:
     add(CommandSummary(tmp_path), "x")
     file = tmp_path / REFUSED_FILE
     file.write_bytes(file.read_bytes().replace(b'"x"', b'"x\\u001b[2Jy"'))
-    kept = CommandSummary(tmp_path).seen_by_nobody
+    kept = CommandSummary(tmp_path).unseen
     assert kept is not None
     assert "\x1b" not in kept["what"]
 
@@ -81,5 +81,5 @@ def test_where_the_disk_refuses_it_is_told_from_memory_and_said(
     (tmp_path / REFUSED_FILE).mkdir()
     refusals = CommandSummary(tmp_path)
     add(refusals, "x")
-    assert refusals.seen_by_nobody is not None
-    assert "is not written down" in caplog.text
+    assert refusals.unseen is not None
+    assert "was not saved" in caplog.text

@@ -13,7 +13,7 @@ async def test_a_look_is_no_order_and_needs_no_caller() -> None:
         return {"guard": "off"}
 
     entry = query_route(GuardQuery, answer)
-    assert entry.order_in(GuardQuery()) is None
+    assert entry.guarded_command(GuardQuery()) is None
     assert await entry.answer(GuardQuery(), RequestContext(PERSON)) == {"guard": "off"}
 
 
@@ -22,12 +22,12 @@ async def test_an_order_is_carried_out_in_the_name_of_its_giver() -> None:
         return {"by": actor.detail}
 
     entry = command_route(GuardQuery, answer, lambda _: plain_command("guard"))
-    assert entry.order_in(GuardQuery()) is not None
+    assert entry.guarded_command(GuardQuery()) is not None
     assert await entry.answer(GuardQuery(), RequestContext(PERSON)) == {"by": PERSON.detail}
 
 
 async def test_words_are_safe_to_show_and_say_what_is_at_stake() -> None:
     told = plain_command("rename x\x1b[2J y")
-    assert told.words == "rename x\\u{1b}[2J y"
-    assert await told.stakes() == ("rootsd rename x\\u{1b}[2J y",)
-    assert len(plain_command("x" * 1000).words) <= 201
+    assert told.text == "rename x\\u{1b}[2J y"
+    assert await told.preview() == ("rootsd rename x\\u{1b}[2J y",)
+    assert len(plain_command("x" * 1000).text) <= 201

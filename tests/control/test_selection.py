@@ -1,4 +1,4 @@
-"""What an order means: an approval is bound to the directories that the person was shown."""
+"""What an order services: an approval is bound to the directories that the person was shown."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from rootsd.core.errors import IdentityChanged
 from rootsd.wire.decisions import DecideRequest
 from rootsd.wire.projects import ShowQuery
 from rootsd.wire.request import BadRequest
+from support.control_harness import APPROVE, CWD, ControlHarness, names
 from support.decisions import identity, project
-from support.desks import APPROVE, CWD, Office, names
 from support.fakes import path, sight
 
 URI = "https://api.example.com/v1"
 
 
-async def shown_in(office: Office, *references: str) -> tuple[str, ...]:
-    items = (await office.ask(ShowQuery(CWD, references)))["items"]
+async def shown_in(control: ControlHarness, *references: str) -> tuple[str, ...]:
+    items = (await control.ask(ShowQuery(CWD, references)))["items"]
     return tuple(item["identity"] for item in items)
 
 
@@ -26,39 +26,39 @@ def approve(shown: tuple[str, ...], *references: str) -> DecideRequest:
 
 
 async def test_what_was_shown_and_is_still_there_is_approved() -> None:
-    office = Office(project(1), project(2))
-    shown = await shown_in(office, "p1", "p2")
+    control = ControlHarness(project(1), project(2))
+    shown = await shown_in(control, "p1", "p2")
     assert shown == (identity_fingerprint(identity(1)), identity_fingerprint(identity(2)))
-    done = await office.ask(approve(shown, "p1", "p2"))
+    done = await control.ask(approve(shown, "p1", "p2"))
     assert names(done["items"]) == ["p1", "p2"]
-    assert await office.world.told() == {path(1), path(2)}
+    assert await control.world.told() == {path(1), path(2)}
 
 
 async def test_what_took_the_place_of_what_was_shown_is_not_approved_nor_the_others() -> None:
-    office = Office(project(1), project(2))
-    shown = await shown_in(office, "p1", "p2")
-    office.world.disk.folders[path(2)] = identity(40)
-    await office.world.ledger.observe([sight(2, now=40)])
+    control = ControlHarness(project(1), project(2))
+    shown = await shown_in(control, "p1", "p2")
+    control.world.disk.folders[path(2)] = identity(40)
+    await control.world.ledger.observe([sight(2, now=40)])
     with pytest.raises(IdentityChanged, match="p2 is not the folder you were shown"):
-        await office.ask(approve(shown, "p1", "p2"))
-    assert await office.world.told() == set()
-    done = await office.ask(approve(await shown_in(office, "p2"), "p2"))
+        await control.ask(approve(shown, "p1", "p2"))
+    assert await control.world.told() == set()
+    done = await control.ask(approve(await shown_in(control, "p2"), "p2"))
     assert names(done["items"]) == ["p2"]
 
 
 async def test_a_replacement_that_nobody_has_reported_yet_is_seen_on_the_disk() -> None:
-    office = Office(project(1))
-    shown = await shown_in(office, "p1")
-    office.world.disk.folders[path(1)] = identity(40)
+    control = ControlHarness(project(1))
+    shown = await shown_in(control, "p1")
+    control.world.disk.folders[path(1)] = identity(40)
     with pytest.raises(IdentityChanged):
-        await office.ask(approve(shown, "p1"))
-    assert await office.world.told() == set()
+        await control.ask(approve(shown, "p1"))
+    assert await control.world.told() == set()
 
 
 @pytest.mark.parametrize("shown", [("x",), ("x", "y", "z")])
 async def test_each_reference_goes_with_one_that_was_shown(shown: tuple[str, ...]) -> None:
-    office = Office(project(1), project(2))
+    control = ControlHarness(project(1), project(2))
     with pytest.raises(BadRequest):
-        await office.ask(approve(shown, "p1", "p2"))
+        await control.ask(approve(shown, "p1", "p2"))
     with pytest.raises(BadRequest):
-        await office.ask(approve((*shown, "w"), "p*"))
+        await control.ask(approve((*shown, "w"), "p*"))

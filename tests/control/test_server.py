@@ -51,8 +51,8 @@ from rootsd.wire.projects import (
 )
 from rootsd.wire.registry import REQUEST_TYPE_BY_METHOD
 from rootsd.wire.request import ControlRequest
+from support.control_harness import APPROVE, CWD, DENY, FORGET, ControlHarness
 from support.decisions import approved, project
-from support.desks import APPROVE, CWD, DENY, FORGET, Office
 from support.fakes import HANG_GUARD
 
 ORDERS: list[Any] = [
@@ -96,65 +96,68 @@ LOOKS: list[ControlRequest] = [
 
 def test_every_request_is_an_order_or_is_not() -> None:
     assert {type(request) for request in (*ORDERS, *LOOKS)} == set(REQUEST_TYPE_BY_METHOD.values())
-    desk = Office().desk
-    assert all(desk.order_in(request) is not None for request in ORDERS)
-    assert all(desk.order_in(request) is None for request in LOOKS)
+    dispatcher = ControlHarness().dispatcher
+    assert all(dispatcher.guarded_command(request) is not None for request in ORDERS)
+    assert all(dispatcher.guarded_command(request) is None for request in LOOKS)
 
 
-async def stakes_of(request: ControlRequest, office: Office) -> list[str]:
-    order = office.desk.order_in(request)
+async def stakes_of(request: ControlRequest, control: ControlHarness) -> list[str]:
+    order = control.dispatcher.guarded_command(request)
     assert order is not None
-    return list(await order.stakes())
+    return list(await order.preview())
 
 
 async def test_the_stakes_name_paths_and_nothing_is_decided_by_telling() -> None:
-    office = Office(project(1), project(2), approved(3))
-    assert await stakes_of(DecideRequest(APPROVE, CWD, ("p1", "p3")), office) == [
+    control = ControlHarness(project(1), project(2), approved(3))
+    assert await stakes_of(DecideRequest(APPROVE, CWD, ("p1", "p3")), control) == [
         "approve /home/ann/src/p1",
         "approve /home/ann/src/p3",
     ]
     every = DecideRequest(APPROVE, CWD, select=Selection.PENDING, under="/home/ann")
-    assert await stakes_of(every, office) == [
+    assert await stakes_of(every, control) == [
         "approve /home/ann/src/p1",
         "approve /home/ann/src/p2",
     ]
-    assert await stakes_of(SetGuardRequest(Guard.OFF), office) == ["rootsd guard off"]
-    assert await stakes_of(RemoveRuleRequest(3), office) == ["rootsd rule rm 3"]
+    assert await stakes_of(SetGuardRequest(Guard.OFF), control) == ["rootsd guard off"]
+    assert await stakes_of(RemoveRuleRequest(3), control) == ["rootsd rule rm 3"]
     rule = AddRuleRequest(Verdict.APPROVED, "/x\x1b", CWD)
-    assert await stakes_of(rule, office) == ["rootsd rule add approve /x\\u{1b}"]
-    assert office.world.saver.batches == []
+    assert await stakes_of(rule, control) == ["rootsd rule add approve /x\\u{1b}"]
+    assert control.world.saver.batches == []
 
 
 async def test_many_paths_are_cut_short() -> None:
-    office = Office(*(project(n) for n in range(30)))
-    told = await stakes_of(DecideRequest(APPROVE, CWD, select=Selection.PENDING), office)
+    control = ControlHarness(*(project(n) for n in range(30)))
+    told = await stakes_of(DecideRequest(APPROVE, CWD, select=Selection.PENDING), control)
     assert len(told) == 21
     assert told[-1] == "and 10 more"
 
 
 async def test_a_folder_that_is_not_known_yet_is_named_as_it_was_typed() -> None:
     order = DecideRequest(APPROVE, CWD, ("./new\x1b",))
-    assert await stakes_of(order, Office()) == ["approve ./new\\u{1b} (in /home/ann/src)"]
+    assert await stakes_of(order, ControlHarness()) == ["approve ./new\\u{1b} (in /home/ann/src)"]
 
 
 def test_what_was_ordered_is_told_in_words() -> None:
-    order = Office().desk.order_in(DecideRequest(DENY, CWD, ("a\x1b", "b")))
+    order = ControlHarness().dispatcher.guarded_command(DecideRequest(DENY, CWD, ("a\x1b", "b")))
     assert order is not None
-    assert order.words == "deny a\\u{1b} b"
+    assert order.text == "deny a\\u{1b} b"
     swept = replace(DecideRequest(APPROVE, CWD), select=Selection.LAPSED, under="/x")
-    order = Office().desk.order_in(swept)
+    order = ControlHarness().dispatcher.guarded_command(swept)
     assert order is not None
-    assert order.words == "approve --lapsed --under /x"
+    assert order.text == "approve --lapsed --under /x"
 
 
 async def _answer_to(line: bytes, pid: int) -> dict[str, Any]:
-    office = Office(project(1))
+    control = ControlHarness(project(1))
     ours, theirs = socket.socketpair()
     near = await UNIXSocketStream.from_socket(ours)
     far = await UNIXSocketStream.from_socket(theirs)
     async with anyio.create_task_group() as group, far:
         group.start_soon(
-            ControlServer(office.gate, office.desk).serve, near, Peer(pid, 0), lambda: None
+            ControlServer(control.guard, control.dispatcher).serve,
+            near,
+            Peer(pid, 0),
+            lambda: None,
         )
         with anyio.fail_after(HANG_GUARD):
             await far.send(line)
@@ -175,22 +178,26 @@ async def test_who_comes_from_another_pid_namespace_is_refused_whatever_is_asked
 
 
 def test_what_an_agent_may_do_on_record_says_which_command_it_is() -> None:
-    desk = Office().desk
-    commands = {type(request): desk.command_in(request) for request in (*LOOKS, *ORDERS)}
+    dispatcher = ControlHarness().dispatcher
+    commands = {
+        type(request): dispatcher.recorded_command(request) for request in (*LOOKS, *ORDERS)
+    }
     assert {kind for kind, command in commands.items() if command} == {
         StopRequest,
         AnnounceRequest,
     }
-    assert desk.command_in(StopRequest()) == "down"
-    assert desk.command_in(ReloadRequest("parent rm /x\x1b")) == "parent rm /x\\u{1b}"
-    assert len(desk.command_in(AnnounceRequest("x" * 10_000))) <= COMMAND_TEXT_LIMIT
+    assert dispatcher.recorded_command(StopRequest()) == "down"
+    assert dispatcher.recorded_command(ReloadRequest("parent rm /x\x1b")) == "parent rm /x\\u{1b}"
+    assert len(dispatcher.recorded_command(AnnounceRequest("x" * 10_000))) <= COMMAND_TEXT_LIMIT
 
 
 def test_who_asks_matters_to_the_status_where_somebody_is_shown_it() -> None:
-    desk = Office().desk
-    assert desk.asks_who(StatusQuery(is_look=True))
-    assert desk.asks_who(ReloadRequest())
-    assert not any(desk.asks_who(request) for request in LOOKS if request != ReloadRequest())
+    dispatcher = ControlHarness().dispatcher
+    assert dispatcher.needs_caller(StatusQuery(is_look=True))
+    assert dispatcher.needs_caller(ReloadRequest())
+    assert not any(
+        dispatcher.needs_caller(request) for request in LOOKS if request != ReloadRequest()
+    )
 
 
 async def test_a_look_needs_no_admission() -> None:
@@ -199,12 +206,12 @@ async def test_a_look_needs_no_admission() -> None:
 
 
 async def test_a_connection_was_heard_once_it_has_asked_something() -> None:
-    office, heard = Office(), list[bool]()
+    control, heard = ControlHarness(), list[bool]()
     ours, theirs = socket.socketpair()
     near = await UNIXSocketStream.from_socket(ours)
     far = await UNIXSocketStream.from_socket(theirs)
     async with anyio.create_task_group() as group, far:
-        door = ControlServer(office.gate, office.desk)
+        door = ControlServer(control.guard, control.dispatcher)
         group.start_soon(door.serve, near, Peer(2**22 + 1, 0), lambda: heard.append(True))
         with anyio.fail_after(HANG_GUARD):
             await far.send(b"no message\n")

@@ -27,7 +27,7 @@ HANG_GUARD_S = 60
 ME = Actor(ActorKind.PERSON, "a test")
 
 
-class FakeDesk:
+class FakeDispatcher:
     """Remembers what it was asked; reports progress on a scan, refuses to stop."""
 
     def __init__(self) -> None:
@@ -35,10 +35,10 @@ class FakeDesk:
         self.may_finish = anyio.Event()
         self.answers_out: list[ControlRequest] = []
 
-    def answered(self, request: ControlRequest) -> None:
+    def finish(self, request: ControlRequest) -> None:
         self.answers_out.append(request)
 
-    def order_in(self, request: ControlRequest) -> GuardedCommand | None:
+    def guarded_command(self, request: ControlRequest) -> GuardedCommand | None:
         return plain_command("forget x") if isinstance(request, DecideRequest) else None
 
     async def answer(self, request: ControlRequest, call: RequestContext) -> dict[str, Any]:
@@ -91,43 +91,43 @@ class Caller:
 
 @asynccontextmanager
 async def connected(
-    desk: FakeDesk, turn: WaitForTurn = anyio.lowlevel.checkpoint
+    dispatcher: FakeDispatcher, turn: WaitForTurn = anyio.lowlevel.checkpoint
 ) -> AsyncIterator[Caller]:
     ours, theirs = socket.socketpair()
     near = await UNIXSocketStream.from_socket(ours)
     far = await UNIXSocketStream.from_socket(theirs)
     async with anyio.create_task_group() as group, near, far:
-        group.start_soon(serve_control, near, desk, admit, turn)
+        group.start_soon(serve_control, near, dispatcher, admit, turn)
         yield Caller(far)
         group.cancel_scope.cancel()
 
 
 async def test_a_request_reaches_the_desk_with_its_caller_and_is_answered() -> None:
-    desk = FakeDesk()
-    async with connected(desk) as caller:
+    dispatcher = FakeDispatcher()
+    async with connected(dispatcher) as caller:
         assert await caller.call("status") == {
             "jsonrpc": "2.0",
             "id": 1,
             "result": {"revision": 7},
         }
-    assert desk.asked == [(StatusQuery(), ME)]
-    assert desk.answers_out == [StatusQuery()]
+    assert dispatcher.asked == [(StatusQuery(), ME)]
+    assert dispatcher.answers_out == [StatusQuery()]
 
 
 async def test_each_line_waits_for_its_turn() -> None:
-    desk, turns = FakeDesk(), anyio.Semaphore(0)
-    async with connected(desk, turns.acquire) as caller:
+    dispatcher, turns = FakeDispatcher(), anyio.Semaphore(0)
+    async with connected(dispatcher, turns.acquire) as caller:
         status = '{"jsonrpc":"2.0","id":1,"method":"status"}'
         await caller.send(f"{status}\n{status}")
         for answered in (1, 2):
             await anyio.wait_all_tasks_blocked()
-            assert len(desk.asked) == answered - 1
+            assert len(dispatcher.asked) == answered - 1
             turns.release()
             await caller.next()
 
 
 async def test_an_expected_error_travels_with_its_word_and_the_next_command() -> None:
-    async with connected(FakeDesk()) as caller:
+    async with connected(FakeDispatcher()) as caller:
         answer = await caller.call("stop")
     assert answer["error"] == {
         "code": ERROR_CODE,
@@ -137,38 +137,38 @@ async def test_an_expected_error_travels_with_its_word_and_the_next_command() ->
 
 
 async def test_what_could_have_been_meant_travels_too() -> None:
-    async with connected(FakeDesk()) as caller:
+    async with connected(FakeDispatcher()) as caller:
         answer = await caller.call("check", path="/x")
     assert answer["error"]["data"]["choices"] == ["acme/api", "beta/api"]
 
 
 async def test_an_unknown_method_is_refused_and_the_connection_goes_on() -> None:
-    async with connected(FakeDesk()) as caller:
+    async with connected(FakeDispatcher()) as caller:
         assert (await caller.call("teleport"))["error"]["data"]["code"] == "usage"
         assert (await caller.call("status"))["result"] == {"revision": 7}
 
 
 async def test_an_order_of_a_newer_command_is_not_carried_out_without_what_it_adds() -> None:
-    desk = FakeDesk()
-    async with connected(desk) as caller:
+    dispatcher = FakeDispatcher()
+    async with connected(dispatcher) as caller:
         order = {"verb": "forget", "cwd": "/", "refs": ["x"]}
         error = (await caller.call("decide", **order, gently=True, **{"\x1b": 1}))["error"]
-        assert "older, and does not know gently, \\u{1b} of" in error["message"]
+        assert "older and does not know gently, \\u{1b} of" in error["message"]
         assert error["data"] == {"code": "usage", "remedy": "rootsd up"}
-        assert desk.asked == []
+        assert dispatcher.asked == []
         assert (await caller.call("decide", **order, typed="a word"))["result"] == {"revision": 7}
         assert (await caller.call("status", later=True))["result"] == {"revision": 7}
 
 
 async def test_text_that_is_no_message_gets_an_error_and_the_connection_goes_on() -> None:
-    async with connected(FakeDesk()) as caller:
+    async with connected(FakeDispatcher()) as caller:
         await caller.send("{not json")
         assert (await caller.next())["error"]["code"] == -32700
         assert (await caller.call("status"))["result"] == {"revision": 7}
 
 
 async def test_a_line_without_end_is_cut_off_with_an_error() -> None:
-    async with connected(FakeDesk()) as caller, anyio.create_task_group() as group:
+    async with connected(FakeDispatcher()) as caller, anyio.create_task_group() as group:
         group.start_soon(send_until_refused, caller.stream, b"x" * (64 << 10))
         assert (await caller.next())["error"]["code"] == -32600
 
@@ -190,42 +190,44 @@ async def test_who_leaves_instead_of_hearing_that_the_line_is_too_long_does_no_h
 
     with anyio.fail_after(HANG_GUARD_S):
         async with anyio.create_task_group() as group:
-            group.start_soon(serve_control, near, FakeDesk(), admit, anyio.lowlevel.checkpoint)
+            group.start_soon(
+                serve_control, near, FakeDispatcher(), admit, anyio.lowlevel.checkpoint
+            )
             await anyio.to_thread.run_sync(talk_and_leave)
 
 
 async def test_who_leaves_while_progress_is_told_does_no_harm() -> None:
-    desk = FakeDesk()
-    async with connected(desk) as caller:
+    dispatcher = FakeDispatcher()
+    async with connected(dispatcher) as caller:
         await caller.send('{"jsonrpc":"2.0","id":1,"method":"scan"}')
         await caller.stream.aclose()
         with anyio.fail_after(HANG_GUARD_S):
-            while not desk.asked:
+            while not dispatcher.asked:
                 await anyio.lowlevel.checkpoint()
         await anyio.wait_all_tasks_blocked()
-        desk.may_finish.set()
+        dispatcher.may_finish.set()
 
 
 async def test_progress_comes_before_the_answer_and_only_the_newest_counts() -> None:
-    desk = FakeDesk()
-    async with connected(desk) as caller:
+    dispatcher = FakeDispatcher()
+    async with connected(dispatcher) as caller:
         first = await caller.call("scan")
         assert first["method"] == "progress"
         assert first["params"]["folders"] == 2
-        desk.may_finish.set()
+        dispatcher.may_finish.set()
         assert (await caller.next())["result"] == {"revision": 7}
 
 
 async def test_a_notice_gets_no_answer() -> None:
-    desk = FakeDesk()
-    async with connected(desk) as caller:
+    dispatcher = FakeDispatcher()
+    async with connected(dispatcher) as caller:
         await caller.send('{"jsonrpc":"2.0","method":"status"}')
         assert (await caller.call("status"))["id"] == 1
-    assert len(desk.asked) == 1
+    assert len(dispatcher.asked) == 1
 
 
 async def test_a_word_that_is_wanted_is_asked_for_and_counts_when_it_is_right() -> None:
-    async with connected(FakeDesk()) as caller:
+    async with connected(FakeDispatcher()) as caller:
         asked = await caller.call("log")
         assert asked["error"]["data"]["code"] == "refused"
         assert asked["error"]["data"]["challenge"] == {"terminal": "pts/7"}

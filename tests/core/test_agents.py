@@ -6,7 +6,7 @@ import pytest
 
 from rootsd.core.agents import KNOWN_AGENTS, further_agents
 from rootsd.core.guard import is_agent
-from support.street import process
+from support.process_table import process
 
 EDITORS = (
     "code", "codium", "cursor", "devenv", "emacs", "goland", "helix", "hx", "idea", "nano", "nvim",

@@ -22,7 +22,7 @@ from rootsd.core.guard import (
     judge_caller,
     mcp_hosts_in,
 )
-from support.street import OWN_GROUP, TERMINAL, Street, process
+from support.process_table import OWN_GROUP, TERMINAL, ProcessTable, process
 
 ADMIT, CHALLENGE, REFUSE = GuardAction.ADMIT, GuardAction.CHALLENGE, GuardAction.REFUSE
 ROOT_GROUP, SESSION = b"/", b"/user.slice/user-1000.slice/session-3.scope"
@@ -330,4 +330,4 @@ def test_names_of_processes_are_escaped_in_messages() -> None:
 
 def test_the_control_group_in_the_cases_is_not_shared() -> None:
     assert OWN_GROUP not in (ROOT_GROUP, SESSION)
-    assert Street(SHELL, TERMINAL_EMULATOR).lineage(20) == (SHELL, TERMINAL_EMULATOR)
+    assert ProcessTable(SHELL, TERMINAL_EMULATOR).lineage(20) == (SHELL, TERMINAL_EMULATOR)

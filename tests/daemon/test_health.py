@@ -42,7 +42,7 @@ async def well() -> None:
 @asynccontextmanager
 async def telling(health: HealthReporter) -> AsyncIterator[None]:
     async with anyio.create_task_group() as group:
-        group.start_soon(health.keep_telling)
+        group.start_soon(health.keep_reporting)
         with anyio.fail_after(HANG_GUARD):
             yield
         group.cancel_scope.cancel()
@@ -96,7 +96,7 @@ async def test_it_is_not_fed_while_something_is_wrong_and_is_again_afterwards(
         assert (await hear(theirs)).startswith("STATUS=")
         assert await hear(theirs) == "WATCHDOG=1"
     assert checks >= 4
-    assert caplog.text.count(f"not fed: {wrong}") == 3
+    assert caplog.text.count(f"no heartbeat: {wrong}") == 3
 
 
 async def test_a_check_that_does_not_come_back_is_silence(
@@ -130,7 +130,7 @@ async def test_where_nobody_listens_nothing_is_looked_at() -> None:
     with anyio.fail_after(HANG_GUARD):
         await HealthReporter(
             ServiceNotifier(), World().ledger, clients=lambda: 0, check=check
-        ).keep_telling()
+        ).keep_reporting()
 
 
 def able() -> None:
@@ -164,7 +164,7 @@ async def test_a_daemon_that_accepts_and_ends_connections_is_well(listener: List
 async def test_one_that_does_not_accept_is_not(
     listener: Listener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rootsd.daemon.health._ACCEPT_PATIENCE_S", QUICK)
+    monkeypatch.setattr("rootsd.daemon.health._ACCEPT_TIMEOUT_S", QUICK)
     with pytest.raises(TimeoutError):
         await check_daemon(World().ledger, able, lambda: listener.path)
 

@@ -130,7 +130,7 @@ def test_what_leads_to_its_sockets_is_made_anew(home: Path, rootsd_dir: Path, lo
         else:
             place.unlink()
         assert daemon.stderr
-        assert any("they have new ones" in line for line in daemon.stderr)
+        assert any("listening on new socket files" in line for line in daemon.stderr)
         assert ask("status").returncode == 0
         for path in (find_runtime_dir().mcp_socket, find_runtime_dir().control_socket):
             connect(path).close()
@@ -149,4 +149,4 @@ def test_where_nothing_can_be_made_anew_it_ends_as_a_failure(home: Path, rootsd_
         (rootsd_dir / "run").touch()
         _, told = daemon.communicate(timeout=HANG_GUARD)
     assert daemon.returncode == 1
-    assert "nobody can find the daemon any more" in told
+    assert "clients cannot find the daemon any more" in told

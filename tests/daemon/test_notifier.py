@@ -14,8 +14,8 @@ from rootsd.daemon.notifier import PendingNotifier
 from rootsd.mcp.sessions.requests import RootRequest
 from rootsd.system.desktop import DesktopUnavailable
 from rootsd.wire.daemon import NewProposalsQuery
+from support.control_harness import ControlHarness, FakeRequestFeed
 from support.decisions import identity, project
-from support.desks import FakeRequestFeed, Office
 from support.fakes import SOURCES
 
 HANG_GUARD = 30
@@ -46,29 +46,29 @@ class Scene:
     """A ledger with one project that waits, and somebody who is told of more."""
 
     def __init__(self, pace: NotificationDebouncer | None = None) -> None:
-        self.office = Office(project(1))
+        self.control = ControlHarness(project(1))
         self.screen = Screen()
         self.now = 0.0
         self.wishes = FakeRequestFeed()
-        self.noticing = PendingNotifier(
-            self.office.world.ledger, self.wishes, clock=lambda: self.now,
-            tell=self.screen.show, pace=pace, gather=0.0,
+        self.notifier = PendingNotifier(
+            self.control.world.ledger, self.wishes, clock=lambda: self.now,
+            show=self.screen.show, debouncer=pace, batch_s=0.0,
         )  # fmt: skip
 
     async def find(self, number: int) -> bytes:
         path = SOURCES + b"/p%d" % number
         seen = ProjectObserved(path, ProjectKind.GIT, identity(number))
-        await self.office.world.ledger.observe([seen])
+        await self.control.world.ledger.observe([seen])
         return path
 
     async def news(self) -> tuple[int, list[str]]:
-        news = await self.noticing.news(NewProposalsQuery())
+        news = await self.notifier.new_proposals(NewProposalsQuery())
         return news["new"], [wanted["note"] for wanted in news["wanted"]]
 
     @asynccontextmanager
     async def telling(self) -> AsyncIterator[None]:
         async with anyio.create_task_group() as group:
-            group.start_soon(self.noticing.keep_telling)
+            group.start_soon(self.notifier.keep_reporting)
             await anyio.wait_all_tasks_blocked()
             yield
             group.cancel_scope.cancel()

@@ -48,15 +48,18 @@ from rootsd.wire.request import ControlRequest
 
 @dataclass(frozen=True, slots=True)
 class ControlServices:
-    """What requests are answered with. `note_on` says who asked for a folder, and `requests` knows
-    for which session; `real_path(typed, cwd)` touches the disk: called in a thread; `is_plain`
-    tells at once that a path needs no such call. `state` is the folder of the decisions."""
+    """The services that request handlers use.
+
+    `note_on` returns a note about the session that asked for a folder, and `requests` knows that
+    session. `real_path(typed, cwd)` reads the disk, so it is called in a thread. `is_plain`
+    reports paths that need no such call. `state` is the folder of the store.
+    """
 
     ledger: Ledger
-    surveyor: DiscoveryControl
-    host: DaemonControl
-    chronicle: AuditLogHandlers
-    noticing: RouteSource
+    discovery: DiscoveryControl
+    daemon: DaemonControl
+    audit_log: AuditLogHandlers
+    notifier: RouteSource
     note_on: NoteForPath = no_note
     requests: SessionRequests = NO_SESSION_REQUESTS
     facts_of: CollectFacts = no_facts
@@ -68,75 +71,79 @@ class ControlServices:
 
 
 class Dispatcher:
-    """Answers control requests."""
+    """Passes each control request to its handler."""
 
-    def __init__(self, means: ControlServices) -> None:
-        self._entries: Mapping[type[ControlRequest], Route[Any]] = {
-            entry.form: entry for entry in _routes(means)
+    def __init__(self, services: ControlServices) -> None:
+        self._routes_by_type: Mapping[type[ControlRequest], Route[Any]] = {
+            route.request_type: route for route in _routes(services)
         }
 
     @property
-    def forms(self) -> AbstractSet[type[ControlRequest]]:
-        """The kinds of requests that are answered."""
-        return self._entries.keys()
+    def request_types(self) -> AbstractSet[type[ControlRequest]]:
+        """Return the types of requests that have a handler."""
+        return self._routes_by_type.keys()
 
     async def answer(self, request: ControlRequest, call: RequestContext) -> dict[str, Any]:
-        """The answer to `request`. Raises RootsdError."""
-        answer: Result = await self._entries[type(request)].answer(request, call)
+        """Return the result of `request`. Raises RootsdError."""
+        answer: Result = await self._routes_by_type[type(request)].answer(request, call)
         return dict(answer)
 
-    def answered(self, request: ControlRequest) -> None:
-        """Told once the answer to `request` is out."""
-        self._entries[type(request)].afterwards()
+    def finish(self, request: ControlRequest) -> None:
+        """Run the follow-up of `request`, after its response was sent."""
+        self._routes_by_type[type(request)].afterwards()
 
-    def asks_who(self, request: ControlRequest) -> bool:
-        """Whether the answer to `request`, which is no order, depends on who asks."""
-        return self._entries[type(request)].asks_who(request)
+    def needs_caller(self, request: ControlRequest) -> bool:
+        """Return whether the handler of `request`, a query, needs to know who asks."""
+        return self._routes_by_type[type(request)].needs_caller(request)
 
-    def command_in(self, request: ControlRequest) -> str:
-        """Return the command that is recorded where an agent gives it, safe to show, or ""."""
-        command = self._entries[type(request)].command_in(request)
+    def recorded_command(self, request: ControlRequest) -> str:
+        """Return the command, safe to print, to record if an agent gives it; empty for none."""
+        command = self._routes_by_type[type(request)].recorded_command(request)
         return safe_label(command, COMMAND_TEXT_LIMIT) if command else ""
 
-    def order_in(self, request: ControlRequest) -> GuardedCommand | None:
-        """The order that `request` is; None for what only looks, or changes no decision."""
-        return self._entries[type(request)].order_in(request)
+    def guarded_command(self, request: ControlRequest) -> GuardedCommand | None:
+        """Return the command that `request` is, or None if it decides nothing."""
+        return self._routes_by_type[type(request)].guarded_command(request)
 
 
-def _routes(means: ControlServices) -> tuple[Route[Any], ...]:
-    ledger, parents, found = means.ledger, means.surveyor.parents, means.real_path
-    propose, foresee = means.surveyor.propose, means.surveyor.foresee
+def _routes(services: ControlServices) -> tuple[Route[Any], ...]:
+    ledger, parents, found = services.ledger, services.discovery.parents, services.real_path
+    propose, foresee = services.discovery.propose, services.discovery.foresee
     adding = AddHandlers(ledger, found, propose, foresee, parents)
     chooser = ProjectSelector(ledger, found, propose, foresee)
     return (
-        *DaemonHandlers(ledger, means.surveyor, means.host, means.chronicle.standing).entries(),
-        *DoctorHandlers(ledger, means.surveyor, means.host, means.state).entries(),
+        *DaemonHandlers(
+            ledger, services.discovery, services.daemon, services.audit_log.guard_summary
+        ).routes(),
+        *DoctorHandlers(ledger, services.discovery, services.daemon, services.state).routes(),
         *ProjectHandlers(
             ledger,
             found,
             parents,
-            means.note_on,
-            means.facts_of,
-            means.origins_of,
-            means.surveyor.follow,
-        ).entries(),
-        *ScanHandlers(ledger, means.surveyor, found).entries(),
+            services.note_on,
+            services.facts_of,
+            services.origins_of,
+            services.discovery.follow,
+        ).routes(),
+        *ScanHandlers(ledger, services.discovery, found).routes(),
         *DecisionHandlers(
             ledger,
             chooser,
             parents,
-            means.requests,
-            means.origins_of,
-            means.surveyor.follow,
-            means.executed_in,
-        ).entries(),
-        *adding.entries(),
-        *ImportHandlers(ledger, adding, parents).entries(),
-        *FocusHandlers(ledger).entries(),
-        *NameHandlers(ledger, found, parents).entries(),
-        *RuleHandlers(ledger, found, parents).entries(),
-        *PathStatusHandlers(ledger, found, parents, means.note_on, means.is_plain).entries(),
-        *means.noticing.entries(),
-        *means.chronicle.entries(),
-        *UndoHandlers(ledger, means.chronicle.gate, means.chronicle.archive, parents).entries(),
+            services.requests,
+            services.origins_of,
+            services.discovery.follow,
+            services.executed_in,
+        ).routes(),
+        *adding.routes(),
+        *ImportHandlers(ledger, adding, parents).routes(),
+        *FocusHandlers(ledger).routes(),
+        *NameHandlers(ledger, found, parents).routes(),
+        *RuleHandlers(ledger, found, parents).routes(),
+        *PathStatusHandlers(ledger, found, parents, services.note_on, services.is_plain).routes(),
+        *services.notifier.routes(),
+        *services.audit_log.routes(),
+        *UndoHandlers(
+            ledger, services.audit_log.command_guard, services.audit_log.archive, parents
+        ).routes(),
     )

@@ -1,7 +1,7 @@
 """Check one part of the system each for `rootsd doctor`.
 
-Run by the daemon and by the command line, since a service sees another world than a terminal: the
-daemon may lack a permission, a variable or a file system that the person's shell has.
+The daemon and the command line both run these checks, since a service has another environment than
+a terminal: the daemon may lack a permission, a variable, or a file system that the shell has.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from rootsd.watch.inotify_limits import InotifyLimit, sysctl_to_raise
 
 LOW_DISK_SPACE = 64 << 20
 CRITICAL_DISK_SPACE = 4 << 20
-# The daemon takes a quarter of what there is, for the others' sake; see host.watch.inotify.
+# The daemon takes at most a quarter of the watches; see rootsd.watch.inotify.
 _SHARE = 4
 _NEARLY = 0.8
 _SKEW = timedelta(minutes=1)
@@ -30,7 +30,7 @@ LstatFunction = Callable[[bytes], os.stat_result]
 def check_private_folder(
     topic: str, folder: bytes, look: LstatFunction = os.lstat
 ) -> DoctorFinding:
-    """Whether a folder of ours is there, ours, and closed to others."""
+    """Check that a folder of rootsd exists, belongs to the user, and is closed to others."""
     shown = safe_label(folder, limit=None)
     try:
         found = look(folder)
@@ -56,37 +56,40 @@ def check_private_folder(
 def check_disk_space(
     topic: str, folder: bytes, look: Callable[[bytes], os.statvfs_result] = os.statvfs
 ) -> DoctorFinding:
-    """Whether there is room for decisions; without any, the daemon can save none."""
+    """Check that the disk has room for decisions; on a full disk the daemon cannot save them."""
     shown = safe_label(folder, limit=None)
     try:
         found = look(folder)
     except OSError as failure:
         return error(topic, f"{shown} cannot be used: {failure.strerror}", f"ls -ld {shown}")
     room = found.f_bavail * found.f_frsize
-    told = f"{room // _MIB:,} MiB are free below {shown}"
+    message = f"{room // _MIB:,} MiB are free below {shown}"
     remedy = f"df -h {shown}"
     if room < CRITICAL_DISK_SPACE or (found.f_files and not found.f_favail):
-        return error(topic, f"{told}, so that decisions may be lost", remedy)
-    return ok(topic, told) if room >= LOW_DISK_SPACE else warning(topic, told, remedy)
+        return error(topic, f"{message}, so that decisions may be lost", remedy)
+    return ok(topic, message) if room >= LOW_DISK_SPACE else warning(topic, message, remedy)
 
 
 def check_watch_limit(in_use: int, limit: int | None) -> DoctorFinding:
-    """Whether the watches that the system grants are enough; `in_use` are the daemon's, `limit` is
-    as `rootsd.watch.inotify_limits.read_inotify_limit` tells it."""
+    """Check that the system grants enough watches.
+
+    `in_use` is the number of watches of the daemon. `limit` is the result of
+    `rootsd.watch.inotify_limits.read_inotify_limit`.
+    """
     topic = "watches"
     if limit is None:
         return ok(topic, f"{in_use:,} in use")
     ours = limit // _SHARE
-    told = f"{in_use:,} in use, of {ours:,} that rootsd takes at most ({limit:,} per user)"
+    message = f"{in_use:,} in use, of {ours:,} that rootsd takes at most ({limit:,} per user)"
     if in_use < ours * _NEARLY:
-        return ok(topic, told)
+        return ok(topic, message)
     line = sysctl_to_raise(InotifyLimit.WATCHES, limit)
     remedy = f"echo {line} | sudo tee /etc/sysctl.d/60-rootsd.conf && sudo sysctl --system"
-    return warning(topic, told, remedy)
+    return warning(topic, message, remedy)
 
 
 def check_clock(now: datetime, newest: datetime | None) -> DoctorFinding:
-    """Whether the clock says that what was written down lies ahead; `newest` is its last time."""
+    """Check that the clock was not set back; `newest` is the latest time in the catalog."""
     if newest is not None and newest - now > _SKEW:
         ahead = newest.strftime("%Y-%m-%d %H:%M:%SZ")
         return warning(
@@ -98,8 +101,11 @@ def check_clock(now: datetime, newest: datetime | None) -> DoctorFinding:
 
 
 def check_confinement(word: str, offered: Callable[[], int]) -> DoctorFinding:
-    """Whether the daemon could give up what it does not need; `word` is what status says, and
-    `offered` tells the version of Landlock that the kernel has, 0 for none."""
+    """Check that the daemon is confined.
+
+    `word` is the confinement in `status`. `offered` returns the version of Landlock that the
+    kernel has, or 0 for none.
+    """
     topic = "confinement"
     if word != "none":
         return ok(topic, f"by {word}")

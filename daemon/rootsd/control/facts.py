@@ -1,13 +1,9 @@
 """Collect what the disk shows of projects right now: facts, origins, files that agents execute.
 
-Gathers what is to be seen of projects: by the helper, which may hang in the daemon's place.
-
-Where projects come from, by their own word: read when somebody decides about them, and compared
-with that when they are proposed again.
-
-Finds the files in projects that agents execute, for a person who is about to approve many.
-
-Who brings the worktrees of repositories into the catalog before a person is shown them.
+The helper reads the facts, because a read may hang. Origins are what the repositories themselves
+say. They are read when somebody decides about a project, and compared when it is proposed again.
+The files that agents execute are shown to a person who is about to approve many projects.
+`RefreshWorktrees` updates the worktrees of repositories in the catalog before a person sees them.
 """
 
 from __future__ import annotations
@@ -40,14 +36,15 @@ _FACTS_THREADS = 2
 
 
 async def no_facts(projects: Sequence[Project]) -> Sequence[Facts]:
-    """Nothing is to be seen."""
+    """Return no facts for any project."""
     return [{} for _ in projects]
 
 
 class FactsCollector:
-    """Looks at projects, some at a time, in threads of its own. Nothing it finds is kept.
+    """Reads the facts of projects, some at a time, in threads of its own. It caches nothing.
 
-    `parents` are those in force: what is a project file is settled by the innermost that holds it.
+    `parents` returns the configured parents. The innermost parent of a project says which of its
+    files are project files.
     """
 
     def __init__(self, helper: Helper, parents: Callable[[], Sequence[Parent]]) -> None:
@@ -56,10 +53,10 @@ class FactsCollector:
         self._threads = CapacityLimiter(_FACTS_THREADS)
 
     async def facts_of(self, projects: Sequence[Project]) -> Sequence[Facts]:
-        """The facts of each project, in order; empty for one that is out of reach."""
+        """Return the facts of each project, in order; empty for one that is out of reach."""
         parents = self._parents()
         here = [
-            (number, _subject(project, parents))
+            (number, _query_for(project, parents))
             for number, project in enumerate(projects)
             if project.observed.presence is Presence.PRESENT
             and project.observed.kind is not ProjectKind.URI
@@ -67,28 +64,28 @@ class FactsCollector:
         found: list[Facts] = [{} for _ in projects]
         parts = [here[at : at + MOST_AT_ONCE] for at in range(0, len(here), MOST_AT_ONCE)]
 
-        async def look(part: Sequence[tuple[int, ProjectQuery]]) -> None:
-            subjects = [subject for _, subject in part]
-            seen = await to_thread.run_sync(self._look, subjects, limiter=self._threads)
+        async def read(part: Sequence[tuple[int, ProjectQuery]]) -> None:
+            queries = [query for _, query in part]
+            seen = await to_thread.run_sync(self._read, queries, limiter=self._threads)
             for (number, _), facts in zip(part, seen, strict=True):
                 found[number] = facts
 
         async with anyio.create_task_group() as group:
             for part in parts:
-                group.start_soon(look, part)
+                group.start_soon(read, part)
         return found
 
-    def _look(self, subjects: Sequence[ProjectQuery]) -> list[Facts]:
+    def _read(self, queries: Sequence[ProjectQuery]) -> list[Facts]:
         if self._helper.problem():
-            # Our own readers do without it, as long as the file systems answer.
+            # Our own readers work without the helper, as long as the file systems respond.
             asked: list[Facts | None] = [
                 collect_facts(path, kind, ProjectFiles.changed(files))
-                for path, kind, files in subjects
+                for path, kind, files in queries
             ]
         else:
-            asked = ask_facts(self._helper, subjects)
+            asked = ask_facts(self._helper, queries)
         found = [facts or {} for facts in asked]
-        for each, facts in zip(subjects, found, strict=True):
+        for each, facts in zip(queries, found, strict=True):
             has_history = facts.pop("has_history", False)
             commit = ask_last_commit(self._helper, each.path) if has_history else None
             facts["last_commit"] = commit
@@ -98,7 +95,7 @@ class FactsCollector:
         return found
 
 
-def _subject(project: Project, parents: Sequence[Parent]) -> ProjectQuery:
+def _query_for(project: Project, parents: Sequence[Parent]) -> ProjectQuery:
     holders = [parent for parent in parents if contains(parent.path, project.path)]
     innermost = max(holders, key=lambda parent: len(parent.path), default=None)
     files = innermost.project_files if innermost is not None else ()
@@ -108,25 +105,28 @@ def _subject(project: Project, parents: Sequence[Parent]) -> ProjectQuery:
 ReadOrigins = Callable[[Iterable[Project]], Awaitable[Mapping[bytes, str]]]
 
 _ORIGIN_THREADS = 2
-# Of many projects, or hostile ones, the rest does without.
+# With many projects, or hostile ones, the rest gets no origin.
 _ORIGIN_SECONDS = 1.0
 _ORIGIN_TIMEOUT_S = 2.0
 
 
 async def no_origins(_projects: Iterable[Project]) -> Mapping[bytes, str]:
-    """None of them says anything."""
+    """Return no origins."""
     return {}
 
 
 class OriginReader:
-    """Reads them in threads of its own. `answers` tells whether a look at a path will end."""
+    """Reads the origins of projects, in threads of its own.
+
+    `answers` returns whether the file system of a path responds.
+    """
 
     def __init__(self, answers: Callable[[bytes], bool]) -> None:
         self._answers = answers
         self._threads = CapacityLimiter(_ORIGIN_THREADS)
 
     async def of(self, projects: Iterable[Project]) -> Mapping[bytes, str]:
-        """Path -> origin without credentials, of the projects that have one to be read now."""
+        """Return the origins that can be read now, without credentials, by path."""
         here = [
             project
             for project in projects
@@ -159,21 +159,24 @@ _EXECUTED_SECONDS = 10.0
 
 
 async def no_executed_files(_projects: Iterable[Project]) -> Mapping[bytes, Sequence[str]]:
-    """Return that no project holds such a file."""
+    """Return no files for any project."""
     return {}
 
 
 class ExecutedFileFinder:
-    """Looks into projects in a thread of its own. `answers` tells if a look at a path will end."""
+    """Finds the files in projects that agents execute, in a thread of its own.
+
+    `answers` returns whether the file system of a path responds.
+    """
 
     def __init__(self, answers: Callable[[bytes], bool]) -> None:
         self._answers = answers
         self._threads = CapacityLimiter(1)
 
     async def of(self, projects: Iterable[Project]) -> Mapping[bytes, Sequence[str]]:
-        """Return path -> files that agents execute, for the projects that hold any.
+        """Return the files that agents execute, by the path of the project that has any.
 
-        A project that could not be looked into in time counts as one, and its list is empty.
+        A project that could not be read in time is included, with an empty list.
         """
         here = [
             project
@@ -197,4 +200,4 @@ RefreshWorktrees = Callable[[Sequence[bytes]], Awaitable[None]]
 
 
 async def no_refresh(_mains: Sequence[bytes]) -> None:
-    """Take the catalog as it is."""
+    """Leave the worktrees in the catalog as they are."""

@@ -1,13 +1,11 @@
 """Guard the control socket: admit, challenge, or refuse commands, and record what agents tried.
 
-Commands of agents since a person looked, kept beyond the end of the daemon.
+`core.guard` judges a caller. This module collects the facts for it through the helper process, and
+carries out the judgment.
 
-An account for people: the history tells of the same, and nothing is decided by this. So it is
-neither synced nor guarded, and one that cannot be read counts for none.
-
-The guard of the control socket: admits, challenges, or refuses commands, and keeps a record.
-
-`rootsd.core.guard` judges. This module collects the facts for it and carries out what it finds.
+The summaries of refused commands and of agents' commands outlive the daemon. They only inform
+people: the audit log has the same events, and no decision depends on the summaries. So a summary
+is neither synced nor protected, and one that cannot be read counts as empty.
 """
 
 from __future__ import annotations
@@ -60,23 +58,26 @@ _MAX_FILE_BYTES = 1 << 16
 
 
 class CommandSummary:
-    """Kept in the file `name` of the folder `state`, which the caller has locked."""
+    """The commands since a person looked: their number and the last one.
+
+    It is stored in the file `name` of the folder `state`, which the caller has locked.
+    """
 
     def __init__(self, state: Path, name: str = REFUSED_FILE) -> None:
         self._file = state / name
-        self.seen_by_nobody = self._read()
-        """The sum of them; None where there was none."""
+        self.unseen = self._read()
+        """The number of commands that no person has seen yet, and the last one; None if none."""
 
     def add(self, *, at: str, what: str, by: str, why: str) -> None:
-        """One more, at a time in RFC 3339; the words are safe to show."""
-        count = self.seen_by_nobody["count"] if self.seen_by_nobody else 0
-        self.seen_by_nobody = RefusedStatus(count=count + 1, at=at, what=what, by=by, why=why)
-        self._write(json.dumps(self.seen_by_nobody).encode("ascii"))
+        """Add a command. `at` is an RFC 3339 time; the other texts are safe to print."""
+        count = self.unseen["count"] if self.unseen else 0
+        self.unseen = RefusedStatus(count=count + 1, at=at, what=what, by=by, why=why)
+        self._write(json.dumps(self.unseen).encode("ascii"))
 
-    def looked(self) -> None:
-        """Somebody has been shown them."""
-        if self.seen_by_nobody is not None:
-            self.seen_by_nobody = None
+    def mark_seen(self) -> None:
+        """Empty the summary: a person has seen it."""
+        if self.unseen is not None:
+            self.unseen = None
             self._write(b"")
 
     def _write(self, content: bytes) -> None:
@@ -90,7 +91,7 @@ class CommandSummary:
             finally:
                 os.close(fd)
         except RootsdError as error:
-            log.warning("what was refused is not written down: %s", error)
+            log.warning("the summary of commands was not saved: %s", error)
 
     def _read(self) -> RefusedStatus | None:
         with suppress(RootsdError, OSError, ValueError, TypeError, KeyError):
@@ -111,13 +112,13 @@ class CommandSummary:
 
 @dataclass(frozen=True, slots=True)
 class AgentActivity:
-    """The commands that were refused, and those that an agent ran and that decide nothing."""
+    """The commands that were refused, and the commands of agents that decide nothing."""
 
     refusals: CommandSummary
     agent_commands: CommandSummary
 
     @classmethod
-    def kept_in(cls, state: Path) -> AgentActivity:
+    def in_folder(cls, state: Path) -> AgentActivity:
         """Return the records in the folder `state`, which the caller has locked."""
         return cls(CommandSummary(state), CommandSummary(state, AGENT_COMMANDS_FILE))
 
@@ -130,14 +131,14 @@ _CONFIGURED = Actor(ActorKind.PERSON, "the configuration, when the store was mad
 _REMEDY = "run it yourself, in a terminal of your own"
 _RESTART = "rootsd down && rootsd up"
 _MAX_HOSTS = 4096
-_LOOK_TIMEOUT_S = 2.0
+_LOOKUP_TIMEOUT_S = 2.0
 _MAX_LINES = 40
 _UNSEEN = Lineage(completeness=LineageCompleteness.UNAVAILABLE)
 _SYLLABLES = tuple(c + v for c in "bdfgkmnprstvz" for v in "aeiou")
 
 
 class ChallengeNeeded(CallerRefused):
-    """The daemon follows the command once somebody types the word shown on the terminal."""
+    """The daemon carries out the command once a person types the word shown on the terminal."""
 
     def __init__(self, message: str, challenge: Challenge) -> None:
         super().__init__(message, _REMEDY)
@@ -145,26 +146,26 @@ class ChallengeNeeded(CallerRefused):
 
 
 class ConnectedProcess(Protocol):
-    """Who is at the other end of a control connection."""
+    """The process at the other end of a control connection."""
 
     @property
     def pid(self) -> int:
-        """The process that connected; 0 where the kernel hides it."""
+        """The process that connected, or 0 if the kernel hides it."""
 
     def has_gone(self) -> bool:
-        """Whether it has ended, for sure."""
+        """Return whether the process has certainly ended."""
 
 
 class ProcessView(Protocol):
-    """How the gate sees processes and reaches their terminals: the helper process."""
+    """The guard's access to processes and their terminals: the helper process."""
 
     async def look(
         self, callers: Sequence[int], others: Sequence[int], markers: Collection[str]
     ) -> ProcessReport | None:
-        """Look at `callers` and their terminals, then at `others`, for markers among `markers`.
+        """Read `callers` and their terminals, then `others`, and the markers among `markers`.
 
-        Where that fails, the lineages of the callers alone come back, as late; None where nobody
-        could look at all.
+        If that fails, return the lineages of the callers alone, as late. Return None if no process
+        could be read.
         """
 
     async def show(self, caller: Process, text: str) -> str:
@@ -174,7 +175,7 @@ class ProcessView(Protocol):
 class CommandGuard:
     """Decides which callers of the control socket may give commands.
 
-    `note` makes an event durable. `connected` are the processes that hold an MCP connection.
+    `note` saves an event. `connected` returns the processes that hold an MCP connection.
     """
 
     def __init__(
@@ -198,63 +199,74 @@ class CommandGuard:
         self._now = now
         self._hosts: dict[tuple[int, int], Process] = {}
         self._are_all_hosts_known = True
-        self._bucket = LogThrottle(clock)
-        self._commands_bucket = LogThrottle(clock)
+        self._refusal_throttle = LogThrottle(clock)
+        self._command_throttle = LogThrottle(clock)
         self._arrived = anyio.Event()
         self._seen = anyio.Event()
 
-    async def begin(self, approval: Approval, *, is_new: bool) -> None:
-        """Take over what is configured; the guard only where nothing was ever decided, and then
-        it is kept. Raises what the store raised."""
-        self.know(approval)
+    async def start(self, approval: Approval, *, is_new: bool) -> None:
+        """Apply the configuration. Only a new store takes the guard mode from it, and keeps that.
+
+        Raises what the store raised.
+        """
+        self.set_agents(approval)
         if is_new and approval.guard is not self.guard:
             await self.set_guard(approval.guard, _CONFIGURED)
 
-    def know(self, approval: Approval) -> None:
-        """Tell agents by these names and markers, too."""
+    def set_agents(self, approval: Approval) -> None:
+        """Recognize agents by these names and markers, too."""
         self._agents = (*KNOWN_AGENTS, *further_agents(approval.agents, approval.markers))
 
     async def set_guard(
         self, guard: Guard, actor: Actor, verb: ChangeVerb = ChangeVerb.GUARD_SET
     ) -> None:
-        """Judge callers so from now on. Raises what the store raised; loosening then fails."""
+        """Judge callers by this mode from now on.
+
+        Raises what the store raised; the old mode then stays, unless the new one is the strictest.
+        """
         change = GuardChange(guard, actor, verb)
-        if guard is Guard.TERMINAL:  # nothing is stricter: it holds whatever the disk says
+        if guard is Guard.TERMINAL:  # the strictest mode applies even if the disk refuses it
             self.guard = guard
         await self._note(change)
         self.guard = guard
 
-    async def remember(self) -> None:
-        """There is a new MCP connection. Returns once it is known who started it, so that this is
-        remembered of whoever was answered; also where that takes too long to keep a client."""
+    async def record_connection(self) -> None:
+        """Wait until the guard knows the programs that started a new MCP connection.
+
+        No client is answered before, so every program that got an answer is known. The wait has a
+        timeout, so that a slow lookup does not block a client.
+        """
         seen = self._seen
         self._arrived.set()
-        with anyio.move_on_after(_LOOK_TIMEOUT_S):
+        with anyio.move_on_after(_LOOKUP_TIMEOUT_S):
             await seen.wait()
 
-    async def keep_remembering(self) -> None:
-        """Look who started those that connect: later they may have ended, or been left alone. Runs
-        as long as the daemon does; one look for all that came during the one before."""
+    async def keep_recording_hosts(self) -> None:
+        """Look up who started each process that connects, as long as the daemon runs.
+
+        Later these programs may have ended, and the processes may have another parent. One lookup
+        covers all connections that came during the lookup before it.
+        """
         while True:
             await self._arrived.wait()
             seen = self._seen
             self._arrived, self._seen = anyio.Event(), anyio.Event()
             if self.guard is not Guard.OFF:
-                await self._see(())
+                await self._look_up(())
             seen.set()
 
-    async def find(self, visitor: ConnectedProcess) -> tuple[Caller, GuardDecision]:
+    async def judge_peer(self, peer: ConnectedProcess) -> tuple[Caller, GuardDecision]:
         """Return the caller at the other end, and what the guard does with its command."""
-        caller = await self._caller(visitor)
+        caller = await self._caller(peer)
         return caller, self._judge(self.guard, caller)
 
-    async def _caller(self, visitor: ConnectedProcess) -> Caller:
-        seen = await self._see((visitor.pid,))
-        # Asked last: then what was seen was seen of this process, and of no later one.
-        gone = visitor.has_gone()
+    async def _caller(self, peer: ConnectedProcess) -> Caller:
+        seen = await self._look_up((peer.pid,))
+        # Checked after the lookup: the facts are then about this process and no later one.
+        gone = peer.has_gone()
         if seen is None:
             return Caller(_UNSEEN, gone)
-        return Caller(seen.lineages.get(visitor.pid, Lineage()), gone, seen.terminals)
+        return Caller(seen.lineages.get(peer.pid, Lineage()), gone, seen.terminals)
 
     def _judge(self, guard: Guard, caller: Caller) -> GuardDecision:
         hosts = McpHosts(tuple(self._hosts.values()), self._are_all_hosts_known)
@@ -265,36 +277,36 @@ class CommandGuard:
 
         Raises CallerRefused if it cannot be shown.
         """
-        assert caller.process is not None, "only a caller that was seen is challenged"
+        assert caller.process is not None, "the guard challenges only callers that it has seen"
         word = "".join(secrets.choice(_SYLLABLES) for _ in range(3))
-        stakes = list(await order.stakes())[:_MAX_LINES]
-        lines = [*stakes, f"This is asked since {why}.", f"Type {word} to go on: "]
+        preview = list(await order.preview())[:_MAX_LINES]
+        lines = [*preview, f"This is asked since {why}.", f"Type {word} to go on: "]
         text = "\r\n".join(safe_text(line) for line in ["", *lines])
         try:
             return word, await self._view.show(caller.process, text)
         except RootsdError as error:
-            missing = f"{why}, and the word to type could not be shown: {error.message}"
-            raise await self.refuse(order, caller, missing) from error
+            reason = f"{why}, and the word to type could not be shown: {error.message}"
+            raise await self.refuse(order, caller, reason) from error
 
     async def refuse(self, order: GuardedCommand, caller: Caller, why: str) -> CallerRefused:
         """Record that the command was refused, and return the error to raise."""
         by = describe_caller(caller)
-        log.warning("refused: %s (%s): %s", order.words, by, why)
-        self.refusals.add(at=self._at(), what=order.words, by=by, why=why)
+        log.warning("refused: %s (%s): %s", order.text, by, why)
+        self.refusals.add(at=self._at(), what=order.text, by=by, why=why)
         actor = Actor(ActorKind.CALLER, f"{by}: {why}")
-        await self._record(Attempt(order.words, actor), self._bucket)
+        await self._record(Attempt(order.text, actor), self._refusal_throttle)
         is_unseen = caller.lineage.completeness is LineageCompleteness.UNAVAILABLE
         return CallerRefused(f"this is refused, since {why}", _RESTART if is_unseen else _REMEDY)
 
-    async def note_command(self, words: str, visitor: ConnectedProcess) -> None:
+    async def note_command(self, words: str, peer: ConnectedProcess) -> None:
         """Record a command that decides nothing, if an agent gives it.
 
-        The guard allows it: a person who could not stop the daemon would be worse off. A caller
-        that nobody could see is not taken for an agent.
+        The guard allows such a command, because a person must always be able to stop the daemon. A
+        caller that could not be looked up does not count as an agent.
         """
         if self.guard is Guard.OFF:
             return
-        caller = await self._caller(visitor)
+        caller = await self._caller(peer)
         finding = self._judge(Guard.AGENTS, caller)
         if caller.process is None or finding.action is not GuardAction.REFUSE:
             return
@@ -302,37 +314,37 @@ class CommandGuard:
         log.warning("an agent runs: %s (%s): %s", words, by, why)
         self.agent_commands.add(at=self._at(), what=words, by=by, why=why)
         actor = Actor(ActorKind.CALLER, f"{by}: {why}")
-        await self._record(Attempt(words, actor, ChangeVerb.AGENT_COMMAND), self._commands_bucket)
+        await self._record(Attempt(words, actor, ChangeVerb.AGENT_COMMAND), self._command_throttle)
 
-    async def _record(self, attempt: Attempt, bucket: LogThrottle) -> None:
-        """Make an attempt durable. Of very many, few are written, with the number of the rest."""
-        missed = bucket.take()
+    async def _record(self, attempt: Attempt, throttle: LogThrottle) -> None:
+        """Save an attempt. If there are very many, save a few, with the number of the others."""
+        missed = throttle.take()
         if not missed:
             return
         more = f" ({missed - 1} more like it)" if missed > 1 else ""
         try:
             await self._note(replace(attempt, what=attempt.what + more))
         except RootsdError as error:
-            log.warning("the store does not record it: %s", error)
+            log.warning("the store did not record a command: %s", error)
 
     def _at(self) -> str:
         return self._now().isoformat(timespec="seconds").replace("+00:00", "Z")
 
-    async def _see(self, callers: Sequence[int]) -> ProcessReport | None:
+    async def _look_up(self, callers: Sequence[int]) -> ProcessReport | None:
         markers = {marker for agent in self._agents for marker in agent.markers | agent.hints}
         connected, hosts = set(self._connected()), {host.pid for host in self._hosts.values()}
         others = [*sorted(connected - hosts), *sorted(hosts)]
-        observed = await self._view.look(callers, others, markers)
-        if observed is None:
+        report = await self._view.look(callers, others, markers)
+        if report is None:
             return None
-        lineages = observed.lineages
+        lineages = report.lineages
         self._forget_ended(hosts, lineages)
         self._are_all_hosts_known = True
         for pid in connected:
             seen = lineages.get(pid, Lineage(completeness=LineageCompleteness.LATE))
             found = [*mcp_hosts_in(seen.processes)]
             if not seen.is_complete and len(found) == len(seen.processes):
-                # Who started it may lie beyond what was seen.
+                # The program that started it may lie beyond the part of the lineage that was seen.
                 self._are_all_hosts_known &= pid in hosts
                 continue
             for host in found:
@@ -340,11 +352,14 @@ class CommandGuard:
                 self._hosts[host.key] = host
         while len(self._hosts) > _MAX_HOSTS:
             del self._hosts[next(iter(self._hosts))]
-        return observed
+        return report
 
     def _forget_ended(self, pids: Collection[int], lineages: Mapping[int, Lineage]) -> None:
-        """Forget the hosts among `pids` that have ended. They started no living process; what
-        they left behind cannot be told apart. A host that the look did not reach stays."""
+        """Forget the hosts among `pids` that have ended.
+
+        No living process has them as an ancestor any more. A host that the lookup did not reach
+        stays.
+        """
         living = {seen.processes[0].key for seen in lineages.values() if seen.processes}
         unseen = Lineage(completeness=LineageCompleteness.LATE)
         found = {pid: lineages.get(pid, unseen) for pid in pids}
@@ -355,49 +370,49 @@ class CommandGuard:
 
 
 class GuardedConnection:
-    """One control connection at the gate. A challenge and its answer use the same connection."""
+    """One control connection at the guard. A challenge and its answer use the same connection."""
 
-    def __init__(self, gate: CommandGuard, visitor: ConnectedProcess) -> None:
-        self._gate = gate
-        self._visitor = visitor
-        self._asked: tuple[str, str] | None = None
+    def __init__(self, guard: CommandGuard, peer: ConnectedProcess) -> None:
+        self._guard = guard
+        self._peer = peer
+        self._challenged: tuple[str, str] | None = None
 
     async def actor(self) -> Actor:
-        """Who looks: a person, unless orders of his would be refused."""
-        if self._gate.guard is Guard.OFF:
+        """Return the actor of a query: a person, unless the guard would refuse its commands."""
+        if self._guard.guard is Guard.OFF:
             return self._unchecked_actor()
-        caller, finding = await self._gate.find(self._visitor)
+        caller, finding = await self._guard.judge_peer(self._peer)
         refused = finding.action is GuardAction.REFUSE
         return Actor(ActorKind.CALLER if refused else ActorKind.PERSON, describe_caller(caller))
 
     async def admit(self, order: GuardedCommand, typed: str | None) -> Actor:
-        """Return who gives the command, if it may be followed.
+        """Return the actor of a command that the guard admits.
 
-        Raises CallerRefused, and ChallengeNeeded if a word has to be typed first.
+        Raises CallerRefused, or ChallengeNeeded if a person has to type a word first.
         """
-        gate = self._gate
-        if gate.guard is Guard.OFF:
+        guard = self._guard
+        if guard.guard is Guard.OFF:
             return self._unchecked_actor()
-        caller, finding = await gate.find(self._visitor)
+        caller, finding = await guard.judge_peer(self._peer)
         match finding.action:
             case GuardAction.ADMIT:
                 return Actor(ActorKind.PERSON, describe_caller(caller))
             case GuardAction.REFUSE:
-                raise await gate.refuse(order, caller, finding.why)
+                raise await guard.refuse(order, caller, finding.why)
             case GuardAction.CHALLENGE:
                 pass
-        asked, self._asked = self._asked, None
+        asked, self._challenged = self._challenged, None
         if typed is None:
-            word, terminal = await gate.challenge(order, caller, finding.why)
-            self._asked = (order.words, word)
+            word, terminal = await guard.challenge(order, caller, finding.why)
+            self._challenged = (order.text, word)
             raise ChallengeNeeded(
                 f"this has to be confirmed with the word shown on {terminal}, since {finding.why}",
                 Challenge(terminal=terminal),
             )
-        if asked != (order.words, typed.strip()):
-            raise await gate.refuse(order, caller, "the word typed was not the one asked for")
+        if asked != (order.text, typed.strip()):
+            raise await guard.refuse(order, caller, "the word typed was not the one asked for")
         return Actor(ActorKind.CHALLENGED, f"{describe_caller(caller)}: {finding.why}")
 
     def _unchecked_actor(self) -> Actor:
         """Return the caller as the socket names it. With the guard off nobody looks it up."""
-        return Actor(ActorKind.PERSON, f"pid {self._visitor.pid}, with the guard off")
+        return Actor(ActorKind.PERSON, f"pid {self._peer.pid}, with the guard off")

@@ -1,9 +1,4 @@
-"""Convert projects and worktrees to items of the public `rootsd/1` schema.
-
-The worktrees that an approval concerns, as items of the public `rootsd/1` schema.
-
-Projects as items of the public `rootsd/1` schema.
-"""
+"""Convert projects and worktrees to items of the public `rootsd/1` schema."""
 
 from __future__ import annotations
 
@@ -58,7 +53,7 @@ def _worktree_item(catalog: Catalog, project: Project) -> WorktreeItem | None:
 def why_not_inherited(catalog: Catalog, project: Project) -> str | None:
     """Return, as a sentence, why a worktree is not published with its main checkout.
 
-    None for anything that is decided about, or is no worktree of an approved main checkout.
+    Return None for a decided project, and for one that is no worktree of an approved checkout.
     """
     seen = project.observed
     if seen.kind is not ProjectKind.GIT_WORKTREE or seen.presence is not Presence.PRESENT:
@@ -86,7 +81,7 @@ _NO_ORIGINS: Mapping[bytes, str] = MappingProxyType({})
 
 
 def no_note(_: bytes) -> str | None:
-    """What to say of a folder where nothing is known beside the catalog."""
+    """Return no note: the catalog has everything that is known about the folder."""
     return None
 
 
@@ -97,8 +92,11 @@ def project_items(
     note_on: NoteForPath = no_note,
     origins: Mapping[bytes, str] = _NO_ORIGINS,
 ) -> list[ProjectItem]:
-    """The items of `projects`, in their order. `note_on` says more of those that wait for a
-    decision, by their path; `origins` are those that were read, by path."""
+    """Return the items of `projects`, in their order.
+
+    `note_on` returns a note about a pending project by its path. `origins` are the origins that
+    were read, by path.
+    """
     items = []
     for project in projects:
         item = _project_item(catalog, project, parents)
@@ -118,7 +116,7 @@ def project_items(
 def dropped_project_items(
     before: Catalog, projects: Iterable[Project], parents: Sequence[Parent]
 ) -> list[ProjectItem]:
-    """The items of projects that `before` still held: gone from the disk, nothing decided."""
+    """Return the items of undecided projects that were in `before` and are gone from the disk."""
     items = project_items(before, projects, parents)
     for item in items:
         item["verdict"] = Verdict.PENDING.value
@@ -165,13 +163,13 @@ def _project_item(catalog: Catalog, project: Project, parents: Sequence[Parent])
 
 
 def _parent_of(project: Project, parents: Sequence[Parent]) -> str | None:
-    """The innermost parent that the project lies in."""
+    """Return the innermost parent that contains the project."""
     holding = [parent.path for parent in parents if contains(parent.path, project.path)]
     return text_of(max(holding, key=len)) if holding else None
 
 
 def _note(catalog: Catalog, project: Project) -> str | None:
-    """Return what a person should know that no other field says."""
+    """Return what a person should know that no other field has."""
     return _why_unpublishable(catalog, project) or _why_this_verdict(catalog, project)
 
 
@@ -187,7 +185,7 @@ def _why_unpublishable(catalog: Catalog, project: Project) -> str | None:
 
 
 def _why_this_verdict(catalog: Catalog, project: Project) -> str | None:
-    """Return what led to the verdict on `project`, or None if the verdict says it all."""
+    """Return the reason for the verdict on `project`, or None if the verdict alone is clear."""
     judgment = catalog.judgments[project.path]
     match judgment.reason:
         case VerdictReason.APPROVED if (
@@ -216,7 +214,7 @@ def _why_this_verdict(catalog: Catalog, project: Project) -> str | None:
 
 
 def _origin_note(catalog: Catalog, project: Project, origin: str | None) -> str | None:
-    """What a project's origin, as it is now, says beside that of what was decided about."""
+    """Return how a project's current origin compares with the origin that was decided about."""
     if origin is None:
         return None
     known = project.ruling.origin
@@ -231,7 +229,7 @@ def _origin_note(catalog: Catalog, project: Project, origin: str | None) -> str 
 
 
 def _previous_state(catalog: Catalog, before: Project) -> str:
-    """Where a project was before it came here, and what it was there."""
+    """Return the previous path, verdict, name, and tags of a project that moved."""
     decision = before.ruling.decision
     was = [decision.verdict.value] if decision is not None else []
     was += [f"as {catalog.name_of(before)}", *(f"#{tag}" for tag in before.ruling.tags)]

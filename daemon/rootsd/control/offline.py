@@ -1,7 +1,8 @@
 """Answer queries from the store while no daemon runs, as of the last run.
 
-It is read under the daemon's own lock, so that nobody writes meanwhile and no daemon starts beside
-it. Nothing is looked at on the disk, and nothing counts as published: there is nobody to tell it.
+The store is read under the daemon's own lock, so nobody writes meanwhile and no daemon starts
+beside it. Nothing is verified on disk, and nothing counts as published: without a daemon, no
+client gets roots.
 """
 
 from __future__ import annotations
@@ -34,39 +35,39 @@ OfflineQuery = LogQuery | ProjectsQuery | RulesQuery
 
 
 def has_store(places: Places) -> bool:
-    """Whether there ever was a decision to read."""
+    """Return whether there is a store to read."""
     return (_state_folder(places) / DATABASE_NAME).exists()
 
 
-def answer_offline(places: Places, question: OfflineQuery) -> dict[str, Any]:
-    """The answer from the store: to `LogQuery` and `RulesQuery` as the daemon gives it, to
-    `ProjectsQuery` without references, origins and parents. Its `revision` is None.
+def answer_offline(places: Places, query: OfflineQuery) -> dict[str, Any]:
+    """Return the result of a query from the store; its `revision` is None.
 
-    Raises Busy where a daemon, or somebody else who reads, holds the lock; else what the store
-    raises.
+    `LogQuery` and `RulesQuery` are answered as the daemon does. `ProjectsQuery` is answered
+    without references, origins, and parents. Raises Busy if a daemon or another reader holds the
+    lock, and what the store raises.
     """
     record = LockRecord(os.getpid(), __version__, {})
     with DaemonLock.acquire(_state_folder(places), record):
         store = Store.open(_state_folder(places), Path(os.fsdecode(places.data)))
         try:
-            return _answer(store, places, question)
+            return _answer(store, places, query)
         finally:
             store.close()
 
 
-def _answer(store: Store, places: Places, question: OfflineQuery) -> dict[str, Any]:
+def _answer(store: Store, places: Places, query: OfflineQuery) -> dict[str, Any]:
     loaded = store.load()
     warnings = [OFFLINE_WARNING, *filter(None, [loaded.note, loaded.warning])]
-    if isinstance(question, LogQuery):
-        items: list[Any] = list(log_items_from(store, store.last_events(max(0, question.last))))
+    if isinstance(query, LogQuery):
+        items: list[Any] = list(log_items_from(store, store.last_events(max(0, query.last))))
     else:
         own = (places.config, places.log, places.state, places.data)
         refused = RefusedPlaces(runtime_dir.home_folder(), own)
         catalog = Catalog.of(loaded.projects, loaded.rules, refused, loaded.next_rule)
-        if isinstance(question, RulesQuery):
+        if isinstance(query, RulesQuery):
             items = [rule_item(rule, catalog) for rule in catalog.rules]
         else:
-            items = [item for item in _projects(catalog) if _is_selected(item, question)]
+            items = [item for item in _projects(catalog) if _is_selected(item, query)]
     return {"revision": None, "items": items, "warnings": warnings}
 
 

@@ -1,8 +1,9 @@
 """Routes of control requests: which handler answers one, and whether the guard must admit it.
 
-Each family of handlers lists its requests as `Entry` values; `rootsd.control.dispatch` holds them
-all. What decides anything, or changes who may, has to be an order: the gate is asked before it is
-carried out. So an entry cannot be made without saying which of the two it is.
+Each family of handlers lists its requests as `Route` values, and `rootsd.control.dispatch`
+collects them. A request that decides anything, or that changes who may decide, must be a command:
+the guard is asked before the handler runs. `Route` therefore requires `guarded_command`, so that
+nobody can add a request without saying whether it is one.
 """
 
 from __future__ import annotations
@@ -25,16 +26,19 @@ COMMAND_TEXT_LIMIT = 200
 
 @dataclass(frozen=True, slots=True)
 class GuardedCommand:
-    """What is asked for: `words` tell it, `stakes` are the lines that a person is to read before
-    it is confirmed."""
+    """A command that the guard must admit.
 
-    words: str
-    stakes: Callable[[], Awaitable[Sequence[str]]]
+    `text` is the command as people type it. `preview` returns the lines that a person reads before
+    confirming it.
+    """
+
+    text: str
+    preview: Callable[[], Awaitable[Sequence[str]]]
 
 
 @dataclass(frozen=True, slots=True)
 class RequestContext:
-    """Who asks, and who is told of the progress meanwhile."""
+    """The caller of a request, and the receiver of progress reports while it runs."""
 
     actor: Actor
     progress: ProgressSink | None = None
@@ -42,46 +46,52 @@ class RequestContext:
 
 @dataclass(frozen=True, slots=True)
 class Route(Generic[R]):
-    """One kind of request. `order_in` makes the order that a request is, or None where it only
-    looks; `afterwards` is called once the answer is out. `asks_who`: it is no order, and yet its
-    `Call` has to name the one who asks. `command_in` is the command that a request is part of,
-    which decides nothing and which an agent may give, on record; empty for none."""
+    """One type of request and its handler.
 
-    form: type[R]
+    `guarded_command` returns the command that a request is, or None if it decides nothing.
+    `afterwards` runs once the response is sent. `needs_caller` says whether the handler of a query
+    needs to know who asks. `recorded_command` returns the command that a query belongs to, if the
+    guard allows agents to give it and records that; it is empty for other queries.
+    """
+
+    request_type: type[R]
     answer: Callable[[R, RequestContext], Awaitable[Result]]
-    order_in: Callable[[R], GuardedCommand | None]
+    guarded_command: Callable[[R], GuardedCommand | None]
     afterwards: Callable[[], None] = lambda: None
-    asks_who: Callable[[R], bool] = lambda _: False
-    command_in: Callable[[R], str] = lambda _: ""
+    needs_caller: Callable[[R], bool] = lambda _: False
+    recorded_command: Callable[[R], str] = lambda _: ""
 
 
 class RouteSource(Protocol):
     """Something outside this package that answers control requests."""
 
-    def entries(self) -> Iterable[Route[Any]]:
+    def routes(self) -> Iterable[Route[Any]]:
         """Return its routes."""
         ...
 
 
-def query_route(form: type[R], answer: Callable[[R], Awaitable[Result]]) -> Route[R]:
-    """What changes no decision."""
-    return Route(form, lambda request, _: answer(request), lambda _: None)
+def query_route(request_type: type[R], answer: Callable[[R], Awaitable[Result]]) -> Route[R]:
+    """Return the route of a request that decides nothing."""
+    return Route(request_type, lambda request, _: answer(request), lambda _: None)
 
 
 def command_route(
-    form: type[R],
+    request_type: type[R],
     answer: Callable[[R, Actor], Awaitable[Result]],
-    order_in: Callable[[R], GuardedCommand | None],
+    guarded_command: Callable[[R], GuardedCommand | None],
 ) -> Route[R]:
-    """What a person decides; `order_in` may find that one request of that kind only looks."""
-    return Route(form, lambda request, call: answer(request, call.actor), order_in)
+    """Return the route of a request that decides something.
+
+    `guarded_command` may return None for a request of that type that does not, such as a dry run.
+    """
+    return Route(request_type, lambda request, call: answer(request, call.actor), guarded_command)
 
 
-def plain_command(words: str) -> GuardedCommand:
-    """An order whose words say all that is at stake: those of the command line."""
-    safe = safe_label(words, COMMAND_TEXT_LIMIT)
+def plain_command(text: str) -> GuardedCommand:
+    """Return a command whose text is its whole preview."""
+    safe = safe_label(text, COMMAND_TEXT_LIMIT)
 
-    async def stakes() -> Sequence[str]:
+    async def preview() -> Sequence[str]:
         return (f"rootsd {safe}",)
 
-    return GuardedCommand(safe, stakes)
+    return GuardedCommand(safe, preview)

@@ -1,11 +1,9 @@
 """Serve the control socket: read request lines, ask the guard, dispatch, and answer.
 
-One connection of the command line: lines in, requests to the desk, answers out.
-
-Progress notices of a scan go out on the same connection before its answer. They may be dropped
-when the reader is slow; an answer never is.
-
-The control socket's connections: each asks the gate before an order of its is followed.
+A connection sends one JSON-RPC request per line and gets the responses in that order. The guard
+admits or refuses a command before the dispatcher passes it to its handler. While a scan runs, its
+progress goes out on the same connection, before the response. Progress may be dropped if the
+reader is slow; a response never is.
 """
 
 from __future__ import annotations
@@ -52,64 +50,64 @@ from rootsd.wire.request import BadRequest, ControlRequest
 log = logging.getLogger(__name__)
 
 ERROR_CODE = -32000
-"""The JSON-RPC code of every expected error; `data.code` holds its word (DESIGN section 6)."""
+"""The JSON-RPC code of every expected error; `data.code` has the error's own code."""
 
 _CONNECTION_LOST = (anyio.BrokenResourceError, anyio.ClosedResourceError)
-# A person's shell hands over long lists of paths; the socket is theirs alone.
+# A shell may pass long lists of paths. Only processes of the same user reach this socket.
 _LINE_LIMIT = 64 * MAX_REQUEST_BYTES
 
 
 class RequestDispatcher(Protocol):
-    """Whoever answers requests: the desk."""
+    """The part of the dispatcher that a connection uses."""
 
     async def answer(self, request: ControlRequest, call: RequestContext) -> dict[str, Any]:
-        """The answer to `request`. Raises RootsdError."""
+        """Return the result of `request`. Raises RootsdError."""
 
-    def answered(self, request: ControlRequest) -> None:
-        """Told once the answer to `request` is out."""
+    def finish(self, request: ControlRequest) -> None:
+        """Run the follow-up of `request`, after its response was sent."""
 
-    def order_in(self, request: ControlRequest) -> GuardedCommand | None:
-        """The order that `request` is; None for what only looks, or changes no decision."""
+    def guarded_command(self, request: ControlRequest) -> GuardedCommand | None:
+        """Return the command that `request` is, or None if it decides nothing."""
 
 
 Admit = Callable[[ControlRequest, str | None], Awaitable[Actor]]
-"""Who asks, if that may be answered; the text is what was typed at a challenge. Raises
-CallerRefused."""
+"""Returns the caller of a request if the guard admits it. The text is the word typed at a
+challenge. Raises CallerRefused."""
 
 
 WaitForTurn = Callable[[], Awaitable[None]]
-"""Returns when this connection is due to be answered a line."""
+"""Returns when it is this connection's turn to have a line answered."""
 
 
 async def serve_control(
-    stream: ByteStream, desk: RequestDispatcher, admit: Admit, turn: WaitForTurn
+    stream: ByteStream, dispatcher: RequestDispatcher, admit: Admit, turn: WaitForTurn
 ) -> None:
-    """Answer requests on `stream`, one after the other, until the peer is gone; then close it."""
+    """Answer the requests on `stream`, one after the other, until it ends; then close it."""
     async with stream:
         try:
             try:
-                await _serve(stream, desk, admit, turn)
+                await _serve(stream, dispatcher, admit, turn)
             except LineTooLong as error:
                 fault = jsonrpc.ErrorResponse(None, jsonrpc.INVALID_REQUEST, str(error))
                 await stream.send(jsonrpc.encode(fault))
         except _CONNECTION_LOST:
-            log.debug("a control connection broke off")
+            log.debug("a control connection was lost")
 
 
 async def _serve(
-    stream: ByteStream, desk: RequestDispatcher, admit: Admit, turn: WaitForTurn
+    stream: ByteStream, dispatcher: RequestDispatcher, admit: Admit, turn: WaitForTurn
 ) -> None:
     reader = LineReader(_LINE_LIMIT)
     async for data in stream:
         await turn()
         reader.feed(data)
         while (line := reader.pop()) is not None:
-            await _handle_line(stream, desk, admit, line)
+            await _handle_line(stream, dispatcher, admit, line)
             await turn()
 
 
 async def _handle_line(
-    stream: ByteStream, desk: RequestDispatcher, admit: Admit, line: bytes
+    stream: ByteStream, dispatcher: RequestDispatcher, admit: Admit, line: bytes
 ) -> None:
     message = jsonrpc.parse(line)
     if isinstance(message, jsonrpc.Malformed):
@@ -120,20 +118,20 @@ async def _handle_line(
         params = message.params if isinstance(message.params, dict) else {}
         request = decode_request(message.method, params)
         later = unknown_params(message.method, params)
-        if later and desk.order_in(request) is not None:
+        if later and dispatcher.guarded_command(request) is not None:
             raise BadRequest(_unknown_fields_error(message.method, later), "rootsd up")
         actor = await admit(request, _typed_word(params))
-        result = await _dispatch(stream, desk, actor, request)
+        result = await _dispatch(stream, dispatcher, actor, request)
     except RootsdError as error:
         await stream.send(jsonrpc.encode(_error_response(message.id, error)))
         return
     await stream.send(jsonrpc.encode(jsonrpc.Response(message.id, result)))
-    desk.answered(request)
+    dispatcher.finish(request)
 
 
 def _unknown_fields_error(method: str, names: list[str]) -> str:
     shown = ", ".join(safe_label(name) for name in names)
-    return f"this daemon is older, and does not know {shown} of the request {method}"
+    return f"this daemon is older and does not know {shown} of the request {method}"
 
 
 def _typed_word(params: dict[str, Any]) -> str | None:
@@ -144,20 +142,20 @@ def _typed_word(params: dict[str, Any]) -> str | None:
 
 
 async def _dispatch(
-    stream: ByteStream, desk: RequestDispatcher, actor: Actor, request: ControlRequest
+    stream: ByteStream, dispatcher: RequestDispatcher, actor: Actor, request: ControlRequest
 ) -> dict[str, Any]:
     if not isinstance(request, ScanRequest):
-        # Most ask for little: a task beside it, to tell of progress, would cost as much again.
-        return await desk.answer(request, RequestContext(actor))
+        # Most requests are short. A second task for progress would double their cost.
+        return await dispatcher.answer(request, RequestContext(actor))
     notices = _ProgressSender(stream)
     refusal: RootsdError | None = None
     result: dict[str, Any] = {}
     async with anyio.create_task_group() as group:
         group.start_soon(notices.send_each)
         try:
-            result = await desk.answer(request, RequestContext(actor, notices.put))
+            result = await dispatcher.answer(request, RequestContext(actor, notices.put))
         except RootsdError as error:
-            refusal = error  # a task group would wrap what it lets through
+            refusal = error  # the task group would wrap an error that left it
         group.cancel_scope.cancel()
     if refusal is not None:
         raise refusal
@@ -165,7 +163,7 @@ async def _dispatch(
 
 
 class _ProgressSender:
-    """The newest progress, sent as fast as the reader takes it; older progress is dropped."""
+    """Sends the newest progress as fast as the reader takes it, and drops older progress."""
 
     def __init__(self, stream: ByteStream) -> None:
         self._stream = stream
@@ -177,13 +175,13 @@ class _ProgressSender:
         self._arrived.set()
 
     async def send_each(self) -> None:
-        """Returns where the reader is gone: what it asked for goes on, ^C ends the asking."""
+        """Send progress until cancelled, or until the reader is gone; the scan itself goes on."""
         with suppress(*_CONNECTION_LOST):
             while True:
                 await self._arrived.wait()
                 self._arrived = anyio.Event()
                 notice = jsonrpc.Notification("progress", dict(self._newest or {}))
-                # A notice that is cut in the middle would garble the answer behind it.
+                # Half a notification would garble the response behind it.
                 with anyio.CancelScope(shield=True):
                     await self._stream.send(jsonrpc.encode(notice))
 
@@ -205,44 +203,45 @@ _QUERY_ACTOR = Actor(ActorKind.PERSON)
 
 
 class ControlServer:
-    """Serves control connections; `desk` answers them."""
+    """Serves control connections: `guard` admits commands, and `dispatcher` answers requests."""
 
-    def __init__(self, gate: CommandGuard, desk: Dispatcher) -> None:
-        self._gate = gate
-        self._desk = desk
+    def __init__(self, guard: CommandGuard, dispatcher: Dispatcher) -> None:
+        self._guard = guard
+        self._dispatcher = dispatcher
         self._turns = FairScheduler()
 
-    async def serve(self, stream: SocketStream, peer: Peer, heard: MarkActive) -> None:
-        """Answer what comes on `stream`, which is closed at the end."""
+    async def serve(self, stream: SocketStream, peer: Peer, mark_active: MarkActive) -> None:
+        """Answer the requests on `stream`, and close it at the end."""
         connection = stream.extra(SocketAttribute.raw_socket)  # noqa: S610 - no Django here
-        with closing(ProcessHandle(connection, peer.pid)) as visitor:
-            visit = GuardedConnection(self._gate, visitor)
+        with closing(ProcessHandle(connection, peer.pid)) as process:
+            guarded = GuardedConnection(self._guard, process)
 
             async def admit(request: ControlRequest, typed: str | None) -> Actor:
-                heard()
-                return await self._admit(visitor, visit, request, typed)
+                mark_active()
+                return await self._admit(process, guarded, request, typed)
 
             turn = partial(self._turns.take, peer.pid)
-            await serve_control(stream, self._desk, admit, turn)
+            await serve_control(stream, self._dispatcher, admit, turn)
 
     async def _admit(
         self,
-        visitor: ProcessHandle,
-        visit: GuardedConnection,
+        process: ProcessHandle,
+        connection: GuardedConnection,
         request: ControlRequest,
         typed: str | None,
     ) -> Actor:
-        if visitor.pid == 0:
+        """Return the caller of `request`, and look it up only if the request needs that."""
+        if process.pid == 0:
             raise CallerRefused(
                 "this program runs where rootsd cannot see it, in another pid namespace",
                 "run it outside of that container",
             )
-        order = self._desk.order_in(request)
-        if order is not None:
-            return await visit.admit(order, typed)
-        if command := self._desk.command_in(request):
-            await self._gate.note_command(command, visitor)
-        return await visit.actor() if self._desk.asks_who(request) else _QUERY_ACTOR
+        command = self._dispatcher.guarded_command(request)
+        if command is not None:
+            return await connection.admit(command, typed)
+        if recorded := self._dispatcher.recorded_command(request):
+            await self._guard.note_command(recorded, process)
+        return await connection.actor() if self._dispatcher.needs_caller(request) else _QUERY_ACTOR
 
 
 def make_guard(
@@ -253,7 +252,7 @@ def make_guard(
     now: Callable[[], datetime],
     records: AgentActivity,
 ) -> CommandGuard:
-    """Return the gate of a daemon; `guard` is what was set, if anything was."""
+    """Return the guard of a daemon. `guard` is the stored mode, or None in a new store."""
     return CommandGuard(
         guard or Guard.AGENTS,
         view=HelperProcessView(helper),
@@ -266,9 +265,9 @@ def make_guard(
 
 
 class HelperProcessView:
-    """How the gate sees processes and reaches their terminals: through the helper.
+    """The guard's access to processes and their terminals, through the helper process.
 
-    The confined daemon may neither read what other processes are nor write on a terminal.
+    The confined daemon can neither read other processes nor write to a terminal.
     """
 
     def __init__(self, helper: Helper) -> None:
@@ -277,16 +276,18 @@ class HelperProcessView:
     async def look(
         self, callers: Sequence[int], others: Sequence[int], markers: Collection[str]
     ) -> ProcessReport | None:
-        """Look at processes.
+        """Read processes, as `ProcessView.look` says.
 
-        Where the helper has no answer, it is asked once more for the callers alone, by a look
-        that no other process can delay. By then another helper may have taken its place.
+        If the helper does not answer, it is asked once more, for the callers alone: no other
+        process can delay that query. By then a new helper may have taken its place.
         """
         return await to_thread.run_sync(self._look, callers, others, markers)
 
     async def ancestors(self, pids: Sequence[int]) -> Mapping[int, ProcessChain] | None:
-        """Look at processes and those above them, not at their environments or terminals. None
-        where nobody can look."""
+        """Return the lineage of each process, without environments and terminals.
+
+        Return None if the helper cannot read any process.
+        """
         seen = await self.look((), pids, ())
         return (
             None if seen is None else {pid: line.processes for pid, line in seen.lineages.items()}
@@ -305,17 +306,17 @@ class HelperProcessView:
         try:
             return ask_processes(self._helper, callers, others, markers)
         except NoAnswer as error:
-            log.warning("the look at who asks failed: %s", error)
+            log.warning("the lookup of a caller failed: %s", error)
         if not callers:
             return None
         try:
             return ask_bare_processes(self._helper, callers)
         except NoAnswer as error:
-            log.warning("nobody can see who asks: %s", error)
+            log.warning("the helper cannot look up callers: %s", error)
             return None
 
 
 def helper_problems(helper: Helper) -> list[str]:
-    """Return what does not work without the helper, for `status`."""
+    """Return the consequences of a missing helper for `status`; empty if it works."""
     trouble = helper.problem()
     return [f"{trouble}: {_WITHOUT_HELPER}"] if trouble else []

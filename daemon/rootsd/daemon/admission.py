@@ -6,14 +6,14 @@ from rootsd.system.config import SessionLimits
 from rootsd.system.ipc.acceptor import AcceptLimits, Acceptor, RefusalReason
 from rootsd.system.rlimits import raise_descriptor_limit
 
-# For the store, what is watched, folders that are being looked at, and control connections.
+# For the store, watches, folders that are being read, and control connections.
 _OWN_DESCRIPTORS = 512
-# A command is a process of its own with one connection; a line of it may take megabytes.
+# Each command is a process with one connection, and one line of it may take megabytes.
 _CONTROL_CAPS = AcceptLimits(total=256, per_process=16)
 
 
 class AdmissionControl:
-    """The caps in force, by which `mcp` and `control` let connections in."""
+    """The limits on open connections of the `mcp` and `control` sockets."""
 
     def __init__(self, mcp: Acceptor, control: Acceptor, caps: SessionLimits) -> None:
         self._mcp = mcp
@@ -23,7 +23,7 @@ class AdmissionControl:
         self.cap(caps)
 
     def cap(self, caps: SessionLimits) -> None:
-        """From now on; connections that are open stay."""
+        """Apply new limits. Open connections stay."""
         total = caps.max_connections
         self._mcp.caps = AcceptLimits(total, caps.max_connections_per_process)
         wanted = total + _OWN_DESCRIPTORS
@@ -36,10 +36,10 @@ class AdmissionControl:
         )
 
     def closed(self) -> dict[str, int]:
-        """How many connections were closed from this side since the start, by why."""
+        """Return the number of connections that the daemon closed since its start, by reason."""
         both = self._mcp.refused + self._control.refused
         return {why.value: count for why, count in both.items() if why is not RefusalReason.GONE}
 
     def degraded(self) -> list[str]:
-        """What does not work as it should."""
+        """Return a sentence for each problem."""
         return [self._note] if self._note else []

@@ -1,7 +1,8 @@
 """Load the configuration at startup, and reload it on request and when its file changes.
 
-What cannot be used changes nothing: what was read last stays in force, and `status` says so. An
-editor writes a file in several steps, so it is read once it has been left alone for a moment.
+A file that cannot be used changes nothing: the configuration read before stays in force, and
+`rootsd status` reports the error. An editor writes a file in several steps, so the file is read
+once nobody has written to it for a moment.
 """
 
 from __future__ import annotations
@@ -29,16 +30,16 @@ from rootsd.wire.daemon import ConfigStatus
 log = logging.getLogger(__name__)
 
 DEBOUNCE_S = 0.1
-_MAX_LINKS = 40  # as many as the kernel follows, see path_resolution(7)
+_MAX_LINKS = 40  # as many links as the kernel follows, see path_resolution(7)
 
 ApplyConfig = Callable[[Config, Sequence[ParentChange]], Awaitable[None]]
 
 
 class ReloadableConfig:
-    """What `file` said when it was read last; first, `config`. Make it in the event loop.
+    """The configuration in force, which follows changes of `file`. Make it in the event loop.
 
-    Whoever asks hands in what makes a configuration the one in force. `settled` is for how long,
-    in seconds, the file has to be left alone before it is read.
+    `config` is the configuration at the start. The methods take the function that applies a new
+    one. The file is read once nobody has written to it for `debounce_s` seconds.
     """
 
     def __init__(
@@ -48,28 +49,28 @@ class ReloadableConfig:
         now: Callable[[], datetime],
         *,
         watcher: Callable[[PostResolver], Watcher] = best_watcher,
-        settled: float = DEBOUNCE_S,
+        debounce_s: float = DEBOUNCE_S,
     ) -> None:
         self._file = file
         self._config = config
         self._now = now
         self._make_watcher = watcher
-        self._settled = settled
+        self._debounce_s = debounce_s
         self._read_at = now()
         self._changes: list[str] = []
         self._error: str | None = None
         self._loop = asyncio.get_running_loop()
         self._names: dict[bytes, set[bytes]] = {}
-        self._stirred = anyio.Event()
-        self._one_at_a_time = anyio.Lock()
+        self._changed = anyio.Event()
+        self._reload_lock = anyio.Lock()
 
     @property
     def config(self) -> Config:
-        """The configuration in force."""
+        """Return the configuration in force."""
         return self._config
 
     def status(self) -> ConfigStatus:
-        """Which file is in force since when, what that changed, and what is wrong with it now."""
+        """Return the file, when it was read, what that changed, and what is wrong with it now."""
         return ConfigStatus(
             file=os.fsdecode(self._file),
             read_at=rfc3339(self._read_at),
@@ -79,17 +80,19 @@ class ReloadableConfig:
         )
 
     def degraded(self) -> list[str]:
-        """A sentence where the file cannot be used."""
+        """Return a sentence if the file cannot be used."""
         if self._error is None:
             return []
-        return [f"{self._error}; what was read before stays in force (rootsd config check)"]
+        return [
+            f"{self._error}; the configuration read before stays in force (rootsd config check)"
+        ]
 
-    async def reload(self, take_over: ApplyConfig, actor: Actor | None = None) -> None:
-        """Read the file again, on the command of `actor`; None where the file itself changed.
+    async def reload(self, apply: ApplyConfig, actor: Actor | None = None) -> None:
+        """Read the file again, at the command of `actor`, or of nobody if the file changed.
 
-        Raises BadConfig, and then all stays as it is.
+        Raises BadConfig, and then the old configuration stays in force.
         """
-        async with self._one_at_a_time:
+        async with self._reload_lock:
             try:
                 config = await to_thread.run_sync(read_config, self._file)
             except BadConfig as error:
@@ -99,60 +102,61 @@ class ReloadableConfig:
             if config.checksum == self._config.checksum:
                 return
             changes = describe_changes(self._config, config)
-            await take_over(config, parent_changes(self._config, config, actor))
+            await apply(config, parent_changes(self._config, config, actor))
             self._config, self._read_at, self._changes = config, self._now(), changes
-            log.info("configuration read: %s", "; ".join(changes) or "it means what it meant")
+            log.info("configuration read: %s", "; ".join(changes) or "no setting changed")
 
-    async def keep_following(
-        self, take_over: ApplyConfig, *, task_status: TaskStatus[None] = TASK_STATUS_IGNORED
+    async def keep_reloading(
+        self, apply: ApplyConfig, *, task_status: TaskStatus[None] = TASK_STATUS_IGNORED
     ) -> None:
-        """Read the file whenever it changes, for as long as the daemon runs.
+        """Read the file whenever it changes, as long as the daemon runs.
 
-        Started once what changed meanwhile is in force: a command that comes after that is the
-        one whose change is read, so it counts as the command's.
+        It counts as started once earlier changes are in force. A change that a later command makes
+        is then read by that command, and recorded as its own.
         """
         watcher = self._make_watcher(self._post)
         watcher.start()
         try:
-            # Also at first: it may have changed between being read and being watched.
-            await self._read_and_watch(watcher, take_over)
+            # Read it once now: it may have changed between the first read and the start of the
+            # watch.
+            await self._read_and_watch(watcher, apply)
             task_status.started()
             while True:
-                await self._stirred.wait()
-                await self._let_settle()
-                await self._read_and_watch(watcher, take_over)
+                await self._changed.wait()
+                await self._debounce()
+                await self._read_and_watch(watcher, apply)
         finally:
             with anyio.CancelScope(shield=True):
                 await to_thread.run_sync(watcher.stop)
 
-    async def _read_and_watch(self, watcher: Watcher, take_over: ApplyConfig) -> None:
+    async def _read_and_watch(self, watcher: Watcher, apply: ApplyConfig) -> None:
         self._watch(watcher)
         try:
-            await self.reload(take_over)
+            await self.reload(apply)
         except BadConfig as error:
-            log.error("%s; what was read before stays in force", error)  # noqa: TRY400 - an expected error needs no traceback
+            log.error("%s; the configuration read before stays in force", error)  # noqa: TRY400 - an expected error needs no traceback
 
-    async def _let_settle(self) -> None:
-        """Return when nothing has happened for a moment."""
-        while self._stirred.is_set():
-            self._stirred = anyio.Event()
-            with anyio.move_on_after(self._settled):
-                await self._stirred.wait()
+    async def _debounce(self) -> None:
+        """Wait until no change came for `debounce_s` seconds."""
+        while self._changed.is_set():
+            self._changed = anyio.Event()
+            with anyio.move_on_after(self._debounce_s):
+                await self._changed.wait()
 
     def _post(self, signal: EventResolver) -> None:
-        """Called in the watcher's thread."""
-        self._loop.call_soon_threadsafe(self._heed, signal)
+        """Pass events to the event loop; called in the watcher's thread."""
+        self._loop.call_soon_threadsafe(self._on_events, signal)
 
-    def _heed(self, signal: EventResolver) -> None:
+    def _on_events(self, signal: EventResolver) -> None:
         for item in signal():
             if not isinstance(item, FileEvent) or item.name in (
                 b"",
                 *self._names.get(item.folder, ()),
             ):
-                self._stirred.set()
+                self._changed.set()
 
     def _watch(self, watcher: Watcher) -> None:
-        """Watch all folders in which a change may give the file another content."""
+        """Watch every folder in which a change may change what the file contains."""
         names: dict[bytes, set[bytes]] = {}
         for each in _link_chain(self._file):
             folder, name = _nearest_folder(each)
@@ -165,7 +169,7 @@ class ReloadableConfig:
 
 
 def describe_changes(old: Config, new: Config) -> list[str]:
-    """What `new` changes, a few words each."""
+    """Return the changes from `old` to `new`, a few words each."""
     return [*_parent_differences(old, new), *_setting_differences(old, new)]
 
 
@@ -217,7 +221,7 @@ def _setting_differences(old: Config, new: Config) -> Iterator[str]:
 
 
 def _link_chain(file: bytes) -> Iterator[bytes]:
-    """The file, and what each link leads to: people keep their configuration elsewhere."""
+    """Yield the file and the target of each symlink: people keep their configuration elsewhere."""
     for _ in range(_MAX_LINKS):
         yield file
         try:
@@ -227,8 +231,10 @@ def _link_chain(file: bytes) -> Iterator[bytes]:
 
 
 def _nearest_folder(file: bytes) -> tuple[bytes, bytes]:
-    """The folder that `file` is in, without links, and its name there; where that folder is
-    missing, the nearest above it and the name of what is missing in that."""
+    """Return the folder of `file`, without symlinks, and the name of the file in it.
+
+    If that folder is missing, return the nearest folder above it, and the name missing there.
+    """
     folder, name = os.path.split(file)
     while not os.path.isdir(folder):
         folder, name = os.path.split(folder)

@@ -1,8 +1,8 @@
 """Check the daemon's health, and report it and the status to the supervisor.
 
-It is told that we live only after we have looked: the event loop turns, the store can be read,
-and a connection to our own socket is accepted and ended. What fails, or does not come back, is
-silence; the supervisor then puts a new daemon in our place.
+The daemon sends a heartbeat only after a check: the event loop runs, the store can be read, and a
+connection to its own socket is accepted and closed. If the check fails or hangs, the daemon sends
+nothing, and the supervisor starts a new one.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from rootsd.system.ipc.connect import connect
 
 log = logging.getLogger(__name__)
 
-# Somebody connects and disconnects in a flood: others are served, we may wait for a while.
-_ACCEPT_PATIENCE_S = 5.0
+# In a flood of connections, others are served first, and this check waits.
+_ACCEPT_TIMEOUT_S = 5.0
 
 
 class HealthReporter:
-    """What is told for one daemon. `check` raises RootsdError or OSError where it is not well."""
+    """Reports the health of the daemon. `check` raises RootsdError or OSError if it fails."""
 
     def __init__(
         self,
@@ -40,10 +40,10 @@ class HealthReporter:
         self._ledger = ledger
         self._clients = clients
         self._check = check
-        self._told = ""
+        self._last_status = ""
 
-    async def keep_telling(self) -> None:
-        """Tell as things change, and at each beat; without anybody to hear it, end at once."""
+    async def keep_reporting(self) -> None:
+        """Report each change and each heartbeat. Return at once if no supervisor listens."""
         if not self._notifier.is_heard:
             return
         async with anyio.create_task_group() as group:
@@ -55,42 +55,44 @@ class HealthReporter:
         revision = -1
         while True:
             revision = (await self._ledger.wait_for_revision_past(revision)).revision
-            self._tell_status()
+            self._report_status()
 
     async def _beat(self, interval: float) -> None:
         while True:
             try:
                 await self._check()
             except (RootsdError, OSError) as error:
-                log.error("not well, so the watchdog is not fed: %s", error)  # noqa: TRY400 - an expected error needs no traceback
+                log.error("unhealthy, so the supervisor gets no heartbeat: %s", error)  # noqa: TRY400 - an expected error needs no traceback
             else:
                 self._notifier.alive()
-            self._tell_status()  # what waits, and who is connected, changes no revision
+            self._report_status()  # pending projects and connections change no revision
             with anyio.move_on_after(interval):
                 await anyio.Event().wait()
 
-    def _tell_status(self) -> None:
+    def _report_status(self) -> None:
         catalog = self._ledger.catalog
         waiting = sum(1 for project in catalog.projects.values() if catalog.is_pending(project))
         status = f"{len(catalog.roots)} published, {waiting} pending, {self._clients()} connected"
-        if status != self._told:
-            self._told = status
+        if status != self._last_status:
+            self._last_status = status
             self._notifier.status(status)
 
 
 async def check_daemon(
     ledger: Ledger, read: Callable[[], object], socket: Callable[[], bytes]
 ) -> None:
-    """Return when `read` has read from the store, in the ledger's turn, and the daemon has
-    accepted and ended a connection to its socket at the path that `socket` gives. Raises
-    RootsdError or OSError."""
+    """Check that the store can be read and that the daemon accepts connections.
+
+    `read` reads the store while nobody else uses it. `socket` returns the path of the control
+    socket. Raises RootsdError or OSError.
+    """
     await ledger.run_exclusively(read)
     await to_thread.run_sync(_connect_and_leave, socket(), abandon_on_cancel=True)
 
 
 def _connect_and_leave(path: bytes) -> None:
-    with connect(path, patience=_ACCEPT_PATIENCE_S) as connection:
-        connection.settimeout(_ACCEPT_PATIENCE_S)
+    with connect(path, patience=_ACCEPT_TIMEOUT_S) as connection:
+        connection.settimeout(_ACCEPT_TIMEOUT_S)
         connection.shutdown(socket.SHUT_WR)
         while connection.recv(4096):
             pass

@@ -1,8 +1,8 @@
-"""Listen on the two sockets, and bind them anew when their names disappear.
+"""Listen on the two sockets, and bind them again if their files disappear.
 
-The runtime folder goes at a logout, and people tidy up; connections live on without a name, but
-nobody finds the daemon any more. So a name that is gone is made anew, or elsewhere, where clients
-look next.
+A logout removes the runtime folder, and people tidy up. Open connections survive that, but no
+client finds the daemon any more. So the daemon makes the files again, in the same folder or in the
+next one where clients look.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class RunFolderClaim:
-    """The runtime folder, our lock on it, and what is to be written into locks on further ones."""
+    """The runtime folder, our lock on it, and the record to write into further locks."""
 
     folder: RuntimeDir
     lock: DaemonLock
@@ -40,7 +40,10 @@ class RunFolderClaim:
 
 
 def fallback_folders() -> list[bytes]:
-    """Where the sockets can go if the runtime folder does; made now, as long as we may."""
+    """Make the folders for the sockets if the runtime folder disappears, and return their paths.
+
+    Confinement would not let the daemon make them later.
+    """
     usable = []
     for folder in runtime_dir.find_runtime_dirs()[1:]:
         with suppress(NotPrivate):
@@ -50,9 +53,9 @@ def fallback_folders() -> list[bytes]:
 
 
 class SocketListeners:
-    """Listens in the folder of `claim`, or on what the supervisor handed over.
+    """The two listening sockets: in the folder of `claim`, or inherited from the supervisor.
 
-    A context manager: at its end nobody is listened to. Raises NotPrivate and BadHandover.
+    It is a context manager that closes them. Raises NotPrivate and BadHandover.
     """
 
     def __init__(
@@ -72,12 +75,15 @@ class SocketListeners:
 
     @property
     def control_path(self) -> bytes:
-        """Where the command line finds the daemon now."""
+        """Return the path where the command line finds the daemon now."""
         return self._control.path
 
     async def serve(self) -> None:
-        """Serve both sockets. Returns when clients cannot find them any more, and there is no
-        place for others; connections end then."""
+        """Serve both sockets.
+
+        Return when clients cannot find them any more and no other folder is usable. Open
+        connections end then.
+        """
         async with anyio.create_task_group() as group:
             group.start_soon(self.control.serve)
             group.start_soon(self.mcp.serve)
@@ -90,7 +96,7 @@ class SocketListeners:
             group.cancel_scope.cancel()
 
     async def _move(self) -> bool:
-        log.warning("the sockets have lost their names")
+        log.warning("the socket files were removed")
         for folder in runtime_dir.find_runtime_dirs():
             try:
                 await self._move_to(folder)
@@ -98,7 +104,7 @@ class SocketListeners:
                 log.warning("%s", error)
             else:
                 where = safe_label(folder.path, limit=None)
-                log.warning("they have new ones, in %s", where)
+                log.warning("listening on new socket files in %s", where)
                 return True
         return False
 

@@ -1,8 +1,8 @@
 """Build the daemon, run it in one task group, and shut it down cleanly.
 
-Order at start: locks, configuration, store, the approved folders verified, sockets, and only then
-"ready"; the first scan goes on behind. SIGTERM and SIGINT end the daemon, SIGHUP reads the
-configuration again.
+The daemon starts in this order: locks, configuration, store, verification of the approved folders,
+sockets. Only then it is "ready", while the first scan goes on. SIGTERM and SIGINT stop the daemon,
+and SIGHUP reloads the configuration.
 """
 
 from __future__ import annotations
@@ -81,11 +81,11 @@ _SESSIONS_FILE = "sessions.db"
 
 
 def run(places: Places, *, helper: Helper, ready_fd: int | None) -> int:
-    """Run the daemon until it is told to stop; the exit status.
+    """Run the daemon until it is told to stop, and return the exit status.
 
-    On the pipe `ready_fd` it writes `ready` and a newline once the sockets accept. `helper` was
-    started before, and remains the caller's to close. Raises Busy where another daemon uses the
-    same folders, BadConfig, and what the store raises.
+    It writes `ready` and a newline to the pipe `ready_fd` once the sockets accept connections. The
+    caller started `helper` and closes it. Raises Busy if another daemon uses the same folders,
+    BadConfig, and what the store raises.
     """
     configure_logging()
     limit_malloc()
@@ -103,8 +103,8 @@ def run(places: Places, *, helper: Helper, ready_fd: int | None) -> int:
     state = Path(os.fsdecode(places.state))
     with ExitStack() as stack:
         supervisor = stack.enter_context(make_service_notifier())
-        # The state folder guards the store, the runtime folder the sockets; with unusual
-        # environments two daemons can meet in either alone.
+        # The lock on the state folder protects the store, and the one on the runtime folder the
+        # sockets. With unusual environments, two daemons can share either folder alone.
         stack.enter_context(DaemonLock.acquire(state, record))
         lock = stack.enter_context(DaemonLock.acquire(Path(os.fsdecode(run_folder.path)), record))
         config = read_config(places.config_file)
@@ -113,7 +113,7 @@ def run(places: Places, *, helper: Helper, ready_fd: int | None) -> int:
         written = (places.state, run_folder.path, *fallback_folders())
         own = (places.config, places.log, places.data, *written)
         refused = RefusedPlaces(runtime_dir.home_folder(), own)
-        # The data folder is missing where a service file of an older version protects it.
+        # A service file of an older version hides the data folder, so it may be missing.
         data = [places.data] if os.path.isdir(places.data) else []
         confined = confine_daemon((*written, *data))
 
@@ -135,9 +135,9 @@ def _load_catalog(loaded: StoredState, places: RefusedPlaces) -> Catalog:
 
 
 class Daemon:
-    """One running daemon; also what `status` says about it. Make it in the event loop.
+    """One running daemon, which also reports its status. Make it in the event loop.
 
-    `status` is the exit status, once `serve` has returned.
+    `status` is the exit status once `serve` has returned.
     """
 
     def __init__(
@@ -153,124 +153,135 @@ class Daemon:
         self._places = places
         self._helper = helper
         loaded = store.load()
-        self._mounted = MountTable()
-        self._answering = HungMountDetector(self._mounted.remote)
+        self._mounts = MountTable()
+        self._hung_mounts = HungMountDetector(self._mounts.remote)
         self._alarm = make_alarm()
-        self._hosts = SessionTracker(HelperProcessView(helper).ancestors, ExitWatch, moment().boot)
+        self._session_tracker = SessionTracker(
+            HelperProcessView(helper).ancestors, ExitWatch, moment().boot
+        )
         self._ledger = Ledger(
             _load_catalog(loaded, places),
             store,
             TimeoutVerifier(
-                lambda: RootVerifier(self._judge()), self._mounted.remote, self._doubt
+                lambda: RootVerifier(self._folder_safety()), self._mounts.remote, self._recheck
             ),
-            expiries=ExpiryTracker(moment, self._alarm, self._hosts.is_over),
+            expiries=ExpiryTracker(moment, self._alarm, self._session_tracker.is_over),
             now=utc_now,
             first_revision=first_revision(state, utc_now()),
             focus=Focus(loaded.focus),
         )
-        self._repairs = RecoveryNotice(self._ledger, loaded.note, loaded.cause)
+        self._recovery_notice = RecoveryNotice(self._ledger, loaded.note, loaded.cause)
         self._store_warning = loaded.warning
         self._backups = BackupScheduler(store, self._ledger, utc_now)
-        self._surveyor = self._make_discovery(state)
-        self._sight = FactsCollector(helper, self._surveyor.parents)
+        self._discovery = self._make_discovery(state)
+        self._facts = FactsCollector(helper, self._discovery.parents)
         self.status = 0
         self.confined: tuple[Confinement, str | None] = (Confinement.NONE, None)
-        self._asking = RootRequestQueue(
+        self._root_requests = RootRequestQueue(
             self._ledger,
-            observe=self._surveyor.look,
-            propose=self._surveyor.propose,
-            sessions=self._hosts,
+            observe=self._discovery.look,
+            propose=self._discovery.propose,
+            sessions=self._session_tracker,
             clock=time.monotonic,
         )
-        self._noticing = PendingNotifier(self._ledger, self._asking, clock=time.monotonic)
+        self._notifier = PendingNotifier(self._ledger, self._root_requests, clock=time.monotonic)
         self._since = utc_now()
         self._session_store = SessionHistoryStore(state / _SESSIONS_FILE)
         self._session_log = SessionLog(self._session_store, utc_now)
         self._sessions = SessionRegistry(self._session_log, utc_now)
         self._is_new = loaded.is_new
-        records = AgentActivity.kept_in(state)
-        self._gate = make_guard(
+        records = AgentActivity.in_folder(state)
+        self._guard = make_guard(
             loaded.guard, helper, self._ledger.note, self._sessions.pids, utc_now, records
         )
-        self._door = self._make_door(store, state)
-        self._reception = self._make_reception()
+        self._control_server = self._make_control_server(store, state)
+        self._session_server = self._make_session_server()
         self._admission: AdmissionControl | None = None
         self._supervisor = supervisor
         self._store = store
         self._stopping = anyio.Event()
 
-    def _judge(self) -> FolderSafety:
+    def _folder_safety(self) -> FolderSafety:
         return FolderSafety(
             os.getuid(),
             places=lambda: self._ledger.catalog.places,
-            mounted=self._mounted.now,
-            answers=self._answering.answers,
+            mounted=self._mounts.now,
+            answers=self._hung_mounts.answers,
         )
 
     def _make_discovery(self, state: Path) -> DiscoveryAdapter:
         dependencies = DiscoveryDependencies(
-            find_in_use=partial(ask_folders_in_use, self._helper), safety=self._judge()
+            find_in_use=partial(ask_folders_in_use, self._helper), safety=self._folder_safety()
         )
         return DiscoveryAdapter(
-            self._ledger, self._discovery_died, state / _INDEX_FILE, dependencies, self._answering
+            self._ledger,
+            self._discovery_died,
+            state / _INDEX_FILE,
+            dependencies,
+            self._hung_mounts,
         )
 
-    def _make_door(self, store: Store, state: Path) -> ControlServer:
-        chronicle = AuditLogHandlers(self._ledger, self._gate, store)
-        found = partial(real_path, resolve=self._answering.real_path)
-        means = ControlServices(
+    def _make_control_server(self, store: Store, state: Path) -> ControlServer:
+        audit_log = AuditLogHandlers(self._ledger, self._guard, store)
+        resolve_path = partial(real_path, resolve=self._hung_mounts.real_path)
+        services = ControlServices(
             self._ledger,
-            self._surveyor,
+            self._discovery,
             self,
-            chronicle,
-            self._noticing,
-            note_on=self._asking.note_on,
-            requests=SessionRequests(self._asking.session_requesting, self._hosts.track),
-            facts_of=self._sight.facts_of,
-            origins_of=OriginReader(self._answering.answers).of,
-            executed_in=ExecutedFileFinder(self._answering.answers).of,
-            real_path=found,
-            is_plain=partial(is_canonical_local, self._mounted),
+            audit_log,
+            self._notifier,
+            note_on=self._root_requests.note_on,
+            requests=SessionRequests(
+                self._root_requests.session_requesting, self._session_tracker.track
+            ),
+            facts_of=self._facts.facts_of,
+            origins_of=OriginReader(self._hung_mounts.answers).of,
+            executed_in=ExecutedFileFinder(self._hung_mounts.answers).of,
+            real_path=resolve_path,
+            is_plain=partial(is_canonical_local, self._mounts),
             state=bytes(state),
         )
-        return ControlServer(self._gate, Dispatcher(means))
+        return ControlServer(self._guard, Dispatcher(services))
 
-    def _make_reception(self) -> SessionServer:
-        scanned = self._surveyor.scanned
-        supplier = LedgerRootsSource(
-            self._ledger, self._answering.real_path, self._asking, scanned
+    def _make_session_server(self) -> SessionServer:
+        scanned = self._discovery.scanned
+        source = LedgerRootsSource(
+            self._ledger, self._hung_mounts.real_path, self._root_requests, scanned
         )
         return SessionServer(
             self._sessions,
-            supplier,
-            self._hosts,
-            connected=self._gate.remember,
+            source,
+            self._session_tracker,
+            connected=self._guard.record_connection,
             outdated=self._fail,
         )
 
     async def serve(self, claim: RunFolderClaim, on_ready: Callable[[], None]) -> None:
-        """Serve both sockets until `stop`."""
-        # Loading proves nothing: what was approved is looked at before anybody can ask, and the
-        # configuration, or a newer version, may refuse places that were none to refuse then.
+        """Serve both sockets until `stop` is called."""
+        # Loaded approvals prove nothing. They are verified before the first client connects, and
+        # the configuration or a newer version may refuse places that were allowed before.
         config = self._configuration.config
-        await self._hosts.restore(self._ledger.catalog.session_bound.values())
+        await self._session_tracker.restore(self._ledger.catalog.session_bound.values())
         await self._ledger.set_places(config.limiting(self._places))
-        await self._gate.begin(config.approval, is_new=self._is_new)
+        await self._guard.start(config.approval, is_new=self._is_new)
         with ExitStack() as stack:
             listening = stack.enter_context(
-                SocketListeners(claim, control=self._door.serve, mcp=self._reception.serve)
+                SocketListeners(
+                    claim, control=self._control_server.serve, mcp=self._session_server.serve
+                )
             )
             stack.callback(self._alarm.close)
-            stack.callback(self._mounted.close)
+            stack.callback(self._mounts.close)
             async with anyio.create_task_group() as watch:
-                # From before "ready" until all threads have ended: a signal must not simply kill.
+                # A signal must not kill the process from before "ready" until all threads have
+                # ended.
                 await watch.start(handle_signals, self.stop, self.reload)
                 try:
                     await self._serve_until_stopped(listening, on_ready)
                 finally:
-                    # Also after a bug: threads that live on would keep the process from ending.
+                    # Also after a bug: a running thread would keep the process alive.
                     with anyio.CancelScope(shield=True):
-                        await to_thread.run_sync(self._surveyor.stop)
+                        await to_thread.run_sync(self._discovery.stop)
                 watch.cancel_scope.cancel()
             self._session_log.write_now()
         await self._ledger.save_now()
@@ -287,92 +298,94 @@ class Daemon:
         async with anyio.create_task_group() as group:
             group.start_soon(self._ledger.keep_saving)
             group.start_soon(self._ledger.keep_expiring)
-            group.start_soon(self._hosts.run, self._ledger.current)
+            group.start_soon(self._session_tracker.run, self._ledger.current)
             group.start_soon(self._backups.keep)
-            group.start_soon(self._surveyor.forward_observations)
-            group.start_soon(self._surveyor.follow_roots)
-            group.start_soon(self._asking.process_queue)
-            group.start_soon(self._asking.follow_decisions)
+            group.start_soon(self._discovery.forward_observations)
+            group.start_soon(self._discovery.follow_roots)
+            group.start_soon(self._root_requests.process_queue)
+            group.start_soon(self._root_requests.follow_decisions)
             group.start_soon(self._session_log.run)
             if desktop.is_available():
-                group.start_soon(self._noticing.keep_telling)
-            group.start_soon(self._gate.keep_remembering)
+                group.start_soon(self._notifier.keep_reporting)
+            group.start_soon(self._guard.keep_recording_hosts)
             self._admission = AdmissionControl(listening.mcp, listening.control, config.sessions)
             group.start_soon(self._listen, listening)
-            self._surveyor.start(config.parents)
-            await group.start(self._configuration.keep_following, self._take_over)
+            self._discovery.start(config.parents)
+            await group.start(self._configuration.keep_reloading, self._apply_config)
             log.info("ready: %d roots published", len(self._ledger.catalog.roots))
             on_ready()
             self._supervisor.ready()
-            group.start_soon(health.keep_telling)
+            group.start_soon(health.keep_reporting)
             await self._stopping.wait()
             log.info("stopping")
             self._supervisor.stopping()
             group.cancel_scope.cancel()
 
     def about(self) -> DaemonStatus:
-        """Version, pid, start, confinement."""
+        """Return the version, process id, start time, and confinement."""
         since, confined = rfc3339(self._since), self.confined[0].value
         return DaemonStatus(version=__version__, pid=os.getpid(), since=since, confined=confined)
 
     def config_status(self) -> ConfigStatus:
-        """The configuration in force."""
+        """Return the state of the configuration."""
         return self._configuration.status()
 
     def sessions(self) -> list[SessionStatus]:
-        """The MCP connections."""
+        """Return the MCP connections."""
         return self._sessions.status()
 
     def session_items(self) -> list[SessionItem]:
-        """The MCP connections, with what each was given last."""
+        """Return the MCP connections, with the roots that each got last."""
         return self._sessions.items()
 
     def session_history(self, last: int) -> list[SessionItem]:
-        """The `last` sessions that began, and what each was given; called in a thread."""
+        """Return the `last` sessions that began, with their roots; call it in a thread."""
         return read_history(self._session_store, last)
 
     def closed_connections(self) -> dict[str, int]:
-        """How many connections were closed from this side, and why."""
+        """Return the number of connections that the daemon closed, by reason."""
         return self._admission.closed() if self._admission else {}
 
     def degraded(self, *, is_look: bool) -> list[str]:
-        """What does not work as it should; with `is_look` a person is shown it now."""
-        noted = self._repairs.told(is_look=is_look)
-        noted += filter(None, (self._store_warning, self.confined[1]))
-        noted += [*helper_problems(self._helper), *self._configuration.degraded()]
-        noted += self._admission.degraded() if self._admission else []
-        return [*noted, *self._backups.degraded()]
+        """Return a sentence for each problem. `is_look` says that a person sees them now."""
+        problems = self._recovery_notice.told(is_look=is_look)
+        problems += filter(None, (self._store_warning, self.confined[1]))
+        problems += [*helper_problems(self._helper), *self._configuration.degraded()]
+        problems += self._admission.degraded() if self._admission else []
+        return [*problems, *self._backups.degraded()]
 
     async def reload(self, actor: Actor | None = None) -> None:
-        """Read the configuration again, on the command of `actor`; None for a signal.
+        """Read the configuration again, at the command of `actor`, or of nobody for a signal.
 
-        Raises BadConfig, and then the old one stays.
+        Raises BadConfig, and then the old configuration stays in force.
         """
         with self._supervisor.reload():
-            await self._configuration.reload(self._take_over, actor)
+            await self._configuration.reload(self._apply_config, actor)
 
     def stop(self) -> None:
         """End the daemon."""
         self._stopping.set()
 
-    async def _take_over(self, config: Config, changes: Sequence[ParentChange]) -> None:
+    async def _apply_config(self, config: Config, changes: Sequence[ParentChange]) -> None:
         await self._ledger.set_places(config.limiting(self._places))
-        self._surveyor.set_parents(config.parents)
-        self._gate.know(config.approval)
+        self._discovery.set_parents(config.parents)
+        self._guard.set_agents(config.approval)
         if self._admission:
             self._admission.cap(config.sessions)
         for change in changes:
             try:
                 await self._ledger.note(change)
             except RootsdError as error:
-                log.warning("the store does not record a change of the parents: %s", error)
+                log.warning("the store did not record a change of the parents: %s", error)
 
-    def _doubt(self, paths: Sequence[bytes]) -> None:
-        self._surveyor.doubt(paths)
+    def _recheck(self, paths: Sequence[bytes]) -> None:
+        self._discovery.doubt(paths)
 
     def _discovery_died(self) -> None:
-        # A daemon that sees nothing any more must not go on as if nothing ever changed.
-        log.critical("a bug ended discovery (traceback above); stopping, to be started again")
+        # A daemon that no longer sees changes must not go on as if nothing changed.
+        log.critical(
+            "a bug ended discovery (traceback above); stopping, so that a new daemon can start"
+        )
         self._fail()
 
     def _fail(self) -> None:
@@ -381,5 +394,7 @@ class Daemon:
 
     async def _listen(self, listening: SocketListeners) -> None:
         await listening.serve()
-        log.critical("nobody can find the daemon any more; stopping, to be started again")
+        log.critical(
+            "clients cannot find the daemon any more; stopping, so that a new daemon can start"
+        )
         self._fail()

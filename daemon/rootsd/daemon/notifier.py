@@ -1,7 +1,8 @@
 """Notify the person of pending projects: on the desktop, and at the next command.
 
-A notice is information alone: it has no button that decides anything. New proposals are told of in
-batches (core.pace); a folder that a client asks for at once, since the client waits.
+A notification only informs: it has no button that decides anything. New proposals are announced in
+batches (see `rootsd.core.throttle`). A folder that a client asks for is announced at once, because
+the client waits.
 """
 
 from __future__ import annotations
@@ -30,56 +31,59 @@ ShowNotification = Callable[[str, str], Awaitable[None]]
 
 
 async def show_on_desktop(summary: str, body: str) -> None:
-    """A notice on the desktop. Raises NoDesktop."""
+    """Show a notification on the desktop. Raises DesktopUnavailable."""
     await to_thread.run_sync(send_notification, summary, body, abandon_on_cancel=True)
 
 
 class RequestFeed(Protocol):
-    """What clients ask for, as `Asking` knows it."""
+    """The requests of clients for folders: see `rootsd.mcp.sessions.requests`."""
 
     on_pending: Callable[[RootRequest], None]
 
     def note_on(self, path: bytes) -> str | None:
-        """Who asked for the folder and why; None where nobody did."""
+        """Return who asked for the folder and why, or None if nobody did."""
 
 
 class PendingNotifier:
-    """What waits when this is made is not new. `clock` gives seconds that never go back."""
+    """Notifies the person of projects that become pending after it is made.
+
+    `clock` returns monotonic seconds. `batch_s` is how long it gathers changes of the catalog.
+    """
 
     def __init__(
         self,
         ledger: Ledger,
-        asking: RequestFeed,
+        root_requests: RequestFeed,
         *,
         clock: Callable[[], float],
-        tell: ShowNotification = show_on_desktop,
-        pace: NotificationDebouncer | None = None,
-        gather: float = BATCH_S,
+        show: ShowNotification = show_on_desktop,
+        debouncer: NotificationDebouncer | None = None,
+        batch_s: float = BATCH_S,
     ) -> None:
         self._ledger = ledger
-        self._note_on = asking.note_on
-        asking.on_pending = self.wanted
+        self._note_on = root_requests.note_on
+        root_requests.on_pending = self.on_request
         self._clock = clock
-        self._tell = tell
-        self._pace = pace or NotificationDebouncer()
-        self._gather = gather
+        self._show_on_desktop = show
+        self._debouncer = debouncer or NotificationDebouncer()
+        self._batch_s = batch_s
         self._known = _pending_paths(ledger.catalog)
-        self._untold: frozenset[bytes] = frozenset()
-        self._wishes: list[str] = []
-        self._stirred = anyio.Event()
+        self._unannounced: frozenset[bytes] = frozenset()
+        self._requests: list[str] = []
+        self._wake = anyio.Event()
 
-    def wanted(self, wish: RootRequest) -> None:
-        """A client asks for a folder, which waits for the person from now on."""
-        self._wishes.append(f"{wish.client} asks for {safe_label(wish.path, limit=None)}")
-        del self._wishes[:-_MAX_REQUESTS]
-        self._stirred.set()
+    def on_request(self, request: RootRequest) -> None:
+        """Notify the person soon that a client asks for a folder."""
+        self._requests.append(f"{request.client} asks for {safe_label(request.path, limit=None)}")
+        del self._requests[:-_MAX_REQUESTS]
+        self._wake.set()
 
-    def entries(self) -> Iterable[Route[Any]]:
-        """What is answered here."""
-        return (query_route(NewProposalsQuery, self.news),)
+    def routes(self) -> Iterable[Route[Any]]:
+        """Return the routes of this handler."""
+        return (query_route(NewProposalsQuery, self.new_proposals),)
 
-    async def news(self, _: NewProposalsQuery) -> NewProposals:
-        """What came since a person looked or was told; it is no news afterwards."""
+    async def new_proposals(self, _: NewProposalsQuery) -> NewProposals:
+        """Return what became pending since the last call, and mark it as seen."""
         catalog = self._ledger.catalog
         new = _pending_paths(catalog) - self._known
         wanted = [
@@ -88,61 +92,61 @@ class PendingNotifier:
             if (note := self._note_on(project.path))
         ]
         self._known = _pending_paths(catalog)
-        self._untold = frozenset()
-        self._pace.clear()
+        self._unannounced = frozenset()
+        self._debouncer.clear()
         return NewProposals(
             revision=self._ledger.revision, new=len(new) - len(wanted), wanted=wanted, warnings=[]
         )
 
-    async def keep_telling(self) -> None:
-        """Tell on the desktop, for as long as the daemon runs."""
+    async def keep_reporting(self) -> None:
+        """Show notifications on the desktop, as long as the daemon runs."""
         async with anyio.create_task_group() as group:
             group.start_soon(self._follow)
             while True:
-                due = self._pace.due()
+                due = self._debouncer.due()
                 left = None if due is None else max(0.0, due - self._clock())
                 with anyio.move_on_after(left):
-                    await self._stirred.wait()
-                self._stirred = anyio.Event()
-                wishes, self._wishes = self._wishes, []
-                for wish in wishes:
-                    await self._show("A program asks for a folder", f"{wish}: rootsd pending")
-                due = self._pace.due()
+                    await self._wake.wait()
+                self._wake = anyio.Event()
+                requests, self._requests = self._requests, []
+                for request in requests:
+                    await self._show("A program asks for a folder", f"{request}: rootsd pending")
+                due = self._debouncer.due()
                 if due is not None and due <= self._clock():
-                    await self._tell_of_batch()
+                    await self._show_batch()
 
     async def _follow(self) -> None:
-        """Note what comes to wait, a second after it came: a storm costs one look."""
+        """Collect new pending projects, once per `batch_s`: many changes cost one comparison."""
         catalog = self._ledger.catalog
         seen = _pending_paths(catalog)
         while True:
             await self._ledger.wait_for_change(catalog)
-            with anyio.move_on_after(self._gather):
+            with anyio.move_on_after(self._batch_s):
                 await anyio.Event().wait()
             catalog = self._ledger.catalog
-            waiting = _pending_paths(catalog)
-            fresh = {path for path in waiting - seen if self._note_on(path) is None}
-            self._untold = (self._untold & waiting) | fresh
+            pending = _pending_paths(catalog)
+            fresh = {path for path in pending - seen if self._note_on(path) is None}
+            self._unannounced = (self._unannounced & pending) | fresh
             if fresh:
-                self._pace.add(self._clock())
-                self._stirred.set()
-            seen = waiting
+                self._debouncer.add(self._clock())
+                self._wake.set()
+            seen = pending
 
-    async def _tell_of_batch(self) -> None:
-        count = len(self._untold)
-        self._untold = frozenset()
+    async def _show_batch(self) -> None:
+        count = len(self._unannounced)
+        self._unannounced = frozenset()
         if not count:
-            self._pace.clear()
+            self._debouncer.clear()
         else:
-            self._pace.mark_sent(self._clock())
+            self._debouncer.mark_sent(self._clock())
             what = "1 new project waits" if count == 1 else f"{count} new projects wait"
             await self._show(what, "rootsd review")
 
     async def _show(self, summary: str, body: str) -> None:
         try:
-            await self._tell(summary, body)
+            await self._show_on_desktop(summary, body)
         except DesktopUnavailable as reason:
-            log.info("no notice on the desktop: %s", reason)
+            log.info("no notification on the desktop: %s", reason)
 
 
 def _pending_paths(catalog: Catalog) -> frozenset[bytes]:

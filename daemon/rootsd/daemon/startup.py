@@ -1,8 +1,6 @@
 """Report readiness to the launcher, and handle the signals that stop or reload the daemon.
 
-The moment from which the daemon accepts: whoever launched it is told, if it is still wanted.
-
-What signals ask of the daemon: SIGTERM and SIGINT its end, SIGHUP to read its configuration.
+SIGTERM and SIGINT stop the daemon. SIGHUP reloads its configuration.
 """
 
 from __future__ import annotations
@@ -19,10 +17,11 @@ from rootsd.service import launcher, start_record
 
 
 def notify_launcher(ready_fd: int | None, stop: Callable[[], None]) -> None:
-    """Tell whoever launched this daemon; end it where `down` came meanwhile.
+    """Report readiness to the launcher, or stop if `rootsd down` ran meanwhile.
 
-    `down` leaves its mark and then stops the daemon that accepts. This one accepts, and then
-    looks for the mark: so one of the two notices the other.
+    `rootsd down` first leaves a mark, and then stops the daemon that accepts connections. This
+    daemon first accepts connections, and then looks for the mark. So one of them notices the
+    other.
     """
     if ready_fd is None:
         return
@@ -44,7 +43,7 @@ async def handle_signals(
     *,
     task_status: TaskStatus[None],
 ) -> None:
-    """Do as signals ask, until cancelled; started once a signal cannot simply kill any more."""
+    """Handle signals until cancelled. Once started, a signal no longer kills the process."""
     with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as received:
         task_status.started()
         async for number in received:

@@ -11,21 +11,21 @@ from rootsd.core.model import Verdict
 from rootsd.wire.decisions import AddRequest, ApplyMode
 from rootsd.wire.projects import Selection
 from rootsd.wire.request import BadRequest
+from support.control_harness import APPROVE, CWD, DENY, FORGET, ControlHarness
 from support.decisions import approved, identity, project
-from support.desks import APPROVE, CWD, DENY, FORGET, Office
 from support.fakes import path
 
 NAME = "api.example.com/v1"
 URI = f"https://{NAME}"
 
 
-async def add(office: Office, what: str, name: str | None = None) -> dict[str, Any]:
-    return await office.ask(AddRequest(what, CWD, name))
+async def add(control: ControlHarness, what: str, name: str | None = None) -> dict[str, Any]:
+    return await control.ask(AddRequest(what, CWD, name))
 
 
 async def test_a_uri_waits_is_approved_by_itself_and_published() -> None:
-    office = Office(project(1))
-    added = await add(office, "HTTPS://API.example.com/v1")
+    control = ControlHarness(project(1))
+    added = await add(control, "HTTPS://API.example.com/v1")
     (item,) = added["items"]
     assert added["is_new"]
     assert (item["kind"], item["uri"], item["path"], item["name"]) == (
@@ -35,75 +35,75 @@ async def test_a_uri_waits_is_approved_by_itself_and_published() -> None:
         NAME,
     )
     assert (item["verdict"], item["presence"]) == ("pending", "present")
-    assert await office.world.told() == set()
-    done = await office.decide(APPROVE, URI)
+    assert await control.world.told() == set()
+    done = await control.decide(APPROVE, URI)
     assert done["items"][0]["published"]
-    (root,) = (await office.world.ledger.current()).roots
+    (root,) = (await control.world.ledger.current()).roots
     assert (root.uri, root.name) == (URI, NAME)
-    assert office.world.is_kept()
+    assert control.world.is_kept()
 
 
 async def test_a_uri_is_swept_along_with_what_waits_and_denied_like_a_folder() -> None:
-    office = Office(project(1))
-    await add(office, URI)
-    await office.decide(APPROVE, select=Selection.PENDING)
-    assert len(await office.world.told()) == 2
-    await office.decide(DENY, "v1")
-    assert await office.world.told() == {path(1)}
+    control = ControlHarness(project(1))
+    await add(control, URI)
+    await control.decide(APPROVE, select=Selection.PENDING)
+    assert len(await control.world.told()) == 2
+    await control.decide(DENY, "v1")
+    assert await control.world.told() == {path(1)}
 
 
 async def test_forgetting_a_uri_takes_it_away() -> None:
-    office = Office()
-    await add(office, URI)
-    await office.decide(FORGET, "v1")
-    assert office.world.ledger.catalog.projects == {}
-    assert office.world.is_kept()
+    control = ControlHarness()
+    await add(control, URI)
+    await control.decide(FORGET, "v1")
+    assert control.world.ledger.catalog.projects == {}
+    assert control.world.is_kept()
 
 
 async def test_a_folder_is_proposed_and_may_be_called_something() -> None:
-    office = Office()
-    office.world.disk.folders[b"/home/ann/notes"] = identity(7)
-    added = await add(office, "../notes", "diary")
+    control = ControlHarness()
+    control.world.disk.folders[b"/home/ann/notes"] = identity(7)
+    added = await add(control, "../notes", "diary")
     (item,) = added["items"]
     assert (item["path"], item["name"], item["verdict"]) == ("/home/ann/notes", "diary", "pending")
-    await office.decide(APPROVE, "diary")
-    assert [root.name for root in (await office.world.ledger.current()).roots] == ["diary"]
+    await control.decide(APPROVE, "diary")
+    assert [root.name for root in (await control.world.ledger.current()).roots] == ["diary"]
 
 
 async def test_adding_again_changes_nothing_but_the_name() -> None:
-    office = Office()
-    await add(office, URI, "api")
-    batches = len(office.world.saver.batches)
-    again = await add(office, URI, "api")
+    control = ControlHarness()
+    await add(control, URI, "api")
+    batches = len(control.world.saver.batches)
+    again = await add(control, URI, "api")
     assert (again["is_new"], again["items"][0]["name"]) == (False, "api")
-    assert len(office.world.saver.batches) == batches
-    assert (await add(office, URI, "other"))["items"][0]["name"] == "other"
-    assert (await add(office, URI))["items"][0]["name"] == "other"
-    assert office.world.is_kept()
+    assert len(control.world.saver.batches) == batches
+    assert (await add(control, URI, "other"))["items"][0]["name"] == "other"
+    assert (await add(control, URI))["items"][0]["name"] == "other"
+    assert control.world.is_kept()
 
 
 async def test_a_published_root_is_renamed_for_its_clients_too() -> None:
-    office = Office(approved(1))
-    office.surveyor.finds = ()
-    await add(office, "/home/ann/src/p1", "hammer")
-    assert [root.name for root in (await office.world.ledger.current()).roots] == ["hammer"]
-    assert office.world.verdict(path(1)) is Verdict.APPROVED
+    control = ControlHarness(approved(1))
+    control.discovery.finds = ()
+    await add(control, "/home/ann/src/p1", "hammer")
+    assert [root.name for root in (await control.world.ledger.current()).roots] == ["hammer"]
+    assert control.world.verdict(path(1)) is Verdict.APPROVED
 
 
 async def test_what_cannot_be_is_refused_and_nothing_is_left_behind() -> None:
-    office = Office(approved(1))
+    control = ControlHarness(approved(1))
     for what in ("file:///etc", "https://a b", "https://a/\x1b[m", "x://\ud800"):
         with pytest.raises(BadRequest) as refused:
-            await add(office, what)
+            await add(control, what)
         assert refused.value.message.isprintable()
     with pytest.raises(NotPresent):
-        await add(office, "/home/ann/none")
+        await add(control, "/home/ann/none")
     for name in ("a\nb", "..", "/x", "\u202ea", "a" * 65):
         with pytest.raises(BadRequest):
-            await add(office, URI, name)
-    assert set(office.world.ledger.catalog.projects) == {path(1)}
+            await add(control, URI, name)
+    assert set(control.world.ledger.catalog.projects) == {path(1)}
     with pytest.raises(NameTaken):
-        await add(office, URI, "p1")
+        await add(control, URI, "p1")
 
 
 @pytest.mark.parametrize(
@@ -113,9 +113,9 @@ async def test_what_cannot_be_is_refused_and_nothing_is_left_behind() -> None:
 async def test_a_rehearsal_shows_what_would_be_proposed_and_proposes_nothing(
     what: str, kind: str, name: str | None
 ) -> None:
-    office = Office()
-    office.world.disk.folders[b"/home/ann/notes"] = identity(7)
-    would = await office.ask(AddRequest(what, CWD, name, ApplyMode.DRY_RUN))
+    control = ControlHarness()
+    control.world.disk.folders[b"/home/ann/notes"] = identity(7)
+    would = await control.ask(AddRequest(what, CWD, name, ApplyMode.DRY_RUN))
     (item,) = would["items"]
     assert (item["kind"], item["verdict"], item["name"]) == (
         kind,
@@ -123,12 +123,12 @@ async def test_a_rehearsal_shows_what_would_be_proposed_and_proposes_nothing(
         name or NAME,
     )
     assert would["is_new"]
-    assert office.surveyor.proposed == []
-    assert office.world.ledger.catalog.projects == {}
+    assert control.discovery.proposed == []
+    assert control.world.ledger.catalog.projects == {}
 
 
 async def test_a_rehearsal_is_refused_as_the_order_would_be() -> None:
-    office = Office(approved(1))
+    control = ControlHarness(approved(1))
     for what, error in (("../nowhere", NotPresent), ("https://a b", BadRequest), (URI, NameTaken)):
         with pytest.raises(error):
-            await office.ask(AddRequest(what, CWD, "p1", ApplyMode.DRY_RUN))
+            await control.ask(AddRequest(what, CWD, "p1", ApplyMode.DRY_RUN))

@@ -23,8 +23,8 @@ from rootsd.core.model import Actor, ActorKind, Verdict
 from rootsd.wire.daemon import StatusQuery
 from rootsd.wire.decisions import ApplyMode
 from rootsd.wire.guard import GuardQuery, LogQuery, SetGuardRequest, UndoRequest
+from support.control_harness import APPROVE, DENY, ControlHarness
 from support.decisions import NOON, PERSON, add, approved, decide, project, rule
-from support.desks import APPROVE, DENY, Office
 from support.fakes import HANG_GUARD
 
 CALLER = Actor(ActorKind.CALLER, "pid 9: Goose started it")
@@ -68,10 +68,10 @@ def test_a_parent_is_told_by_its_path_and_by_who_had_the_configuration_read() ->
 
 
 async def test_the_log_says_what_an_undoing_took_back() -> None:
-    office = Office(approved(1))
-    await office.decide(DENY, "p1")
-    await office.ask(UndoRequest())
-    items = (await office.ask(LogQuery(1)))["items"]
+    control = ControlHarness(approved(1))
+    await control.decide(DENY, "p1")
+    await control.ask(UndoRequest())
+    items = (await control.ask(LogQuery(1)))["items"]
     assert [(item["verb"], item["undid"]) for item in items] == [
         ("undone", {"seq": 1, "verb": "denied"})
     ]
@@ -97,52 +97,52 @@ def test_what_nobody_ordered_has_no_actor() -> None:
 
 
 async def test_the_newest_events_are_asked_for() -> None:
-    office = Office(approved(1))
-    office.events = events_for([decide(approved(n)) for n in range(5)], NOON, CHAIN_START)
-    answer = await office.ask(LogQuery(last=2))
+    control = ControlHarness(approved(1))
+    control.events = events_for([decide(approved(n)) for n in range(5)], NOON, CHAIN_START)
+    answer = await control.ask(LogQuery(last=2))
     assert [item["seq"] for item in answer["items"]] == [4, 5]
 
 
 async def test_the_guard_is_told_and_set() -> None:
-    office = Office()
-    rehearsed = await office.ask(SetGuardRequest(Guard.TERMINAL, ApplyMode.DRY_RUN))
+    control = ControlHarness()
+    rehearsed = await control.ask(SetGuardRequest(Guard.TERMINAL, ApplyMode.DRY_RUN))
     assert rehearsed["guard"] == "terminal"
-    assert (await office.ask(GuardQuery()))["guard"] == "agents"
-    assert (await office.ask(SetGuardRequest(Guard.TERMINAL)))["guard"] == "terminal"
-    assert (await office.ask(StatusQuery()))["guard"] == "terminal"
+    assert (await control.ask(GuardQuery()))["guard"] == "agents"
+    assert (await control.ask(SetGuardRequest(Guard.TERMINAL)))["guard"] == "terminal"
+    assert (await control.ask(StatusQuery()))["guard"] == "terminal"
 
 
 async def test_what_was_refused_is_told_until_a_person_has_looked() -> None:
-    office = Office()
-    office.gate.refusals.add(at="x", what="y", by="z", why="w")
+    control = ControlHarness()
+    control.guard.refusals.add(at="x", what="y", by="z", why="w")
     for _ in range(2):
-        assert (await office.ask(StatusQuery()))["refused"]["what"] == "y"
-        await office.desk.answer(StatusQuery(is_look=True), RequestContext(CALLER))
-    assert (await office.ask(StatusQuery(is_look=True)))["refused"]["what"] == "y"
-    assert (await office.ask(StatusQuery()))["refused"] is None
+        assert (await control.ask(StatusQuery()))["refused"]["what"] == "y"
+        await control.dispatcher.answer(StatusQuery(is_look=True), RequestContext(CALLER))
+    assert (await control.ask(StatusQuery(is_look=True)))["refused"]["what"] == "y"
+    assert (await control.ask(StatusQuery()))["refused"] is None
 
 
 async def test_a_follower_is_told_of_what_comes_as_soon_as_it_is_kept() -> None:
-    office = Office(project(1))
-    await office.decide(APPROVE, "p1")
+    control = ControlHarness(project(1))
+    await control.decide(APPROVE, "p1")
     listings: list[dict[str, Any]] = []
 
     async def follow() -> None:
-        listings.append(await office.ask(LogQuery(after=1, wait_s=30)))
+        listings.append(await control.ask(LogQuery(after=1, wait_s=30)))
 
     with anyio.fail_after(HANG_GUARD):
         async with anyio.create_task_group() as group:
             group.start_soon(follow)
             await anyio.wait_all_tasks_blocked()
             assert listings == []
-            await office.decide(DENY, "p1")
+            await control.decide(DENY, "p1")
     assert [item["verb"] for item in listings[0]["items"]] == ["denied"]
 
 
 async def test_who_does_not_wait_is_answered_at_once_and_nobody_waits_for_the_past() -> None:
-    office = Office(project(1))
-    assert (await office.ask(LogQuery(after=0)))["items"] == []
-    assert (await office.ask(LogQuery(wait_s=30)))["items"] == []
-    await office.decide(APPROVE, "p1")
-    answer = await office.ask(LogQuery(last=5, after=0, wait_s=10**9))
+    control = ControlHarness(project(1))
+    assert (await control.ask(LogQuery(after=0)))["items"] == []
+    assert (await control.ask(LogQuery(wait_s=30)))["items"] == []
+    await control.decide(APPROVE, "p1")
+    answer = await control.ask(LogQuery(last=5, after=0, wait_s=10**9))
     assert [item["seq"] for item in answer["items"]] == [1]

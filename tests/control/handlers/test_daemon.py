@@ -14,8 +14,8 @@ from rootsd.wire.daemon import (
     StopRequest,
 )
 from rootsd.wire.decisions import DecisionVerb
+from support.control_harness import ControlHarness
 from support.decisions import approved, denied, granted, project
-from support.desks import Office
 from support.fakes import lapsed, path, rule
 
 
@@ -25,12 +25,12 @@ def suspended(known: Project) -> Project:
 
 async def test_the_status_tells_everything_and_how_many() -> None:
     incomplete = replace(project(5).observed, incomplete=IncompleteReason.NO_HEAD)
-    office = Office(
+    control = ControlHarness(
         approved(1), suspended(approved(2)), denied(3), lapsed(project(4)),
         replace(project(5), observed=incomplete), project(6), granted(7),
         rules=[rule(Verdict.APPROVED, path(7)), rule(Verdict.PENDING, number=2)],
     )  # fmt: skip
-    status = await office.ask(StatusQuery())
+    status = await control.ask(StatusQuery())
     assert list(status) == list(StatusResult.__annotations__)
     assert status["counts"] == {
         "published": 2,
@@ -43,7 +43,7 @@ async def test_the_status_tells_everything_and_how_many() -> None:
         "incomplete": 1,
         "projects": 7,
     }
-    assert status["revision"] == office.world.ledger.revision
+    assert status["revision"] == control.world.ledger.revision
     assert status["daemon"]["pid"] == 4
     assert status["parents"][0]["path"] == "/home/ann/src"
     assert status["sessions"][0]["client"] == "an editor"
@@ -52,38 +52,38 @@ async def test_the_status_tells_everything_and_how_many() -> None:
 
 
 async def test_the_status_tells_what_the_disk_refuses_and_what_else_is_degraded() -> None:
-    office = Office(approved(1))
-    office.host.troubles = ["polling"]
-    office.world.saver.refusing = True
-    await office.decide(DecisionVerb.DENY, "p1")
+    control = ControlHarness(approved(1))
+    control.daemon.troubles = ["polling"]
+    control.world.saver.refusing = True
+    await control.decide(DecisionVerb.DENY, "p1")
     for _ in range(2):
-        degraded = (await office.ask(StatusQuery()))["degraded"]
+        degraded = (await control.ask(StatusQuery()))["degraded"]
         assert degraded[0] == "polling"
         assert "the disk refuses 1" in degraded[1]
         assert len(degraded) == 2
-    office.world.saver.refusing = False
-    await office.world.ledger.save_now()
-    assert (await office.ask(StatusQuery()))["degraded"] == ["polling"]
+    control.world.saver.refusing = False
+    await control.world.ledger.save_now()
+    assert (await control.ask(StatusQuery()))["degraded"] == ["polling"]
 
 
 async def test_a_reload_is_answered_with_the_status() -> None:
-    office = Office(project(1))
-    assert (await office.ask(ReloadRequest()))["counts"]["projects"] == 1
-    assert office.host.told == ["reload"]
+    control = ControlHarness(project(1))
+    assert (await control.ask(ReloadRequest()))["counts"]["projects"] == 1
+    assert control.daemon.told == ["reload"]
 
 
 async def test_the_daemon_is_stopped_only_once_the_answer_is_out() -> None:
-    office = Office()
-    assert await office.ask(StopRequest()) == {}
-    assert office.host.told == []
-    office.desk.answered(StatusQuery())
-    assert office.host.told == []
-    office.desk.answered(StopRequest())
-    assert office.host.told == ["stop"]
+    control = ControlHarness()
+    assert await control.ask(StopRequest()) == {}
+    assert control.daemon.told == []
+    control.dispatcher.finish(StatusQuery())
+    assert control.daemon.told == []
+    control.dispatcher.finish(StopRequest())
+    assert control.daemon.told == ["stop"]
 
 
 async def test_sessions_are_the_open_ones_or_the_last_with_their_history() -> None:
-    office = Office()
-    assert [item["id"] for item in (await office.ask(SessionsQuery()))["items"]] == ["open"]
+    control = ControlHarness()
+    assert [item["id"] for item in (await control.ask(SessionsQuery()))["items"]] == ["open"]
     query = SessionsQuery(SessionView.HISTORY, last=2)
-    assert [item["id"] for item in (await office.ask(query))["items"]] == ["old0", "old1"]
+    assert [item["id"] for item in (await control.ask(query))["items"]] == ["old0", "old1"]

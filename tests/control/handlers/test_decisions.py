@@ -31,8 +31,8 @@ from rootsd.core.model import (
 from rootsd.wire.decisions import ApplyMode, DecisionVerb
 from rootsd.wire.projects import Selection
 from rootsd.wire.request import BadRequest
+from support.control_harness import APPROVE, DENY, FORGET, ControlHarness, names
 from support.decisions import NOON, approved, denied, granted, project
-from support.desks import APPROVE, DENY, FORGET, Office, names
 from support.fakes import (
     HOME,
     SOURCES,
@@ -46,37 +46,37 @@ from support.fakes import (
 
 
 async def test_an_approved_project_is_published_under_its_name_with_tags_and_access() -> None:
-    office = Office(project(1))
-    done = await office.decide(
+    control = ControlHarness(project(1))
+    done = await control.decide(
         APPROVE, "p1", name="hammer", tags=("work", "a"), access=Access.READ
     )
     (item,) = done["items"]
     assert (item["name"], item["verdict"], item["published"]) == ("hammer", "approved", True)
     assert (item["tags"], item["access"]) == (["a", "work"], "read")
     assert done["unchanged"] == []
-    assert done["revision"] == office.world.ledger.revision
-    assert await office.world.told() == {path(1)}
+    assert done["revision"] == control.world.ledger.revision
+    assert await control.world.told() == {path(1)}
 
 
 async def test_an_approval_remembers_where_the_project_came_from() -> None:
-    office = Office(project(1), project(2))
+    control = ControlHarness(project(1), project(2))
 
     async def origins_of(projects: Iterable[Project]) -> dict[bytes, str]:
         return {known.path: f"origin of {known.id}" for known in projects if known.id == "r1"}
 
-    office.means = replace(office.means, origins_of=origins_of)
-    await office.decide(APPROVE, "p1", "p2")
-    known = office.world.ledger.catalog.projects
+    control.services = replace(control.services, origins_of=origins_of)
+    await control.decide(APPROVE, "p1", "p2")
+    known = control.world.ledger.catalog.projects
     assert known[path(1)].ruling.origin == "origin of r1"
     assert known[path(2)].ruling.origin is None
 
 
 async def test_a_denial_and_its_end_are_told() -> None:
-    office = Office(approved(1))
-    done = await office.decide(DENY, "p1")
+    control = ControlHarness(approved(1))
+    done = await control.decide(DENY, "p1")
     assert [item["verdict"] for item in done["items"]] == ["denied"]
-    assert await office.world.told() == set()
-    done = await office.decide(FORGET, "p1")
+    assert await control.world.told() == set()
+    done = await control.decide(FORGET, "p1")
     assert [item["verdict"] for item in done["items"]] == ["pending"]
 
 
@@ -91,12 +91,12 @@ async def test_a_denial_and_its_end_are_told() -> None:
 async def test_what_is_so_already_is_told_apart_and_not_done_again(
     verb: DecisionVerb, known: Project, refs: tuple[str, ...]
 ) -> None:
-    office = Office(known, project(2))
-    done = await office.decide(verb, *refs)
+    control = ControlHarness(known, project(2))
+    done = await control.decide(verb, *refs)
     assert "p1" in names(done["unchanged"])
     assert path(1) not in {
         change.path
-        for batch in office.world.saver.batches
+        for batch in control.world.saver.batches
         for change in batch
         if isinstance(change, ProjectChange)
     }
@@ -106,66 +106,66 @@ async def test_what_is_so_already_is_told_apart_and_not_done_again(
     "more", [{"tags": ("new",)}, {"access": Access.READ}, {"name": "other"}], ids=str
 )
 async def test_an_approval_with_something_new_in_it_is_carried_out(more: dict[str, Any]) -> None:
-    (item,) = (await Office(approved(1)).decide(APPROVE, "p1", **more))["items"]
+    (item,) = (await ControlHarness(approved(1)).decide(APPROVE, "p1", **more))["items"]
     assert item["published"]
 
 
 async def test_a_named_root_is_approved_again_as_it_is_and_counts_as_new() -> None:
-    office = Office(project(1), project(2))
-    await office.decide(APPROVE, "p1", access=Access.READ, name="one", tags=("work",))
-    before = office.world.ledger.catalog.roots[path(1)]
-    would = await office.decide(APPROVE, "one", effect=ApplyMode.DRY_RUN)
-    assert office.world.ledger.catalog.roots[path(1)] is before
-    done = await office.decide(APPROVE, "one")
+    control = ControlHarness(project(1), project(2))
+    await control.decide(APPROVE, "p1", access=Access.READ, name="one", tags=("work",))
+    before = control.world.ledger.catalog.roots[path(1)]
+    would = await control.decide(APPROVE, "one", effect=ApplyMode.DRY_RUN)
+    assert control.world.ledger.catalog.roots[path(1)] is before
+    done = await control.decide(APPROVE, "one")
     for told in (would, done):
         assert told["renewed"] == [item["id"] for item in told["items"]] != []
         assert told["unchanged"] == []
-    after = office.world.ledger.catalog.roots[path(1)]
+    after = control.world.ledger.catalog.roots[path(1)]
     assert after == replace(before, approval=before.approval + 1)
-    assert "renewed" not in await office.decide(APPROVE, "p2")
+    assert "renewed" not in await control.decide(APPROVE, "p2")
 
 
 async def test_orders_on_many_projects_renew_nothing() -> None:
-    office = Office(approved(1), project(2))
-    before = office.world.ledger.catalog.roots[path(1)]
-    await office.decide(APPROVE, "p*")
-    assert office.world.ledger.catalog.roots[path(1)].approval == before.approval
+    control = ControlHarness(approved(1), project(2))
+    before = control.world.ledger.catalog.roots[path(1)]
+    await control.decide(APPROVE, "p*")
+    assert control.world.ledger.catalog.roots[path(1)].approval == before.approval
 
 
 async def test_a_person_may_approve_what_a_rule_has_approved() -> None:
-    office = Office(granted(1), rules=[rule(Verdict.APPROVED)])
-    assert names((await office.decide(APPROVE, "p1"))["items"]) == ["p1"]
+    control = ControlHarness(granted(1), rules=[rule(Verdict.APPROVED)])
+    assert names((await control.decide(APPROVE, "p1"))["items"]) == ["p1"]
 
 
 async def test_an_approval_keeps_the_tags_that_were_there() -> None:
-    office = Office(approved(1))
-    done = await office.decide(APPROVE, "p1", tags=("new",))
+    control = ControlHarness(approved(1))
+    done = await control.decide(APPROVE, "p1", tags=("new",))
     assert done["items"][0]["tags"] == ["new", "work"]
 
 
 @pytest.mark.parametrize("verb", DecisionVerb)
 async def test_a_dry_run_tells_what_would_be_and_changes_nothing(verb: DecisionVerb) -> None:
-    office = Office(approved(1), denied(2), project(3))
-    before, revision = office.world.ledger.catalog, office.world.ledger.revision
-    done = await office.decide(verb, "p1", "p2", "p3", effect=ApplyMode.DRY_RUN)
+    control = ControlHarness(approved(1), denied(2), project(3))
+    before, revision = control.world.ledger.catalog, control.world.ledger.revision
+    done = await control.decide(verb, "p1", "p2", "p3", effect=ApplyMode.DRY_RUN)
     told = {item["name"]: item["verdict"] for item in done["items"]}
     would = {APPROVE: "approved", DENY: "denied", FORGET: "pending"}[verb]
     assert len(told) == (3 if verb is APPROVE else 2)
     assert set(told.values()) == {would}
     assert done["revision"] == revision
-    assert office.world.ledger.catalog is before
-    assert office.world.saver.batches == []
+    assert control.world.ledger.catalog is before
+    assert control.world.saver.batches == []
 
 
 async def test_a_dry_run_is_refused_as_the_order_would_be() -> None:
-    office = Office(denied(1), at(path(1) + b"/in", project(2)))
+    control = ControlHarness(denied(1), at(path(1) + b"/in", project(2)))
     with pytest.raises(DeniedHere):
-        await office.decide(APPROVE, "in", effect=ApplyMode.DRY_RUN)
+        await control.decide(APPROVE, "in", effect=ApplyMode.DRY_RUN)
 
 
 async def test_no_reference_at_all_is_refused() -> None:
     with pytest.raises(UnknownProject) as refusal:
-        await Office(project(1)).decide(APPROVE)
+        await ControlHarness(project(1)).decide(APPROVE)
     assert refusal.value.remedy == "rootsd pending"
 
 
@@ -203,73 +203,75 @@ async def test_what_cannot_be_approved_is_refused_with_a_reason_and_the_others_w
     rules: tuple[Rule, ...],
     refusal: type[RootsdError],
 ) -> None:
-    office = Office(known, at(b"/home/ann/other/p9", project(9)), *others, rules=rules)
-    before = office.world.ledger.catalog
+    control = ControlHarness(known, at(b"/home/ann/other/p9", project(9)), *others, rules=rules)
+    before = control.world.ledger.catalog
     with pytest.raises(refusal) as refused:
-        await office.decide(APPROVE, "p9", "r1")
+        await control.decide(APPROVE, "p9", "r1")
     assert refused.value.message.isprintable()
-    assert office.world.ledger.catalog is before
+    assert control.world.ledger.catalog is before
 
 
 async def test_a_name_goes_with_one_project_alone() -> None:
-    office = Office(project(1), project(2))
+    control = ControlHarness(project(1), project(2))
     for refs in (("p1", "p2"), ("p*",)):
         with pytest.raises(NameTaken):
-            await office.decide(APPROVE, *refs, name="hammer")
+            await control.decide(APPROVE, *refs, name="hammer")
     with pytest.raises(NameTaken):
-        await office.decide(APPROVE, select=Selection.PENDING, name="hammer")
-    assert await office.world.told() == set()
+        await control.decide(APPROVE, select=Selection.PENDING, name="hammer")
+    assert await control.world.told() == set()
 
 
 async def test_a_name_that_another_project_holds_is_refused() -> None:
-    office = Office(approved(1), project(2))
+    control = ControlHarness(approved(1), project(2))
     with pytest.raises(NameTaken):
-        await office.decide(APPROVE, "p2", name="p1")
+        await control.decide(APPROVE, "p2", name="p1")
 
 
 @pytest.mark.parametrize(
     "word", ["", " ", ".", "..", "/x", "a\nb", "a\x1b[m", "\u202eb", "\ud800"]
 )
 async def test_a_name_or_tag_that_clients_cannot_be_told_is_refused(word: str) -> None:
-    office = Office(project(1))
+    control = ControlHarness(project(1))
     more: dict[str, Any]
     for more in ({"name": word}, {"tags": ("fine", word)}):
         with pytest.raises(BadRequest) as refusal:
-            await office.decide(APPROVE, "p1", **more)
+            await control.decide(APPROVE, "p1", **more)
         assert refusal.value.message.isprintable()
-    assert await office.world.told() == set()
+    assert await control.world.told() == set()
 
 
 async def test_an_ambiguous_reference_decides_nothing() -> None:
-    office = Office(at(SOURCES + b"/a/api", project(1)), at(SOURCES + b"/b/api", project(2)))
+    control = ControlHarness(
+        at(SOURCES + b"/a/api", project(1)), at(SOURCES + b"/b/api", project(2))
+    )
     with pytest.raises(AmbiguousReference):
-        await office.decide(DENY, "api")
-    assert office.world.saver.batches == []
+        await control.decide(DENY, "api")
+    assert control.world.saver.batches == []
 
 
 async def test_a_denial_inside_a_root_warns_that_the_root_is_withheld() -> None:
-    office = Office(approved(1), at(path(1) + b"/in", project(2)))
-    done = await office.decide(DENY, "in")
+    control = ControlHarness(approved(1), at(path(1) + b"/in", project(2)))
+    done = await control.decide(DENY, "in")
     assert done["warnings"] == ["p1 is withheld: it holds a denied project"]
-    assert await office.world.told() == set()
+    assert await control.world.told() == set()
 
 
 async def test_a_project_that_is_forgotten_and_gone_is_told_a_last_time() -> None:
-    office = Office(missing(denied(1)))
-    (item,) = (await office.decide(FORGET, "p1"))["items"]
+    control = ControlHarness(missing(denied(1)))
+    (item,) = (await control.decide(FORGET, "p1"))["items"]
     assert (item["name"], item["verdict"], item["presence"]) == ("p1", "pending", "missing")
-    assert office.world.ledger.catalog.projects == {}
+    assert control.world.ledger.catalog.projects == {}
 
 
 async def test_a_denial_that_the_disk_refuses_is_told_with_a_warning() -> None:
-    office = Office(approved(1), project(2))
-    office.world.saver.refusing = True
-    done = await office.decide(DENY, "p1")
+    control = ControlHarness(approved(1), project(2))
+    control.world.saver.refusing = True
+    done = await control.decide(DENY, "p1")
     assert done["warnings"] == ["the disk refuses to keep this: it holds until the daemon ends"]
     assert [item["verdict"] for item in done["items"]] == ["denied"]
     with pytest.raises(DiskRefuses):
-        await office.decide(APPROVE, "p2")
-    assert (await office.decide(APPROVE, "p2", effect=ApplyMode.DRY_RUN))["warnings"] == []
+        await control.decide(APPROVE, "p2")
+    assert (await control.decide(APPROVE, "p2", effect=ApplyMode.DRY_RUN))["warnings"] == []
 
 
 def _lost(known: Project, access: Access, reason: LapseReason = LapseReason.REPLACED) -> Project:
@@ -278,37 +280,37 @@ def _lost(known: Project, access: Access, reason: LapseReason = LapseReason.REPL
 
 @pytest.mark.parametrize("how", ["one by one", "all that lapsed"])
 async def test_an_approval_that_was_lost_comes_back_as_narrow_as_it_was(how: str) -> None:
-    office = Office(_lost(project(1), Access.READ), _lost(project(2), Access.READ_WRITE))
+    control = ControlHarness(_lost(project(1), Access.READ), _lost(project(2), Access.READ_WRITE))
     if how == "one by one":
-        await office.decide(APPROVE, "p1", "p2")
+        await control.decide(APPROVE, "p1", "p2")
     else:
-        await office.decide(APPROVE, select=Selection.LAPSED)
-    roots = office.world.ledger.catalog.roots
+        await control.decide(APPROVE, select=Selection.LAPSED)
+    roots = control.world.ledger.catalog.roots
     assert {root.name: root.access for root in roots.values()} == {
         "p1": Access.READ,
         "p2": Access.READ_WRITE,
     }
-    await office.decide(APPROVE, "p1")
-    assert office.world.ledger.catalog.roots[path(1)].access is Access.READ
-    await office.decide(APPROVE, "p1", access=Access.READ_WRITE)
-    assert office.world.ledger.catalog.roots[path(1)].access is Access.READ_WRITE
+    await control.decide(APPROVE, "p1")
+    assert control.world.ledger.catalog.roots[path(1)].access is Access.READ
+    await control.decide(APPROVE, "p1", access=Access.READ_WRITE)
+    assert control.world.ledger.catalog.roots[path(1)].access is Access.READ_WRITE
 
 
 async def test_all_that_lapsed_with_a_lost_history_comes_back_by_one_order_rules_too() -> None:
     lost = _lost(project(1), Access.READ_WRITE, LapseReason.STORE_RESTORED)
     covering = [rule(Verdict.PENDING), rule(Verdict.DENIED, SOURCES + b"/no/**", number=2)]
-    office = Office(lost, project(2), rules=covering)
-    assert office.world.ledger.catalog.roots == {}, "a lapsed rule speaks for nothing"
-    would = await office.decide(APPROVE, select=Selection.LAPSED, effect=ApplyMode.DRY_RUN)
-    done = await office.decide(APPROVE, select=Selection.LAPSED)
+    control = ControlHarness(lost, project(2), rules=covering)
+    assert control.world.ledger.catalog.roots == {}, "a lapsed rule speaks for nothing"
+    would = await control.decide(APPROVE, select=Selection.LAPSED, effect=ApplyMode.DRY_RUN)
+    done = await control.decide(APPROVE, select=Selection.LAPSED)
     for told in (would, done):
         assert names(told["items"]) == ["p1"]
         assert [(r["number"], r["verdict"], r["covers"]) for r in told["rules"]] == [
             (1, "approved", 2)
         ]
-    assert await office.world.told() == {path(1), path(2)}
+    assert await control.world.told() == {path(1), path(2)}
     with pytest.raises(UnknownProject):
-        await office.decide(APPROVE, select=Selection.LAPSED)
+        await control.decide(APPROVE, select=Selection.LAPSED)
 
 
 @pytest.mark.parametrize(
@@ -319,38 +321,38 @@ async def test_a_rule_that_lapsed_is_not_meant_by_less_than_all_that_lapsed(
     verb: DecisionVerb, select: Selection, under: str | None
 ) -> None:
     lost = _lost(project(1), Access.READ_WRITE)
-    office = Office(lost, rules=[rule(Verdict.PENDING)])
-    assert "rules" not in await office.decide(verb, select=select, under=under)
-    assert office.world.ledger.catalog.rules == (rule(Verdict.PENDING),)
+    control = ControlHarness(lost, rules=[rule(Verdict.PENDING)])
+    assert "rules" not in await control.decide(verb, select=select, under=under)
+    assert control.world.ledger.catalog.rules == (rule(Verdict.PENDING),)
 
 
 async def test_what_lapsed_can_be_narrowed_when_it_is_approved_again() -> None:
-    office = Office(_lost(project(1), Access.READ_WRITE))
-    await office.decide(APPROVE, "p1", access=Access.READ)
-    assert office.world.ledger.catalog.roots[path(1)].access is Access.READ
+    control = ControlHarness(_lost(project(1), Access.READ_WRITE))
+    await control.decide(APPROVE, "p1", access=Access.READ)
+    assert control.world.ledger.catalog.roots[path(1)].access is Access.READ
 
 
 async def test_an_approval_can_be_given_an_end_another_one_and_none() -> None:
-    office = Office(project(1))
+    control = ControlHarness(project(1))
     for lasts, expected in ((60, "12:01:00Z"), (120, "12:02:00Z"), (None, None)):
-        done = await office.decide(APPROVE, "p1", lasts=lasts)
+        done = await control.decide(APPROVE, "p1", lasts=lasts)
         told = done["items"][0]["expires_at"]
         assert told == (None if expected is None else f"2026-03-04T{expected}")
-    assert (await office.decide(APPROVE, "p1"))["items"][0]["expires_at"] is None
-    office.world.clock.pass_time(3_600)
-    assert await office.world.told() == {path(1)}
+    assert (await control.decide(APPROVE, "p1"))["items"][0]["expires_at"] is None
+    control.world.clock.pass_time(3_600)
+    assert await control.world.told() == {path(1)}
 
 
 async def test_what_ended_is_not_among_what_lapsed() -> None:
-    office = Office(_lost(project(1), Access.READ, LapseReason.EXPIRED), project(2))
+    control = ControlHarness(_lost(project(1), Access.READ, LapseReason.EXPIRED), project(2))
     with pytest.raises(UnknownProject):
-        await office.decide(APPROVE, select=Selection.LAPSED)
-    await office.decide(APPROVE, select=Selection.PENDING)
-    assert await office.world.told() == {path(1), path(2)}
+        await control.decide(APPROVE, select=Selection.LAPSED)
+    await control.decide(APPROVE, select=Selection.PENDING)
+    assert await control.world.told() == {path(1), path(2)}
 
 
 @pytest.mark.parametrize("lasts", [0, -1, 10**9, 2**63])
 async def test_an_end_that_makes_no_sense_is_refused(lasts: int) -> None:
-    office = Office(project(1))
+    control = ControlHarness(project(1))
     with pytest.raises(BadRequest, match="ten years"):
-        await office.decide(APPROVE, "p1", lasts=lasts)
+        await control.decide(APPROVE, "p1", lasts=lasts)

@@ -11,8 +11,8 @@ from rootsd.core.errors import IdentityChanged, NotPresent, RootsdError, Unknown
 from rootsd.core.inputs import ProjectGone, ProjectUnsafe
 from rootsd.core.model import LapseReason, Verdict
 from rootsd.wire.projects import Selection
+from support.control_harness import APPROVE, FORGET, ControlHarness, names
 from support.decisions import approved, identity, project
-from support.desks import APPROVE, FORGET, Office, names
 from support.fakes import (
     HANG_GUARD,
     approve,
@@ -23,56 +23,56 @@ from support.fakes import (
 
 
 async def test_a_folder_that_was_replaced_after_it_was_found_is_not_approved() -> None:
-    office = Office(project(1))
-    office.world.disk.folders[path(1)] = identity(10)
+    control = ControlHarness(project(1))
+    control.world.disk.folders[path(1)] = identity(10)
     with pytest.raises(IdentityChanged) as refused:
-        await office.decide(APPROVE, "p1")
+        await control.decide(APPROVE, "p1")
     assert refused.value.remedy == "rootsd pending"
-    assert await office.world.told() == set()
-    await office.decide(APPROVE, "p1")
-    assert await office.world.told() == {path(1)}
+    assert await control.world.told() == set()
+    await control.decide(APPROVE, "p1")
+    assert await control.world.told() == {path(1)}
 
 
 @pytest.mark.parametrize("sweep", [("p*",), ()])
 async def test_a_denial_that_comes_first_is_not_overturned_by_a_sweep_on_its_way(
     sweep: tuple[str, ...],
 ) -> None:
-    office = Office(project(1), project(2))
+    control = ControlHarness(project(1), project(2))
     select = Selection.NAMED if sweep else Selection.PENDING
     with anyio.fail_after(HANG_GUARD):
         async with anyio.create_task_group() as group:
-            with office.world.saver.held_up() as busy:
-                group.start_soon(office.world.ledger.execute, [deny(1)])
+            with control.world.saver.held_up() as busy:
+                group.start_soon(control.world.ledger.execute, [deny(1)])
                 # The denial is decided under the lock; the sweep chooses before it is known.
-                group.start_soon(lambda: office.decide(APPROVE, *sweep, select=select))
+                group.start_soon(lambda: control.decide(APPROVE, *sweep, select=select))
                 await busy.wait()
                 await anyio.wait_all_tasks_blocked()
-    assert office.world.verdict(path(1)) is Verdict.DENIED
-    assert await office.world.told() == {path(2)}
+    assert control.world.verdict(path(1)) is Verdict.DENIED
+    assert await control.world.told() == {path(2)}
 
 
 async def test_an_order_that_somebody_overtook_is_chosen_again() -> None:
-    office = Office(approved(1), project(2))
+    control = ControlHarness(approved(1), project(2))
     answers: list[dict[str, Any]] = []
 
     async def forget() -> None:
-        answers.append(await office.decide(FORGET, "p2"))
+        answers.append(await control.decide(FORGET, "p2"))
 
     with anyio.fail_after(HANG_GUARD):
         async with anyio.create_task_group() as group:
-            with office.world.saver.held_up() as busy:
-                group.start_soon(office.world.ledger.execute, [approve(2)])
+            with control.world.saver.held_up() as busy:
+                group.start_soon(control.world.ledger.execute, [approve(2)])
                 await busy.wait()
                 group.start_soon(forget)
                 await anyio.wait_all_tasks_blocked()
     assert names(answers[0]["items"]) == ["p2"]
     assert answers[0]["unchanged"] == []
-    assert office.world.verdict(path(2)) is Verdict.PENDING
+    assert control.world.verdict(path(2)) is Verdict.PENDING
 
 
 @pytest.mark.parametrize("moment", ["dropped", "unsafe"])
 async def test_what_changes_on_disk_while_an_approval_waits_is_refused(moment: str) -> None:
-    office = Office(project(1), project(2))
+    control = ControlHarness(project(1), project(2))
     seen = (
         ProjectGone(path(2))
         if moment == "dropped"
@@ -82,16 +82,16 @@ async def test_what_changes_on_disk_while_an_approval_waits_is_refused(moment: s
 
     async def approve_it() -> None:
         try:
-            await office.decide(APPROVE, "p2")
+            await control.decide(APPROVE, "p2")
         except RootsdError as refusal:
             refusals.append(type(refusal))
 
     with anyio.fail_after(HANG_GUARD):
         async with anyio.create_task_group() as group:
-            with office.world.saver.held_up() as busy:
-                group.start_soon(office.world.ledger.observe, [seen, sight(3)])
+            with control.world.saver.held_up() as busy:
+                group.start_soon(control.world.ledger.observe, [seen, sight(3)])
                 await busy.wait()
                 group.start_soon(approve_it)
                 await anyio.wait_all_tasks_blocked()
     assert refusals == [UnknownProject if moment == "dropped" else NotPresent]
-    assert await office.world.told() == set()
+    assert await control.world.told() == set()

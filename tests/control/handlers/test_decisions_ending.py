@@ -13,86 +13,86 @@ from rootsd.core.history import CHAIN_START, events_for, fold, lapse_all_approva
 from rootsd.core.inputs import ProjectGone
 from rootsd.core.model import Expiry, LapseReason
 from rootsd.wire.projects import Selection
+from support.control_harness import APPROVE, ControlHarness, names
 from support.decisions import NOON, identity, project
-from support.desks import APPROVE, Office, names
 from support.fakes import approve, path, sight
 
 HOUR = 3_600
 LATER = (NOON + timedelta(hours=1)).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-async def _replaced(office: Office, number: int) -> None:
+async def _replaced(control: ControlHarness, number: int) -> None:
     """Directory 40 takes the place of what was approved."""
-    office.world.disk.folders[path(number)] = identity(40)
-    await office.world.ledger.observe([sight(number, now=40)])
+    control.world.disk.folders[path(number)] = identity(40)
+    await control.world.ledger.observe([sight(number, now=40)])
 
 
-def _end(office: Office, number: int) -> Expiry | None:
-    decision = office.world.ledger.catalog.projects[path(number)].ruling.decision
+def _end(control: ControlHarness, number: int) -> Expiry | None:
+    decision = control.world.ledger.catalog.projects[path(number)].ruling.decision
     assert decision is not None
     return decision.expires
 
 
 @pytest.mark.parametrize("how", ["named", "all that lapsed"])
 async def test_what_lapsed_is_restored_until_it_was_to_end(how: str) -> None:
-    office = Office(project(1))
-    await office.decide(APPROVE, "p1", lasts=HOUR)
-    given = _end(office, 1)
-    await _replaced(office, 1)
-    assert await office.world.told() == set()
+    control = ControlHarness(project(1))
+    await control.decide(APPROVE, "p1", lasts=HOUR)
+    given = _end(control, 1)
+    await _replaced(control, 1)
+    assert await control.world.told() == set()
     if how == "named":
-        (item,) = (await office.decide(APPROVE, "p1"))["items"]
+        (item,) = (await control.decide(APPROVE, "p1"))["items"]
     else:
-        (item,) = (await office.decide(APPROVE, select=Selection.LAPSED))["items"]
-    assert (item["expires_at"], _end(office, 1)) == (LATER, given)
-    assert await office.world.told() == {path(1)}
-    office.world.clock.pass_time(HOUR)
-    assert await office.world.told() == set()
+        (item,) = (await control.decide(APPROVE, select=Selection.LAPSED))["items"]
+    assert (item["expires_at"], _end(control, 1)) == (LATER, given)
+    assert await control.world.told() == {path(1)}
+    control.world.clock.pass_time(HOUR)
+    assert await control.world.told() == set()
 
 
 async def test_another_end_can_be_asked_for() -> None:
-    office = Office(project(1))
-    await office.decide(APPROVE, "p1", lasts=HOUR)
-    await _replaced(office, 1)
-    await office.decide(APPROVE, "p1", lasts=2 * HOUR)
-    office.world.clock.pass_time(HOUR)
-    assert await office.world.told() == {path(1)}
+    control = ControlHarness(project(1))
+    await control.decide(APPROVE, "p1", lasts=HOUR)
+    await _replaced(control, 1)
+    await control.decide(APPROVE, "p1", lasts=2 * HOUR)
+    control.world.clock.pass_time(HOUR)
+    assert await control.world.told() == {path(1)}
 
 
 async def test_what_would_have_ended_meanwhile_is_not_restored_with_all_that_lapsed() -> None:
-    office = Office(project(1), project(2))
-    await office.decide(APPROVE, "p1", lasts=HOUR)
-    await office.decide(APPROVE, "p2")
-    await _replaced(office, 1)
-    office.world.clock.pass_time(HOUR)
+    control = ControlHarness(project(1), project(2))
+    await control.decide(APPROVE, "p1", lasts=HOUR)
+    await control.decide(APPROVE, "p2")
+    await _replaced(control, 1)
+    control.world.clock.pass_time(HOUR)
     with pytest.raises(UnknownProject, match="p1 is left out: its approval has ended meanwhile"):
-        await office.decide(APPROVE, select=Selection.LAPSED)
-    office.world.disk.folders[path(2)] = identity(41)
-    await office.world.ledger.observe([sight(2, now=41)])
-    done = await office.decide(APPROVE, select=Selection.LAPSED)
+        await control.decide(APPROVE, select=Selection.LAPSED)
+    control.world.disk.folders[path(2)] = identity(41)
+    await control.world.ledger.observe([sight(2, now=41)])
+    done = await control.decide(APPROVE, select=Selection.LAPSED)
     assert names(done["items"]) == ["p2"]
     assert done["warnings"] == ["p1 is left out: its approval has ended meanwhile"]
-    assert await office.world.told() == {path(2)}
-    await office.decide(APPROVE, "p1")  # who names it decides anew
-    assert _end(office, 1) is None
-    assert await office.world.told() == {path(1), path(2)}
+    assert await control.world.told() == {path(2)}
+    await control.decide(APPROVE, "p1")  # who names it decides anew
+    assert _end(control, 1) is None
+    assert await control.world.told() == {path(1), path(2)}
 
 
 async def test_what_was_moved_is_approved_until_it_was_to_end() -> None:
-    office = Office(project(1))
-    await office.decide(APPROVE, "p1", lasts=HOUR)
-    given = _end(office, 1)
-    folders = office.world.disk.folders
+    control = ControlHarness(project(1))
+    await control.decide(APPROVE, "p1", lasts=HOUR)
+    given = _end(control, 1)
+    folders = control.world.disk.folders
     folders[path(2)] = folders.pop(path(1))
-    await office.world.ledger.observe([ProjectGone(path(1)), sight(2, now=1)])
-    await office.decide(APPROVE, "/home/ann/src/p2")
-    assert _end(office, 2) == given
+    await control.world.ledger.observe([ProjectGone(path(1)), sight(2, now=1)])
+    await control.decide(APPROVE, "/home/ann/src/p2")
+    assert _end(control, 2) == given
 
 
 def test_a_lost_history_takes_no_end_away() -> None:
-    office = Office(project(1))
-    expires = office.world.ledger.expiries.after(HOUR)
-    given = office.world.ledger.dry_run([replace(approve(1), expires=expires)]).changes
+    control = ControlHarness(project(1))
+    expires = control.world.ledger.expiries.after(HOUR)
+    given = control.world.ledger.dry_run([replace(approve(1), expires=expires)]).changes
     events = events_for(given, NOON, CHAIN_START)
     (lost,) = lapse_all_approvals(fold(events), NOON)
     outcome = lost.outcome()

@@ -11,8 +11,8 @@ from rootsd.core.model import ProjectKind, Verdict
 from rootsd.wire.decisions import ApplyMode
 from rootsd.wire.projects import Selection
 from rootsd.wire.request import BadRequest
+from support.control_harness import APPROVE, DENY, FORGET, ControlHarness, names
 from support.decisions import approved, identity, project
-from support.desks import APPROVE, DENY, FORGET, Office, names
 from support.fakes import (
     path,
     rule,
@@ -21,121 +21,121 @@ from support.fakes import (
 
 
 async def test_a_dry_run_proposes_no_folder_either() -> None:
-    office = Office()
-    office.world.disk.folders[path(1)] = identity(1)
+    control = ControlHarness()
+    control.world.disk.folders[path(1)] = identity(1)
     with pytest.raises(UnknownProject, match="not known yet"):
-        await office.decide(APPROVE, "/home/ann/src/p1", effect=ApplyMode.DRY_RUN)
-    assert office.surveyor.proposed == []
-    assert office.world.ledger.catalog.projects == {}
+        await control.decide(APPROVE, "/home/ann/src/p1", effect=ApplyMode.DRY_RUN)
+    assert control.discovery.proposed == []
+    assert control.world.ledger.catalog.projects == {}
 
 
 async def test_a_folder_that_no_scan_has_found_is_proposed_and_approved_in_one_step() -> None:
-    office = Office()
-    office.world.disk.folders[path(1)] = identity(1)
-    done = await office.decide(APPROVE, "/home/ann/link")
+    control = ControlHarness()
+    control.world.disk.folders[path(1)] = identity(1)
+    done = await control.decide(APPROVE, "/home/ann/link")
     assert names(done["items"]) == ["p1"]
-    assert office.surveyor.proposed == [path(1)]
-    assert await office.world.told() == {path(1)}
+    assert control.discovery.proposed == [path(1)]
+    assert await control.world.told() == {path(1)}
 
 
 async def test_the_folder_where_the_person_is_is_proposed_too() -> None:
-    office = Office()
-    office.world.disk.folders[path(1)] = identity(1)
-    assert names((await office.decide(APPROVE, ".", cwd="/home/ann/src/p1"))["items"]) == ["p1"]
+    control = ControlHarness()
+    control.world.disk.folders[path(1)] = identity(1)
+    assert names((await control.decide(APPROVE, ".", cwd="/home/ann/src/p1"))["items"]) == ["p1"]
 
 
 async def test_a_folder_that_no_scan_has_found_is_denied_in_one_step() -> None:
-    office = Office()
-    office.world.disk.folders[path(1)] = identity(1)
-    denied = await office.decide(DENY, "/home/ann/src/p1")
+    control = ControlHarness()
+    control.world.disk.folders[path(1)] = identity(1)
+    denied = await control.decide(DENY, "/home/ann/src/p1")
     assert [(item["name"], item["verdict"]) for item in denied["items"]] == [("p1", "denied")]
-    assert office.surveyor.proposed == [path(1)], "discovery is to look after it from now on"
-    assert (await office.decide(DENY, "p1"))["unchanged"], "it is known by its name as well"
+    assert control.discovery.proposed == [path(1)], "discovery is to look after it from now on"
+    assert (await control.decide(DENY, "p1"))["unchanged"], "it is known by its name as well"
 
 
 async def test_a_rule_does_not_publish_a_folder_before_its_denial() -> None:
-    office = Office(rules=[rule(Verdict.APPROVED)])
-    office.world.disk.folders[path(1)] = identity(1)
-    revision = office.world.ledger.revision
-    await office.decide(DENY, "/home/ann/src/p1")
-    assert office.world.ledger.revision == revision
-    assert {change.verb for batch in office.world.saver.batches for change in batch} == {
+    control = ControlHarness(rules=[rule(Verdict.APPROVED)])
+    control.world.disk.folders[path(1)] = identity(1)
+    revision = control.world.ledger.revision
+    await control.decide(DENY, "/home/ann/src/p1")
+    assert control.world.ledger.revision == revision
+    assert {change.verb for batch in control.world.saver.batches for change in batch} == {
         ChangeVerb.OBSERVED,
         ChangeVerb.DENIED,
     }
 
 
 async def test_a_folder_that_no_scan_has_found_is_denied_though_the_disk_refuses() -> None:
-    office = Office(rules=[rule(Verdict.APPROVED)])
-    office.world.disk.folders[path(1)] = identity(1)
-    office.world.saver.refusing = True
-    denied = await office.decide(DENY, "/home/ann/src/p1")
+    control = ControlHarness(rules=[rule(Verdict.APPROVED)])
+    control.world.disk.folders[path(1)] = identity(1)
+    control.world.saver.refusing = True
+    denied = await control.decide(DENY, "/home/ann/src/p1")
     assert [item["verdict"] for item in denied["items"]] == ["denied"]
     assert denied["warnings"] == ["the disk refuses to keep this: it holds until the daemon ends"]
-    assert await office.world.told() == set()
+    assert await control.world.told() == set()
 
 
 async def test_a_rehearsed_denial_of_an_unknown_folder_leaves_nothing_behind() -> None:
-    office = Office()
-    office.world.disk.folders[path(1)] = identity(1)
-    would = await office.decide(DENY, "/home/ann/src/p1", effect=ApplyMode.DRY_RUN)
+    control = ControlHarness()
+    control.world.disk.folders[path(1)] = identity(1)
+    would = await control.decide(DENY, "/home/ann/src/p1", effect=ApplyMode.DRY_RUN)
     assert [item["verdict"] for item in would["items"]] == ["denied"]
-    assert (office.surveyor.proposed, office.world.ledger.catalog.projects) == ([], {})
+    assert (control.discovery.proposed, control.world.ledger.catalog.projects) == ([], {})
 
 
 async def test_a_denial_of_a_folder_that_is_not_there_is_refused_with_the_others() -> None:
-    office = Office(approved(2))
+    control = ControlHarness(approved(2))
     with pytest.raises(NotPresent):
-        await office.decide(DENY, "p2", "/home/ann/src/p1")
-    assert await office.world.told() == {path(2)}
+        await control.decide(DENY, "p2", "/home/ann/src/p1")
+    assert await control.world.told() == {path(2)}
 
 
 async def test_to_forget_proposes_nothing() -> None:
-    office = Office()
-    office.world.disk.folders[path(1)] = identity(1)
+    control = ControlHarness()
+    control.world.disk.folders[path(1)] = identity(1)
     with pytest.raises(UnknownProject):
-        await office.decide(FORGET, "/home/ann/src/p1")
-    assert office.surveyor.proposed == []
+        await control.decide(FORGET, "/home/ann/src/p1")
+    assert control.discovery.proposed == []
 
 
 async def test_what_is_known_or_a_word_or_a_glob_is_not_proposed() -> None:
-    office = Office(project(1))
-    await office.decide(APPROVE, "/home/ann/src/p1", "src/p*")
+    control = ControlHarness(project(1))
+    await control.decide(APPROVE, "/home/ann/src/p1", "src/p*")
     with pytest.raises(UnknownProject):
-        await office.decide(APPROVE, "word")
-    assert office.surveyor.proposed == []
+        await control.decide(APPROVE, "word")
+    assert control.discovery.proposed == []
 
 
 async def test_an_order_with_a_word_that_means_nothing_proposes_nothing_before_it_fails() -> None:
-    office = Office(project(2))
-    office.world.disk.folders[path(1)] = identity(1)
+    control = ControlHarness(project(2))
+    control.world.disk.folders[path(1)] = identity(1)
     with pytest.raises(UnknownProject, match="word"):
-        await office.decide(APPROVE, "/home/ann/src/p1", "p2", "word")
-    assert office.surveyor.proposed == []
-    assert await office.world.told() == set()
+        await control.decide(APPROVE, "/home/ann/src/p1", "p2", "word")
+    assert control.discovery.proposed == []
+    assert await control.world.told() == set()
 
 
 async def test_a_folder_that_is_not_there_is_refused_and_the_others_with_it() -> None:
-    office = Office(project(2))
+    control = ControlHarness(project(2))
     with pytest.raises(NotPresent):
-        await office.decide(APPROVE, "p2", "/home/ann/src/p1")
-    assert await office.world.told() == set()
+        await control.decide(APPROVE, "p2", "/home/ann/src/p1")
+    assert await control.world.told() == set()
 
 
 async def test_an_empty_reference_is_not_the_folder_where_the_person_is() -> None:
-    office = Office(project(1))
+    control = ControlHarness(project(1))
     with pytest.raises(BadRequest):
-        await office.decide(APPROVE, "", cwd="/home/ann/src/p1")
+        await control.decide(APPROVE, "", cwd="/home/ann/src/p1")
     with pytest.raises(BadRequest):
-        await office.decide(APPROVE, select=Selection.PENDING, under="")
-    assert await office.world.told() == set()
+        await control.decide(APPROVE, select=Selection.PENDING, under="")
+    assert await control.world.told() == set()
 
 
 async def test_a_rule_speaks_for_a_proposed_folder_before_the_person_does() -> None:
-    office = Office(rules=[rule(Verdict.APPROVED)])
-    office.world.disk.folders[path(1)] = identity(1)
-    await office.decide(APPROVE, "/home/ann/src/p1")
-    assert [c.verb.value for batch in office.world.saver.batches for c in batch] == [
+    control = ControlHarness(rules=[rule(Verdict.APPROVED)])
+    control.world.disk.folders[path(1)] = identity(1)
+    await control.decide(APPROVE, "/home/ann/src/p1")
+    assert [c.verb.value for batch in control.world.saver.batches for c in batch] == [
         "observed",
         "granted",
         "approved",

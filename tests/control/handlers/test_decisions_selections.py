@@ -11,8 +11,8 @@ from rootsd.core.errors import IdentityChanged, NotPresent, UnknownProject
 from rootsd.core.model import UNDECIDED, Project
 from rootsd.wire.decisions import ApplyMode
 from rootsd.wire.projects import Selection
+from support.control_harness import APPROVE, DENY, FORGET, ControlHarness, names
 from support.decisions import approved, denied, project, worktree
-from support.desks import APPROVE, DENY, FORGET, Office, names
 from support.fakes import (
     HOME,
     SOURCES,
@@ -25,7 +25,7 @@ from support.world import UNIDENTIFIABLE, identity
 
 
 async def test_a_glob_overturns_no_denial_and_leaves_out_what_cannot_be_approved() -> None:
-    office = Office(
+    control = ControlHarness(
         project(1),
         denied(2),
         missing(lapsed(project(3))),
@@ -34,30 +34,30 @@ async def test_a_glob_overturns_no_denial_and_leaves_out_what_cannot_be_approved
         at(path(4) + b"/p5/p6", project(6)),
         approved(7),
     )
-    done = await office.decide(APPROVE, "p*")
+    done = await control.decide(APPROVE, "p*")
     assert (names(done["items"]), names(done["unchanged"])) == (["p1"], ["p7"])
-    assert await office.world.told() == {path(1), path(7)}
+    assert await control.world.told() == {path(1), path(7)}
     with pytest.raises(UnknownProject):
-        await office.decide(APPROVE, "p2*")
-    await office.decide(APPROVE, "p2")
-    assert path(2) in await office.world.told()
+        await control.decide(APPROVE, "p2*")
+    await control.decide(APPROVE, "p2")
+    assert path(2) in await control.world.told()
 
 
 async def test_a_glob_denies_and_forgets_whatever_it_matches() -> None:
-    office = Office(approved(1), denied(2), project(3))
-    done = await office.decide(DENY, "p*")
+    control = ControlHarness(approved(1), denied(2), project(3))
+    done = await control.decide(DENY, "p*")
     assert (names(done["items"]), names(done["unchanged"])) == (["p1", "p3"], ["p2"])
-    assert names((await office.decide(FORGET, "p*"))["items"]) == ["p1", "p2", "p3"]
+    assert names((await control.decide(FORGET, "p*"))["items"]) == ["p1", "p2", "p3"]
 
 
 async def test_a_sweep_approves_what_waits_and_tells_what_it_left_out() -> None:
-    office = Office(
+    control = ControlHarness(
         project(1), denied(2), lapsed(project(3)), project(4), at(path(4) + b"/in", denied(5))
     )
-    done = await office.decide(APPROVE, select=Selection.PENDING)
+    done = await control.decide(APPROVE, select=Selection.PENDING)
     assert names(done["items"]) == ["p1", "p3"]
     assert done["warnings"] == ["p4 is left out: it holds a denied project"]
-    assert await office.world.told() == {path(1), path(3)}
+    assert await control.world.told() == {path(1), path(3)}
 
 
 def _forged(number: int, main: int) -> Project:
@@ -85,38 +85,40 @@ ONE_BY_NAME = "1 project has to be approved by name: rootsd approve PATH"
 async def test_a_sweep_leaves_out_a_forged_worktree_and_says_so(
     refs: tuple[str, ...], more: dict[str, Any], effect: ApplyMode
 ) -> None:
-    office = Office(approved(1), project(2), _forged(3, 1))
-    done = await office.decide(APPROVE, *refs, effect=effect, **more)
+    control = ControlHarness(approved(1), project(2), _forged(3, 1))
+    done = await control.decide(APPROVE, *refs, effect=effect, **more)
     assert names(done["items"]) == ["p2"]
     assert done["warnings"] == [f"p3 is left out: {APART}", ONE_BY_NAME]
-    assert path(3) not in await office.world.told()
+    assert path(3) not in await control.world.told()
     with pytest.raises(UnknownProject, match=f"p3 is left out: {APART}; {ONE_BY_NAME}"):
-        await office.decide(APPROVE, "p3*", effect=effect)
-    named = await office.decide(APPROVE, str(path(3), "ascii"))
+        await control.decide(APPROVE, "p3*", effect=effect)
+    named = await control.decide(APPROVE, str(path(3), "ascii"))
     assert (names(named["items"]), named["warnings"]) == (["p3"], [])
-    assert path(3) in await office.world.told()
+    assert path(3) in await control.world.told()
 
 
 async def test_a_sweep_approves_a_worktree_that_git_made() -> None:
     real = replace(worktree(3, 1), ruling=UNDECIDED)
-    office = Office(project(1), real)
-    done = await office.decide(APPROVE, select=Selection.PENDING)
+    control = ControlHarness(project(1), real)
+    done = await control.decide(APPROVE, select=Selection.PENDING)
     assert (names(done["items"]), done["warnings"]) == (["p1", "p3"], [])
 
 
 async def test_a_sweep_leaves_out_parents_and_what_holds_one() -> None:
-    office = Office(project(1), project(2), at(path(2) + b"/src/in", project(3)))
-    catalog = office.world.ledger.catalog
-    await office.world.ledger.set_places(catalog.places._replace(parents=(path(2) + b"/src",)))
-    done = await office.decide(APPROVE, select=Selection.PENDING)
+    control = ControlHarness(project(1), project(2), at(path(2) + b"/src/in", project(3)))
+    catalog = control.world.ledger.catalog
+    await control.world.ledger.set_places(catalog.places._replace(parents=(path(2) + b"/src",)))
+    done = await control.decide(APPROVE, select=Selection.PENDING)
     assert names(done["items"]) == ["p1", "in"]
     assert done["warnings"] == ["p2 is left out: it is a parent, or contains one", ONE_BY_NAME]
-    assert names((await office.decide(APPROVE, "p2"))["items"]) == ["p2"]
+    assert names((await control.decide(APPROVE, "p2"))["items"]) == ["p2"]
 
 
 async def test_of_many_that_are_left_out_ten_are_named_and_all_counted() -> None:
-    office = Office(approved(1), *(_forged(number, 1) for number in range(10, 30)), project(2))
-    warnings = (await office.decide(APPROVE, select=Selection.PENDING))["warnings"]
+    control = ControlHarness(
+        approved(1), *(_forged(number, 1) for number in range(10, 30)), project(2)
+    )
+    warnings = (await control.decide(APPROVE, select=Selection.PENDING))["warnings"]
     assert len(warnings) == 11
     assert warnings[-1] == "20 projects have to be approved by name: rootsd approve PATH"
 
@@ -128,13 +130,13 @@ def _alike(number: int) -> Project:
 
 
 async def test_what_can_never_be_approved_does_not_stop_the_others() -> None:
-    office = Office(
+    control = ControlHarness(
         project(1),
         at(SOURCES + b"/caf\xe9", project(2)),
         at(HOME + b"/.ssh/x", project(3)),
         _alike(4),
     )
-    done = await office.decide(APPROVE, select=Selection.PENDING)
+    done = await control.decide(APPROVE, select=Selection.PENDING)
     assert names(done["items"]) == ["p1"]
     assert sorted(done["warnings"]) == [
         "caf\\xe9 is left out: its path is not UTF-8",
@@ -143,52 +145,54 @@ async def test_what_can_never_be_approved_does_not_stop_the_others() -> None:
         "x is left out: /home/ann/.ssh contains secrets and settings",
     ]
     with pytest.raises(UnknownProject, match=r"caf.* is left out: .*; p4 is left out: "):
-        await office.decide(APPROVE, select=Selection.PENDING)
-    assert names((await office.decide(APPROVE, "*"))["unchanged"]) == ["p1"]
+        await control.decide(APPROVE, select=Selection.PENDING)
+    assert names((await control.decide(APPROVE, "*"))["unchanged"]) == ["p1"]
     with pytest.raises(NotPresent, match="p4 cannot be approved: its file system"):
-        await office.decide(APPROVE, "p4")
+        await control.decide(APPROVE, "p4")
 
 
 async def test_what_changes_at_that_moment_does_not_stop_a_sweep_either() -> None:
-    office = Office(project(1), project(2), project(3), project(4))
-    office.world.disk.folders[path(2)] = identity(20)
-    del office.world.disk.folders[path(3)]
-    done = await office.decide(APPROVE, select=Selection.PENDING)
+    control = ControlHarness(project(1), project(2), project(3), project(4))
+    control.world.disk.folders[path(2)] = identity(20)
+    del control.world.disk.folders[path(3)]
+    done = await control.decide(APPROVE, select=Selection.PENDING)
     assert names(done["items"]) == ["p1", "p4"]
     assert done["warnings"] == [f"p{n} is left out: it changed just now" for n in (2, 3)]
-    assert await office.world.told() == {path(1), path(4)}
+    assert await control.world.told() == {path(1), path(4)}
     # What is there by now was not among what was swept; it waits for the next time.
-    assert names((await office.decide(APPROVE, select=Selection.PENDING))["items"]) == ["p2"]
+    assert names((await control.decide(APPROVE, select=Selection.PENDING))["items"]) == ["p2"]
 
 
 async def test_a_sweep_of_which_nothing_is_left_is_refused() -> None:
-    office = Office(project(1))
-    office.world.disk.folders[path(1)] = identity(10)
+    control = ControlHarness(project(1))
+    control.world.disk.folders[path(1)] = identity(10)
     with pytest.raises(IdentityChanged):
-        await office.decide(APPROVE, select=Selection.PENDING)
+        await control.decide(APPROVE, select=Selection.PENDING)
 
 
 async def test_a_sweep_that_denies_leaves_nothing_out() -> None:
-    office = Office(project(4), at(path(4) + b"/in", denied(5)))
-    done = await office.decide(DENY, select=Selection.PENDING)
+    control = ControlHarness(project(4), at(path(4) + b"/in", denied(5)))
+    done = await control.decide(DENY, select=Selection.PENDING)
     assert (names(done["items"]), done["warnings"]) == (["p4"], [])
 
 
 async def test_a_sweep_may_be_narrowed_to_what_lapsed_and_to_a_folder() -> None:
-    office = Office(project(1), lapsed(project(2)), at(SOURCES + b"/sub/p3", lapsed(project(3))))
+    control = ControlHarness(
+        project(1), lapsed(project(2)), at(SOURCES + b"/sub/p3", lapsed(project(3)))
+    )
     under = "/home/ann/src/sub"
-    done = await office.decide(
+    done = await control.decide(
         APPROVE, select=Selection.LAPSED, under=under, effect=ApplyMode.DRY_RUN
     )
     assert [item["id"] for item in done["items"]] == ["r3"]
-    done = await office.decide(
+    done = await control.decide(
         APPROVE, select=Selection.PENDING, under="sub", effect=ApplyMode.DRY_RUN
     )
     assert [item["id"] for item in done["items"]] == ["r3"]
     with pytest.raises(UnknownProject):
-        await office.decide(APPROVE, select=Selection.PENDING, under="/home/ann/src/su")
+        await control.decide(APPROVE, select=Selection.PENDING, under="/home/ann/src/su")
 
 
 async def test_a_selection_of_what_is_published_denies_just_that() -> None:
-    office = Office(approved(1), project(2))
-    assert names((await office.decide(DENY, select=Selection.PUBLISHED))["items"]) == ["p1"]
+    control = ControlHarness(approved(1), project(2))
+    assert names((await control.decide(DENY, select=Selection.PUBLISHED))["items"]) == ["p1"]

@@ -9,7 +9,7 @@ import pytest
 
 from rootsd.control.handlers.doctor import DoctorHandlers
 from rootsd.wire.daemon import DoctorRequest, ParentStatus
-from support.desks import Office
+from support.control_harness import ControlHarness
 
 
 def a_parent(path: Path, **changes: object) -> ParentStatus:
@@ -20,12 +20,12 @@ def a_parent(path: Path, **changes: object) -> ParentStatus:
 
 
 async def examined(
-    office: Office, state: Path, *parents: ParentStatus
+    control: ControlHarness, state: Path, *parents: ParentStatus
 ) -> dict[str, tuple[str, str, str | None]]:
     """Condition, finding and remedy by topic; of several the last."""
-    office.surveyor.parent_status = lambda catalog: list(parents)  # type: ignore[method-assign]
-    means = office.means
-    examining = DoctorHandlers(means.ledger, means.surveyor, means.host, bytes(state))
+    control.discovery.parent_status = lambda catalog: list(parents)  # type: ignore[method-assign]
+    services = control.services
+    examining = DoctorHandlers(services.ledger, services.discovery, services.daemon, bytes(state))
     found = await examining.examine(DoctorRequest())
     assert {item["seen_by"] for item in found["items"]} == {"daemon"}
     return {i["topic"]: (i["condition"], i["finding"], i["remedy"]) for i in found["items"]}
@@ -39,7 +39,7 @@ def closed(tmp_path: Path) -> Path:
 
 
 async def test_all_that_is_well_is_told_too(tmp_path: Path, closed: Path) -> None:
-    found = await examined(Office(), closed, a_parent(tmp_path))
+    found = await examined(ControlHarness(), closed, a_parent(tmp_path))
     assert found["parents"] == ("ok", f"{tmp_path} is watched; projects: 3", None)
     for topic in ("state", "disk", "clock", "watches", "identity"):
         assert found[topic][0] == "ok", topic
@@ -48,30 +48,30 @@ async def test_all_that_is_well_is_told_too(tmp_path: Path, closed: Path) -> Non
 
 async def test_a_parent_that_is_not_watched_comes_with_its_remedy(tmp_path: Path) -> None:
     limit = a_parent(tmp_path, state="polled", note="the limit is reached", remedy="sudo sysctl x")
-    assert (await examined(Office(), tmp_path, limit))["parents"] == (
+    assert (await examined(ControlHarness(), tmp_path, limit))["parents"] == (
         "warning", f"{tmp_path}: the limit is reached", "sudo sysctl x",
     )  # fmt: skip
     gone = a_parent(tmp_path / "x", state="missing", note="it is not there", remedy="rootsd p")
-    assert (await examined(Office(), tmp_path, gone))["parents"][0] == "error"
+    assert (await examined(ControlHarness(), tmp_path, gone))["parents"][0] == "error"
     remote = a_parent(tmp_path, state="polled", note="its file system tells nothing")
-    assert (await examined(Office(), tmp_path, remote))["parents"][2] == (
+    assert (await examined(ControlHarness(), tmp_path, remote))["parents"][2] == (
         f"findmnt --target {tmp_path}"
     )
 
 
 async def test_without_parents_nothing_can_be_found(tmp_path: Path) -> None:
-    assert (await examined(Office(), tmp_path))["parents"][2] == "rootsd up ~/src"
+    assert (await examined(ControlHarness(), tmp_path))["parents"][2] == "rootsd up ~/src"
 
 
 async def test_what_is_degraded_and_what_the_disk_refuses_is_told(tmp_path: Path) -> None:
-    office = Office()
-    office.host.troubles = ["the helper is lost"]
-    found = await examined(office, tmp_path, a_parent(tmp_path))
+    control = ControlHarness()
+    control.daemon.troubles = ["the helper is lost"]
+    found = await examined(control, tmp_path, a_parent(tmp_path))
     assert found["daemon"] == ("warning", "the helper is lost", "rootsd status")
 
 
 async def test_it_is_answered_over_the_desk(tmp_path: Path) -> None:
-    office = Office()
-    office.means = replace(office.means, state=bytes(tmp_path))
-    answer = await office.ask(DoctorRequest())
+    control = ControlHarness()
+    control.services = replace(control.services, state=bytes(tmp_path))
+    answer = await control.ask(DoctorRequest())
     assert {"confinement", "parents", "clock"} <= {item["topic"] for item in answer["items"]}

@@ -6,8 +6,8 @@ import pytest
 
 from rootsd.wire.decisions import MAX_IMPORT_ITEMS, ApplyMode, ImportRequest
 from rootsd.wire.request import BadRequest
+from support.control_harness import ControlHarness, names
 from support.decisions import approved, identity, project
-from support.desks import Office, names
 from support.fakes import path
 
 TOO_MANY = ("/a",) * (MAX_IMPORT_ITEMS + 1)
@@ -21,9 +21,9 @@ def an_import(
 
 
 async def test_what_is_imported_waits_under_its_name_and_tags() -> None:
-    office = Office(project(1))
-    office.world.disk.folders[path(2)] = identity(2)
-    told = await office.ask(
+    control = ControlHarness(project(1))
+    control.world.disk.folders[path(2)] = identity(2)
+    told = await control.ask(
         an_import(
             ("/home/ann/src/p1", "api", "go\nwork"),
             ("/home/ann/src/p2", "", ""),
@@ -33,19 +33,19 @@ async def test_what_is_imported_waits_under_its_name_and_tags() -> None:
     assert names(told["items"]) == ["api", "p2", "v1"]
     assert {item["verdict"] for item in told["items"]} == {"pending"}
     assert told["items"][0]["tags"] == ["go", "work"]
-    assert await office.world.told() == set()
+    assert await control.world.told() == set()
 
 
 async def test_what_was_decided_here_stays_as_it_is() -> None:
-    office = Office(approved(1))
-    told = await office.ask(an_import(("/home/ann/src/p1", "evil", "evil")))
+    control = ControlHarness(approved(1))
+    told = await control.ask(an_import(("/home/ann/src/p1", "evil", "evil")))
     assert (told["items"], names(told["unchanged"])) == ([], ["p1"])
-    assert office.world.ledger.catalog.projects[path(1)].ruling == approved(1).ruling
+    assert control.world.ledger.catalog.projects[path(1)].ruling == approved(1).ruling
 
 
 async def test_what_cannot_be_is_left_out_and_told_and_the_rest_is_taken() -> None:
-    office = Office(project(1), approved(2))
-    told = await office.ask(
+    control = ControlHarness(project(1), approved(2))
+    told = await control.ask(
         an_import(
             ("relative", "", ""),
             ("/" + "x" * 5000, "", ""),
@@ -62,9 +62,9 @@ async def test_what_cannot_be_is_left_out_and_told_and_the_rest_is_taken() -> No
 
 
 async def test_a_rehearsal_looks_at_no_folder() -> None:
-    office = Office()
-    told = await office.ask(an_import(("/home/ann/x", "x", ""), effect=ApplyMode.DRY_RUN))
-    assert (told["items"], office.surveyor.proposed) == ([], [])
+    control = ControlHarness()
+    told = await control.ask(an_import(("/home/ann/x", "x", ""), effect=ApplyMode.DRY_RUN))
+    assert (told["items"], control.discovery.proposed) == ([], [])
 
 
 @pytest.mark.parametrize(
@@ -77,12 +77,12 @@ async def test_a_rehearsal_looks_at_no_folder() -> None:
 )
 async def test_an_import_out_of_shape_is_refused(request_: ImportRequest) -> None:
     with pytest.raises(BadRequest):
-        await Office().ask(request_)
+        await ControlHarness().ask(request_)
 
 
 def test_to_import_is_an_order_and_a_rehearsal_is_none() -> None:
-    desk = Office().desk
-    order = desk.order_in(an_import(("/a", "", "")))
+    dispatcher = ControlHarness().dispatcher
+    order = dispatcher.guarded_command(an_import(("/a", "", "")))
     assert order is not None
-    assert order.words == "import (1 projects)"
-    assert desk.order_in(an_import(("/a", "", ""), effect=ApplyMode.DRY_RUN)) is None
+    assert order.text == "import (1 projects)"
+    assert dispatcher.guarded_command(an_import(("/a", "", ""), effect=ApplyMode.DRY_RUN)) is None

@@ -9,44 +9,44 @@ import pytest
 from rootsd.core.errors import AmbiguousReference, NameTaken, UnknownProject
 from rootsd.wire.decisions import ApplyMode, RenameRequest, TagRequest
 from rootsd.wire.request import BadRequest
+from support.control_harness import APPROVE, CWD, ControlHarness, names
 from support.decisions import approved, denied, project
-from support.desks import APPROVE, CWD, Office, names
 from support.fakes import DiskRefuses, path
 
 
-async def rename(office: Office, ref: str, name: str, **more: Any) -> dict[str, Any]:  # noqa: ANN401
-    return await office.ask(RenameRequest(ref, name, CWD, **more))
+async def rename(control: ControlHarness, ref: str, name: str, **more: Any) -> dict[str, Any]:  # noqa: ANN401
+    return await control.ask(RenameRequest(ref, name, CWD, **more))
 
 
-async def tag(office: Office, *refs: str, **more: Any) -> dict[str, Any]:  # noqa: ANN401
-    return await office.ask(TagRequest(refs, CWD, **more))
+async def tag(control: ControlHarness, *refs: str, **more: Any) -> dict[str, Any]:  # noqa: ANN401
+    return await control.ask(TagRequest(refs, CWD, **more))
 
 
-def roots(office: Office) -> dict[bytes, tuple[str, tuple[str, ...]]]:
-    catalog = office.world.ledger.catalog
+def roots(control: ControlHarness) -> dict[bytes, tuple[str, tuple[str, ...]]]:
+    catalog = control.world.ledger.catalog
     return {where: (root.name, root.tags) for where, root in catalog.roots.items()}
 
 
 async def test_clients_are_told_the_new_name_at_once() -> None:
-    office = Office(approved(1))
-    before = office.world.ledger.revision
-    told = await rename(office, "p1", "api")
+    control = ControlHarness(approved(1))
+    before = control.world.ledger.revision
+    told = await rename(control, "p1", "api")
     assert names(told["items"]) == ["api"]
-    assert roots(office) == {path(1): ("api", ("work",))}
-    assert office.world.ledger.revision == told["revision"] == before + 1
+    assert roots(control) == {path(1): ("api", ("work",))}
+    assert control.world.ledger.revision == told["revision"] == before + 1
 
 
 async def test_what_waits_keeps_its_new_name_when_it_is_approved() -> None:
-    office = Office(project(1))
-    await rename(office, "p1", "api")
-    assert names((await office.decide(APPROVE, "api"))["items"]) == ["api"]
+    control = ControlHarness(project(1))
+    await rename(control, "p1", "api")
+    assert names((await control.decide(APPROVE, "api"))["items"]) == ["api"]
 
 
 async def test_the_same_name_again_changes_nothing() -> None:
-    office = Office(approved(1))
-    told = await rename(office, "p1", "p1")
+    control = ControlHarness(approved(1))
+    told = await rename(control, "p1", "p1")
     assert (told["items"], names(told["unchanged"])) == ([], ["p1"])
-    assert office.world.saver.batches == []
+    assert control.world.saver.batches == []
 
 
 @pytest.mark.parametrize(
@@ -54,86 +54,86 @@ async def test_the_same_name_again_changes_nothing() -> None:
     [".", "..", "*", "a*", "a?", "a[b]", "/p", "~/p", "-p", "tag:p", "p1/x", "r2", "a\x1b", ""],
 )
 async def test_a_word_that_means_something_else_is_no_name_and_no_tag(word: str) -> None:
-    office = Office(project(1), project(2))
+    control = ControlHarness(project(1), project(2))
     with pytest.raises(BadRequest):
-        await rename(office, "p1", word)
+        await rename(control, "p1", word)
     with pytest.raises(BadRequest):
-        await tag(office, "p1", on=(word,))
+        await tag(control, "p1", on=(word,))
     with pytest.raises(BadRequest):
-        await office.decide(APPROVE, "p1", name=word)
+        await control.decide(APPROVE, "p1", name=word)
     with pytest.raises(BadRequest):
-        await office.decide(APPROVE, "p1", tags=(word,))
-    assert office.world.saver.batches == []
+        await control.decide(APPROVE, "p1", tags=(word,))
+    assert control.world.saver.batches == []
 
 
 @pytest.mark.parametrize("name", ["src/p1", "r1", "p", "a.b-c_d"])
 async def test_the_end_of_its_own_path_and_plain_words_are_names(name: str) -> None:
-    assert names((await rename(Office(project(1)), "p1", name))["items"]) == [name]
+    assert names((await rename(ControlHarness(project(1)), "p1", name))["items"]) == [name]
 
 
 async def test_a_name_belongs_to_one_project() -> None:
-    office = Office(approved(1), approved(2))
+    control = ControlHarness(approved(1), approved(2))
     with pytest.raises(NameTaken):
-        await rename(office, "p1", "p2")
+        await rename(control, "p1", "p2")
     with pytest.raises(AmbiguousReference) as refusal:
-        await rename(office, "p*", "api")
+        await rename(control, "p*", "api")
     assert refusal.value.choices == ("p1", "p2")
     with pytest.raises(UnknownProject):
-        await rename(office, "none", "api")
-    assert roots(office)[path(1)][0] == "p1"
+        await rename(control, "none", "api")
+    assert roots(control)[path(1)][0] == "p1"
 
 
 @pytest.mark.parametrize("word", ["", "/etc", "a\x1bb", "..", "x" * 65, "a\nb"])
 async def test_what_cannot_be_read_and_typed_is_no_name_and_no_tag(word: str) -> None:
-    office = Office(project(1))
+    control = ControlHarness(project(1))
     with pytest.raises(BadRequest):
-        await rename(office, "p1", word)
+        await rename(control, "p1", word)
     with pytest.raises(BadRequest):
-        await tag(office, "p1", on=(word,))
-    assert office.world.saver.batches == []
+        await tag(control, "p1", on=(word,))
+    assert control.world.saver.batches == []
 
 
 async def test_tags_are_put_on_and_taken_off_and_published() -> None:
-    office = Office(approved(1), denied(2))
-    told = await tag(office, "p*", on=("go", "home"), off=("work", "never"))
+    control = ControlHarness(approved(1), denied(2))
+    told = await tag(control, "p*", on=("go", "home"), off=("work", "never"))
     assert [item["tags"] for item in told["items"]] == [["go", "home"]] * 2
-    assert roots(office) == {path(1): ("p1", ("go", "home"))}
-    told = await tag(office, "p1", "p2", on=("go",))
+    assert roots(control) == {path(1): ("p1", ("go", "home"))}
+    told = await tag(control, "p1", "p2", on=("go",))
     assert (told["items"], names(told["unchanged"])) == ([], ["p1", "p2"])
 
 
 async def test_a_tag_cannot_be_put_on_and_taken_off_at_once() -> None:
     with pytest.raises(BadRequest, match="go"):
-        await tag(Office(project(1)), "p1", on=("go",), off=("go",))
+        await tag(ControlHarness(project(1)), "p1", on=("go",), off=("go",))
 
 
 async def test_a_rehearsal_shows_and_changes_nothing() -> None:
-    office = Office(approved(1))
-    renamed = await rename(office, "p1", "api", effect=ApplyMode.DRY_RUN)
-    tagged = await tag(office, "p1", on=("go",), effect=ApplyMode.DRY_RUN)
+    control = ControlHarness(approved(1))
+    renamed = await rename(control, "p1", "api", effect=ApplyMode.DRY_RUN)
+    tagged = await tag(control, "p1", on=("go",), effect=ApplyMode.DRY_RUN)
     assert names(renamed["items"]) == ["api"]
     assert tagged["items"][0]["tags"] == ["go", "work"]
-    assert roots(office) == {path(1): ("p1", ("work",))}
-    assert office.world.saver.batches == []
+    assert roots(control) == {path(1): ("p1", ("work",))}
+    assert control.world.saver.batches == []
 
 
 async def test_what_the_disk_refuses_to_keep_is_not_so() -> None:
-    office = Office(approved(1))
-    office.world.saver.refusing = True
+    control = ControlHarness(approved(1))
+    control.world.saver.refusing = True
     with pytest.raises(DiskRefuses):
-        await rename(office, "p1", "api")
+        await rename(control, "p1", "api")
     with pytest.raises(DiskRefuses):
-        await tag(office, "p1", off=("work",))
-    assert roots(office) == {path(1): ("p1", ("work",))}
+        await tag(control, "p1", off=("work",))
+    assert roots(control) == {path(1): ("p1", ("work",))}
 
 
 def test_names_and_tags_are_orders_and_rehearsals_are_none() -> None:
-    desk = Office().desk
-    order = desk.order_in(TagRequest(("a*",), CWD, on=("go",), off=("work",)))
+    dispatcher = ControlHarness().dispatcher
+    order = dispatcher.guarded_command(TagRequest(("a*",), CWD, on=("go",), off=("work",)))
     assert order is not None
-    assert order.words == "tag a* go --rm work"
-    order = desk.order_in(RenameRequest("a\x1b", "b", CWD))
+    assert order.text == "tag a* go --rm work"
+    order = dispatcher.guarded_command(RenameRequest("a\x1b", "b", CWD))
     assert order is not None
-    assert order.words == "rename a\\u{1b} b"
-    assert desk.order_in(RenameRequest("a", "b", CWD, ApplyMode.DRY_RUN)) is None
-    assert desk.order_in(TagRequest(("a",), CWD, effect=ApplyMode.DRY_RUN)) is None
+    assert order.text == "rename a\\u{1b} b"
+    assert dispatcher.guarded_command(RenameRequest("a", "b", CWD, ApplyMode.DRY_RUN)) is None
+    assert dispatcher.guarded_command(TagRequest(("a",), CWD, effect=ApplyMode.DRY_RUN)) is None

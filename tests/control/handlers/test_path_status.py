@@ -23,8 +23,8 @@ from rootsd.core.model import (
 from rootsd.core.paths import bytes_of, text_of
 from rootsd.wire.projects import CheckQuery, PathCheckResult, WhyQuery, WhyResult
 from rootsd.wire.request import BadRequest
+from support.control_harness import ControlHarness
 from support.decisions import NOON, PERSON, approved, denied, granted, identity, project
-from support.desks import Office
 from support.fakes import at, lapsed, path, rule
 
 
@@ -69,7 +69,7 @@ async def test_where_a_path_stands(
     verdict: str | None,
     root: str | None,
 ) -> None:
-    checked = await Office(*projects).ask(CheckQuery(where))
+    checked = await ControlHarness(*projects).ask(CheckQuery(where))
     assert list(checked) == list(PathCheckResult.__annotations__)
     access = "read-write" if published else None
     assert checked == {
@@ -87,10 +87,10 @@ async def test_where_a_path_stands(
 async def test_where_roots_lie_in_each_other_the_innermost_speaks(
     outer: Project, inner: Project, access: str
 ) -> None:
-    office = Office(outer, inner)
-    checked = await office.ask(CheckQuery("/home/ann/src/p1/in/file"))
+    control = ControlHarness(outer, inner)
+    checked = await control.ask(CheckQuery("/home/ann/src/p1/in/file"))
     assert (checked["root"], checked["access"]) == ("p2", access)
-    assert (await office.ask(CheckQuery("/home/ann/src/p1/file")))["root"] == "p1"
+    assert (await control.ask(CheckQuery("/home/ann/src/p1/file")))["root"] == "p1"
 
 
 async def test_a_uri_stands_as_its_project_does_and_what_is_below_it_is_not_known() -> None:
@@ -98,35 +98,37 @@ async def test_a_uri_stands_as_its_project_does_and_what_is_below_it_is_not_know
     observed = replace(project(1).observed, kind=ProjectKind.URI, identity=None)
     decision = Decision(Verdict.APPROVED, PERSON, NOON, None)
     known = Project(bytes_of(uri), "u1", observed, Ruling(decision, name="docs"))
-    office = Office(known, at(b"https://example.com/v2", denied(2)))
-    assert (await office.ask(CheckQuery(uri)))["root"] == "docs"
-    why = await office.ask(WhyQuery(uri))
+    control = ControlHarness(known, at(b"https://example.com/v2", denied(2)))
+    assert (await control.ask(CheckQuery(uri)))["root"] == "docs"
+    why = await control.ask(WhyQuery(uri))
     assert (why["published"], why["path"], why["items"][0]["uri"]) == (True, uri, uri)
     assert [voice["ground"] for voice in why["voices"] if voice["decides"]] == ["approved"]
-    assert (await office.ask(CheckQuery("https://example.com/v2")))["verdict"] == "denied"
+    assert (await control.ask(CheckQuery("https://example.com/v2")))["verdict"] == "denied"
     for other in (uri + "/x", "https://example.com", "https://example.com/v10"):
-        assert (await office.ask(CheckQuery(other)))["verdict"] is None
-        assert (await office.ask(WhyQuery(other)))["items"] == []
+        assert (await control.ask(CheckQuery(other)))["verdict"] is None
+        assert (await control.ask(WhyQuery(other)))["items"] == []
 
 
 async def test_a_check_looks_at_the_folder_of_the_root_first() -> None:
-    office = Office(approved(1))
-    office.world.disk.folders[path(1)] = identity(10)
-    checked = await office.ask(CheckQuery("/home/ann/src/p1"))
+    control = ControlHarness(approved(1))
+    control.world.disk.folders[path(1)] = identity(10)
+    checked = await control.ask(CheckQuery("/home/ann/src/p1"))
     assert (checked["published"], checked["verdict"]) == (False, "pending")
 
 
 @pytest.mark.parametrize("where", ["src/p1", "", ".", "/a\0b", "/\ud800", "a://\ud800"])
 async def test_only_an_absolute_path_or_a_uri_is_checked(where: str) -> None:
     with pytest.raises(BadRequest):
-        await Office(approved(1)).ask(CheckQuery(where))
+        await ControlHarness(approved(1)).ask(CheckQuery(where))
 
 
 async def test_all_voices_are_told_in_the_order_that_decides_and_one_decides() -> None:
     ruled = [rule(Verdict.APPROVED, b"/home/ann/src/*", 1), rule(Verdict.DENIED, path(2), 2)]
     ruling = replace(approved(1).ruling, grants=granted(1).ruling.grants)
     both = replace(approved(1), ruling=ruling)
-    why = await Office(both, approved(2), rules=ruled).ask(WhyQuery("/home/ann/src/p1/in/file"))
+    why = await ControlHarness(both, approved(2), rules=ruled).ask(
+        WhyQuery("/home/ann/src/p1/in/file")
+    )
     assert list(why) == list(WhyResult.__annotations__)
     assert [(v["ground"], v["verdict"], v["by"]) for v in why["voices"]] == [
         ("denied", None, None),
@@ -144,7 +146,7 @@ async def test_all_voices_are_told_in_the_order_that_decides_and_one_decides() -
 
 async def test_what_is_overruled_speaks_too() -> None:
     ruled = [rule(Verdict.DENIED, path(1), 7)]
-    why = await Office(approved(1), rules=ruled).ask(WhyQuery("/home/ann/src/p1"))
+    why = await ControlHarness(approved(1), rules=ruled).ask(WhyQuery("/home/ann/src/p1"))
     spoken = [(v["ground"], v["by"], v["decides"]) for v in why["voices"] if v["verdict"]]
     assert spoken == [
         ("deny rule", "7: /home/ann/src/p1", True),
@@ -156,7 +158,7 @@ async def test_what_is_overruled_speaks_too() -> None:
 @pytest.mark.parametrize("known", [denied(1), replace(approved(1), ruling=denied(1).ruling)])
 async def test_a_rule_that_covers_a_denied_project_is_told(known: Project) -> None:
     ruled = [rule(Verdict.APPROVED, b"/home/ann/src/*", 3)]
-    why = await Office(known, rules=ruled).ask(WhyQuery("/home/ann/src/p1"))
+    why = await ControlHarness(known, rules=ruled).ask(WhyQuery("/home/ann/src/p1"))
     assert [(v["ground"], v["by"], v["decides"]) for v in why["voices"] if v["verdict"]] == [
         ("denied", "/home/ann/src/p1", True),
         ("approve rule", "3: /home/ann/src/*", False),
@@ -184,15 +186,15 @@ async def test_a_rule_that_covers_a_denied_project_is_told(known: Project) -> No
 async def test_what_keeps_a_project_from_clients_is_told_beside_its_verdict(
     known: Project, ground: VerdictReason, obstacles: list[str]
 ) -> None:
-    why = await Office(known).ask(WhyQuery("/home/ann/src/p1"))
+    why = await ControlHarness(known).ask(WhyQuery("/home/ann/src/p1"))
     assert [v["ground"] for v in why["voices"] if v["decides"]] == [ground.value]
     assert (why["published"], why["obstacles"]) == (False, obstacles)
 
 
 async def test_why_looks_at_the_folder_first() -> None:
-    office = Office(approved(1))
-    office.world.disk.folders[path(1)] = identity(10)
-    why = await office.ask(WhyQuery("/home/ann/link"))
+    control = ControlHarness(approved(1))
+    control.world.disk.folders[path(1)] = identity(10)
+    why = await control.ask(WhyQuery("/home/ann/link"))
     assert [v["ground"] for v in why["voices"] if v["decides"]] == ["approval lapsed"]
     assert not why["published"]
 
@@ -202,7 +204,7 @@ async def test_why_looks_at_the_folder_first() -> None:
     [("/srv/none", []), ("/home/ann", ["it is your home folder"])],
 )
 async def test_a_path_that_no_project_holds_is_told_so(where: str, reason: list[str]) -> None:
-    why = await Office(approved(1)).ask(WhyQuery(where))
+    why = await ControlHarness(approved(1)).ask(WhyQuery(where))
     assert (why["items"], why["voices"]) == ([], [])
     assert why["obstacles"] == ["no project is known at or above it", *reason]
 
@@ -210,11 +212,11 @@ async def test_a_path_that_no_project_holds_is_told_so(where: str, reason: list[
 @pytest.mark.parametrize("where", ["src/p1", "", ".", "/a\0b", "/\ud800"])
 async def test_only_an_absolute_path_has_a_reason(where: str) -> None:
     with pytest.raises(BadRequest):
-        await Office(approved(1)).ask(WhyQuery(where))
+        await ControlHarness(approved(1)).ask(WhyQuery(where))
 
 
 async def test_a_path_that_is_plain_is_followed_by_no_thread() -> None:
-    office = Office(approved(1))
+    control = ControlHarness(approved(1))
     asked: list[bytes] = []
 
     def is_plain(where: bytes) -> bool:
@@ -224,7 +226,7 @@ async def test_a_path_that_is_plain_is_followed_by_no_thread() -> None:
     def real_path(_typed: str, _cwd: str) -> bytes:
         return path(2)
 
-    standing = PathStatusHandlers(office.world.ledger, real_path, list, lambda _: None, is_plain)
-    assert (await standing.check(CheckQuery(text_of(path(1)))))["root"] == "p1"
-    assert (await standing.check(CheckQuery("/home/ann/link")))["published"] is False
+    handlers = PathStatusHandlers(control.world.ledger, real_path, list, lambda _: None, is_plain)
+    assert (await handlers.check(CheckQuery(text_of(path(1)))))["root"] == "p1"
+    assert (await handlers.check(CheckQuery("/home/ann/link")))["published"] is False
     assert asked == [path(1), b"/home/ann/link"]

@@ -22,8 +22,8 @@ from rootsd.wire.projects import (
     ShowQuery,
 )
 from rootsd.wire.request import BadRequest
+from support.control_harness import CWD, ControlHarness, names
 from support.decisions import approved, denied, identity, project
-from support.desks import CWD, Office, names
 from support.fakes import HANG_GUARD, SOURCES, at, deny, lapsed, path, sight
 
 EVERYTHING = (
@@ -56,8 +56,8 @@ EVERYTHING = (
 async def test_projects_are_listed_as_they_are_asked_for(
     more: dict[str, Any], listed: list[str]
 ) -> None:
-    office = Office(*EVERYTHING)
-    listing = await office.ask(ProjectsQuery(CWD, **more))
+    control = ControlHarness(*EVERYTHING)
+    listing = await control.ask(ProjectsQuery(CWD, **more))
     assert set(listing) | {"unpublishable"} == set(ProjectListing.__annotations__)
     assert names(listing["items"]) == listed
     assert all(set(item) == ProjectItem.__required_keys__ for item in listing["items"])
@@ -65,61 +65,63 @@ async def test_projects_are_listed_as_they_are_asked_for(
 
 async def test_what_can_never_be_published_is_listed_beside_what_waits_with_the_reason() -> None:
     odd = at(b"/home/ann/src/caf\xe9", project(9))
-    office = Office(project(1), odd)
-    listing = await office.ask(ProjectsQuery(CWD, select=Selection.PENDING))
+    control = ControlHarness(project(1), odd)
+    listing = await control.ask(ProjectsQuery(CWD, select=Selection.PENDING))
     assert names(listing["items"]) == ["p1"]
     (unpublishable,) = listing["unpublishable"]
     assert (unpublishable["path"], unpublishable["path_b64"]) == (None, "L2hvbWUvYW5uL3NyYy9jYWbp")
     assert unpublishable["note"] == "can never be published: its path is not UTF-8"
-    assert (await office.ask(StatusQuery()))["counts"]["unpublishable"] == 1
-    decided = await office.ask(DecideRequest(DecisionVerb.APPROVE, CWD, select=Selection.PENDING))
+    assert (await control.ask(StatusQuery()))["counts"]["unpublishable"] == 1
+    decided = await control.ask(DecideRequest(DecisionVerb.APPROVE, CWD, select=Selection.PENDING))
     assert names(decided["items"]) == ["p1"]
     assert any("its path is not UTF-8" in warning for warning in decided["warnings"])
 
 
 async def test_what_is_shown_is_what_the_references_mean_with_its_facts() -> None:
-    office = Office(*EVERYTHING)
+    control = ControlHarness(*EVERYTHING)
 
     async def facts_of(projects: Sequence[Project]) -> list[dict[str, Any]]:
         return [{"branch": f"of {project.id}"} for project in projects]
 
-    office.means = replace(office.means, facts_of=facts_of)
+    control.services = replace(control.services, facts_of=facts_of)
     first, second = sorted(p.id for p in EVERYTHING if p.path.startswith(b"/"))[:2]
-    listing = await office.ask(ShowQuery(CWD, (second, first)))
+    listing = await control.ask(ShowQuery(CWD, (second, first)))
     assert [item["branch"] for item in listing["items"]] == [f"of {second}", f"of {first}"]
     with pytest.raises(UnknownProject):
-        await office.ask(ShowQuery(CWD, ("none",)))
+        await control.ask(ShowQuery(CWD, ("none",)))
 
 
 async def test_a_reference_that_fits_nothing_or_several_is_an_error_in_a_listing() -> None:
-    office = Office(at(SOURCES + b"/a/api", project(1)), at(SOURCES + b"/b/api", project(2)))
+    control = ControlHarness(
+        at(SOURCES + b"/a/api", project(1)), at(SOURCES + b"/b/api", project(2))
+    )
     with pytest.raises(UnknownProject):
-        await office.ask(ProjectsQuery(CWD, refs=("nope",)))
+        await control.ask(ProjectsQuery(CWD, refs=("nope",)))
     with pytest.raises(AmbiguousReference):
-        await office.ask(ProjectsQuery(CWD, refs=("api",)))
+        await control.ask(ProjectsQuery(CWD, refs=("api",)))
     with pytest.raises(BadRequest):
-        await office.ask(ProjectsQuery(CWD, under="a\0b"))
+        await control.ask(ProjectsQuery(CWD, under="a\0b"))
 
 
 async def test_a_listing_is_verified_and_of_the_revision_that_it_names() -> None:
-    office = Office(approved(1), approved(2))
-    office.world.disk.folders[path(1)] = identity(10)
-    listing = await office.ask(ProjectsQuery(CWD, select=Selection.PUBLISHED))
+    control = ControlHarness(approved(1), approved(2))
+    control.world.disk.folders[path(1)] = identity(10)
+    listing = await control.ask(ProjectsQuery(CWD, select=Selection.PUBLISHED))
     assert names(listing["items"]) == ["p2"]
-    assert listing["revision"] == office.world.ledger.revision
+    assert listing["revision"] == control.world.ledger.revision
 
 
 async def test_a_listing_agrees_with_what_clients_are_told_while_a_denial_is_being_saved() -> None:
-    office = Office(approved(1))
+    control = ControlHarness(approved(1))
     with anyio.fail_after(HANG_GUARD):
         async with anyio.create_task_group() as group:
-            with office.world.saver.held_up() as busy:
-                group.start_soon(office.world.ledger.execute, [deny(1)])
+            with control.world.saver.held_up() as busy:
+                group.start_soon(control.world.ledger.execute, [deny(1)])
                 await busy.wait()
-                listing = await office.ask(ProjectsQuery(CWD))
-                told = await office.world.told()
+                listing = await control.ask(ProjectsQuery(CWD))
+                told = await control.world.told()
     assert listing["items"][0]["published"] is (path(1) in told) is False
-    assert listing["revision"] == office.world.ledger.revision
+    assert listing["revision"] == control.world.ledger.revision
 
 
 async def test_origins_are_read_only_of_what_may_have_come_back() -> None:
@@ -131,35 +133,35 @@ async def test_origins_are_read_only_of_what_may_have_come_back() -> None:
 
     known = lapsed(approved(1))
     back = replace(known, ruling=replace(known.ruling, origin="there"))
-    office = Office(back, approved(2), project(3))
-    office.means = replace(office.means, origins_of=origins_of)
-    items = (await office.ask(ProjectsQuery("/")))["items"]
+    control = ControlHarness(back, approved(2), project(3))
+    control.services = replace(control.services, origins_of=origins_of)
+    items = (await control.ask(ProjectsQuery("/")))["items"]
     assert read == [path(1)]
     assert items[0]["note"].endswith("; same origin")
 
 
 async def test_who_asked_for_a_folder_stands_beside_it() -> None:
-    office = Office(project(1))
-    office.means = replace(office.means, note_on=lambda _: "an agent asks")
-    [item] = (await office.ask(ProjectsQuery("/")))["items"]
+    control = ControlHarness(project(1))
+    control.services = replace(control.services, note_on=lambda _: "an agent asks")
+    [item] = (await control.ask(ProjectsQuery("/")))["items"]
     assert item["note"] == "an agent asks"
 
 
 async def test_what_waits_beyond_what_is_known_is_told_as_soon_as_it_is_there() -> None:
-    office = Office(project(1), approved(2))
-    first = await office.ask(NextPendingQuery())
+    control = ControlHarness(project(1), approved(2))
+    first = await control.ask(NextPendingQuery())
     assert names(first["items"]) == ["p1"]
     known = tuple(item["id"] for item in first["items"])
-    assert (await office.ask(NextPendingQuery(known)))["items"] == []
+    assert (await control.ask(NextPendingQuery(known)))["items"] == []
     listings: list[dict[str, Any]] = []
 
     async def follow() -> None:
-        listings.append(await office.ask(NextPendingQuery(known, wait_s=30)))
+        listings.append(await control.ask(NextPendingQuery(known, wait_s=30)))
 
     with anyio.fail_after(HANG_GUARD):
         async with anyio.create_task_group() as group:
             group.start_soon(follow)
             await anyio.wait_all_tasks_blocked()
             assert listings == []
-            await office.world.ledger.observe([sight(3)])
+            await control.world.ledger.observe([sight(3)])
     assert names(listings[0]["items"]) == ["p3"]

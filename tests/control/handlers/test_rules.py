@@ -11,20 +11,22 @@ from rootsd.core.errors import RefusedPlace, UnknownRule
 from rootsd.core.model import Verdict
 from rootsd.wire.decisions import AddRuleRequest, ApplyMode, RemoveRuleRequest, RulesQuery
 from rootsd.wire.request import BadRequest
+from support.control_harness import CWD, ControlHarness, names
 from support.decisions import approved, denied, project
-from support.desks import CWD, Office, names
 from support.fakes import SOURCES, DiskRefuses, at, path, rule, sight
 
 YES, NO = Verdict.APPROVED, Verdict.DENIED
 
 
-async def add(office: Office, verdict: Verdict, pattern: str, cwd: str = CWD) -> dict[str, Any]:
-    return await office.ask(AddRuleRequest(verdict, pattern, cwd))
+async def add(
+    control: ControlHarness, verdict: Verdict, pattern: str, cwd: str = CWD
+) -> dict[str, Any]:
+    return await control.ask(AddRuleRequest(verdict, pattern, cwd))
 
 
 async def test_an_approve_rule_publishes_what_it_covers_and_what_comes_later() -> None:
-    office = Office(project(1), denied(2), at(b"/home/ann/other/p3", project(3)))
-    ruled = await add(office, YES, "/home/ann/src/**")
+    control = ControlHarness(project(1), denied(2), at(b"/home/ann/other/p3", project(3)))
+    ruled = await add(control, YES, "/home/ann/src/**")
     assert ruled["rule"] == {
         "number": 1,
         "verdict": "approved",
@@ -37,20 +39,20 @@ async def test_an_approve_rule_publishes_what_it_covers_and_what_comes_later() -
         ("p1", "approved"),
         ("p2", "denied"),
     ]
-    assert (ruled["is_new"], ruled["revision"]) == (True, office.world.ledger.revision)
-    await office.world.ledger.observe([sight(4)])
-    office.world.disk.folders[path(4)] = project(4).observed.identity  # type: ignore[assignment]
-    assert await office.world.told() == {path(1), path(4)}
+    assert (ruled["is_new"], ruled["revision"]) == (True, control.world.ledger.revision)
+    await control.world.ledger.observe([sight(4)])
+    control.world.disk.folders[path(4)] = project(4).observed.identity  # type: ignore[assignment]
+    assert await control.world.told() == {path(1), path(4)}
 
 
 async def test_what_a_deny_rule_covers_is_withdrawn_and_never_waits() -> None:
-    office = Office(approved(1), project(2))
-    ruled = await add(office, NO, "p*", CWD)
+    control = ControlHarness(approved(1), project(2))
+    ruled = await add(control, NO, "p*", CWD)
     assert {item["verdict"] for item in ruled["items"]} == {"denied"}
-    await office.world.ledger.observe([sight(3)])
-    catalog = office.world.ledger.catalog
+    await control.world.ledger.observe([sight(3)])
+    catalog = control.world.ledger.catalog
     assert not [p for p in catalog.projects.values() if catalog.is_pending(p)]
-    assert await office.world.told() == set()
+    assert await control.world.told() == set()
 
 
 @pytest.mark.parametrize(
@@ -67,69 +69,69 @@ async def test_what_a_deny_rule_covers_is_withdrawn_and_never_waits() -> None:
 async def test_a_pattern_is_made_absolute_and_its_plain_folders_real(
     typed: str, pattern: str
 ) -> None:
-    assert (await add(Office(), YES, typed))["rule"]["pattern"] == pattern
+    assert (await add(ControlHarness(), YES, typed))["rule"]["pattern"] == pattern
 
 
 async def test_a_pattern_may_begin_with_the_home_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/home/ann")
-    assert (await add(Office(), NO, "~/a*"))["rule"]["pattern"] == "/home/ann/a*"
+    assert (await add(ControlHarness(), NO, "~/a*"))["rule"]["pattern"] == "/home/ann/a*"
 
 
 @pytest.mark.parametrize("typed", ["", "a\0b", "/src/*/../x", "/a/[b-a]/c", "\ud800\n/*"])
 async def test_what_is_no_pattern_is_refused(typed: str) -> None:
-    office = Office()
+    control = ControlHarness()
     with pytest.raises(BadRequest) as refused:
-        await add(office, YES, typed, "/home/ann/src/[z-a]" if typed == "\ud800\n/*" else CWD)
+        await add(control, YES, typed, "/home/ann/src/[z-a]" if typed == "\ud800\n/*" else CWD)
     assert refused.value.message.isprintable()
-    assert office.world.ledger.catalog.rules == ()
+    assert control.world.ledger.catalog.rules == ()
 
 
 async def test_a_rule_waits_for_nothing() -> None:
     with pytest.raises(BadRequest):
-        await add(Office(), Verdict.PENDING, "/srv/**")
+        await add(ControlHarness(), Verdict.PENDING, "/srv/**")
 
 
 @pytest.mark.parametrize("typed", ["/", "/**", "/home", "/home/*", "/home/ann", "/home/ann/**"])
 async def test_no_rule_approves_all_there_is(typed: str) -> None:
-    office = Office(project(1))
+    control = ControlHarness(project(1))
     with pytest.raises(RefusedPlace, match="whatever comes"):
-        await add(office, YES, typed)
-    assert (await add(office, NO, typed))["items"][0]["verdict"] == "denied"
+        await add(control, YES, typed)
+    assert (await add(control, NO, typed))["items"][0]["verdict"] == "denied"
 
 
 async def test_the_same_rule_twice_is_one_rule() -> None:
-    office = Office(project(1))
-    await add(office, YES, "/home/ann/src/**")
-    again = await add(office, YES, "/home/ann/src//**/")
+    control = ControlHarness(project(1))
+    await add(control, YES, "/home/ann/src/**")
+    again = await add(control, YES, "/home/ann/src//**/")
     assert (again["is_new"], again["rule"]["number"]) == (False, 1)
-    assert len(office.world.ledger.catalog.rules) == 1
-    assert (await add(office, NO, "/home/ann/src/**"))["rule"]["number"] == 2
+    assert len(control.world.ledger.catalog.rules) == 1
+    assert (await add(control, NO, "/home/ann/src/**"))["rule"]["number"] == 2
 
 
 async def test_a_rule_that_is_taken_back_takes_back_what_it_alone_had_decided() -> None:
-    office = Office(project(1), approved(2))
-    await add(office, YES, "/home/ann/src/**")
-    await add(office, NO, "/home/ann/src/p2")
-    assert await office.world.told() == {path(1)}
-    ruled = await office.ask(RemoveRuleRequest(1))
+    control = ControlHarness(project(1), approved(2))
+    await add(control, YES, "/home/ann/src/**")
+    await add(control, NO, "/home/ann/src/p2")
+    assert await control.world.told() == {path(1)}
+    ruled = await control.ask(RemoveRuleRequest(1))
     assert [(item["name"], item["verdict"]) for item in ruled["items"]] == [
         ("p1", "pending"),
         ("p2", "denied"),
     ]
-    ruled = await office.ask(RemoveRuleRequest(2))
+    ruled = await control.ask(RemoveRuleRequest(2))
     assert [(item["name"], item["published"]) for item in ruled["items"]] == [("p2", True)]
-    listing = await office.ask(RulesQuery())
+    listing = await control.ask(RulesQuery())
     assert listing["items"] == []
     with pytest.raises(UnknownRule, match="no rule 2"):
-        await office.ask(RemoveRuleRequest(2))
+        await control.ask(RemoveRuleRequest(2))
 
 
 async def test_the_rules_are_listed_in_their_order_with_what_each_covers() -> None:
-    office = Office(project(1), project(2))
-    await add(office, YES, "p1")
-    await add(office, NO, "/home/ann/src/**")
-    await add(office, NO, "/srv/\udcff*")
-    listing = await office.ask(RulesQuery())
+    control = ControlHarness(project(1), project(2))
+    await add(control, YES, "p1")
+    await add(control, NO, "/home/ann/src/**")
+    await add(control, NO, "/srv/\udcff*")
+    listing = await control.ask(RulesQuery())
     told = [(rule["number"], rule["verdict"], rule["covers"]) for rule in listing["items"]]
     assert told == [(1, "approved", 1), (2, "denied", 2), (3, "denied", 0)]
     assert (listing["items"][2]["pattern"], listing["items"][2]["pattern_b64"]) == (
@@ -140,51 +142,51 @@ async def test_the_rules_are_listed_in_their_order_with_what_each_covers() -> No
 
 
 async def test_an_approve_rule_that_the_disk_refuses_is_none_and_a_deny_rule_holds() -> None:
-    office = Office(approved(1), project(2))
-    office.world.saver.refusing = True
+    control = ControlHarness(approved(1), project(2))
+    control.world.saver.refusing = True
     with pytest.raises(DiskRefuses):
-        await add(office, YES, "/home/ann/src/**")
-    assert office.world.ledger.catalog.rules == ()
-    assert names((await add(office, NO, "p1"))["items"]) == ["p1"]
-    assert await office.world.told() == set()
+        await add(control, YES, "/home/ann/src/**")
+    assert control.world.ledger.catalog.rules == ()
+    assert names((await add(control, NO, "p1"))["items"]) == ["p1"]
+    assert await control.world.told() == set()
 
 
 async def test_a_folder_whose_name_looks_like_a_glob_is_meant_as_it_is() -> None:
     odd = SOURCES + b"/a[b]c"
-    office = Office(at(odd, project(1)), at(SOURCES + b"/abc", project(2)))
-    ruled = await add(office, YES, "**", "/home/ann/odd-link")
+    control = ControlHarness(at(odd, project(1)), at(SOURCES + b"/abc", project(2)))
+    ruled = await add(control, YES, "**", "/home/ann/odd-link")
     assert ruled["rule"]["pattern"] == "/home/ann/src/a[[]b]c/**"
-    assert await office.world.told() == {odd}
+    assert await control.world.told() == {odd}
 
 
 async def test_a_rehearsal_shows_what_a_rule_would_do_and_does_nothing() -> None:
-    office = Office(project(1), approved(2))
-    would = await office.ask(AddRuleRequest(YES, "/home/ann/src/**", CWD, ApplyMode.DRY_RUN))
+    control = ControlHarness(project(1), approved(2))
+    would = await control.ask(AddRuleRequest(YES, "/home/ann/src/**", CWD, ApplyMode.DRY_RUN))
     assert [(item["name"], item["published"]) for item in would["items"]] == [
         ("p1", True),
         ("p2", True),
     ]
-    assert await office.world.told() == {path(2)}
-    assert office.world.ledger.catalog.rules == ()
-    await add(office, NO, "/home/ann/src/**")
-    would = await office.ask(RemoveRuleRequest(1, ApplyMode.DRY_RUN))
+    assert await control.world.told() == {path(2)}
+    assert control.world.ledger.catalog.rules == ()
+    await add(control, NO, "/home/ann/src/**")
+    would = await control.ask(RemoveRuleRequest(1, ApplyMode.DRY_RUN))
     assert [(item["name"], item["verdict"]) for item in would["items"]] == [
         ("p1", "pending"),
         ("p2", "approved"),
     ]
-    assert await office.world.told() == set()
-    assert len(office.world.ledger.catalog.rules) == 1
-    assert office.world.is_kept()
+    assert await control.world.told() == set()
+    assert len(control.world.ledger.catalog.rules) == 1
+    assert control.world.is_kept()
 
 
 async def test_a_rule_that_lapsed_is_the_same_rule_when_it_is_added_again() -> None:
     lapsed = rule(Verdict.PENDING, SOURCES + b"/**")
-    office = Office(project(1), rules=[lapsed])
-    listing = await office.ask(RulesQuery())
+    control = ControlHarness(project(1), rules=[lapsed])
+    listing = await control.ask(RulesQuery())
     assert [item["verdict"] for item in listing["items"]] == ["pending"]
-    ruled = await add(office, YES, "/home/ann/src/**")
+    ruled = await add(control, YES, "/home/ann/src/**")
     assert (ruled["rule"]["number"], ruled["rule"]["verdict"]) == (1, "approved")
     assert ruled["is_new"]
-    assert await office.world.told() == {path(1)}
-    denying = await add(office, NO, "/home/ann/src/**")
+    assert await control.world.told() == {path(1)}
+    denying = await add(control, NO, "/home/ann/src/**")
     assert denying["rule"]["number"] > 1

@@ -12,24 +12,26 @@ from rootsd.core.errors import UnknownProject
 from rootsd.core.inputs import Observation, ProjectGone, ProjectObserved
 from rootsd.core.model import ProjectKind
 from rootsd.wire.daemon import ScanProgressItem, ScanRequest, ScanResponse
+from support.control_harness import ControlHarness, names
 from support.decisions import PERSON, approved, denied, identity, project
-from support.desks import Office, names
 from support.fakes import HOME, SOURCES, path, sight
 
 
 async def scanned(
-    office: Office, *finds: Observation, parent: str | None = None
+    control: ControlHarness, *finds: Observation, parent: str | None = None
 ) -> dict[str, Any]:
-    office.surveyor.finds = finds
-    return await office.ask(ScanRequest(parent))
+    control.discovery.finds = finds
+    return await control.ask(ScanRequest(parent))
 
 
 async def test_a_scan_tells_what_is_new_gone_and_changed() -> None:
-    office = Office(project(1), project(2), approved(3), approved(4), denied(5), project(6))
+    control = ControlHarness(
+        project(1), project(2), approved(3), approved(4), denied(5), project(6)
+    )
     # What is known as whole may be looked at again; what is not is still being made.
-    office.surveyor.being_made = frozenset({path(6), path(8), path(9)})
+    control.discovery.being_made = frozenset({path(6), path(8), path(9)})
     done = await scanned(
-        office,
+        control,
         sight(1),
         ProjectGone(path(2)),
         ProjectGone(path(3)),
@@ -47,43 +49,43 @@ async def test_a_scan_tells_what_is_new_gone_and_changed() -> None:
     assert done["changed"][0]["lapsed"] == "replaced"
     assert (done["projects"], done["folders"], done["seconds"]) == (6, 7, 0.123)
     assert done["being_made"] == 2
-    assert done["revision"] == office.world.ledger.revision
+    assert done["revision"] == control.world.ledger.revision
 
 
 async def test_a_scan_that_sees_the_same_again_tells_nothing() -> None:
-    office = Office(approved(1), project(2))
-    done = await scanned(office, sight(1), sight(2))
+    control = ControlHarness(approved(1), project(2))
+    done = await scanned(control, sight(1), sight(2))
     assert (done["new"], done["gone"], done["changed"]) == ([], [], [])
 
 
 async def test_what_comes_back_has_changed_and_what_stays_away_has_not() -> None:
-    office = Office(approved(1), approved(2))
-    await scanned(office, ProjectGone(path(1)), ProjectGone(path(2)))
-    done = await scanned(office, sight(1), ProjectGone(path(2)))
+    control = ControlHarness(approved(1), approved(2))
+    await scanned(control, ProjectGone(path(1)), ProjectGone(path(2)))
+    done = await scanned(control, sight(1), ProjectGone(path(2)))
     assert (names(done["changed"]), done["new"], done["gone"]) == (["p1"], [], [])
 
 
 async def test_the_scan_of_one_parent_tells_of_that_parent_alone() -> None:
-    office = Office()
+    control = ControlHarness()
     elsewhere = ProjectObserved(HOME + b"/else/where", ProjectKind.GIT, identity(9))
-    done = await scanned(office, sight(1), elsewhere, parent="/home/ann/src/")
-    assert office.surveyor.scanned == [SOURCES]
+    done = await scanned(control, sight(1), elsewhere, parent="/home/ann/src/")
+    assert control.discovery.scanned == [SOURCES]
     assert names(done["new"]) == ["p1"]
 
 
 @pytest.mark.parametrize("parent", ["/home/ann/else", "/home/ann", "/home/ann/src\x1b/p1"])
 async def test_only_a_parent_is_scanned(parent: str) -> None:
-    office = Office()
+    control = ControlHarness()
     with pytest.raises(UnknownProject) as refusal:
-        await scanned(office, parent=parent)
+        await scanned(control, parent=parent)
     assert refusal.value.remedy == "rootsd parent ls"
     assert refusal.value.message.isprintable()
-    assert office.surveyor.scanned == []
+    assert control.discovery.scanned == []
 
 
 async def test_a_scan_reports_its_progress() -> None:
-    office = Office()
+    control = ControlHarness()
     reports: list[ScanProgressItem] = []
-    office.surveyor.finds = [sight(1)]
-    await office.desk.answer(ScanRequest(), RequestContext(PERSON, reports.append))
+    control.discovery.finds = [sight(1)]
+    await control.dispatcher.answer(ScanRequest(), RequestContext(PERSON, reports.append))
     assert [report["projects"] for report in reports] == [1]

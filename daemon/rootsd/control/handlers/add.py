@@ -48,7 +48,7 @@ class AddHandlers:
     foresee: Callable[[bytes], Awaitable[ProjectObserved]]
     parents: Callable[[], Sequence[Parent]]
 
-    def entries(self) -> Iterable[Route[Any]]:
+    def routes(self) -> Iterable[Route[Any]]:
         """Return the routes of these handlers."""
         return (command_route(AddRequest, self.add, _add_command),)
 
@@ -134,7 +134,7 @@ class ImportHandlers:
     adding: AddHandlers
     parents: Callable[[], Sequence[Parent]]
 
-    def entries(self) -> Iterable[Route[Any]]:
+    def routes(self) -> Iterable[Route[Any]]:
         """Return the routes of these handlers."""
         return (command_route(ImportRequest, self.take_in, _import_command),)
 

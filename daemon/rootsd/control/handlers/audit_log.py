@@ -1,8 +1,6 @@
 """Handle log, undo, and guard: show the audit log, revert its decisions, set the guard mode.
 
-The history of decisions, and of orders refused, as `rootsd log` shows it; and the guard.
-
-Takes decisions back: finds what was before them, and orders that it be so again.
+Undo looks up the state before the events that it takes back, and orders the ledger to restore it.
 """
 
 from __future__ import annotations
@@ -50,25 +48,25 @@ from rootsd.wire.guard import (
 
 
 class EventStore(Protocol):
-    """The history; called in a thread, while nobody else uses the store."""
+    """The audit log in the store. Call it in a thread, while no other thread uses the store."""
 
     def events(self, after: int = 0, limit: int | None = None) -> Sequence[HistoryEvent]:
-        """The events after number `after`, oldest first, at most `limit`."""
+        """Return the events after number `after`, oldest first, at most `limit`."""
 
     def last_events(self, count: int) -> Sequence[HistoryEvent]:
-        """The newest `count` events, oldest first."""
+        """Return the newest `count` events, oldest first."""
 
 
 @dataclass(frozen=True, slots=True)
 class AuditLogHandlers:
-    """Answers about what was decided and refused, and about who may decide."""
+    """Handles requests about the audit log and the guard mode."""
 
     ledger: Ledger
-    gate: CommandGuard
+    command_guard: CommandGuard
     archive: EventStore
 
-    def entries(self) -> Iterable[Route[Any]]:
-        """What is answered here."""
+    def routes(self) -> Iterable[Route[Any]]:
+        """Return the routes of these handlers."""
         return (
             query_route(LogQuery, self.log),
             query_route(GuardQuery, self.guard),
@@ -76,7 +74,7 @@ class AuditLogHandlers:
         )
 
     async def log(self, query: LogQuery) -> LogListing:
-        """The last events, or those after a number, which may be yet to come."""
+        """Return the last events, or wait for those after a number."""
         saved = self.ledger.next_save()
         events = await self.ledger.run_exclusively(partial(self._events, query))
         with anyio.move_on_after(min(query.wait_s, MAX_LOG_WAIT_S)):
@@ -88,29 +86,29 @@ class AuditLogHandlers:
         return LogListing(revision=self.ledger.revision, items=items, warnings=[])
 
     async def guard(self, _: GuardQuery) -> GuardStatus:
-        """Who may decide."""
-        return self._guard_status(self.gate.guard)
+        """Return the guard mode."""
+        return self._guard_status(self.command_guard.guard)
 
     async def set_guard(self, request: SetGuardRequest, actor: Actor) -> GuardStatus:
-        """Let another guard judge. Raises what the store raises."""
+        """Set the guard mode. Raises what the store raises."""
         if request.effect is ApplyMode.APPLY:
-            await self.gate.set_guard(request.guard, actor)
+            await self.command_guard.set_guard(request.guard, actor)
         return self._guard_status(request.guard)
 
     def _events(self, query: LogQuery) -> Sequence[HistoryEvent]:
-        """In a thread."""
+        """Read the store; call it in a thread."""
         if query.after is None:
             return self.archive.last_events(max(0, query.last))
         return self.archive.events(max(0, query.after), max(0, query.last))
 
-    def standing(self, *, is_look: bool) -> GuardSummary:
-        """Return who may decide, and what agents tried and did since a person looked."""
-        refused, commands = self.gate.refusals, self.gate.agent_commands
-        standing = GuardSummary(self.gate.guard, refused.seen_by_nobody, commands.seen_by_nobody)
+    def guard_summary(self, *, is_look: bool) -> GuardSummary:
+        """Return the guard mode, and the commands of agents since a person looked."""
+        refused, commands = self.command_guard.refusals, self.command_guard.agent_commands
+        summary = GuardSummary(self.command_guard.guard, refused.unseen, commands.unseen)
         if is_look:
-            refused.looked()
-            commands.looked()
-        return standing
+            refused.mark_seen()
+            commands.mark_seen()
+        return summary
 
     def _guard_status(self, guard: Guard) -> GuardStatus:
         return GuardStatus(revision=self.ledger.revision, guard=guard.value, warnings=[])
@@ -123,7 +121,7 @@ def _guard_command(request: SetGuardRequest) -> GuardedCommand | None:
 
 
 def log_items_from(archive: EventStore, events: Sequence[HistoryEvent]) -> list[LogItem]:
-    """Return `events` of `archive` as items, with what each undoing took back. In a thread."""
+    """Return `events` as items, an undo with the event that it took back. Call in a thread."""
     has_undone = any(event.verb is ChangeVerb.UNDONE for event in events)
     return log_items(events, undone_events(archive.events()) if has_undone else {})
 
@@ -131,7 +129,7 @@ def log_items_from(archive: EventStore, events: Sequence[HistoryEvent]) -> list[
 def log_items(
     events: Sequence[HistoryEvent], undid: Mapping[int, HistoryEvent] = MappingProxyType({})
 ) -> list[LogItem]:
-    """Return the events as items; `undid` are those that were taken back, by their undoing."""
+    """Return the events as items. `undid` maps the number of an undo to the event it took back."""
     return [_log_item(event, undid.get(event.seq)) for event in events]
 
 
@@ -196,10 +194,10 @@ def _what(event: HistoryEvent) -> str:
     return safe_label(text_of(event.subject.key), limit=None)
 
 
-# Who wants to undo something older names it by its number.
+# To undo something older, a person gives its number.
 _SEARCH_LIMIT = 20_000
-_MAX_STAKES = 20
-_DRY_RUN_ACTOR = Actor(ActorKind.PERSON)  # of a rehearsal, which leaves nothing behind
+_MAX_PREVIEW_LINES = 20
+_DRY_RUN_ACTOR = Actor(ActorKind.PERSON)  # of a rehearsal, which changes nothing
 
 
 class UnknownEvent(UnknownRule):
@@ -208,20 +206,22 @@ class UnknownEvent(UnknownRule):
 
 @dataclass(frozen=True, slots=True)
 class UndoHandlers:
-    """Carries out `Undo`."""
+    """Handles `UndoRequest`."""
 
     ledger: Ledger
-    gate: CommandGuard
+    command_guard: CommandGuard
     archive: EventStore
     parents: Callable[[], Sequence[Parent]]
 
-    def entries(self) -> Iterable[Route[Any]]:
-        """What is answered here."""
-        return (command_route(UndoRequest, self.undo, self._order_in),)
+    def routes(self) -> Iterable[Route[Any]]:
+        """Return the routes of these handlers."""
+        return (command_route(UndoRequest, self.undo, self._guarded_command),)
 
     async def undo(self, request: UndoRequest, actor: Actor) -> UndoResult:
-        """Take it back, all or nothing. Raises CannotUndo, UnknownEvent, and what stands against
-        an approval that would come back."""
+        """Take events back, all or none.
+
+        Raises CannotUndo, UnknownEvent, and the error that refuses an approval that would return.
+        """
         steps = await self.ledger.run_exclusively(partial(self._steps, request.seq))
         if request.effect is ApplyMode.DRY_RUN:
             catalog = self.ledger.dry_run(_undo_orders(steps, actor)).catalog
@@ -251,10 +251,10 @@ class UndoHandlers:
             await self.ledger.change_focus(note, lambda focus: focus.for_new_sessions(tag))
         else:
             guard = before if isinstance(before, Guard) else Guard.AGENTS
-            await self.gate.set_guard(guard, actor, ChangeVerb.UNDONE)
+            await self.command_guard.set_guard(guard, actor, ChangeVerb.UNDONE)
 
     def _steps(self, seq: int | None) -> tuple[UndoStep, ...]:
-        """In a thread."""
+        """Read the store; call it in a thread."""
         if seq is None:
             targets = last_undoable_order(self.archive.last_events(_SEARCH_LIMIT))
             if not targets:
@@ -265,21 +265,21 @@ class UndoHandlers:
                 raise UnknownEvent(f"there is no event {seq} in the log", "rootsd log")
         return plan_undo(targets, self.archive.events())
 
-    def _order_in(self, request: UndoRequest) -> GuardedCommand | None:
+    def _guarded_command(self, request: UndoRequest) -> GuardedCommand | None:
         if request.effect is ApplyMode.DRY_RUN:
             return None
         words = "undo" if request.seq is None else f"undo {request.seq}"
-        return GuardedCommand(words, partial(self._stakes, request))
+        return GuardedCommand(words, partial(self._preview, request))
 
-    async def _stakes(self, request: UndoRequest) -> Sequence[str]:
-        """What would be taken back. Raises as `undo` does."""
+    async def _preview(self, request: UndoRequest) -> Sequence[str]:
+        """Return a line for each event that would be taken back. Raises as `undo` does."""
         would = await self.undo(replace(request, effect=ApplyMode.DRY_RUN), _DRY_RUN_ACTOR)
         lines = [
             f"undo {item['seq']}: {item['verb']} {safe_label(item['path'] or item['what'], None)}"
             for item in would["undone"]
         ]
-        more = len(lines) - _MAX_STAKES
-        return [*lines[:_MAX_STAKES], f"and {more} more"] if more > 0 else lines
+        more = len(lines) - _MAX_PREVIEW_LINES
+        return [*lines[:_MAX_PREVIEW_LINES], f"and {more} more"] if more > 0 else lines
 
 
 def _undo_orders(steps: Sequence[UndoStep], actor: Actor) -> list[LedgerOrder]:
@@ -293,7 +293,7 @@ def _undo_orders(steps: Sequence[UndoStep], actor: Actor) -> list[LedgerOrder]:
                 rule = before if isinstance(before, Rule) else None
                 orders.append(RestoreRule(rule_number(step.event.subject), rule, actor))
             case SubjectKind.SETTING:
-                pass  # the ledger does not hold it
+                pass  # the ledger does not hold settings
             case SubjectKind.ATTEMPT | SubjectKind.PARENT:
                 raise CannotUndo("this event changed no decision", "rootsd log")
     return orders

@@ -32,33 +32,34 @@ from rootsd.wire.guard import RefusedStatus
 
 
 class DaemonControl(Protocol):
-    """The running daemon, as requests need it."""
+    """The running daemon, as request handlers use it."""
 
     def about(self) -> DaemonStatus:
-        """Version, pid, start, confinement."""
+        """Return the version, process id, start time, and confinement."""
 
     def config_status(self) -> ConfigStatus:
-        """The configuration in force."""
+        """Return the state of the configuration."""
 
     def sessions(self) -> list[SessionStatus]:
-        """The MCP connections."""
+        """Return the MCP connections."""
 
     def session_items(self) -> list[SessionItem]:
-        """The MCP connections, with what each was given last."""
+        """Return the MCP connections, with the roots that each got last."""
 
     def session_history(self, last: int) -> list[SessionItem]:
-        """The `last` sessions that began, and what each was given; called in a thread."""
+        """Return the `last` sessions that began, with their roots; call it in a thread."""
 
     def closed_connections(self) -> dict[str, int]:
-        """How many connections were closed from this side, by the reason in words."""
+        """Return the number of connections that the daemon closed, by the reason in words."""
 
     def degraded(self, *, is_look: bool) -> list[str]:
-        """What does not work as it should, a sentence each; with `is_look` a person is shown it
-        now."""
+        """Return a sentence for each problem. `is_look` says that a person sees them now."""
 
     async def reload(self, actor: Actor | None = None) -> None:
-        """Read the configuration again, on the command of `actor`. Raises BadConfig, and then the
-        old one stays."""
+        """Read the configuration again, at the command of `actor`.
+
+        Raises BadConfig, and then the old configuration stays.
+        """
 
     def stop(self) -> None:
         """End the daemon."""
@@ -66,7 +67,7 @@ class DaemonControl(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class GuardSummary:
-    """Who may decide, and what agents tried and did since a person looked."""
+    """The guard mode, and the commands of agents since a person looked."""
 
     guard: Guard
     refused: RefusedStatus | None
@@ -74,53 +75,60 @@ class GuardSummary:
 
 
 class GuardSummarySource(Protocol):
-    """How the guard stands."""
+    """Returns the guard summary."""
 
     def __call__(self, *, is_look: bool) -> GuardSummary:
-        """Return it; with `is_look`, a person is shown it now."""
+        """Return the summary. `is_look` says that a person sees it now."""
 
 
 @dataclass(frozen=True, slots=True)
 class DaemonHandlers:
-    """Answers what is asked about the daemon as a whole."""
+    """Handles requests about the daemon as a whole."""
 
     ledger: Ledger
-    surveyor: DiscoveryControl
-    host: DaemonControl
-    standing: GuardSummarySource
+    discovery: DiscoveryControl
+    daemon: DaemonControl
+    guard_summary: GuardSummarySource
 
-    def entries(self) -> Iterable[Route[Any]]:
-        """What is answered here. A daemon that is told to stop answers first."""
+    def routes(self) -> Iterable[Route[Any]]:
+        """Return the routes of these handlers. The daemon stops after its response."""
         return (
             Route(
-                StatusQuery, self.tell_status, lambda _: None, asks_who=lambda query: query.is_look
+                StatusQuery,
+                self.status_for,
+                lambda _: None,
+                needs_caller=lambda query: query.is_look,
             ),
             query_route(SessionsQuery, self.sessions),
             Route(
                 ReloadRequest,
                 self.reload,
                 lambda _: None,
-                asks_who=lambda _: True,
-                command_in=lambda request: request.command,
+                needs_caller=lambda _: True,
+                recorded_command=lambda request: request.command,
             ),
             Route(
                 AnnounceRequest,
-                self.announced,
+                self.announce,
                 lambda _: None,
-                command_in=lambda request: request.command or "an unnamed command",
+                recorded_command=lambda request: request.command or "an unnamed command",
             ),
             Route(
-                StopRequest, self.stop, lambda _: None, self.host.stop, command_in=lambda _: "down"
+                StopRequest,
+                self.stop,
+                lambda _: None,
+                self.daemon.stop,
+                recorded_command=lambda _: "down",
             ),
         )
 
-    async def tell_status(self, query: StatusQuery, call: RequestContext) -> StatusResult:
-        """How all stands; an agent that looks does not make what was refused to it old news."""
+    async def status_for(self, query: StatusQuery, call: RequestContext) -> StatusResult:
+        """Return the status. An agent that reads it does not mark refused commands as seen."""
         is_person = call.actor.kind is ActorKind.PERSON
         return await self.status(StatusQuery(is_look=query.is_look and is_person))
 
     async def status(self, query: StatusQuery) -> StatusResult:
-        """How all stands."""
+        """Return the status."""
         catalog = self.ledger.catalog
         counts = Counter(j.verdict.value for j in catalog.judgments.values())
         waiting = sum(1 for p in catalog.projects.values() if catalog.is_pending(p))
@@ -128,17 +136,17 @@ class DaemonHandlers:
         lapsed = sum(1 for p in catalog.projects.values() if p.ruling.is_lapsed)
         lapsed_rules = sum(1 for rule in catalog.rules if rule.verdict is Verdict.PENDING)
         incomplete = sum(1 for p in catalog.projects.values() if p.observed.incomplete)
-        degraded = [*self.host.degraded(is_look=query.is_look), *self.surveyor.degraded()]
+        degraded = [*self.daemon.degraded(is_look=query.is_look), *self.discovery.degraded()]
         if self.ledger.unsaved:
             degraded.append(
                 f"the disk refuses {self.ledger.unsaved} changes; they hold until the daemon ends"
             )
-        standing = self.standing(is_look=query.is_look)
+        guard = self.guard_summary(is_look=query.is_look)
         return StatusResult(
             revision=self.ledger.revision,
-            daemon=self.host.about(),
-            config=self.host.config_status(),
-            parents=self.surveyor.parent_status(catalog),
+            daemon=self.daemon.about(),
+            config=self.daemon.config_status(),
+            parents=self.discovery.parent_status(catalog),
             counts={
                 "published": len(catalog.roots),
                 "approved": counts["approved"],
@@ -150,32 +158,32 @@ class DaemonHandlers:
                 "incomplete": incomplete,
                 "projects": len(catalog.projects),
             },
-            sessions=self.host.sessions(),
-            closed_connections=self.host.closed_connections(),
-            guard=standing.guard.value,
-            refused=standing.refused,
-            agent_commands=standing.agent_commands,
+            sessions=self.daemon.sessions(),
+            closed_connections=self.daemon.closed_connections(),
+            guard=guard.guard.value,
+            refused=guard.refused,
+            agent_commands=guard.agent_commands,
             degraded=degraded,
             warnings=[],
         )
 
     async def sessions(self, query: SessionsQuery) -> SessionListing:
-        """The sessions that are open, or the last ones."""
+        """Return the open sessions, or the last ones."""
         if query.view is SessionView.OPEN:
-            items = self.host.session_items()
+            items = self.daemon.session_items()
         else:
-            items = await to_thread.run_sync(self.host.session_history, query.last)
+            items = await to_thread.run_sync(self.daemon.session_history, query.last)
         return SessionListing(revision=self.ledger.revision, items=items, warnings=[])
 
-    async def announced(self, _: AnnounceRequest, __: RequestContext) -> Result:
-        """Answer nothing: the guard has recorded it."""
+    async def announce(self, _: AnnounceRequest, __: RequestContext) -> Result:
+        """Return nothing: the guard has already recorded the command."""
         return {}
 
     async def reload(self, _: ReloadRequest, call: RequestContext) -> StatusResult:
         """Read the configuration again. Raises BadConfig."""
-        await self.host.reload(call.actor)
+        await self.daemon.reload(call.actor)
         return await self.status(StatusQuery())
 
     async def stop(self, _: StopRequest, __: RequestContext) -> Result:
-        """Nothing: the daemon ends once that is told."""
+        """Return nothing: the daemon stops after the response is sent."""
         return {}

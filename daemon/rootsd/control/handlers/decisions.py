@@ -1,12 +1,11 @@
-"""Handle approve, deny, and forget: turn a request into orders on projects, then apply or rehearse
-them.
+"""Handle approve, deny, and forget: decide about projects, or rehearse the decision.
 
-What an approval answers: the request of a session for a folder, or nobody.
+A request is resolved once to projects, and planned once. If another request changed the catalog
+between the two, the request starts over.
 
-A session that asked gets what it needs and no more. Where the person does not say otherwise, the
-approval is for that session alone and for reading.
-
-A person's order on references becomes orders on projects, carried out or only shown.
+An approval may answer the request of a session for a folder. The session then gets what it needs
+and no more: unless the person says otherwise, the approval is for that session alone and for
+reading.
 """
 
 from __future__ import annotations
@@ -85,13 +84,16 @@ NO_SESSIONS: SessionsByPath = MappingProxyType({})
 
 
 class NoRequestingSession(OrderRefused):
-    """An approval for a session, where no session that runs has asked."""
+    """No running session has asked for a folder that an approval for a session names."""
 
 
 @dataclass(frozen=True, slots=True)
 class SessionRequests:
-    """`asking_for` tells which session has asked for a folder; `hold` watches a session, and tells
-    whether it goes on."""
+    """The requests of sessions for folders.
+
+    `asking_for` returns the session that asked for a folder. `hold` starts to watch a session, and
+    returns whether it is still running.
+    """
 
     asking_for: Callable[[bytes], SessionKey | None]
     hold: Callable[[SessionKey], Awaitable[bool]]
@@ -99,8 +101,11 @@ class SessionRequests:
     async def answered(
         self, request: DecideRequest, projects: tuple[Project, ...]
     ) -> SessionsByPath:
-        """Return the running session that an approval of each project is about: the one that the
-        project is approved for, or else the one that asks for it. Raises NobodyAsks."""
+        """Return the running session that an approval of each project is about.
+
+        That is the session that the project is approved for, or else the one that asks for it.
+        Raises NoRequestingSession if the request requires a session and there is none.
+        """
         if request.verb is not DecisionVerb.APPROVE:
             return NO_SESSIONS
         found: dict[bytes, SessionKey] = {}
@@ -124,15 +129,19 @@ NO_SESSION_REQUESTS = SessionRequests(lambda _: None, _no_session_runs)
 
 
 def session_for(request: DecideRequest, key: SessionKey | None) -> SessionKey | None:
-    """Return the session that the approval is for alone; None for all. An approval with an end in
-    time is for all until then."""
+    """Return the only session that the approval is for, or None if it is for all.
+
+    An approval with an end in time is for all sessions until then.
+    """
     is_for_all = request.span is ApprovalScope.ALWAYS or request.lasts is not None
     return None if is_for_all else key
 
 
 def access_for(request: DecideRequest, project: Project, key: SessionKey | None) -> Access:
-    """Return the access that the approval gives. Where the person does not say, an approval that
-    stands keeps its access."""
+    """Return the access that the approval gives.
+
+    If the request does not say, a project that is approved keeps its access.
+    """
     if request.access is not None:
         return request.access
     decision = project.ruling.decision
@@ -147,17 +156,17 @@ def _bound_to(project: Project) -> SessionKey | None:
     return None if decision is None else decision.session
 
 
-_MAX_STAKES = 20
-_DRY_RUN_ACTOR = Actor(ActorKind.PERSON)  # of a rehearsal, which leaves nothing behind
+_MAX_PREVIEW_LINES = 20
+_DRY_RUN_ACTOR = Actor(ActorKind.PERSON)  # of a rehearsal, which changes nothing
 
 
 @dataclass(frozen=True, slots=True)
 class DecisionHandlers:
-    """Carries out `Decide` requests.
+    """Handles `DecideRequest`.
 
     `requests` knows which sessions ask for folders, and `origins_of` reads where projects come
-    from. `follow` has the worktrees of repositories in the catalog, as they are now.
-    `executed_in` finds files that agents execute.
+    from. `follow` updates the worktrees of repositories in the catalog. `executed_in` finds files
+    that agents execute.
     """
 
     ledger: Ledger
@@ -168,12 +177,12 @@ class DecisionHandlers:
     follow: RefreshWorktrees = no_refresh
     executed_in: FindExecutedFiles = no_executed_files
 
-    def entries(self) -> Iterable[Route[Any]]:
-        """What is answered here."""
-        return (command_route(DecideRequest, self.carry_out, self._order_in),)
+    def routes(self) -> Iterable[Route[Any]]:
+        """Return the routes of these handlers."""
+        return (command_route(DecideRequest, self.carry_out, self._guarded_command),)
 
     async def carry_out(self, request: DecideRequest, actor: Actor) -> DecideResult:
-        """Decide what the request names. Raises RootsdError, and then nothing was decided."""
+        """Decide about the projects of the request. On RootsdError, nothing has changed."""
         _check_request(request, self.ledger.catalog)
         while True:
             chosen = await self.selector.choose(request)
@@ -187,13 +196,16 @@ class DecisionHandlers:
                         await self.selector.propose(folder.path)
             return decided
 
-    def _order_in(self, request: DecideRequest) -> GuardedCommand | None:
+    def _guarded_command(self, request: DecideRequest) -> GuardedCommand | None:
         if request.effect is ApplyMode.DRY_RUN:
             return None
-        return GuardedCommand(_command_text(request), partial(self._stakes, request))
+        return GuardedCommand(_command_text(request), partial(self._preview, request))
 
-    async def _stakes(self, request: DecideRequest) -> Sequence[str]:
-        """What would be decided about, by path. Raises RootsdError where the order cannot be."""
+    async def _preview(self, request: DecideRequest) -> Sequence[str]:
+        """Return a line for each path that the request would decide about.
+
+        Raises RootsdError if the request would be refused.
+        """
         try:
             would = await self.carry_out(
                 replace(request, effect=ApplyMode.DRY_RUN), _DRY_RUN_ACTOR
@@ -212,8 +224,8 @@ class DecisionHandlers:
                 tree for tree in would.get("worktrees", ()) if tree["id"] in request.worktrees
             )
             paths += [safe_label(tree["path"] or tree["name"], limit=None) for tree in trees]
-        more = len(paths) - _MAX_STAKES
-        lines = [f"{request.verb.value} {path}" for path in paths[:_MAX_STAKES]]
+        more = len(paths) - _MAX_PREVIEW_LINES
+        lines = [f"{request.verb.value} {path}" for path in paths[:_MAX_PREVIEW_LINES]]
         return [*lines, f"and {more} more"] if more > 0 else lines
 
     async def _carry_out(
@@ -258,7 +270,7 @@ class DecisionHandlers:
                 after = await self._applied(request.effect, inputs, chosen.projects)
                 break
             except OrderRefused:
-                # Of many that nobody named, one that changed just now does not stop the others.
+                # In a sweep, a project that changed just now does not stop the others.
                 steady = chosen.without_changed(self.ledger.catalog)
                 if request.select is Selection.NAMED or not 0 < len(steady) < len(chosen):
                     raise
@@ -267,14 +279,14 @@ class DecisionHandlers:
         if renewed:
             answer["renewed"] = [p.id for p in chosen.projects if p.path in renewed]
         if approves:
-            await self._tell_what_is_published(request, chosen, before, after, answer)
+            await self._add_publication_facts(request, chosen, before, after, answer)
         if self.ledger.unsaved and request.effect is ApplyMode.APPLY:
             answer["warnings"].append(
                 "the disk refuses to keep this: it holds until the daemon ends"
             )
         return answer
 
-    async def _tell_what_is_published(
+    async def _add_publication_facts(
         self,
         request: DecideRequest,
         chosen: ProjectSelection,
@@ -282,7 +294,7 @@ class DecisionHandlers:
         after: Catalog,
         answer: DecideResult,
     ) -> None:
-        """Add to the answer what an approval means for worktrees, and for what agents execute."""
+        """Add the worktrees, the published paths, and the files that agents execute."""
         trees = worktree_items(after, (project.path for project in chosen.projects))
         known = {text_of(path) for path in before.roots}
         answer["worktrees"] = [tree for tree in trees if tree["path"] not in known]
@@ -350,7 +362,7 @@ def _command_text(request: DecideRequest) -> str:
 
 
 def _check_request(request: DecideRequest, catalog: Catalog) -> None:
-    """Raise BadRequest for a time or a word that cannot be; a name is checked again later."""
+    """Raise BadRequest for an invalid duration, name, or tag; the name is checked again later."""
     if request.lasts is not None and not 0 < request.lasts <= MAX_APPROVAL_S:
         raise BadRequest("an approval lasts from a second to ten years")
     if request.name is not None:
@@ -361,8 +373,11 @@ def _check_request(request: DecideRequest, catalog: Catalog) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _ApprovalContext:
-    """What is known of one project beside the catalog: its origin, the session that an approval
-    of it is about, and its worktrees that the person confirmed."""
+    """The facts about one project that the catalog does not have.
+
+    These are its origin, the session that an approval of it is about, and the worktrees of it that
+    the person confirmed.
+    """
 
     origin: str | None
     session: SessionKey | None
@@ -403,7 +418,7 @@ def _verdict_order(
 def _confirmed_worktrees(
     request: DecideRequest, catalog: Catalog
 ) -> Mapping[bytes, tuple[ConfirmedWorktree, ...]]:
-    """Return main checkout -> the worktrees of it that the person confirmed.
+    """Return the worktrees that the person confirmed, by the path of their main checkout.
 
     Raises IdentityChanged if one is not the directory that was shown.
     """
@@ -428,7 +443,10 @@ def _confirmed_worktrees(
 
 
 def _should_reinstate(request: DecideRequest, project: Project) -> bool:
-    """Whether all that lapsed is to be as it was, and no person had approved this project."""
+    """Return whether a request to restore everything covers a project that no person approved.
+
+    A rule or a main checkout had approved it, and is asked again.
+    """
     lapse = project.ruling.lapse
     is_by_person = lapse is None or lapse.by is None or lapse.by.may_decide
     asks_for_more = request.tags or request.lasts is not None or request.access is Access.READ
@@ -436,16 +454,16 @@ def _should_reinstate(request: DecideRequest, project: Project) -> bool:
 
 
 def _access(request: DecideRequest, project: Project, session: SessionKey | None) -> Access:
-    """Return what was asked for; an approval that was lost comes back as narrow as it was."""
+    """Return the access to give. A lapsed approval comes back with no more access than it had."""
     ruling, access = project.ruling, access_for(request, project, session)
     return access if ruling.lapse is None else stricter_access(access, ruling.kept_access)
 
 
 def _restored_number(request: DecideRequest, project: Project) -> int | None:
-    """Return the number of the approval that is restored as it was; None for a new approval.
+    """Return the number of the lapsed approval that is restored, or None for a new approval.
 
-    Sessions that run see what is approved from now on. A sweep over all that lapsed is no such
-    approval: it brings back what was approved before.
+    Running sessions see only approvals with a new number. A request to restore everything that
+    lapsed brings back earlier approvals, so these keep their numbers.
     """
     lapse = project.ruling.lapse
     is_restored = request.select is Selection.LAPSED and lapse is not None
@@ -453,8 +471,11 @@ def _restored_number(request: DecideRequest, project: Project) -> int | None:
 
 
 def _is_renewed(request: DecideRequest, order: VerdictOrder) -> bool:
-    """Return whether a person approves this very project again, so that sessions that run see it
-    from now on. An order on many projects means only those that wait."""
+    """Return whether a person approves an approved project again, by its name.
+
+    Running sessions then see it from now on. A request about many projects covers only the pending
+    ones.
+    """
     is_named = request.select is Selection.NAMED and not any(map(is_glob, request.refs))
     return is_named and isinstance(order, Approve)
 
@@ -464,7 +485,7 @@ def _is_unchanged(catalog: Catalog, order: VerdictOrder) -> bool:
     match order:
         case Approve():
             return (
-                # An approval that something stands against is asked for again, to hear what.
+                # If something overrides the approval, it is planned again, to report the reason.
                 catalog.judgments[order.path].reason is VerdictReason.APPROVED
                 and ruling.decision is not None
                 and ruling.decision.access is order.access
@@ -480,4 +501,4 @@ def _is_unchanged(catalog: Catalog, order: VerdictOrder) -> bool:
             return ruling.decision is not None and ruling.decision.verdict is Verdict.DENIED
         case Forget():
             is_uri = catalog.projects[order.path].observed.kind is ProjectKind.URI
-            return ruling == UNDECIDED and not is_uri  # which to forget is to drop
+            return ruling == UNDECIDED and not is_uri  # forgetting a URI removes it

@@ -1,4 +1,4 @@
-"""Handle `rootsd doctor`: what the daemon can reach, and what it lacks."""
+"""Handle `rootsd doctor` for the daemon: what it can reach, and what it lacks."""
 
 from __future__ import annotations
 
@@ -22,39 +22,42 @@ from rootsd.system.clock import utc_now
 from rootsd.watch.inotify_limits import InotifyLimit, read_inotify_limit
 from rootsd.wire.daemon import DoctorItem, DoctorRequest, DoctorResult, ParentStatus
 
-# Words of app.discovery.status.ParentState: those in which changes are not seen as they happen.
+# Values of ParentState in rootsd.discovery.status: the daemon sees no changes in such a parent.
 _UNWATCHED_STATES = ("missing", "unreadable")
 
 
 @dataclass(frozen=True, slots=True)
 class DoctorHandlers:
-    """Answers what the doctor asks. `state` is the folder of the decisions."""
+    """Handles `DoctorRequest`. `state` is the folder of the store."""
 
     ledger: Ledger
-    surveyor: DiscoveryControl
-    host: DaemonControl
+    discovery: DiscoveryControl
+    daemon: DaemonControl
     state: bytes
     now: Callable[[], datetime] = utc_now
 
-    def entries(self) -> Iterable[Route[Any]]:
-        """What is answered here."""
+    def routes(self) -> Iterable[Route[Any]]:
+        """Return the routes of these handlers."""
         return (query_route(DoctorRequest, self.examine),)
 
     async def examine(self, _: DoctorRequest) -> DoctorResult:
-        """Everything, looked at now."""
-        parents = self.surveyor.parent_status(self.ledger.catalog)
-        found = [*self._within(parents), *await to_thread.run_sync(self._outside, parents)]
+        """Return all findings as of now."""
+        parents = self.discovery.parent_status(self.ledger.catalog)
+        found = [
+            *self._known_findings(parents),
+            *await to_thread.run_sync(self._disk_findings, parents),
+        ]
         items = [diagnosis_item(each, "daemon") for each in found]
         return DoctorResult(revision=self.ledger.revision, items=items, warnings=[])
 
-    def _within(self, parents: Sequence[ParentStatus]) -> Iterator[DoctorFinding]:
-        """What the daemon knows without looking."""
-        yield doctor_checks.check_confinement(self.host.about()["confined"], landlock.version)
+    def _known_findings(self, parents: Sequence[ParentStatus]) -> Iterator[DoctorFinding]:
+        """Yield the findings that need no disk access."""
+        yield doctor_checks.check_confinement(self.daemon.about()["confined"], landlock.version)
         if not parents:
             yield warning("parents", "no folder is watched yet", "rootsd up ~/src")
         for parent in parents:
             yield _parent_diagnosis(parent)
-        for sentence in self.host.degraded(is_look=False):
+        for sentence in self.daemon.degraded(is_look=False):
             yield warning("daemon", safe_label(sentence, limit=None), "rootsd status")
         if self.ledger.unsaved:
             count = self.ledger.unsaved
@@ -62,11 +65,11 @@ class DoctorHandlers:
         seen = (p.observed.first_seen for p in self.ledger.catalog.projects.values())
         yield doctor_checks.check_clock(self.now(), max(seen, default=None))
         yield doctor_checks.check_watch_limit(
-            self.surveyor.watches(), read_inotify_limit(InotifyLimit.WATCHES)
+            self.discovery.watches(), read_inotify_limit(InotifyLimit.WATCHES)
         )
 
-    def _outside(self, parents: Sequence[ParentStatus]) -> list[DoctorFinding]:
-        """What has to be looked at on the disk."""
+    def _disk_findings(self, parents: Sequence[ParentStatus]) -> list[DoctorFinding]:
+        """Return the findings that need disk access; call it in a thread."""
         reachable = [p for p in parents if p["state"] not in _UNWATCHED_STATES]
         return [
             doctor_checks.check_private_folder("state", self.state),
@@ -76,7 +79,7 @@ class DoctorHandlers:
 
 
 def diagnosis_item(diagnosis: DoctorFinding, seen_by: str) -> DoctorItem:
-    """One finding as it is told."""
+    """Return a finding as an item of the response."""
     return DoctorItem(
         topic=diagnosis.topic,
         condition=diagnosis.condition.value,

@@ -24,22 +24,22 @@ class UnknownTag(UnknownProject):
 
 @dataclass(frozen=True, slots=True)
 class FocusHandlers:
-    """Answers `FocusQuery` and carries out `SetFocus`."""
+    """Handles `FocusQuery` and `SetFocusRequest`."""
 
     ledger: Ledger
 
-    def entries(self) -> Iterable[Route[Any]]:
-        """What is answered here."""
+    def routes(self) -> Iterable[Route[Any]]:
+        """Return the routes of these handlers."""
         return query_route(FocusQuery, self.focus), command_route(
             SetFocusRequest, self.set_focus, _focus_command
         )
 
     async def focus(self, _: FocusQuery) -> FocusStatus:
-        """The focus, and what it leaves."""
-        return await self._told(self.ledger.focus.tag)
+        """Return the focus, and the roots that sessions see with it."""
+        return await self._status(self.ledger.focus.tag)
 
     async def set_focus(self, request: SetFocusRequest, actor: Actor) -> FocusStatus:
-        """Change it. Raises UnknownTag, and what the store raises."""
+        """Set the focus. Raises UnknownTag, and what the store raises."""
         tag = request.tag
         if tag is not None:
             self._check_known(tag)
@@ -54,19 +54,19 @@ class FocusHandlers:
                 )
 
             await self.ledger.change_focus(FocusChange(tag, actor), change)
-        return await self._told(tag)
+        return await self._status(tag)
 
     def _check_known(self, tag: str) -> None:
         projects = self.ledger.catalog.projects.values()
         known = {each for project in projects for each in project.ruling.tags}
         if tag not in known:
-            told = f"no project has the tag {safe_label(tag)}"
+            message = f"no project has the tag {safe_label(tag)}"
             if known:
                 tags = sorted(map(safe_label, known))[:_MAX_CHOICES]
-                told += f"; the tags are: {' '.join(tags)}"
-            raise UnknownTag(told, "rootsd tag")
+                message += f"; the tags are: {' '.join(tags)}"
+            raise UnknownTag(message, "rootsd tag")
 
-    async def _told(self, tag: str | None) -> FocusStatus:
+    async def _status(self, tag: str | None) -> FocusStatus:
         published = await self.ledger.current()
         seen = apply_scope(published, apply_focus(FULL_SCOPE, tag)).roots
         warnings = []

@@ -31,21 +31,24 @@ _MAX_CHOICES = 20
 
 @dataclass(frozen=True, slots=True)
 class NameHandlers:
-    """Carries out `Renaming` and `Tagging`; `real_path` is as for `Chooser`."""
+    """Handles `RenameRequest` and `TagRequest`; `real_path` is that of `ProjectSelector`."""
 
     ledger: Ledger
     real_path: Callable[[str, str], bytes]
     parents: Callable[[], Sequence[Parent]]
 
-    def entries(self) -> Iterable[Route[Any]]:
-        """What is answered here."""
+    def routes(self) -> Iterable[Route[Any]]:
+        """Return the routes of these handlers."""
         return command_route(RenameRequest, self.rename, _rename_command), command_route(
             TagRequest, self.tag, _tag_command
         )
 
     async def rename(self, request: RenameRequest, actor: Actor) -> DecideResult:
-        """Give the project its name. Raises NameTaken, BadRequest for what can be no name, and
-        AmbiguousReference where several projects are meant."""
+        """Name a project.
+
+        Raises NameTaken, BadRequest for an invalid name, and AmbiguousReference if the reference
+        means several projects.
+        """
         catalog = self.ledger.catalog
         chosen = await self._chosen(catalog, (request.ref,), request.cwd)
         if len(chosen) > 1:
@@ -57,10 +60,10 @@ class NameHandlers:
         for project in chosen:
             check_name(request.name, project.path, catalog)
         renames = [Rename(project.path, request.name, actor) for project in chosen]
-        return await self._carried_out(request.effect, chosen, renames)
+        return await self._carry_out(request.effect, chosen, renames)
 
     async def tag(self, request: TagRequest, actor: Actor) -> DecideResult:
-        """Tag the projects. Raises BadRequest for what can be no tag."""
+        """Add tags to projects and remove tags. Raises BadRequest for an invalid tag."""
         for tag in request.on:
             check_tag(tag, self.ledger.catalog)
         if both := set(request.on).intersection(request.off):
@@ -68,7 +71,7 @@ class NameHandlers:
             raise BadRequest(f"{shown} is to be added and to be taken away", "rootsd tag --help")
         chosen = await self._chosen(self.ledger.catalog, request.refs, request.cwd)
         retags = [Retag(project.path, request.on, request.off, actor) for project in chosen]
-        return await self._carried_out(request.effect, chosen, retags)
+        return await self._carry_out(request.effect, chosen, retags)
 
     async def _chosen(
         self, catalog: Catalog, references: Sequence[str], cwd: str
@@ -78,7 +81,7 @@ class NameHandlers:
         )
         return await to_thread.run_sync(resolver.all, references)
 
-    async def _carried_out(
+    async def _carry_out(
         self, effect: ApplyMode, chosen: Sequence[Project], orders: Sequence[Rename | Retag]
     ) -> DecideResult:
         if effect is ApplyMode.DRY_RUN:

@@ -22,16 +22,19 @@ from rootsd.state.ledger import Ledger
 from rootsd.wire.projects import CheckQuery, PathCheckResult, ReasonItem, WhyQuery, WhyResult
 from rootsd.wire.request import BadRequest
 
-# Either is only there where nothing else speaks: they are an end, and no voice of their own.
+# These reasons apply only if no other does.
 _FALLBACK_REASONS = (VerdictReason.LAPSED, VerdictReason.UNDECIDED)
-# What a person decided about the project itself.
+# A decision of a person about the project itself.
 _PERSON_REASONS = (VerdictReason.APPROVED, VerdictReason.DENIED)
 
 
 @dataclass(frozen=True, slots=True)
 class PathStatusHandlers:
-    """Answers `CheckQuery` and `WhyQuery`. `real_path` is as for
-    `rootsd.control.selection`; `is_plain` tells at once that a path is its own real path."""
+    """Handles `CheckQuery` and `WhyQuery`.
+
+    `real_path` is that of `rootsd.control.selection`. `is_plain` reports, without a thread, that a
+    path is its own real path.
+    """
 
     ledger: Ledger
     real_path: Callable[[str, str], bytes]
@@ -39,13 +42,15 @@ class PathStatusHandlers:
     note_on: NoteForPath
     is_plain: Callable[[bytes], bool] = never_plain
 
-    def entries(self) -> Iterable[Route[Any]]:
-        """What is answered here."""
+    def routes(self) -> Iterable[Route[Any]]:
+        """Return the routes of these handlers."""
         return query_route(CheckQuery, self.check), query_route(WhyQuery, self.why)
 
     async def check(self, query: CheckQuery) -> PathCheckResult:
-        """Whether the path lies in a root, as the disk shows it now, or the URI is one. Raises
-        BadRequest where it is no absolute path."""
+        """Return whether the path lies in a root, as the disk is now, or the URI is a root.
+
+        Raises BadRequest if it is neither an absolute path nor a URI.
+        """
         path = await self._canonical(query.path)
         root = await self.ledger.root_at(path)
         if root is not None:
@@ -59,13 +64,16 @@ class PathStatusHandlers:
         project = catalog.project_containing(path)
         verdict = catalog.judgments[project.path].verdict if project else None
         if verdict is Verdict.APPROVED:
-            # Approved and yet not published: out of reach, so there is nothing to rely on.
+            # Approved but not published: the folder is out of reach, so nobody can rely on it.
             verdict = Verdict.PENDING
         return PathCheckResult(published=False, verdict=verdict, root=None, access=None)
 
     async def why(self, query: WhyQuery) -> WhyResult:
-        """What speaks for and against the innermost project at or above the path, as the disk
-        shows it now. Raises BadRequest where it is no absolute path and no URI."""
+        """Return the reasons for and against the innermost project at or above the path.
+
+        The project is verified on disk. Raises BadRequest if the query has neither an absolute
+        path nor a URI.
+        """
         path = await self._canonical(query.path)
         revision = (await self.ledger.current()).revision
         catalog = self.ledger.catalog
@@ -87,28 +95,29 @@ class PathStatusHandlers:
         is_uri = looks_like_uri(path)
         if not (is_uri or path.startswith("/")):
             raise BadRequest(f"{safe_label(path, limit=None)} is no absolute path")
-        with suppress(ValueError):  # what can be no path: `canonical` says so
+        with suppress(ValueError):  # no valid path: `canonical_path` raises the error
             plain = bytes_of(path)
             if is_uri or self.is_plain(plain):
-                return plain  # another thread would take longer than all that is asked
+                return plain  # a thread would take longer than the whole query
         return await to_thread.run_sync(canonical_path, self.real_path, path, "/")
 
 
 def _reasons(project: Project, catalog: Catalog) -> list[ReasonItem]:
-    spoken = {
-        voice.reason: voice for voice in judgments_by_precedence(project, catalog.decision_context)
+    applied = {
+        judgment.reason: judgment
+        for judgment in judgments_by_precedence(project, catalog.decision_context)
     }
     deciding = catalog.judgments[project.path].reason
-    # A rule grants nothing to a denied project, and a person asks why it does not.
+    # A rule grants nothing to a denied project. Show it, since a person may ask why.
     rule = approving_rule(project, catalog.decision_context)
     if rule is not None and catalog.is_denied(project):
         outweighed = Judgment(Verdict.APPROVED, VerdictReason.APPROVE_RULE, rule.number)
-        spoken.setdefault(VerdictReason.APPROVE_RULE, outweighed)
+        applied.setdefault(VerdictReason.APPROVE_RULE, outweighed)
     return [
         ReasonItem(
             ground=ground.value,
-            verdict=spoken[ground].verdict.value if ground in spoken else None,
-            by=_reason_source(spoken[ground], project, catalog) if ground in spoken else None,
+            verdict=applied[ground].verdict.value if ground in applied else None,
+            by=_reason_source(applied[ground], project, catalog) if ground in applied else None,
             decides=ground is deciding,
         )
         for ground in VerdictReason
@@ -116,19 +125,19 @@ def _reasons(project: Project, catalog: Catalog) -> list[ReasonItem]:
     ]
 
 
-def _reason_source(voice: Judgment, project: Project, catalog: Catalog) -> str | None:
-    match voice.by:
+def _reason_source(judgment: Judgment, project: Project, catalog: Catalog) -> str | None:
+    match judgment.by:
         case bytes() as folder:
             return text_of(folder)
         case int() as number:
             rule = next(rule for rule in catalog.rules if rule.number == number)
             return f"{number}: {text_of(rule.pattern)}"
         case None:
-            return text_of(project.path) if voice.reason in _PERSON_REASONS else None
+            return text_of(project.path) if judgment.reason in _PERSON_REASONS else None
 
 
 def _obstacles(project: Project, catalog: Catalog) -> list[str]:
-    """Return what keeps a project from clients besides its verdict, a sentence each."""
+    """Return a sentence for each obstacle to publishing a project, besides its verdict."""
     seen = project.observed
     obstacles = []
     if seen.presence is not Presence.PRESENT:

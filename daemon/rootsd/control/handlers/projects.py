@@ -30,13 +30,16 @@ from rootsd.wire.projects import (
     WorktreeItem,
 )
 
-_DRY_RUN_ACTOR = Actor(ActorKind.PERSON)  # who gives an order that is only rehearsed
+_DRY_RUN_ACTOR = Actor(ActorKind.PERSON)  # of a rehearsal, which changes nothing
 
 
 @dataclass(frozen=True, slots=True)
 class ProjectHandlers:
-    """Answers `ProjectsQuery` and `ShowQuery`. `real_path` is as for
-    `rootsd.control.selection`, `follow` as for `rootsd.control.handlers.decisions`."""
+    """Handles `ProjectsQuery`, `ShowQuery`, and `NextPendingQuery`.
+
+    `real_path` is that of `rootsd.control.selection`, and `follow` that of
+    `rootsd.control.handlers.decisions`.
+    """
 
     ledger: Ledger
     real_path: Callable[[str, str], bytes]
@@ -46,18 +49,20 @@ class ProjectHandlers:
     origins_of: ReadOrigins
     follow: RefreshWorktrees = no_refresh
 
-    def entries(self) -> Iterable[Route[Any]]:
-        """What is answered here."""
+    def routes(self) -> Iterable[Route[Any]]:
+        """Return the routes of these handlers."""
         return (
             query_route(ProjectsQuery, self.listing),
             query_route(ShowQuery, self.show),
-            query_route(NextPendingQuery, self.next_waiting),
+            query_route(NextPendingQuery, self.next_pending),
         )
 
     async def listing(self, query: ProjectsQuery) -> ProjectListing:
-        """The projects that the query means, verified. Raises RootsdError where a reference fits
-        nothing, or several."""
-        # The two belong together: whoever follows from this revision on misses nothing.
+        """Return the projects that the query means, verified.
+
+        Raises RootsdError if a reference means nothing, or is ambiguous.
+        """
+        # Read the revision first: a client that follows from this revision misses no change.
         revision = (await self.ledger.current()).revision
         catalog = self.ledger.catalog
         if query.refs:
@@ -90,25 +95,25 @@ class ProjectHandlers:
             listing["unpublishable"] = project_items(catalog, unpublishable, self.parents())
         return listing
 
-    async def next_waiting(self, query: NextPendingQuery) -> ProjectListing:
-        """What waits beyond what is known, as soon as there is something."""
+    async def next_pending(self, query: NextPendingQuery) -> ProjectListing:
+        """Wait for pending projects that the client does not know, and return them."""
         known = frozenset(query.known)
-        catalog, fresh = self.ledger.catalog, self._waiting(known)
+        catalog, fresh = self.ledger.catalog, self._has_new_pending(known)
         with anyio.move_on_after(min(query.wait_s, MAX_LOG_WAIT_S)):
             while not fresh:
                 catalog = await self.ledger.wait_for_change(catalog)
-                fresh = self._waiting(known)
+                fresh = self._has_new_pending(known)
         listing = await self.listing(ProjectsQuery("/", select=Selection.PENDING))
         listing["items"] = [item for item in listing["items"] if item["id"] not in known]
         return listing
 
-    def _waiting(self, known: frozenset[str]) -> bool:
+    def _has_new_pending(self, known: frozenset[str]) -> bool:
         catalog = self.ledger.catalog
         projects = catalog.projects.values()
         return any(p.id not in known and catalog.is_pending(p) for p in projects)
 
     async def show(self, query: ShowQuery) -> ProjectListing:
-        """The same with what is to be seen of each."""
+        """Return the projects with the facts that the disk shows of each now."""
         revision, catalog = self.ledger.revision, self.ledger.catalog
         resolver = ReferenceResolver(catalog, lambda typed: self._canonical(typed, query.cwd))
         chosen = await to_thread.run_sync(resolver.all, query.refs)
@@ -120,13 +125,14 @@ class ProjectHandlers:
         for item, project, facts in zip(items, chosen, seen, strict=True):
             if trees := self._worktrees(project):
                 item["worktrees"] = trees
-            # As it was known before the facts were read: what took its place since is refused.
+            # The identity from before the facts were read: a folder that replaced it since is
+            # refused.
             item["identity"] = identity_fingerprint(project.observed.identity)
             cast("dict[str, Any]", item).update(facts)
         return ProjectListing(revision=revision, items=items, warnings=[])
 
     def _worktrees(self, project: Project) -> list[WorktreeItem]:
-        """Return what an approval of the project would mean for its worktrees."""
+        """Return the worktrees that an approval of the project would publish or ask about."""
         catalog = self.ledger.catalog
         if not catalog.worktrees.get(project.path):
             return []

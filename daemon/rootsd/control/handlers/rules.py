@@ -38,15 +38,14 @@ _GLOB_PATTERN = re.compile(rb"[*?\[]")
 
 @dataclass(frozen=True, slots=True)
 class RuleHandlers:
-    """Carries out what is asked about rules. `real_path` is as for
-    `rootsd.control.selection`."""
+    """Handles requests about rules. `real_path` is that of `rootsd.control.selection`."""
 
     ledger: Ledger
     real_path: Callable[[str, str], bytes]
     parents: Callable[[], Sequence[Parent]]
 
-    def entries(self) -> Iterable[Route[Any]]:
-        """What is answered here."""
+    def routes(self) -> Iterable[Route[Any]]:
+        """Return the routes of these handlers."""
         return (
             query_route(RulesQuery, self.listing),
             command_route(AddRuleRequest, self.add, _add_command),
@@ -54,45 +53,45 @@ class RuleHandlers:
         )
 
     async def listing(self, _: RulesQuery) -> RuleListing:
-        """All rules."""
+        """Return all rules."""
         catalog = self.ledger.catalog
         items = [rule_item(rule, catalog) for rule in catalog.rules]
         return RuleListing(revision=self.ledger.revision, items=items, warnings=[])
 
     async def add(self, request: AddRuleRequest, actor: Actor) -> RuleResult:
-        """Make a rule, unless it is there; one that lapsed approves again.
+        """Add a rule, unless it exists. A lapsed approve rule approves again.
 
-        Raises BadRequest for what is no pattern, RefusedPlace for one that would approve all
-        there is, and what the store raises.
+        Raises BadRequest for an invalid pattern, RefusedPlace for one that would approve the whole
+        home folder, and what the store raises.
         """
         if request.verdict is Verdict.PENDING:
             raise BadRequest("a rule approves or denies", "rootsd rule add --help")
         pattern = await to_thread.run_sync(self._pattern, request.pattern, request.cwd)
         if request.verdict is Verdict.APPROVED:
-            self._refuse_all_there_is(pattern)
+            self._refuse_home_folder(pattern)
         catalog = self.ledger.catalog
         if known := _existing_rule(catalog, request.verdict, pattern):
-            return self._told(known, catalog, catalog, is_new=False)
+            return self._result(known, catalog, catalog, is_new=False)
         lapsed = None
         if request.verdict is Verdict.APPROVED:
             lapsed = _existing_rule(catalog, Verdict.PENDING, pattern)
         if lapsed is None:
             ruling = AddRule(pattern, request.verdict, actor)
             catalog = await self._catalog_after(ruling, request.effect)
-            return self._told(catalog.rules[-1], catalog, catalog, is_new=True)
+            return self._result(catalog.rules[-1], catalog, catalog, is_new=True)
         again = ApproveRule(lapsed.number, actor)
         catalog = await self._catalog_after(again, request.effect)
         rule = next(rule for rule in catalog.rules if rule.number == lapsed.number)
-        return self._told(rule, catalog, catalog, is_new=True)
+        return self._result(rule, catalog, catalog, is_new=True)
 
     async def remove(self, request: RemoveRuleRequest, actor: Actor) -> RuleResult:
-        """Take a rule back. Raises UnknownRule."""
+        """Remove a rule. Raises UnknownRule."""
         before = self.ledger.catalog
         rule = next((rule for rule in before.rules if rule.number == request.number), None)
         if rule is None:
             raise UnknownRule(f"there is no rule {request.number}", "rootsd rule ls")
         after = await self._catalog_after(RemoveRule(request.number, actor), request.effect)
-        return self._told(rule, before, after, is_new=False)
+        return self._result(rule, before, after, is_new=False)
 
     async def _catalog_after(
         self, ruling: AddRule | ApproveRule | RemoveRule, effect: ApplyMode
@@ -101,7 +100,9 @@ class RuleHandlers:
             return self.ledger.dry_run([ruling]).catalog
         return (await self.ledger.execute([ruling])).catalog
 
-    def _told(self, rule: Rule, matched_in: Catalog, now: Catalog, *, is_new: bool) -> RuleResult:
+    def _result(
+        self, rule: Rule, matched_in: Catalog, now: Catalog, *, is_new: bool
+    ) -> RuleResult:
         covered = _covered(rule, matched_in)
         present = [now.projects[p.path] for p in covered if p.path in now.projects]
         return RuleResult(
@@ -112,7 +113,7 @@ class RuleHandlers:
             warnings=[],
         )
 
-    def _refuse_all_there_is(self, pattern: bytes) -> None:
+    def _refuse_home_folder(self, pattern: bytes) -> None:
         if matches(pattern, self.ledger.catalog.places.home):
             shown = safe_label(pattern, limit=None)
             raise RefusedPlace(
@@ -121,10 +122,10 @@ class RuleHandlers:
             )
 
     def _pattern(self, typed: str, cwd: str) -> bytes:
-        """The pattern with the folders before its first glob as they are on the disk."""
+        """Return the pattern, with the folders before its first glob resolved on disk."""
         try:
             if not typed:
-                raise ValueError("it is empty")  # noqa: TRY301 - one sentence for all
+                raise ValueError("it is empty")  # noqa: TRY301 - one message for every invalid pattern
             whole = os.path.join(bytes_of(cwd), bytes_of(os.path.expanduser(typed)))
             parts = whole.split(b"/")
             first = next(
@@ -163,7 +164,7 @@ def _covered(rule: Rule, catalog: Catalog) -> list[Project]:
 
 
 def rule_item(rule: Rule, catalog: Catalog) -> RuleItem:
-    """The rule as the command line is told of it, with how much of `catalog` it covers."""
+    """Return a rule as an item, with the number of projects of `catalog` that it covers."""
     return _rule_item(rule, _covered(rule, catalog))
 
 

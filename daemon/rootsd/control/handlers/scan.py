@@ -24,7 +24,7 @@ from rootsd.wire.daemon import ParentStatus, ScanRequest, ScanResponse
 
 @dataclass(frozen=True, slots=True)
 class ScanStats:
-    """What one scan went through, and the projects that were not seen to be whole yet."""
+    """The cost of one scan, and the projects that were not complete yet."""
 
     folders: int
     seconds: float
@@ -32,57 +32,57 @@ class ScanStats:
 
 
 class DiscoveryControl(Protocol):
-    """Discovery, as requests need it."""
+    """Discovery, as request handlers use it."""
 
     def parents(self) -> Sequence[Parent]:
-        """The parents in force."""
+        """Return the configured parents."""
 
     def parent_status(self, catalog: Catalog) -> list[ParentStatus]:
-        """How each parent stands."""
+        """Return the status of each parent."""
 
     def watches(self) -> int:
-        """How many watches the kernel keeps for discovery."""
+        """Return the number of kernel watches that discovery uses."""
 
     def degraded(self) -> list[str]:
-        """What discovery cannot do as it should, a sentence each."""
+        """Return a sentence for each problem of discovery."""
 
     async def scan(self, parent: bytes | None, progress: ProgressSink | None) -> ScanStats:
         """Scan now, and return when the catalog holds every project that the scan found."""
 
     async def propose(self, path: bytes) -> None:
-        """Look at one folder and take it into the catalog. Raises RootsdError."""
+        """Read one folder and add it to the catalog. Raises RootsdError if it cannot be read."""
 
     async def foresee(self, path: bytes) -> ProjectObserved:
-        """What `propose` would see; nothing is taken in. Raises as `propose` does."""
+        """Read one folder without adding it to the catalog. Raises as `propose` does."""
 
     async def follow(self, mains: Sequence[bytes]) -> None:
-        """Have the worktrees of these repositories in the catalog, as they are now."""
+        """Update the worktrees of these repositories in the catalog."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScanHandlers:
-    """Answers `ScanOrder`. `real_path` is as for `rootsd.control.selection`."""
+    """Handles `ScanRequest`. `real_path` is that of `rootsd.control.selection`."""
 
     ledger: Ledger
-    surveyor: DiscoveryControl
+    discovery: DiscoveryControl
     real_path: Callable[[str, str], bytes]
 
-    def entries(self) -> Iterable[Route[Any]]:
-        """What is answered here; a scan finds, and decides nothing."""
+    def routes(self) -> Iterable[Route[Any]]:
+        """Return the routes of these handlers. A scan decides nothing, so it is a query."""
         return (Route(ScanRequest, self.scan, lambda _: None),)
 
     async def scan(self, order: ScanRequest, call: RequestContext) -> ScanResponse:
-        """Scan, and compare with what was known before. Raises UnknownProject."""
+        """Scan, and return the changes. Raises UnknownProject if the folder is no parent."""
         parent = None
         if order.parent is not None:
             parent = await to_thread.run_sync(canonical_path, self.real_path, order.parent, "/")
-            if all(known.path != parent for known in self.surveyor.parents()):
+            if all(known.path != parent for known in self.discovery.parents()):
                 shown = safe_label(order.parent, limit=None)
                 raise UnknownProject(f"{shown} is no parent", "rootsd parent ls")
         before = self.ledger.catalog
-        cost = await self.surveyor.scan(parent, call.progress)
+        cost = await self.discovery.scan(parent, call.progress)
         found = _CatalogDiff(before, self.ledger.catalog, parent or b"/")
-        after, parents = found.after, self.surveyor.parents()
+        after, parents = found.after, self.discovery.parents()
         return ScanResponse(
             revision=self.ledger.revision,
             new=project_items(after, found.new(), parents),
@@ -101,26 +101,26 @@ class ScanHandlers:
 
 @dataclass(frozen=True, slots=True)
 class _CatalogDiff:
-    """What a scan of `parent` made of a catalog; each project is in one list at most."""
+    """The changes in the catalog below `parent`; each project is in one list at most."""
 
     before: Catalog
     after: Catalog
     parent: bytes
 
     def new(self) -> list[Project]:
-        """What was not known before."""
+        """Return the projects that are new."""
         return self._of(self.after, self.after.projects.keys() - self.before.projects.keys())
 
     def dropped(self) -> list[Project]:
-        """What is gone, and nothing was decided about it; as it was before."""
+        """Return the undecided projects that are gone, as they were before."""
         return self._of(self.before, self.before.projects.keys() - self.after.projects.keys())
 
     def missing(self) -> list[Project]:
-        """What is gone, and stays known for what was decided about it."""
+        """Return the decided projects that are gone; they stay in the catalog."""
         return [project for project in self._other() if _is_missing(project)]
 
     def changed(self) -> list[Project]:
-        """What else differs."""
+        """Return the other projects that changed."""
         return [project for project in self._other() if not _is_missing(project)]
 
     def _other(self) -> list[Project]:

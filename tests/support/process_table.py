@@ -1,4 +1,4 @@
-"""Processes as a table, and a gate before which they stand."""
+"""Processes as a table, and a guard that reads them."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ OWN_GROUP = b"/user.slice/app-tab.scope"
 
 
 def process(pid: int, parent: int, name: str, *arguments: str, **more: object) -> Process:
-    """A process whose start follows from its pid."""
+    """Return a process whose start time follows from its pid."""
     words = tuple(word.encode() for word in arguments or (name,))
     made = Process(pid, pid * 10, parent, name.encode()[:15], words, control_group=OWN_GROUP)
     return replace(made, **more)  # type: ignore[arg-type]
 
 
-class Unwritten(CommandSummary):
-    """Forgotten with the daemon."""
+class UnwrittenSummary(CommandSummary):
+    """A summary that is not saved."""
 
     def _read(self) -> None:
         return None
@@ -35,8 +35,8 @@ class Unwritten(CommandSummary):
         return
 
 
-class Visitor:
-    """Who is at the door."""
+class FakePeer:
+    """The process at the other end of a connection."""
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
@@ -46,11 +46,11 @@ class Visitor:
         return self.gone
 
 
-class Street:
-    """All processes there are, and those that hold an MCP connection.
+class ProcessTable:
+    """All processes, and those that hold an MCP connection.
 
-    `blind`: nobody can look. `seen_as` is how much of the lineages is seen. `holders` are the
-    holders of terminals. `shown` is what was written on terminals, unless `dark`.
+    With `blind`, no process can be read. `seen_as` is how much of a lineage is seen. `holders` are
+    the holders of terminals. `shown` is the text written to terminals, unless `dark` is set.
     """
 
     def __init__(self, *processes: Process) -> None:
@@ -94,13 +94,13 @@ class Street:
         return "pts/0"
 
     def word(self) -> str:
-        """The word that was shown last."""
+        """Return the word that was shown last."""
         return self.shown[-1].rpartition("Type ")[2].split()[0]
 
-    def gate(
+    def guard(
         self, note: Callable[[AuditRecord], Awaitable[None]], guard: Guard = Guard.AGENTS
     ) -> CommandGuard:
-        """A gate at which these processes are seen."""
+        """Return a guard that reads these processes."""
         return CommandGuard(
             guard,
             view=self,
@@ -108,5 +108,5 @@ class Street:
             connected=lambda: self.connected,
             clock=lambda: self.seconds,
             now=lambda: NOON,
-            records=AgentActivity(Unwritten(Path()), Unwritten(Path())),
+            records=AgentActivity(UnwrittenSummary(Path()), UnwrittenSummary(Path())),
         )

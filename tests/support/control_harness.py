@@ -1,4 +1,4 @@
-"""A desk with everything it speaks to: discovery, the daemon, and a disk that is a table."""
+"""A dispatcher with fakes around it: discovery, the daemon, and a disk that is a table."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from rootsd.wire.decisions import DecideRequest, DecisionVerb
 from rootsd.wire.request import ControlRequest
 from support.decisions import NOON, PERSON
 from support.fakes import HANG_GUARD, SOURCES, FakeSaver, World
-from support.street import Street
+from support.process_table import ProcessTable
 
 CWD = "/home/ann/src"
 APPROVE, DENY, FORGET = DecisionVerb.APPROVE, DecisionVerb.DENY, DecisionVerb.FORGET
@@ -44,7 +44,7 @@ LINKS = {
 
 
 def real_path(typed: str, cwd: str) -> bytes:
-    """As the daemon's, on a disk where LINKS are all the links there are."""
+    """Resolve a path as the daemon does, on a disk whose only links are LINKS."""
     whole = bytes_of(normpath(join(cwd, typed)))
     if b"\0" in whole:
         raise ValueError("embedded null byte")
@@ -54,8 +54,8 @@ def real_path(typed: str, cwd: str) -> bytes:
     return whole
 
 
-class FakeSurveyor:
-    """A scan takes in what it was told to find; folders are those that the world's disk holds."""
+class FakeDiscovery:
+    """Discovery that finds what `finds` holds, and the folders on the disk of the world."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -110,7 +110,7 @@ class FakeSurveyor:
 
 
 def a_session(id_: str) -> SessionItem:
-    """A session that was given nothing yet."""
+    """Return a session that has got nothing yet."""
     return SessionItem(
         id=id_,
         client="an editor",
@@ -124,8 +124,8 @@ def a_session(id_: str) -> SessionItem:
     )
 
 
-class FakeHost:
-    """A daemon that remembers what it was told to do."""
+class FakeDaemonControl:
+    """A daemon that records the calls to it."""
 
     def __init__(self) -> None:
         self.troubles: list[str] = []
@@ -174,8 +174,8 @@ class FakeRequestFeed:
         return self.notes.get(path)
 
 
-class FakeArchive:
-    """What the saver was given, behind what `first` gives; a second between two batches."""
+class FakeEventStore:
+    """The events of `first`, then the batches of the saver, one second apart."""
 
     def __init__(self, saver: FakeSaver, first: Callable[[], Sequence[HistoryEvent]]) -> None:
         self._saver = saver
@@ -193,35 +193,35 @@ class FakeArchive:
         return self.events()[-count:]
 
 
-class Office:
-    """A desk and its surroundings; `ask` is what a person does."""
+class ControlHarness:
+    """A dispatcher and its surroundings; `ask` sends a request as a person does."""
 
     def __init__(self, *projects: Project, rules: Sequence[Rule] = ()) -> None:
         self.world = World(*projects, rules=rules)
-        self.surveyor = FakeSurveyor(self.world)
-        self.host = FakeHost()
+        self.discovery = FakeDiscovery(self.world)
+        self.daemon = FakeDaemonControl()
         self.events: list[HistoryEvent] = []
-        self.street = Street()
-        self.gate = self.street.gate(self.world.ledger.note)
-        archive = FakeArchive(self.world.saver, lambda: self.events)
-        self.means = ControlServices(
+        self.process_table = ProcessTable()
+        self.guard = self.process_table.guard(self.world.ledger.note)
+        archive = FakeEventStore(self.world.saver, lambda: self.events)
+        self.services = ControlServices(
             self.world.ledger,
-            self.surveyor,
-            self.host,
-            AuditLogHandlers(self.world.ledger, self.gate, archive),
+            self.discovery,
+            self.daemon,
+            AuditLogHandlers(self.world.ledger, self.guard, archive),
             PendingNotifier(self.world.ledger, FakeRequestFeed(), clock=lambda: 0.0),
             real_path=real_path,
         )
 
     @property
-    def desk(self) -> Dispatcher:
-        """The desk, with the means as they are."""
-        return Dispatcher(self.means)
+    def dispatcher(self) -> Dispatcher:
+        """The dispatcher, with the means as they are."""
+        return Dispatcher(self.services)
 
     async def ask(self, request: ControlRequest) -> dict[str, Any]:
-        """The answer of the desk."""
+        """Return the result of a request."""
         with anyio.fail_after(HANG_GUARD):
-            return await self.desk.answer(request, RequestContext(PERSON))
+            return await self.dispatcher.answer(request, RequestContext(PERSON))
 
     async def decide(
         self,
@@ -230,10 +230,10 @@ class Office:
         cwd: str = CWD,
         **more: Any,  # noqa: ANN401 - whatever else a Decide takes
     ) -> dict[str, Any]:
-        """The answer to an order."""
+        """Return the result of a decision."""
         return await self.ask(DecideRequest(verb, cwd, refs, **more))
 
 
 def names(items: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The names of the items."""
+    """Return the names of the items."""
     return [item["name"] for item in items]
