@@ -1,4 +1,4 @@
-"""What tests of the command line share: a shell, and a fake daemon to talk to."""
+"""Fixtures of the command line: a shell, and a fake daemon to talk to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What follows the words typed so far, in every place of the command line."""
+"""Completion of verbs, flags, and arguments, at every position of the command line."""
 
 from __future__ import annotations
 

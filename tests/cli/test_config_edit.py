@@ -1,4 +1,4 @@
-"""Edits of the configuration: comments, order and layout stay, and no edit is half done."""
+"""Edits of the configuration keep comments, order, and layout, and are atomic."""
 
 from __future__ import annotations
 

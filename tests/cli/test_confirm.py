@@ -1,4 +1,4 @@
-"""An approval that covers more than its words say is shown first, and one key decides."""
+"""An approval that covers more than its words name is shown first and needs one key."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ RISKY = [{"id": "r1", "name": "acme/api", "path": "/src/acme/api", "files": [".m
 
 
 class Person:
-    """Presses these keys; the test fails if there is one question more."""
+    """A person who presses these keys; one more question fails the test."""
 
     def __init__(self, *keys: str, is_there: bool = True) -> None:
         self._keys: Iterator[str] = iter(keys)
@@ -59,7 +59,7 @@ def planned(
     trees: tuple[dict[str, Any], ...] = (),
     executed: tuple[dict[str, Any], ...] = (),
 ) -> None:
-    """Let each order be about so many projects, with these worktrees, and files that run."""
+    """Have each order cover this many projects, with these worktrees and executed files."""
     items = [an_item(f"p{number}", id=f"i{number}") for number in range(count)]
 
     def decide(params: dict[str, Any]) -> dict[str, Any]:
@@ -75,7 +75,7 @@ def planned(
 
 
 def sent(daemon: FakeDaemon) -> list[dict[str, Any]]:
-    """The orders that were no rehearsal."""
+    """Return the orders that were not dry runs."""
     return [params for params in daemon.asked("decide") if params.get("effect") != "dry-run"]
 
 

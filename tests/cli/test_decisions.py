@@ -1,4 +1,4 @@
-"""What approve, deny and forget have in common."""
+"""The output that approve, deny, and forget share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a person is told of one project."""
+"""The detail view of a project."""
 
 from __future__ import annotations
 

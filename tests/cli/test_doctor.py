@@ -1,4 +1,4 @@
-"""What the doctor sees from the terminal."""
+"""The checks of the doctor that run outside the daemon."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ OK, WARNING, ERROR = Severity
 
 @pytest.fixture
 def running(daemon: FakeDaemon, rootsd_dir: Path) -> Iterator[FakeDaemon]:
-    """A daemon whose folders are as they should be, with a socket for clients."""
+    """A daemon with correct folders and a socket for clients."""
     daemon.answers["status"] = a_status()
     for name in ("state", "run", "run/pub", "run/ctl"):
         folder = rootsd_dir / name
@@ -130,7 +130,7 @@ def _me() -> str:
 
 
 class FakeSupervisor:
-    """A service as a test wants it."""
+    """A service with the state that a test needs."""
 
     def __init__(self, *, active: str = "active", trouble: str = "") -> None:
         self.active, self.trouble = active, trouble

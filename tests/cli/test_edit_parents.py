@@ -1,4 +1,4 @@
-"""Parents: what may be one, and how it is written down."""
+"""Parents: which folders may be one, and how they are written to the configuration."""
 
 from __future__ import annotations
 

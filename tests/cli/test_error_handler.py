@@ -1,4 +1,4 @@
-"""Every way that a run can end: its exit status and what is said."""
+"""Every way that a command can end: its exit status and its messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is told of all verbs fits what they do."""
+"""The help text that all verbs share fits their behavior."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def install(invocation: Invocation, *, strict: bool | None = None) -> None:
 
 
 def installed(desktop: Desktop, invocation: Invocation, *, strict: bool | None = None) -> None:
-    """The service is there and runs; what led to it is forgotten."""
+    """Install and start the service, and clear the recorded calls."""
     with desktop.daemon():
         install(invocation, strict=strict)
     desktop.service_runs()

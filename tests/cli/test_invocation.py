@@ -1,4 +1,4 @@
-"""What every command has at hand."""
+"""The services of an invocation: places, working directory, output, and calls."""
 
 from __future__ import annotations
 

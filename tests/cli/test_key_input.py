@@ -1,4 +1,4 @@
-"""Single keys on a real terminal: what counts as one, and what does not."""
+"""Single keys on a real terminal: which input is a key, and which is a burst."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How text fits a terminal: nothing is lost, no word is broken, no line is too long."""
+"""Text fits a terminal: no text is lost, no word is broken, no line is too long."""
 
 from __future__ import annotations
 

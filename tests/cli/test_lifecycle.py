@@ -1,4 +1,4 @@
-"""Make the daemon run, and make it stop: by asking a fake one, and by starting fake ones."""
+"""Starting and stopping the daemon, with fake daemons and fake processes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def running(version: str = __version__, pid: int = 4121) -> dict[str, object]:
 
 @pytest.fixture
 def launched(monkeypatch: pytest.MonkeyPatch) -> list[StartRecord]:
-    """The recipes that were followed; nothing is started."""
+    """The start records that were used; nothing is started."""
     recipes: list[StartRecord] = []
     monkeypatch.setattr(launcher, "launch", recipes.append)
     return recipes

@@ -1,4 +1,4 @@
-"""The table of verbs: what is documented is there, what is there is documented."""
+"""The table of verbs and the documentation list the same verbs."""
 
 from __future__ import annotations
 

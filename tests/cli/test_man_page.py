@@ -1,4 +1,4 @@
-"""The man page says what the definitions say, all of it, and in roff that nobody objects to."""
+"""The man page has all text of the definitions, in valid roff."""
 
 from __future__ import annotations
 

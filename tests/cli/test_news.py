@@ -1,4 +1,4 @@
-"""The line about what is new, on the next interactive call."""
+"""The line about new projects after an interactive command."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The line of progress: drawn in place, not too often, gone at the end, never on a pipe."""
+"""The line of progress: redrawn in place, throttled, cleared at the end, never in a pipe."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Removing what lasts."""
+"""Purging the data that rootsd stored."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rootsd.system.lock import DaemonLock, LockRecord
 
 @pytest.fixture
 def places(rootsd_dir: Path) -> list[Path]:
-    """Folders with something in them, as they are after a while."""
+    """Folders with files, as after some use."""
     made = [rootsd_dir / name for name in ("config", "state", "data", "run")]
     for folder in made:
         folder.mkdir(parents=True, mode=0o700)

@@ -1,4 +1,4 @@
-"""log, export and ls without a daemon: from the store, with a warning; else the usual error."""
+"""log, export, and ls without a daemon read the store and warn, or fail as usual."""
 
 from __future__ import annotations
 

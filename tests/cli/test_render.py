@@ -1,4 +1,4 @@
-"""What is printed: tables, lines and JSON, and that no name can break out of them."""
+"""Printed tables, lines, and JSON; no name can break out of them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ HOSTILE = (
 
 @pytest.fixture
 def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Standard output counts as a terminal, 60 columns wide; see test_ls for a real one."""
+    """Make standard output a terminal with 60 columns; test_ls uses a real one."""
     monkeypatch.setattr(Output, "on_terminal", True)
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "60")

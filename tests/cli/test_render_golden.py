@@ -1,7 +1,7 @@
-"""What each verb prints: on terminals of 40, 80 and 120 columns, in a pipe, and as JSON.
+"""The output of each verb on terminals of 40, 80, and 120 columns, in a pipe, and as JSON.
 
-The texts lie in `golden/`, a file a verb. Whoever changes what is printed deletes the file, runs
-this once, and reads the new one.
+The expected output is in `golden/`, one file per verb. To change it, delete the file, run this
+test once, and review the new file.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ SEEN = (
 
 
 class Typist:
-    """A person before a review: asks for help, renames, then skips."""
+    """A person who asks for help, renames, and then skips."""
 
     def __init__(self) -> None:
         self._keys = iter("?rs")
@@ -112,7 +112,7 @@ class Typist:
 
 @pytest.fixture
 def rootsd_dir(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """As elsewhere, but as long on every machine: a terminal folds what it shows by that."""
+    """Make a temporary folder whose path has the same length everywhere; lines wrap by it."""
     with tempfile.TemporaryDirectory(prefix="rootsd-", dir="/tmp") as folder:
         monkeypatch.setenv("ROOTSD_DIR", folder)
         yield Path(folder)
@@ -124,7 +124,7 @@ def facts(
     rootsd_dir: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Path:
-    """The world that the commands see, the same on every machine; the folder that is shown."""
+    """Set up the same environment on every machine, and return the folder shown."""
     daemon.answers |= ANSWERS
     monkeypatch.setenv("HOME", "/home/ann")
     monkeypatch.delenv("NO_COLOR", raising=False)
@@ -150,7 +150,7 @@ def _printed(shell: Shell, words: tuple[str, ...]) -> str:
 
 @pytest.fixture
 def service(facts: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The service is installed, and runs."""
+    """Install and start the service."""
     desktop = Desktop(facts / "home", monkeypatch)
     with desktop.daemon():
         assert shell.run("service", "install").status == 0

@@ -1,4 +1,4 @@
-"""The review: what each key does, in which groups, and what is never half done."""
+"""The review: its keys and groups, and that no decision is half done."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from support.fake_daemon import FakeDaemon, Objection, a_decision, a_listing, an
 
 
 class Scripted:
-    """Presses these keys, types these lines; ends the test where it is asked once more."""
+    """A person with these keys and lines; one more question ends the test."""
 
     def __init__(self, *keys: str) -> None:
         self._keys: Iterator[str] = iter(keys)
@@ -39,7 +39,7 @@ ITEMS = (a_project("a", origin=ACME), a_project("b", origin=ACME), a_project("c"
 
 @pytest.fixture
 def waiting(daemon: FakeDaemon) -> FakeDaemon:
-    """A daemon with three projects that wait: c, and a and b of one owner."""
+    """A daemon with three pending projects: c, and a and b of one owner."""
     by_id = {item["id"]: item for item in ITEMS}
     daemon.answers["show"] = lambda params: a_listing(*(by_id[id_] for id_ in params["refs"]))
     daemon.answers["decide"] = lambda params: a_decision(*(by_id[i] for i in params["refs"]))

@@ -1,4 +1,4 @@
-"""Becoming the daemon, as a service unit or a starter asks for it."""
+"""Running the daemon in this process, for a service unit or a starter."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from support.subjects import run_python
 
 @pytest.fixture
 def no_fork(monkeypatch: pytest.MonkeyPatch) -> None:
-    """pytest itself is not to be forked."""
+    """Fail instead of forking pytest."""
     monkeypatch.setattr("rootsd.helper.client.start_helper", lambda: UnavailableHelper("a test"))
 
 

@@ -1,4 +1,4 @@
-"""The answer to a challenge, typed on a real terminal."""
+"""The response to a challenge, typed on a real terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`rootsd add`: from words to a request, and what is told of it."""
+"""`rootsd add`: from arguments to a request, and its output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`rootsd approve`: from words to an order."""
+"""`rootsd approve`: from arguments to a request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The twin of `rootsd bridge`: its help, and words that come after global flags."""
+"""The click command of `rootsd bridge`: its help, and arguments after global flags."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`rootsd check` where it needs more than the lean path: JSON and help."""
+"""`rootsd check` if it needs click: JSON and help."""
 
 from __future__ import annotations
 

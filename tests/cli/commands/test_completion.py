@@ -59,7 +59,7 @@ def projects(daemon: FakeDaemon) -> FakeDaemon:
 
 @pytest.fixture(params=[pytest.param(name, marks=pytest.mark.needs(name)) for name in START])
 def typist(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[pexpect.spawn[str]]:
-    """Somebody at a terminal, in a shell that has loaded the script and nothing else."""
+    """A person at a terminal, in a shell that has loaded only the script."""
     program = tmp_path / "bin" / "rootsd"
     program.parent.mkdir()
     program.write_text(PROGRAM.format(python=shlex.quote(sys.executable)))
@@ -80,7 +80,7 @@ def typist(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[pexpect.s
 
 
 def words_given(typist: pexpect.spawn[str]) -> str:
-    """The words that the command was given when Enter was pressed."""
+    """Return the arguments of the command after Enter."""
     typist.expect(r"words:(.*?)\.\r?\n")
     return str(typist.match.group(1)) if isinstance(typist.match, re.Match) else ""
 

@@ -35,7 +35,7 @@ def in_force(file: Path, **changes: object) -> dict[str, object]:
 
 
 def an_editor(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, code: str) -> None:
-    """What EDITOR names: Python that changes `text`."""
+    """Return an EDITOR: Python that changes `text`."""
     program = tmp_path / "editor.py"
     program.write_text(
         "import sys, pathlib\nfile = pathlib.Path(sys.argv[1])\ntext = file.read_text()\n"

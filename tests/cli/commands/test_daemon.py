@@ -1,4 +1,4 @@
-"""`rootsd daemon`: becomes the daemon, and tells who started it how that went."""
+"""`rootsd daemon`: runs the daemon, and reports to its starter when it is ready."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from support.terminal import HANG_GUARD, Shell
 
 @pytest.fixture(autouse=True)
 def no_fork(monkeypatch: pytest.MonkeyPatch) -> None:
-    """pytest itself is not to be forked."""
+    """Fail instead of forking pytest."""
     monkeypatch.setattr("rootsd.helper.client.start_helper", lambda: UnavailableHelper("a test"))
 
 
@@ -57,7 +57,7 @@ def test_an_error_goes_to_the_waiting_parent_and_to_the_log(
 
 
 def test_detached_it_goes_on_as_the_child_of_nobody() -> None:
-    """What waits is the pipe: the first process ends at once, the second one writes."""
+    """The first process ends at once, and the second one writes to the pipe."""
     program = (
         "import os, sys\n"
         "from rootsd.daemon import main as daemon\n"

@@ -1,4 +1,4 @@
-"""`rootsd deny`: from words to an order."""
+"""`rootsd deny`: from arguments to a request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`rootsd doctor`: what is found, what is done about it, and how it ends."""
+"""`rootsd doctor`: findings, fixes, and exit status."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ INSIDE = {
 
 @pytest.fixture
 def seen(monkeypatch: pytest.MonkeyPatch) -> list[DoctorCheck]:
-    """What the command itself sees."""
+    """The findings of the command itself."""
     seen = [DoctorCheck(ok("disk", "room"))]
     monkeypatch.setattr(doctor, "run_checks", lambda session: iter(seen))
     return seen

@@ -17,7 +17,7 @@ from support.terminal import Shell
 
 @pytest.fixture
 def process(daemon: FakeDaemon) -> Iterator[subprocess.Popen[bytes]]:
-    """The process that the fake daemon says it is; a stop ends it."""
+    """The process whose pid the fake daemon reports; a stop ends it."""
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
 
         def stop(_: object) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""`rootsd export`: what was decided, and nothing that could approve."""
+"""`rootsd export`: the decisions, and nothing that could approve."""
 
 from __future__ import annotations
 

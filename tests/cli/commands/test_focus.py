@@ -1,4 +1,4 @@
-"""`rootsd focus`: from words to an order, and what is told of it."""
+"""`rootsd focus`: from arguments to a request, and its output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`rootsd forget`: from words to an order."""
+"""`rootsd forget`: from arguments to a request."""
 
 from __future__ import annotations
 

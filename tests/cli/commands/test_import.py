@@ -1,4 +1,4 @@
-"""`rootsd import`: a file that anybody may have written becomes proposals, or is refused."""
+"""`rootsd import`: an untrusted file becomes proposals, or is refused."""
 
 from __future__ import annotations
 

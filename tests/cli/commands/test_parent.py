@@ -1,4 +1,4 @@
-"""`rootsd parent`: the configuration is edited here, the daemon is told to follow."""
+"""`rootsd parent`: the command edits the configuration, and the daemon reloads it."""
 
 from __future__ import annotations
 

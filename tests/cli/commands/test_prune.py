@@ -1,4 +1,4 @@
-"""`rootsd prune`: what is gone is forgotten, and where nothing is, that is said."""
+"""`rootsd prune`: forgets missing projects, and says so if there are none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`rootsd rename`: from words to an order, and what is told of it."""
+"""`rootsd rename`: from arguments to a request, and its output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`rootsd review` on a real terminal: from the question to the order."""
+"""`rootsd review` on a real terminal: from the question to the request."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from support.terminal import Shell
 
 
 class Terminal:
-    """`rootsd review` with a person before it."""
+    """`rootsd review` with a person at the terminal."""
 
     def __init__(self, *words: str) -> None:
         self.pid, self.fd = pty.fork()
@@ -26,7 +26,7 @@ class Terminal:
         self.shown = ""
 
     def until(self, end: str) -> str:
-        """What is shown up to `end`."""
+        """Return the output up to `end`."""
         while end not in self.shown:
             self.shown += os.read(self.fd, 4096).decode()
         before, _, self.shown = self.shown.partition(end)
@@ -36,7 +36,7 @@ class Terminal:
         os.write(self.fd, key.encode())
 
     def ended(self) -> int:
-        """The exit status."""
+        """Return the exit status."""
         try:
             while os.read(self.fd, 4096):
                 pass
@@ -48,7 +48,7 @@ class Terminal:
 
 @pytest.fixture
 def waiting(daemon: FakeDaemon) -> FakeDaemon:
-    """A daemon with one project that waits, until it is known."""
+    """A daemon with one pending project, until it is decided."""
     item = an_item(identity="0a1b")
     daemon.answers["next-waiting"] = lambda params: a_listing(
         *(() if item["id"] in params.get("known", ()) else (item,))

@@ -1,4 +1,4 @@
-"""`rootsd rule`: from words to an order, and what is told of it."""
+"""`rootsd rule`: from arguments to a request, and its output."""
 
 from __future__ import annotations
 

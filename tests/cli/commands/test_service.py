@@ -21,7 +21,7 @@ def desktop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desktop:
 
 @pytest.fixture
 def installed(desktop: Desktop, shell: Shell) -> Desktop:
-    """A desktop whose service is installed and runs."""
+    """A desktop with an installed and running service."""
     with desktop.daemon():
         assert shell.run("service", "install").status == 0
     desktop.service_runs()

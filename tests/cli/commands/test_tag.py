@@ -1,4 +1,4 @@
-"""`rootsd tag`: from words to an order, and the tags there are."""
+"""`rootsd tag`: from arguments to a request, and the list of tags."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`rootsd undo`: from words to an order, and what is told of it."""
+"""`rootsd undo`: from arguments to a request, and its output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`rootsd up`: makes the daemon run, adds parents, then shows what is there."""
+"""`rootsd up`: starts the daemon, adds parents, and shows the projects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`rootsd why`: the voices as a table, lines or JSON, and a sentence that sums them up."""
+"""`rootsd why`: the reasons as a table, lines, or JSON, and a summary."""
 
 from __future__ import annotations
 
